@@ -464,6 +464,7 @@ fn configuration(scenario: &Scenario) -> (View, Layout) {
         arrays.clone().map(|_| pool::ArraySpace { bytes: geometry.data_bytes, weight: 1 }).collect();
     let run = volume::Run { first: 0, count: VOLUME_BYTES / volume::GRANULE_BYTES };
     let layout = Layout {
+        waits: false,
         generation: 1,
         pools: vec![PoolLayout {
             id: PoolId(1),

@@ -6,6 +6,7 @@
 use crate::geometry::{BITMAP_BLOCK_BYTES, BITMAP_HEADER_BYTES, BITS_PER_BLOCK, Geometry};
 use base::crc::crc32c;
 use base::{Bug, Uuid, planted};
+use serde::{Deserialize, Serialize};
 
 /// The first bytes of a block of the bitmap.
 pub const BITMAP_MAGIC: [u8; 8] = *b"MRBITMAP";
@@ -14,10 +15,29 @@ pub const BITMAP_VERSION: u32 = 1;
 const CRC_AT: usize = 60;
 
 /// A set of small numbers, all below a size fixed at the start.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(try_from = "Unchecked")]
 pub struct Bitmap {
     words: Vec<u64>,
     len: u32,
+}
+
+/// What may be a bitmap.
+#[derive(Deserialize)]
+struct Unchecked {
+    words: Vec<u64>,
+    len: u32,
+}
+
+impl TryFrom<Unchecked> for Bitmap {
+    type Error = &'static str;
+    fn try_from(Unchecked { words, len }: Unchecked) -> Result<Self, &'static str> {
+        let beyond = |last: &u64| len % 64 != 0 && last >> (len % 64) != 0;
+        if words.len() != (len as usize).div_ceil(64) || words.last().is_some_and(beyond) {
+            return Err("words that are no bitmap of this size");
+        }
+        Ok(Self { words, len })
+    }
 }
 
 impl Bitmap {

@@ -8,6 +8,7 @@ use crate::bitmap::Bitmap;
 use crate::geometry::{Geometry, Lanes};
 use crate::uncleared::map::UnclearedMap;
 use base::{DriveError, DriveId, DriveOp, DriveOpKind, Duration, Instant, Slice, Status, Uuid};
+use serde::{Deserialize, Serialize};
 
 /// Host commands under way in one instance, at most. The head holds back what is beyond.
 pub const COMMANDS_MAX: u32 = 512;
@@ -53,7 +54,7 @@ pub struct ArrayCommand {
 }
 
 /// What a leg is good for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Serialize, Deserialize)]
 pub enum LegState {
     /// Holds everything: is read and written.
     InSync,
@@ -64,7 +65,7 @@ pub enum LegState {
 }
 
 /// A drive as a member of an array.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Leg {
     /// The drive.
     pub drive: DriveId,
@@ -79,7 +80,7 @@ pub struct Leg {
 }
 
 /// Who is a member, as decided by the Steward.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Membership {
     /// Grows with each change.
     pub epoch: u64,
@@ -115,7 +116,7 @@ pub struct ArrayConfig {
 }
 
 /// Limits of resync.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Pace {
     /// Bytes per second of this instance while hosts are busy: it never gets less.
     pub floor: u64,
@@ -132,7 +133,7 @@ impl Default for Pace {
 }
 
 /// What a scrub shall do.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Scrub {
     /// It goes on here: bytes of the data space, a multiple of the region. 0 for a new one.
     pub from: u64,
@@ -153,7 +154,7 @@ impl Default for Scrub {
 }
 
 /// What is known of the time that a leg's reads take.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub enum Verdict {
     /// About as long as those of the other legs, or it was never found otherwise.
     #[default]
@@ -165,7 +166,7 @@ pub enum Verdict {
 }
 
 /// What the head and the Steward must know. `leg` is an index into `Membership::legs`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Note {
     /// The leg gets nothing more from this instance. The Steward answers to all instances with a
     /// membership in which it is Missing (then `on_recorded`), or in which it is the only one in sync.
@@ -209,16 +210,6 @@ pub enum Note {
     },
     /// Blocks that this leg could not read were written again from another.
     Healed {
-        /// First byte in the data space.
-        at: u64,
-        /// Bytes.
-        len: u64,
-        /// Which.
-        leg: usize,
-    },
-    /// This leg could not read these blocks, and another shard owns them: to be handed to
-    /// `Array::on_heal` of the owner.
-    Heal {
         /// First byte in the data space.
         at: u64,
         /// Bytes.
@@ -278,6 +269,17 @@ pub enum Note {
         at: u64,
         /// Bytes.
         len: u64,
+    },
+    /// This leg could not read these blocks, and another shard owns them: to be handed to
+    /// `Array::on_heal` of the owner. Never leaves the head, and so comes last, as serde numbers variants.
+    #[serde(skip)]
+    Heal {
+        /// First byte in the data space.
+        at: u64,
+        /// Bytes.
+        len: u64,
+        /// Which.
+        leg: usize,
     },
 }
 
@@ -347,7 +349,7 @@ pub trait ArrayIo {
 }
 
 /// How far work in the background is, and what the bitmap costs. Sums of this instance's lanes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Progress {
     /// Resync of rebuilding legs: bytes done and in all; equal when nothing is left to do.
     pub resync_done: u64,

@@ -5,6 +5,8 @@
 //! worked on by different cores. The bitmap on the drive is ordered by lane, so that each of its blocks
 //! has one writer.
 
+use serde::{Deserialize, Serialize};
+
 /// Legs of a mirror, at most.
 pub const LEGS_MAX: usize = 4;
 /// Places for legs in an array: one more, for a drive that is copied to while the one whose place it takes
@@ -30,7 +32,8 @@ pub const REGIONS_MAX: u64 = 256 << 10;
 const DATA_ALIGN: u64 = 1 << 20;
 
 /// The layout that all legs of an array share.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(try_from = "Unchecked")]
 pub struct Geometry {
     /// Byte offset of the data space on each drive.
     pub data_at: u64,
@@ -42,6 +45,25 @@ pub struct Geometry {
     pub bitmap_at: u64,
     /// Size of the bitmap in blocks of 4096 bytes; 0 for an array without redundancy.
     pub bitmap_blocks: u32,
+}
+
+/// What may be a geometry.
+#[derive(Deserialize)]
+struct Unchecked {
+    data_at: u64,
+    data_bytes: u64,
+    region_bytes: u64,
+    bitmap_at: u64,
+    bitmap_blocks: u32,
+}
+
+impl TryFrom<Unchecked> for Geometry {
+    type Error = &'static str;
+    fn try_from(u: Unchecked) -> Result<Self, &'static str> {
+        let Unchecked { data_at, data_bytes, region_bytes, bitmap_at, bitmap_blocks } = u;
+        let geometry = Self { data_at, data_bytes, region_bytes, bitmap_at, bitmap_blocks };
+        geometry.fits().then_some(geometry).ok_or("a geometry that contradicts itself")
+    }
 }
 
 impl Geometry {
@@ -134,7 +156,7 @@ impl Geometry {
 }
 
 /// Which shard has each lane of an array: it alone changes the regions of that lane, and writes its blocks of the bitmap.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Lanes([u16; LANES as usize]);
 
 impl Lanes {
@@ -146,6 +168,14 @@ impl Lanes {
     /// Each lane's shard.
     pub fn new(owners: [u16; LANES as usize]) -> Self {
         Self(owners)
+    }
+    /// The same lanes, of shards that have other numbers.
+    pub fn renumbered(self, number: impl FnMut(u16) -> u16) -> Self {
+        Self(self.0.map(number))
+    }
+    /// Whether this shard has a lane.
+    pub fn has(&self, shard: u16) -> bool {
+        self.0.contains(&shard)
     }
     /// Who has the lane of this region.
     #[inline]

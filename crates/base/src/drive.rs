@@ -1,6 +1,7 @@
 //! What rooms ask of a drive, and what it says.
 
 use crate::{DriveId, DriveKind, FenceKind, Slice, Token};
+use serde::{Deserialize, Serialize};
 
 /// What to do to a drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -37,7 +38,7 @@ pub struct DriveOp {
 }
 
 /// Why a drive operation failed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Serialize, Deserialize)]
 pub enum DriveError {
     /// These blocks cannot be read or written; the drive is otherwise well (EIO, ENODATA, EILSEQ).
     Medium,

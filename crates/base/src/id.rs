@@ -2,11 +2,14 @@
 
 use core::fmt;
 use core::str::FromStr;
+use serde::{Deserialize, Serialize};
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident, $raw:ty) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+        #[derive(
+            Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize,
+        )]
         pub struct $name(pub $raw);
         impl $name {
             /// The id as an index.
@@ -36,7 +39,7 @@ id!(
 pub struct Token(pub u64);
 
 /// A connection: the low half is a slot that the world reuses, the high half tells reuses apart.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct ConnectionId(pub u64);
 
 impl ConnectionId {
@@ -51,7 +54,7 @@ impl ConnectionId {
 }
 
 /// A universally unique identifier, bytes in the order in which they are printed (RFC 9562).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct Uuid(pub [u8; 16]);
 
 impl Uuid {

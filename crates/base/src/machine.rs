@@ -10,6 +10,7 @@ use crate::{
     OpenError, PortalId, Slice, Token,
 };
 use core::net::SocketAddr;
+use serde::{Deserialize, Serialize};
 
 /// Slots for connections of a machine's own, behind those of connections that it accepts.
 pub const OWN_SLOTS: u32 = 256;
@@ -26,7 +27,7 @@ pub enum Address {
 }
 
 /// A network failure.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Serialize, Deserialize)]
 pub enum NetError {
     /// The address is in use.
     InUse,

@@ -7,12 +7,13 @@ use crate::{HostId, PortalId, Uuid, VolumeId};
 use core::fmt;
 use core::net::{IpAddr, SocketAddr};
 use core::str::FromStr;
+use serde::{Deserialize, Serialize};
 
 /// Largest namespace id, and most namespaces: as many as there can be volumes in the largest system.
 pub const NSID_MAX: u32 = 65535;
 
 /// A secret; never printed.
-#[derive(Clone, PartialEq, Eq, Default)]
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Secret(pub Vec<u8>);
 
 impl fmt::Debug for Secret {
@@ -22,7 +23,7 @@ impl fmt::Debug for Secret {
 }
 
 /// Everything the front ends may know.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct View {
     /// Grows by one at each change.
     pub generation: u64,
@@ -40,7 +41,7 @@ pub struct View {
 
 /// How well a head of two reaches the volumes. Whatever it says, it carries out commands: an answer by a slow path is
 /// better than an error, so there is no standby and no unavailable here.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, Default, Hash)]
 pub enum PathState {
     /// Hosts should use it.
     #[default]
@@ -50,7 +51,7 @@ pub enum PathState {
 }
 
 /// The system's identity: the same on every head, for life.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct System {
     /// The one NVMe subsystem's qualified name.
     pub nqn: String,
@@ -67,7 +68,7 @@ pub struct System {
 }
 
 /// What is spoken at a portal.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Serialize, Deserialize)]
 pub enum Protocol {
     /// NVMe/TCP, I/O and discovery controllers.
     Nvme,
@@ -78,7 +79,7 @@ pub enum Protocol {
 }
 
 /// An address that the system listens on.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Portal {
     /// Its id; NVMe port id and iSCSI portal group tag are this + 1.
     pub id: PortalId,
@@ -93,7 +94,7 @@ pub struct Portal {
 }
 
 /// How a head that leads configures an address of the system.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Moves {
     /// Length of the prefix.
     pub prefix: u8,
@@ -102,7 +103,8 @@ pub struct Moves {
 }
 
 /// The name of a network interface: 1 to 15 printable characters of ASCII, neither blank nor `/`; not `.` or `..`.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Interface([u8; 15]);
 
 impl Interface {
@@ -128,6 +130,19 @@ impl FromStr for Interface {
         let room = bytes.get_mut(..name.len()).filter(|_| good).ok_or(())?;
         room.copy_from_slice(name.as_bytes());
         Ok(Self(bytes))
+    }
+}
+
+impl TryFrom<String> for Interface {
+    type Error = &'static str;
+    fn try_from(name: String) -> Result<Self, &'static str> {
+        name.parse().map_err(|()| "no interface is called so")
+    }
+}
+
+impl From<Interface> for String {
+    fn from(interface: Interface) -> Self {
+        interface.as_str().into()
     }
 }
 
@@ -216,7 +231,7 @@ impl Portal {
 }
 
 /// A client that is let in.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Host {
     /// Its id.
     pub id: HostId,
@@ -237,7 +252,7 @@ pub struct Host {
 }
 
 /// A volume as one host sees it.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Export {
     /// Namespace id, the same for every host.
     pub nsid: u32,

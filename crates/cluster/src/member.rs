@@ -677,13 +677,17 @@ impl Member {
             self.decider.look();
         }
     }
-    /// When who leads looks at the voters again, for nothing but its sight.
+    /// Its shards pass on what drives hold: those of a follower, too.
+    fn serves(part: Part) -> bool {
+        matches!(part, Part::Leader | Part::Follower)
+    }
+    /// When who serves looks at the voters again, for nothing but its sight.
     fn next_look(&self) -> Option<Instant> {
-        self.looked.filter(|_| self.part == Part::Leader).map(|at| at + SIGHT_EVERY)
+        self.looked.filter(|_| Self::serves(self.part)).map(|at| at + SIGHT_EVERY)
     }
     /// Nothing newer than what is known was decided when the look began that is over now.
     fn sees(&mut self) {
-        if self.part == Part::Leader {
+        if Self::serves(self.part) {
             let other = self.known().head(self.set.me.other()).state != HeadState::None;
             self.looked = other.then_some(self.began);
             self.dos.push(Do::Sight { until: self.looked.map(|at| at + SIGHT) });
@@ -882,7 +886,7 @@ impl Member {
         }
         let why = self.why.take();
         let there = known.head(other).state != HeadState::None;
-        let new_sight = self.part == Part::Leader && (was != Part::Leader || there != self.looked.is_some());
+        let new_sight = Self::serves(self.part) && (was != self.part || there != self.looked.is_some());
         self.unwanted = self.unwanted.filter(|_| known.is_in(other));
         self.released &= known.head(other).state != HeadState::None;
         match (was, self.part) {

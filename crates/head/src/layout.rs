@@ -5,14 +5,15 @@
 use array::{Bitmap, Geometry, Lanes, Membership, UnclearedMap};
 use base::{Uuid, VolumeId};
 use core::fmt;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// A pool of this head; never reused in one life of the head.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct PoolId(pub u16);
 
 /// An array of this head; never reused in one life of the head.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct ArrayId(pub u16);
 
 impl ArrayId {
@@ -29,7 +30,7 @@ impl fmt::Display for ArrayId {
 }
 
 /// Everything that the data path knows.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Layout {
     /// The generation of the view that it goes with.
     pub generation: u64,
@@ -39,23 +40,26 @@ pub struct Layout {
     pub arrays: Vec<ArrayLayout>,
     /// All their volumes.
     pub volumes: Vec<VolumeLayout>,
+    /// No pool is here yet, since this head has just begun to lead: what hosts want waits for the next layout.
+    pub waits: bool,
 }
 
 /// One pool.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PoolLayout {
     /// Its id.
     pub id: PoolId,
     /// For life.
     pub uuid: Uuid,
     /// The stripe.
+    #[serde(with = "stripe_map")]
     pub map: Arc<pool::StripeMap>,
     /// Its arrays, in the map's order.
     pub arrays: Vec<ArrayId>,
 }
 
 /// One array.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ArrayLayout {
     /// Its id.
     pub id: ArrayId,
@@ -71,7 +75,7 @@ pub struct ArrayLayout {
     /// anew then (docs/rfcs/0008-both-serve.md).
     pub map: u32,
     /// Regions that were dirty when the array was assembled (all of them, if a leg lacks everything).
-    /// Read once, when a shard first sees the array.
+    /// Read once, when a shard first sees the array. Nothing for shards of the other head that have read it.
     pub dirty: Arc<Bitmap>,
     /// The array was not closed in order: dirty regions may differ between legs.
     pub unclean: bool,
@@ -82,7 +86,7 @@ pub struct ArrayLayout {
 }
 
 /// One volume.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct VolumeLayout {
     /// Its id, as in the view's exports.
     pub id: VolumeId,
@@ -93,6 +97,7 @@ pub struct VolumeLayout {
     /// Size in blocks.
     pub blocks: u64,
     /// Where it lies in the pool.
+    #[serde(with = "volume_map")]
     pub map: Arc<volume::Map>,
     /// False: commands end in `NotReady`.
     pub ready: bool,
@@ -100,4 +105,73 @@ pub struct VolumeLayout {
     pub caps: crate::admission::caps::Caps,
     /// Its part of what drives do, beside that of others, when they are the limit.
     pub weight: u16,
+}
+
+impl Layout {
+    /// Whether its parts fit together, for whoever did not make it: shards believe a layout.
+    pub fn fits(&self) -> bool {
+        let array = |id: &ArrayId| self.arrays.iter().filter(|a| a.id == *id).count() == 1;
+        // One that is being added lies in no stripe yet, nor does one that is being removed.
+        let pool = |p: &PoolLayout| p.arrays.len() >= p.map.arrays() && p.arrays.iter().all(array);
+        let volume = |v: &VolumeLayout| {
+            let mapped = v.map.granules().saturating_mul(volume::GRANULE_BYTES);
+            let there = !v.ready || self.pools.iter().any(|p| p.id == v.pool);
+            let bytes = v.blocks.checked_mul(u64::from(v.block_bytes));
+            there && [512, 4096].contains(&v.block_bytes) && bytes.is_some_and(|b| b <= mapped)
+        };
+        let all = self.pools.iter().map(|p| p.arrays.len()).sum::<usize>() == self.arrays.len();
+        all && self.arrays.iter().all(ArrayLayout::fits)
+            && self.pools.iter().all(pool)
+            && self.volumes.iter().all(volume)
+    }
+}
+
+impl ArrayLayout {
+    /// Whether its maps are of its geometry, or left out for whoever has read them.
+    fn fits(&self) -> bool {
+        let dirty = self.dirty.is_nothing() || self.dirty.len() == self.geometry.regions();
+        dirty && self.uncleared.fits(&self.geometry) && self.membership.legs.len() <= array::PLACES_MAX
+    }
+}
+
+/// A map of a stripe in a letter: the bytes that lie on drives.
+mod stripe_map {
+    use base::codec::{Reader, Writer};
+    use pool::StripeMap;
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use std::sync::Arc;
+
+    pub fn serialize<S: Serializer>(map: &Arc<StripeMap>, s: S) -> Result<S::Ok, S::Error> {
+        let mut w = Writer::default();
+        map.encode(&mut w);
+        w.0.serialize(s)
+    }
+    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Arc<StripeMap>, D::Error> {
+        let (bytes, bad) = (Vec::<u8>::deserialize(d)?, || D::Error::custom("no map of a stripe"));
+        let mut r = Reader(&bytes);
+        let map = StripeMap::decode(&mut r).map_err(|_| bad())?;
+        if r.0.is_empty() { Ok(Arc::new(map)) } else { Err(bad()) }
+    }
+}
+
+/// The same of a volume.
+mod volume_map {
+    use base::codec::{Reader, Writer};
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use std::sync::Arc;
+    use volume::Map;
+
+    pub fn serialize<S: Serializer>(map: &Arc<Map>, s: S) -> Result<S::Ok, S::Error> {
+        let mut w = Writer::default();
+        map.encode(&mut w);
+        w.0.serialize(s)
+    }
+    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Arc<Map>, D::Error> {
+        let (bytes, bad) = (Vec::<u8>::deserialize(d)?, || D::Error::custom("no map of a volume"));
+        let mut r = Reader(&bytes);
+        let map = Map::decode(&mut r).map_err(|_| bad())?;
+        if r.0.is_empty() { Ok(Arc::new(map)) } else { Err(bad()) }
+    }
 }

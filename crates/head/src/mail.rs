@@ -19,6 +19,7 @@ use base::{
     Address, Answer, Ask, ConnectionId, Effect, Instant, NetError, PortalId, Slice, Status, VolumeId,
 };
 use core::net::{IpAddr, SocketAddr};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Names one array command of one shard, across shards.
@@ -65,7 +66,7 @@ pub struct Unmended {
 }
 
 /// Arrays that a shard keeps scratch memory for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Room {
     /// Arrays with redundancy.
     pub mirrors: u32,
@@ -73,8 +74,9 @@ pub struct Room {
     pub singles: u32,
 }
 
-/// What a shard is told: by the Steward, or by another shard.
-#[derive(Debug)]
+/// What a shard is told: by the Steward, or by another shard. Letters without `skip` travel to the other head (`steward::far::letters`), and
+/// come first: serde numbers the others when it writes, and not when it reads.
+#[derive(Debug, Serialize, Deserialize)]
 pub enum ShardMail {
     /// A new configuration. Once applied (no new operation on a leg that is no longer in the
     /// membership, portals opened and closed, hosts told), the shard answers `Applied`.
@@ -90,12 +92,6 @@ pub enum ShardMail {
         array: ArrayId,
         /// Epoch of the membership.
         epoch: u64,
-    },
-    /// Until then what drives answer may be passed on to hosts: another head may be about to serve (`cluster::fence::SIGHT`). None: for
-    /// ever.
-    Sight {
-        /// By this head's clock.
-        until: Option<Instant>,
     },
     /// Nothing takes the record of the membership, and no volume of its pool is ready on any shard: what waits for it
     /// ends in `NotReady` until `Recorded`.
@@ -157,38 +153,6 @@ pub enum ShardMail {
         /// What to do.
         order: Option<Scrub>,
     },
-    /// The answer to a connection's question.
-    Answer {
-        /// The connection.
-        connection: ConnectionId,
-        /// The answer.
-        answer: Answer,
-    },
-    /// Another connection wants something of this one. `Obeyed` follows, or its `Gone`.
-    Obey {
-        /// The connection.
-        connection: ConnectionId,
-        /// Comes back.
-        id: u32,
-        /// What.
-        what: Intervention,
-    },
-    /// What this connection wanted of others is done.
-    Intervened {
-        /// The connection.
-        connection: ConnectionId,
-        /// From `Intervene`.
-        key: u16,
-        /// Somebody said yes.
-        yes: bool,
-    },
-    /// End this connection: what is not at a drive never starts. `Gone` follows.
-    Drop {
-        /// The connection.
-        connection: ConnectionId,
-        /// Told in `status`.
-        why: Close,
-    },
     /// End every command on this array, write back what is held, clear bits where allowed, start
     /// nothing any more (the layout already says `ready: false` for its volumes). `Quiesced` follows.
     Quiesce {
@@ -208,11 +172,63 @@ pub enum ShardMail {
         /// The array.
         array: ArrayId,
     },
-    /// The shards of the other head take part from now on, so; None: there are none any more, and what was sent to them is done anew.
-    Far(Option<Arc<FarSetup>>),
     /// Asks for figures. `Reported` follows.
     Report,
+    /// An array that is halted is about to leave the layout, and another one takes its place: what waits there goes on by that. `Quiesced`
+    /// follows, and nothing of it is begun any more.
+    #[serde(skip)]
+    Leave {
+        /// The array.
+        array: ArrayId,
+    },
+    /// The shards of the other head take part from now on, so; None: there are none any more, and what was sent to them is done anew.
+    #[serde(skip)]
+    Far(Option<Arc<FarSetup>>),
+    /// Until then what drives answer may be passed on to hosts: another head may be about to serve (`cluster::fence::SIGHT`). None: for
+    /// ever.
+    #[serde(skip)]
+    Sight {
+        /// By this head's clock.
+        until: Option<Instant>,
+    },
+    /// The answer to a connection's question.
+    #[serde(skip)]
+    Answer {
+        /// The connection.
+        connection: ConnectionId,
+        /// The answer.
+        answer: Answer,
+    },
+    /// Another connection wants something of this one. `Obeyed` follows, or its `Gone`.
+    #[serde(skip)]
+    Obey {
+        /// The connection.
+        connection: ConnectionId,
+        /// Comes back.
+        id: u32,
+        /// What.
+        what: Intervention,
+    },
+    /// What this connection wanted of others is done.
+    #[serde(skip)]
+    Intervened {
+        /// The connection.
+        connection: ConnectionId,
+        /// From `Intervene`.
+        key: u16,
+        /// Somebody said yes.
+        yes: bool,
+    },
+    /// End this connection: what is not at a drive never starts. `Gone` follows.
+    #[serde(skip)]
+    Drop {
+        /// The connection.
+        connection: ConnectionId,
+        /// Told in `status`.
+        why: Close,
+    },
     /// Please carry out this command on a region that is yours.
+    #[serde(skip)]
     Run {
         /// The sender's name for it.
         flight: FlightId,
@@ -226,10 +242,13 @@ pub enum ShardMail {
         whose: Whose,
     },
     /// What a window of an array's operations was like, to the array's home.
+    #[serde(skip)]
     Load(Box<Load>),
     /// The answer: its places.
+    #[serde(skip)]
     Places(Box<Load>),
     /// It ended.
+    #[serde(skip)]
     Ran {
         /// The receiver's name for it.
         flight: FlightId,
@@ -241,6 +260,7 @@ pub enum ShardMail {
         zeroes: Slice,
     },
     /// This region has no uncleared piece since this mark: commands need not come to its owner.
+    #[serde(skip)]
     Cleared {
         /// The array.
         array: ArrayId,
@@ -252,6 +272,7 @@ pub enum ShardMail {
         marks: u32,
     },
     /// Please do not start it if it has not begun. `Ran` follows in any case.
+    #[serde(skip)]
     Abort {
         /// The sender's name for it.
         flight: FlightId,
@@ -259,6 +280,7 @@ pub enum ShardMail {
         array: ArrayId,
     },
     /// Commands of a capped volume wait here, and you have its meter. `Leased` follows.
+    #[serde(skip)]
     Lease {
         /// The volume.
         volume: VolumeId,
@@ -268,6 +290,7 @@ pub enum ShardMail {
         cost: Cost,
     },
     /// They may start.
+    #[serde(skip)]
     Leased {
         /// As in `Lease`.
         volume: VolumeId,
@@ -277,6 +300,7 @@ pub enum ShardMail {
         cost: Cost,
     },
     /// Blocks of a region that is yours could not be read on this leg, and were on another: write them there anew.
+    #[serde(skip)]
     Heal {
         /// The array.
         array: ArrayId,
@@ -290,19 +314,22 @@ pub enum ShardMail {
         leg: usize,
     },
     /// A drive hangs with this memory of yours in hand, although its command is over: keep it.
+    #[serde(skip)]
     Hold {
         /// Part of a buffer of the receiver's.
         data: Slice,
     },
     /// The drive let go of it.
+    #[serde(skip)]
     Unhold {
         /// As in `Hold`.
         data: Slice,
     },
 }
 
-/// What the Steward is told: by shards, or by the manager.
-#[derive(Debug)]
+/// What the Steward is told: by shards, or by the manager. Letters without `skip` travel to the other head (`steward::far::letters`), and
+/// come first: serde numbers the others when it writes, and not when it reads.
+#[derive(Debug, Serialize, Deserialize)]
 pub enum StewardMail {
     /// This configuration is in force on this shard.
     Applied {
@@ -315,65 +342,6 @@ pub enum StewardMail {
         array: ArrayId,
         /// What.
         note: Note,
-    },
-    /// A connection asks to be let in.
-    Ask {
-        /// The connection.
-        connection: ConnectionId,
-        /// Where it came in.
-        portal: PortalId,
-        /// Our address on it.
-        local: SocketAddr,
-        /// Its address.
-        peer: SocketAddr,
-        /// The question.
-        ask: Ask,
-    },
-    /// A connection wants something of others.
-    Intervene {
-        /// The connection.
-        connection: ConnectionId,
-        /// Comes back in `Intervened`.
-        key: u16,
-        /// What.
-        what: Intervention,
-    },
-    /// A connection has done what another one wanted.
-    Obeyed {
-        /// The connection.
-        connection: ConnectionId,
-        /// From `Obey`.
-        id: u32,
-        /// Its answer.
-        yes: bool,
-    },
-    /// A connection that asked something has begun to end, by its peer's will or ours. `Gone` follows.
-    Ending {
-        /// The connection.
-        connection: ConnectionId,
-        /// It had commands that were not answered, and its host did not say good-bye.
-        lost: bool,
-    },
-    /// A connection is over, and so is every command that it ever sent: none of its writes is left at
-    /// a drive. Comes once for each connection that asked something, or broke the protocol before it did.
-    Gone {
-        /// The connection.
-        connection: ConnectionId,
-        /// Why, if it was us who ended it.
-        why: Option<Close>,
-    },
-    /// Somebody was turned away, or broke the protocol.
-    Turned {
-        /// Which of these.
-        fate: Fate,
-        /// Where he came in.
-        portal: PortalId,
-        /// His address.
-        peer: SocketAddr,
-        /// What he calls himself; empty if he did not say.
-        name: String,
-        /// The reason, the end of a sentence.
-        why: &'static str,
     },
     /// How listening at a portal went.
     Listening {
@@ -403,7 +371,83 @@ pub enum StewardMail {
     FarSilent,
     /// Figures.
     Reported(Box<ShardReport>),
+    /// After `Far`: there is a connection with every shard of the other head.
+    #[serde(skip)]
+    FarMet,
+    /// After `Far` without a setup: nothing is under way here any more that shards of the other head had sent.
+    #[serde(skip)]
+    Parted {
+        /// How many such letters have come.
+        number: u32,
+    },
+    /// A connection asks to be let in.
+    #[serde(skip)]
+    Ask {
+        /// The connection.
+        connection: ConnectionId,
+        /// Where it came in.
+        portal: PortalId,
+        /// Our address on it.
+        local: SocketAddr,
+        /// Its address.
+        peer: SocketAddr,
+        /// The question.
+        ask: Ask,
+    },
+    /// A connection wants something of others.
+    #[serde(skip)]
+    Intervene {
+        /// The connection.
+        connection: ConnectionId,
+        /// Comes back in `Intervened`.
+        key: u16,
+        /// What.
+        what: Intervention,
+    },
+    /// A connection has done what another one wanted.
+    #[serde(skip)]
+    Obeyed {
+        /// The connection.
+        connection: ConnectionId,
+        /// From `Obey`.
+        id: u32,
+        /// Its answer.
+        yes: bool,
+    },
+    /// A connection that asked something has begun to end, by its peer's will or ours. `Gone` follows.
+    #[serde(skip)]
+    Ending {
+        /// The connection.
+        connection: ConnectionId,
+        /// It had commands that were not answered, and its host did not say good-bye.
+        lost: bool,
+    },
+    /// A connection is over, and so is every command that it ever sent: none of its writes is left at
+    /// a drive. Comes once for each connection that asked something, or broke the protocol before it did.
+    #[serde(skip)]
+    Gone {
+        /// The connection.
+        connection: ConnectionId,
+        /// Why, if it was us who ended it.
+        why: Option<Close>,
+    },
+    /// Somebody was turned away, or broke the protocol.
+    #[serde(skip)]
+    Turned {
+        /// Which of these.
+        fate: Fate,
+        /// Where he came in.
+        portal: PortalId,
+        /// His address.
+        peer: SocketAddr,
+        /// What he calls himself; empty if he did not say.
+        name: String,
+        /// The reason, the end of a sentence.
+        #[serde(skip)]
+        why: &'static str,
+    },
     /// An order of the operator's.
+    #[serde(skip)]
     Order {
         /// Comes back with the answer.
         id: u64,
@@ -411,6 +455,7 @@ pub enum StewardMail {
         order: Order,
     },
     /// Files of the state directory that the manager keeps itself were removed by somebody.
+    #[serde(skip)]
     Renewed {
         /// Those that it has made again.
         again: Vec<String>,
@@ -418,10 +463,13 @@ pub enum StewardMail {
         failed: Vec<Unmended>,
     },
     /// The other head of the system, by the link.
+    #[serde(skip)]
     Peer(PeerNews),
     /// Takes this to the manager of the other head.
+    #[serde(skip)]
     ToPeer(Vec<u8>),
     /// Where addresses of the system are: the answer to `Addresses`, and whenever it changes.
+    #[serde(skip)]
     Addresses {
         /// Of the latest `Addresses`.
         number: u64,
@@ -432,6 +480,7 @@ pub enum StewardMail {
     },
     /// Stop serving in order: close connections, quiesce, mark clean. `Stopped` follows within seconds: orders under
     /// way are given up, and drives that hang are not waited for.
+    #[serde(skip)]
     Stop,
 }
 

@@ -164,8 +164,10 @@ pub enum Order {
         protocol: Protocol,
         /// The address.
         address: SocketAddr,
-        /// It moves to the head that leads.
+        /// It moves to the other head while its own is out.
         moves: Option<Moves>,
+        /// Which head has it; None: the one that leads.
+        head: Option<u8>,
     },
     /// Listen there no more; connections end.
     PortalRemove {
@@ -298,6 +300,8 @@ pub enum Order {
     },
     /// The Steward's own: lanes are dealt anew where other shards should have them.
     LanesDeal,
+    /// Of the Steward's own: shards of the other head take part from now on, and pools become known to them.
+    FarJoins,
     /// Lanes go round by one shard, of every array: for tests.
     LanesTurn,
     /// Everything there is to know. Answered by `Snapshot`.

@@ -6,7 +6,7 @@ use base::view::Interface;
 use cluster::link::{Do, Fault};
 use cluster::watch::{End, Times};
 use cluster::{HeadNo, SystemRecord};
-use core::net::IpAddr;
+use core::net::{IpAddr, SocketAddr};
 
 /// Whether a file of the state directory is of a system: what a head that leaves one does not keep. Nothing else that lies there is.
 pub fn is_left_behind(name: &str) -> bool {
@@ -24,6 +24,8 @@ pub enum PeerNews {
         path: usize,
         /// Which connection of it: later ones have higher numbers.
         number: u64,
+        /// What both ends know, and nobody else (docs/formats/link.md, "Path").
+        secret: [u8; 32],
     },
     /// The next bytes of its stream.
     Bytes {
@@ -61,12 +63,15 @@ pub struct SystemSettings {
     pub me: HeadNo,
     /// What people call it.
     pub name: String,
-    /// Networks of the link.
-    pub networks: usize,
+    /// Networks of the link, by the addresses of the first head, where it listens.
+    pub networks: Vec<SocketAddr>,
     /// This process.
     pub process: Process,
     /// How long what may take.
     pub times: Times,
+    /// The shards of a follower take part, and serve hosts. Not yet in the product: who comes to one head while writes that it gave up are
+    /// at drives by the other one must wait for those (docs/rfcs/0008-both-serve.md).
+    pub both_serve: bool,
     /// What the process before said as it was out, and began this one in its place: it had no time to write that down.
     pub said: Option<String>,
 }

@@ -5,9 +5,10 @@ use crate::path::stages::{Timed, TimedOp};
 use array::Progress;
 use base::{ConnectionId, DriveError, DriveId, HostId, PortalId, VolumeId};
 use core::net::SocketAddr;
+use serde::{Deserialize, Serialize};
 
 /// Commands and bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
     /// Reads that ended well.
     pub reads: u64,
@@ -67,7 +68,7 @@ impl Counters {
 }
 
 /// Checksums that a connection's two sides compute over what they exchange.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Digests {
     /// Over headers.
     pub header: bool,
@@ -76,7 +77,7 @@ pub struct Digests {
 }
 
 /// One connection.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ConnectionReport {
     /// Its id on this shard.
     pub connection: ConnectionId,
@@ -95,7 +96,7 @@ pub struct ConnectionReport {
 }
 
 /// One drive, as this shard uses it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DriveReport {
     /// The drive.
     pub drive: DriveId,
@@ -112,7 +113,7 @@ pub struct DriveReport {
 }
 
 /// Everything a shard tells.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ShardReport {
     /// Which shard.
     pub shard: u16,

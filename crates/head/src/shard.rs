@@ -113,6 +113,8 @@ pub(crate) enum Rest {
     Halted,
     /// It is halted, and comes to rest: `Quiesced` is owed.
     Pausing,
+    /// It is halted, and leaves: `Quiesced` is owed once nobody waits for a drive, whatever drives keep.
+    Leaving,
 }
 
 impl Rest {
@@ -152,6 +154,12 @@ pub(crate) struct Core<M: Memory> {
     pub shards: u16,
     pub far_setup: Option<Arc<FarSetup>>,
     pub far: Vec<FarLink>,
+    /// Which pairing of two heads that is; links of former ones, of whose memory drives have some; commands that came by those, and are at
+    /// drives; and that the Steward is to hear when they are over.
+    pub far_pairing: u32,
+    pub far_left: Vec<FarLink>,
+    pub far_left_stale: u32,
+    pub far_parts: bool,
     /// Requests that wait for far shards that are gone, until somebody else has what was theirs.
     pub far_waits: VecDeque<u32>,
     pub memory: M,
@@ -235,6 +243,11 @@ pub struct Shard<M: Memory> {
     /// Connections with far shards, and how many were made from here.
     far_connections: Vec<u32>,
     far_next: Option<Arc<FarSetup>>,
+    /// The Steward knows that all of them are there.
+    met: bool,
+    /// How often it was said that the other head is gone, and how often all connections with it have ended after that.
+    partings: u32,
+    parted: u32,
     first_slot: u32,
     dials: u32,
 }
@@ -253,6 +266,10 @@ impl<M: Memory> Shard<M> {
                 shards: config.shards,
                 far_setup: None,
                 far: vec![],
+                far_pairing: 0,
+                far_left: vec![],
+                far_left_stale: 0,
+                far_parts: false,
                 far_waits: VecDeque::new(),
                 memory: config.memory,
                 callers: Callers::new(config.connections_max, config.shards, buffers.rings_max()),
@@ -308,6 +325,9 @@ impl<M: Memory> Shard<M> {
             protocol_errors: 0,
             far_connections: vec![],
             far_next: None,
+            met: false,
+            partings: 0,
+            parted: 0,
             first_slot: config.connections_max,
             dials: 0,
         }
@@ -333,7 +353,7 @@ impl<M: Memory> Shard<M> {
         let rings = open.map(|(_, c)| c.link.outbox.ring()).filter(|s| s.len > 0);
         let scratch = self.core.arrays.iter().flatten().map(|a| a.scratch).filter(|s| s.len > 0);
         let kept = self.core.scratch.iter().chain(&self.core.single_scratch).copied();
-        let lent = self.core.far.iter().flat_map(FarLink::runs).copied();
+        let lent = self.core.far.iter().chain(&self.core.far_left).flat_map(FarLink::runs).copied();
         rings.chain(scratch).chain(kept).chain(lent).map(|s| Buffers::footprint(s.len)).sum()
     }
     /// For tests that are its connections.
@@ -822,6 +842,10 @@ impl<M: Memory> Machine for Shard<M> {
             self.feed_far(now, fx);
             self.settle(now, fx);
             self.speak_far();
+            self.report_met(fx);
+        }
+        if (self.core.far_parts || !self.core.far_left.is_empty()) && self.core.far_is_left() {
+            fx.push(to_steward(StewardMail::Parted { number: self.parted }));
         }
         self.flush(now, fx);
         if self.look.is_some() || self.core.is_crowded() {

@@ -19,6 +19,21 @@ pub const NVME: &str = "10.0.0.254:4420";
 /// See `NVME`.
 pub const ISCSI: &str = "10.0.0.254:3260";
 
+/// Addresses of the second head's portals.
+pub const SECOND: [(Protocol, &str); 2] =
+    [(Protocol::Nvme, "10.0.0.253:4430"), (Protocol::Iscsi, "10.0.0.253:3270")];
+
+/// Portals of the second head, of both protocols.
+pub fn second_portals() -> Vec<Order> {
+    let portal = |(protocol, address): (Protocol, &str)| Order::PortalAdd {
+        protocol,
+        address: address.parse().expect("an address"),
+        moves: None,
+        head: Some(1),
+    };
+    SECOND.map(portal).to_vec()
+}
+
 /// The name of a host, NVMe.
 pub fn nqn(i: usize) -> String {
     format!("nqn.2014-08.org.nvmexpress:uuid:00000000-0000-4000-8000-00000000000{i}")
@@ -33,7 +48,7 @@ pub fn iqn(i: usize) -> String {
 pub fn lets_in(hosts: usize) -> Vec<Order> {
     let portal = |protocol, address: &str| {
         let address = address.parse().expect("an address");
-        Order::PortalAdd { protocol, address, moves: None }
+        Order::PortalAdd { protocol, address, moves: None, head: None }
     };
     let mut orders = vec![portal(Protocol::Nvme, NVME), portal(Protocol::Iscsi, ISCSI)];
     for i in 0..hosts {

@@ -7,6 +7,7 @@ use crate::bitmap::Bitmap;
 use crate::geometry::{BITMAP_BLOCK_BYTES, BITMAP_HEADER_BYTES, BITS_PER_BLOCK, Geometry, LANES};
 use base::Uuid;
 use base::crc::crc32c;
+use serde::{Deserialize, Serialize};
 
 /// The first bytes of a block of the map.
 pub const UNCLEARED_MAGIC: [u8; 8] = *b"MRUNCLRD";
@@ -149,7 +150,8 @@ fn decode_block<'a>(
 }
 
 /// The map of one array.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(try_from = "Unchecked")]
 pub struct UnclearedMap {
     /// From the pool's configuration: blocks of another life say nothing. 0: there is no map.
     pub(crate) life: u64,
@@ -160,7 +162,30 @@ pub struct UnclearedMap {
     pub(crate) newest: Vec<u64>,
 }
 
+/// What may be a map.
+#[derive(Deserialize)]
+struct Unchecked {
+    life: u64,
+    pieces: Bitmap,
+    newest: Vec<u64>,
+}
+
+impl TryFrom<Unchecked> for UnclearedMap {
+    type Error = &'static str;
+    fn try_from(Unchecked { life, pieces, newest }: Unchecked) -> Result<Self, &'static str> {
+        let blocks = if life == 0 { 0 } else { (LANES * BLOCKS_PER_LANE) as usize };
+        if (life == 0) != pieces.is_nothing() || newest.len() != blocks {
+            return Err("an uncleared map that contradicts itself");
+        }
+        Ok(Self { life, pieces, newest })
+    }
+}
+
 impl UnclearedMap {
+    /// Whether it is a map of an array of this geometry, or none.
+    pub fn fits(&self, geometry: &Geometry) -> bool {
+        self.pieces.is_nothing() || self.pieces.len() == Pieces::of(geometry).count()
+    }
     /// Everything is uncleared. `life` is not 0.
     pub fn all(geometry: &Geometry, life: u64) -> Self {
         assert!(life != 0, "a map has a life");

@@ -5,6 +5,7 @@
 //! to refill and nothing to do while nobody comes. The burst is also the lateness of a timer that costs nothing.
 
 use base::{Duration, Instant};
+use serde::{Deserialize, Serialize};
 
 /// What a volume that was quiet may start at once, in time at its rate; after a long silence a second has 1 % more.
 pub(crate) const BURST: Duration = Duration::from_millis(10);
@@ -13,7 +14,7 @@ const DEBT_MAX: Duration = Duration::from_millis(100);
 const SECOND: u64 = 1_000_000_000;
 
 /// A volume's caps; 0 for none.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Caps {
     /// Commands a second.
     pub iops_max: u32,

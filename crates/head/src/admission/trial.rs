@@ -270,6 +270,7 @@ impl Trial {
                 shared: false,
             }],
             volumes: caps.iter().enumerate().map(volume).collect(),
+            waits: false,
         });
         let view = Arc::new(View { generation: self.generation, ..View::default() });
         for s in 0..self.shards.len() {

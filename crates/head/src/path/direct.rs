@@ -186,6 +186,7 @@ mod tests {
                 caps: Caps::default(),
                 weight: crate::admission::scheduler::WEIGHT,
             }],
+            waits: false,
         };
         let mail = ShardMail::Room(crate::mail::Room { mirrors: 2, singles: 0 });
         shard.on_event(NOW, Event::Mail { from: Address::Steward, mail: mail.into() }, &mut vec![]);

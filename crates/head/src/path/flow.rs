@@ -225,6 +225,9 @@ impl<M: Memory> Core<M> {
         mut granted: Option<ArrayId>,
         fx: &mut Effects<Mail>,
     ) -> Started {
+        if self.layout.waits {
+            return Started::Far(u16::MAX);
+        }
         if !self.requests[index].begun {
             match self.begin(index) {
                 Ok(()) => {}
@@ -531,11 +534,7 @@ impl<M: Memory> Core<M> {
                 self.part_landed(index, status);
             }
             peer @ Owner::Peer { .. } => self.answer_peer(peer, status, (issued, zeroes), now, fx),
-            Owner::Gone { far, data } => {
-                if let Some(link) = self.far.get_mut(usize::from(far)) {
-                    link.is_outlived(data);
-                }
-            }
+            Owner::Gone { far, pairing, data } => self.far_outlived(far, pairing, data),
         }
     }
     /// What a read found is nothing but zeroes.

@@ -129,6 +129,14 @@ impl<M: Memory> Core<M> {
         }
     }
 
+    /// An array that is halted goes: what is at drives ends for nobody.
+    pub fn leave(&mut self, id: ArrayId) {
+        if let Some(state) = self.arrays.get_mut(id.index()).and_then(Option::as_mut) {
+            state.rest = Rest::Leaving;
+            state.array.pause();
+        }
+    }
+
     /// Takes `halt` and `quiesce` back.
     pub fn resume(&mut self, now: Instant, id: ArrayId, fx: &mut Effects<Mail>) {
         if let Some(state) = self.arrays.get_mut(id.index()).and_then(Option::as_mut) {
@@ -152,6 +160,10 @@ impl<M: Memory> Core<M> {
                 }
                 Rest::Quiescing if state.busy == 0 && state.array.quiesced() => {
                     state.rest = Rest::No;
+                    StewardMail::Quiesced { array }
+                }
+                Rest::Leaving if state.busy == 0 && state.array.idle() => {
+                    state.rest = Rest::Halted;
                     StewardMail::Quiesced { array }
                 }
                 // What is built anew must leave nothing in the kernel: it would land by locks that nobody keeps.

@@ -145,6 +145,7 @@ pub(crate) enum Owner {
     /// A far shard whose connection is over: nobody is answered.
     Gone {
         far: u16,
+        pairing: u32,
         data: Slice,
     },
 }

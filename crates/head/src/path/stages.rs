@@ -3,6 +3,7 @@
 //! once in each.
 
 use base::{DriveId, Instant, Prng, Slots, VolumeId};
+use serde::{Deserialize, Serialize};
 
 /// Of so many commands one is timed, in the mean.
 pub const ONE_IN: u64 = 64;
@@ -33,7 +34,7 @@ pub enum Stage {
 }
 
 /// A command that was timed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Timed {
     /// Of which volume.
     pub volume: VolumeId,
@@ -44,7 +45,7 @@ pub struct Timed {
 }
 
 /// A drive operation that was timed: a read or a write that ended well.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct TimedOp {
     /// On which drive.
     pub drive: DriveId,

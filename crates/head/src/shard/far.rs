@@ -4,7 +4,7 @@ use super::Shard;
 use crate::mail::{Mail, StewardMail, to_steward};
 use crate::path::far::wire::{HEADER_BYTES, Message};
 use crate::path::far::{
-    DIAL_AGAIN, FAR_PORTAL, FarFront, FarLink, FarSetup, FarSide, Out, SILENT, Sent, address_of,
+    DIAL_AGAIN, FarFront, FarLink, FarSetup, FarSide, Out, SILENT, Sent, address_of, far_portal,
 };
 use crate::path::link::{Connection, Front, Life};
 use base::{ConnectionId, Effect, Effects, Instant, Memory, NetError, PortalId};
@@ -26,26 +26,28 @@ impl<M: Memory> Shard<M> {
     }
     /// The other head's shards take part from now on, or do not any more.
     pub(super) fn set_far(&mut self, now: Instant, setup: Option<Arc<FarSetup>>, fx: &mut Effects<Mail>) {
-        if self.core.far_setup == setup {
+        if self.core.far_setup == setup && setup.is_some() {
             return;
         }
+        let setup_is_none = setup.is_none();
         self.far_next = setup;
+        self.partings += u32::from(setup_is_none);
         self.leave_far(now, fx);
         self.begin_if_alone(now, fx);
     }
     fn begin_far(&mut self, now: Instant, setup: Arc<FarSetup>, fx: &mut Effects<Mail>) {
         let (shards, far) = (self.core.shards, setup.shards);
+        self.met = false;
         for _ in 0..far {
-            match FarLink::new(now, &mut self.core.buffers, shards, far) {
+            match FarLink::new(&mut self.core.buffers, shards, far) {
                 Some(mut link) => {
                     link.dial_at = matches!(setup.side, FarSide::Dials(_)).then_some(now);
                     self.core.far.push(link);
                 }
                 None => {
                     // What there is for some of them is of no use.
-                    self.core.far.drain(..).flat_map(|l| l.runs().to_vec()).for_each(|run| {
-                        self.core.buffers.release(run);
-                    });
+                    let few: Vec<FarLink> = self.core.far.drain(..).collect();
+                    self.core.far_left.extend(few);
                     fx.push(to_steward(StewardMail::FarSilent));
                     return;
                 }
@@ -53,7 +55,7 @@ impl<M: Memory> Shard<M> {
         }
         if let FarSide::Listens(addresses) = &setup.side {
             for (n, first) in addresses.iter().enumerate() {
-                let portal = PortalId(FAR_PORTAL.0 - n as u32);
+                let portal = far_portal(self.core.id, n);
                 fx.push(Effect::Listen { portal, address: address_of(*first, self.core.id) });
             }
         }
@@ -62,8 +64,8 @@ impl<M: Memory> Shard<M> {
     fn leave_far(&mut self, now: Instant, fx: &mut Effects<Mail>) {
         let Some(setup) = self.core.far_setup.take() else { return };
         if let FarSide::Listens(addresses) = &setup.side {
-            for n in 0..addresses.len() as u32 {
-                fx.push(Effect::Unlisten { portal: PortalId(FAR_PORTAL.0 - n) });
+            for n in 0..addresses.len() {
+                fx.push(Effect::Unlisten { portal: far_portal(self.core.id, n) });
             }
         }
         for index in self.far_connections.clone() {
@@ -114,7 +116,7 @@ impl<M: Memory> Shard<M> {
             let peer = address_of(first, far as u16);
             let front = Front::Far(Box::new(FarFront::goes(now, far as u16)));
             let nowhere = SocketAddr::new(peer.ip(), 0);
-            let index = self.add_far(id, front, FAR_PORTAL, (nowhere, peer));
+            let index = self.add_far(id, front, far_portal(self.core.id, 0), (nowhere, peer));
             self.core.far[far].comes = Some(index);
             fx.push(Effect::Connect { connection: id, peer });
         }
@@ -200,9 +202,18 @@ impl<M: Memory> Shard<M> {
             return;
         }
         let all: Vec<FarLink> = self.core.far.drain(..).collect();
+        self.core.far_pairing += 1;
+        (self.core.far_parts, self.parted) = (true, self.partings);
         all.into_iter().for_each(|link| self.core.far_is_gone(link));
         if let Some(setup) = self.far_next.take() {
             self.begin_far(now, setup, fx);
+        }
+    }
+    /// Tells the Steward, once, that there is a connection with every far shard.
+    pub(super) fn report_met(&mut self, fx: &mut Effects<Mail>) {
+        if !self.met && self.core.far.iter().all(|link| link.open.is_some()) {
+            self.met = true;
+            fx.push(to_steward(StewardMail::FarMet));
         }
     }
     /// Looks at what far shards have sent that had to wait.

@@ -12,6 +12,7 @@
 
 mod context;
 mod dma;
+mod far;
 pub mod fuzz;
 mod health;
 mod join;
@@ -112,18 +113,28 @@ impl Steward {
             && desk.pools.iter().all(|p| p.wishes.is_empty() && !p.keeping)
     }
 
-    fn on_mail(&mut self, from: Address, mail: StewardMail, fx: &mut Effects<Mail>) {
-        let mut desk = self.office.desk_mut();
+    fn on_mail(&mut self, from: Address, mut mail: StewardMail, fx: &mut Effects<Mail>) {
         let shard = match from {
             Address::Shard(n) => n,
             Address::Steward | Address::Manager => u16::MAX,
         };
+        if let Address::Shard(shard) = from {
+            // A follower's shards may tell the leader.
+            let Some(own) = self.office.pass_on(shard, mail) else { return };
+            mail = own;
+        }
+        let mut desk = self.office.desk_mut();
         match mail {
-            StewardMail::Applied { generation } => {
-                let applied = &mut desk.applied[usize::from(shard)];
-                *applied = generation.max(*applied);
-            }
-            StewardMail::Note { array, note } => desk.on_note(self.office.cx.now(), shard, array, note),
+            StewardMail::Applied { .. }
+            | StewardMail::Note { .. }
+            | StewardMail::Listening { .. }
+            | StewardMail::Halted { .. }
+            | StewardMail::Quiesced { .. }
+            | StewardMail::HasRoom { .. }
+            | StewardMail::FarSilent
+            | StewardMail::Reported(_) => desk.hear(self.office.cx.now(), shard, mail),
+            StewardMail::FarMet => drop(desk.far_met.insert(shard)),
+            StewardMail::Parted { number } => desk.sessions.has_parted(shard, number, fx),
             StewardMail::Ask { connection, portal, local, peer, ask } => {
                 if desk.stop == Stop::Closed {
                     return sessions::table::answer(Place { shard, connection }, Answer::Full, fx);
@@ -151,32 +162,8 @@ impl Steward {
             StewardMail::Turned { fate, portal, peer, name, why } => {
                 desk.on_turned(self.office.cx.now(), portal, peer, &name, (fate, why));
             }
-            StewardMail::Listening { portal, result } => {
-                desk.on_listening(self.office.cx.now(), shard, portal, result);
-            }
             StewardMail::Addresses { number, here, silent } => {
                 desk.on_addresses(self.office.cx.now(), number, here, silent);
-            }
-            StewardMail::Halted { array } => {
-                desk.halted.insert((array, shard));
-            }
-            StewardMail::Quiesced { array } => {
-                desk.quiesced.insert((array, shard));
-            }
-            StewardMail::FarSilent => {
-                drop(desk);
-                self.office.in_system(|s| s.tell().on_silent());
-            }
-            StewardMail::HasRoom { room: kept, mirrors_max } => {
-                if let Some(room) = desk.rooms.get_mut(usize::from(shard)) {
-                    *room = Some((kept, mirrors_max));
-                }
-            }
-            StewardMail::Reported(report) => {
-                desk.times.add(self.office.cx.now(), &report);
-                let slot = usize::from(report.shard);
-                desk.reports[slot] = Some(*report);
-                desk.reported[slot] += 1;
             }
             StewardMail::Order { id, order } => match order {
                 Order::Status | Order::Events { .. } => {

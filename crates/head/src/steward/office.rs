@@ -1,9 +1,7 @@
 //! The office: what every procedure works with.
 
-use crate::mail::ShardMail;
 use crate::steward::context::desk::Desk;
 use crate::steward::runtime::Cx;
-use base::{Bug, planted};
 use std::cell::{Ref, RefCell, RefMut};
 use std::rc::Rc;
 
@@ -35,20 +33,5 @@ impl Office {
     pub(crate) fn desk_mut(&self) -> RefMut<'_, Desk> {
         self.cx.changed();
         self.desk.borrow_mut()
-    }
-}
-
-/// Sends the same to every shard.
-impl Office {
-    pub(crate) fn tell_shards(&self, mut mail: impl FnMut() -> ShardMail) {
-        // What a head that is out has put on record is no record: nothing may be answered by it.
-        let is_over = self.desk().system.as_ref().is_some_and(|s| s.part() == cluster::Part::Over);
-        if is_over && !planted(Bug::OutRecords) {
-            return;
-        }
-        let shards = self.desk().shards;
-        for shard in 0..shards {
-            self.cx.to_shard(shard, mail());
-        }
     }
 }

@@ -1,12 +1,11 @@
 //! From the desk to every shard: a new view and a new layout at each change.
 
 use crate::layout::{ArrayLayout, Layout, PoolId, PoolLayout, VolumeLayout};
-use crate::mail::ShardMail;
 use crate::steward::context::desk::{Desk, Stop};
 use crate::steward::context::pool::PoolDesk;
 use crate::steward::office::Office;
 use array::format::LegState;
-use base::view::{Export, View};
+use base::view::{Export, Portal, View};
 use std::sync::Arc;
 
 impl Office {
@@ -18,16 +17,39 @@ impl Office {
     }
     /// Makes a new view and layout; `Applied` follows from every shard.
     pub(crate) fn publish_now(&self) -> u64 {
-        let (view, layout) = {
+        let (own, far) = {
             let mut desk = self.desk_mut();
             desk.next_view();
+            desk.place_portals();
             desk.note_lives();
             desk.note_comparisons(self.cx.now());
-            (Arc::new(view_of(&desk)), Arc::new(layout_of(&desk)))
+            let made = |of| (view_of(&desk, of), layout_of(&desk, of));
+            let (own, far) = (made(Head::Own), (desk.far_shards > 0).then(|| made(Head::Far)));
+            desk.far_reads();
+            (own, far)
         };
-        let generation = view.generation;
-        self.tell_shards(|| ShardMail::Configure { view: view.clone(), layout: layout.clone() });
+        let generation = own.0.generation;
+        self.tell_configuration(own, far);
+        self.far_owes(move |desk| desk.far(&desk.applied).all(|g| *g >= generation));
         generation
+    }
+}
+
+/// For whose shards something is made. Those of the other head know the pools of which lanes were dealt with them; the others are to them
+/// as if they were absent. Portals are this head's.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Head {
+    Own,
+    Far,
+}
+
+impl Head {
+    fn knows(self, desk: &Desk, pool: &PoolDesk) -> bool {
+        self == Head::Own || pool.shards > desk.own_shards
+    }
+    /// The pool, if it is imported and known.
+    fn known(self, desk: &Desk, pool: Option<PoolId>) -> Option<PoolId> {
+        pool.filter(|id| desk.pool(*id).is_some_and(|p| self.knows(desk, p)))
     }
 }
 
@@ -37,7 +59,7 @@ const NO_DRIVE: base::DriveId = base::DriveId(0);
 const NO_POOL: PoolId = PoolId(0);
 
 /// What the front ends may know.
-fn view_of(desk: &Desk) -> View {
+fn view_of(desk: &Desk, of: Head) -> View {
     let hosts = desk.hosts().iter().map(|host| {
         let mut exports = vec![];
         for pool in desk.shown() {
@@ -58,7 +80,7 @@ fn view_of(desk: &Desk) -> View {
                     block_bytes: v.block_bytes,
                     blocks: v.bytes / u64::from(v.block_bytes),
                     deallocate: pool.deallocates,
-                    ready: pool.ready,
+                    ready: pool.ready && of.known(desk, pool.id).is_some(),
                 });
             }
         }
@@ -71,36 +93,36 @@ fn view_of(desk: &Desk) -> View {
             .portals
             .iter()
             .filter(|_| !desk.held && desk.stop != Stop::Closed)
-            .map(|p| p.portal)
+            .map(|p| Portal { head: desk.head_of(&p.portal), ..p.portal })
             .collect(),
         hosts: hosts.collect(),
-        // One head serves.
-        head: 0,
-        paths: None,
+        head: if of == Head::Own { desk.own_number() } else { desk.own_number() ^ 1 },
+        paths: desk.paths(),
     }
 }
 
 /// Where the bytes are.
-fn layout_of(desk: &Desk) -> Layout {
+fn layout_of(desk: &Desk, of: Head) -> Layout {
     let mut layout = Layout { generation: desk.generation, ..Layout::default() };
-    for pool in &desk.pools {
+    for pool in desk.pools.iter().filter(|p| of.knows(desk, p)) {
         layout.pools.push(PoolLayout {
             id: pool.id,
             uuid: pool.config().uuid,
             map: pool.config().map.clone(),
             arrays: pool.arrays.iter().map(|a| a.id).collect(),
         });
-        layout.arrays.extend((0..pool.arrays.len()).map(|a| array_layout(pool, a)));
+        layout.arrays.extend((0..pool.arrays.len()).map(|a| array_layout(pool, a, of)));
     }
     for pool in desk.shown() {
+        let known = of.known(desk, pool.id);
         for v in pool.config.volumes.iter() {
             layout.volumes.push(VolumeLayout {
                 id: pool.volume_ids[&v.uuid],
-                pool: pool.id.unwrap_or(NO_POOL),
+                pool: known.unwrap_or(NO_POOL),
                 block_bytes: v.block_bytes,
                 blocks: v.bytes / u64::from(v.block_bytes),
                 map: Arc::new(v.map.clone()),
-                ready: pool.ready,
+                ready: pool.ready && known.is_some(),
                 caps: pool.config.caps_of(v.uuid),
                 weight: pool.config.weight_of(v.uuid),
             });
@@ -109,9 +131,11 @@ fn layout_of(desk: &Desk) -> Layout {
     layout
 }
 
-fn array_layout(pool: &PoolDesk, a: usize) -> ArrayLayout {
+fn array_layout(pool: &PoolDesk, a: usize, of: Head) -> ArrayLayout {
     let array = &pool.arrays[a];
     let record = &pool.record().arrays[a];
+    // These maps are long, and the link is not as quick as memory.
+    let is_read = of == Head::Far && array.far_map == Some(array.map);
     let mut legs = vec![];
     for (leg, on_record) in array.legs.iter().zip(&record.legs) {
         let state = match on_record.state {
@@ -149,9 +173,9 @@ fn array_layout(pool: &PoolDesk, a: usize) -> ArrayLayout {
         membership: array::Membership { epoch: record.epoch, legs },
         lanes: array.lanes,
         map: array.map,
-        dirty: array.dirty.clone(),
+        dirty: if is_read { Arc::default() } else { array.dirty.clone() },
         unclean: array.unclean,
-        uncleared: array.uncleared.clone(),
+        uncleared: if is_read { Arc::default() } else { array.uncleared.clone() },
         shared: pool.config().shared.is_some(),
     }
 }

@@ -23,6 +23,7 @@ mod absent;
 mod addresses;
 mod connected;
 mod directory;
+mod far;
 mod legs;
 mod lost;
 mod meant;
@@ -53,6 +54,7 @@ fn a_pool_a_volume_a_host_and_an_export_are_there_again_after_a_crash() {
         protocol: Protocol::Iscsi,
         address: "10.0.0.1:3260".parse().expect("an address"),
         moves: None,
+        head: None,
     });
     let before = w.view.hosts[0].exports[0].clone();
     assert_eq!((before.nsid, before.lun, before.blocks, before.ready), (1, 0, 9 * MIB / 4096, true));
@@ -74,7 +76,8 @@ fn a_pool_a_volume_a_host_and_an_export_are_there_again_after_a_crash() {
 fn a_portal_keeps_its_number_for_its_life_and_nobody_gets_it_soon_after() {
     let mut w = usual();
     let at = |port: u16| core::net::SocketAddr::from(([10, 0, 0, 1], port));
-    let add = |port| Order::PortalAdd { protocol: Protocol::Iscsi, address: at(port), moves: None };
+    let add =
+        |port| Order::PortalAdd { protocol: Protocol::Iscsi, address: at(port), moves: None, head: None };
     let numbers =
         |w: &World| w.view.portals.iter().map(|p| (p.address.port(), p.id.0 + 1)).collect::<Vec<_>>();
     w.good(add(3260));
@@ -100,6 +103,7 @@ fn stopping_in_order_leaves_clean_arrays_and_lets_go_of_the_drives() {
         protocol: Protocol::Iscsi,
         address: "10.0.0.1:3260".parse().expect("an address"),
         moves: None,
+        head: None,
     });
     w.views.clear();
     w.good(Order::Shutdown);
@@ -522,7 +526,10 @@ fn wrong_sizes_names_and_numbers_are_refused_with_their_field_and_change_nothing
     let settings = HostSettings { chap_secret: short, ..HostSettings::default() };
     assert_eq!(field(Order::HostSet { name: "esx1".into(), settings, disconnect: false }), "chap_secret");
     let address = "10.0.0.1:99".parse().expect("an address");
-    assert_eq!(field(Order::PortalAdd { protocol: Protocol::Nvme, address, moves: None }), "address");
+    assert_eq!(
+        field(Order::PortalAdd { protocol: Protocol::Nvme, address, moves: None, head: None }),
+        "address"
+    );
     assert_eq!(
         field(Order::PortalRemove { protocol: Protocol::Nvme, address, disconnect: false }),
         "address"

@@ -133,9 +133,14 @@ impl LinkFile {
             system: self.uuid().unwrap_or_default(),
             me: self.me().unwrap_or(HeadNo::A),
             name: self.name.clone(),
-            networks: self.own.len(),
+            networks: if self.me() == Some(HeadNo::B) {
+                self.peer_addresses.clone()
+            } else {
+                self.own.clone()
+            },
             process: uring::process::identity(),
             times,
+            both_serve: false,
             said: std::env::var(SAID).ok(),
         }
     }
@@ -267,14 +272,14 @@ impl System {
     }
     fn on_link(self: &Arc<Self>, happened: Happened) {
         match happened {
-            Happened::Up { on, peer_address, .. } => {
+            Happened::Up { on, peer_address, secret } => {
                 let mut inner = self.inner();
                 if !inner.is_refused(on.path) {
                     tracing::info!("network {} of the link is up, to {peer_address}", on.path);
                 }
                 inner.paths.insert(on.path, on);
                 drop(inner);
-                self.tell(PeerNews::Up { path: on.path, number: on.number });
+                self.tell(PeerNews::Up { path: on.path, number: on.number, secret: *secret.bytes() });
             }
             Happened::Bytes { on, bytes } => {
                 self.tell(PeerNews::Bytes { path: on.path, number: on.number, bytes });

@@ -540,7 +540,8 @@ async fn add_portal(State(api): State<Api>, Body(b): Body<api::PortalAdd>) -> Ma
         }
         (Some(prefix), interface) => Some(base::view::Moves { prefix, interface }),
     };
-    let (status, mut created) = made(api.order(Order::PortalAdd { protocol, address, moves }).await?)?;
+    let (status, mut created) =
+        made(api.order(Order::PortalAdd { protocol, address, moves, head: None }).await?)?;
     let link = api.process.system.as_ref().map_or(vec![], |s| s.addresses());
     created.notices.extend(api::link_notices(&link, &[address]));
     Ok((status, created))

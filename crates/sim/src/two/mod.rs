@@ -16,7 +16,7 @@ pub use options::{Options, Trouble};
 use crate::disk::Disk;
 use crate::host::{Host, Ledger};
 use crate::memory::SimMemory;
-use crate::operator::{ISCSI, NVME, iqn, lets_in, nqn};
+use crate::operator::{ISCSI, NVME, SECOND, iqn, lets_in, nqn, second_portals};
 use crate::run::{Failure, Outcome};
 use crate::volume::Volume;
 use crate::world::{ActorId, Step, World};
@@ -26,6 +26,7 @@ use base::{Address, Duration, Instant, Prng, Slice, Uuid};
 use check::Ordered;
 use cluster::HeadNo;
 use cluster::watch::Times;
+use core::net::SocketAddr;
 use head::mail::{ManagerMail, StewardMail};
 use head::order::{Answered, ArraySpec, Order, RefusalKind, Reply, Snapshot, State};
 use head::peer::{SystemSettings, SystemView};
@@ -216,9 +217,12 @@ impl Run {
             system: self.name_of_system(),
             me: [HeadNo::A, HeadNo::B][server],
             name: ["left", "right"][server].into(),
-            networks: self.options.networks,
+            networks: (0..self.options.networks)
+                .map(|n| SocketAddr::from(([10, 9, n as u8, 1], 7400)))
+                .collect(),
             process: Process { pid: 100 + server as u32, started: self.lives },
             times: Times::default(),
+            both_serve: self.options.both,
             said: None,
         }
     }
@@ -473,6 +477,9 @@ impl Run {
                     self.system = true;
                     self.stage = Stage::Joining;
                     self.world.link_servers(self.options.networks);
+                    if self.options.both {
+                        self.orders.extend(second_portals());
+                    }
                     self.boot(1);
                 }
                 Ok(())
@@ -510,6 +517,9 @@ impl Run {
                     (ISCSI, load::Target::Iscsi(c))
                 }
             };
+            let second =
+                SECOND.iter().find(|(p, _)| *p == protocol).filter(|_| self.options.both && i % 2 == 1);
+            let peer = second.map_or(peer, |(_, address)| address);
             let config = load::Config { peer: peer.parse().expect("an address"), target };
             let mut habits = self.options.habits.clone();
             habits.zeroes_fua = protocol == Protocol::Nvme;

@@ -81,6 +81,8 @@ pub struct Options {
     pub clocks: [Clock; 2],
     /// Addresses go to whoever leads, and hosts of the other one are told so. Else they stay with it until it ends.
     pub addresses_move: bool,
+    /// The second head has portals, and every second host goes there.
+    pub both: bool,
     /// What may go wrong.
     pub troubles: Vec<Trouble>,
     /// One trouble happens, to the head that leads, and no other.
@@ -127,6 +129,7 @@ impl Options {
             networks: rng.between(1, 2) as usize,
             clocks,
             addresses_move: rng.chance(1, 2),
+            both: Prng::new(seed ^ 0x626f_7468_7301).chance(1, 2),
             troubles,
             once: false,
             pause: Duration::from_millis(rng.between(200, 3000)),
@@ -173,6 +176,7 @@ impl Options {
         let mut options = Self::swarm(seed);
         options.troubles.clear();
         (options.cut, options.mirrors, options.shards, options.networks) = (Some(cut), 2, 1, 1);
+        options.both = false;
         options.volatile = true;
         options.hosts.truncate(1);
         (options.habits.depth, options.habits.blocks, options.habits.reset_ppm) = (4, 40, 0);

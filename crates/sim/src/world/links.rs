@@ -3,7 +3,7 @@
 use super::actor::{ActorId, Body};
 use super::{Happening, World};
 use base::{Address, ConnectionId, Duration, Event, Instant, NetError, PortalId, Slice};
-use core::net::{Ipv4Addr, SocketAddr};
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// What a link holds of what its receiver does not take, bytes.
@@ -74,6 +74,23 @@ struct Link {
     moved: bool,
     /// When the host gave it up, if nobody was told.
     left_at: Option<Instant>,
+    /// It is between shards of two heads, by this network of their link.
+    network: Option<usize>,
+    /// The port of the portal that it came to.
+    port: u16,
+}
+
+/// Portals where shards listen for those of the other head have the highest numbers.
+const FAR_PORTALS: u32 = u32::MAX - (1 << 18);
+/// How long it takes until somebody knows that nobody answers.
+const UNANSWERED: Duration = Duration::from_millis(20);
+
+/// The network of the heads' link that an address belongs to: the `n` of 10.9.n.x.
+fn network_of(address: SocketAddr) -> Option<usize> {
+    match address.ip() {
+        IpAddr::V4(ip) if ip.octets()[..2] == [10, 9] => Some(usize::from(ip.octets()[2])),
+        _ => None,
+    }
 }
 
 /// Every link, and who listens.
@@ -85,6 +102,8 @@ pub(super) struct Links {
     /// By server and portal: where, and since which call.
     listeners: BTreeMap<(usize, PortalId), (SocketAddr, u64)>,
     listens: u64,
+    /// Shards that listen for those of the other head, each for itself.
+    far: BTreeMap<SocketAddr, (ActorId, PortalId)>,
 }
 
 impl Links {
@@ -105,9 +124,6 @@ impl Links {
             }
         }
     }
-    pub fn nobody_listens(&mut self, server: usize) {
-        self.listeners.retain(|(of, _), _| *of != server);
-    }
     /// Who listens at this port: whoever began last, since the address is there.
     fn listener(&self, port: u16) -> Option<(usize, PortalId, SocketAddr)> {
         let here = self.listeners.iter().filter(|(_, (a, _))| a.port() == port);
@@ -119,24 +135,37 @@ impl Links {
 }
 
 impl World {
+    pub(super) fn nobody_listens(&mut self, server: usize) {
+        self.links.listeners.retain(|(of, _), _| *of != server);
+        let actors = &self.actors;
+        self.links.far.retain(|_, (shard, _)| actors[*shard].server != Some(server));
+    }
     pub(super) fn listen(&mut self, shard: ActorId, portal: PortalId, address: SocketAddr) {
+        if portal.0 >= FAR_PORTALS {
+            self.links.far.insert(address, (shard, portal));
+            return;
+        }
         let server = usize::from(self.nexus_of(shard));
         let links = &mut self.links;
         links.listens += 1;
         let first = links.listeners.insert((server, portal), (address, links.listens)).is_none();
         if first && self.addresses_move {
-            self.address_moves(server);
+            self.address_moves(server, address.port());
         }
     }
     pub(super) fn unlisten(&mut self, shard: ActorId, portal: PortalId) {
+        self.links.far.retain(|_, l| *l != (shard, portal));
         let server = usize::from(self.nexus_of(shard));
         self.links.listeners.remove(&(server, portal));
     }
-    /// Addresses are at this server from now on: hosts of the other one hear that it does not know them, and that one hears
+    /// The address of a portal is at this server from now on: hosts of the other one hear that it does not know them, and that one hears
     /// nothing any more.
-    fn address_moves(&mut self, server: usize) {
+    fn address_moves(&mut self, server: usize, port: u16) {
         for link in 0..self.links.all.len() {
             let Some(l) = &mut self.links.all[link] else { continue };
+            if l.network.is_some() || l.port != port {
+                continue;
+            }
             let elsewhere = self.actors[l.ends[1].actor].server != Some(server);
             // Also a host that hears nothing any more, as its server has no power.
             if elsewhere && !core::mem::replace(&mut l.moved, true) {
@@ -153,7 +182,8 @@ impl World {
         }
     }
     fn any_link(&mut self) -> Option<usize> {
-        let live: Vec<usize> = (0..self.links.all.len()).filter(|i| self.links.all[*i].is_some()).collect();
+        let of_host = |l: &Option<Link>| l.as_ref().is_some_and(|l| l.network.is_none());
+        let live: Vec<usize> = (0..self.links.all.len()).filter(|i| of_host(&self.links.all[*i])).collect();
         if live.is_empty() { None } else { Some(*self.rng.pick(&live)) }
     }
     /// A link breaks for both ends: at once (bytes under way are lost), or behind one of the next bytes.
@@ -187,7 +217,7 @@ impl World {
     /// Since when this host has given up a connection that its head still has: the link brings nothing, not even that.
     pub fn left_in_silence(&self, host: ActorId) -> Option<Instant> {
         let [own, heads] = [0, 1];
-        let unnoticed = |l: &&Link| l.ends[own].actor == host && l.ends[heads].open;
+        let unnoticed = |l: &&Link| l.network.is_none() && l.ends[own].actor == host && l.ends[heads].open;
         self.links.all.iter().flatten().filter(unnoticed).filter_map(|l| l.left_at).min()
     }
     pub(super) fn cut_links_of(&mut self, id: ActorId) {
@@ -223,7 +253,62 @@ impl World {
         }
     }
 
+    /// What goes over a network of the heads' link waits for a while; what waits too long is over.
+    pub(super) fn stall_network(&mut self, network: usize, time: Duration, gives_up: Duration) {
+        let until = self.now() + time;
+        for link in 0..self.links.all.len() {
+            let Some(l) = self.links.all[link].as_mut().filter(|l| l.network == Some(network)) else {
+                continue;
+            };
+            l.stalled_until = until;
+            if time >= gives_up {
+                self.push(self.now() + gives_up, Happening::Cut { link });
+            }
+        }
+    }
+    /// Connections of a network of the heads' link break.
+    pub(super) fn cut_network_links(&mut self, network: usize) {
+        for link in 0..self.links.all.len() {
+            if self.links.all[link].as_ref().is_some_and(|l| l.network == Some(network)) {
+                self.cut(link);
+            }
+        }
+    }
+    /// A shard goes to one of the other head.
+    fn connect_far(&mut self, from: ActorId, id: ConnectionId, peer: SocketAddr, network: usize) {
+        let listens = self.links.far.get(&peer).copied();
+        let there = listens.filter(|(shard, _)| {
+            let server = self.server_of(*shard).expect("a shard is of a server");
+            self.servers[server].runs && !self.network_is_cut(network)
+        });
+        let Some((shard, portal)) = there else {
+            let failed = Event::Connected { connection: id, result: Err(NetError::Refused) };
+            return self.post(from, UNANSWERED, super::HeadOrHost::Head(failed));
+        };
+        let theirs = self.links.next_of(shard);
+        let end = |actor, id| End { actor, id, open: true };
+        let index = self.links.all.len();
+        self.links.all.push(Some(Link {
+            ends: [end(from, id), end(shard, theirs)],
+            ways: [Way::default(), Way::default()],
+            stalled_until: Instant(0),
+            silent: false,
+            moved: false,
+            left_at: None,
+            network: Some(network),
+            port: peer.port(),
+        }));
+        self.links.by_end.insert((from, id), (index, 0));
+        self.links.by_end.insert((shard, theirs), (index, 1));
+        self.tell_head(shard, Event::Accepted { connection: theirs, portal, local: peer, peer });
+        let ok = || Event::Connected { connection: id, result: Ok(()) };
+        self.tell_either(from, 30, ok, || unreachable!("hosts go to no shard of their own"));
+    }
+
     pub(super) fn connect(&mut self, host: ActorId, id: ConnectionId, peer: SocketAddr) {
+        if let Some(network) = network_of(peer) {
+            return self.connect_far(host, id, peer, network);
+        }
         let listener = self.links.listener(peer.port());
         let at = listener.map_or(0, |(server, ..)| server);
         let portal = listener.map(|(_, portal, address)| (portal, address));
@@ -252,6 +337,8 @@ impl World {
             silent: false,
             moved: false,
             left_at: None,
+            network: None,
+            port: peer.port(),
         }));
         self.links.by_end.insert((host, id), (index, 0));
         self.links.by_end.insert((shard, theirs), (index, 1));
@@ -399,10 +486,11 @@ impl World {
     pub(super) fn close(&mut self, id: ActorId, connection: ConnectionId) {
         if let Some(&(link, end)) = self.links.by_end.get(&(id, connection)) {
             let [own, heads] = [0, 1];
-            let host = self.links.all[link].as_ref().expect("ends lead to links").ends[own].actor;
+            let l = self.links.all[link].as_ref().expect("ends lead to links");
+            let (host, of_host) = (l.ends[own].actor, l.network.is_none());
             self.drop_end(link, end);
             let here = |l: &Link| l.ends[own].actor == host && l.ends[heads].open;
-            if end == heads && !self.links.all.iter().flatten().any(here) {
+            if of_host && end == heads && !self.links.all.iter().flatten().any(here) {
                 self.cut_off.push(host);
             }
         }

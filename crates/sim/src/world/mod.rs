@@ -427,7 +427,7 @@ impl World {
             self.actors[id].timer = None;
             self.drop_ends_of(id);
         }
-        self.links.nobody_listens(server);
+        self.nobody_listens(server);
         self.to_manager.retain(|(of, _)| *of != server);
         self.servers[server].runs = false;
     }

@@ -75,6 +75,7 @@ impl World {
         network.cuts += 1;
         let cuts = network.cuts;
         self.is_stuck(path);
+        self.stall_network(path, time, GIVES_UP);
         self.peer_later(time, path, PeerHappening::Mended { cuts });
     }
     /// A network is slow from now on: bytes take up to so many microseconds.
@@ -84,6 +85,11 @@ impl World {
     /// Its connection is closed by accident.
     pub fn reset_network(&mut self, path: usize) {
         self.end_connection(path, [Some(End::Lost), Some(End::Lost)]);
+        self.cut_network_links(path);
+    }
+    /// Whether a network brings nothing, to one side or both.
+    pub(super) fn network_is_cut(&self, path: usize) -> bool {
+        self.peers.networks.get(path).is_none_or(|network| network.cut.contains(&true))
     }
     /// Nothing is wrong with the link any more.
     pub fn mend_networks(&mut self) {
@@ -269,7 +275,7 @@ impl World {
         network.last = [self.now; 2];
         let number = network.number;
         for server in 0..2 {
-            self.tell_peer(server, PeerNews::Up { path, number });
+            self.tell_peer(server, PeerNews::Up { path, number, secret: [path as u8 + 1; 32] });
         }
     }
 }

@@ -65,7 +65,7 @@ pub(crate) struct FarLink {
     /// The network that is tried next, and when.
     pub network: usize,
     pub dial_at: Option<Instant>,
-    /// Since when there is no connection; None: there is one, or it was said that there is none.
+    /// Since when there is no connection any more; None: there is one, there was none yet, or it was said that there is none.
     pub down_since: Option<Instant>,
 }
 
@@ -79,7 +79,7 @@ pub(super) fn cost_of(command: &ArrayCommand) -> u32 {
 
 impl FarLink {
     /// A far shard of so many, with memory that is set aside for it now. None: there is none.
-    pub fn new(now: Instant, arena: &mut Arena, shards: u16, far: u16) -> Option<Self> {
+    pub fn new(arena: &mut Arena, shards: u16, far: u16) -> Option<Self> {
         let share = (LENT_BYTES / u64::from(shards) / u64::from(far)).min(arena.bytes() / 8 / u64::from(far));
         let run = share.clamp(LENT_MIN, BUFFER_MAX).next_power_of_two().min(BUFFER_MAX);
         let mut runs = vec![arena.take_kept(run as u32)?];
@@ -103,7 +103,7 @@ impl FarLink {
             sending: Slots::with_capacity(64),
             network: 0,
             dial_at: None,
-            down_since: Some(now),
+            down_since: None,
         })
     }
     /// Bytes that it is lent.
@@ -241,9 +241,8 @@ impl FarLink {
         self.stale += 1;
         Some(theirs.data)
     }
-    /// That has ended.
-    pub fn is_outlived(&mut self, data: Slice) {
-        self.stale -= 1;
-        self.release(data);
+    /// Nobody has any of the memory that it is lent.
+    pub fn is_free(&self) -> bool {
+        self.lent.iter().all(|run| run.used() == 0)
     }
 }

@@ -22,8 +22,10 @@ pub(crate) use link::{FarLink, Out, Sent};
 use base::{Duration, PortalId};
 use core::net::SocketAddr;
 
-/// Where shards listen for those of the other head: one number for each network, downwards.
-pub(crate) const FAR_PORTAL: PortalId = PortalId(u32::MAX);
+/// Where a shard listens for those of the other head on a network of the link: no other shard has that number, and no portal of hosts.
+pub(crate) fn far_portal(shard: u16, network: usize) -> PortalId {
+    PortalId(u32::MAX - u32::from(shard) * NETWORKS_MAX - network as u32)
+}
 /// Networks of a link, at most.
 const NETWORKS_MAX: u32 = 4;
 /// Memory for headers that are to be sent to one far shard, bytes.
@@ -64,5 +66,5 @@ pub(crate) fn address_of(first: SocketAddr, shard: u16) -> SocketAddr {
 
 /// Whether a portal is for shards of the other head.
 pub(crate) fn is_far(portal: PortalId) -> bool {
-    portal.0 > FAR_PORTAL.0 - NETWORKS_MAX
+    portal.0 > u32::MAX - NETWORKS_MAX * (1 << 16)
 }

@@ -43,7 +43,7 @@ impl<M: Memory> Core<M> {
     }
     /// The far shard whose memory this is.
     pub fn far_of(&mut self, data: Slice) -> Option<&mut FarLink> {
-        self.far.iter_mut().find(|link| link.has_lent(data))
+        self.far.iter_mut().chain(&mut self.far_left).find(|link| link.has_lent(data))
     }
     /// A far shard may be sent something again: those who wait get in line for their turn.
     pub fn far_has_credit(&mut self, far: u16) {
@@ -107,6 +107,7 @@ impl<M: Memory> Core<M> {
             self.take_from_crowd(array, shard, flight);
             gone.push(flight);
         }
+        let pairing = self.far_pairing;
         let link = &mut self.far[usize::from(far)];
         if let Some(data) = incoming {
             link.release(data);
@@ -117,7 +118,7 @@ impl<M: Memory> Core<M> {
                 && from == shard
                 && let Some(data) = link.outlives(id)
             {
-                flight.owner = Owner::Gone { far, data };
+                flight.owner = Owner::Gone { far, pairing, data };
             }
         }
         link.out.clear();
@@ -142,12 +143,39 @@ impl<M: Memory> Core<M> {
                 self.end(index, status);
             }
         }
-        for run in link.runs() {
-            self.buffers.release(*run);
+        self.far_left_stale += link.stale;
+        self.far_left.push(link);
+    }
+    /// A command has ended that a far shard had sent, by a connection that is over.
+    pub fn far_outlived(&mut self, far: u16, pairing: u32, data: Slice) {
+        match pairing == self.far_pairing {
+            true => self.far[usize::from(far)].stale -= 1,
+            false => self.far_left_stale -= 1,
         }
+        if let Some(link) = self.far_of(data).filter(|_| data.len > 0) {
+            link.release(data);
+        }
+    }
+    /// Memory that was lent to shards of a head that is gone is this shard's again, once no drive has any of it. True when nothing is under
+    /// way any more that they had sent, once.
+    pub fn far_is_left(&mut self) -> bool {
+        let mut left = core::mem::take(&mut self.far_left);
+        left.retain(|link| {
+            let free = link.is_free();
+            if free {
+                for run in link.runs() {
+                    self.buffers.release(*run);
+                }
+            }
+            !free
+        });
+        self.far_left = left;
+        let parted = self.far_parts && self.far_left_stale == 0;
+        self.far_parts &= !parted;
+        parted
     }
     /// Whether nothing is under way with far shards.
     pub fn far_is_idle(&self) -> bool {
-        self.far.iter().all(FarLink::is_idle)
+        self.far.iter().all(FarLink::is_idle) && self.far_left.is_empty() && self.far_left_stale == 0
     }
 }

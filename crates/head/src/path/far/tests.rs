@@ -197,6 +197,7 @@ impl World {
                 caps: Caps::default(),
                 weight: crate::admission::scheduler::WEIGHT,
             }],
+            waits: false,
         });
         let view = Arc::new(View { generation: 1, ..View::default() });
         for s in 0..self.shards {

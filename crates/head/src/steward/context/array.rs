@@ -15,6 +15,8 @@ pub(crate) struct ArrayDesk {
     /// Which shard has each lane, and which map of them this is.
     pub lanes: Lanes,
     pub map: u32,
+    /// By which map shards of the other head have built it.
+    pub far_map: Option<u32>,
     pub dirty: Arc<Bitmap>,
     pub unclean: bool,
     /// When shards were first told of it: from then on they compare what may differ.
@@ -87,6 +89,22 @@ impl ArrayDesk {
         self.marked.clear();
         self.cleared.clear();
         self.marks
+    }
+    /// Shards of the other head build it by its map.
+    pub fn far_reads(&mut self) {
+        self.far_map = Some(self.map);
+    }
+    /// What shards that are not of this head have said is forgotten.
+    pub fn far_goes(&mut self, now: Instant, own: u16) {
+        self.far_map = None;
+        for told in [&mut self.clean, &mut self.marked, &mut self.cleared, &mut self.all_dirty] {
+            told.retain(|shard| *shard < own);
+        }
+        for leg in &mut self.legs {
+            leg.synced.retain(|shard| *shard < own);
+            leg.slow.retain(|shard| *shard < own);
+            leg.is_judged(now);
+        }
     }
     /// A block of a leg was mended from another.
     pub fn was_healed(&mut self) {

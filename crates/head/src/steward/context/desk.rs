@@ -1,12 +1,13 @@
 //! The desk: all that the Steward knows and decides at one moment.
 
-use crate::layout::{ArrayId, PoolId};
+use crate::layout::{ArrayId, Layout, PoolId};
 use crate::mail::Room;
 use crate::order::{EventLine, Order, Refusal, RefusalKind, State, Weight};
 use crate::peer::PeerNews;
 use crate::report::ShardReport;
 use crate::steward::context::absent::AbsentPool;
 use crate::steward::context::addresses::Addresses;
+use crate::steward::context::array::ArrayDesk;
 use crate::steward::context::found::Found;
 use crate::steward::context::looks::Looks;
 use crate::steward::context::loss::Loss;
@@ -27,7 +28,7 @@ use access::Hosts;
 use array::format::MembershipRecord;
 use base::DriveKind;
 use base::machine::Shape;
-use base::view::{Portal, System};
+use base::view::{PathState, Portal, System, View};
 use base::{Bug, DriveError, DriveId, DriveInfo, Instant, NetError, PortalId, Prng, Uuid, VolumeId, planted};
 use core::net::SocketAddr;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -38,7 +39,13 @@ const EVENTS_KEPT: usize = 1000;
 const FREE_DRIVES: usize = 256;
 
 pub(crate) struct Desk {
-    pub shards: u16,
+    /// Shards of this head, and those of the other one, behind them, that take part.
+    pub own_shards: u16,
+    pub far_shards: u16,
+    /// By which shards of both heads know each other.
+    pub far_secret: [u8; 32],
+    /// Shards here that have a connection with each of those.
+    pub far_met: BTreeSet<u16>,
     pub version: String,
     /// What is decided: `state` and `apply`.
     state: Decided,
@@ -130,6 +137,11 @@ pub(crate) struct Desk {
     pub departed: Vec<(Uuid, String)>,
     /// Spares that took the places of drives, are there still, and were not followed by another spare yet.
     pub stood_in: Vec<StoodIn>,
+    /// Under which numbers shards know volumes and hosts by the former leader's words: they keep them.
+    pub former_volumes: BTreeMap<Uuid, VolumeId>,
+    pub former_hosts: BTreeMap<String, base::HostId>,
+    /// What shards here said of portals while the former leader led.
+    pub former_listens: BTreeMap<(PortalId, u16), Result<SocketAddr, NetError>>,
     /// Numbers of drives that were only looked at, to be used again.
     free_drives: VecDeque<DriveId>,
     ids: Ids,
@@ -149,6 +161,8 @@ pub(crate) struct PortalDesk {
     pub portal: Portal,
     /// What each shard said.
     pub results: Vec<Option<Result<SocketAddr, NetError>>>,
+    /// Of which head those are.
+    pub at: u8,
     /// It is being added: whoever asked for it is told how that went, and nobody else.
     pub tried: bool,
 }
@@ -157,6 +171,12 @@ impl PortalDesk {
     /// It is being added, or was.
     pub fn is_tried(&mut self, tried: bool) {
         self.tried = tried;
+    }
+    /// So many shards of this head listen there, or are to. Nothing is known of others.
+    fn is_at(&mut self, head: u8, shards: u16) {
+        if (self.at, self.results.len()) != (head, usize::from(shards)) {
+            (self.at, self.results) = (head, vec![None; usize::from(shards)]);
+        }
     }
     /// What a shard said.
     pub fn is_told(&mut self, shard: u16, result: Result<SocketAddr, NetError>) {
@@ -247,7 +267,10 @@ impl Desk {
 impl Desk {
     pub fn new(shards: u16, entropy: [u64; 4], version: String, notices: Vec<String>) -> Self {
         Self {
-            shards,
+            own_shards: shards,
+            far_shards: 0,
+            far_secret: [0; 32],
+            far_met: BTreeSet::new(),
             version,
             state: Decided::default(),
             journal: Journal::default(),
@@ -303,9 +326,86 @@ impl Desk {
             found: BTreeMap::new(),
             departed: vec![],
             stood_in: vec![],
+            former_volumes: BTreeMap::new(),
+            former_hosts: BTreeMap::new(),
+            former_listens: BTreeMap::new(),
             free_drives: VecDeque::new(),
             ids: Ids::default(),
         }
+    }
+
+    /// All shards that take part: they have the numbers below this.
+    pub fn shards(&self) -> u16 {
+        self.own_shards + self.far_shards
+    }
+    /// What is known of those of the other head.
+    pub fn far<'a, T>(&self, all: &'a [T]) -> impl Iterator<Item = &'a T> + use<'a, T> {
+        all.iter().skip(usize::from(self.own_shards))
+    }
+    /// So many of them, the first ones, know this array.
+    pub fn shards_of(&self, array: ArrayId) -> u16 {
+        let pool = self.pools.iter().find(|p| p.arrays.iter().any(|a| a.id == array));
+        pool.map_or(self.own_shards, |p| p.shards)
+    }
+    /// Whether all of them have said that they sent nothing of these arrays to others any more.
+    pub fn are_halted(&self, arrays: &[ArrayId]) -> bool {
+        arrays.iter().all(|a| (0..self.shards_of(*a)).all(|s| self.halted.contains(&(*a, s))))
+    }
+    /// Whether all of them have said that these arrays are quiet.
+    pub fn are_quiet(&self, arrays: &[ArrayId]) -> bool {
+        arrays.iter().all(|a| (0..self.shards_of(*a)).all(|s| self.quiesced.contains(&(*a, s))))
+    }
+    /// A shard has this configuration in force.
+    pub fn has_applied(&mut self, shard: u16, generation: u64) {
+        let applied = &mut self.applied[usize::from(shard)];
+        *applied = generation.max(*applied);
+    }
+    /// A shard has told its figures.
+    pub fn has_reported(&mut self, report: ShardReport) {
+        let slot = usize::from(report.shard);
+        self.reports[slot] = Some(report);
+        self.reported[slot] += 1;
+    }
+    /// Shards here got this of the former leader: what this one makes has numbers behind those.
+    pub fn has_seen(&mut self, view: &View, layout: &Layout) {
+        self.generation = self.generation.max(view.generation);
+        let exports = view.hosts.iter().flat_map(|h| &h.exports);
+        self.former_volumes = exports.map(|e| (e.uuid, e.volume)).collect();
+        self.former_hosts = view.hosts.iter().map(|h| (h.name.clone(), h.id)).collect();
+        let ids = &mut self.ids;
+        let hosts = view.hosts.iter().map(|h| h.id.0);
+        ids.host = ids.host.max(hosts.max().unwrap_or(0));
+        ids.volume = ids.volume.max(layout.volumes.iter().map(|v| v.id.0).max().unwrap_or(0));
+        ids.pool = ids.pool.max(layout.pools.iter().map(|p| p.id.0).max().unwrap_or(0));
+        ids.array = ids.array.max(layout.arrays.iter().map(|a| a.id.0).max().unwrap_or(0));
+    }
+    /// Shards of the other head take part from now on. They owe no answer to what was said before, and know no pool.
+    pub fn far_comes(&mut self, shards: u16, secret: [u8; 32]) {
+        (self.far_shards, self.far_secret) = (shards, secret);
+        self.far_met.clear();
+        let all = usize::from(self.shards());
+        self.applied.resize(all, self.generation);
+        self.reports.resize(all, None);
+        self.reported.resize(all, 0);
+    }
+    /// What is sent to them of the pools that they know is read there, once for each map.
+    pub fn far_reads(&mut self) {
+        let own = self.own_shards;
+        let known = self.pools.iter_mut().filter(|p| p.shards > own);
+        known.flat_map(|p| &mut p.arrays).for_each(ArrayDesk::far_reads);
+    }
+    /// They do not any more: all that they have said is forgotten, and nobody waits for them.
+    pub fn far_goes(&mut self, now: Instant) {
+        self.far_shards = 0;
+        let own = self.own_shards;
+        let all = usize::from(own);
+        self.applied.truncate(all);
+        self.reports.truncate(all);
+        self.reported.truncate(all);
+        self.rooms.truncate(all);
+        self.halted.retain(|(_, shard)| *shard < own);
+        self.quiesced.retain(|(_, shard)| *shard < own);
+        self.pools.iter_mut().for_each(|p| p.far_goes(now, own));
     }
 
     /// These block devices were not there at the start.
@@ -382,7 +482,7 @@ impl Desk {
     /// Somebody asks the shards for room.
     pub fn asks_room(&mut self) {
         self.asking_room = true;
-        self.rooms = vec![None; usize::from(self.shards)];
+        self.rooms = vec![None; usize::from(self.shards())];
     }
     /// He has his answer.
     pub fn room_asked(&mut self) {
@@ -442,6 +542,42 @@ impl Desk {
     /// The system that this head is, or is one of two of.
     pub fn me(&self) -> Uuid {
         self.state.identity().uuid
+    }
+    /// Which of two heads this is; 0 for one alone.
+    pub fn own_number(&self) -> u8 {
+        self.system.as_ref().map_or(0, |s| s.member().me().index() as u8)
+    }
+    /// Shards of the other head take part, and know every pool: its portals are open.
+    pub fn far_serves(&self) -> bool {
+        let knows = |p: &PoolDesk| p.leaving || p.shards > self.own_shards;
+        self.far_shards > 0 && self.pools.iter().all(knows)
+    }
+    /// Which head listens at a portal: its own, or the other one, while that does not serve.
+    pub fn head_of(&self, portal: &Portal) -> u8 {
+        if self.far_serves() { portal.head } else { self.own_number() }
+    }
+    /// The shards are about to be told who listens where.
+    pub fn place_portals(&mut self) {
+        for i in 0..self.portals.len() {
+            let head = self.head_of(&self.portals[i].portal);
+            let shards = if head == self.own_number() { self.own_shards } else { self.far_shards };
+            self.portals[i].is_at(head, shards);
+        }
+    }
+    /// How well each head reaches volumes; None: there is one.
+    pub fn paths(&self) -> Option<[PathState; 2]> {
+        let member = self.system.as_ref()?.member();
+        let two = member.known().head(member.me().other()).state != cluster::HeadState::None;
+        let arrays = || self.pools.iter().flat_map(|p| &p.arrays);
+        let has_lanes = |own: bool| {
+            arrays().any(|a| (0..array::LANES).any(|l| (a.lanes.of_region(l) < self.own_shards) == own))
+        };
+        let state = |own: bool| match has_lanes(own) || !self.far_serves() {
+            true => PathState::Optimized,
+            false => PathState::NonOptimized,
+        };
+        let me = self.own_number();
+        two.then(|| [0, 1].map(|head| state(head == me)))
     }
     /// What hosts are told of it.
     pub fn shown_system(&self) -> System {
@@ -516,6 +652,10 @@ impl Desk {
             _ => {}
         }
     }
+    /// The number under which shards knew this volume by the former leader's words, or a new one.
+    pub fn volume_number(&mut self, volume: Uuid) -> VolumeId {
+        self.former_volumes.get(&volume).copied().unwrap_or_else(|| self.new_volume())
+    }
     pub fn new_volume(&mut self) -> VolumeId {
         self.ids.volume += 1;
         VolumeId(self.ids.volume)
@@ -545,8 +685,9 @@ impl Desk {
     }
     /// A portal on the desk; `publish` makes the shards listen.
     pub fn put_portal(&mut self, portal: Portal) {
-        let results = vec![None; usize::from(self.shards)];
-        self.portals.push(PortalDesk { portal, results, tried: false });
+        let told = |shard| self.former_listens.get(&(portal.id, shard)).copied();
+        let results = (0..self.own_shards).map(told).collect();
+        self.portals.push(PortalDesk { portal, results, at: self.own_number(), tried: false });
     }
     pub fn new_pool(&mut self) -> PoolId {
         self.ids.pool += 1;

@@ -27,6 +27,8 @@ pub(crate) struct PoolDesk {
     /// A configuration is being written: the next one waits.
     pub configuring: bool,
     pub arrays: Vec<ArrayDesk>,
+    /// So many shards know its arrays, the first ones: those of this head, and the other's once lanes were dealt with them.
+    pub shards: u16,
     /// Returned runs to which writes may still be at the drives: they are not marked yet.
     pub resting: Vec<Resting>,
     /// Volumes that have shrunk to a part of a granule: until then writes behind their end may be at the drives.
@@ -81,6 +83,7 @@ impl PoolDesk {
         state: Pool,
         arrays: Vec<ArrayDesk>,
         volume_ids: BTreeMap<Uuid, VolumeId>,
+        shards: u16,
     ) -> Self {
         Self {
             id,
@@ -90,6 +93,7 @@ impl PoolDesk {
             proposed: None,
             configuring: false,
             arrays,
+            shards,
             volume_ids,
             spares: vec![],
             resting: vec![],
@@ -142,6 +146,21 @@ impl PoolDesk {
     /// The next record is in force. It is decided once it is where it must be (`Desk::decide`).
     pub fn propose(&mut self, record: MembershipRecord) {
         self.proposed = Some(record);
+    }
+    /// So many shards know its arrays from now on.
+    pub fn is_known_to(&mut self, shards: u16) {
+        self.shards = shards;
+    }
+    /// Only shards of this head, so many, know it from now on. What others have said is forgotten.
+    pub fn far_goes(&mut self, now: Instant, own: u16) {
+        self.shards = own;
+        self.scrub.done.retain(|(_, shard)| *shard < own);
+        self.arrays.iter_mut().for_each(|a| a.far_goes(now, own));
+    }
+    /// Whether every shard that has lanes of its array has copied what a leg lacks.
+    pub fn is_synced(&self, array: usize, leg: usize) -> bool {
+        let (array, synced) = (&self.arrays[array], &self.arrays[array].legs[leg].synced);
+        (0..self.shards).filter(|shard| array.lanes.has(*shard)).all(|shard| synced.contains(&shard))
     }
     /// The keeper works, or waits.
     pub fn is_kept(&mut self, keeping: bool) {

@@ -23,12 +23,12 @@ const HALT_PATIENCE: Duration = Duration::from_millis(250);
 impl Desk {
     /// Who is to have the lanes of an array.
     pub(in crate::steward) fn lanes_of(&self, _array: ArrayId) -> Lanes {
-        let turned = |lane: usize| (lane as u16 + self.lanes_turned) % self.shards;
+        let turned = |lane: usize| (lane as u16 + self.lanes_turned) % self.own_shards;
         Lanes::new(core::array::from_fn(turned))
     }
     /// Lanes are to be dealt from another shard on.
     fn turns_lanes(&mut self) {
-        self.lanes_turned = (self.lanes_turned + 1) % self.shards;
+        self.lanes_turned = (self.lanes_turned + 1) % self.own_shards;
     }
 }
 
@@ -60,18 +60,18 @@ impl PoolDesk {
         self.arrays.iter().map(|a| a.id).collect()
     }
     /// All that its arrays have to do with is on record and known to all shards, and every leg that takes part is there.
-    fn may_deal(&self, shards: u16) -> bool {
+    fn may_deal(&self) -> bool {
         let rests = !self.keeping && !self.held && self.wishes.is_empty();
         let settled = !self.leaving && !self.losing && !self.unrecorded && !self.is_proposed();
         let there = |a: usize| {
             let legs = self.arrays[a].legs.iter().enumerate();
             legs.filter(|(l, _)| !self.is_out(a, *l)).all(|(_, leg)| leg.open.is_some())
         };
-        let all = |a: usize| there(a) && !self.arrays[a].is_marking(shards);
+        let all = |a: usize| there(a) && !self.arrays[a].is_marking(self.shards);
         rests && settled && (0..self.arrays.len()).all(all)
     }
     /// Something is copied to a leg of it.
-    fn is_copying(&self) -> bool {
+    pub(in crate::steward) fn is_copying(&self) -> bool {
         let legs = |a: usize| (0..self.arrays[a].legs.len()).any(|l| self.rebuilds(a, l));
         (0..self.arrays.len()).any(legs)
     }
@@ -92,7 +92,9 @@ impl Office {
     pub(crate) async fn deal_lanes(&self, copying: bool) -> Answered {
         let all: Vec<(PoolId, String)> = {
             let desk = self.desk();
-            let wanted = |p: &&PoolDesk| p.arrays.iter().any(|a| a.lanes != desk.lanes_of(a.id));
+            let wanted = |p: &&PoolDesk| {
+                p.shards < desk.shards() || p.arrays.iter().any(|a| a.lanes != desk.lanes_of(a.id))
+            };
             let pools = desk.pools.iter().filter(|p| !p.leaving && (copying || !p.is_copying()));
             pools.filter(wanted).map(|p| (p.id, p.config().name.clone())).collect()
         };
@@ -113,7 +115,7 @@ impl Office {
         let office = self.clone();
         let free = move || {
             let desk = office.desk();
-            desk.pool(pool).is_some_and(|p| p.may_deal(desk.shards))
+            desk.pool(pool).is_some_and(PoolDesk::may_deal)
         };
         if !self.cx.until_within(PATIENCE, free).await {
             return false;
@@ -147,17 +149,13 @@ impl Office {
         // The first step keeps shards from sending each other anything; the second ends what is under way.
         let halt: fn(ArrayId) -> ShardMail = |array| ShardMail::Halt { array };
         let quiesce: fn(ArrayId) -> ShardMail = |array| ShardMail::Quiesce { array };
-        for letter in [halt, quiesce] {
-            let halts = matches!(letter(ArrayId::default()), ShardMail::Halt { .. });
+        let told: [fn(&Desk, &[ArrayId]) -> bool; 2] = [Desk::are_halted, Desk::are_quiet];
+        for (letter, told) in [halt, quiesce].into_iter().zip(told) {
             for array in arrays {
                 self.tell_shards(|| letter(*array));
             }
             let (office, all) = (self.clone(), arrays.to_vec());
-            let rests = move || {
-                let desk = office.desk();
-                let told = if halts { &desk.halted } else { &desk.quiesced };
-                all.iter().all(|a| (0..desk.shards).all(|s| told.contains(&(*a, s))))
-            };
+            let rests = move || told(&office.desk(), &all);
             let (office, over) = (self.clone(), rests.clone());
             let hopeless = move || {
                 let desk = office.desk();
@@ -211,6 +209,10 @@ impl Office {
                 }
                 p.arrays[a].is_dealt(lanes, dirty, uncleared);
                 p.scrub.begins_anew(a);
+            }
+            let shards = desk.shards();
+            if let Some(p) = desk.pool_mut(pool) {
+                p.is_known_to(shards);
             }
         }
         self.publish().await;

@@ -275,8 +275,8 @@ impl Office {
             let office = self.clone();
             let due = move || {
                 let desk = office.desk();
-                let shards = usize::from(desk.shards);
                 desk.pool(pool).is_none_or(|p| {
+                    let shards = usize::from(p.shards);
                     !p.leaving && p.arrays.iter().any(|a| a.unclean && a.clean.len() >= shards)
                 })
             };
@@ -284,8 +284,8 @@ impl Office {
             let (now, mut done) = (self.cx.now(), vec![]);
             {
                 let mut desk = self.desk_mut();
-                let shards = usize::from(desk.shards);
                 let Some(p) = desk.pool_mut(pool) else { return };
+                let shards = usize::from(p.shards);
                 let (what, mut lines) = (format!("pool {}", p.config().name), vec![]);
                 for a in 0..p.arrays.len() {
                     if !p.arrays[a].unclean || p.arrays[a].clean.len() < shards {

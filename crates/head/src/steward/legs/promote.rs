@@ -50,14 +50,13 @@ impl PoolDesk {
 }
 
 impl Office {
-    /// Every shard has copied what the leg lacks.
+    /// Every shard that has lanes of the array has copied what the leg lacks.
     pub(in crate::steward) async fn promote(&self, pool: PoolId, array: usize, leg: usize) {
-        let shards = usize::from(self.desk().shards);
         let (record, first) = {
             let mut desk = self.desk_mut();
             let (me, incarnation) = (desk.me(), desk.new_incarnation());
             let Some(p) = desk.pool_mut(pool) else { return };
-            if !p.rebuilds(array, leg) || p.arrays[array].legs[leg].synced.len() < shards {
+            if !p.rebuilds(array, leg) || !p.is_synced(array, leg) {
                 return;
             }
             let record = p.promotion(array, leg, || {

@@ -52,7 +52,9 @@ impl Office {
             Order::HostAdd { name, settings } => self.host_add(name, settings).await,
             Order::HostSet { name, settings, disconnect } => self.host_set(&name, settings, disconnect).await,
             Order::HostRemove { name, force, disconnect } => self.host_remove(&name, force, disconnect).await,
-            Order::PortalAdd { protocol, address, moves } => self.portal_add(protocol, address, moves).await,
+            Order::PortalAdd { protocol, address, moves, head } => {
+                self.portal_add(protocol, address, moves, head).await
+            }
             Order::PortalRemove { protocol, address, disconnect } => {
                 self.portal_remove(protocol, address, disconnect).await
             }
@@ -79,6 +81,7 @@ impl Office {
             Order::ScrubKeep { pool } => self.scrub_keep(pool).await,
             Order::SpaceMarked { pool } => self.space_marked(pool).await,
             Order::LanesDeal => self.deal_lanes(false).await,
+            Order::FarJoins => self.far_joins().await,
             Order::LanesTurn => self.turn_lanes().await,
             Order::Status | Order::Events { .. } => self.look(order).await,
             Order::SystemCreate { settings } => self.system_create(*settings).await,
@@ -346,8 +349,7 @@ impl Office {
         let office = self.clone();
         let marked = move || {
             let desk = office.desk();
-            let shards = usize::from(desk.shards);
-            desk.pool(pool).is_some_and(|p| p.arrays[array].all_dirty.len() >= shards)
+            desk.pool(pool).is_some_and(|p| p.arrays[array].all_dirty.len() >= usize::from(p.shards))
         };
         // Orders come one by one: a last leg that is gone takes no bitmap, and who waited for that would keep it from being
         // opened anew.

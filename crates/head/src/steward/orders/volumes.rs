@@ -5,6 +5,7 @@ use crate::admission::scheduler::{WEIGHT, WEIGHTS};
 use crate::layout::PoolId;
 use crate::mail::ShardMail;
 use crate::order::{Answered, HostSettings, Refusal, RefusalKind, Reply, VolumeCaps, Weight};
+use crate::steward::context::desk::PortalDesk;
 use crate::steward::context::pool::{PoolDesk, Resting};
 use crate::steward::office::Office;
 use crate::steward::record::texts::{contradict, protocol_word};
@@ -412,7 +413,9 @@ impl Office {
         protocol: Protocol,
         address: SocketAddr,
         moves: Option<Moves>,
+        head: Option<u8>,
     ) -> Answered {
+        let head = head.unwrap_or(self.desk().own_number());
         let what = format!("portal {} {address}", protocol_word(protocol));
         if address.port() == 0 {
             let message =
@@ -431,7 +434,7 @@ impl Office {
             let mut desk = self.desk_mut();
             let last = desk.last_portal();
             let id = desk.new_portal();
-            desk.put_portal(Portal { id, protocol, address, head: 0, moves });
+            desk.put_portal(Portal { id, protocol, address, head, moves });
             desk.portals.last_mut().expect("just added").is_tried(true);
             (last, id)
         };
@@ -451,7 +454,9 @@ impl Office {
         let office = self.clone();
         let told = move || {
             let desk = office.desk();
-            desk.portals.iter().filter(|p| p.portal.id == id).all(|p| p.results.iter().all(Option::is_some))
+            // What the other head's shards come to is no reason to refuse it: they try again.
+            let here = |p: &&PortalDesk| p.portal.id == id && desk.head_of(&p.portal) == desk.own_number();
+            desk.portals.iter().filter(here).all(|p| p.results.iter().all(Option::is_some))
         };
         self.cx.until_within(Duration::from_secs(5), told).await;
         let listen_failure = {
@@ -480,7 +485,7 @@ impl Office {
                 Err(refuse(RefusalKind::Conflict, "address", message).then(next))
             }
             None => {
-                self.propose(Change::PortalPut { portal: Portal { id, protocol, address, head: 0, moves } })
+                self.propose(Change::PortalPut { portal: Portal { id, protocol, address, head, moves } })
                     .await
             }
         };

@@ -40,7 +40,7 @@ impl Office {
         let mut desk = self.desk_mut();
         let kept = config.as_ref().zip(file.as_ref()).map(|(config, file)| Kept {
             deallocates: file.deallocates,
-            volume_ids: config.volumes.iter().map(|v| (v.uuid, desk.new_volume())).collect(),
+            volume_ids: config.volumes.iter().map(|v| (v.uuid, desk.volume_number(v.uuid))).collect(),
         });
         let generation = file.map_or(0, |f| f.slot.generation);
         desk.apply(Change::PoolAway { row: row.clone(), generation, config });
@@ -270,7 +270,7 @@ impl Desk {
     pub fn volume_id(&mut self, pool: Uuid, volume: Uuid) -> VolumeId {
         let kept = self.absent.iter().find(|p| p.uuid() == pool).and_then(|p| p.kept.as_ref());
         let known = kept.and_then(|k| k.volume_ids.get(&volume).copied());
-        known.unwrap_or_else(|| self.new_volume())
+        known.unwrap_or_else(|| self.volume_number(volume))
     }
 }
 

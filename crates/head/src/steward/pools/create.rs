@@ -482,6 +482,7 @@ impl Office {
                 geometry: plan.geometry,
                 lanes: self.desk().lanes_of(id),
                 map: 1,
+                far_map: None,
                 dirty: Arc::new(Bitmap::new(plan.geometry.regions())),
                 unclean: false,
                 uncleared: map,

@@ -262,6 +262,7 @@ impl Office {
                 geometry,
                 lanes: self.desk().lanes_of(id),
                 map: 1,
+                far_map: None,
                 // A head that stops in order leaves no bit but of what may differ: beside a leg that is out, or where a
                 // comparison had not come to its end. Without a bit no shard will have anything to report.
                 unclean: geometry.redundant()
@@ -431,9 +432,9 @@ impl Office {
         }
         let ids: Vec<Uuid> = config.volumes.iter().map(|v| v.uuid).collect();
         let volume_ids: BTreeMap<Uuid, _> = ids.into_iter().map(|v| (v, desk.volume_id(uuid, v))).collect();
-        let id = desk.new_pool();
+        let (id, shards) = (desk.new_pool(), desk.own_shards);
         let pool = Pool::coming(config, generation, record);
-        desk.pools.push(PoolDesk::coming(id, pool, arrays, volume_ids));
+        desk.pools.push(PoolDesk::coming(id, pool, arrays, volume_ids, shards));
         Ok(id)
     }
 

@@ -385,10 +385,7 @@ impl Office {
             self.tell_shards(|| ShardMail::Quiesce { array: *array });
         }
         let office = self.clone();
-        let quiet = self.cx.until_within(patience, move || {
-            let desk = office.desk();
-            arrays.iter().all(|a| (0..desk.shards).all(|s| desk.quiesced.contains(&(*a, s))))
-        });
+        let quiet = self.cx.until_within(patience, move || office.desk().are_quiet(&arrays));
         if quiet.await && rests {
             Ok(())
         } else {

@@ -44,6 +44,10 @@ impl Drop for Asking {
 }
 
 impl Office {
+    fn ask_room(&self, room: Room) {
+        self.tell_shards(|| ShardMail::Room(room));
+        self.far_owes(|desk| !desk.asking_room || desk.far(&desk.rooms).all(Option::is_some));
+    }
     /// Every shard keeps the memory that arrays of these geometries need, besides those that there are; or a refusal.
     pub(crate) async fn room_for(
         &self,
@@ -60,7 +64,7 @@ impl Office {
             (Asking(self.clone()), sum(here, desk.promised))
         };
         let all = sum(before, more);
-        self.tell_shards(|| ShardMail::Room(all));
+        self.ask_room(all);
         let office = self.clone();
         self.cx.until(move || office.desk().rooms.iter().all(Option::is_some)).await;
         let rooms: Vec<(Room, u32)> = self.desk().rooms.iter().copied().flatten().collect();
@@ -71,7 +75,7 @@ impl Office {
         }
         // Back to what there was. The answers are waited for: the next who asks must not take them for its own.
         self.desk_mut().rooms.fill(None);
-        self.tell_shards(|| ShardMail::Room(before));
+        self.ask_room(before);
         let office = self.clone();
         self.cx.until(move || office.desk().rooms.iter().all(Option::is_some)).await;
         drop(asking);

@@ -347,7 +347,7 @@ impl Office {
             let office = self.clone();
             let due = move || {
                 let desk = office.desk();
-                desk.pool(pool).is_none_or(|p| !p.leaving && p.scrub_ended(desk.shards))
+                desk.pool(pool).is_none_or(|p| !p.leaving && p.scrub_ended())
             };
             self.cx.until_within(LOOK_INTERVAL, due).await;
             let (running, ended, scheduled) = {
@@ -356,7 +356,7 @@ impl Office {
                 if p.leaving {
                     continue;
                 }
-                (p.scrub.run.is_some(), p.scrub_ended(desk.shards), p.scrub_is_due(desk.unix(self.cx.now())))
+                (p.scrub.run.is_some(), p.scrub_ended(), p.scrub_is_due(desk.unix(self.cx.now())))
             };
             if scheduled {
                 let action = Order::ScrubKeep { pool };
@@ -403,7 +403,7 @@ impl Office {
             letters
         };
         for (shard, array, order) in letters {
-            self.cx.to_shard(shard, ShardMail::Scrub { array, order });
+            self.tell_shard(shard, ShardMail::Scrub { array, order });
         }
     }
 
@@ -438,7 +438,7 @@ impl Office {
             }
             let due = p.scrub_is_due(desk.unix(now));
             let row = p.config().extras.scrub.clone();
-            (p.config().name.clone(), row, run, p.scrub_ended(desk.shards), due)
+            (p.config().name.clone(), row, run, p.scrub_ended(), due)
         };
         let Some(run) = run else {
             let repair = row.repair;
@@ -514,10 +514,10 @@ impl PoolDesk {
         Some(array::Scrub { from, repair, prefer, block_bytes: self.config().drive_block_bytes })
     }
     /// Every shard has done its part of every mirror.
-    fn scrub_ended(&self, shards: u16) -> bool {
+    fn scrub_ended(&self) -> bool {
         let mirrors = (0..self.arrays.len()).filter(|a| self.arrays[*a].geometry.redundant());
         self.scrub.run.is_some()
-            && mirrors.into_iter().all(|a| (0..shards).all(|s| self.scrub.done.contains(&(a, s))))
+            && mirrors.into_iter().all(|a| (0..self.shards).all(|s| self.scrub.done.contains(&(a, s))))
     }
     fn scrub_is_due(&self, unix: u64) -> bool {
         let row = &self.config().extras.scrub;

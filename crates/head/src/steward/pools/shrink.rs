@@ -201,10 +201,7 @@ impl Office {
             self.tell_shards(|| ShardMail::Quiesce { array: *array });
         }
         let (office, all) = (self.clone(), arrays.clone());
-        let quiet = move || {
-            let desk = office.desk();
-            all.iter().all(|a| (0..desk.shards).all(|s| desk.quiesced.contains(&(*a, s))))
-        };
+        let quiet = move || office.desk().are_quiet(&all);
         if self.cx.until_within(QUIET_PATIENCE, quiet).await {
             return Ok(arrays);
         }

@@ -45,10 +45,10 @@ impl PoolDesk {
         self.config().returned().into_iter().filter(|run| !rests(run)).collect()
     }
     /// The configuration says that something is uncleared, and nothing is.
-    fn is_over(&self, shards: u16) -> bool {
+    fn is_over(&self) -> bool {
         self.config().extras.uncleared.is_some()
             && self.config().returned().is_empty()
-            && self.arrays.iter().all(|a| a.is_cleared(shards))
+            && self.arrays.iter().all(|a| a.is_cleared(self.shards))
     }
     /// Where these ranges of the pool's space lie on the arrays.
     fn ranges_of(&self, ranges: &[Range]) -> BTreeMap<usize, Vec<Range>> {
@@ -115,8 +115,7 @@ impl Office {
             let office = self.clone();
             let due = move || {
                 let (desk, now) = (office.desk(), office.cx.now());
-                let shards = desk.shards;
-                desk.pool(pool).is_none_or(|p| !p.leaving && (!p.rested(now).is_empty() || p.is_over(shards)))
+                desk.pool(pool).is_none_or(|p| !p.leaving && (!p.rested(now).is_empty() || p.is_over()))
             };
             let rests = self.desk().pool(pool).is_some_and(|p| !p.resting.is_empty());
             if rests {
@@ -136,11 +135,7 @@ impl Office {
                 p.resting.retain(|r| r.until > now);
                 p.rested(now)
             };
-            if self
-                .desk()
-                .pool(pool)
-                .is_some_and(|p| p.leaving || runs.is_empty() && !p.is_over(self.desk().shards))
-            {
+            if self.desk().pool(pool).is_some_and(|p| p.leaving || runs.is_empty() && !p.is_over()) {
                 self.cx.sleep(LOOK_INTERVAL).await;
                 continue;
             }
@@ -217,10 +212,10 @@ impl Office {
         let office = self.clone();
         let done = move || {
             let desk = office.desk();
-            let shards = usize::from(desk.shards);
             desk.pool(pool).is_none_or(|p| {
                 // Somebody else's mark that came later includes this one.
-                let is_done = |a: &ArrayDesk| !marked.contains(&a.id) || a.marked.len() == shards;
+                let is_done =
+                    |a: &ArrayDesk| !marked.contains(&a.id) || a.marked.len() == usize::from(p.shards);
                 p.leaving || p.arrays.iter().all(is_done)
             })
         };
@@ -232,11 +227,10 @@ impl Office {
     pub(crate) async fn space_marked(&self, pool: PoolId) -> Answered {
         let (edits, over) = {
             let mut desk = self.desk_mut();
-            let shards = desk.shards;
             let Some(p) = desk.pool_mut(pool).filter(|p| !p.leaving) else { return Ok(Reply::Done) };
             let marked = core::mem::take(&mut p.marked);
             let left = p.config().returned().into_iter().filter(|run| !marked.contains(run)).count();
-            let over = left == 0 && p.arrays.iter().all(|a| a.is_cleared(shards));
+            let over = left == 0 && p.arrays.iter().all(|a| a.is_cleared(p.shards));
             let freed = (!marked.is_empty()).then_some(Edit::SpaceFreed { runs: marked });
             let ended = over.then_some(Edit::MapsEnded {});
             (freed.into_iter().chain(ended).collect(), over)

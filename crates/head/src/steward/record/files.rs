@@ -141,7 +141,9 @@ impl Office {
             let mut desk = self.desk_mut();
             desk.misses_hosts(!first && matches!(hosts, Some(None)));
             for host in hosts.flatten().unwrap_or_default().iter() {
-                desk.apply(Change::HostPut { host: host.clone() });
+                let mut host = host.clone();
+                host.id = desk.former_hosts.get(&host.name).copied().unwrap_or(host.id);
+                desk.apply(Change::HostPut { host });
             }
         }
         if first {

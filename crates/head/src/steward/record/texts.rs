@@ -146,6 +146,11 @@ pub(crate) fn protocol_word(p: Protocol) -> &'static str {
     }
 }
 
+/// Which head has a portal, from the word behind its number: nothing is said of the first one.
+fn parse_head(word: &str) -> Option<u8> {
+    ["head=a", "head=b"].iter().position(|w| *w == word).map(|head| head as u8)
+}
+
 /// How an address moves, from what is left of a line: nothing, or a prefix, or a prefix and an interface. The outer None: neither.
 fn parse_moves<'a>(words: &mut impl Iterator<Item = &'a str>) -> Option<Option<Moves>> {
     let Some(word) = words.next() else { return Some(None) };
@@ -179,13 +184,15 @@ pub(crate) fn parse_portals(bytes: &[u8]) -> Result<(Vec<Portal>, u16), TextErro
             Some(word) => word.parse().ok().filter(|n| *n > 0),
         };
         let number = number.ok_or_else(wrong)?;
+        let mut words = words.peekable();
+        let head = words.next_if(|w| w.starts_with("head=")).map_or(Some(0), parse_head).ok_or_else(wrong)?;
         let moves = parse_moves(&mut words).filter(|_| words.next().is_none()).ok_or_else(wrong)?;
         let id = PortalId(u32::from(number) - 1);
         if portals.iter().any(|p| p.id == id) {
             return Err(error(format!("two portals have the number {number}")));
         }
         highest = highest.max(number);
-        let portal = Portal { id, protocol, address, head: 0, moves };
+        let portal = Portal { id, protocol, address, head, moves };
         if moves.is_some_and(|m| m.check(address.ip()).is_err()) {
             return Err(error(format!("{} cannot move from head to head with this prefix", address.ip())));
         }
@@ -206,8 +213,11 @@ pub(crate) fn parse_portals(bytes: &[u8]) -> Result<(Vec<Portal>, u16), TextErro
 pub(crate) fn portals_text(portals: &[Portal], last: u16) -> String {
     let mut out =
         String::from("# Where this head listens, under which numbers, and the number given last.\n");
-    for Portal { id, protocol, address, moves, head: _ } in portals {
+    for Portal { id, protocol, address, moves, head } in portals {
         let mut line = format!("{} {address} {}", protocol_word(*protocol), id.0 + 1);
+        if *head > 0 {
+            line += " head=b";
+        }
         if let Some(Moves { prefix, interface }) = moves {
             line += &format!(" /{prefix}");
             line.extend(interface.iter().flat_map(|name| [" ", name.as_str()]));
@@ -352,6 +362,11 @@ mod tests {
         assert_eq!((rows[0].id, rows[1].id, last), (PortalId(0), PortalId(1), 2));
         let row = vec![rows[1]];
         assert_eq!(parse_portals(portals_text(&row, 9).as_bytes()), Ok((row, 9)));
+        let heads = b"portal = iscsi 10.1.0.5:3260 3 head=b /24\nportal = nvme 10.1.0.6:4420 4 head=a\nportal = nvme 10.1.0.6:4421 5 head=b\n";
+        let (rows, last) = parse_portals(heads).expect("good");
+        assert_eq!(rows.iter().map(|p| p.head).collect::<Vec<_>>(), [1, 0, 1]);
+        assert_eq!(parse_portals(portals_text(&rows, last).as_bytes()), Ok((rows, last)));
+        assert!(parse_portals(b"portal = nvme 1.2.3.4:5 1 head=c").is_err());
         let moving = b"portal = iscsi 10.1.0.5:3260 3 /24 eth1\nportal = nvme 10.1.0.5:4420 4 /24 eth1\nportal = nvme [fd00::5]:4420 5 /64\n";
         let (rows, last) = parse_portals(moving).expect("good");
         let interface: Vec<_> = rows.iter().map(|p| p.moves.and_then(|m| m.interface)).collect();

@@ -1,7 +1,7 @@
 //! What shards tell the Steward of portals, of who comes, and of arrays: put on the desk as it is heard.
 
 use crate::layout::ArrayId;
-use crate::mail::Fate;
+use crate::mail::{Fate, StewardMail};
 use crate::order::Weight;
 use crate::steward::context::array::{Outlook, Wish, outlook};
 use crate::steward::context::desk::{Desk, PortalDesk};
@@ -15,7 +15,33 @@ use core::net::SocketAddr;
 const QUIET_TIME: Duration = Duration::from_secs(60);
 
 impl Desk {
-    pub fn on_listening(
+    /// Something that a shard of either head tells of arrays and of itself.
+    pub fn hear(&mut self, now: Instant, shard: u16, mail: StewardMail) {
+        let slot = usize::from(shard);
+        match mail {
+            StewardMail::Applied { generation } => self.has_applied(shard, generation),
+            StewardMail::Note { array, note } => self.on_note(now, shard, array, note),
+            StewardMail::Listening { portal, result } => self.on_listening(now, shard, portal, result),
+            StewardMail::FarSilent => {
+                if let Some(system) = self.system_mut() {
+                    system.tell().on_silent();
+                }
+            }
+            StewardMail::Halted { array } => drop(self.halted.insert((array, shard))),
+            StewardMail::Quiesced { array } => drop(self.quiesced.insert((array, shard))),
+            StewardMail::HasRoom { room: kept, mirrors_max } => {
+                if let Some(room) = self.rooms.get_mut(slot) {
+                    *room = Some((kept, mirrors_max));
+                }
+            }
+            StewardMail::Reported(report) => {
+                self.times.add(now, &report);
+                self.has_reported(*report);
+            }
+            _ => {}
+        }
+    }
+    fn on_listening(
         &mut self,
         now: Instant,
         shard: u16,
@@ -23,9 +49,12 @@ impl Desk {
         result: Result<SocketAddr, NetError>,
     ) {
         // A portal that was removed meanwhile has no row: nothing to note.
-        let Some(row) = self.portals.iter_mut().find(|p| p.portal.id == portal) else { return };
+        let (own, me) = (self.own_shards, self.own_number());
+        let (head, index) = shard.checked_sub(own).map_or((me, shard), |far| (me ^ 1, far));
+        let here = |p: &&mut PortalDesk| p.portal.id == portal && p.at == head;
+        let Some(row) = self.portals.iter_mut().find(here) else { return };
         let was = row.failure();
-        row.is_told(shard, result);
+        row.is_told(index, result);
         let (is, what, tried) = (row.failure(), row.words(), row.tried);
         let moves = row.portal.moves.is_some();
         let all_open = row.results.iter().all(|r| matches!(r, Some(Ok(_))));
@@ -82,8 +111,7 @@ impl Desk {
         }
     }
     /// An array told something.
-    pub fn on_note(&mut self, now: Instant, shard: u16, array: ArrayId, note: Note) {
-        let shards = usize::from(self.shards);
+    fn on_note(&mut self, now: Instant, shard: u16, array: ArrayId, note: Note) {
         let Some(pool) = self.pools.iter_mut().find(|p| p.arrays.iter().any(|a| a.id == array)) else {
             return;
         };
@@ -125,7 +153,7 @@ impl Desk {
                 let desk = &mut pool.arrays[a].legs[leg];
                 if epoch >= desk.joined {
                     desk.synced.insert(shard);
-                    if desk.synced.len() == shards {
+                    if pool.is_synced(a, leg) {
                         pool.wishes.push_back(Wish::Synced { array: a, leg });
                     }
                 }

@@ -73,6 +73,11 @@ pub struct Session {
     dying: Vec<Place>,
 }
 
+/// Stands for all that the other head had sent to a shard: no connection has this number.
+fn far_place(shard: u16) -> Place {
+    Place { shard, connection: ConnectionId(u64::MAX) }
+}
+
 struct Waiting {
     place: Place,
     id: u16,
@@ -88,6 +93,9 @@ pub struct Sessions {
     sessions: BTreeMap<u16, Session>,
     waiting: Vec<Waiting>,
     interventions: Interventions,
+    /// Stand for what the other head had sent to shards here.
+    parting: Vec<Place>,
+    partings: u32,
     /// How many ids are the other head's, which come before ours.
     others: u16,
     last_controller: u16,
@@ -128,6 +136,21 @@ impl Sessions {
         self.all().flat_map(|s| s.places.iter().copied()).collect()
     }
 
+    /// The other head is out. What it had sent to these shards may still be at drives: nobody is let in before that is over, as it may be
+    /// of somebody who comes here next.
+    pub fn parts(&mut self, shards: u16) {
+        self.parting = (0..shards).map(far_place).collect();
+        self.partings += 1;
+    }
+    /// On this shard it is.
+    pub fn has_parted(&mut self, shard: u16, number: u32, fx: &mut Effects<Mail>) {
+        if number != self.partings {
+            return;
+        }
+        let place = far_place(shard);
+        self.parting.retain(|p| *p != place);
+        self.on_gone(place, fx);
+    }
     /// A connection asks to be let in.
     pub fn on_ask(&mut self, place: Place, portal: PortalId, ask: Ask, fx: &mut Effects<Mail>) {
         match ask {
@@ -324,7 +347,10 @@ impl Sessions {
         let same = self.controllers.values().filter(|s| s.identity == *identity);
         same.flat_map(Session::leaving).copied().collect()
     }
-    fn admit(&mut self, w: Waiting, fx: &mut Effects<Mail>) {
+    fn admit(&mut self, mut w: Waiting, fx: &mut Effects<Mail>) {
+        let news = |p: &&Place| !w.before.contains(p);
+        let parting: Vec<Place> = self.parting.iter().filter(news).copied().collect();
+        w.before.extend(parting);
         if w.before.is_empty() {
             let table = if w.controller { &self.controllers } else { &self.sessions };
             let session = table.get(&w.id).filter(|s| !s.ending);

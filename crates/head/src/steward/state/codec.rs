@@ -94,21 +94,7 @@ coded_struct! {
     Run { first, count }
     Volume { uuid, naa, name, block_bytes, bytes, map }
     Grant { lun, nqns, iqns }
-}
-
-/// Which head has a portal is not recorded yet: all of them are of head 0.
-impl Coded for Portal {
-    fn put(&self, w: &mut Writer) {
-        let Self { id, protocol, address, moves, head: _ } = self;
-        id.put(w);
-        protocol.put(w);
-        address.put(w);
-        moves.put(w);
-    }
-    fn get(r: &mut Reader<'_>) -> Result<Self, Malformed> {
-        let (id, protocol, address) = (Coded::get(r)?, Coded::get(r)?, Coded::get(r)?);
-        Ok(Self { id, protocol, address, head: 0, moves: Coded::get(r)? })
-    }
+    Portal { id, protocol, address, head, moves }
 }
 
 /// Numbers as they are in all formats.

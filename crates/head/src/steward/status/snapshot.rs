@@ -518,7 +518,7 @@ fn array_of(desk: &Desk, i: usize, a: usize, now: Instant) -> Array {
 
 /// What may differ between an array's legs is being made the same: since a crash, or since it was made.
 fn compares(desk: &Desk, array: &ArrayDesk) -> bool {
-    array.unclean && array.clean.len() < usize::from(desk.shards)
+    array.unclean && array.clean.len() < usize::from(desk.shards_of(array.id))
 }
 
 fn leg_of(p: &PoolDesk, a: usize, l: usize) -> Leg {

@@ -146,6 +146,10 @@ impl Office {
                 Upper::Try { number, drive, on } => self.is_tried(number, drive, on),
                 Upper::Tried { number, said } => drop(self.in_system(|s| s.trials().on_said(number, said))),
                 Upper::Reach(drives) => drop(self.in_system(|s| s.reach().other_says(drives))),
+                Upper::Serves { shards } => self.far_offers(shards),
+                Upper::ToShard { shard, letter } => self.take_letter(shard, &letter),
+                Upper::Configure(configured) => self.take_configuration(&configured),
+                Upper::FromShard { shard, letter } => self.hear_far(shard, &letter),
                 Upper::Fences(all) => drop(self.in_system(|s| s.trials().is_told(all))),
             }
         }
@@ -181,6 +185,7 @@ impl Office {
                 if let Some(known) = self.in_system(|s| s.member().known().clone()) {
                     good &= self.keep_record(known).await;
                 }
+                self.in_system(|s| s.far_mut().has_all());
                 (seq, good)
             }
             _ => return,

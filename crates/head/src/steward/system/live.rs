@@ -63,6 +63,8 @@ impl Office {
         self.cx.spawn(async move { office.share_connections().await });
         let office = self.clone();
         self.cx.spawn(async move { office.watch_reach().await });
+        let office = self.clone();
+        self.cx.spawn(async move { office.watch_far().await });
     }
     /// Waits until this head leads, and every drive that it knows is fenced; None: the head is being stopped.
     pub(crate) async fn stand_by(&self) -> Option<()> {
@@ -102,6 +104,7 @@ impl Office {
         }
         // A drive that is being opened just now would be held against the pools that are taken next.
         self.cx.until_within(OPENING_PATIENCE, move || !opens.get()).await;
+        self.leave_given().await;
         self.fence_standby().await;
         Some(())
     }
@@ -257,12 +260,14 @@ impl Office {
             Do::PutOut { why } => {
                 event(Weight::Warning, format!("{other} is out, epoch {epoch}: {}", why_words(why)));
                 self.note_out(now, Some(why));
+                self.far_goes();
                 self.cx.spawn(async move { office.shut_out().await });
             }
             Do::LetIn => {
                 event(Weight::Note, format!("{other} is in and follows, epoch {epoch}"));
                 self.desk_mut().addresses.is_news();
                 self.note_out(now, None);
+                self.far_goes();
                 self.in_system(|s| s.reach().is_new());
                 self.cx.spawn(async move { office.sync_follower(epoch).await });
             }

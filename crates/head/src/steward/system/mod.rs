@@ -19,4 +19,4 @@ mod upper;
 
 pub(crate) use fence::cannot;
 pub(crate) use order::not_leading;
-pub(crate) use upper::Said;
+pub(crate) use upper::{Said, Upper};

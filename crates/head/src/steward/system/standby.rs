@@ -30,7 +30,11 @@ impl Office {
             let alone = nobody || !linked && self.cx.now() >= started + silence;
             if now_part == Part::Follower || alone {
                 let leads = || self.desk().system.as_ref().is_none_or(|s| s.part() == Part::Leader);
+                let all = self.desk().system.as_ref().is_some_and(|s| s.far().may_serve());
                 self.open_drives(part != now_part, leads).await;
+                if all {
+                    self.offer_shards();
+                }
                 self.in_system(|s| s.trials().is_registered(now_part == Part::Follower));
             } else if now_part == Part::Outside {
                 self.close_drives(&BTreeSet::new());
@@ -96,8 +100,11 @@ impl Office {
     fn close_drives(&self, but: &BTreeSet<String>) {
         let gone: Vec<String> = {
             let desk = self.desk();
-            let standby = desk.system.iter().flat_map(|s| s.standby().keys());
-            standby.filter(|s| !but.contains(*s)).cloned().collect()
+            let standby = desk.system.iter().flat_map(|s| s.standby());
+            // What shards have of the leader they keep until it says otherwise.
+            let given = desk.system.as_ref().and_then(|s| s.far().given());
+            let used = |drive: &Standby| given.is_some_and(|g| g.name_of(drive.id).is_some());
+            standby.filter(|(s, d)| !but.contains(*s) && !used(d)).map(|(s, _)| s.clone()).collect()
         };
         for spec in gone {
             if let Some(Some(drive)) = self.in_system(|s| s.take_standby(&spec)) {

@@ -288,7 +288,7 @@ impl Office {
             office.says(number, said);
         });
     }
-    fn follows(&self) -> bool {
+    pub(in crate::steward) fn follows(&self) -> bool {
         self.desk().system.as_ref().is_some_and(|s| s.part() == Part::Follower)
     }
     fn says(&self, number: u64, said: Said) {

@@ -1,8 +1,10 @@
 //! What two Stewards say to each other: docs/formats/link.md, "Stewards".
 
 use crate::peer::{FenceTrial, TrialFound};
-use base::Uuid;
+use crate::steward::context::system::far::Numbers;
+use crate::steward::far::Configured;
 use base::codec::{Malformed, Reader, Writer};
+use base::{DriveId, Uuid};
 use core::net::{IpAddr, SocketAddr};
 use std::collections::BTreeSet;
 
@@ -21,6 +23,12 @@ const TRY: u8 = 6;
 const TRIED: u8 = 7;
 const FENCES: u8 = 8;
 const REACH: u8 = 9;
+const SERVES: u8 = 10;
+const CONFIGURE: u8 = 11;
+const TO_SHARD: u8 = 12;
+const FROM_SHARD: u8 = 13;
+/// Stands for all shards.
+const ALL_SHARDS: u16 = u16::MAX;
 
 /// A message between two Stewards.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -70,6 +78,14 @@ pub(crate) enum Upper {
     Fences(Vec<FenceTrial>),
     /// The sender reaches these drives of pools, by their labels, and no others.
     Reach(BTreeSet<Uuid>),
+    /// From the follower: so many shards of its are ready to take part. It has all files, and its drives are open.
+    Serves { shards: u16 },
+    /// To the follower's shards: a configuration.
+    Configure(Configured),
+    /// To one of the follower's shards, or to all: `far::letters`.
+    ToShard { shard: Option<u16>, letter: Vec<u8> },
+    /// From one of them.
+    FromShard { shard: u16, letter: Vec<u8> },
 }
 
 /// What a follower says of a trial.
@@ -137,6 +153,20 @@ impl Upper {
                     w.bytes(&drive.0);
                 }
             }
+            Upper::Serves { shards } => drop(w.u8(SERVES).u16(*shards)),
+            Upper::Configure(Configured { secret, numbers, letter }) => {
+                w.u8(CONFIGURE).bytes(secret).u16(numbers.shards).u16(numbers.drives.len() as u16);
+                for (id, uuid) in &numbers.drives {
+                    w.u16(id.0).bytes(&uuid.0);
+                }
+                w.bytes(letter);
+            }
+            Upper::ToShard { shard, letter } => {
+                w.u8(TO_SHARD).u16(shard.unwrap_or(ALL_SHARDS)).bytes(letter);
+            }
+            Upper::FromShard { shard, letter } => {
+                w.u8(FROM_SHARD).u16(*shard).bytes(letter);
+            }
         }
         w.0
     }
@@ -194,6 +224,22 @@ impl Upper {
             REACH => {
                 let n = r.u32()?;
                 Upper::Reach((0..n).map(|_| Ok(Uuid(r.array()?))).collect::<Result<_, _>>()?)
+            }
+            SERVES => Upper::Serves { shards: r.u16()? },
+            CONFIGURE => {
+                let (secret, shards, n) = (r.array()?, r.u16()?, r.u16()?);
+                let drives =
+                    (0..n).map(|_| Ok((DriveId(r.u16()?), Uuid(r.array()?)))).collect::<Result<_, _>>()?;
+                let letter = core::mem::take(&mut r.0).to_vec();
+                Upper::Configure(Configured { secret, numbers: Numbers { shards, drives }, letter })
+            }
+            TO_SHARD => {
+                let shard = Some(r.u16()?).filter(|s| *s != ALL_SHARDS);
+                Upper::ToShard { shard, letter: core::mem::take(&mut r.0).to_vec() }
+            }
+            FROM_SHARD => {
+                let shard = r.u16()?;
+                Upper::FromShard { shard, letter: core::mem::take(&mut r.0).to_vec() }
             }
             _ => return Err(Malformed),
         };
@@ -274,6 +320,15 @@ mod tests {
             ]),
             Upper::Reach(BTreeSet::new()),
             Upper::Reach([Uuid([7; 16]), Uuid([8; 16])].into()),
+            Upper::Serves { shards: 3 },
+            Upper::Configure(Configured {
+                secret: [9; 32],
+                numbers: Numbers { shards: 2, drives: [(DriveId(1), Uuid([7; 16]))].into() },
+                letter: vec![1, 2],
+            }),
+            Upper::ToShard { shard: None, letter: vec![1, 2] },
+            Upper::ToShard { shard: Some(1), letter: vec![] },
+            Upper::FromShard { shard: 1, letter: vec![3] },
         ] {
             assert_eq!(Upper::decode(&message.encode()), Ok(message.clone()));
             assert!(Upper::decode(&message.encode()[..1]).is_err() || matches!(message, Upper::Manager(_)));
@@ -281,7 +336,7 @@ mod tests {
         for name in ["../hosts", "a/b", "", ".x", "events", "link-identity", "system-record"] {
             assert_eq!(Upper::decode(&file(name, None).encode()), Err(Malformed), "{name}");
         }
-        assert_eq!(Upper::decode(&[10]), Err(Malformed));
+        assert_eq!(Upper::decode(&[14]), Err(Malformed));
         assert_eq!(Upper::decode(&[REACH, 255, 255, 255, 255, 1]), Err(Malformed));
         let too_many = [&[CONNECTIONS][..], &u32::MAX.to_le_bytes()].concat();
         assert_eq!(Upper::decode(&too_many), Err(Malformed));

@@ -8,7 +8,12 @@ use base::view::Moves;
 fn add(address: &str, prefix: u8, interface: Option<&str>) -> Order {
     let interface = interface.map(|name| name.parse().expect("a name"));
     let moves = Some(Moves { prefix, interface });
-    Order::PortalAdd { protocol: Protocol::Nvme, address: address.parse().expect("an address"), moves }
+    Order::PortalAdd {
+        protocol: Protocol::Nvme,
+        address: address.parse().expect("an address"),
+        moves,
+        head: None,
+    }
 }
 
 /// What is refused: kind, field, the sentence, and what to do next.
@@ -88,7 +93,7 @@ fn one_address_moves_in_one_way_whatever_portals_it_has() {
     w.good(add("10.1.0.5:8009", 24, None));
     // A portal of the machine's own address says nothing of how that one moves.
     let address = "10.1.0.5:3260".parse().expect("an address");
-    w.good(Order::PortalAdd { protocol: Protocol::Iscsi, address, moves: None });
+    w.good(Order::PortalAdd { protocol: Protocol::Iscsi, address, moves: None, head: None });
     assert_eq!(w.view.portals.len(), 3);
     let w = w.crash(2);
     assert_eq!(w.view.portals.iter().filter(|p| p.moves.is_some()).count(), 2);

@@ -8,6 +8,7 @@ fn portal() -> Order {
         protocol: Protocol::Iscsi,
         address: "10.0.0.1:3260".parse().expect("an address"),
         moves: None,
+        head: None,
     }
 }
 /// One more connection of esx1 by the portal.

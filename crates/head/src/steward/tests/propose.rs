@@ -54,7 +54,7 @@ fn a_configuration_that_one_drive_takes_has_happened_and_the_other_is_put_out() 
 fn what_a_file_does_not_take_changes_nothing() {
     let mut w = usual();
     let address = "10.0.0.1:3260".parse().expect("an address");
-    w.good(Order::PortalAdd { protocol: Protocol::Iscsi, address, moves: None });
+    w.good(Order::PortalAdd { protocol: Protocol::Iscsi, address, moves: None, head: None });
     let before = decided(&w);
     w.rest.disk_full = true;
     let settings = crate::order::HostSettings {

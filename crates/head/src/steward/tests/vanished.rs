@@ -18,6 +18,7 @@ fn all_files() -> World {
         protocol: Protocol::Iscsi,
         address: "10.0.0.1:3260".parse().expect("an address"),
         moves: None,
+        head: None,
     };
     for order in [tank(), volume("vm1", 9 * MIB), host(), export(), portal] {
         w.good(order);

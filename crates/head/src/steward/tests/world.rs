@@ -96,6 +96,8 @@ pub(super) struct World {
     /// Addresses of the system that this machine has, and why it cannot have others; None: nobody answers.
     pub(super) addresses: BTreeSet<IpAddr>,
     pub(super) no_address: BTreeMap<IpAddr, Option<NoAddress>>,
+    /// The other head, if this one is one of two.
+    pub(super) follower: Option<super::far::Follower>,
     /// Effects until the power goes.
     pub(super) effects_left: u64,
     pub(super) effects_done: u64,
@@ -149,6 +151,7 @@ impl World {
             mirrors_kept: [0; SHARDS as usize],
             addresses: BTreeSet::new(),
             no_address: BTreeMap::new(),
+            follower: None,
             effects_left: effects,
             effects_done: 0,
         }
@@ -285,6 +288,7 @@ impl World {
                             path: spec,
                             end: d.end.clone(),
                             deallocate_zeroes: d.frees,
+                            fence: base::FenceKind::File,
                             ..DriveInfo::default()
                         })
                     }
@@ -358,13 +362,26 @@ impl World {
                 ManagerMail::Addresses { number, here, gone } => self.addresses(number, here, &gone),
                 // Neighbours and hosts hear of them.
                 ManagerMail::Announce(_) => {}
-                // Of a head that is one of two.
-                ManagerMail::Peer(_)
-                | ManagerMail::FromPeer(_)
-                | ManagerMail::Leads(_)
-                | ManagerMail::Out(_) => panic!("this head is alone"),
+                ManagerMail::Leads(_) => {}
+                ManagerMail::Peer(work) => {
+                    let sent = self.follower.as_mut().map(|f| f.on_work(work));
+                    self.hear_peer(sent.unwrap_or_default());
+                }
+                ManagerMail::FromPeer(_) | ManagerMail::Out(_) => panic!("nobody says that"),
             },
+            Effect::Fence { token, .. } => {
+                let result = Ok(base::fence::Fence::File { others: false });
+                self.events.push_back(Event::Fenced { token, result });
+            }
             other => panic!("{other:?}"),
+        }
+    }
+    /// The link brings what the other head sent.
+    pub(super) fn hear_peer(&mut self, sent: Vec<Vec<u8>>) {
+        for bytes in sent {
+            let news = crate::peer::PeerNews::Bytes { path: 0, number: 1, bytes };
+            let mail = StewardMail::Peer(news).into();
+            self.events.push_back(Event::Mail { from: Address::Manager, mail });
         }
     }
     /// What the daemon does on the machine's interfaces: all of them have one, `eth0`.
@@ -486,6 +503,9 @@ impl World {
             }
             ShardMail::Quiesce { .. } if self.restless && n == 1 => return,
             ShardMail::Quiesce { array } => StewardMail::Quiesced { array },
+            ShardMail::Halt { array } => StewardMail::Halted { array },
+            ShardMail::Sight { .. } | ShardMail::Far(None) => return,
+            ShardMail::Far(Some(_)) => StewardMail::FarMet,
             ShardMail::Room(room) => {
                 let mirrors = room.mirrors.min(self.mirrors_max).max(mirrors_of(&self.layout));
                 self.mirrors_kept[usize::from(n)] = mirrors;

@@ -297,7 +297,7 @@ impl Stand {
         for _ in 0..PORTS_TRIED {
             let any = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|l| l.local_addr());
             let address = any.map_err(|e| Failure::internal(format!("no port of 127.0.0.1 is free: {e}")))?;
-            match self.order(Order::PortalAdd { protocol, address, moves: None }) {
+            match self.order(Order::PortalAdd { protocol, address, moves: None, head: None }) {
                 Ok(_) => return Ok(address),
                 // Somebody was quicker.
                 Err(why) => refused = Some(why),

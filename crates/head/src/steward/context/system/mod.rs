@@ -1,15 +1,19 @@
 //! The system that this head is one of two of.
 
+pub(crate) mod far;
 mod reach;
 pub(crate) mod trials;
 
+use crate::path::far::wire::Pairing;
+use crate::path::far::{FarSetup, FarSide};
 use crate::peer::{OutSince, PeerNews, PeerWork, SystemSettings};
 use base::fence::{Process, Registrants};
 use base::{DriveId, DriveInfo, Duration, FenceKey, Instant, Uuid};
 use cluster::link::{Do, Fault};
 use cluster::member::{self, NotReached};
-use cluster::{Beat, HeadState, Member, Part, SystemRecord, Voter};
+use cluster::{Beat, HeadNo, HeadState, Member, Part, SystemRecord, Voter};
 use core::net::SocketAddr;
+use far::Far;
 use reach::Reach;
 pub(crate) use reach::ReachNews;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,6 +35,12 @@ pub(crate) struct SystemDesk {
     news: bool,
     /// The connection of each network.
     paths: Vec<Option<u64>>,
+    /// Where the first head listens on each of them.
+    networks: Vec<SocketAddr>,
+    /// See `SystemSettings`.
+    both_serve: bool,
+    /// The secret of the path that came up last.
+    secret: Option<[u8; 32]>,
     /// By what they were opened.
     standby: BTreeMap<String, Standby>,
     /// Why the other head is refused whenever it comes by the link, since they met last.
@@ -73,6 +83,7 @@ pub(crate) struct SystemDesk {
     came: std::collections::VecDeque<Vec<u8>>,
     trials: Trials,
     reach: Reach,
+    far: Far,
     /// Since when the other head is out, if it was in while this process was.
     out: Option<OutSince>,
     said: Option<String>,
@@ -88,15 +99,19 @@ const PROCESSES_MAX: usize = 8;
 impl SystemDesk {
     /// `known` is decided, and the state directory knows of nothing newer than what is of the epoch `newest`.
     pub fn new(settings: SystemSettings, life: u64, seed: u64, (known, newest): (SystemRecord, u64)) -> Self {
-        let SystemSettings { me, name, networks, process, times, said, .. } = settings;
+        let SystemSettings { me, name, networks, process, times, said, both_serve, .. } = settings;
         let (kept, latest) = (known.epoch, known.latest);
-        let set = member::Settings { me, life, name, process, networks, times, seed };
+        let count = networks.len();
+        let set = member::Settings { me, life, name, process, networks: count, times, seed };
         let mut member = Member::new(set, known);
         member.on_directory(newest);
         Self {
             member,
             news: true,
-            paths: vec![None; networks],
+            paths: vec![None; count],
+            networks,
+            both_serve,
+            secret: None,
             standby: BTreeMap::new(),
             refused: None,
             busy: BTreeSet::new(),
@@ -120,6 +135,7 @@ impl SystemDesk {
             came: Default::default(),
             trials: Trials::default(),
             reach: Reach::default(),
+            far: Far::default(),
             out: None,
             said,
         }
@@ -154,8 +170,8 @@ impl SystemDesk {
     /// Something of the link.
     pub fn on_peer(&mut self, news: PeerNews) {
         match news {
-            PeerNews::Up { path, number } if path < self.paths.len() => {
-                self.paths[path] = Some(number);
+            PeerNews::Up { path, number, secret } if path < self.paths.len() => {
+                (self.paths[path], self.secret) = (Some(number), Some(secret));
                 self.tell().on_up(path);
             }
             PeerNews::Bytes { path, number, bytes } if self.paths.get(path) == Some(&Some(number)) => {
@@ -169,6 +185,30 @@ impl SystemDesk {
             }
             PeerNews::Up { .. } | PeerNews::Bytes { .. } | PeerNews::Down { .. } => {}
         }
+    }
+    /// How this head's shards meet those of the other one, of which there are so many. None: it is not in.
+    pub fn far_setup(&self, shards: u16, secret: [u8; 32]) -> Option<FarSetup> {
+        let (record, me) = (self.member.known(), self.member.me());
+        let [first, second] = [record.head(me), record.head(me.other())];
+        let both = record.is_in(me) && record.is_in(me.other());
+        // Shards have the ports behind that of the link.
+        let first_shard = |a: &SocketAddr| SocketAddr::new(a.ip(), a.port().wrapping_add(1));
+        let addresses: Vec<SocketAddr> = self.networks.iter().map(first_shard).collect();
+        let side = match me {
+            HeadNo::A => FarSide::Listens(addresses),
+            HeadNo::B => FarSide::Dials(addresses),
+        };
+        let pairing =
+            Pairing { secret, lives: [first.life, second.life], epoch: first.since.max(second.since) };
+        both.then_some(FarSetup { shards, pairing, side })
+    }
+    /// Whether shards of both heads take part.
+    pub fn both_serve(&self) -> bool {
+        self.both_serve
+    }
+    /// The secret of a path that came up.
+    pub fn secret(&self) -> Option<[u8; 32]> {
+        self.secret
     }
     /// A network of the link is closed. True: for a reason that lasts, and that was not known.
     pub fn closes(&mut self, why: Fault) -> bool {
@@ -238,6 +278,15 @@ impl SystemDesk {
     /// The same, to be changed.
     pub fn reach(&mut self) -> &mut Reach {
         &mut self.reach
+    }
+
+    /// Shards that take part for the other head, or of the other head for this one.
+    pub fn far(&self) -> &Far {
+        &self.far
+    }
+    /// The same, to be changed.
+    pub fn far_mut(&mut self) -> &mut Far {
+        &mut self.far
     }
 
     /// A voter does something from now on.
@@ -419,7 +468,6 @@ impl SystemDesk {
 mod tests {
     use super::*;
     use base::fence::Process;
-    use cluster::HeadNo;
     use cluster::link::Link;
 
     const SYSTEM: Uuid = Uuid([7; 16]);
@@ -432,7 +480,7 @@ mod tests {
         if let Some(version) = versions {
             (bytes[5], bytes[7]) = (version, version + 1);
         }
-        desk.on_peer(PeerNews::Up { path: 0, number });
+        desk.on_peer(PeerNews::Up { path: 0, number, secret: [0; 32] });
         desk.on_peer(PeerNews::Bytes { path: 0, number, bytes });
         let now = Instant(0) + base::Duration::from_millis(10 * number);
         let closes = |d| match d {
@@ -448,7 +496,17 @@ mod tests {
         let process = Process { pid: 1, started: 1 };
         let times = cluster::watch::Times::default();
         let (me, name) = (HeadNo::A, String::new());
-        let settings = SystemSettings { system: SYSTEM, me, name, networks: 1, process, times, said: None };
+        let networks = vec!["10.9.0.1:7400".parse().expect("an address")];
+        let settings = SystemSettings {
+            system: SYSTEM,
+            me,
+            name,
+            networks,
+            process,
+            times,
+            both_serve: false,
+            said: None,
+        };
         let mut desk = SystemDesk::new(settings, 11, 1, (SystemRecord::founding(SYSTEM), 1));
         assert!(comes(&mut desk, 1, Some(2)), "it begins");
         assert_eq!(desk.refused(), Some(Fault::Version(2, 3)));

@@ -1,0 +1,209 @@
+//! The follower's part: it passes on what the leader says to its shards, and what they say to the leader.
+
+use super::letters;
+use crate::layout::{ArrayId, Layout};
+use crate::mail::{ShardMail, StewardMail};
+use crate::report::ShardReport;
+use crate::steward::context::system::far::{Given, Numbers};
+use crate::steward::office::Office;
+use crate::steward::system::Upper;
+use base::DriveId;
+use base::view::View;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What the leader configures: a `Configure`, and what its numbers mean.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Configured {
+    /// By which shards of both heads know each other.
+    pub secret: [u8; 32],
+    pub numbers: Numbers,
+    pub letter: Vec<u8>,
+}
+
+/// The leader knows drives by its own numbers. What it does not know is nothing to it.
+fn renamed(mut report: ShardReport, name: impl Fn(DriveId) -> Option<DriveId>) -> ShardReport {
+    report.drives.retain_mut(|row| name(row.drive).map(|id| row.drive = id).is_some());
+    report.timed_ops.retain_mut(|op| name(op.drive).map(|id| op.drive = id).is_some());
+    report
+}
+
+impl Office {
+    /// All files are here, and drives are open: shards of this head are ready to take part. Said once.
+    pub(in crate::steward) fn offer_shards(&self) {
+        if !self.follows() {
+            return;
+        }
+        let shards = self.desk().own_shards;
+        self.in_system(|s| {
+            if s.both_serve()
+                && s.far().may_serve()
+                && s.tell().send(Upper::Serves { shards }.encode()).is_ok()
+            {
+                s.far_mut().serves();
+            }
+        });
+    }
+    /// A letter of the leader's to a shard here, or to all.
+    pub(in crate::steward) fn take_letter(&self, shard: Option<u16>, letter: &[u8]) {
+        let own = self.desk().own_shards;
+        let to = shard.map_or(0..own, |s| s..s.saturating_add(1).min(own));
+        for shard in to {
+            let Ok(letter) = letters::to_shard(letter) else { return };
+            if self.follows() {
+                self.cx.to_shard(shard, letter);
+            }
+        }
+    }
+    /// A configuration of the leader's. One that cannot be read is not confirmed.
+    pub(in crate::steward) fn take_configuration(&self, configured: &Configured) {
+        let Configured { secret, numbers, letter } = configured;
+        let Ok((view, layout)) = letters::configuration(letter) else { return };
+        if !self.follows() {
+            return;
+        }
+        let own = self.desk().own_shards;
+        let told = self.in_system(|s| {
+            let layout = numbers.translate(layout, own, |uuid| s.open_drive(uuid));
+            let names = numbers.drives.iter().filter_map(|(name, uuid)| Some((s.open_drive(*uuid)?, *name)));
+            let names: BTreeMap<DriveId, DriveId> = names.collect();
+            let (view, layout) = (Arc::new(view), Arc::new(layout));
+            s.far_mut().is_given(view.clone(), layout.clone(), names);
+            (view, layout)
+        });
+        if let Some((view, layout)) = told {
+            self.meet_far(numbers.shards, *secret);
+            self.desk_mut().has_seen(&view, &layout);
+            self.configure_own(view, layout);
+        }
+    }
+    fn configure_own(&self, view: Arc<View>, layout: Arc<Layout>) {
+        for shard in 0..self.desk().own_shards {
+            self.cx.to_shard(shard, ShardMail::Configure { view: view.clone(), layout: layout.clone() });
+        }
+    }
+    /// What a shard here says is the leader's to hear, if this head follows and the letter travels. Else it comes back.
+    pub(in crate::steward) fn pass_on(&self, shard: u16, mail: StewardMail) -> Option<StewardMail> {
+        if !self.follows() {
+            return Some(mail);
+        }
+        let mail = match mail {
+            StewardMail::Reported(report) => {
+                let desk = self.desk();
+                let given = desk.system.as_ref().and_then(|s| s.far().given());
+                let name = |drive| given.and_then(|g| g.name_of(drive));
+                StewardMail::Reported(Box::new(renamed(*report, name)))
+            }
+            StewardMail::Listening { portal, result } => {
+                self.desk_mut().former_listens.insert((portal, shard), result);
+                mail
+            }
+            other => other,
+        };
+        let Some(letter) = letters::encode(&mail) else { return Some(mail) };
+        // What finds no room is not heard: this head is put out for that.
+        let _ = self.in_system(|s| s.tell().send(Upper::FromShard { shard, letter }.encode()));
+        None
+    }
+    /// Shards of the other head, of which there are so many, are to be met, or were.
+    pub(in crate::steward) fn meet_far(&self, shards: u16, secret: [u8; 32]) {
+        let setup = self.in_system(|s| s.far_setup(shards, secret)).flatten().map(Arc::new);
+        for shard in 0..self.desk().own_shards {
+            self.cx.to_shard(shard, ShardMail::Far(setup.clone()));
+        }
+    }
+    /// There are none any more: what was theirs to do comes back to those here.
+    pub(in crate::steward) fn part_from_far(&self) {
+        let own = self.desk().own_shards;
+        self.desk_mut().sessions.parts(own);
+        for shard in 0..own {
+            self.cx.to_shard(shard, ShardMail::Far(None));
+        }
+    }
+    /// This head leads from now on: shards here let go of the arrays that they had for the former leader, before pools are imported. What
+    /// their hosts want waits meanwhile.
+    pub(in crate::steward) async fn leave_given(&self) {
+        let Some(Some(Given { view, layout, .. })) = self.in_system(|s| s.far_mut().take_given()) else {
+            return;
+        };
+        self.part_from_far();
+        let arrays: Vec<ArrayId> = layout.arrays.iter().map(|a| a.id).collect();
+        {
+            let mut desk = self.desk_mut();
+            desk.halted.clear();
+            desk.quiesced.clear();
+        }
+        self.tell_own(&arrays, |array| ShardMail::Halt { array });
+        let (office, all) = (self.clone(), arrays.clone());
+        self.cx.until(move || office.desk().are_halted(&all)).await;
+        self.tell_own(&arrays, |array| ShardMail::Leave { array });
+        let office = self.clone();
+        self.cx.until(move || office.desk().are_quiet(&arrays)).await;
+        let (view, mut layout) = (Arc::unwrap_or_clone(view), Arc::unwrap_or_clone(layout));
+        layout.pools.clear();
+        layout.arrays.clear();
+        layout.volumes.iter_mut().for_each(|v| (v.ready, v.pool) = (false, Default::default()));
+        layout.waits = true;
+        self.apply_own(view, layout).await;
+    }
+    fn tell_own(&self, arrays: &[ArrayId], letter: impl Fn(ArrayId) -> ShardMail) {
+        for shard in 0..self.desk().own_shards {
+            arrays.iter().for_each(|array| self.cx.to_shard(shard, letter(*array)));
+        }
+    }
+    async fn apply_own(&self, view: View, layout: Layout) {
+        let generation = {
+            let mut desk = self.desk_mut();
+            desk.next_view();
+            desk.generation
+        };
+        self.configure_own(Arc::new(View { generation, ..view }), Arc::new(Layout { generation, ..layout }));
+        let office = self.clone();
+        self.cx.until(move || office.desk().applied.iter().all(|g| *g >= generation)).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::ArrayLayout;
+    use array::{Bitmap, Geometry, Lanes, Leg, LegState, Membership, UnclearedMap};
+    use base::Uuid;
+
+    #[test]
+    fn a_layout_of_the_leaders_is_translated() {
+        let leg = |drive| {
+            let (volatile_cache, deallocate_zeroes) = (true, false);
+            Some(Leg {
+                drive: DriveId(drive),
+                state: LegState::InSync,
+                volatile_cache,
+                deallocate_zeroes,
+                map_at: 0,
+            })
+        };
+        let geometry = Geometry::plan(true, 0, 1 << 30, 65536).expect("fits");
+        let array = ArrayLayout {
+            id: ArrayId(1),
+            uuid: Uuid([1; 16]),
+            geometry,
+            membership: Membership { epoch: 1, legs: vec![leg(1), leg(2), None, leg(3)] },
+            lanes: Lanes::dealt(5),
+            map: 0,
+            dirty: Arc::new(Bitmap::new(geometry.regions())),
+            unclean: false,
+            uncleared: Arc::new(UnclearedMap::none()),
+            shared: true,
+        };
+        let layout = Layout { arrays: vec![array], ..Layout::default() };
+        // The leader has two shards, this head three: 2, 3 and 4 are its own.
+        let drives = [(DriveId(1), Uuid([11; 16])), (DriveId(2), Uuid([12; 16]))].into();
+        let open = |uuid: Uuid| (uuid == Uuid([11; 16])).then_some(DriveId(40));
+        let layout = Numbers { shards: 2, drives }.translate(layout, 3, open);
+        let lanes: Vec<u16> = (0..5).map(|region| layout.arrays[0].lanes.of_region(region)).collect();
+        assert_eq!(lanes, [3, 4, 0, 1, 2]);
+        let legs = layout.arrays[0].membership.legs.iter();
+        let legs: Vec<_> = legs.map(|l| l.map(|l| (l.drive.0, l.state == LegState::InSync))).collect();
+        assert_eq!(legs, [Some((40, true)), Some((0, false)), None, Some((0, false))]);
+    }
+}

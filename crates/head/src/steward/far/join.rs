@@ -1,0 +1,141 @@
+//! The leader's part: shards of the other head come, answer, and go.
+
+use super::letters;
+use crate::mail::StewardMail;
+use crate::order::{Answered, Order, RefusalKind, Reply, Weight};
+use crate::steward::context::desk::{Desk, Stop};
+use crate::steward::context::pool::PoolDesk;
+use crate::steward::office::Office;
+use crate::steward::words::refuse;
+use base::Duration;
+use cluster::Part;
+
+/// What shards answer at once they answer within this, or their head is put out: a record that waits for all of them is not to wait for
+/// longer.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Pools that did not come to rest, or shards that have no memory for them, are asked again after this.
+const AGAIN: Duration = Duration::from_secs(3);
+/// How long shards of two heads have to meet.
+const MEETING: Duration = Duration::from_secs(2);
+/// Most shards of a head.
+const SHARDS_MAX: u16 = 1024;
+
+impl Desk {
+    /// Shards of the other head are ready, and do not take part, or do not know every pool.
+    fn far_waits(&self) -> bool {
+        let leads = self.system.as_ref().filter(|s| s.part() == Part::Leader && self.ready);
+        let offered = leads.is_some_and(|s| s.far().offered().is_some());
+        let unknown = |p: &PoolDesk| p.shards < self.shards() && !p.leaving && !p.is_copying();
+        offered && self.stop == Stop::No && (self.far_shards == 0 || self.pools.iter().any(unknown))
+    }
+}
+
+impl Office {
+    /// Shards of the follower are ready to take part.
+    pub(in crate::steward) fn far_offers(&self, shards: u16) {
+        let is_in =
+            self.desk().system.as_ref().is_some_and(|s| s.both_serve() && s.member().follower_is_in());
+        if is_in && (1..=SHARDS_MAX).contains(&shards) {
+            self.in_system(|s| s.far_mut().offers(Some(shards)));
+        }
+    }
+    /// Asks for that as long as it is to be done: by an order, so that nobody else asks something of shards meanwhile.
+    pub(in crate::steward) async fn watch_far(&self) {
+        loop {
+            let office = self.clone();
+            self.cx.until(move || office.desk().far_waits()).await;
+            self.desk_mut().orders.push_back((None, Order::FarJoins));
+            self.cx.sleep(AGAIN).await;
+        }
+    }
+    /// Order of the Steward's own: shards of the other head take part from now on, and all pools become known to them.
+    pub(in crate::steward) async fn far_joins(&self) -> Answered {
+        let shards = {
+            let desk = self.desk();
+            match desk.system.as_ref().and_then(|s| s.far().offered()) {
+                Some(shards) if desk.far_waits() => shards,
+                _ => return Ok(Reply::Done),
+            }
+        };
+        if self.desk().far_shards == 0 {
+            let secret = self.in_system(|s| s.secret()).flatten().unwrap_or_default();
+            self.desk_mut().far_comes(shards, secret);
+            self.meet_far(shards, secret);
+            // For all arrays that there are: those that come ask for themselves.
+            if let Err(why) = self.room_for([].iter()).await {
+                self.far_stays_away(&why.message);
+                return Err(why);
+            }
+            self.publish().await;
+            let office = self.clone();
+            let met = move || {
+                let desk = office.desk();
+                desk.far_shards == 0 || desk.far_met.len() == usize::from(desk.own_shards)
+            };
+            if !self.cx.until_within(MEETING, met).await {
+                let why = "they cannot be reached at the ports behind that of the link, one for each shard";
+                self.far_stays_away(why);
+                return Err(refuse(RefusalKind::NotReady, "link", why).then("millrace head ls"));
+            }
+        }
+        self.deal_lanes(false).await
+    }
+    fn far_stays_away(&self, why: &str) {
+        let now = self.cx.now();
+        self.desk_mut().far_goes(now);
+        self.part_from_far();
+        if self.in_system(|s| s.far_mut().tells()) == Some(true) {
+            let words = format!("the other head's shards do not take part: {why}");
+            self.desk_mut().event(now, Weight::Warning, "system", words);
+        }
+    }
+    /// The other head is out, or another process: its shards take part no more, and nobody waits for them.
+    pub(in crate::steward) fn far_goes(&self) {
+        let now = self.cx.now();
+        self.in_system(|s| s.far_mut().offers(None));
+        let was = self.desk().far_shards > 0;
+        self.desk_mut().far_goes(now);
+        if was {
+            self.part_from_far();
+        }
+        if was && self.desk().ready {
+            // Its portals come here.
+            self.publish_now();
+        }
+    }
+    /// Shards of the other head are to have done something soon, or it is put out.
+    pub(in crate::steward) fn far_owes(&self, done: impl Fn(&Desk) -> bool + Clone + 'static) {
+        if self.desk().far_shards == 0 {
+            return;
+        }
+        let office = self.clone();
+        self.cx.spawn(async move {
+            let asked = office.clone();
+            let over = move || {
+                let desk = asked.desk();
+                desk.far_shards == 0 || done(&desk)
+            };
+            // Twice the half: if this process did not run for a while, what came meanwhile is heard first.
+            let again = over.clone();
+            if !office.cx.until_within(PATIENCE / 2, over).await
+                && !office.cx.until_within(PATIENCE / 2, again).await
+            {
+                office.in_system(|s| s.tell().on_silent());
+            }
+        });
+    }
+    /// A shard of the other head says something.
+    pub(in crate::steward) fn hear_far(&self, shard: u16, letter: &[u8]) {
+        let now = self.cx.now();
+        let Ok(mut letter) = letters::from_shard(letter) else { return };
+        let mut desk = self.desk_mut();
+        // What comes of one that has left is nothing any more.
+        if shard < desk.far_shards {
+            let shard = desk.own_shards + shard;
+            if let StewardMail::Reported(report) = &mut letter {
+                report.shard = shard;
+            }
+            desk.hear(now, shard, letter);
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! Shards of the other head take part in what this one leads, and go.
+
+use super::*;
+use crate::peer::{PeerNews, PeerWork, SystemSettings};
+use crate::steward::far::letters;
+use crate::steward::system::Upper;
+use base::Uuid;
+use base::fence::Process;
+use cluster::link::{Do, Heard, Link};
+use cluster::message::Message;
+use cluster::record::HeadNo;
+use cluster::{Beat, Slot, SystemRecord};
+
+const SYSTEM: Uuid = Uuid([7; 16]);
+/// Shards of the other head: one more than this one has.
+const FAR: u16 = 3;
+
+/// The other head as the leader knows it: it follows, and its shards obey at once.
+pub(super) struct Follower {
+    link: Link,
+    beats: u64,
+    slots: [Option<Slot>; 2],
+    known: Option<SystemRecord>,
+    offered: bool,
+    /// Its shards confirm nothing.
+    silent: bool,
+    /// Mirrors that its shards have memory for.
+    mirrors_max: u32,
+    /// What was configured last, and all that its shards were told.
+    view: Arc<View>,
+    layout: Layout,
+    log: Vec<String>,
+}
+
+impl Follower {
+    fn new() -> Self {
+        let mut link = Link::new(SYSTEM, HeadNo::B, 22, 1, 1);
+        link.on_up(0);
+        Self {
+            link,
+            beats: 0,
+            slots: [None, None],
+            known: None,
+            offered: false,
+            silent: false,
+            mirrors_max: 1000,
+            view: Arc::default(),
+            layout: Layout::default(),
+            log: vec![],
+        }
+    }
+    fn say(&mut self, message: &Message) {
+        self.link.send(message.encode()).expect("the link is empty");
+    }
+    fn tell(&mut self, upper: &Upper) {
+        self.say(&Message::Upper(upper.encode()));
+    }
+    /// A shard tells the leader.
+    fn note(&mut self, shard: u16, mail: &StewardMail) {
+        let letter = letters::encode(mail).expect("it travels");
+        self.tell(&Upper::FromShard { shard, letter });
+    }
+    fn applies(&mut self) {
+        let generation = self.layout.generation;
+        (0..FAR).for_each(|n| self.note(n, &StewardMail::Applied { generation }));
+    }
+    /// The leader's transport has something for it. What it sends itself.
+    pub(super) fn on_work(&mut self, work: PeerWork) -> Vec<Vec<u8>> {
+        let Do::Send { bytes, .. } = work.what else { return vec![] };
+        self.link.on_bytes(0, &bytes);
+        for heard in self.link.heard() {
+            match heard {
+                Heard::Met { .. } => {}
+                Heard::Beat { beat, .. } => {
+                    self.beats += 1;
+                    let beat = Beat { head: HeadNo::B, life: 22, count: self.beats, ..beat };
+                    self.link.beat(&beat);
+                    if self.beats == 1 {
+                        self.say(&Message::Join { name: "b".into() });
+                    }
+                }
+                Heard::Message(bytes) => {
+                    let message = Message::decode(HeadNo::A, &bytes).expect("a message");
+                    self.on_message(message);
+                }
+            }
+        }
+        self.sends()
+    }
+    pub(super) fn sends(&mut self) -> Vec<Vec<u8>> {
+        let bytes = |d| match d {
+            Do::Send { bytes, .. } => bytes,
+            Do::Close { why, .. } => panic!("{why:?}"),
+        };
+        self.link.dos().into_iter().map(bytes).collect()
+    }
+    fn is_in(&self) -> bool {
+        self.known.as_ref().is_some_and(|k| k.is_in_as(HeadNo::B, 22))
+    }
+    fn on_message(&mut self, message: Message) {
+        match message {
+            Message::Record(record) => {
+                self.known = Some(*record);
+                if self.is_in() && !self.offered {
+                    self.offered = true;
+                    self.tell(&Upper::Serves { shards: FAR });
+                }
+            }
+            Message::Vote { round, write } => {
+                if let Some(slot) = write {
+                    self.slots[0] = Some(*slot);
+                }
+                let found = Some(Box::new(self.slots.clone()));
+                self.say(&Message::Voted { round, found });
+            }
+            Message::Upper(bytes) => self.on_upper(Upper::decode(&bytes).expect("of a Steward")),
+            _ => {}
+        }
+    }
+    fn on_upper(&mut self, upper: Upper) {
+        match upper {
+            Upper::File { seq, .. } | Upper::All { seq, .. } => self.tell(&Upper::Have { seq }),
+            Upper::Configure(configured) => {
+                let (view, layout) = letters::configuration(&configured.letter).expect("it is good");
+                assert_eq!(configured.numbers.shards, SHARDS);
+                assert!(mirrors_of(&layout) <= self.mirrors_max, "shards have memory for their arrays");
+                let legs = layout.arrays.iter().flat_map(|a| a.membership.legs.iter().flatten());
+                for leg in legs.filter(|l| l.state != LegState::Missing) {
+                    assert!(configured.numbers.drives.contains_key(&leg.drive), "the table names each drive");
+                }
+                self.log.push(format!("configured {}", layout.arrays.len()));
+                (self.view, self.layout) = (Arc::new(view), layout);
+                if !self.silent {
+                    self.applies();
+                }
+            }
+            Upper::ToShard { shard, letter } => {
+                assert_eq!(shard, None, "all are told");
+                self.log.push(format!("{:?}", letters::to_shard(&letter).expect("it is good")));
+                for n in 0..FAR {
+                    let letter = letters::to_shard(&letter).expect("it is good");
+                    if let Some(answer) = self.answer(letter) {
+                        self.note(n, &answer);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    fn answer(&self, letter: ShardMail) -> Option<StewardMail> {
+        match letter {
+            ShardMail::Halt { array } => Some(StewardMail::Halted { array }),
+            ShardMail::Quiesce { array } => Some(StewardMail::Quiesced { array }),
+            ShardMail::Room(room) => {
+                let mirrors = room.mirrors.min(self.mirrors_max);
+                let room = crate::mail::Room { mirrors, ..room };
+                Some(StewardMail::HasRoom { room, mirrors_max: self.mirrors_max })
+            }
+            _ => None,
+        }
+    }
+}
+
+impl World {
+    fn follower(&mut self) -> &mut Follower {
+        self.follower.as_mut().expect("it is there")
+    }
+    /// What the follower has said meanwhile arrives.
+    fn deliver(&mut self) {
+        let sent = self.follower().sends();
+        self.hear_peer(sent);
+        self.run();
+    }
+    /// This head becomes one of two, and the other one is let in.
+    fn meets(&mut self, follower: Follower) {
+        let (times, process) = (cluster::watch::Times::default(), Process { pid: 1, started: 1 });
+        let (me, name) = (HeadNo::A, "a".to_string());
+        let networks = vec!["10.9.0.1:7400".parse().expect("an address")];
+        let settings = SystemSettings {
+            system: SYSTEM,
+            me,
+            name,
+            networks,
+            process,
+            times,
+            both_serve: true,
+            said: None,
+        };
+        let office = self.steward.office.clone();
+        let cx = office.cx.clone();
+        cx.spawn(async move { office.enter_system(settings).await });
+        self.run();
+        self.pass(2);
+        self.steward.office.leads_all();
+        self.follower = Some(follower);
+        let news = StewardMail::Peer(PeerNews::Up { path: 0, number: 1, secret: [0; 32] });
+        self.events.push_back(Event::Mail { from: Address::Manager, mail: news.into() });
+        self.run();
+        self.deliver();
+        self.pass(2);
+        let events = self.events();
+        assert!(self.follower().is_in(), "it is let in: {events:#?}");
+    }
+    fn recorded(&self) -> usize {
+        self.log.iter().filter(|l| l.starts_with("recorded")).count()
+    }
+}
+
+fn both() -> World {
+    let mut w = usual();
+    w.meets(Follower::new());
+    w
+}
+
+#[test]
+fn shards_of_the_other_head_get_to_know_every_pool() {
+    let mut w = usual();
+    let maps: Vec<u32> = w.layout.arrays.iter().map(|a| a.map).collect();
+    w.meets(Follower::new());
+    let (own, generation) = (w.layout.clone(), w.view.generation);
+    assert!(own.arrays.iter().zip(maps).all(|(a, before)| a.map == before + 1), "all were dealt anew");
+    let f = w.follower();
+    let first: Vec<&str> = f.log.iter().map(String::as_str).take(2).collect();
+    assert_eq!(first, ["Room(Room { mirrors: 2, singles: 0 })", "configured 0"]);
+    assert_eq!(f.log.iter().filter(|l| l.contains("Halt")).count(), 0, "it did not know them");
+    assert_eq!((f.layout.generation, f.layout.arrays.len()), (generation, 2));
+    assert!(f.layout.volumes[0].ready && f.view.hosts[0].exports[0].ready && f.view.portals.is_empty());
+    for (far, own) in f.layout.arrays.iter().zip(&own.arrays) {
+        assert_eq!((far.id, far.map, far.lanes), (own.id, own.map, own.lanes));
+        assert!((0..SHARDS).all(|s| far.lanes.has(s)) && !far.lanes.has(SHARDS), "they have no lanes yet");
+    }
+    // Dealt once more, they come to rest on both heads.
+    w.good(Order::LanesTurn);
+    let f = w.follower();
+    assert_eq!(f.log.iter().filter(|l| l.starts_with("Halt")).count(), 2);
+    assert_eq!(f.log.iter().filter(|l| l.starts_with("Quiesce")).count(), 2);
+}
+
+#[test]
+fn a_pool_that_comes_later_is_known_to_them_soon() {
+    let mut w = World::start(four(), 1);
+    w.meets(Follower::new());
+    w.good(create("tank", vec![mirror("/f/a", "/f/b")]));
+    assert!(
+        w.follower().log.iter().any(|l| l.starts_with("Room(Room { mirrors: 1")),
+        "they are asked for room"
+    );
+    w.pass(5);
+    assert_eq!(w.follower().layout.arrays.len(), 1);
+    w.good(Order::PoolRelease { pool: "tank".into(), force: false, disconnect: false });
+    let f = w.follower();
+    assert!(f.layout.arrays.is_empty() && f.log.iter().any(|l| l.starts_with("Quiesce")));
+}
+
+#[test]
+fn a_loss_is_on_record_once_shards_of_both_heads_have_applied_it() {
+    let mut w = both();
+    let (before, epoch) = (w.recorded(), w.layout.arrays[0].membership.epoch);
+    w.follower().silent = true;
+    lose(&mut w, 0);
+    assert!(w.layout.arrays[0].membership.epoch > epoch);
+    assert_eq!(w.recorded(), before, "the other head's shards have not applied it");
+    w.follower().silent = false;
+    w.follower().applies();
+    w.deliver();
+    assert_eq!(w.recorded(), before + usize::from(SHARDS));
+    let told = w.follower().log.iter().filter(|l| l.starts_with("Recorded")).count();
+    assert_eq!(told, 1);
+    assert!(w.follower().is_in());
+}
+
+#[test]
+fn a_head_whose_shards_do_not_confirm_is_put_out_and_nobody_waits_for_them() {
+    let mut w = both();
+    let before = w.recorded();
+    w.follower().silent = true;
+    lose(&mut w, 0);
+    w.pass(3);
+    assert!(!w.follower().is_in(), "it was put out");
+    assert_eq!(w.recorded(), before + usize::from(SHARDS));
+    let told = w.follower().log.len();
+    w.good(volume("vm2", 8 * MIB));
+    assert_eq!(w.follower().log.len(), told, "it hears nothing more");
+}
+
+#[test]
+fn a_leg_is_in_sync_once_those_have_copied_it_that_have_lanes() {
+    let mut w = both();
+    lose(&mut w, 0);
+    w.good(Order::DriveReturn { drive: "/f/a".into() });
+    assert_eq!(w.legs(0)[0], LegState::Rebuilding);
+    synced(&mut w, 0);
+    assert_eq!(w.legs(0), [LegState::InSync; 2], "a far shard that does not reach it has nothing to copy");
+    let legs = w.layout.arrays[0].membership.legs.clone();
+    assert_eq!(w.follower().layout.arrays[0].membership.legs, legs);
+}
+
+#[test]
+fn shards_without_memory_for_all_pools_take_no_part_until_they_have_some() {
+    let mut w = usual();
+    w.meets(Follower { mirrors_max: 1, ..Follower::new() });
+    assert_eq!(
+        w.follower().log,
+        ["Room(Room { mirrors: 2, singles: 0 })", "Room(Room { mirrors: 2, singles: 0 })"]
+    );
+    w.good(volume("vm2", 8 * MIB));
+    let told = |w: &mut World| w.events().iter().filter(|e| e.contains("shards do not take part")).count();
+    w.pass(10);
+    assert_eq!(told(&mut w), 1, "it is told once");
+    w.follower().mirrors_max = 2;
+    w.pass(5);
+    assert_eq!(w.follower().layout.arrays.len(), 2);
+}
