@@ -481,12 +481,19 @@ impl Array {
         if !self.started {
             return Some(Instant(0));
         }
-        let reads = [self.hedge_deadline(), self.judge_deadline()].into_iter().flatten();
         if self.paused {
-            return reads.min().filter(|_| !self.idle());
+            return self.paused_deadline();
         }
         let work = [self.clear_deadline(), self.resync_deadline(), self.scrub_deadline()];
-        reads.chain(work.into_iter().chain([self.uncleared_deadline()]).flatten()).min()
+        let others = [self.hedge_deadline(), self.judge_deadline(), self.uncleared_deadline()];
+        let deadlines = work.into_iter().chain(others);
+        deadlines.flatten().min()
+    }
+    /// Reads that are under way may need another leg.
+    #[cold]
+    fn paused_deadline(&self) -> Option<Instant> {
+        let reads = [self.hedge_deadline(), self.judge_deadline()];
+        reads.into_iter().flatten().min().filter(|_| !self.idle())
     }
     /// Limits of the resync from now on.
     pub fn pace(&mut self, pace: Pace) {

@@ -154,6 +154,8 @@ pub(crate) struct Core<M: Memory> {
     pub shards: u16,
     pub far_setup: Option<Arc<FarSetup>>,
     pub far: Vec<FarLink>,
+    /// There are far shards, or were, and something is left of that.
+    pub meets_far: bool,
     /// Which pairing of two heads that is; links of former ones, of whose memory drives have some; commands that came by those, and are at
     /// drives; and that the Steward is to hear when they are over.
     pub far_pairing: u32,
@@ -266,6 +268,7 @@ impl<M: Memory> Shard<M> {
                 shards: config.shards,
                 far_setup: None,
                 far: vec![],
+                meets_far: false,
                 far_pairing: 0,
                 far_left: vec![],
                 far_left_stale: 0,
@@ -612,6 +615,7 @@ impl<M: Memory> Shard<M> {
     }
 
     /// Everything that events left behind, until nothing is left to do.
+    #[inline]
     fn settle(&mut self, now: Instant, fx: &mut Effects<Mail>) {
         loop {
             while let Some(landed) = self.core.landed.pop_front() {
@@ -750,27 +754,19 @@ impl<M: Memory> Machine for Shard<M> {
             Event::Received { connection, data } => self.received(now, connection, data, fx),
             Event::Sent { connection, bytes } => {
                 let index = self.index_of(connection).expect("a send ends before its connection is closed");
+                if self.core.meets_far && self.has_sent_far(index, bytes) {
+                    return;
+                }
                 let link = &mut self.connections[index].link;
                 link.sending = false;
                 let core = &mut self.core;
                 core.touch(link);
                 let mut marks = core::mem::take(&mut core.marks);
                 link.outbox.on_sent(bytes, |mark| marks.push(mark));
-                match &self.connections[index].front {
-                    Front::Far(far) => {
-                        let far = far.far().expect("it was answered");
-                        marks.drain(..).for_each(|mark| self.far_sent(far, mark));
-                        self.core.marks = marks;
-                        return;
-                    }
-                    _ => {
-                        let link = &mut self.connections[index].link;
-                        for request in marks.drain(..) {
-                            self.core.retire(link, request, Some(now));
-                        }
-                        self.core.marks = marks;
-                    }
+                for request in marks.drain(..) {
+                    core.retire(link, request, Some(now));
                 }
+                core.marks = marks;
                 self.with(now, index, fx, |front, io| front.on_sent(now, io));
             }
             Event::Broken { connection } => self.broken(now, connection, fx),
@@ -827,7 +823,7 @@ impl<M: Memory> Machine for Shard<M> {
         if self.look.is_some_and(|at| at <= now) {
             self.look_at_dues(now, fx);
         }
-        if !self.core.far.is_empty() {
+        if self.core.meets_far {
             self.dial(now, fx);
         }
         self.core.on_timer(now, fx);
@@ -837,15 +833,8 @@ impl<M: Memory> Machine for Shard<M> {
         self.core.turns_done += 1;
         self.core.turn.begin(now);
         self.settle(now, fx);
-        if !self.core.far.is_empty() {
-            // What ended may have made room for what far shards have sent.
-            self.feed_far(now, fx);
-            self.settle(now, fx);
-            self.speak_far();
-            self.report_met(fx);
-        }
-        if (self.core.far_parts || !self.core.far_left.is_empty()) && self.core.far_is_left() {
-            fx.push(to_steward(StewardMail::Parted { number: self.parted }));
+        if self.core.meets_far {
+            self.turn_with_far(now, fx);
         }
         self.flush(now, fx);
         if self.look.is_some() || self.core.is_crowded() {
@@ -859,8 +848,10 @@ impl<M: Memory> Machine for Shard<M> {
         if self.core.turn.is_over_full() {
             return Some(Instant(0));
         }
-        let dial = if self.core.far.is_empty() { None } else { self.next_dial() };
-        for at in [self.core.op_scan, self.relisten, self.look, self.core.gates.next_deadline(), dial]
+        if self.core.meets_far {
+            first = first.min(self.next_dial().unwrap_or(NEVER));
+        }
+        for at in [self.core.op_scan, self.relisten, self.look, self.core.gates.next_deadline()]
             .into_iter()
             .flatten()
         {

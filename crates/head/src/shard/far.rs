@@ -22,6 +22,7 @@ impl<M: Memory> Shard<M> {
     ) -> u32 {
         let index = self.add_connection(id, front, portal, addresses, FarFront::OUTBOX_BYTES);
         self.far_connections.push(index);
+        self.core.meets_far = true;
         index
     }
     /// The other head's shards take part from now on, or do not any more.
@@ -30,6 +31,7 @@ impl<M: Memory> Shard<M> {
             return;
         }
         let setup_is_none = setup.is_none();
+        self.core.meets_far = true;
         self.far_next = setup;
         self.partings += u32::from(setup_is_none);
         self.leave_far(now, fx);
@@ -169,8 +171,46 @@ impl<M: Memory> Shard<M> {
             }
         }
     }
+    /// The end of a turn of a shard that meets those of another head.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn turn_with_far(&mut self, now: Instant, fx: &mut Effects<Mail>) {
+        if !self.core.far.is_empty() {
+            // What ended may have made room for what far shards have sent.
+            self.feed_far(now, fx);
+            self.settle(now, fx);
+            self.speak_far();
+            self.report_met(fx);
+        }
+        if self.core.far_is_left() {
+            fx.push(to_steward(StewardMail::Parted { number: self.parted }));
+        }
+        let core = &mut self.core;
+        core.meets_far = !core.far.is_empty()
+            || core.far_setup.is_some()
+            || core.far_parts
+            || !core.far_left.is_empty()
+            || !self.far_connections.is_empty();
+    }
+    /// The world has taken bytes of a connection. False: it is a host's.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn has_sent_far(&mut self, index: u32, bytes: u32) -> bool {
+        let Connection { front: Front::Far(front), link } = &mut self.connections[index] else {
+            return false;
+        };
+        link.sending = false;
+        self.core.touch(link);
+        let mut marks = vec![];
+        link.outbox.on_sent(bytes, |mark| marks.push(mark));
+        let far = front.far();
+        for mark in marks {
+            self.far_sent(far.expect("it was answered"), mark);
+        }
+        true
+    }
     /// An answer was sent: its memory is free.
-    pub(super) fn far_sent(&mut self, far: u16, mark: u32) {
+    fn far_sent(&mut self, far: u16, mark: u32) {
         let Some(link) = self.core.far.get_mut(usize::from(far)) else { return };
         let data = link.sending.remove(mark);
         link.release(data);

@@ -106,6 +106,22 @@ impl ArrayDesk {
             leg.is_judged(now);
         }
     }
+    /// Shards build it anew, from what its legs say.
+    pub fn is_dealt(&mut self, lanes: Lanes, dirty: Bitmap, uncleared: UnclearedMap) {
+        (self.lanes, self.map) = (lanes, self.map + 1);
+        (self.dirty, self.uncleared) = (Arc::new(dirty), Arc::new(uncleared));
+        self.marks = 0;
+        for told in [&mut self.clean, &mut self.marked, &mut self.cleared, &mut self.all_dirty] {
+            told.clear();
+        }
+        for leg in &mut self.legs {
+            leg.is_built_anew();
+        }
+        // What was still to be compared was the same on all legs by the time that the array was at rest.
+        if self.unclean && self.dirty.is_empty() {
+            self.compared();
+        }
+    }
     /// A block of a leg was mended from another.
     pub fn was_healed(&mut self) {
         self.healed += 1;

@@ -9,10 +9,9 @@ use crate::steward::context::desk::{Desk, Stop};
 use crate::steward::context::pool::PoolDesk;
 use crate::steward::office::Office;
 use crate::steward::words::refuse;
+use array::Lanes;
 use array::format::LegState;
-use array::{Bitmap, Lanes, UnclearedMap};
 use base::{Bug, Duration, planted};
-use std::sync::Arc;
 
 /// How long it is waited for the end of what a pool's keeper is at.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -36,22 +35,6 @@ impl ArrayDesk {
     /// Returned space is being marked.
     fn is_marking(&self, shards: u16) -> bool {
         self.marks > 0 && self.marked.len() < usize::from(shards)
-    }
-    /// Shards build it anew, from what its legs say.
-    fn is_dealt(&mut self, lanes: Lanes, dirty: Bitmap, uncleared: UnclearedMap) {
-        (self.lanes, self.map) = (lanes, self.map + 1);
-        (self.dirty, self.uncleared) = (Arc::new(dirty), Arc::new(uncleared));
-        self.marks = 0;
-        for told in [&mut self.clean, &mut self.marked, &mut self.cleared, &mut self.all_dirty] {
-            told.clear();
-        }
-        for leg in &mut self.legs {
-            leg.is_built_anew();
-        }
-        // What was still to be compared was the same on all legs by the time that the array was at rest.
-        if self.unclean && self.dirty.is_empty() {
-            self.compared();
-        }
     }
 }
 

@@ -141,8 +141,8 @@ impl Office {
             let mut desk = self.desk_mut();
             desk.misses_hosts(!first && matches!(hosts, Some(None)));
             for host in hosts.flatten().unwrap_or_default().iter() {
-                let mut host = host.clone();
-                host.id = desk.former_hosts.get(&host.name).copied().unwrap_or(host.id);
+                let id = desk.former_hosts.get(&host.name).copied().unwrap_or(host.id);
+                let host = access::Host { id, ..host.clone() };
                 desk.apply(Change::HostPut { host });
             }
         }
