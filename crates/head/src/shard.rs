@@ -615,7 +615,7 @@ impl<M: Memory> Shard<M> {
     }
 
     /// Everything that events left behind, until nothing is left to do.
-    #[inline]
+    #[inline(always)]
     fn settle(&mut self, now: Instant, fx: &mut Effects<Mail>) {
         loop {
             while let Some(landed) = self.core.landed.pop_front() {
@@ -832,9 +832,17 @@ impl<M: Memory> Machine for Shard<M> {
     fn end_of_turn(&mut self, now: Instant, fx: &mut Effects<Mail>) {
         self.core.turns_done += 1;
         self.core.turn.begin(now);
-        self.settle(now, fx);
+        let mut fed = !self.core.meets_far;
+        loop {
+            self.settle(now, fx);
+            if core::mem::replace(&mut fed, true) {
+                break;
+            }
+            // What ended may have made room for what far shards have sent.
+            self.feed_far(now, fx);
+        }
         if self.core.meets_far {
-            self.turn_with_far(now, fx);
+            self.turn_with_far(fx);
         }
         self.flush(now, fx);
         if self.look.is_some() || self.core.is_crowded() {

@@ -174,11 +174,8 @@ impl<M: Memory> Shard<M> {
     /// The end of a turn of a shard that meets those of another head.
     #[cold]
     #[inline(never)]
-    pub(super) fn turn_with_far(&mut self, now: Instant, fx: &mut Effects<Mail>) {
+    pub(super) fn turn_with_far(&mut self, fx: &mut Effects<Mail>) {
         if !self.core.far.is_empty() {
-            // What ended may have made room for what far shards have sent.
-            self.feed_far(now, fx);
-            self.settle(now, fx);
             self.speak_far();
             self.report_met(fx);
         }
