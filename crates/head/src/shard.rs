@@ -615,30 +615,31 @@ impl<M: Memory> Shard<M> {
     }
 
     /// Everything that events left behind, until nothing is left to do.
-    #[inline(always)]
     fn settle(&mut self, now: Instant, fx: &mut Effects<Mail>) {
         loop {
-            while let Some(landed) = self.core.landed.pop_front() {
-                self.core.landed(now, landed, fx);
+            // Else the compiler works out a score of addresses before the loop, in every turn; most turns need two.
+            let this = core::hint::black_box(&mut *self);
+            while let Some(landed) = this.core.landed.pop_front() {
+                this.core.landed(now, landed, fx);
             }
-            self.tell(now, fx);
-            self.grant(now, fx);
-            self.make_room(now, fx);
-            while let Some(index) = self.core.ending.pop() {
-                self.abort_all(now, index, fx);
+            this.tell(now, fx);
+            this.grant(now, fx);
+            this.make_room(now, fx);
+            while let Some(index) = this.core.ending.pop() {
+                this.abort_all(now, index, fx);
             }
             // Only what was touched so far: a pump touches nothing new but its own link.
-            for i in 0..self.core.touched.len() {
-                let index = self.core.touched[i];
-                self.pump(now, index, fx);
+            for i in 0..this.core.touched.len() {
+                let index = this.core.touched[i];
+                this.pump(now, index, fx);
             }
-            if self.core.turn.is_over_full() {
-                self.go_on(now, fx);
+            if this.core.turn.is_over_full() {
+                this.go_on(now, fx);
             }
-            self.core.start_turns(now, fx);
+            this.core.start_turns(now, fx);
             let quiet =
-                self.core.landed.is_empty() && self.core.told.is_empty() && self.core.ending.is_empty();
-            if quiet && !self.core.callers.changed() {
+                this.core.landed.is_empty() && this.core.told.is_empty() && this.core.ending.is_empty();
+            if quiet && !this.core.callers.changed() {
                 break;
             }
         }
@@ -832,17 +833,9 @@ impl<M: Memory> Machine for Shard<M> {
     fn end_of_turn(&mut self, now: Instant, fx: &mut Effects<Mail>) {
         self.core.turns_done += 1;
         self.core.turn.begin(now);
-        let mut fed = !self.core.meets_far;
-        loop {
-            self.settle(now, fx);
-            if core::mem::replace(&mut fed, true) {
-                break;
-            }
-            // What ended may have made room for what far shards have sent.
-            self.feed_far(now, fx);
-        }
+        self.settle(now, fx);
         if self.core.meets_far {
-            self.turn_with_far(fx);
+            self.turn_with_far(now, fx);
         }
         self.flush(now, fx);
         if self.look.is_some() || self.core.is_crowded() {

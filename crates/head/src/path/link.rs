@@ -80,6 +80,7 @@ impl Front {
             Protocol::Iscsi => iscsi::node::OUTBOX_BYTES,
         }
     }
+    #[inline(always)]
     pub fn want(&self) -> Want {
         each!(self, c => c.want())
     }
@@ -93,6 +94,7 @@ impl Front {
             Front::Far(_) => Digests::default(),
         }
     }
+    #[inline(always)]
     pub fn next_deadline(&self) -> Option<Instant> {
         each!(self, c => c.next_deadline())
     }

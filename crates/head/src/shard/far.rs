@@ -174,7 +174,10 @@ impl<M: Memory> Shard<M> {
     /// The end of a turn of a shard that meets those of another head.
     #[cold]
     #[inline(never)]
-    pub(super) fn turn_with_far(&mut self, fx: &mut Effects<Mail>) {
+    pub(super) fn turn_with_far(&mut self, now: Instant, fx: &mut Effects<Mail>) {
+        // What ended may have made room for what far shards have sent.
+        self.feed_far(now, fx);
+        self.settle(now, fx);
         if !self.core.far.is_empty() {
             self.speak_far();
             self.report_met(fx);
@@ -254,7 +257,7 @@ impl<M: Memory> Shard<M> {
         }
     }
     /// Looks at what far shards have sent that had to wait.
-    pub(super) fn feed_far(&mut self, now: Instant, fx: &mut Effects<Mail>) {
+    fn feed_far(&mut self, now: Instant, fx: &mut Effects<Mail>) {
         for at in 0..self.far_connections.len() {
             let index = self.far_connections[at];
             if let Front::Far(far) = &self.connections[index].front

@@ -36,6 +36,7 @@ impl<M: Memory> Core<M> {
         }
     }
     /// A command of a far shard has ended here.
+    #[inline(never)]
     pub fn answer_far(&mut self, far: u16, flight: FlightId, status: Status, age: u64, zeroes: bool) {
         if let Some(link) = self.far.get_mut(usize::from(far)) {
             link.answers(flight, status, age, zeroes);
@@ -51,6 +52,7 @@ impl<M: Memory> Core<M> {
         self.turns.extend(waits.drain(..));
     }
     /// A request waits for a far shard.
+    #[inline(never)]
     pub fn wait_for_far(&mut self, far: u16, index: u32) {
         self.requests[index].phase = Phase::Turn;
         let link = self.far.get_mut(usize::from(far));
@@ -62,6 +64,7 @@ impl<M: Memory> Core<M> {
         self.far.iter_mut().for_each(|link| self.turns.extend(link.waits.drain(..)));
     }
     /// It does so no more.
+    #[inline(never)]
     pub fn wait_for_no_far(&mut self, index: u32) {
         for waits in self.far.iter_mut().map(|link| &mut link.waits).chain([&mut self.far_waits]) {
             if let Some(at) = waits.iter().position(|i| *i == index) {
@@ -147,6 +150,7 @@ impl<M: Memory> Core<M> {
         self.far_left.push(link);
     }
     /// A command has ended that a far shard had sent, by a connection that is over.
+    #[inline(never)]
     pub fn far_outlived(&mut self, far: u16, pairing: u32, data: Slice) {
         match pairing == self.far_pairing {
             true => self.far[usize::from(far)].stale -= 1,
