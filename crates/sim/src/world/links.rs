@@ -107,6 +107,23 @@ pub(super) struct Links {
 }
 
 impl Links {
+    /// A link between two ends. Its number is not used again in this run: late happenings may still name it.
+    fn join(&mut self, ends: [(ActorId, ConnectionId); 2], network: Option<usize>, port: u16) {
+        let index = self.all.len();
+        self.all.push(Some(Link {
+            ends: ends.map(|(actor, id)| End { actor, id, open: true }),
+            ways: [Way::default(), Way::default()],
+            stalled_until: Instant(0),
+            silent: false,
+            moved: false,
+            left_at: None,
+            network,
+            port,
+        }));
+        for (n, end) in ends.into_iter().enumerate() {
+            self.by_end.insert(end, (index, n));
+        }
+    }
     fn ends_of(&self, id: ActorId) -> Vec<(usize, usize)> {
         let all = (id, ConnectionId(0))..=(id, ConnectionId(u64::MAX));
         self.by_end.range(all).map(|(_, end)| *end).collect()
@@ -286,20 +303,7 @@ impl World {
             return self.post(from, UNANSWERED, super::HeadOrHost::Head(failed));
         };
         let theirs = self.links.next_of(shard);
-        let end = |actor, id| End { actor, id, open: true };
-        let index = self.links.all.len();
-        self.links.all.push(Some(Link {
-            ends: [end(from, id), end(shard, theirs)],
-            ways: [Way::default(), Way::default()],
-            stalled_until: Instant(0),
-            silent: false,
-            moved: false,
-            left_at: None,
-            network: Some(network),
-            port: peer.port(),
-        }));
-        self.links.by_end.insert((from, id), (index, 0));
-        self.links.by_end.insert((shard, theirs), (index, 1));
+        self.links.join([(from, id), (shard, theirs)], Some(network), peer.port());
         self.tell_head(shard, Event::Accepted { connection: theirs, portal, local: peer, peer });
         let ok = || Event::Connected { connection: id, result: Ok(()) };
         self.tell_either(from, 30, ok, || unreachable!("hosts go to no shard of their own"));
@@ -327,21 +331,7 @@ impl World {
         let shard = *self.rng.pick(&shards);
         let theirs = self.links.next_of(shard);
         let accepts = self.links.accepts;
-        let end = |actor, id| End { actor, id, open: true };
-        // The number is not used again in this run: late happenings may still name it.
-        let index = self.links.all.len();
-        self.links.all.push(Some(Link {
-            ends: [end(host, id), end(shard, theirs)],
-            ways: [Way::default(), Way::default()],
-            stalled_until: Instant(0),
-            silent: false,
-            moved: false,
-            left_at: None,
-            network: None,
-            port: peer.port(),
-        }));
-        self.links.by_end.insert((host, id), (index, 0));
-        self.links.by_end.insert((shard, theirs), (index, 1));
+        self.links.join([(host, id), (shard, theirs)], None, peer.port());
         let from = SocketAddr::from((
             Ipv4Addr::new(10, 0, 0, (host % 250) as u8 + 1),
             40000 + (accepts % 20000) as u16,
