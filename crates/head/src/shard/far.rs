@@ -30,10 +30,9 @@ impl<M: Memory> Shard<M> {
         if self.core.far_setup == setup && setup.is_some() {
             return;
         }
-        let setup_is_none = setup.is_none();
         self.core.meets_far = true;
+        self.partings += u32::from(setup.is_none());
         self.far_next = setup;
-        self.partings += u32::from(setup_is_none);
         self.leave_far(now, fx);
         self.begin_if_alone(now, fx);
     }

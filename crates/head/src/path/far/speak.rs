@@ -152,9 +152,10 @@ impl<M: Memory> Core<M> {
     /// A command has ended that a far shard had sent, by a connection that is over.
     #[inline(never)]
     pub fn far_outlived(&mut self, far: u16, pairing: u32, data: Slice) {
-        match pairing == self.far_pairing {
-            true => self.far[usize::from(far)].stale -= 1,
-            false => self.far_left_stale -= 1,
+        if pairing == self.far_pairing {
+            self.far[usize::from(far)].stale -= 1;
+        } else {
+            self.far_left_stale -= 1;
         }
         if let Some(link) = self.far_of(data).filter(|_| data.len > 0) {
             link.release(data);
