@@ -156,6 +156,8 @@ pub(crate) struct Core<M: Memory> {
     pub far: Vec<FarLink>,
     /// There are far shards, or were, and something is left of that.
     pub meets_far: bool,
+    /// Arrays leave, since this head has just begun to lead: what cannot be answered is done again.
+    pub leaving: bool,
     /// Which pairing of two heads that is; links of former ones, of whose memory drives have some; commands that came by those, and are at
     /// drives; and that the Steward is to hear when they are over.
     pub far_pairing: u32,
@@ -269,6 +271,7 @@ impl<M: Memory> Shard<M> {
                 far_setup: None,
                 far: vec![],
                 meets_far: false,
+                leaving: false,
                 far_pairing: 0,
                 far_left: vec![],
                 far_left_stale: 0,

@@ -604,6 +604,10 @@ impl<M: Memory> Core<M> {
         let request = &mut self.requests[index];
         assert_eq!(request.flights, 0, "a request ends after its flights");
         let mut status = status;
+        if self.leaving && status == Status::NotReady {
+            // Its loss goes on no record of the head that led before.
+            (request.again, status) = (true, Status::Good);
+        }
         if request.again && status == Status::Good {
             if !request.aborted {
                 return self.begin_again(index);

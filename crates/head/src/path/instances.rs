@@ -16,6 +16,7 @@ impl<M: Memory> Core<M> {
         self.unready_reads();
         self.dissolve_crowds();
         self.wait_for_far_no_more();
+        self.leaving &= layout.waits;
         for wanted in &layout.arrays {
             if let Some(state) = self.arrays.get_mut(wanted.id.index()).and_then(Option::as_mut) {
                 state.array.on_shared(wanted.shared);
@@ -130,11 +131,13 @@ impl<M: Memory> Core<M> {
     }
 
     /// An array that is halted goes: what is at drives ends for nobody.
-    pub fn leave(&mut self, id: ArrayId) {
+    pub fn leave(&mut self, now: Instant, id: ArrayId, fx: &mut Effects<Mail>) {
         if let Some(state) = self.arrays.get_mut(id.index()).and_then(Option::as_mut) {
             state.rest = Rest::Leaving;
             state.array.pause();
+            self.leaving = true;
         }
+        self.with_array(now, id, fx, |a, io| a.on_unrecorded(now, io));
     }
 
     /// Takes `halt` and `quiesce` back.

@@ -114,7 +114,7 @@ impl<M: Memory> Shard<M> {
                 self.core.with_array_of(now, (array, map), fx, |a, _| a.on_region_cleared(region, marks));
             }
             ShardMail::Halt { array } => self.core.halt(array),
-            ShardMail::Leave { array } => self.core.leave(array),
+            ShardMail::Leave { array } => self.core.leave(now, array, fx),
             ShardMail::Resume { array } => self.core.resume(now, array, fx),
             ShardMail::Far(setup) => self.set_far(now, setup, fx),
             ShardMail::Report => {

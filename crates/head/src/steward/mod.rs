@@ -142,6 +142,11 @@ impl Steward {
                 desk.on_comes(self.office.cx.now(), portal, peer, &ask);
                 desk.addresses.comes(Place { shard, connection }, local, peer);
                 desk.sessions.on_ask(Place { shard, connection }, portal, ask, fx);
+                let questions = desk.sessions.take_questions();
+                if !questions.is_empty() {
+                    drop(desk);
+                    self.office.ask_about_hosts(questions);
+                }
             }
             StewardMail::Intervene { connection, key, what } => {
                 desk.sessions.on_intervene(Place { shard, connection }, key, what, fx);

@@ -258,6 +258,10 @@ impl Cx {
     pub fn to_shard(&self, shard: u16, mail: ShardMail) {
         self.0.borrow_mut().fx.push(to_shard(shard, mail));
     }
+    /// Has these things done.
+    pub fn carry_out(&self, mut fx: Effects<Mail>) {
+        self.0.borrow_mut().fx.append(&mut fx);
+    }
     /// Writes to the manager.
     pub fn to_manager(&self, mail: ManagerMail) {
         self.0.borrow_mut().fx.push(to_manager(mail));

@@ -237,7 +237,8 @@ impl Run {
         for id in 0..shards {
             let (at, bytes) = extents[usize::from(id)];
             let shard = Shard::new(ShardConfig {
-                connections_max: 64,
+                // As many as the simulated kernel has places for: those behind are for connections with far shards.
+                connections_max: 4096,
                 places: head::PLACES,
                 turn_pdus: head::TURN_PDUS,
                 flights: head::FLIGHTS,

@@ -107,7 +107,7 @@ impl ArrayDesk {
         }
     }
     /// Shards build it anew, from what its legs say.
-    pub fn is_dealt(&mut self, lanes: Lanes, dirty: Bitmap, uncleared: UnclearedMap) {
+    pub fn is_dealt(&mut self, lanes: Lanes, dirty: Bitmap, uncleared: UnclearedMap, bereft: bool) {
         (self.lanes, self.map) = (lanes, self.map + 1);
         (self.dirty, self.uncleared) = (Arc::new(dirty), Arc::new(uncleared));
         self.marks = 0;
@@ -116,6 +116,9 @@ impl ArrayDesk {
         }
         for leg in &mut self.legs {
             leg.is_built_anew();
+        }
+        if bereft && self.geometry.redundant() {
+            (self.unclean, self.compared_since) = (true, None);
         }
         // What was still to be compared was the same on all legs by the time that the array was at rest.
         if self.unclean && self.dirty.is_empty() {

@@ -73,6 +73,7 @@ impl Office {
         });
         if let Some((view, layout)) = told {
             self.meet_far(numbers.shards, *secret);
+            self.desk_mut().sessions.other_serves();
             self.desk_mut().has_seen(&view, &layout);
             self.configure_own(view, layout);
         }
@@ -126,6 +127,7 @@ impl Office {
         let Some(Some(Given { view, layout, .. })) = self.in_system(|s| s.far_mut().take_given()) else {
             return;
         };
+        self.desk_mut().sessions.other_is_gone();
         self.part_from_far();
         let arrays: Vec<ArrayId> = layout.arrays.iter().map(|a| a.id).collect();
         {

@@ -6,15 +6,19 @@ use crate::order::{Answered, Order, RefusalKind, Reply, Weight};
 use crate::steward::context::desk::{Desk, Stop};
 use crate::steward::context::pool::PoolDesk;
 use crate::steward::office::Office;
+use crate::steward::system::Upper;
 use crate::steward::words::refuse;
 use base::Duration;
 use cluster::Part;
+use cluster::fence::PUT_OUT;
 
 /// What shards answer at once they answer within this, or their head is put out: a record that waits for all of them is not to wait for
 /// longer.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// Pools that did not come to rest, or shards that have no memory for them, are asked again after this.
 const AGAIN: Duration = Duration::from_secs(3);
+/// The same where hosts wait, since nobody has some lanes.
+const SOON: Duration = Duration::from_millis(50);
 /// How long shards of two heads have to meet.
 const MEETING: Duration = Duration::from_secs(2);
 /// Most shards of a head.
@@ -43,9 +47,18 @@ impl Office {
     pub(in crate::steward) async fn watch_far(&self) {
         loop {
             let office = self.clone();
-            self.cx.until(move || office.desk().far_waits()).await;
-            self.desk_mut().orders.push_back((None, Order::FarJoins));
-            self.cx.sleep(AGAIN).await;
+            let due = move || {
+                let desk = office.desk();
+                desk.far_waits() || desk.lanes_wait()
+            };
+            self.cx.until(due).await;
+            let bereft = {
+                let desk = self.desk();
+                desk.pools.iter().any(|p| desk.is_bereft(p))
+            };
+            let order = if self.desk().far_waits() { Order::FarJoins } else { Order::LanesDeal };
+            self.desk_mut().orders.push_back((None, order));
+            self.cx.sleep(if bereft { SOON } else { AGAIN }).await;
         }
     }
     /// Order of the Steward's own: shards of the other head take part from now on, and all pools become known to them.
@@ -78,6 +91,7 @@ impl Office {
                 return Err(refuse(RefusalKind::NotReady, "link", why).then("millrace head ls"));
             }
         }
+        self.desk_mut().sessions.other_serves();
         self.deal_lanes(false).await
     }
     fn far_stays_away(&self, why: &str) {
@@ -96,7 +110,16 @@ impl Office {
         let was = self.desk().far_shards > 0;
         self.desk_mut().far_goes(now);
         if was {
+            self.desk_mut().sessions.other_is_gone();
             self.part_from_far();
+            let office = self.clone();
+            self.cx.spawn(async move {
+                // A drive that does not confirm holds up its array alone, and is left out by then.
+                let asked = office.clone();
+                let shut = move || !asked.is_out() || asked.shut_off().is_none_or(|(done, all)| done == all);
+                office.cx.until_within(PUT_OUT, shut).await;
+                office.other_is_shut_out();
+            });
         }
         if was && self.desk().ready {
             // Its portals come here.
@@ -123,6 +146,27 @@ impl Office {
                 office.in_system(|s| s.tell().on_silent());
             }
         });
+    }
+    /// A host has come to the other head: it is let in there once nothing of it is ending here.
+    pub(in crate::steward) fn host_comes_there(&self, number: u64, name: String) {
+        let office = self.clone();
+        self.cx.spawn(async move {
+            let asked = office.clone();
+            office.cx.until(move || !asked.desk().sessions.is_ending(&name)).await;
+            let _ = office.in_system(|s| s.tell().send(Upper::Nothing { number }.encode()));
+        });
+    }
+    /// Asks the other head about hosts that have come here.
+    pub(in crate::steward) fn ask_about_hosts(&self, questions: Vec<(u64, String)>) {
+        for (number, name) in questions {
+            let _ = self.in_system(|s| s.tell().send(Upper::Comes { number, name }.encode()));
+        }
+    }
+    /// The other head has no way to drives any more.
+    pub(in crate::steward) fn other_is_shut_out(&self) {
+        let mut fx = vec![];
+        self.desk_mut().sessions.other_is_shut_out(&mut fx);
+        self.cx.carry_out(fx);
     }
     /// A shard of the other head says something.
     pub(in crate::steward) fn hear_far(&self, shard: u16, letter: &[u8]) {

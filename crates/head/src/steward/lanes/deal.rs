@@ -3,15 +3,15 @@
 use super::Marked;
 use crate::layout::{ArrayId, PoolId};
 use crate::mail::ShardMail;
-use crate::order::{Answered, Order, RefusalKind, Reply, Weight};
-use crate::steward::context::array::{ArrayDesk, Wish};
+use crate::order::{Answered, RefusalKind, Reply, Weight};
+use crate::steward::context::array::{ArrayDesk, LegDesk, Wish};
 use crate::steward::context::desk::{Desk, Stop};
 use crate::steward::context::pool::PoolDesk;
 use crate::steward::office::Office;
 use crate::steward::words::refuse;
 use array::Lanes;
 use array::format::LegState;
-use base::{Bug, Duration, planted};
+use base::{Bug, DriveId, Duration, planted};
 
 /// How long it is waited for the end of what a pool's keeper is at.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -20,10 +20,43 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const HALT_PATIENCE: Duration = Duration::from_millis(250);
 
 impl Desk {
-    /// Who is to have the lanes of an array.
-    pub(in crate::steward) fn lanes_of(&self, _array: ArrayId) -> Lanes {
-        let turned = |lane: usize| (lane as u16 + self.lanes_turned) % self.own_shards;
-        Lanes::new(core::array::from_fn(turned))
+    /// Who is to have the lanes of an array: of a mirror that both heads reach, even ones this head and odd ones the other, or turned round;
+    /// among the shards of a head they go round.
+    pub(in crate::steward) fn lanes_of(&self, array: ArrayId) -> Lanes {
+        let far = if self.far_takes(array) { self.far_shards } else { 0 };
+        let (own, turned) = (self.own_shards, self.lanes_turned);
+        let owner = |lane: usize| {
+            let lane = lane as u16;
+            match far {
+                0 => (lane + turned) % own,
+                _ if (lane + array.0).is_multiple_of(2) => (lane / 2 + turned) % own,
+                _ => own + (lane / 2 + turned) % far,
+            }
+        };
+        Lanes::new(core::array::from_fn(owner))
+    }
+    /// The other head's shards take part, and reach every leg in sync of a mirror.
+    fn far_takes(&self, array: ArrayId) -> bool {
+        let reached = self.system.as_ref().and_then(|s| s.reached().of_other());
+        let (Some(reached), true) = (reached, self.far_shards > 0) else { return false };
+        let in_pool = |p: &PoolDesk| Some((p.arrays.iter().position(|a| a.id == array)?, p.id));
+        let Some((a, p)) = self.pools.iter().find_map(in_pool) else { return false };
+        let pool = self.pool(p).expect("just found");
+        let mut legs = pool.arrays[a].legs.iter().enumerate();
+        let reaches = |(l, leg): (usize, &LegDesk)| pool.is_out(a, l) || reached.contains(&leg.uuid);
+        pool.arrays[a].geometry.redundant() && legs.all(reaches)
+    }
+    /// Pools of which the other head had lanes, and is gone: nobody has those.
+    pub(in crate::steward) fn is_bereft(&self, pool: &PoolDesk) -> bool {
+        let own = self.own_shards;
+        let far = |a: &ArrayDesk| (0..array::LANES).any(|lane| a.lanes.of_region(lane) >= own);
+        self.far_shards == 0 && pool.arrays.iter().any(far)
+    }
+    /// Some pool's lanes are to be dealt otherwise than they are, and may be.
+    pub(in crate::steward) fn lanes_wait(&self) -> bool {
+        let wrong = |p: &PoolDesk| p.arrays.iter().any(|a| a.lanes != self.lanes_of(a.id));
+        let may = |p: &&PoolDesk| !p.leaving && (self.is_bereft(p) || !p.is_copying());
+        self.ready && self.stop == Stop::No && self.pools.iter().filter(may).any(wrong)
     }
     /// Lanes are to be dealt from another shard on.
     fn turns_lanes(&mut self) {
@@ -78,7 +111,8 @@ impl Office {
             let wanted = |p: &&PoolDesk| {
                 p.shards < desk.shards() || p.arrays.iter().any(|a| a.lanes != desk.lanes_of(a.id))
             };
-            let pools = desk.pools.iter().filter(|p| !p.leaving && (copying || !p.is_copying()));
+            let may = |p: &&PoolDesk| copying || desk.is_bereft(p) || !p.is_copying();
+            let pools = desk.pools.iter().filter(|p| !p.leaving).filter(may);
             pools.filter(wanted).map(|p| (p.id, p.config().name.clone())).collect()
         };
         let mut restless = vec![];
@@ -111,9 +145,12 @@ impl Office {
         }) else {
             return false;
         };
-        let dealt = self.halt(pool, &arrays).await;
+        let bereft = self.desk().pool(pool).is_some_and(|p| self.desk().is_bereft(p));
+        let shut_off = !bereft || self.is_shut_off(pool).await;
+        let patience = if bereft { PATIENCE } else { HALT_PATIENCE };
+        let dealt = shut_off && self.halt(pool, &arrays, patience).await;
         if dealt {
-            self.build_anew(pool).await;
+            self.build_anew(pool, bereft).await;
         }
         if let Some(p) = self.desk_mut().pool_mut(pool) {
             p.deals(false);
@@ -121,14 +158,27 @@ impl Office {
         self.free_keeper(pool);
         dealt
     }
+    /// The other head, which is gone, has no way to any drive of a pool any more: what it had begun there is over.
+    async fn is_shut_off(&self, pool: PoolId) -> bool {
+        let office = self.clone();
+        let all = move || {
+            let drives: Vec<DriveId> = {
+                let desk = office.desk();
+                let legs = desk.pool(pool).into_iter().flat_map(|p| &p.arrays).flat_map(|a| &a.legs);
+                legs.filter_map(|l| l.open.as_ref()).map(|open| open.id).collect()
+            };
+            drives.into_iter().all(|id| office.has_confirmed(id))
+        };
+        self.cx.until_within(PATIENCE, all).await
+    }
     /// Nothing is under way on these arrays any more, and what comes waits. False: they do not come to rest, and go on.
-    async fn halt(&self, pool: PoolId, arrays: &[ArrayId]) -> bool {
+    async fn halt(&self, pool: PoolId, arrays: &[ArrayId], patience: Duration) -> bool {
         {
             let mut desk = self.desk_mut();
             desk.halted.retain(|(array, _)| !arrays.contains(array));
             desk.quiesced.retain(|(array, _)| !arrays.contains(array));
         }
-        let end = self.cx.now() + HALT_PATIENCE;
+        let end = self.cx.now() + patience;
         // The first step keeps shards from sending each other anything; the second ends what is under way.
         let halt: fn(ArrayId) -> ShardMail = |array| ShardMail::Halt { array };
         let quiesce: fn(ArrayId) -> ShardMail = |array| ShardMail::Quiesce { array };
@@ -156,7 +206,8 @@ impl Office {
         true
     }
     /// What the legs of halted arrays say is their next map, which every shard builds them by.
-    async fn build_anew(&self, pool: PoolId) {
+    /// `bereft`: whoever had some of their lanes is gone, and may have left legs different wherever a bit stands.
+    async fn build_anew(&self, pool: PoolId, bereft: bool) {
         let Some(config) = self.desk().pool(pool).map(|p| p.config().clone()) else { return };
         let (mut found, mut notices) = (vec![], vec![]);
         for a in 0..config.arrays.len() {
@@ -164,10 +215,8 @@ impl Office {
                 let desk = self.desk();
                 let Some(p) = desk.pool(pool) else { return };
                 let legs = p.arrays[a].legs.iter().enumerate();
-                let marked = |(l, leg): (usize, &crate::steward::context::array::LegDesk)| Marked {
-                    state: p.leg_state(a, l),
-                    open: leg.open.clone(),
-                };
+                let marked =
+                    |(l, leg): (usize, &LegDesk)| Marked { state: p.leg_state(a, l), open: leg.open.clone() };
                 (p.arrays[a].geometry, legs.map(marked).collect::<Vec<_>>())
             };
             let dirty = self.assemble_dirty(&geometry, config.array_uuid(a), &legs).await;
@@ -190,7 +239,7 @@ impl Office {
                 if planted(Bug::DealtByOldMap) {
                     uncleared = (*p.arrays[a].uncleared).clone();
                 }
-                p.arrays[a].is_dealt(lanes, dirty, uncleared);
+                p.arrays[a].is_dealt(lanes, dirty, uncleared, bereft);
                 p.scrub.begins_anew(a);
             }
             let shards = desk.shards();
@@ -200,10 +249,5 @@ impl Office {
         }
         self.publish().await;
         self.scrub_again(pool);
-    }
-    /// Asks for pools to be dealt anew, by an order, so that nobody else asks something of shards meanwhile.
-    #[expect(dead_code, reason = "asked for by the system's part")]
-    pub(crate) fn deal_soon(&self) {
-        self.desk_mut().orders.push_back((None, Order::LanesDeal));
     }
 }

@@ -78,6 +78,25 @@ fn far_place(shard: u16) -> Place {
     Place { shard, connection: ConnectionId(u64::MAX) }
 }
 
+/// Stands for what the other head is asked under this number: whether anything of a host is ending there.
+fn asked_place(number: u64) -> Place {
+    Place { shard: u16::MAX, connection: ConnectionId(number) }
+}
+/// Stands for the other head, until it is shut out.
+const OTHER: Place = Place { shard: u16::MAX, connection: ConnectionId(u64::MAX) };
+
+/// What the other head may have of hosts that come here.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Other {
+    /// Nothing: it serves no hosts.
+    #[default]
+    Nothing,
+    /// It serves, and says what it has.
+    Serves,
+    /// It served, and is not shut out yet.
+    Gone,
+}
+
 struct Waiting {
     place: Place,
     id: u16,
@@ -96,6 +115,10 @@ pub struct Sessions {
     /// Stand for what the other head had sent to shards here.
     parting: Vec<Place>,
     partings: u32,
+    /// What the other head may have of hosts; questions to it that are to be sent, and the number of the last one.
+    other: Other,
+    questions: Vec<(u64, String)>,
+    asked: u64,
     /// How many ids are the other head's, which come before ours.
     others: u16,
     last_controller: u16,
@@ -136,6 +159,58 @@ impl Sessions {
         self.all().flat_map(|s| s.places.iter().copied()).collect()
     }
 
+    /// The other head serves hosts: it is asked about each that comes here. What one has given up there may still be at a drive.
+    pub fn other_serves(&mut self) {
+        self.other = Other::Serves;
+    }
+    /// It is gone, and not shut out yet: whoever comes waits for that.
+    pub fn other_is_gone(&mut self) {
+        if self.other == Other::Nothing {
+            return;
+        }
+        self.other = Other::Gone;
+        self.questions.clear();
+        for w in &mut self.waiting {
+            let asked = w.before.iter().any(|p| p.shard == u16::MAX);
+            w.before.retain(|p| p.shard != u16::MAX);
+            w.before.extend(asked.then_some(OTHER));
+        }
+    }
+    /// It is shut out: nothing that it had sent to drives is left.
+    pub fn other_is_shut_out(&mut self, fx: &mut Effects<Mail>) {
+        if self.other == Other::Gone {
+            self.other = Other::Nothing;
+            self.on_gone(OTHER, fx);
+        }
+    }
+    /// Questions to the other head: a number, and the name of the host that has come here.
+    pub fn take_questions(&mut self) -> Vec<(u64, String)> {
+        core::mem::take(&mut self.questions)
+    }
+    /// The other head has nothing of that host that is ending.
+    pub fn other_has_nothing(&mut self, number: u64, fx: &mut Effects<Mail>) {
+        self.on_gone(asked_place(number), fx);
+    }
+    /// Whether anything of a host is ending here.
+    pub fn is_ending(&self, name: &str) -> bool {
+        let of = |s: &&Session| match &s.identity {
+            Identity::Controller { nqn, .. } => nqn == name,
+            Identity::Session { initiator, .. } => initiator.eq_ignore_ascii_case(name),
+        };
+        self.all().filter(of).any(|s| !s.leaving().is_empty())
+    }
+    /// What must be heard of the other head before a host is let in.
+    fn ask_other(&mut self, name: &str) -> Option<Place> {
+        match self.other {
+            Other::Nothing => None,
+            Other::Gone => Some(OTHER),
+            Other::Serves => {
+                self.asked += 1;
+                self.questions.push((self.asked, name.into()));
+                Some(asked_place(self.asked))
+            }
+        }
+    }
     /// The other head is out. What it had sent to these shards may still be at drives: nobody is let in before that is over, as it may be
     /// of somebody who comes here next.
     pub fn parts(&mut self, shards: u16) {
@@ -160,8 +235,10 @@ impl Sessions {
                 let Some(id) = free_id(&self.controllers, host, &mut self.last_controller, ids) else {
                     return answer(place, Answer::Full, fx);
                 };
+                let asked = if discovery { None } else { self.ask_other(&nqn) };
                 let identity = Identity::Controller { nqn, host_id, discovery };
-                let before = self.ending_of(&identity);
+                let mut before = self.ending_of(&identity);
+                before.extend(asked);
                 let session = Session {
                     id,
                     identity,
@@ -195,6 +272,7 @@ impl Sessions {
                 }
             }
             Ask::Iscsi { host, initiator, isid, tsih, discovery } => {
+                let asked = if discovery { None } else { self.ask_other(&initiator) };
                 // RFC 7143 6.3.5: the same initiator and ISID replace the session that has them.
                 let identity = Identity::Session { initiator, isid, discovery };
                 if tsih != 0 && !self.sessions.get(&tsih).is_some_and(|s| s.identity == identity) {
@@ -210,6 +288,7 @@ impl Sessions {
                         }
                     }
                 }
+                before.extend(asked);
                 let ids = (self.others, SESSIONS_MAX);
                 let Some(id) = free_id(&self.sessions, host, &mut self.last_session, ids) else {
                     return answer(place, Answer::Full, fx);

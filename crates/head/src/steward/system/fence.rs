@@ -268,7 +268,7 @@ impl Office {
             self.in_system(|s| s.is_open(uuid, id));
         }
     }
-    fn has_confirmed(&self, id: DriveId) -> bool {
+    pub(in crate::steward) fn has_confirmed(&self, id: DriveId) -> bool {
         self.desk().system.as_ref().is_some_and(|s| s.has_confirmed(id))
     }
     /// The same of one drive.
@@ -370,7 +370,7 @@ impl Office {
         drives
     }
     /// Of a head that leads while the other one is out: how many of the drives that are open have confirmed that, and how many are open.
-    pub(super) fn shut_off(&self) -> Option<(u16, u16)> {
+    pub(in crate::steward) fn shut_off(&self) -> Option<(u16, u16)> {
         let leads = self.desk().system.as_ref().is_some_and(|s| s.part() == cluster::Part::Leader);
         let drives = self.open_drives_of_pools();
         let confirmed = drives.iter().filter(|d| self.has_confirmed(d.id)).count();
@@ -384,7 +384,7 @@ impl Office {
         })
     }
     /// Whether the other head is out.
-    fn is_out(&self) -> bool {
+    pub(in crate::steward) fn is_out(&self) -> bool {
         self.desk().system.as_ref().is_some_and(|s| s.victim().is_some())
     }
 }

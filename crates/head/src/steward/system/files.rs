@@ -146,6 +146,12 @@ impl Office {
                 Upper::Try { number, drive, on } => self.is_tried(number, drive, on),
                 Upper::Tried { number, said } => drop(self.in_system(|s| s.trials().on_said(number, said))),
                 Upper::Reach(drives) => drop(self.in_system(|s| s.reach().other_says(drives))),
+                Upper::Comes { number, name } => self.host_comes_there(number, name),
+                Upper::Nothing { number } => {
+                    let mut fx = vec![];
+                    self.desk_mut().sessions.other_has_nothing(number, &mut fx);
+                    self.cx.carry_out(fx);
+                }
                 Upper::Serves { shards } => self.far_offers(shards),
                 Upper::ToShard { shard, letter } => self.take_letter(shard, &letter),
                 Upper::Configure(configured) => self.take_configuration(&configured),

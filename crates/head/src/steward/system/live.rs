@@ -111,6 +111,7 @@ impl Office {
     /// All that a leader takes is taken: the other head may be let in.
     pub(crate) fn leads_all(&self) {
         self.let_standby_go();
+        self.other_is_shut_out();
         self.in_system(|s| s.tell().on_fenced());
     }
 

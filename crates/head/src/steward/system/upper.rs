@@ -30,6 +30,9 @@ const FROM_SHARD: u8 = 13;
 /// Stands for all shards.
 const ALL_SHARDS: u16 = u16::MAX;
 
+const COMES: u8 = 14;
+const NOTHING: u8 = 15;
+
 /// A message between two Stewards.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Upper {
@@ -82,6 +85,10 @@ pub(crate) enum Upper {
     Serves { shards: u16 },
     /// To the follower's shards: a configuration.
     Configure(Configured),
+    /// A host of this name has come to the sender. `Nothing` follows once nothing of it is ending at the receiver.
+    Comes { number: u64, name: String },
+    /// From `Comes`.
+    Nothing { number: u64 },
     /// To one of the follower's shards, or to all: `far::letters`.
     ToShard { shard: Option<u16>, letter: Vec<u8> },
     /// From one of them.
@@ -161,6 +168,8 @@ impl Upper {
                 }
                 w.bytes(letter);
             }
+            Upper::Comes { number, name } => drop(w.u8(COMES).u64(*number).text(name)),
+            Upper::Nothing { number } => drop(w.u8(NOTHING).u64(*number)),
             Upper::ToShard { shard, letter } => {
                 w.u8(TO_SHARD).u16(shard.unwrap_or(ALL_SHARDS)).bytes(letter);
             }
@@ -233,6 +242,8 @@ impl Upper {
                 let letter = core::mem::take(&mut r.0).to_vec();
                 Upper::Configure(Configured { secret, numbers: Numbers { shards, drives }, letter })
             }
+            COMES => Upper::Comes { number: r.u64()?, name: r.text()? },
+            NOTHING => Upper::Nothing { number: r.u64()? },
             TO_SHARD => {
                 let shard = Some(r.u16()?).filter(|s| *s != ALL_SHARDS);
                 Upper::ToShard { shard, letter: core::mem::take(&mut r.0).to_vec() }
@@ -321,6 +332,8 @@ mod tests {
             Upper::Reach(BTreeSet::new()),
             Upper::Reach([Uuid([7; 16]), Uuid([8; 16])].into()),
             Upper::Serves { shards: 3 },
+            Upper::Comes { number: 7, name: "nqn.a".into() },
+            Upper::Nothing { number: 7 },
             Upper::Configure(Configured {
                 secret: [9; 32],
                 numbers: Numbers { shards: 2, drives: [(DriveId(1), Uuid([7; 16]))].into() },
