@@ -177,6 +177,10 @@ impl Lanes {
     pub fn has(&self, shard: u16) -> bool {
         self.0.contains(&shard)
     }
+    /// Whether only shards below this number have lanes.
+    pub fn are_below(&self, shards: u16) -> bool {
+        self.0.iter().all(|shard| *shard < shards)
+    }
     /// Who has the lane of this region.
     #[inline]
     pub fn of_region(&self, region: u32) -> u16 {

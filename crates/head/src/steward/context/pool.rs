@@ -9,7 +9,7 @@ use crate::steward::context::witness::Witness;
 use crate::steward::state::config::{PoolConfig, array_uuid};
 use crate::steward::state::{Change, Pool};
 use array::format::{Incarnation, LegState, MembershipRecord};
-use base::{Instant, Uuid, VolumeId};
+use base::{Bug, Instant, Uuid, VolumeId, planted};
 use pool::Granules;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -157,10 +157,20 @@ impl PoolDesk {
         self.scrub.done.retain(|(_, shard)| *shard < own);
         self.arrays.iter_mut().for_each(|a| a.far_goes(now, own));
     }
+    /// Shards that know it no more had some of its lanes: nobody has those, until they are dealt anew.
+    pub fn is_bereft(&self) -> bool {
+        self.arrays.iter().any(|a| !a.lanes.are_below(self.shards))
+    }
+    /// Whether all shards of an array are among those that have said something.
+    pub fn have_all_said(&self, array: &ArrayDesk, said: &BTreeSet<u16>) -> bool {
+        array.lanes.are_below(self.shards) && said.len() >= usize::from(self.shards)
+    }
     /// Whether every shard that has lanes of its array has copied what a leg lacks.
     pub fn is_synced(&self, array: usize, leg: usize) -> bool {
         let (array, synced) = (&self.arrays[array], &self.arrays[array].legs[leg].synced);
-        (0..self.shards).filter(|shard| array.lanes.has(*shard)).all(|shard| synced.contains(&shard))
+        let have =
+            (0..self.shards).filter(|shard| array.lanes.has(*shard)).all(|shard| synced.contains(&shard));
+        have && (array.lanes.are_below(self.shards) || planted(Bug::SyncedByHalf))
     }
     /// The keeper works, or waits.
     pub fn is_kept(&mut self, keeping: bool) {

@@ -54,7 +54,7 @@ impl Office {
             self.cx.until(due).await;
             let bereft = {
                 let desk = self.desk();
-                desk.pools.iter().any(|p| desk.is_bereft(p))
+                desk.pools.iter().any(PoolDesk::is_bereft)
             };
             let order = if self.desk().far_waits() { Order::FarJoins } else { Order::LanesDeal };
             self.desk_mut().orders.push_back((None, order));

@@ -76,9 +76,7 @@ impl Office {
         }
         let (view, layout) = (Arc::new(own.0), Arc::new(own.1));
         let shards = self.desk().own_shards;
-        for shard in 0..shards {
-            self.cx.to_shard(shard, ShardMail::Configure { view: view.clone(), layout: layout.clone() });
-        }
+        self.configure_own(view, layout);
         let Some((view, layout)) = far else { return };
         let drives = {
             let desk = self.desk();

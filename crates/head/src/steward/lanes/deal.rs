@@ -46,16 +46,10 @@ impl Desk {
         let reaches = |(l, leg): (usize, &LegDesk)| pool.is_out(a, l) || reached.contains(&leg.uuid);
         pool.arrays[a].geometry.redundant() && legs.all(reaches)
     }
-    /// Pools of which the other head had lanes, and is gone: nobody has those.
-    pub(in crate::steward) fn is_bereft(&self, pool: &PoolDesk) -> bool {
-        let own = self.own_shards;
-        let far = |a: &ArrayDesk| (0..array::LANES).any(|lane| a.lanes.of_region(lane) >= own);
-        self.far_shards == 0 && pool.arrays.iter().any(far)
-    }
     /// Some pool's lanes are to be dealt otherwise than they are, and may be.
     pub(in crate::steward) fn lanes_wait(&self) -> bool {
         let wrong = |p: &PoolDesk| p.arrays.iter().any(|a| a.lanes != self.lanes_of(a.id));
-        let may = |p: &&PoolDesk| !p.leaving && (self.is_bereft(p) || !p.is_copying());
+        let may = |p: &&PoolDesk| !p.leaving && (p.is_bereft() || !p.is_copying());
         self.ready && self.stop == Stop::No && self.pools.iter().filter(may).any(wrong)
     }
     /// Lanes are to be dealt from another shard on.
@@ -83,7 +77,7 @@ impl PoolDesk {
             let legs = self.arrays[a].legs.iter().enumerate();
             legs.filter(|(l, _)| !self.is_out(a, *l)).all(|(_, leg)| leg.open.is_some())
         };
-        let all = |a: usize| there(a) && !self.arrays[a].is_marking(self.shards);
+        let all = |a: usize| there(a) && (!self.arrays[a].is_marking(self.shards) || self.is_bereft());
         rests && settled && (0..self.arrays.len()).all(all)
     }
     /// Something is copied to a leg of it.
@@ -111,7 +105,7 @@ impl Office {
             let wanted = |p: &&PoolDesk| {
                 p.shards < desk.shards() || p.arrays.iter().any(|a| a.lanes != desk.lanes_of(a.id))
             };
-            let may = |p: &&PoolDesk| copying || desk.is_bereft(p) || !p.is_copying();
+            let may = |p: &&PoolDesk| copying || p.is_bereft() || !p.is_copying();
             let pools = desk.pools.iter().filter(|p| !p.leaving).filter(may);
             pools.filter(wanted).map(|p| (p.id, p.config().name.clone())).collect()
         };
@@ -145,10 +139,10 @@ impl Office {
         }) else {
             return false;
         };
-        let bereft = self.desk().pool(pool).is_some_and(|p| self.desk().is_bereft(p));
+        let bereft = self.desk().pool(pool).is_some_and(PoolDesk::is_bereft);
         let shut_off = !bereft || self.is_shut_off(pool).await;
         let patience = if bereft { PATIENCE } else { HALT_PATIENCE };
-        let dealt = shut_off && self.halt(pool, &arrays, patience).await;
+        let dealt = shut_off && self.halt(pool, &arrays, (bereft, patience)).await;
         if dealt {
             self.build_anew(pool, bereft).await;
         }
@@ -172,7 +166,7 @@ impl Office {
         self.cx.until_within(PATIENCE, all).await
     }
     /// Nothing is under way on these arrays any more, and what comes waits. False: they do not come to rest, and go on.
-    async fn halt(&self, pool: PoolId, arrays: &[ArrayId], patience: Duration) -> bool {
+    async fn halt(&self, pool: PoolId, arrays: &[ArrayId], (bereft, patience): (bool, Duration)) -> bool {
         {
             let mut desk = self.desk_mut();
             desk.halted.retain(|(array, _)| !arrays.contains(array));
@@ -192,7 +186,9 @@ impl Office {
             let (office, over) = (self.clone(), rests.clone());
             let hopeless = move || {
                 let desk = office.desk();
-                desk.stop != Stop::No || desk.pool(pool).is_none_or(PoolDesk::loses_leg)
+                // A head that goes meanwhile has said nothing of what it has at drives.
+                let has_parted = |p: &PoolDesk| p.is_bereft() != bereft && !planted(Bug::PartingUnheeded);
+                desk.stop != Stop::No || desk.pool(pool).is_none_or(|p| p.loses_leg() || has_parted(p))
             };
             let given_up = hopeless.clone();
             self.cx.until_within(end.since(self.cx.now()), move || over() || hopeless()).await;

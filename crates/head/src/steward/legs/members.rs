@@ -276,8 +276,7 @@ impl Office {
             let due = move || {
                 let desk = office.desk();
                 desk.pool(pool).is_none_or(|p| {
-                    let shards = usize::from(p.shards);
-                    !p.leaving && p.arrays.iter().any(|a| a.unclean && a.clean.len() >= shards)
+                    !p.leaving && p.arrays.iter().any(|a| a.unclean && p.have_all_said(a, &a.clean))
                 })
             };
             self.cx.until(due).await;
@@ -285,10 +284,9 @@ impl Office {
             {
                 let mut desk = self.desk_mut();
                 let Some(p) = desk.pool_mut(pool) else { return };
-                let shards = usize::from(p.shards);
                 let (what, mut lines) = (format!("pool {}", p.config().name), vec![]);
                 for a in 0..p.arrays.len() {
-                    if !p.arrays[a].unclean || p.arrays[a].clean.len() < shards {
+                    if !p.arrays[a].unclean || !p.have_all_said(&p.arrays[a], &p.arrays[a].clean) {
                         continue;
                     }
                     p.arrays[a].compared();

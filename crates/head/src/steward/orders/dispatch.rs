@@ -4,6 +4,7 @@ use crate::layout::PoolId;
 use crate::mail::ShardMail;
 use crate::order::{Answered, Drive, DriveRole, Order, Refusal, RefusalKind, Reply};
 use crate::steward::context::array::{Outlook, Wish};
+use crate::steward::context::pool::PoolDesk;
 use crate::steward::context::probe::Probe;
 use crate::steward::join::{self, Boxed};
 use crate::steward::legs::come_back::Lacking;
@@ -349,7 +350,8 @@ impl Office {
         let office = self.clone();
         let marked = move || {
             let desk = office.desk();
-            desk.pool(pool).is_some_and(|p| p.arrays[array].all_dirty.len() >= usize::from(p.shards))
+            let said = |p: &PoolDesk| p.have_all_said(&p.arrays[array], &p.arrays[array].all_dirty);
+            desk.pool(pool).is_some_and(said)
         };
         // Orders come one by one: a last leg that is gone takes no bitmap, and who waited for that would keep it from being
         // opened anew.

@@ -29,15 +29,12 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// A range of an array's data space, bytes.
 type Range = (u64, u64);
 
-impl ArrayDesk {
-    /// Whether no shard has uncleared pieces of it.
-    fn is_cleared(&self, shards: u16) -> bool {
-        let has_map = self.uncleared.life() != 0 || self.marks > 0;
-        !has_map || self.cleared.len() == usize::from(shards)
-    }
-}
-
 impl PoolDesk {
+    /// Whether no shard has uncleared pieces of an array of it.
+    fn is_cleared(&self, array: &ArrayDesk) -> bool {
+        let has_map = array.uncleared.life() != 0 || array.marks > 0;
+        !has_map || self.have_all_said(array, &array.cleared)
+    }
     /// Returned runs that nothing is under way to any more.
     fn rested(&self, now: Instant) -> Vec<Run> {
         let meet = |a: &Run, b: &Run| a.first < b.first + b.count && b.first < a.first + a.count;
@@ -48,7 +45,7 @@ impl PoolDesk {
     fn is_over(&self) -> bool {
         self.config().extras.uncleared.is_some()
             && self.config().returned().is_empty()
-            && self.arrays.iter().all(|a| a.is_cleared(self.shards))
+            && self.arrays.iter().all(|a| self.is_cleared(a))
     }
     /// Where these ranges of the pool's space lie on the arrays.
     fn ranges_of(&self, ranges: &[Range]) -> BTreeMap<usize, Vec<Range>> {
@@ -135,7 +132,11 @@ impl Office {
                 p.resting.retain(|r| r.until > now);
                 p.rested(now)
             };
-            if self.desk().pool(pool).is_some_and(|p| p.leaving || runs.is_empty() && !p.is_over()) {
+            if self
+                .desk()
+                .pool(pool)
+                .is_some_and(|p| p.leaving || p.is_bereft() || runs.is_empty() && !p.is_over())
+            {
                 self.cx.sleep(LOOK_INTERVAL).await;
                 continue;
             }
@@ -187,18 +188,23 @@ impl Office {
             self.configure(pool, vec![Edit::MapsBegun {}]).await?;
         }
         if !self.mark(pool, &[tail]).await {
-            return Err(gone());
+            let stays = self.desk().pool(pool).is_some_and(|p| !p.leaving);
+            let why = "the other head is gone, and what it had to do with the pool is being taken over";
+            let waits = || refuse(RefusalKind::NotReady, "pool", why).then("this again in a second");
+            return Err(if stays { waits() } else { gone() });
         }
         Ok(())
     }
-    /// Has every array mark these ranges of the pool's space, and waits until they have. False if the pool is let go of.
+    /// Has every array mark these ranges of the pool's space, and waits until they have. False if the pool is let go of, or
+    /// nobody has some of its lanes: what has been marked of it does not count then.
     async fn mark(&self, pool: PoolId, ranges: &[Range]) -> bool {
         let office = self.clone();
-        self.cx.until(move || office.desk().pool(pool).is_none_or(|p| !p.dealing)).await;
+        let over = move || office.desk().pool(pool).is_none_or(|p| !p.dealing || p.is_bereft());
+        self.cx.until(over).await;
         let mut letters: Vec<(ArrayId, u64, u32, Arc<Vec<Range>>)> = vec![];
         {
             let mut desk = self.desk_mut();
-            let Some(p) = desk.pool_mut(pool) else { return false };
+            let Some(p) = desk.pool_mut(pool).filter(|p| !p.is_bereft()) else { return false };
             let life = p.config().extras.uncleared.as_ref().map_or(0, |u| u.life);
             for (array, ranges) in p.ranges_of(ranges) {
                 let array = &mut p.arrays[array];
@@ -214,13 +220,12 @@ impl Office {
             let desk = office.desk();
             desk.pool(pool).is_none_or(|p| {
                 // Somebody else's mark that came later includes this one.
-                let is_done =
-                    |a: &ArrayDesk| !marked.contains(&a.id) || a.marked.len() == usize::from(p.shards);
-                p.leaving || p.arrays.iter().all(is_done)
+                let is_done = |a: &ArrayDesk| !marked.contains(&a.id) || p.have_all_said(a, &a.marked);
+                p.leaving || p.is_bereft() || p.arrays.iter().all(is_done)
             })
         };
         self.cx.until(done).await;
-        self.desk().pool(pool).is_some_and(|p| !p.leaving)
+        self.desk().pool(pool).is_some_and(|p| !p.leaving && !p.is_bereft())
     }
 
     /// Order of the Steward's own: returned space that every array has marked is free.
@@ -230,7 +235,7 @@ impl Office {
             let Some(p) = desk.pool_mut(pool).filter(|p| !p.leaving) else { return Ok(Reply::Done) };
             let marked = core::mem::take(&mut p.marked);
             let left = p.config().returned().into_iter().filter(|run| !marked.contains(run)).count();
-            let over = left == 0 && p.arrays.iter().all(|a| a.is_cleared(p.shards));
+            let over = left == 0 && p.arrays.iter().all(|a| p.is_cleared(a));
             let freed = (!marked.is_empty()).then_some(Edit::SpaceFreed { runs: marked });
             let ended = over.then_some(Edit::MapsEnded {});
             (freed.into_iter().chain(ended).collect(), over)

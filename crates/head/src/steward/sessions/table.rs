@@ -7,8 +7,9 @@ use crate::admission::buffer_quota::has_share;
 use crate::mail::{Mail, ShardMail, to_shard};
 use crate::steward::sessions::interventions::Interventions;
 use base::front::{Close, Intervention};
-use base::{Answer, Ask, ConnectionId, Effects, HostId, PortalId};
-use std::collections::BTreeMap;
+use base::view::View;
+use base::{Answer, Ask, Bug, ConnectionId, Effects, HostId, PortalId, planted};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Most NVMe controllers; ids from 1 on, of the second of two heads from 8,193 on.
 pub const CONTROLLERS_MAX: u16 = 8192;
@@ -119,6 +120,8 @@ pub struct Sessions {
     other: Other,
     questions: Vec<(u64, String)>,
     asked: u64,
+    /// Portals of the other head.
+    elsewhere: BTreeSet<PortalId>,
     /// How many ids are the other head's, which come before ours.
     others: u16,
     last_controller: u16,
@@ -211,6 +214,19 @@ impl Sessions {
             }
         }
     }
+    /// Portals that are the other head's from now on: hosts that came by them come there, and nothing of theirs begins here any more.
+    pub fn on_portals(&mut self, view: &View, fx: &mut Effects<Mail>) {
+        let there = view.portals.iter().filter(|p| p.head != view.head);
+        self.elsewhere = there.map(|p| p.id).collect();
+        if planted(Bug::PortalLeavesAlone) {
+            return;
+        }
+        let gone = |s: &&mut Session| !s.ending && self.elsewhere.contains(&s.portal);
+        for session in self.controllers.values_mut().chain(self.sessions.values_mut()).filter(gone) {
+            session.ending = true;
+            drop_all(&session.places, fx);
+        }
+    }
     /// The other head is out. What it had sent to these shards may still be at drives: nobody is let in before that is over, as it may be
     /// of somebody who comes here next.
     pub fn parts(&mut self, shards: u16) {
@@ -228,6 +244,10 @@ impl Sessions {
     }
     /// A connection asks to be let in.
     pub fn on_ask(&mut self, place: Place, portal: PortalId, ask: Ask, fx: &mut Effects<Mail>) {
+        if self.elsewhere.contains(&portal) {
+            // It was on the way as the portal went.
+            return answer(place, Answer::Unknown, fx);
+        }
         match ask {
             Ask::NvmeAdmin { host, nqn, host_id, discovery } => {
                 // NVMe lets one host have several controllers (one for each path): none is replaced.
