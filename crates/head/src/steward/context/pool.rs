@@ -48,6 +48,8 @@ pub(crate) struct PoolDesk {
     pub held: bool,
     /// Lanes are being dealt anew: no space is marked meanwhile.
     pub dealing: bool,
+    /// What lanes the other head has of it are of its process that is in since this epoch.
+    pub far_epoch: u64,
     /// Its hot spares, in the order of its configuration.
     pub spares: Vec<SpareDesk>,
     /// The scrub under way, and what the last one found.
@@ -106,6 +108,7 @@ impl PoolDesk {
             keeping: false,
             held: false,
             dealing: false,
+            far_epoch: 0,
             trouble: None,
             refused: None,
             recording: None,
@@ -179,6 +182,10 @@ impl PoolDesk {
     /// The keeper shall wait, or go on.
     pub fn hold(&mut self, held: bool) {
         self.held = held;
+    }
+    /// Some of its lanes are those of a head that is in since this epoch.
+    pub fn is_dealt_to(&mut self, epoch: u64) {
+        self.far_epoch = epoch;
     }
     /// Lanes are being dealt anew, or are not.
     pub fn deals(&mut self, dealing: bool) {

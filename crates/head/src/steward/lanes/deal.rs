@@ -11,7 +11,7 @@ use crate::steward::office::Office;
 use crate::steward::words::refuse;
 use array::Lanes;
 use array::format::LegState;
-use base::{Bug, DriveId, Duration, planted};
+use base::{Bug, Duration, planted};
 
 /// How long it is waited for the end of what a pool's keeper is at.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -48,9 +48,16 @@ impl Desk {
     }
     /// Some pool's lanes are to be dealt otherwise than they are, and may be.
     pub(in crate::steward) fn lanes_wait(&self) -> bool {
-        let wrong = |p: &PoolDesk| p.arrays.iter().any(|a| a.lanes != self.lanes_of(a.id));
-        let may = |p: &&PoolDesk| !p.leaving && (p.is_bereft() || !p.is_copying());
+        let wrong = |p: &PoolDesk| p.is_bereft() || p.arrays.iter().any(|a| a.lanes != self.lanes_of(a.id));
+        let may = |p: &&PoolDesk| !p.leaving && self.may_lose_copy(p);
         self.ready && self.stop == Stop::No && self.pools.iter().filter(may).any(wrong)
+    }
+    /// No copy to a leg of a pool would begin anew if its lanes were dealt anew; or it cannot end before that, as nobody has some lanes, or
+    /// the other head has some and does not reach every leg.
+    fn may_lose_copy(&self, pool: &PoolDesk) -> bool {
+        let own = self.own_shards;
+        let lacks = |a: &ArrayDesk| !a.lanes.are_below(own) && !self.far_takes(a.id);
+        !pool.is_copying() || pool.is_bereft() || pool.arrays.iter().any(lacks)
     }
     /// Lanes are to be dealt from another shard on.
     fn turns_lanes(&mut self) {
@@ -105,7 +112,7 @@ impl Office {
             let wanted = |p: &&PoolDesk| {
                 p.shards < desk.shards() || p.arrays.iter().any(|a| a.lanes != desk.lanes_of(a.id))
             };
-            let may = |p: &&PoolDesk| copying || p.is_bereft() || !p.is_copying();
+            let may = |p: &&PoolDesk| copying || desk.may_lose_copy(p);
             let pools = desk.pools.iter().filter(|p| !p.leaving).filter(may);
             pools.filter(wanted).map(|p| (p.id, p.config().name.clone())).collect()
         };
@@ -156,12 +163,10 @@ impl Office {
     async fn is_shut_off(&self, pool: PoolId) -> bool {
         let office = self.clone();
         let all = move || {
-            let drives: Vec<DriveId> = {
-                let desk = office.desk();
-                let legs = desk.pool(pool).into_iter().flat_map(|p| &p.arrays).flat_map(|a| &a.legs);
-                legs.filter_map(|l| l.open.as_ref()).map(|open| open.id).collect()
-            };
-            drives.into_iter().all(|id| office.has_confirmed(id))
+            let desk = office.desk();
+            let (Some(p), Some(system)) = (desk.pool(pool), desk.system.as_ref()) else { return true };
+            let mut drives = p.arrays.iter().flat_map(|a| &a.legs).filter_map(|l| l.open.as_ref());
+            drives.all(|open| system.has_shut_out(open.id, p.far_epoch))
         };
         self.cx.until_within(PATIENCE, all).await
     }
@@ -238,9 +243,10 @@ impl Office {
                 p.arrays[a].is_dealt(lanes, dirty, uncleared, bereft);
                 p.scrub.begins_anew(a);
             }
-            let shards = desk.shards();
+            let (shards, epoch) = (desk.shards(), desk.system.as_ref().map_or(0, |s| s.others_epoch()));
             if let Some(p) = desk.pool_mut(pool) {
                 p.is_known_to(shards);
+                p.is_dealt_to(epoch);
             }
         }
         self.publish().await;

@@ -342,6 +342,17 @@ impl SystemDesk {
     pub fn has_confirmed(&self, drive: DriveId) -> bool {
         self.confirmed.get(&drive) == Some(&self.others_standing())
     }
+    /// Since this epoch the other head is what it is.
+    pub fn others_epoch(&self) -> u64 {
+        self.other_since()
+    }
+    /// A drive has confirmed that a process of the other head that was in since this epoch has no way to it any more.
+    pub fn has_shut_out(&self, drive: DriveId, since: u64) -> bool {
+        let shut_out = |(state, of): &Standing| {
+            *of > since || *of == since && matches!(state, HeadState::Out | HeadState::None)
+        };
+        self.confirmed.get(&drive).is_some_and(shut_out)
+    }
     /// This head leads from now on.
     pub fn begins_to_lead(&mut self, now: Instant) {
         self.led = now;
