@@ -208,6 +208,22 @@ impl Array {
         let Some(unclean) = &self.unclean else { return true };
         (first..=last).all(|region| !unclean.get(region) || self.owns(region))
     }
+    /// Shards from this number on are gone, and may have left their lanes' regions different on legs: reads there are no longer this
+    /// instance's. True: they had some.
+    pub fn is_bereft_of(&mut self, shards: u16) -> bool {
+        if self.lanes.are_below(shards) || !self.geometry.redundant() {
+            return false;
+        }
+        if planted(Bug::ReadsBereft) {
+            return true;
+        }
+        let regions = self.geometry.regions();
+        let unclean = self.unclean.get_or_insert_with(|| Bitmap::new(regions));
+        for region in (0..regions).filter(|region| self.lanes.of_region(*region) >= shards) {
+            unclean.set(region);
+        }
+        true
+    }
     pub(crate) fn owns(&self, region: u32) -> bool {
         self.geometry.owner_of_region(region, &self.lanes) == self.shard
     }
@@ -517,6 +533,10 @@ impl Array {
             && self.legs.iter().all(|leg| leg.in_flight == 0)
             && self.intent_idle()
             && self.uncleared.idle()
+    }
+    /// No command is here, and nobody waits for a drive. What waits for a decision about a leg may still do so.
+    pub fn is_still(&self) -> bool {
+        self.commands == 0 && self.legs.iter().all(|leg| leg.in_flight == 0)
     }
     /// Before a release: resync pauses and bits are cleared without delay. Commands must have ended.
     pub fn quiesce(&mut self, now: Instant, io: &mut impl ArrayIo) {

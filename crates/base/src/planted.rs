@@ -143,6 +143,7 @@ bugs! {
     ZeroesUnasked promise 3 within 0 in Heads: "a head that may be shut out answers zeroes without asking a drive",
     ReadsUnseeing promise 16 within 0 in Heads: "a head passes on what it reads long after it has looked whether it still leads",
     MissingLegUnawaited promise 16 within 0 in Heads: "a head goes on at once without a leg that the other one may still read",
+    ReadsBereft promise 2 within 0 in Heads: "a head reads where one that is gone was writing before it has compared the legs",
     SyncedByHalf promise 5 within 0 in Heads: "a leg is in sync though nobody copied what a head was to copy that is gone",
     PortalLeavesAlone promise 3 within 0 in Heads: "a portal goes to the other head, and connections that came by it stay",
     PartingUnheeded promise 2 within 0 in Heads: "lanes of a head that goes as they are dealt anew count as quiet",

@@ -126,6 +126,8 @@ impl Rest {
 
 /// An array as this shard knows it.
 pub(crate) struct ArrayState {
+    /// Some of its lanes are those of far shards that are gone.
+    pub bereft: bool,
     pub array: Array,
     /// Redundant arrays: commands are cut at the ends of regions.
     pub regions: Option<Geometry>,

@@ -432,7 +432,8 @@ impl<M: Memory> Core<M> {
         }
         let (mut len, mut data) = (len, data);
         if let Some(far) = place.checked_sub(self.shards) {
-            let Some(link) = self.far.get(usize::from(far)) else { return Started::Far(far) };
+            let there = self.far.get(usize::from(far)).filter(|_| !state.bereft);
+            let Some(link) = there else { return Started::Far(u16::MAX) };
             if data.len > 0 && len > link.piece_max() {
                 len = link.piece_max();
                 data = data.head(len as u32);

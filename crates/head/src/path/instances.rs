@@ -58,7 +58,7 @@ impl<M: Memory> Core<M> {
         );
         state.array = build_array(self.id, wanted, state.scratch);
         (state.epoch, state.legs) = (wanted.membership.epoch, legs_of(wanted));
-        (state.map, state.rest) = (wanted.map, Rest::No);
+        (state.map, state.rest, state.bereft) = (wanted.map, Rest::No, false);
     }
 
     /// Keeps memory for so many arrays in all: as far as there is some, and no more. Also: the most mirrors that it is meant for.
@@ -101,6 +101,7 @@ impl<M: Memory> Core<M> {
             scratch,
             busy: 0,
             rest: Rest::No,
+            bereft: false,
             map: wanted.map,
             epoch,
             legs: legs_of(wanted),
@@ -165,7 +166,8 @@ impl<M: Memory> Core<M> {
                     state.rest = Rest::No;
                     StewardMail::Quiesced { array }
                 }
-                Rest::Leaving if state.busy == 0 && state.array.idle() => {
+                // Whoever led decides nothing any more that it could wait for.
+                Rest::Leaving if state.busy == 0 && state.array.is_still() => {
                     state.rest = Rest::Halted;
                     StewardMail::Quiesced { array }
                 }

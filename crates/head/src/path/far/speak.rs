@@ -149,6 +149,13 @@ impl<M: Memory> Core<M> {
         self.far_left_stale += link.stale;
         self.far_left.push(link);
     }
+    /// Nobody has the lanes of far shards that are gone: what concerns them waits until they are dealt anew.
+    pub fn forsake_arrays(&mut self) {
+        let shards = self.shards;
+        for state in self.arrays.iter_mut().flatten() {
+            state.bereft = state.array.is_bereft_of(shards);
+        }
+    }
     /// A command has ended that a far shard had sent, by a connection that is over.
     #[inline(never)]
     pub fn far_outlived(&mut self, far: u16, pairing: u32, data: Slice) {
