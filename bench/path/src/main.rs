@@ -480,6 +480,7 @@ fn configuration(scenario: &Scenario) -> (View, Layout) {
             blocks: VOLUME_BYTES / 4096,
             map: Arc::new(volume::Map::new(&[run]).expect("a map")),
             ready: true,
+            home: 0,
             caps: Default::default(),
             weight: head::admission::scheduler::WEIGHT,
         }],

@@ -101,8 +101,10 @@ pub struct VolumeLayout {
     pub map: Arc<volume::Map>,
     /// False: commands end in `NotReady`.
     pub ready: bool,
-    /// What its hosts may start in a second.
+    /// What its hosts may start in a second, at both heads together.
     pub caps: crate::admission::caps::Caps,
+    /// The shard, of either head, that counts it.
+    pub home: u16,
     /// Its part of what drives do, beside that of others, when they are the limit.
     pub weight: u16,
 }

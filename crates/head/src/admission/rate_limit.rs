@@ -12,11 +12,11 @@
 //!
 //! The meter lives at the volume's home shard. The others ask for what waits, a few milliseconds' worth at a time
 //! and one question of each kind under way, and home serves its own line and its peers in turn. So one volume has
-//! its whole rate wherever its hosts come in. What a lease has left over (its command was aborted) expires.
+//! its whole rate wherever its hosts come in, at either head. What a lease has left over (its command was aborted) expires.
 
 use crate::admission::caps::{Caps, Cost, Kind, Meter};
 use crate::admission::lines::Line;
-use crate::mail::{Mail, ShardMail, to_shard};
+use crate::mail::{Mail, ShardMail};
 use crate::path::request::{Phase, Request};
 use crate::shard::Core;
 use base::{Command, Duration, Effects, Instant, Memory, Op, Slots, VolumeId};
@@ -83,6 +83,8 @@ pub(crate) struct Gates {
     waiting: Vec<u32>,
     /// When to look at them again.
     wake: Option<Instant>,
+    /// Letters to other shards that are to be sent.
+    letters: Vec<(u16, ShardMail)>,
 }
 
 impl Gates {
@@ -162,10 +164,11 @@ impl<M: Memory> Core<M> {
             let volume = VolumeId(self.gates.waiting[i]);
             let home = self.gates.of(volume).map(|gate| gate.home);
             let next = match home {
-                Some(home) if home == self.id => self.serve_gate(now, volume, fx),
-                Some(home) => self.ask_home(now, volume, home, fx),
+                Some(home) if home == self.id => self.serve_gate(now, volume),
+                Some(home) => self.ask_home(now, volume, home),
                 None => Next::Nobody,
             };
+            self.send_gates_letters(fx);
             match next {
                 Next::Nobody => {
                     self.gates.waiting.swap_remove(i);
@@ -181,16 +184,23 @@ impl<M: Memory> Core<M> {
         }
     }
 
+    fn send_gates_letters(&mut self, fx: &mut Effects<Mail>) {
+        while let Some((shard, mail)) = self.gates.letters.pop() {
+            self.tell_shard(shard, mail, fx);
+        }
+    }
+
     /// At home: those who wait, in turn, as far as the rate lets them.
-    fn serve_gate(&mut self, now: Instant, volume: VolumeId, fx: &mut Effects<Mail>) -> Next {
+    fn serve_gate(&mut self, now: Instant, volume: VolumeId) -> Next {
         let Self { gates, requests, turns, id, .. } = self;
-        let gate = gates.of(volume).expect("somebody waits at it");
+        let Gates { by_volume, letters, .. } = gates;
+        let gate = by_volume[volume.index()].as_deref_mut().expect("somebody waits at it");
         loop {
             let mut served = false;
             for k in [gate.first, 1 - gate.first] {
                 let prompt = KINDS[k] == Kind::Prompt;
                 if gate.lanes[k].waits() && gate.meter.ready_at(prompt) <= now {
-                    gate.serve(now, k, *id, requests, turns, volume, fx);
+                    gate.serve(now, k, *id, requests, turns, volume, letters);
                     gate.first = 1 - k;
                     served = true;
                     break;
@@ -206,9 +216,10 @@ impl<M: Memory> Core<M> {
     }
 
     /// Elsewhere: uses what there is of a lease, and asks for what is still in line.
-    fn ask_home(&mut self, now: Instant, volume: VolumeId, home: u16, fx: &mut Effects<Mail>) -> Next {
+    fn ask_home(&mut self, now: Instant, volume: VolumeId, home: u16) -> Next {
         let Self { gates, requests, turns, .. } = self;
-        let gate = gates.of(volume).expect("somebody waits at it");
+        let Gates { by_volume, letters, .. } = gates;
+        let gate = by_volume[volume.index()].as_deref_mut().expect("somebody waits at it");
         let mut next = Next::Nobody;
         for (k, lane) in gate.lanes.iter_mut().enumerate() {
             while let Some(first) = lane.line.first() {
@@ -234,8 +245,7 @@ impl<M: Memory> Core<M> {
                 }
                 at = Line::behind(requests, index);
             }
-            let mail = ShardMail::Lease { volume, kind: KINDS[k], cost: sum };
-            fx.push(to_shard(home, mail));
+            letters.push((home, ShardMail::Lease { volume, kind: KINDS[k], cost: sum }));
         }
         next
     }
@@ -253,14 +263,25 @@ impl<M: Memory> Core<M> {
         let id = self.id;
         match self.gates.of(volume).filter(|gate| gate.home == id) {
             Some(gate) => {
-                gate.lanes[kind as usize].asks[usize::from(peer)] = Some(cost);
+                let asks = &mut gate.lanes[kind as usize].asks;
+                asks.resize(asks.len().max(usize::from(peer) + 1), None);
+                asks[usize::from(peer)] = Some(cost);
                 self.gates.list(volume, now);
             }
             // The cap is gone here already, and soon there.
             None => {
-                let mail = ShardMail::Leased { volume, kind, cost };
-                fx.push(to_shard(peer, mail));
+                self.tell_shard(peer, ShardMail::Leased { volume, kind, cost }, fx);
             }
+        }
+    }
+
+    /// What was asked of this shard may be lost: it is asked again.
+    pub fn ask_gates_again(&mut self, now: Instant, home: u16) {
+        for gate in self.gates.by_volume.iter_mut().flatten().filter(|gate| gate.home == home) {
+            gate.lanes.iter_mut().for_each(|lane| lane.asked = false);
+        }
+        if !self.gates.waiting.is_empty() {
+            self.gates.wake_at(now);
         }
     }
 
@@ -281,26 +302,30 @@ impl<M: Memory> Core<M> {
     /// A new configuration: gates come, change and go. Who waits at one that goes has his turn.
     pub fn set_gates(&mut self, now: Instant, fx: &mut Effects<Mail>) {
         let Self { gates, requests, turns, volumes, id, shards, .. } = self;
-        if gates.by_volume.len() < volumes.len() {
-            gates.by_volume.resize_with(volumes.len(), || None);
+        let Gates { by_volume, letters, .. } = gates;
+        if by_volume.len() < volumes.len() {
+            by_volume.resize_with(volumes.len(), || None);
         }
-        for (index, slot) in gates.by_volume.iter_mut().enumerate() {
+        for (index, slot) in by_volume.iter_mut().enumerate() {
             let volume = volumes.get(index).and_then(Option::as_ref);
-            let caps = volume.filter(|v| v.ready && !v.caps.none()).map(|v| v.caps);
-            match (caps, slot.as_deref_mut()) {
-                (Some(caps), Some(gate)) => gate.meter.set(now, caps),
-                (Some(caps), None) => *slot = Some(Box::new(Gate::new(now, index, *shards, caps))),
-                (None, Some(gate)) => {
-                    gate.dissolve(*id, VolumeId(index as u32), requests, turns, fx);
-                    *slot = None;
-                }
-                (None, None) => {}
+            let capped = volume.filter(|v| v.ready && !v.caps.none()).map(|v| (v.caps, v.home));
+            if let Some(gate) =
+                slot.as_deref_mut().filter(|gate| capped.is_none_or(|(_, home)| home != gate.home))
+            {
+                gate.dissolve(*id, VolumeId(index as u32), requests, turns, letters);
+                *slot = None;
+            }
+            match (capped, slot.as_deref_mut()) {
+                (Some((caps, _)), Some(gate)) => gate.meter.set(now, caps),
+                (Some((caps, home)), None) => *slot = Some(Box::new(Gate::new(now, home, *shards, caps))),
+                (None, _) => {}
             }
         }
         gates.gates = gates.by_volume.iter().flatten().count() as u32;
         gates.waiting.retain(|v| gates.by_volume[*v as usize].is_some());
         gates.waiting.reserve(gates.gates as usize);
         gates.wake = (!gates.waiting.is_empty()).then_some(now);
+        self.send_gates_letters(fx);
     }
 }
 
@@ -324,11 +349,10 @@ impl Lane {
 }
 
 impl Gate {
-    fn new(now: Instant, volume: usize, shards: u16, caps: Caps) -> Self {
+    fn new(now: Instant, home: u16, shards: u16, caps: Caps) -> Self {
         let mut meter = Meter::default();
         meter.set(now, caps);
         let lane = || Lane { asks: vec![None; usize::from(shards)], ..Lane::default() };
-        let home = (volume % usize::from(shards)) as u16;
         Self { home, meter, lanes: [lane(), lane()], first: 0, listed: false }
     }
 
@@ -342,7 +366,7 @@ impl Gate {
         requests: &mut Slots<Request>,
         turns: &mut std::collections::VecDeque<u32>,
         volume: VolumeId,
-        fx: &mut Effects<Mail>,
+        letters: &mut Vec<(u16, ShardMail)>,
     ) {
         let prompt = KINDS[k] == Kind::Prompt;
         let Self { lanes, meter, .. } = self;
@@ -361,8 +385,7 @@ impl Gate {
         }
         let cost = match lane.asks[usize::from(turn)].take() {
             Some(cost) => {
-                let mail = ShardMail::Leased { volume, kind: KINDS[k], cost };
-                fx.push(to_shard(turn, mail));
+                letters.push((turn, ShardMail::Leased { volume, kind: KINDS[k], cost }));
                 cost
             }
             None => {
@@ -387,7 +410,7 @@ impl Gate {
         volume: VolumeId,
         requests: &mut Slots<Request>,
         turns: &mut std::collections::VecDeque<u32>,
-        fx: &mut Effects<Mail>,
+        letters: &mut Vec<(u16, ShardMail)>,
     ) {
         for (k, lane) in self.lanes.iter_mut().enumerate() {
             while let Some(index) = lane.line.next(requests) {
@@ -396,8 +419,7 @@ impl Gate {
             }
             for (peer, ask) in lane.asks.iter_mut().enumerate().filter(|_| self.home == id) {
                 if let Some(cost) = ask.take() {
-                    let mail = ShardMail::Leased { volume, kind: KINDS[k], cost };
-                    fx.push(to_shard(peer as u16, mail));
+                    letters.push((peer as u16, ShardMail::Leased { volume, kind: KINDS[k], cost }));
                 }
             }
         }

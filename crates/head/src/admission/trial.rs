@@ -241,6 +241,7 @@ impl Trial {
             blocks: VOLUME_BYTES / 4096,
             map: Arc::new(volume::Map::new(&[volume::Run { first: 4 * i as u64, count: 4 }]).expect("a map")),
             ready: true,
+            home: ((i + 1) % self.shards.len()) as u16,
             caps: *caps,
             weight: self.weights.get(i).copied().unwrap_or(crate::admission::scheduler::WEIGHT),
         };

@@ -183,6 +183,7 @@ mod tests {
                 blocks,
                 map: Arc::new(volume::Map::new(&[volume::Run { first: FIRST, count: 4 }]).expect("a map")),
                 ready: true,
+                home: 0,
                 caps: Caps::default(),
                 weight: crate::admission::scheduler::WEIGHT,
             }],

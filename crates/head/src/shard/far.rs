@@ -243,7 +243,9 @@ impl<M: Memory> Shard<M> {
         let all: Vec<FarLink> = self.core.far.drain(..).collect();
         self.core.far_pairing += 1;
         (self.core.far_parts, self.parted) = (true, self.partings);
-        self.core.forsake_arrays();
+        if !all.is_empty() {
+            self.core.forsake_arrays();
+        }
         all.into_iter().for_each(|link| self.core.far_is_gone(link));
         if let Some(setup) = self.far_next.take() {
             self.begin_far(now, setup, fx);

@@ -6,6 +6,7 @@ use crate::steward::context::pool::PoolDesk;
 use crate::steward::office::Office;
 use array::format::LegState;
 use base::view::{Export, Portal, View};
+use base::{Bug, VolumeId, planted};
 use std::sync::Arc;
 
 impl Office {
@@ -13,7 +14,12 @@ impl Office {
     pub(crate) async fn publish(&self) {
         let generation = self.publish_now();
         let office = self.clone();
-        self.cx.until(move || office.desk().applied.iter().all(|g| *g >= generation)).await;
+        let all = move || {
+            let desk = office.desk();
+            let shards = if planted(Bug::FarLossUnawaited) { desk.own_shards } else { desk.shards() };
+            desk.applied.iter().take(shards.into()).all(|g| *g >= generation)
+        };
+        self.cx.until(all).await;
     }
     /// Makes a new view and layout; `Applied` follows from every shard.
     pub(crate) fn publish_now(&self) -> u64 {
@@ -22,6 +28,7 @@ impl Office {
             desk.next_view();
             desk.place_portals();
             desk.note_lives();
+            desk.note_lacks();
             desk.note_comparisons(self.cx.now());
             let made = |of| (view_of(&desk, of), layout_of(&desk, of));
             let (own, far) = (made(Head::Own), (desk.far_shards > 0).then(|| made(Head::Far)));
@@ -124,11 +131,18 @@ fn layout_of(desk: &Desk, of: Head) -> Layout {
                 map: Arc::new(v.map.clone()),
                 ready: pool.ready && known.is_some(),
                 caps: pool.config.caps_of(v.uuid),
+                home: home_of(desk, known, pool.volume_ids[&v.uuid]),
                 weight: pool.config.weight_of(v.uuid),
             });
         }
     }
     layout
+}
+
+/// Where a volume's caps are counted: shards that know its pool have the volumes in turn.
+fn home_of(desk: &Desk, pool: Option<PoolId>, volume: VolumeId) -> u16 {
+    let shards = pool.and_then(|id| desk.pool(id)).map_or(desk.own_shards, |p| p.shards);
+    (volume.0 % u32::from(shards.max(1))) as u16
 }
 
 fn array_layout(pool: &PoolDesk, a: usize, of: Head) -> ArrayLayout {

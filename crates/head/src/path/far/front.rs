@@ -8,7 +8,7 @@ use crate::path::link::{Io, Life};
 use crate::path::request::Parked;
 use array::Kind;
 use base::front::Close;
-use base::{FrontIo, Instant, Memory, Slice, Want};
+use base::{Bug, FrontIo, Instant, Memory, Slice, Want, planted};
 
 const BROKEN: Close = Close::Protocol("the other head said something that is not understood");
 const STRANGER: Close = Close::Refused("it is not the other head");
@@ -151,7 +151,7 @@ impl FarFront {
         }
         self.far = Some(greeting.from);
         let link = &io.core.far[usize::from(greeting.from)];
-        if link.stale > 0 || link.open.is_some() {
+        if link.stale > 0 && !planted(Bug::GreetedBeforeEnd) || link.open.is_some() {
             // What came by the connection before must be over first.
             return false;
         }
@@ -171,6 +171,9 @@ impl FarFront {
         match message {
             Message::Run { command, .. } if command.data.len > 0 => {
                 let link = self.link(io);
+                if planted(Bug::CreditWaits) && !link.waits.is_empty() {
+                    return false;
+                }
                 let Some(data) = link.lend(command.data.len) else {
                     link.starved = true;
                     return false;
@@ -200,6 +203,11 @@ impl FarFront {
             Message::Cleared { array, map, region, marks } => {
                 io.core.with_array_of(now, (array, map), io.fx, |a, _| a.on_region_cleared(region, marks));
             }
+            Message::Lease { volume, kind, cost } => {
+                let shard = io.core.shards + self.far.expect("it has greeted");
+                io.core.on_lease(now, shard, volume, kind, cost, io.fx);
+            }
+            Message::Leased { volume, kind, cost } => io.core.on_leased(now, volume, kind, cost),
             Message::Credit { bytes } => {
                 self.link(io).has_credit(bytes);
                 io.core.far_has_credit(self.far.expect("it has greeted"));

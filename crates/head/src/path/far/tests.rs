@@ -194,6 +194,7 @@ impl World {
                 blocks: 16 * volume::GRANULE_BYTES / u64::from(BLOCK),
                 map: Arc::new(volume::Map::new(&[volume::Run { first: 0, count: 16 }]).expect("a map")),
                 ready: true,
+                home: 0,
                 caps: Caps::default(),
                 weight: crate::admission::scheduler::WEIGHT,
             }],

@@ -4,6 +4,7 @@
 //! greeting ─▶ ◀─ greeting, then messages both ways: a header of 64 bytes, and the data of a write or of a read's answer
 //! ```
 
+use crate::admission::caps::{self, Cost};
 use crate::admission::scheduler::Whose;
 use crate::layout::ArrayId;
 use array::{ArrayCommand, Kind};
@@ -27,6 +28,8 @@ const ABORT: u8 = 3;
 const HEAL: u8 = 4;
 const CLEARED: u8 = 5;
 const CREDIT: u8 = 6;
+const LEASE: u8 = 7;
+const LEASED: u8 = 8;
 
 const FUA: u8 = 1;
 const LITTLE: u8 = 2;
@@ -162,6 +165,24 @@ pub enum Message {
         /// Bytes.
         bytes: u32,
     },
+    /// Commands of a capped volume wait here, and you count what it does. `Leased` follows.
+    Lease {
+        /// The volume.
+        volume: VolumeId,
+        /// Which of them.
+        kind: caps::Kind,
+        /// What they are.
+        cost: Cost,
+    },
+    /// They may start.
+    Leased {
+        /// The volume.
+        volume: VolumeId,
+        /// Which of them.
+        kind: caps::Kind,
+        /// What they are.
+        cost: Cost,
+    },
 }
 
 impl Message {
@@ -225,6 +246,13 @@ impl Message {
                 put(0, &[CREDIT]);
                 put(32, &bytes.to_le_bytes());
             }
+            Message::Lease { volume, kind, cost } | Message::Leased { volume, kind, cost } => {
+                let code = if matches!(self, Message::Lease { .. }) { LEASE } else { LEASED };
+                put(0, &[code, if kind == caps::Kind::Prompt { 1 } else { 0 }]);
+                put(16, &cost.commands.to_le_bytes());
+                put(24, &cost.bytes.to_le_bytes());
+                put(32, &volume.0.to_le_bytes());
+            }
         }
         let crc = crc32c(&out);
         out[CRC_AT..].copy_from_slice(&crc.to_le_bytes());
@@ -269,6 +297,19 @@ impl Message {
             HEAL => Message::Heal { array, map, at: u64_at(16), len: u64_at(24), leg: bytes[45] },
             CLEARED => Message::Cleared { array, map, region: u32_at(32), marks: u32_at(36) },
             CREDIT => Message::Credit { bytes: u32_at(32) },
+            LEASE | LEASED => {
+                let kind = match bytes[1] {
+                    0 => caps::Kind::Data,
+                    1 => caps::Kind::Prompt,
+                    _ => return Err(Malformed),
+                };
+                let (volume, cost) = (VolumeId(u32_at(32)), Cost { commands: u64_at(16), bytes: u64_at(24) });
+                if bytes[0] == LEASE {
+                    Message::Lease { volume, kind, cost }
+                } else {
+                    Message::Leased { volume, kind, cost }
+                }
+            }
             _ => return Err(Malformed),
         };
         if message.data() == u32_at(12) { Ok(message) } else { Err(Malformed) }
@@ -363,6 +404,16 @@ mod tests {
             Message::Abort { flight: 5, array: ArrayId(2) },
             Message::Heal { array: ArrayId(2), map: 6, at: 1 << 33, len: 4096, leg: 3 },
             Message::Cleared { array: ArrayId(2), map: 6, region: 8, marks: 9 },
+            Message::Lease {
+                volume: VolumeId(3),
+                kind: caps::Kind::Data,
+                cost: Cost { commands: 4, bytes: 1 << 33 },
+            },
+            Message::Leased {
+                volume: VolumeId(3),
+                kind: caps::Kind::Prompt,
+                cost: Cost { commands: 5, bytes: 0 },
+            },
             Message::Credit { bytes: 4096 },
         ]
     }

@@ -50,6 +50,9 @@ pub(crate) struct PoolDesk {
     pub dealing: bool,
     /// What lanes the other head has of it are of its process that is in since this epoch.
     pub far_epoch: u64,
+    /// The other head has lanes of an array of which it did not reach every leg as it was told of it: it goes on without that leg until
+    /// lanes are dealt anew.
+    pub far_lacks: bool,
     /// Its hot spares, in the order of its configuration.
     pub spares: Vec<SpareDesk>,
     /// The scrub under way, and what the last one found.
@@ -109,6 +112,7 @@ impl PoolDesk {
             held: false,
             dealing: false,
             far_epoch: 0,
+            far_lacks: false,
             trouble: None,
             refused: None,
             recording: None,
@@ -185,7 +189,11 @@ impl PoolDesk {
     }
     /// Some of its lanes are those of a head that is in since this epoch.
     pub fn is_dealt_to(&mut self, epoch: u64) {
-        self.far_epoch = epoch;
+        (self.far_epoch, self.far_lacks) = (epoch, false);
+    }
+    /// The other head is told of it, and does not reach all that it has lanes of.
+    pub fn lacks_far(&mut self) {
+        self.far_lacks = true;
     }
     /// Lanes are being dealt anew, or are not.
     pub fn deals(&mut self, dealing: bool) {

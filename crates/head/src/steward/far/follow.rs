@@ -7,8 +7,8 @@ use crate::report::ShardReport;
 use crate::steward::context::system::far::{Given, Numbers};
 use crate::steward::office::Office;
 use crate::steward::system::Upper;
-use base::DriveId;
 use base::view::View;
+use base::{DriveId, Uuid};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -116,6 +116,30 @@ impl Office {
         for shard in 0..self.desk().own_shards {
             self.cx.to_shard(shard, ShardMail::Far(setup.clone()));
         }
+    }
+    /// The leader wants a drive of which its layout has nothing any more: what shards here have there ends first. It is opened anew then.
+    pub(in crate::steward) fn let_go_for_leader(&self, number: u64, drive: Uuid) {
+        if !self.follows() {
+            return;
+        }
+        let found = {
+            let desk = self.desk();
+            let mut standby = desk.system.iter().flat_map(|s| s.standby());
+            standby.find(|(_, d)| d.uuid == drive).map(|(spec, _)| spec.clone())
+        };
+        let open = found.and_then(|spec| self.in_system(|s| s.take_standby(&spec)).flatten());
+        if let Some(open) = &open {
+            self.let_go(open.id);
+            self.in_system(|s| s.reach().lets_go());
+        }
+        let office = self.clone();
+        self.cx.spawn(async move {
+            if let Some(open) = open {
+                let cx = office.cx.clone();
+                office.cx.until(move || cx.closed(open.id)).await;
+            }
+            let _ = office.in_system(|s| s.tell().send(Upper::HasLetGo { number, drive }.encode()));
+        });
     }
     /// There are none any more: what was theirs to do comes back to those here.
     pub(in crate::steward) fn part_from_far(&self) {

@@ -6,9 +6,10 @@ use crate::order::{Answered, Order, RefusalKind, Reply, Weight};
 use crate::steward::context::desk::{Desk, Stop};
 use crate::steward::context::pool::PoolDesk;
 use crate::steward::office::Office;
+use crate::steward::patience::RETURN_PATIENCE;
 use crate::steward::system::Upper;
 use crate::steward::words::refuse;
-use base::Duration;
+use base::{Bug, Duration, Uuid, planted};
 use cluster::Part;
 use cluster::fence::PUT_OUT;
 
@@ -155,6 +156,22 @@ impl Office {
             office.cx.until(move || !asked.desk().sessions.is_ending(&name)).await;
             let _ = office.in_system(|s| s.tell().send(Upper::Nothing { number }.encode()));
         });
+    }
+    /// Shards of the other head have nothing at a drive any more that they began before it left its pool: what lands late would undo what
+    /// is copied there. False: they still have, or say nothing.
+    pub(in crate::steward) async fn other_lets_go(&self, drive: Uuid) -> bool {
+        if self.desk().far_shards == 0 || planted(Bug::OtherHoldsOn) {
+            return true;
+        }
+        let number = self.in_system(|s| s.far_mut().asks()).unwrap_or_default();
+        let _ = self.in_system(|s| s.tell().send(Upper::LetGo { number, drive }.encode()));
+        let office = self.clone();
+        let over = move || {
+            let desk = office.desk();
+            // What a head that is out has begun is over before its lanes are dealt anew.
+            desk.far_shards == 0 || desk.system.as_ref().is_none_or(|s| s.far().let_go(number))
+        };
+        self.cx.until_within(RETURN_PATIENCE, over).await && self.desk().far_shards > 0
     }
     /// Asks the other head about hosts that have come here.
     pub(in crate::steward) fn ask_about_hosts(&self, questions: Vec<(u64, String)>) {

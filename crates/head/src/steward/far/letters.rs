@@ -156,6 +156,7 @@ mod tests {
                 blocks: 100,
                 map: Arc::new(volume::Map::new(&runs).expect("a good map")),
                 ready: true,
+                home: 0,
                 caps: crate::admission::caps::Caps { iops_max: 10, mbps_max: 20 },
                 weight: 300,
             }],

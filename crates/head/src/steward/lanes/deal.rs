@@ -48,16 +48,26 @@ impl Desk {
     }
     /// Some pool's lanes are to be dealt otherwise than they are, and may be.
     pub(in crate::steward) fn lanes_wait(&self) -> bool {
-        let wrong = |p: &PoolDesk| p.is_bereft() || p.arrays.iter().any(|a| a.lanes != self.lanes_of(a.id));
+        let wrong = |p: &PoolDesk| {
+            p.is_bereft() || p.far_lacks || p.arrays.iter().any(|a| a.lanes != self.lanes_of(a.id))
+        };
         let may = |p: &&PoolDesk| !p.leaving && self.may_lose_copy(p);
         self.ready && self.stop == Stop::No && self.pools.iter().filter(may).any(wrong)
     }
     /// No copy to a leg of a pool would begin anew if its lanes were dealt anew; or it cannot end before that, as nobody has some lanes, or
     /// the other head has some and does not reach every leg.
     fn may_lose_copy(&self, pool: &PoolDesk) -> bool {
+        !pool.is_copying() || pool.is_bereft() || pool.far_lacks
+    }
+    /// Shards of the other head are told of all pools: those of which they do not reach what they have lanes of.
+    pub(in crate::steward) fn note_lacks(&mut self) {
         let own = self.own_shards;
         let lacks = |a: &ArrayDesk| !a.lanes.are_below(own) && !self.far_takes(a.id);
-        !pool.is_copying() || pool.is_bereft() || pool.arrays.iter().any(lacks)
+        let pools: Vec<PoolId> =
+            self.pools.iter().filter(|p| p.arrays.iter().any(lacks)).map(|p| p.id).collect();
+        for id in pools {
+            self.pool_mut(id).expect("just found").lacks_far();
+        }
     }
     /// Lanes are to be dealt from another shard on.
     fn turns_lanes(&mut self) {
@@ -110,7 +120,9 @@ impl Office {
         let all: Vec<(PoolId, String)> = {
             let desk = self.desk();
             let wanted = |p: &&PoolDesk| {
-                p.shards < desk.shards() || p.arrays.iter().any(|a| a.lanes != desk.lanes_of(a.id))
+                p.shards < desk.shards()
+                    || p.far_lacks
+                    || p.arrays.iter().any(|a| a.lanes != desk.lanes_of(a.id))
             };
             let may = |p: &&PoolDesk| copying || desk.may_lose_copy(p);
             let pools = desk.pools.iter().filter(|p| !p.leaving).filter(may);
@@ -147,7 +159,7 @@ impl Office {
             return false;
         };
         let bereft = self.desk().pool(pool).is_some_and(PoolDesk::is_bereft);
-        let shut_off = !bereft || self.is_shut_off(pool).await;
+        let shut_off = !bereft || planted(Bug::LanesUnfenced) || self.is_shut_off(pool).await;
         let patience = if bereft { PATIENCE } else { HALT_PATIENCE };
         let dealt = shut_off && self.halt(pool, &arrays, (bereft, patience)).await;
         if dealt {
@@ -240,7 +252,7 @@ impl Office {
                 if planted(Bug::DealtByOldMap) {
                     uncleared = (*p.arrays[a].uncleared).clone();
                 }
-                p.arrays[a].is_dealt(lanes, dirty, uncleared, bereft);
+                p.arrays[a].is_dealt(lanes, dirty, uncleared, bereft && !planted(Bug::BereftIsClean));
                 p.scrub.begins_anew(a);
             }
             let (shards, epoch) = (desk.shards(), desk.system.as_ref().map_or(0, |s| s.others_epoch()));

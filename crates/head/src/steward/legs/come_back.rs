@@ -140,6 +140,14 @@ impl Office {
                     .then("millrace status, and return it once it answers or was unplugged"));
             }
         }
+        let uuid = self.desk().pool(pool).map(|p| p.arrays[array].legs[leg].uuid).unwrap_or_default();
+        if !self.other_lets_go(uuid).await {
+            let message =
+                format!("the other head still has operations at {path} that were begun before it failed");
+            return Err(
+                refuse(RefusalKind::NotReady, "drive", message).then("millrace status, and this again")
+            );
+        }
         Ok(shape)
     }
     /// Where a drive is looked for, in this order.

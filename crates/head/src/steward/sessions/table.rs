@@ -206,7 +206,8 @@ impl Sessions {
     fn ask_other(&mut self, name: &str) -> Option<Place> {
         match self.other {
             Other::Nothing => None,
-            Other::Gone => Some(OTHER),
+            Other::Gone => (!planted(Bug::AdmittedUnfenced)).then_some(OTHER),
+            Other::Serves if planted(Bug::AdmittedUnasked) => None,
             Other::Serves => {
                 self.asked += 1;
                 self.questions.push((self.asked, name.into()));

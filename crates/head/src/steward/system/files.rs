@@ -152,6 +152,13 @@ impl Office {
                     self.desk_mut().sessions.other_has_nothing(number, &mut fx);
                     self.cx.carry_out(fx);
                 }
+                Upper::LetGo { number, drive } => self.let_go_for_leader(number, drive),
+                Upper::HasLetGo { number, drive } => {
+                    self.in_system(|s| {
+                        s.reach().other_lets_go(drive);
+                        s.far_mut().has_let_go(number);
+                    });
+                }
                 Upper::Serves { shards } => self.far_offers(shards),
                 Upper::ToShard { shard, letter } => self.take_letter(shard, &letter),
                 Upper::Configure(configured) => self.take_configuration(&configured),

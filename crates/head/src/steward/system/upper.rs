@@ -32,6 +32,8 @@ const ALL_SHARDS: u16 = u16::MAX;
 
 const COMES: u8 = 14;
 const NOTHING: u8 = 15;
+const LET_GO: u8 = 16;
+const HAS_LET_GO: u8 = 17;
 
 /// A message between two Stewards.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -89,6 +91,10 @@ pub(crate) enum Upper {
     Comes { number: u64, name: String },
     /// From `Comes`.
     Nothing { number: u64 },
+    /// To the follower: a drive is to return to its pool, and nothing that was begun there may be left. `HasLetGo` follows.
+    LetGo { number: u64, drive: Uuid },
+    /// From `LetGo`, once that is so.
+    HasLetGo { number: u64, drive: Uuid },
     /// To one of the follower's shards, or to all: `far::letters`.
     ToShard { shard: Option<u16>, letter: Vec<u8> },
     /// From one of them.
@@ -170,6 +176,8 @@ impl Upper {
             }
             Upper::Comes { number, name } => drop(w.u8(COMES).u64(*number).text(name)),
             Upper::Nothing { number } => drop(w.u8(NOTHING).u64(*number)),
+            Upper::LetGo { number, drive } => drop(w.u8(LET_GO).u64(*number).bytes(&drive.0)),
+            Upper::HasLetGo { number, drive } => drop(w.u8(HAS_LET_GO).u64(*number).bytes(&drive.0)),
             Upper::ToShard { shard, letter } => {
                 w.u8(TO_SHARD).u16(shard.unwrap_or(ALL_SHARDS)).bytes(letter);
             }
@@ -244,6 +252,8 @@ impl Upper {
             }
             COMES => Upper::Comes { number: r.u64()?, name: r.text()? },
             NOTHING => Upper::Nothing { number: r.u64()? },
+            LET_GO => Upper::LetGo { number: r.u64()?, drive: Uuid(r.array()?) },
+            HAS_LET_GO => Upper::HasLetGo { number: r.u64()?, drive: Uuid(r.array()?) },
             TO_SHARD => {
                 let shard = Some(r.u16()?).filter(|s| *s != ALL_SHARDS);
                 Upper::ToShard { shard, letter: core::mem::take(&mut r.0).to_vec() }
@@ -334,6 +344,8 @@ mod tests {
             Upper::Serves { shards: 3 },
             Upper::Comes { number: 7, name: "nqn.a".into() },
             Upper::Nothing { number: 7 },
+            Upper::LetGo { number: 8, drive: Uuid([7; 16]) },
+            Upper::HasLetGo { number: 8, drive: Uuid([7; 16]) },
             Upper::Configure(Configured {
                 secret: [9; 32],
                 numbers: Numbers { shards: 2, drives: [(DriveId(1), Uuid([7; 16]))].into() },

@@ -13,6 +13,9 @@ pub(crate) struct Far {
     offered: Option<u16>,
     /// It was told why they do not.
     told: bool,
+    /// How often the follower was asked to let go of a drive, and the last one that it did.
+    asked: u64,
+    let_go: u64,
     /// The follower's part: it has all files of the leader's, and has said that its shards are ready.
     has_all: bool,
     serves: bool,
@@ -49,6 +52,7 @@ impl Numbers {
             Some(own) => own,
             None => shards + shard,
         };
+        layout.volumes.iter_mut().for_each(|v| v.home = number(v.home));
         for array in &mut layout.arrays {
             array.lanes = array.lanes.renumbered(number);
             for leg in array.membership.legs.iter_mut().flatten() {
@@ -75,6 +79,19 @@ impl Far {
     pub fn offers(&mut self, shards: Option<u16>) {
         self.offered = shards;
         self.told = false;
+    }
+    /// The follower is asked to let go of a drive: the question's number.
+    pub fn asks(&mut self) -> u64 {
+        self.asked += 1;
+        self.asked
+    }
+    /// It has.
+    pub fn has_let_go(&mut self, number: u64) {
+        self.let_go = self.let_go.max(number);
+    }
+    /// Whether it has: questions are asked one after the other.
+    pub fn let_go(&self, number: u64) -> bool {
+        self.let_go >= number
     }
     /// Those that are.
     pub fn offered(&self) -> Option<u16> {

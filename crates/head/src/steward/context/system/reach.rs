@@ -55,6 +55,16 @@ impl Reach {
     pub fn other_says(&mut self, drives: BTreeSet<Uuid>) {
         self.other = Some(drives);
     }
+    /// It has let go of a drive: it says anew what it reaches once it has opened that again.
+    pub fn other_lets_go(&mut self, drive: Uuid) {
+        if let Some(drives) = &mut self.other {
+            drives.remove(&drive);
+        }
+    }
+    /// This head lets go of a drive that the other one knows that it reaches.
+    pub fn lets_go(&mut self) {
+        self.told = None;
+    }
     /// What it has said.
     pub fn of_other(&self) -> Option<&BTreeSet<Uuid>> {
         self.other.as_ref()
