@@ -227,7 +227,7 @@ pub enum Event<M> {
 /// What a machine wants done.
 #[derive(Debug)]
 pub enum Effect<M> {
-    /// Receive once. At most one receive of a connection is under way.
+    /// Receive once, by a connection that is up. At most one receive of a connection is under way.
     Receive {
         /// The connection.
         connection: ConnectionId,

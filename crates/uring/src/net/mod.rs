@@ -256,6 +256,8 @@ impl Net {
         let most = most.min(STAGING_BYTES);
         let turn = self.turn;
         let free = staging.has_free() && self.starved.is_empty();
+        let comes = self.conns.get(id.slot()).is_some_and(|c| c.id == id && c.phase == Phase::Connecting);
+        assert!(!comes, "only a connection that is up brings bytes");
         let Some((slot, conn)) = self.live(id) else { return };
         if conn.broken {
             return;

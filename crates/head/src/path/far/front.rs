@@ -60,8 +60,10 @@ impl FarFront {
         self.blocked
     }
     pub fn want(&self) -> Want {
+        // Who goes there greets once the connection is up: before that there is nothing to ask for.
+        let connects = self.far.is_some() && !self.greeted;
         match &self.data {
-            _ if self.blocked => Want::Nothing,
+            _ if self.blocked || connects => Want::Nothing,
             Some((_, data, got)) => Want::Direct(data.tail(*got)),
             None => Want::Staging,
         }

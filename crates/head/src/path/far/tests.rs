@@ -47,6 +47,7 @@ struct End {
     other: u64,
     arrived: VecDeque<u8>,
     wanted: Option<(Option<Slice>, u32)>,
+    up: bool,
     broken: bool,
     closed: bool,
 }
@@ -331,6 +332,12 @@ impl World {
                 if let Event::Connected { connection, result: Err(_) } = &event {
                     self.ends.retain(|_, e| (e.machine, e.id) != (machine, *connection));
                 }
+                if let Event::Connected { connection: id, .. } | Event::Accepted { connection: id, .. } =
+                    &event
+                    && let Some(e) = self.ends.values_mut().find(|e| (e.machine, e.id) == (machine, *id))
+                {
+                    e.up = true;
+                }
                 self.machines[machine].on_event(self.now, event, fx);
             }
             Ev::Bytes(u64::MAX, _) => {}
@@ -446,6 +453,7 @@ impl World {
                         other,
                         arrived: VecDeque::new(),
                         wanted: None,
+                        up: false,
                         broken: false,
                         closed: false,
                     };
@@ -460,6 +468,7 @@ impl World {
                     let Some(end) = self.end_of(machine, connection) else { continue };
                     let e = self.ends.get_mut(&end).expect("found");
                     assert!(e.wanted.is_none(), "one receive at a time");
+                    assert!(e.up, "only a connection that is up brings bytes");
                     e.wanted = Some((into, most));
                     let now = self.now;
                     self.push(now, machine, Ev::Bytes(end, vec![]));
