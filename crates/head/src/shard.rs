@@ -52,7 +52,8 @@ use std::sync::Arc;
 
 pub(crate) const NO_LINK: u32 = u32::MAX;
 const NEVER: Instant = Instant(u64::MAX);
-/// How long until a portal that could not be opened is tried again.
+/// How long until a portal that could not be opened is tried again: at first, and at most. It is twice as long each time.
+const RELISTEN_FIRST: Duration = Duration::from_millis(50);
 const RELISTEN: Duration = Duration::from_secs(5);
 
 /// How long drives may take before their operation is given up.
@@ -244,6 +245,7 @@ pub struct Shard<M: Memory> {
     looks: u32,
     /// When portals that could not be opened are tried again.
     relisten: Option<Instant>,
+    relisten_after: Duration,
     prng: Prng,
     protocol_errors: u64,
     /// Connections with far shards, and how many were made from here.
@@ -329,6 +331,7 @@ impl<M: Memory> Shard<M> {
             look: None,
             looks: 0,
             relisten: None,
+            relisten_after: RELISTEN_FIRST,
             prng: Prng::new(config.seed),
             protocol_errors: 0,
             far_connections: vec![],
@@ -784,10 +787,16 @@ impl<M: Memory> Machine for Shard<M> {
                 self.core.op_done(now, token, result, fx);
             }
             Event::Listening { portal, result } => {
-                if result.is_err() {
+                match result {
+                    Ok(_) => self.relisten_after = RELISTEN_FIRST,
                     // Whoever has the address may let go of it.
-                    self.listening.retain(|p| *p != portal);
-                    self.relisten.get_or_insert(now + RELISTEN);
+                    Err(_) => {
+                        self.listening.retain(|p| *p != portal);
+                        if self.relisten.is_none() {
+                            self.relisten = Some(now + self.relisten_after);
+                            self.relisten_after = (self.relisten_after * 2).min(RELISTEN);
+                        }
+                    }
                 }
                 fx.push(to_steward(StewardMail::Listening { portal, result }));
             }

@@ -553,9 +553,10 @@ impl Desk {
         let knows = |p: &PoolDesk| p.leaving || p.shards > self.own_shards;
         self.far_shards > 0 && self.pools.iter().all(knows)
     }
-    /// Which head listens at a portal: its own, or the other one, while that does not serve.
+    /// Which head listens at a portal: its own, or this one, while the other does not serve. An address that moves is at the head that
+    /// leads.
     pub fn head_of(&self, portal: &Portal) -> u8 {
-        if self.far_serves() { portal.head } else { self.own_number() }
+        if self.far_serves() && portal.moves.is_none() { portal.head } else { self.own_number() }
     }
     /// The shards are about to be told who listens where.
     pub fn place_portals(&mut self) {

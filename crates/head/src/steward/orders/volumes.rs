@@ -5,7 +5,7 @@ use crate::admission::scheduler::{WEIGHT, WEIGHTS};
 use crate::layout::PoolId;
 use crate::mail::ShardMail;
 use crate::order::{Answered, HostSettings, Refusal, RefusalKind, Reply, VolumeCaps, Weight};
-use crate::steward::context::desk::PortalDesk;
+use crate::steward::context::desk::{Desk, PortalDesk};
 use crate::steward::context::pool::{PoolDesk, Resting};
 use crate::steward::office::Office;
 use crate::steward::record::texts::{contradict, protocol_word};
@@ -451,18 +451,17 @@ impl Office {
             }
         };
         self.publish().await;
-        let office = self.clone();
-        let told = move || {
-            let desk = office.desk();
-            // What the other head's shards come to is no reason to refuse it: they try again.
+        // What the other head's shards come to is no reason to refuse it: they try again.
+        let results = |desk: &Desk| {
             let here = |p: &&PortalDesk| p.portal.id == id && desk.head_of(&p.portal) == desk.own_number();
-            desk.portals.iter().filter(here).all(|p| p.results.iter().all(Option::is_some))
+            desk.portals.iter().find(here).map_or(vec![], |p| p.results.clone())
         };
+        let office = self.clone();
+        let told = move || results(&office.desk()).iter().all(Option::is_some);
         self.cx.until_within(Duration::from_secs(5), told).await;
         let listen_failure = {
             let desk = self.desk();
-            let row = desk.portals.iter().find(|p| p.portal.id == id).expect("just added");
-            row.results.iter().find_map(|r| match r {
+            results(&desk).into_iter().find_map(|r| match r {
                 Some(Err(base::NetError::InUse)) => {
                     let own =
                         desk.portals.iter().find(|p| p.portal.id != id && meet(p.portal.address, address));
@@ -473,7 +472,7 @@ impl Office {
                 }
                 // It may be the other head's, which listens there once it leads.
                 Some(Err(base::NetError::NoAddress)) if desk.system.is_some() && moves.is_none() => None,
-                Some(Err(e)) => Some(net_words(*e)),
+                Some(Err(e)) => Some(net_words(e)),
                 Some(Ok(_)) => None,
                 None => Some("no answer came within 5 seconds".to_string()),
             })

@@ -48,10 +48,13 @@ impl Desk {
         portal: PortalId,
         result: Result<SocketAddr, NetError>,
     ) {
-        // A portal that was removed meanwhile has no row: nothing to note.
         let (own, me) = (self.own_shards, self.own_number());
         let (head, index) = shard.checked_sub(own).map_or((me, shard), |far| (me ^ 1, far));
         let here = |p: &&mut PortalDesk| p.portal.id == portal && p.at == head;
+        if !self.portals.iter().any(|p| p.portal.id == portal) && head == me {
+            // It was removed meanwhile; or this head is about to lead, and has not read its portals yet.
+            self.former_listens.insert((portal, index), result);
+        }
         let Some(row) = self.portals.iter_mut().find(here) else { return };
         let was = row.failure();
         row.is_told(index, result);

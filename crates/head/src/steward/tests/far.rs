@@ -10,6 +10,7 @@ use cluster::link::{Do, Heard, Link};
 use cluster::message::Message;
 use cluster::record::HeadNo;
 use cluster::{Beat, Slot, SystemRecord};
+use core::net::SocketAddr;
 
 const SYSTEM: Uuid = Uuid([7; 16]);
 /// Shards of the other head: one more than this one has.
@@ -310,4 +311,18 @@ fn shards_without_memory_for_all_pools_take_no_part_until_they_have_some() {
     w.follower().mirrors_max = 2;
     w.pass(5);
     assert_eq!(w.follower().layout.arrays.len(), 2);
+}
+
+#[test]
+fn a_portal_is_at_its_head_and_an_address_that_moves_at_the_one_that_leads() {
+    let mut w = both();
+    let prefix = base::view::Moves { prefix: 24, interface: None };
+    for (port, moves) in [(3260, None), (3261, Some(prefix))] {
+        let address = SocketAddr::from(([10, 1, 0, 5], port));
+        w.good(Order::PortalAdd { protocol: Protocol::Iscsi, address, moves, head: Some(1) });
+    }
+    let at = |view: &View| view.portals.iter().map(|p| p.head).collect::<Vec<_>>();
+    assert_eq!((at(&w.view), at(&w.follower().view)), (vec![1, 0], vec![1, 0]));
+    w.good(Order::HeadFence { off: false });
+    assert_eq!(at(&w.view), [0, 0], "the head that is left has both");
 }
