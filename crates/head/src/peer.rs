@@ -69,8 +69,7 @@ pub struct SystemSettings {
     pub process: Process,
     /// How long what may take.
     pub times: Times,
-    /// The shards of a follower take part, and serve hosts. Not yet in the product: who comes to one head while writes that it gave up are
-    /// at drives by the other one must wait for those (docs/rfcs/0008-both-serve.md).
+    /// The shards of a follower take part, and serve hosts (docs/rfcs/0008-both-serve.md).
     pub both_serve: bool,
     /// What the process before said as it was out, and began this one in its place: it had no time to write that down.
     pub said: Option<String>,

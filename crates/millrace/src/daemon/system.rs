@@ -140,7 +140,7 @@ impl LinkFile {
             },
             process: uring::process::identity(),
             times,
-            both_serve: false,
+            both_serve: true,
             said: std::env::var(SAID).ok(),
         }
     }
