@@ -29,8 +29,8 @@ pub use status::{
     Connection, Counters, Created, Daemon, Reason, Shard, Stages, State, Status, System, Times,
 };
 pub use system::{
-    Cluster, FenceTrial, Head, HeadAddress, HeadFence, HeadOut, LinkNetwork, LinkRefused, SystemCreate,
-    SystemCreated, SystemJoin, SystemLeave, link_notices,
+    Cluster, FenceTrial, Head, HeadAddress, HeadFence, HeadOut, HeadServes, LinkNetwork, LinkRefused,
+    SystemCreate, SystemCreated, SystemJoin, SystemLeave, link_notices,
 };
 pub use volume::{Export, ExportAdd, Exported, Volume, VolumeCreate, VolumeSet, WEIGHT};
 

@@ -57,6 +57,12 @@ pub struct Portal {
     pub reason: String,
     /// Connections that came in by it and are there.
     pub connections: u32,
+    /// Whose it is, of two heads: `a` or `b`. None: this head is alone.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub head: Option<String>,
+    /// The other head, while that listens there in its place.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub instead: Option<String>,
     /// Its address moves to the head that leads, which configures it with a prefix of this length.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub prefix: Option<u8>,
@@ -82,4 +88,8 @@ pub struct PortalAdd {
     /// On which interface, on both heads; without one it is that of another address of the subnet.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub interface: Option<String>,
+    /// Which of two heads is to listen there, by its letter or its name; without it the head that is asked. An address that moves has
+    /// none: it is at the head that leads.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub head: Option<String>,
 }

@@ -197,6 +197,24 @@ pub struct Head {
     /// Addresses that move, of a head that leads: it has them, or should. Empty for one that follows; None: not known here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub addresses: Option<Vec<HeadAddress>>,
+    /// What it does for hosts; in the status alone, of the head that leads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub serves: Option<HeadServes>,
+}
+
+/// What one of two heads does for hosts.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct HeadServes {
+    /// Portals where it listens: `nvme 10.0.0.1:4420`.
+    pub portals: Vec<String>,
+    /// Hosts that are connected there.
+    pub hosts: u32,
+    /// Commands that came there since it was let in.
+    pub commands: u64,
+    /// Lanes of mirrors, 16 of each, whose writes it carries out.
+    pub lanes: u32,
+    /// Lanes of all mirrors.
+    pub lanes_all: u32,
 }
 
 /// That a head was put out.

@@ -33,6 +33,13 @@ impl HeadNo {
     pub fn index(self) -> usize {
         self as usize
     }
+    /// What people call it where it has no name: `a` made the system, `b` joined it.
+    pub fn letter(self) -> &'static str {
+        match self {
+            HeadNo::A => "a",
+            HeadNo::B => "b",
+        }
+    }
     /// The head with this number.
     pub fn from_number(n: u8) -> Option<Self> {
         match n {

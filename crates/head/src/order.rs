@@ -17,7 +17,7 @@ mod snapshot;
 
 pub use snapshot::{
     Array, Clearing, Connection, Counters, Drive, DriveRole, Exported, Finding, Host, Leg, Pool, PortalState,
-    Reason, Resync, Scrub, Shard, Snapshot, Spare, Spread, Stages, State, SystemInfo, Volume, Zone,
+    Reason, Resync, Scrub, Served, Shard, Snapshot, Spare, Spread, Stages, State, SystemInfo, Volume, Zone,
 };
 
 /// What a manager wants.

@@ -323,10 +323,18 @@ pub fn portal(p: order::PortalState) -> api::Portal {
         listening: p.listening,
         reason: p.reason,
         connections: p.connections,
+        head: p.head.map(|h| h.letter().into()),
+        instead: p.instead.map(|h| h.letter().into()),
         prefix: p.moves.map(|m| m.prefix),
         interface: p.moves.and_then(|m| m.interface).map(|i| i.as_str().to_string()),
         on: p.on.map(|i| i.as_str().to_string()),
     }
+}
+
+/// What a head of a system does for hosts, as far as portals do not tell it.
+pub fn served(s: order::Served) -> api::HeadServes {
+    let order::Served { hosts, commands, lanes, lanes_all } = s;
+    api::HeadServes { portals: vec![], hosts, commands, lanes, lanes_all }
 }
 
 /// An event.

@@ -6,6 +6,7 @@ use crate::report::Digests;
 use base::Uuid;
 use base::machine::Shape;
 use base::view::{Interface, Moves, Protocol, System};
+use cluster::HeadNo;
 use core::net::SocketAddr;
 
 /// The few states that anything of ours can be in, best first (so that `max` is the worst).
@@ -73,6 +74,8 @@ pub struct Snapshot {
     pub hosts: Vec<Host>,
     /// Where we listen.
     pub portals: Vec<PortalState>,
+    /// What each head of a system does, by its number, as the one that leads knows it.
+    pub heads: Option<[Served; 2]>,
     /// Who is connected.
     pub connections: Vec<Connection>,
     /// Shards.
@@ -503,10 +506,27 @@ pub struct PortalState {
     pub reason: String,
     /// Connections that came in by it and are there.
     pub connections: u32,
+    /// Whose it is, of two heads.
+    pub head: Option<HeadNo>,
+    /// The head that listens there in its place.
+    pub instead: Option<HeadNo>,
     /// How its address moves to the head that leads.
     pub moves: Option<Moves>,
     /// The interface of this head that has it.
     pub on: Option<Interface>,
+}
+
+/// What a head of a system does for hosts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Served {
+    /// Hosts that are connected there.
+    pub hosts: u32,
+    /// Commands of hosts so far.
+    pub commands: u64,
+    /// Lanes of arrays that it has.
+    pub lanes: u32,
+    /// Lanes that there are.
+    pub lanes_all: u32,
 }
 
 /// A connection of a host.

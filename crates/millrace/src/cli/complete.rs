@@ -54,6 +54,10 @@ pub fn drives() -> ArgValueCompleter {
     names(|s| s.drives.into_iter().map(|d| d.path).collect())
 }
 
+/// The two heads of a system.
+pub fn heads() -> ArgValueCompleter {
+    fixed(|| ["a", "b"].map(String::from).to_vec())
+}
 /// What is spoken at portals.
 pub fn protocols() -> ArgValueCompleter {
     fixed(|| ["nvme", "discovery", "iscsi"].map(String::from).to_vec())

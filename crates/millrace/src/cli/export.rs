@@ -282,6 +282,8 @@ mod tests {
             listening: *listening,
             reason: String::new(),
             connections: 0,
+            head: None,
+            instead: None,
             prefix: None,
             interface: None,
             on: None,

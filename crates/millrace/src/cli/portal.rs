@@ -27,6 +27,7 @@ Examples:
   millrace portal add discovery 10.0.0.1:8009
   millrace portal add iscsi 10.0.0.1:3260
   millrace portal add nvme [fd00::1]:4420
+  millrace portal add nvme 10.0.0.2:4420 --head b     # of the other head
   millrace portal add nvme 10.1.0.5:4420 --prefix 24  # configured by the leader")]
     Add(PortalArgs),
     /// List portals
@@ -68,6 +69,9 @@ pub struct PortalArgs {
     /// On this interface, on both heads; else on that of another address of the subnet
     #[arg(long, value_name = "NAME", requires = "prefix")]
     interface: Option<String>,
+    /// Which of two heads listens there, by letter or name [default: the one that is asked]
+    #[arg(long, value_name = "HEAD", add = super::complete::heads())]
+    head: Option<String>,
 }
 
 /// An address with a port, or a sentence.
@@ -84,10 +88,11 @@ pub const ADD: &str = "millrace portal add nvme ADDRESS:4420, or millrace portal
 pub fn run(command: PortalCommand, context: &Context) -> Result<String, Failure> {
     let client = &context.client;
     match command {
-        PortalCommand::Add(PortalArgs { protocol, address, prefix, interface }) => {
-            let created: api::Created = client
-                .post("/portals", &PortalAdd { protocol, address: address.to_string(), prefix, interface })?;
-            let what = format!("Listening for {protocol} at {address}.");
+        PortalCommand::Add(PortalArgs { protocol, address, prefix, interface, head }) => {
+            let on = head.as_ref().map_or_else(String::new, |head| format!(" on head {head}"));
+            let add = PortalAdd { protocol, address: address.to_string(), prefix, interface, head };
+            let created: api::Created = client.post("/portals", &add)?;
+            let what = format!("Listening for {protocol} at {address}{on}.");
             Ok(context.created(&created, what, "millrace status"))
         }
         PortalCommand::Ls => {
@@ -116,27 +121,28 @@ fn protocol_at(address: SocketAddr, context: &Context) -> Result<Protocol, Failu
     })
 }
 
-/// What is to be said of a portal: why it is closed, or where its address is that moves.
+/// What is to be said of a portal: why it is closed, where its address is that moves, or which head stands in for its own.
 fn note(p: &Portal) -> String {
-    match &p.on {
-        Some(on) if p.reason.is_empty() => format!("moves, on {on} now"),
-        _ => p.reason.clone(),
+    match (&p.on, &p.instead) {
+        _ if !p.reason.is_empty() => p.reason.clone(),
+        (Some(on), _) => format!("moves, on {on} now"),
+        (None, Some(instead)) => format!("at head {instead} for now"),
+        (None, None) => String::new(),
     }
 }
 
 /// The table of all portals.
 pub fn table(portals: &[Portal]) -> Table {
-    let mut table = Table::new(&["PORTAL", "ADDRESS", "STATE", ">CONNECTIONS", "NOTE"]).prose();
+    let two = portals.iter().any(|p| p.head.is_some());
+    let columns = ["PORTAL", "ADDRESS", "HEAD", "STATE", ">CONNECTIONS", "NOTE"];
+    let columns: Vec<&str> = columns.into_iter().filter(|c| two || *c != "HEAD").collect();
+    let mut table = Table::new(&columns).prose();
     for p in portals {
         let state =
             if p.listening { Cell::new(Look::Good, "listening") } else { Cell::new(Look::Bad, "closed") };
-        table.row([
-            p.protocol.word().into(),
-            p.address.clone().into(),
-            state,
-            p.connections.to_string().into(),
-            note(p).into(),
-        ]);
+        let head = two.then(|| Cell::from(p.head.clone().unwrap_or_default()));
+        let first = [p.protocol.word().into(), p.address.clone().into()].into_iter().chain(head);
+        table.row(first.chain([state, p.connections.to_string().into(), note(p).into()]));
     }
     table
 }

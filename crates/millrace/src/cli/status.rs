@@ -435,7 +435,13 @@ fn summary(status: &Status, terminal: Terminal) -> String {
             .iter()
             .filter(|p| p.protocol == protocol)
             .map(|p| {
-                if p.listening { p.address.clone() } else { format!("{} (closed: {})", p.address, p.reason) }
+                let head = p.head.as_ref().map(|head| format!("head {head}"));
+                let closed = (!p.listening).then(|| format!("closed: {}", p.reason));
+                let words: Vec<String> = head.into_iter().chain(closed).collect();
+                match words.is_empty() {
+                    true => p.address.clone(),
+                    false => format!("{} ({})", p.address, words.join(", ")),
+                }
             })
             .collect();
         if !here.is_empty() {

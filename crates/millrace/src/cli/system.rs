@@ -228,7 +228,13 @@ pub fn head(command: HeadCommand, context: &Context) -> Result<String, Failure> 
     let client = &context.client;
     match command {
         HeadCommand::Ls => {
-            let cluster: Cluster = client.get("/system")?;
+            let mut cluster: Cluster = client.get("/system")?;
+            // What each head does for hosts is known to the one that leads, which answers this. Without it the rest is told all the same.
+            let status: Option<api::Status> = client.get("/status").ok();
+            let theirs = status.and_then(|s| s.cluster).map_or(vec![], |c| c.heads);
+            for (head, theirs) in cluster.heads.iter_mut().zip(theirs) {
+                head.serves = theirs.serves;
+            }
             Ok(context.show(&cluster, |cluster| list(cluster, context)))
         }
         HeadCommand::Lead { with_old_hosts: _ } => {
@@ -248,7 +254,9 @@ pub fn head(command: HeadCommand, context: &Context) -> Result<String, Failure> 
 }
 
 fn list(cluster: &Cluster, context: &Context) -> String {
-    let mut table = Table::new(&["HEAD", "NAME", "STATE", "TAKES OVER", "SINCE EPOCH", "REACHES DRIVES"]);
+    let columns = ["HEAD", "NAME", "STATE", "TAKES OVER", "SINCE EPOCH", "REACHES DRIVES", ">HOSTS", "LANES"];
+    let serves = cluster.heads.iter().any(|h| h.serves.is_some());
+    let mut table = Table::new(&columns[..if serves { 8 } else { 6 }]);
     for head in &cluster.heads {
         let reaches = head.reaches.map_or("-".to_string(), |n| format!("{n} of {}", cluster.drives));
         let ready = match (head.state.as_str(), head.ready) {
@@ -258,14 +266,16 @@ fn list(cluster: &Cluster, context: &Context) -> String {
             _ => "no",
         };
         let here = if head.head == cluster.me { " (this)" } else { "" };
-        table.row([
+        let hosts = head.serves.as_ref().map(|s| [s.hosts.to_string().into(), lanes(s).into()]);
+        let first = [
             format!("{}{here}", head.head).into(),
             head.name.clone().into(),
             head.state.clone().into(),
             ready.to_string().into(),
             head.since_epoch.to_string().into(),
             reaches.into(),
-        ]);
+        ];
+        table.row(first.into_iter().chain(hosts.into_iter().flatten()));
     }
     let mut out = table.print(context.terminal, 0);
     out += &format!(
@@ -274,6 +284,7 @@ fn list(cluster: &Cluster, context: &Context) -> String {
     );
     out += &heartbeat_lines(cluster);
     out += &state_lines(cluster);
+    out += &portal_lines(cluster);
     out += &address_lines(cluster);
     for head in &cluster.heads {
         if let Some(gone) = &head.out {
@@ -292,6 +303,26 @@ fn list(cluster: &Cluster, context: &Context) -> String {
         out += &format!("\n{}", context.terminal.next(&replace(cluster, &flaw.drive)));
     }
     out
+}
+
+/// How many lanes a head has, in words.
+fn lanes(serves: &api::HeadServes) -> String {
+    match serves.lanes {
+        0 => "none".into(),
+        lanes if lanes == serves.lanes_all => "all".into(),
+        lanes => format!("{lanes} of {}", serves.lanes_all),
+    }
+}
+
+/// Where each head listens, as far as that is known here.
+fn portal_lines(cluster: &Cluster) -> String {
+    let known = cluster.heads.iter().filter(|h| h.state != "none");
+    let known = known.filter_map(|h| Some((&h.head, &h.serves.as_ref()?.portals)));
+    let one = |(head, portals): (&String, &Vec<String>)| match portals.is_empty() {
+        true => format!("Head {head} listens nowhere.\n"),
+        false => format!("Head {head} listens at {}.\n", portals.join(", ")),
+    };
+    known.map(one).collect()
 }
 
 /// Why this head does not lead and does not follow; nothing if it does.
@@ -425,6 +456,37 @@ mod tests {
         assert_eq!(lines([("leads", Some(vec![])), ("follows", Some(vec![]))]), "");
         let alone = lines([("leads", Some(vec![address("10.1.0.5", Some("eth1"), None)])), ("none", None)]);
         assert_eq!(alone, "Head a has 10.1.0.5 on eth1.\n");
+    }
+    #[test]
+    fn each_head_is_told_with_its_portals_and_its_lanes() {
+        let head = |head: &str, state: &str, portals: &[&str], lanes| Head {
+            head: head.into(),
+            state: state.into(),
+            serves: Some(api::HeadServes {
+                portals: portals.iter().map(|p| p.to_string()).collect(),
+                hosts: 2,
+                commands: 7,
+                lanes,
+                lanes_all: 16,
+            }),
+            ..Head::default()
+        };
+        let two = ["nvme 10.0.0.1:4420", "iscsi 10.0.0.1:3260"];
+        let heads = vec![head("a", "leads", &two, 8), head("b", "follows", &[], 8)];
+        let mut cluster = Cluster { me: "a".into(), heads, ..Cluster::default() };
+        assert_eq!(
+            portal_lines(&cluster),
+            "Head a listens at nvme 10.0.0.1:4420, iscsi 10.0.0.1:3260.\nHead b listens nowhere.\n"
+        );
+        let said = |lanes| {
+            let serves = api::HeadServes { lanes, lanes_all: 16, ..api::HeadServes::default() };
+            super::lanes(&serves)
+        };
+        assert_eq!([0, 8, 16].map(said), ["none", "8 of 16", "all"]);
+        // A head that there is not, and what is not known.
+        cluster.heads[1].state = "none".into();
+        cluster.heads[0].serves = None;
+        assert_eq!(portal_lines(&cluster), "");
     }
     #[test]
     fn a_head_that_is_refused_at_the_link_is_told_of_and_not_to_be_started() {

@@ -352,6 +352,51 @@ fn a_portal_is_removed_by_its_address_alone() {
 }
 
 #[test]
+fn portals_of_two_heads_are_told_with_their_heads() {
+    use cluster::HeadNo;
+    use head::order::{Reply, Served};
+    let script = |order: &Order| {
+        let mut s = crate::http::tests::snapshot();
+        let heads = [HeadNo::A, HeadNo::B, HeadNo::A, HeadNo::B];
+        s.portals.iter_mut().zip(heads).for_each(|(p, head)| p.head = Some(head));
+        s.portals[3].instead = Some(HeadNo::A);
+        s.heads = Some([5, 11].map(|lanes| Served { hosts: 1, commands: 7, lanes, lanes_all: 16 }));
+        Ok(match order {
+            Order::Status => Reply::Snapshot(Box::new(s)),
+            Order::System => Reply::System(Box::new(crate::http::tests::system_view())),
+            other => return crate::http::tests::obedient(other),
+        })
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let system = crate::daemon::System::of_two(folder.path());
+    let process = crate::http::Process { system: Some(system), ..Default::default() };
+    let fake = crate::http::tests::serve(script, process);
+    let screen = run_against(&fake, "portal ls").expect("a screen");
+    let rows: Vec<Vec<&str>> = screen.lines().map(|l| l.split_whitespace().collect()).collect();
+    assert_eq!(rows[0][..3], ["PORTAL", "ADDRESS", "HEAD"], "{screen}");
+    assert_eq!(rows[2][..4], ["nvme", "10.0.1.1:4420", "b", "listening"], "{screen}");
+    assert!(rows[4][5..] == ["at", "head", "a", "for", "now"], "{screen}");
+    let screen = run_against(&fake, "status").expect("a screen");
+    assert!(screen.contains("10.0.0.1:4420 (head a), 10.0.1.1:4420 (head b)"), "{screen}");
+    let screen = run_against(&fake, "head ls").expect("a screen");
+    for words in [
+        "Head a listens at nvme 10.0.0.1:4420, discovery 10.0.0.1:8009, iscsi 10.0.0.1:3260.",
+        "Head b listens at nvme 10.0.1.1:4420.",
+        "1  5 of 16",
+        "1  11 of 16",
+    ] {
+        assert!(screen.contains(words), "{words}: {screen}");
+    }
+    let said = run_against(&fake, "portal add nvme 10.0.1.2:4420 --head right").expect("done");
+    assert!(said.starts_with("Listening for nvme at 10.0.1.2:4420 on head right."), "{said}");
+    let refused = run_against(&fake, "portal add nvme 10.0.1.2:4420 --head c").expect_err("no such head");
+    assert!(
+        refused.to_string().ends_with("head a (left) and head b (right). Next: millrace head ls"),
+        "{refused}"
+    );
+}
+
+#[test]
 fn a_shape_keeps_what_is_not_named() {
     let fake = fake();
     run_against(&fake, "drive shape nvme1n1 --iops-max 100").expect("done");

@@ -8,6 +8,7 @@
 //! ```
 
 use crate::failure::Failure;
+use crate::http::Asked;
 use crate::link::{
     Connection, Connects, Fingerprint, Happened, Identity, Invitation, LIFE_S, Limits, Link, Listens,
     Newcomer, Settings, Side, Token, Unreached, Why, join,
@@ -224,6 +225,21 @@ impl System {
             inner,
         })
     }
+    /// Head a of a system, for tests.
+    #[cfg(test)]
+    pub fn of_two(dir: &Path) -> Arc<Self> {
+        let file = LinkFile {
+            head: "a".into(),
+            system: Uuid([7; 16]).to_string(),
+            name: "left".into(),
+            own: vec![],
+            peer: None,
+            peer_addresses: vec![],
+            invitation: None,
+            leaving: false,
+        };
+        Self::new(dir, Some(file), Times::default(), || {})
+    }
     /// The way to the Steward, and the routes that requests of the other head take.
     pub fn meets(&self, post: uring::Post<Mail>) {
         let _ = self.post.set(post);
@@ -378,8 +394,9 @@ impl System {
                     return;
                 };
                 let system = Arc::clone(self);
+                let asked = self.inner().file.as_ref().and_then(LinkFile::me).map(|me| Asked(me.other()));
                 runtime.spawn(async move {
-                    let answer = answer_of(router, &method, &uri, body).await;
+                    let answer = answer_of(router, asked, (&method, &uri), body).await;
                     let (status, content_type, body) = answer;
                     system.carry(&Carried::Answer { id, status, content_type, body });
                 });
@@ -626,11 +643,19 @@ fn now_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs())
 }
 
-/// What this daemon's own routes say.
-async fn answer_of(router: Router, method: &str, uri: &str, body: String) -> (u16, String, String) {
+/// What this daemon's own routes say to a request that the other head was asked.
+async fn answer_of(
+    router: Router,
+    asked: Option<Asked>,
+    (method, uri): (&str, &str),
+    body: String,
+) -> (u16, String, String) {
     let bad = |what: &str| (StatusCode::BAD_GATEWAY.as_u16(), "text/plain".to_string(), what.to_string());
     let request = Request::builder().method(method).uri(uri).header(header::CONTENT_TYPE, "application/json");
-    let Ok(request) = request.body(Body::from(body)) else { return bad("no request") };
+    let Ok(mut request) = request.body(Body::from(body)) else { return bad("no request") };
+    if let Some(asked) = asked {
+        request.extensions_mut().insert(asked);
+    }
     let Ok(response) = router.oneshot(request).await;
     let status = response.status().as_u16();
     let kind = response.headers().get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok());

@@ -234,7 +234,13 @@ fn build(show: &Show, client: &Client, drives: &[PathBuf]) -> Result<Portals, Fa
             );
         }
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free));
-        let body = api::PortalAdd { protocol, address: address.to_string(), prefix: None, interface: None };
+        let body = api::PortalAdd {
+            protocol,
+            address: address.to_string(),
+            prefix: None,
+            interface: None,
+            head: None,
+        };
         let _: api::Created = client.post("/portals", &body)?;
         Ok(address)
     };

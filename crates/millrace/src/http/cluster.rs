@@ -13,7 +13,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use cluster::{HeadNo, HeadState, Part};
-use head::order::{Order, Reply};
+use head::order::{Order, Reply, Served};
 use head::peer::{FenceTrial, SystemAddress, SystemView, TrialFound};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -185,12 +185,49 @@ async fn release_head(State(api): State<Api>) -> Result<StatusCode, Refused> {
     Ok(StatusCode::NO_CONTENT)
 }
 
+/// The head that was asked, where that one passed a request on to this one.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked(pub HeadNo);
+
+/// The head that a request names by its letter or its name, or how it is refused.
+pub async fn head_named(api: &Api, name: &str) -> Result<HeadNo, Refused> {
+    let Reply::System(view) = api.order(Order::System).await? else { return Err(odd_reply()) };
+    let there = [HeadNo::A, HeadNo::B].into_iter().filter(|h| view.record.head(*h).state != HeadState::None);
+    let (by_letter, by_name) = (
+        there.clone().find(|h| h.letter() == name),
+        there.clone().find(|h| view.record.head(*h).name == name),
+    );
+    by_letter.or(by_name).ok_or_else(|| {
+        let words = |h| {
+            name_of(&Head {
+                head: HeadNo::letter(h).into(),
+                name: view.record.head(h).name.clone(),
+                ..Head::default()
+            })
+        };
+        let all: Vec<String> = there.map(words).collect();
+        let message = format!("head: there is no head \"{name}\" in this system, but {}", all.join(" and "));
+        Refused(Error::new(ErrorKind::NotFound, message).with_field("head").with_next("millrace head ls"))
+    })
+}
+
 /// Both heads, and what is wrong with them.
 pub async fn of_status(api: &Api) -> Option<(Cluster, Vec<api::Reason>)> {
     let Ok(Reply::System(view)) = api.order(Order::System).await else { return None };
     let cluster = cluster(*view, &link_addresses(api));
     let reasons = reasons(&cluster);
     Some((cluster, reasons))
+}
+
+/// Adds what each head does for hosts.
+pub fn add_served(cluster: &mut Cluster, served: Option<[Served; 2]>, portals: &[api::Portal]) {
+    for (head, served) in cluster.heads.iter_mut().zip(served.into_iter().flatten()) {
+        let listens =
+            |p: &&api::Portal| p.listening && p.instead.as_ref().or(p.head.as_ref()) == Some(&head.head);
+        let words = |p: &api::Portal| format!("{} {}", p.protocol, p.address);
+        let portals = portals.iter().filter(listens).map(words).collect();
+        head.serves = Some(api::HeadServes { portals, ..convert::served(served) });
+    }
 }
 
 /// A head, as sentences name it.
@@ -313,7 +350,7 @@ fn cluster(view: SystemView, link: &[IpAddr]) -> Cluster {
         shut_off,
         drives,
     });
-    let letter = |h: HeadNo| ["a", "b"][h.index()].to_string();
+    let letter = |h: HeadNo| h.letter().to_string();
     let head = |h: HeadNo| {
         let row = record.head(h);
         let leads = record.leader == h;
@@ -336,6 +373,7 @@ fn cluster(view: SystemView, link: &[IpAddr]) -> Cluster {
                 && !(h == me && old_directory)
                 && (state != "follows" || unreached.is_empty()),
             addresses: addresses[h.index()].as_ref().map(|all| all.iter().map(address).collect()),
+            serves: None,
         }
     };
     let network = |(n, (up, heartbeat_ms)): (usize, _)| LinkNetwork {

@@ -24,6 +24,7 @@ use subtle::ConstantTimeEq;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
+pub use cluster::Asked;
 pub use serve::{Limits, serve};
 
 /// What the process itself adds to the head's status.
@@ -98,6 +99,7 @@ impl Api {
         let Reply::Snapshot(snapshot) = self.order(Order::Status).await? else {
             return Err(odd_reply());
         };
+        let served = snapshot.heads;
         let mut status = convert::status(*snapshot);
         let held_back =
             self.process.held_back.as_ref().filter(|_| !self.process.resumed.load(Ordering::Relaxed));
@@ -127,7 +129,8 @@ impl Api {
             status.reasons.insert(0, reason.clone());
         }
         let in_system = self.process.system.as_ref().is_some_and(|s| s.settings().is_some());
-        if in_system && let Some((cluster, reasons)) = cluster::of_status(self).await {
+        if in_system && let Some((mut cluster, reasons)) = cluster::of_status(self).await {
+            cluster::add_served(&mut cluster, served, &status.portals);
             status.cluster = Some(cluster);
             for reason in reasons {
                 status.health = status.health.max(reason.state);

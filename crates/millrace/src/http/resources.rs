@@ -1,13 +1,14 @@
 //! The resources: each handler turns a request into an order and its reply into JSON.
 
+use super::cluster::{Asked, head_named};
 use super::extract::{Body, Params, wrong};
 use super::{Api, Refused, odd_reply};
 use crate::convert;
 use api::{Created, Error, ErrorBody, ErrorKind};
-use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderName, StatusCode};
+use axum::{Extension, Json};
 use head::order::{HostSettings, Order, Reply, VolumeCaps};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -517,11 +518,16 @@ fn address(text: &str) -> Result<SocketAddr, Refused> {
 /// Listen at an address
 #[utoipa::path(post, path = "/portals", tag = "portals", request_body = api::PortalAdd,
     responses((status = 201, description = "It is made", body = Created), (status = "default", description = "Why not", body = ErrorBody)))]
-async fn add_portal(State(api): State<Api>, Body(b): Body<api::PortalAdd>) -> Made {
+async fn add_portal(
+    State(api): State<Api>,
+    asked: Option<Extension<Asked>>,
+    Body(b): Body<api::PortalAdd>,
+) -> Made {
     let (protocol, address) = (convert::to_protocol(b.protocol), address(&b.address)?);
-    let invalid = |message: &str, next: &str| {
-        wrong(Error::new(ErrorKind::Invalid, message).with_field("interface").with_next(next))
+    let refused = |field: &str, message: &str, next: &str| {
+        wrong(Error::new(ErrorKind::Invalid, message).with_field(field).with_next(next))
     };
+    let invalid = |message: &str, next: &str| refused("interface", message, next);
     let interface = match b.interface.as_deref().map(str::parse) {
         None => None,
         Some(Ok(name)) => Some(name),
@@ -540,8 +546,18 @@ async fn add_portal(State(api): State<Api>, Body(b): Body<api::PortalAdd>) -> Ma
         }
         (Some(prefix), interface) => Some(base::view::Moves { prefix, interface }),
     };
-    let (status, mut created) =
-        made(api.order(Order::PortalAdd { protocol, address, moves, head: None }).await?)?;
+    let head = match (b.head.as_deref(), asked) {
+        (Some(_), _) if moves.is_some() => {
+            let message = "head: an address with a prefix moves to the head that leads, and is of neither";
+            return Err(refused("head", message, "the same without --head"));
+        }
+        (Some(name), _) => Some(head_named(&api, name).await?),
+        // It is at the head that leads.
+        (None, _) if moves.is_some() => None,
+        (None, asked) => asked.map(|Extension(Asked(head))| head),
+    };
+    let head = head.map(|h| h.index() as u8);
+    let (status, mut created) = made(api.order(Order::PortalAdd { protocol, address, moves, head }).await?)?;
     let link = api.process.system.as_ref().map_or(vec![], |s| s.addresses());
     created.notices.extend(api::link_notices(&link, &[address]));
     Ok((status, created))

@@ -259,6 +259,8 @@ pub fn snapshot() -> Snapshot {
         listening: true,
         reason: String::new(),
         connections,
+        head: None,
+        instead: None,
         moves: None,
         on: None,
     };
@@ -355,6 +357,7 @@ pub fn snapshot() -> Snapshot {
             portal(Protocol::Discovery, "10.0.0.1:8009", 1),
             portal(Protocol::Iscsi, "10.0.0.1:3260", 2),
         ],
+        heads: None,
         connections: vec![
             Connection {
                 host: Some("esx1".into()),
@@ -408,6 +411,46 @@ pub fn snapshot() -> Snapshot {
             ),
         ],
         notices: vec!["The daemon was not allowed to lock its memory (operation not permitted): start it by systemd, or as root".into()],
+    }
+}
+
+/// A head that leads a system: `left`, and `right`, which follows.
+pub fn system_view() -> head::peer::SystemView {
+    use ::cluster::{HeadNo, HeadRow, HeadState, Part, SystemRecord};
+    let row = |name: &str| HeadRow {
+        state: HeadState::In,
+        since: 1,
+        life: 7,
+        certificate: [0; 32],
+        name: name.into(),
+    };
+    head::peer::SystemView {
+        me: HeadNo::A,
+        part: Part::Leader,
+        record: SystemRecord {
+            system: uuid(900),
+            epoch: 3,
+            latest: [true, true],
+            changed: 0,
+            features: 0,
+            leader: HeadNo::A,
+            heads: [row("left"), row("right")],
+            voters: vec![],
+        },
+        linked: true,
+        refused: None,
+        heartbeats: Default::default(),
+        reaches: (0, 0),
+        drives: 6,
+        drives_reached: [Some(6), Some(6)],
+        unreached: vec![],
+        blind: false,
+        old_directory: false,
+        out: None,
+        shut_off: None,
+        late: vec![],
+        fences: vec![],
+        addresses: [None, None],
     }
 }
 
@@ -523,6 +566,45 @@ fn every_request_becomes_its_order() {
         },
     ];
     assert_eq!(*fake.orders.lock().expect("no panic"), expected);
+}
+
+#[test]
+fn a_portal_belongs_to_the_head_that_is_named() {
+    let script = |order: &Order| match order {
+        Order::System => Ok(Reply::System(Box::new(system_view()))),
+        other => obedient(other),
+    };
+    let fake = serve(script, Process::default());
+    let add = |head: &str, more: &str| {
+        let body = format!(r#"{{"protocol":"nvme","address":"10.1.0.5:4420","head":"{head}"{more}}}"#);
+        ask(&fake, "POST", "/api/v1/portals", &body)
+    };
+    for (name, number) in [("a", 0), ("b", 1), ("right", 1)] {
+        let body = api::PortalAdd {
+            protocol: api::Protocol::Nvme,
+            address: "10.1.0.5:4420".into(),
+            prefix: None,
+            interface: None,
+            head: Some(name.into()),
+        };
+        let _: api::Created = fake.client.post("/portals", &body).expect("made");
+        let orders = fake.orders.lock().expect("no panic");
+        let made = orders.iter().rev().find(|o| matches!(o, Order::PortalAdd { .. }));
+        assert!(
+            matches!(made, Some(Order::PortalAdd { head: Some(n), .. }) if *n == number),
+            "{name}: {made:?}"
+        );
+    }
+    let (status, error) = add("c", "");
+    assert_eq!((status, error.field.as_deref()), (404, Some("head")), "{error:?}");
+    assert_eq!(
+        error.message,
+        "head: there is no head \"c\" in this system, but head a (left) and head b (right)"
+    );
+    assert_eq!(error.next.as_deref(), Some("millrace head ls"));
+    let (status, error) = add("b", r#","prefix":24"#);
+    assert_eq!((status, error.field.as_deref()), (422, Some("head")), "{error:?}");
+    assert!(error.message.contains("moves to the head that leads"), "{error:?}");
 }
 
 #[test]

@@ -380,6 +380,8 @@ mod tests {
             listening: true,
             reason: String::new(),
             connections: 0,
+            head: None,
+            instead: None,
             prefix: None,
             interface: None,
             on: None,

@@ -199,10 +199,27 @@ fn a_token_is_good_once_and_a_third_head_is_refused() {
     let memory = a.refused("pool create more mirror ram:300M ram:300M");
     assert!(memory.contains("cannot be used by two heads"), "{memory}");
     assert!(memory.contains("Next: the same with a drive that both heads reach"), "{memory}");
-    // An address of the other server's own: that one listens there once it leads.
-    a.cli("portal add nvme 192.0.2.9:4420");
-    until("that is no trouble", || a.status()["health"] == "optimal");
-    assert!(a.cli("portal ls").contains("192.0.2.9:4420"));
+    // An address that this server does not have may be the other one's.
+    let refused = a.refused("portal add nvme 192.0.2.9:4420");
+    assert!(refused.contains("if head b has the address, the same with --head b"), "{refused}");
+    a.cli("portal add nvme 192.0.2.9:4420 --head b");
+    let trouble = "portal nvme 192.0.2.9:4420: on head b: the address is not this machine's";
+    until("the other one does not have it either", || a.reasons().iter().any(|r| r.contains(trouble)));
+    a.cli("portal rm nvme 192.0.2.9:4420");
+    until("that is over", || a.status()["health"] == "optimal");
+    assert!(a.refused("portal add nvme 127.0.0.1:1 --head c").contains("head a (left) and head b (right)"));
+    // The head that is asked listens, whichever leads.
+    let address = b.portal("nvme");
+    let of = |daemon: &Daemon| {
+        let all = daemon.json("portal ls");
+        let row =
+            all.as_array().and_then(|all| all.iter().find(|p| p["address"] == address.as_str()).cloned());
+        row.is_some_and(|p| p["head"] == "b" && p["listening"] == true && p["instead"].is_null())
+    };
+    until("head b listens", || of(&a) && of(&b));
+    let told = a.json("head ls")["heads"].clone();
+    assert_eq!(told[1]["serves"]["portals"], serde_json::json!([format!("nvme {address}")]), "{told}");
+    assert!(b.cli("head ls").contains(&format!("Head b listens at nvme {address}.")));
     let mut c = Daemon::new();
     c.start(&[]);
     let refused = c.refused(&format!("system join {token} --link 127.0.0.1"));

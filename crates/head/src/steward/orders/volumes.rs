@@ -470,14 +470,24 @@ impl Office {
                         |p| format!("{} listens there", p.words()),
                     ))
                 }
-                // It may be the other head's, which listens there once it leads.
-                Some(Err(base::NetError::NoAddress)) if desk.system.is_some() && moves.is_none() => None,
+                // It is the other head's, which listens there once it serves.
+                Some(Err(base::NetError::NoAddress)) if head != desk.own_number() => None,
                 Some(Err(e)) => Some(net_words(e)),
                 Some(Ok(_)) => None,
                 None => Some("no answer came within 5 seconds".to_string()),
             })
         };
-        let listen_failure = listen_failure.map(|words| (words, "millrace portal ls; ip address; ss -ltnp"));
+        let next = match self.desk().system.as_ref().map(|s| s.member().me().other()) {
+            Some(other) if moves.is_none() => {
+                format!(
+                    "ip address; ss -ltnp; or, if head {0} has the address, the same with --head {0}",
+                    other.letter()
+                )
+            }
+            _ => "millrace portal ls; ip address; ss -ltnp".into(),
+        };
+        let listen_failure = listen_failure.map(|words| (words, next));
+        let address_failure = address_failure.map(|(words, next)| (words, next.to_string()));
         let result = match address_failure.or(listen_failure) {
             Some((words, next)) => {
                 let message = format!("{address} cannot be listened at: {words}");

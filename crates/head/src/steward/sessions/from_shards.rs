@@ -59,19 +59,17 @@ impl Desk {
         let was = row.failure();
         row.is_told(index, result);
         let (is, what, tried) = (row.failure(), row.words(), row.tried);
-        let moves = row.portal.moves.is_some();
+        let is_others = row.portal.head != head && row.portal.moves.is_none();
+        let on = if head == me { "" } else { " on the other head" };
         let all_open = row.results.iter().all(|r| matches!(r, Some(Ok(_))));
         match (was, is) {
             _ if tried => {}
-            (was, Some(e))
-                if was != Some(e) && e == NetError::NoAddress && self.system.is_some() && !moves =>
-            {
-                let message =
-                    "this head does not have the address: the other one may, and listens there once it leads";
+            (was, Some(e)) if was != Some(e) && e == NetError::NoAddress && is_others => {
+                let message = "this head does not have the address: the other one does, and listens there once it is back";
                 self.event(now, Weight::Note, what, message);
             }
             (was, Some(e)) if was != Some(e) => {
-                let message = format!("it cannot be opened: {}; it is tried again", net_words(e));
+                let message = format!("it cannot be opened{on}: {}; it is tried again", net_words(e));
                 self.event(now, Weight::Error, what, message);
             }
             (Some(_), None) if all_open => self.event(now, Weight::Note, what, "it is open now"),

@@ -3,7 +3,7 @@
 use crate::mail::ShardMail;
 use crate::order::{
     Answered, Array, Clearing, Connection, Counters, Drive, DriveRole, Exported, Host, Leg, Order, Pool,
-    PortalState, Reason, Reply, Resync, Shard, Snapshot, State, SystemInfo, Volume, Zone,
+    PortalState, Reason, Reply, Resync, Served, Shard, Snapshot, State, SystemInfo, Volume, Zone,
 };
 use crate::report::{self, ShardReport};
 use crate::steward::context::absent::Shown;
@@ -20,7 +20,9 @@ use crate::steward::words::{NO_SPACE_BLOCK, address_words, array_word, count, er
 use array::format::LegState;
 use base::view::Protocol;
 use base::{DriveError, Duration, Instant, PortalId};
+use cluster::{HeadNo, Part};
 use core::net::SocketAddr;
+use std::collections::BTreeSet;
 
 /// How long shards may take to tell their figures.
 const REPORT_PATIENCE: Duration = Duration::from_secs(1);
@@ -184,11 +186,13 @@ fn build(desk: &mut Desk, now: Instant) -> Snapshot {
             .portals
             .iter()
             .find(|row| (row.portal.protocol, row.portal.address) == (p.protocol, p.address));
-        // An address of the other head's own: that one listens there once it leads.
-        let is_others = desk.system.is_some() && p.moves.is_none() && some_listen;
+        // An address of the other head's own: that one listens there once it is back.
+        let is_others = p.instead.is_some() && some_listen;
         if is_others && row.and_then(PortalDesk::failure) == Some(base::NetError::NoAddress) {
             continue;
         }
+        let far = row.filter(|row| row.at != desk.own_number()).and(p.head);
+        let there = far.map_or_else(String::new, |head| format!("on head {}: ", head.letter()));
         let rm = format!("millrace portal rm {} {}", protocol_word(p.protocol), p.address);
         // It is tried again by itself.
         let next = match row.and_then(PortalDesk::failure) {
@@ -201,9 +205,10 @@ fn build(desk: &mut Desk, now: Instant) -> Snapshot {
             Some(base::NetError::Refused | base::NetError::Other(_)) | None => rm,
         };
         let message = match row.and_then(PortalDesk::failure) {
-            Some(_) => format!("{}; it is tried again", p.reason),
-            None => p.reason.clone(),
+            Some(_) => format!("{there}{}; it is tried again", p.reason),
+            None => format!("{there}{}", p.reason),
         };
+        let next = format!("{there}{next}");
         reasons.push(Reason { state: State::Degraded, what, message, next: Some(next) });
     }
     if let Some(words) = &desk.unwritable {
@@ -225,6 +230,7 @@ fn build(desk: &mut Desk, now: Instant) -> Snapshot {
         volumes,
         hosts: desk.hosts().iter().map(|h| host_of(desk, h)).collect(),
         portals,
+        heads: served_by_heads(desk),
         connections: connections_of(desk),
         shards: desk.reports.iter().flatten().map(|r| shard_of(desk, r)).collect(),
         events: desk.events.iter().rev().take(EVENTS_SHOWN).rev().cloned().collect(),
@@ -730,6 +736,9 @@ fn portal_of(desk: &Desk, id: PortalId) -> PortalState {
     let failure = listening.map(|words| immovable.clone().unwrap_or(words));
     let connections =
         desk.reports.iter().flatten().flat_map(|r| &r.connections).filter(|c| c.portal == id).count();
+    let in_system = desk.system.is_some();
+    // An address that moves belongs to whichever head leads.
+    let head = if row.portal.moves.is_some() { row.at } else { row.portal.head };
     // The address in use says more than the one asked for, where that had port 0.
     let in_use: Option<SocketAddr> = row.results.iter().find_map(|r| r.and_then(Result::ok));
     PortalState {
@@ -738,9 +747,32 @@ fn portal_of(desk: &Desk, id: PortalId) -> PortalState {
         listening: failure.is_none(),
         reason: failure.or(immovable).unwrap_or_default(),
         connections: connections as u32,
+        head: HeadNo::from_number(head).filter(|_| in_system),
+        instead: HeadNo::from_number(row.at).filter(|_| in_system && row.at != head),
         moves: row.portal.moves,
         on: whereabouts.and_then(Result::ok),
     }
+}
+
+/// What each head does for hosts, by its number, if this one leads.
+fn served_by_heads(desk: &Desk) -> Option<[Served; 2]> {
+    desk.system.as_ref().filter(|s| s.part() == Part::Leader)?;
+    let lanes_all = desk.pools.iter().map(|p| p.arrays.len()).sum::<usize>() as u32 * array::LANES;
+    let owners = desk.pools.iter().flat_map(|p| &p.arrays);
+    let owners: Vec<u16> =
+        owners.flat_map(|a| (0..array::LANES).map(|lane| a.lanes.of_region(lane))).collect();
+    let connections = connections_of(desk);
+    Some([0, 1].map(|head| {
+        let has = |shard: u16| (shard < desk.own_shards) == (head == desk.own_number());
+        let hosts = connections.iter().filter(|c| has(c.shard)).filter_map(|c| c.host.as_ref());
+        let reports = desk.reports.iter().flatten().filter(|r| has(r.shard));
+        Served {
+            commands: reports.map(|r| shard_of(desk, r).commands).sum(),
+            hosts: hosts.collect::<BTreeSet<_>>().len() as u32,
+            lanes: owners.iter().filter(|shard| has(**shard)).count() as u32,
+            lanes_all,
+        }
+    }))
 }
 
 fn connections_of(desk: &Desk) -> Vec<Connection> {
