@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use base::Address;
 use clap::Args;
 use load::{Load, Mail, Plan, Target};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
@@ -18,6 +19,9 @@ pub struct SingleArgs {
     /// nvme://ADDRESS:PORT/NQN/NSID or iscsi://ADDRESS:PORT/IQN/LUN
     #[arg(long, value_name = "URL", required = true)]
     pub target: Option<Url>,
+    /// More portals of the target: connections are spread over all of them
+    #[arg(long, value_name = "ADDRESS:PORT,...", value_delimiter = ',')]
+    pub portals: Vec<SocketAddr>,
     /// Our host NQN [default: this machine's]
     #[arg(long, value_name = "NQN")]
     pub host_nqn: Option<String>,
@@ -113,6 +117,9 @@ impl SingleArgs {
         say("--region-at", self.region_at.to_string());
         say("--patience", self.patience.to_string());
         say("--think", self.think.to_string());
+        for portal in &self.portals {
+            say("--portals", portal.to_string());
+        }
         for (option, value) in [
             ("--host-nqn", self.host_nqn.clone()),
             ("--iqn", self.iqn.clone()),
@@ -179,23 +186,33 @@ pub fn sessions(args: &SingleArgs, url: &Url) -> Result<Vec<load::Config>, Failu
         let secret = base::view::Secret(text.trim_end_matches(['\r', '\n']).as_bytes().to_vec());
         Ok(Some(load::iscsi_host::Credential { name, secret }))
     };
+    let spread = |peer: &SocketAddr| [&[*peer][..], &args.portals].concat();
     match url {
         Url::Nvme { peer, nqn, nsid } => {
             let host_nqn = args.host_nqn.clone().unwrap_or_else(target::machine_nqn);
             let mut config = load::nvme_host::Config::new(&host_nqn, target::host_id(&host_nqn), nqn);
             config.nsid = *nsid;
-            config.queues = args.connections;
             config.depth = args.qd;
             config.header_digest = args.digests;
             config.data_digest = args.digests;
-            Ok(vec![load::Config { peer: *peer, target: Target::Nvme(config) }])
+            let portals = spread(peer);
+            let (each, more) =
+                (args.connections / portals.len() as u16, usize::from(args.connections) % portals.len());
+            let queues = |n: usize| each + u16::from(n < more);
+            let session = |(n, peer): (usize, &SocketAddr)| {
+                let config = load::nvme_host::Config { queues: queues(n), ..config.clone() };
+                load::Config { peer: *peer, target: Target::Nvme(config) }
+            };
+            Ok(portals.iter().enumerate().filter(|(n, _)| queues(*n) > 0).map(session).collect())
         }
         Url::Iscsi { peer, iqn, lun } => {
             let initiator = args.iqn.clone().unwrap_or_else(target::machine_iqn);
             let user = args.chap_user.clone().unwrap_or_else(|| initiator.clone());
             let chap = secret(&args.chap_secret_file, user, "--chap-secret-file")?;
             let mutual = secret(&args.mutual_secret_file, iqn.clone(), "--mutual-secret-file")?;
+            let portals = spread(peer);
             let session = |n: u16| {
+                let peer = portals[usize::from(n) % portals.len()];
                 let mut config = load::iscsi_host::Config::new(&initiator, Some(iqn));
                 // Sessions of one name at one target need different ISIDs (RFC 7143 10.1.1). Type 10b
                 // (80h) is random, so that two loads on one machine do not reinstate each other's.
@@ -208,7 +225,7 @@ pub fn sessions(args: &SingleArgs, url: &Url) -> Result<Vec<load::Config>, Failu
                 config.seed = args.seed ^ u64::from(std::process::id());
                 config.chap.clone_from(&chap);
                 config.mutual.clone_from(&mutual);
-                load::Config { peer: *peer, target: Target::Iscsi(config) }
+                load::Config { peer, target: Target::Iscsi(config) }
             };
             Ok((0..args.connections).map(session).collect())
         }
@@ -272,4 +289,32 @@ pub fn carry_out(
         .stop()
         .map_err(|p| Failure::internal(format!("the load generator ended by a panic: {}", p[0].message)))?;
     Ok(*report)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: SingleArgs,
+    }
+
+    /// Each session's portal, with its connections.
+    fn spread(words: &str) -> Vec<(u16, u16)> {
+        let args = Line::parse_from(std::iter::once("bench").chain(words.split(' '))).args;
+        let all = sessions(&args, args.target.as_ref().expect("it is there")).expect("good");
+        all.iter().map(|s| (s.peer.port(), s.io_links())).collect()
+    }
+
+    #[test]
+    fn connections_are_spread_over_all_portals() {
+        let nvme = "--target nvme://127.0.0.1:1/nqn.a/1 --portals 127.0.0.1:2,127.0.0.1:3";
+        assert_eq!(spread(&format!("{nvme} --connections 5")), [(1, 2), (2, 2), (3, 1)]);
+        assert_eq!(spread(nvme), [(1, 1)]);
+        let iscsi = "--target iscsi://127.0.0.1:1/iqn.a/0 --portals 127.0.0.1:2 --connections 3";
+        assert_eq!(spread(iscsi), [(1, 1), (2, 1), (1, 1)]);
+    }
 }

@@ -2,10 +2,11 @@
 
 use super::show::Show;
 use super::stage::{Folder, ourselves, tail};
-use super::{HOST_IQN, HOST_NQN, Portals};
+use super::{HOST_IQN, HOST_NQN};
 use crate::bench::{Line, Progress, Report, Url};
 use crate::failure::Failure;
 use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -32,18 +33,19 @@ pub struct Loads {
 }
 
 impl Loads {
-    /// Starts both, each on a half of the volume of its own: one could not verify what the other writes.
+    /// Starts both, each on a half of the volume of its own: one could not verify what the other writes. Connections are spread over
+    /// the portals, those of NVMe/TCP first.
     pub fn start(
         folder: &Folder,
         system: &api::System,
-        portals: &Portals,
+        portals: [&[SocketAddr]; 2],
         volume: &api::Volume,
     ) -> Result<Self, Failure> {
         let half = (volume.bytes / 2) & !((1 << 20) - 1);
         let region = half.min(REGION_MAX);
         let targets = [
-            Url::Nvme { peer: portals.nvme, nqn: system.nqn.clone(), nsid: volume.nsid },
-            Url::Iscsi { peer: portals.iscsi, iqn: system.iqn.clone(), lun: 0 },
+            Url::Nvme { peer: portals[0][0], nqn: system.nqn.clone(), nsid: volume.nsid },
+            Url::Iscsi { peer: portals[1][0], iqn: system.iqn.clone(), lun: 0 },
         ];
         let (tell, lines) = channel();
         let mut all = Vec::new();
@@ -64,6 +66,9 @@ impl Loads {
             command.args(["--rw", "randrw", "--mix", "70", "--bs", "4k", "--qd", "32"]);
             command.args(["--connections", if i == 0 { "4" } else { "2" }, "--seed", &number(i as u64 + 1)]);
             command.args(["--target", &target.to_string(), "--host-nqn", HOST_NQN, "--iqn", HOST_IQN]);
+            for portal in &portals[i][1..] {
+                command.args(["--portals", &portal.to_string()]);
+            }
             command.args(["--region-at", &number(half * i as u64), "--region", &number(region)]);
             // Until they are told to stop: they measure from before the drive fails until it is whole again.
             command.args(["--seconds", "0", "--patience", "30"]);

@@ -31,11 +31,11 @@ It makes four drives in files, a pool of two mirrors, a volume and a host, loads
 
 Examples:
   millrace demo
-  millrace demo --heads 2 --once  # of two daemons the one that serves is killed
+  millrace demo --heads 2 --once  # of two daemons that serve, one is killed
   millrace demo --once  # end after the table, with 0 if nothing went wrong
   millrace demo --dir /mnt/fast --drive-size 4G --seconds 60")]
 pub struct DemoArgs {
-    /// Heads: with 2 the one that serves is killed under the load, and the other takes over
+    /// Heads: with 2 both serve, the one that leads is killed under the load, and comes back
     #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=2))]
     heads: u8,
     /// End after the table
@@ -165,7 +165,8 @@ fn story(
     let volume = status.volumes.iter().find(|v| v.name == VOLUME);
     let volume = volume.ok_or_else(|| Failure::internal("the new volume is not in the status"))?;
 
-    let mut loads = Loads::start(folder, &status.system, &portals, volume)?;
+    let Portals { nvme, iscsi, .. } = &portals;
+    let mut loads = Loads::start(folder, &status.system, [&[*nvme], &[*iscsi]], volume)?;
     show.say("load", "70 % reads, 4K, random, verified: 4 connections NVMe/TCP, 2 iSCSI");
     loads.run_until_measuring(show)?;
     // The drive fails a third into the measurement, so that there is load before, without and after it.
@@ -225,35 +226,32 @@ fn build(show: &Show, client: &Client, drives: &[PathBuf]) -> Result<Portals, Fa
     };
     let _: api::Created = client.post("/hosts", &body)?;
     show.say("host", &format!("{HOST}, {HOST_NQN}, {HOST_IQN}"));
-    let listen = |protocol: api::Protocol, port: u16| -> Result<SocketAddr, Failure> {
-        let free = free_port(port)?;
-        if free != port {
-            show.say(
-                "portal",
-                &format!("port {port} is taken by somebody else, so {protocol} listens at {free}"),
-            );
-        }
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free));
-        let body = api::PortalAdd {
-            protocol,
-            address: address.to_string(),
-            prefix: None,
-            interface: None,
-            head: None,
-        };
-        let _: api::Created = client.post("/portals", &body)?;
-        Ok(address)
-    };
     let portals = Portals {
-        nvme: listen(api::Protocol::Nvme, 4420)?,
-        discovery: listen(api::Protocol::Discovery, 8009)?,
-        iscsi: listen(api::Protocol::Iscsi, 3260)?,
+        nvme: listen(show, client, api::Protocol::Nvme, 4420)?,
+        discovery: listen(show, client, api::Protocol::Discovery, 8009)?,
+        iscsi: listen(show, client, api::Protocol::Iscsi, 3260)?,
     };
     let Portals { nvme, discovery, iscsi } = &portals;
     show.say("portals", &format!("NVMe/TCP {nvme}, discovery {discovery}, iSCSI {iscsi}"));
     let body = api::ExportAdd { volume: VOLUME.into(), host: HOST.into(), lun: Some(0) };
     let _: api::Created = client.post("/exports", &body)?;
     Ok(portals)
+}
+
+/// A portal of the head that is asked, at this port or the next that is free.
+fn listen(show: &Show, client: &Client, protocol: api::Protocol, port: u16) -> Result<SocketAddr, Failure> {
+    let free = free_port(port)?;
+    if free != port {
+        show.say(
+            "portal",
+            &format!("port {port} is taken by somebody else, so {protocol} listens at {free}"),
+        );
+    }
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free));
+    let body =
+        api::PortalAdd { protocol, address: address.to_string(), prefix: None, interface: None, head: None };
+    let _: api::Created = client.post("/portals", &body)?;
+    Ok(address)
 }
 
 fn pool(client: &Client) -> Result<Pool, Failure> {
