@@ -13,9 +13,12 @@ pub fn export(daemon: &Daemon) -> (String, String) {
     (portal, daemon.status()["system"]["iqn"].as_str().expect("a name").to_string())
 }
 pub fn bench(portal: &str, target: &str, words: &str) -> Child {
+    bench_at(&format!("iscsi://{portal}/{target}/0"), &format!("--iqn {IQN} {words}"))
+}
+/// The same of any volume, by the names that the words say.
+pub fn bench_at(url: &str, words: &str) -> Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_millrace"));
-    let url = format!("iscsi://{portal}/{target}/0");
-    command.args(["bench", "--target", &url, "--iqn", IQN, "--json"]).args(words.split(' '));
+    command.args(["bench", "--target", url, "--json"]).args(words.split(' '));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs")
 }
 /// What hosts wrote: labels, records and bitmaps lie before and behind.

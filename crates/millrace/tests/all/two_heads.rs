@@ -1,9 +1,9 @@
 //! Two daemons over the same files: one serves, the other takes over (docs/two-heads.md).
 
 use crate::daemon::{Daemon, until};
-use crate::mirrors::{bench, data, export};
+use crate::mirrors::{bench, bench_at, data, export};
 use std::net::TcpListener;
-use std::process::Command;
+use std::process::{Child, Command};
 use std::time::Duration;
 
 fn free_address() -> String {
@@ -53,6 +53,76 @@ fn system_of(mut a: Daemon) -> (Daemon, Daemon, [String; 2], (String, String), S
     (a, b, drives, portal, token)
 }
 
+/// Waits for the end of a load, which had no errors and verified a lot; its report.
+fn without_errors(load: Child) -> serde_json::Value {
+    let done = load.wait_with_output().expect("it ends");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let report: serde_json::Value = serde_json::from_slice(&done.stdout).expect("JSON");
+    assert_eq!((report["errors"].as_u64(), report["mismatches"].as_u64()), (Some(0), Some(0)), "{report}");
+    assert!(report["verified_blocks"].as_u64() > Some(1000), "{report}");
+    report
+}
+
+/// Whether each head has its portals and some lanes, and hosts are connected to both, as the one that leads says.
+fn both_serve(leader: &Daemon) -> bool {
+    let status = leader.status();
+    let all = |of: &serde_json::Value, good: &dyn Fn(&serde_json::Value) -> bool| {
+        of.as_array().is_some_and(|all| !all.is_empty() && all.iter().all(good))
+    };
+    let serves = |h: &serde_json::Value| {
+        h["serves"]["lanes"].as_u64() > Some(0) && h["serves"]["hosts"].as_u64() > Some(0)
+    };
+    all(&status["portals"], &|p| p["listening"] == true && p["instead"].is_null())
+        && all(&status["cluster"]["heads"], &serves)
+}
+
+#[test]
+fn hosts_at_both_heads_lose_nothing_when_one_is_killed_and_then_the_other() {
+    const NQN: &str = "nqn.2014-08.org.example:second";
+    let (mut a, mut b, drives, (portal, target), _) = system();
+    b.cli("volume create tank/n --size 16M");
+    a.cli(&format!("host add second --nqn {NQN}"));
+    a.cli("export tank/n --host second");
+    let (iscsi_of_b, nvme) = (b.portal("iscsi"), [a.portal("nvme"), b.portal("nvme")]);
+    let subsystem = a.status()["system"]["nqn"].as_str().expect("a name").to_string();
+    // Until they are told to end.
+    let words = "--rw randrw --force --verify --prepare --read-back --seconds 0 --qd 8 --patience 60";
+    let loads = [
+        bench(&portal, &target, &format!("{words} --connections 2 --portals {iscsi_of_b}")),
+        bench_at(
+            &format!("nvme://{}/{subsystem}/0", nvme[0]),
+            &format!("{words} --host-nqn {NQN} --connections 4 --portals {}", nvme[1]),
+        ),
+    ];
+    until("both heads serve", || both_serve(&a));
+    std::thread::sleep(Duration::from_secs(2));
+    a.signal("-KILL");
+    until("b leads", || heads(&b) == ["a out, not ready", "b leads"]);
+    std::thread::sleep(Duration::from_secs(1));
+    a.start(&[]);
+    until("both heads serve again", || both_serve(&b));
+    std::thread::sleep(Duration::from_secs(2));
+    b.signal("-KILL");
+    until("a leads", || heads(&a) == ["a leads", "b out, not ready"]);
+    std::thread::sleep(Duration::from_secs(1));
+    b.start(&[]);
+    until("both heads serve once more", || both_serve(&a));
+    std::thread::sleep(Duration::from_secs(2));
+    for load in loads {
+        let id = load.id().to_string();
+        assert!(Command::new("kill").args(["-INT", &id]).status().expect("kill runs").success());
+        let report = without_errors(load);
+        assert!(report["reconnects"].as_u64() > Some(0), "{report}");
+        let paths = report["connections"].as_array().expect("a list");
+        assert!(paths.iter().all(|path| path["figures"]["ops"].as_u64() > Some(0)), "{report}");
+    }
+    until("all is well", || a.status()["health"] == "optimal");
+    assert_eq!(b.signal("-TERM").code(), Some(0));
+    assert_eq!(a.signal("-TERM").code(), Some(0));
+    let first = data(&drives[0]);
+    assert!(first.iter().any(|b| *b != 0) && data(&drives[1]) == first, "legs differ");
+}
+
 #[test]
 fn the_head_that_serves_is_killed_under_load_and_comes_back_as_follower() {
     let (mut a, mut b, drives, (portal, target), _) = system();
@@ -75,11 +145,7 @@ fn the_head_that_serves_is_killed_under_load_and_comes_back_as_follower() {
     until("a leads", || heads(&a) == ["a leads", "b out, not ready"]);
     b.start(&[]);
     until("b follows", || heads(&a) == ["a leads", "b follows"]);
-    let done = load.wait_with_output().expect("it ends");
-    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    let report: serde_json::Value = serde_json::from_slice(&done.stdout).expect("JSON");
-    assert_eq!((report["errors"].as_u64(), report["mismatches"].as_u64()), (Some(0), Some(0)), "{report}");
-    assert!(report["verified_blocks"].as_u64() > Some(1000), "{report}");
+    without_errors(load);
     until("the legs are equal", || a.status()["health"] == "optimal");
     let told = a.events();
     assert!(told.iter().any(|e| e.contains("this head leads, epoch") && e.contains("is out: ")), "{told:#?}");
