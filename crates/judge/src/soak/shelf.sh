@@ -156,13 +156,9 @@ on-head a volume create tank/i --size 16M
 on-head a host add guest --nqn $(cat /etc/nvme/hostnqn) --iqn $(sed s/.*=// /etc/iscsi/initiatorname.iscsi)
 on-head a export tank/n --host guest
 on-head a export tank/i --host guest
-# A portal is added where its address is; for a moment a has that of b, too.
-ip -n a addr add 10.92.1.1/32 dev lo
-for n in 0 1; do
-    on-head a portal add nvme 10.92.$n.1:4420
-    on-head a portal add iscsi 10.92.$n.1:3260
-done
-ip -n a addr del 10.92.1.1/32 dev lo
+# Those of head b are added once it is there.
+on-head a portal add nvme 10.92.0.1:4420
+on-head a portal add iscsi 10.92.0.1:3260
 on-head a system create --link 10.9.0.1:7400 --name left >/run/token
 # join: b becomes the second head. What that prints is judged.
 cat >/usr/bin/join <<'END'

@@ -128,11 +128,14 @@ impl System {
         assert_eq!(made.code, 0, "a shelf and two heads: {}{}", made.stderr, system.logs());
         system.tries_fences();
         system.until_heads("b follows", ["leads", "follows"]);
+        for portal in ["nvme 10.92.1.1:4420", "iscsi 10.92.1.1:3260"] {
+            system.vm.run(&format!("on-head b portal add {portal}"), 30).expect("head b listens");
+        }
         system.connect();
         system
     }
 
-    /// Hosts have paths to both heads. A head that follows takes none, so each leads once.
+    /// Hosts have paths to both heads, each of which leads once before it all begins.
     fn connect(&mut self) {
         let status = self.json("a", "status");
         let name = |key: &str| status["system"][key].as_str().expect("a name").to_owned();
