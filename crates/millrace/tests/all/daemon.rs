@@ -133,6 +133,9 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("{}: {}", self.path("log").display(), self.log());
+        }
         if let Some(child) = &mut self.child {
             let _ = child.kill();
             let _ = child.wait();

@@ -4,10 +4,22 @@ use crate::daemon::{Daemon, until};
 use crate::mirrors::{bench, bench_at, data, export};
 use std::net::TcpListener;
 use std::process::{Child, Command};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 fn free_address() -> String {
     TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port").to_string()
+}
+
+/// For the link: shards of the two heads meet at the ports behind it. The kernel gives none of these to others, and each process of tests
+/// begins elsewhere.
+fn link_address() -> String {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    let begin = 10_000 + (std::process::id() % 500) as u16 * 40;
+    let mut ports = (0..500).map(|_| begin + NEXT.fetch_add(4, Ordering::Relaxed) % 2000);
+    let port = ports.find(|port| free(port) && free(&(port + 1))).expect("a free port");
+    format!("127.0.0.1:{port}")
 }
 
 /// The word for each head, as this daemon knows it: `a leads`, `b follows`.
@@ -35,7 +47,7 @@ fn system_of(mut a: Daemon) -> (Daemon, Daemon, [String; 2], (String, String), S
     a.cli(&format!("pool create tank mirror {} {}", drives[0], drives[1]));
     a.cli("volume create tank/v --size 32M");
     let portal = export(&a);
-    let link = free_address();
+    let link = link_address();
     let long = "n".repeat(100);
     let refused = a.refused(&format!("system create --link {link} --name {long}"));
     assert!(refused.contains("at most 64 bytes"), "{refused}");
@@ -427,7 +439,7 @@ fn a_system_is_left_by_both_heads_and_one_that_remembers_it_harms_nobody() {
     b.signal("-TERM");
     for alone in [true, false] {
         if !alone {
-            let again = a.json(&format!("system create --link {}", free_address()));
+            let again = a.json(&format!("system create --link {}", link_address()));
             assert_ne!(again["uuid"], created["uuid"], "a system has its name alone");
         }
         replace(&old, &state);
