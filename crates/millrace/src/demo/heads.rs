@@ -203,7 +203,7 @@ fn table_of_heads(show: &Show, rates: &HeadRates) {
         let rate = |all: [f64; 2]| Cell::from(print_count(all[head] as u64));
         table.row([Cell::new(Look::Bold, letter), rate(rates.before), rate(rates.during), rate(rates.after)]);
     }
-    show.line(&format!("\n{}", table.print(Terminal::for_stdout(), 0)));
+    show.line(&table.print(Terminal::for_stdout(), 0));
 }
 
 /// Commands that hosts have sent to each head so far, as the one that leads knows it.
