@@ -165,7 +165,10 @@ pub struct Connection {
     pub protocol: Protocol,
     /// Its address.
     pub peer: String,
-    /// The shard that serves it.
+    /// The head that serves it, of a system of two: `a` or `b`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<String>,
+    /// The shard of that head.
     pub shard: u16,
     /// NVMe controller id or iSCSI session handle, once it is known.
     pub session: Option<u16>,
@@ -186,7 +189,10 @@ pub struct Connection {
 /// A shard: the part of the head that runs on one core.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Shard {
-    /// Its number.
+    /// Its head, of a system of two: `a` or `b`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<String>,
+    /// Its number at that head.
     pub shard: u16,
     /// Its connections.
     pub connections: u32,

@@ -355,6 +355,7 @@ pub fn status(s: order::Snapshot) -> api::Status {
         host: c.host,
         protocol: protocol(c.protocol),
         peer: c.peer.to_string(),
+        head: c.head.map(|h| h.letter().into()),
         shard: c.shard,
         session: c.session,
         queue: c.queue,
@@ -364,6 +365,7 @@ pub fn status(s: order::Snapshot) -> api::Status {
         data_digest: c.digests.data,
     };
     let shard = |s: order::Shard| api::Shard {
+        head: s.head.map(|h| h.letter().into()),
         shard: s.shard,
         connections: s.connections,
         commands: s.commands,

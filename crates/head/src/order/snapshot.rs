@@ -538,7 +538,9 @@ pub struct Connection {
     pub protocol: Protocol,
     /// Its address.
     pub peer: SocketAddr,
-    /// The shard that serves it.
+    /// The head that serves it, of a system of two.
+    pub head: Option<HeadNo>,
+    /// The shard of that head.
     pub shard: u16,
     /// NVMe controller id or iSCSI session handle, once it is known.
     pub session: Option<u16>,
@@ -555,7 +557,9 @@ pub struct Connection {
 /// A shard.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Shard {
-    /// Its number.
+    /// Its head, of a system of two.
+    pub head: Option<HeadNo>,
+    /// Its number at that head.
     pub shard: u16,
     /// Its connections.
     pub connections: u32,

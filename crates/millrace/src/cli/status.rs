@@ -498,12 +498,17 @@ fn connections(status: &Status, terminal: Terminal) -> Option<String> {
             c.protocol.word().into(),
             c.session.map_or("-".into(), |s| s.to_string()).into(),
             c.queue.to_string().into(),
-            c.shard.to_string().into(),
+            place(c.head.as_deref(), c.shard).into(),
             print_count(c.commands).into(),
             c.in_flight.to_string().into(),
         ]);
     }
     (!table.is_empty()).then(|| table.print(terminal, 0))
+}
+
+/// A shard, with its head where there are two.
+fn place(head: Option<&str>, shard: u16) -> String {
+    format!("{}{shard}", head.unwrap_or_default())
 }
 
 fn shards(status: &Status, terminal: Terminal) -> String {
@@ -523,7 +528,7 @@ fn shards(status: &Status, terminal: Terminal) -> String {
     .prose();
     for s in &status.shards {
         table.row([
-            s.shard.to_string().into(),
+            place(s.head.as_deref(), s.shard).into(),
             s.connections.to_string().into(),
             print_count(s.commands).into(),
             s.requests.to_string().into(),

@@ -303,7 +303,10 @@ fn shards(status: &Status, out: &mut Text) {
     for (name, kind, help, read) in fields {
         out.family(name, kind, help);
         for s in &status.shards {
-            out.sample(name, &[("shard", &s.shard.to_string())], read(s));
+            let number = s.shard.to_string();
+            let head = s.head.iter().map(|head| ("head", head.as_str()));
+            let labels: Vec<(&str, &str)> = head.chain([("shard", number.as_str())]).collect();
+            out.sample(name, &labels, read(s));
         }
     }
 }

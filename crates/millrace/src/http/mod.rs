@@ -114,7 +114,8 @@ impl Api {
             memory_data_bytes: self.process.memory_data,
             memory_resident_bytes,
         };
-        for shard in &mut status.shards {
+        let me = status.cluster.as_ref().map(|c| c.me.clone());
+        for shard in status.shards.iter_mut().filter(|s| s.head.is_none() || s.head == me) {
             let counters = house.and_then(|house| house.counters(base::Address::Shard(shard.shard)));
             if let Some(counters) = counters {
                 shard.longest_turn_us = counters.longest_turn().as_micros() as u64;

@@ -360,6 +360,7 @@ pub fn snapshot() -> Snapshot {
         heads: None,
         connections: vec![
             Connection {
+                head: None,
                 host: Some("esx1".into()),
                 protocol: Protocol::Nvme,
                 peer: "10.0.0.50:41234".parse().expect("an address"),
@@ -371,6 +372,7 @@ pub fn snapshot() -> Snapshot {
                 digests: head::report::Digests { header: true, data: true },
             },
             Connection {
+                head: None,
                 host: None,
                 protocol: Protocol::Iscsi,
                 peer: "10.0.0.51:41235".parse().expect("an address"),
@@ -384,6 +386,7 @@ pub fn snapshot() -> Snapshot {
         ],
         shards: (0..2)
             .map(|shard| head::order::Shard {
+                head: None,
                 shard,
                 connections: 5,
                 commands: 7_345_678,

@@ -764,7 +764,8 @@ fn served_by_heads(desk: &Desk) -> Option<[Served; 2]> {
     let connections = connections_of(desk);
     Some([0, 1].map(|head| {
         let has = |shard: u16| (shard < desk.own_shards) == (head == desk.own_number());
-        let hosts = connections.iter().filter(|c| has(c.shard)).filter_map(|c| c.host.as_ref());
+        let here = |c: &&Connection| c.head == HeadNo::from_number(head);
+        let hosts = connections.iter().filter(here).filter_map(|c| c.host.as_ref());
         let reports = desk.reports.iter().flatten().filter(|r| has(r.shard));
         Served {
             commands: reports.map(|r| shard_of(desk, r).commands).sum(),
@@ -773,6 +774,15 @@ fn served_by_heads(desk: &Desk) -> Option<[Served; 2]> {
             lanes_all,
         }
     }))
+}
+
+/// A shard's head, of a system of two, and its number there.
+fn at_home(desk: &Desk, shard: u16) -> (Option<HeadNo>, u16) {
+    let (head, number) = match shard.checked_sub(desk.own_shards) {
+        Some(number) => (desk.own_number() ^ 1, number),
+        None => (desk.own_number(), shard),
+    };
+    (HeadNo::from_number(head).filter(|_| desk.system.is_some()), number)
 }
 
 fn connections_of(desk: &Desk) -> Vec<Connection> {
@@ -785,11 +795,13 @@ fn connections_of(desk: &Desk) -> Vec<Connection> {
             let host = c.host.or(session.and_then(|s| s.host)).and_then(|h| desk.hosts().by_id(h));
             let portal = desk.portals.iter().find(|p| p.portal.id == c.portal);
             let n = &c.counters;
+            let (head, shard) = at_home(desk, r.shard);
             out.push(Connection {
+                head,
                 host: host.map(|h| h.name.clone()),
                 protocol: portal.map_or(Protocol::Nvme, |p| p.portal.protocol),
                 peer: c.peer,
-                shard: r.shard,
+                shard,
                 session: session.map(|s| s.id),
                 queue: queue as u16,
                 commands: n.reads + n.writes + n.others + n.errors,
@@ -804,8 +816,10 @@ fn connections_of(desk: &Desk) -> Vec<Connection> {
 fn shard_of(desk: &Desk, r: &ShardReport) -> Shard {
     let commands = r.volumes.iter().map(|(_, c)| c.reads + c.writes + c.others + c.errors).sum();
     let last = desk.last_protocol_errors.get(&r.shard).copied().unwrap_or_default();
+    let (head, shard) = at_home(desk, r.shard);
     Shard {
-        shard: r.shard,
+        head,
+        shard,
         connections: r.connections.len() as u32,
         commands,
         requests: r.connections.iter().map(|c| c.commands).sum(),
