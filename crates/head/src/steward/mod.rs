@@ -142,17 +142,18 @@ impl Steward {
                 desk.on_comes(self.office.cx.now(), portal, peer, &ask);
                 desk.addresses.comes(Place { shard, connection }, local, peer);
                 desk.sessions.on_ask(Place { shard, connection }, portal, ask, fx);
-                let questions = desk.sessions.take_questions();
-                if !questions.is_empty() {
-                    drop(desk);
-                    self.office.ask_about_hosts(questions);
-                }
+                drop(desk);
+                self.office.tell_other_head();
             }
             StewardMail::Intervene { connection, key, what } => {
                 desk.sessions.on_intervene(Place { shard, connection }, key, what, fx);
+                drop(desk);
+                self.office.tell_other_head();
             }
             StewardMail::Obeyed { connection, id, yes } => {
                 desk.sessions.on_obeyed(Place { shard, connection }, id, yes, fx);
+                drop(desk);
+                self.office.tell_other_head();
             }
             StewardMail::Ending { connection, lost } => {
                 desk.sessions.on_ending(Place { shard, connection }, lost, fx);
@@ -163,6 +164,8 @@ impl Steward {
                 if let Some(Close::Protocol(what)) = why {
                     desk.last_protocol_errors.insert(shard, what);
                 }
+                drop(desk);
+                self.office.tell_other_head();
             }
             StewardMail::Turned { fate, portal, peer, name, why } => {
                 desk.on_turned(self.office.cx.now(), portal, peer, &name, (fate, why));

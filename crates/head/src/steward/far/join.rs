@@ -7,11 +7,13 @@ use crate::steward::context::desk::{Desk, Stop};
 use crate::steward::context::pool::PoolDesk;
 use crate::steward::office::Office;
 use crate::steward::patience::RETURN_PATIENCE;
+use crate::steward::sessions::table::Word;
 use crate::steward::system::Upper;
 use crate::steward::words::refuse;
-use base::{Bug, Duration, Uuid, planted};
+use base::{Bug, Duration, Uuid, VolumeId, planted};
 use cluster::Part;
 use cluster::fence::PUT_OUT;
+use std::sync::Arc;
 
 /// What shards answer at once they answer within this, or their head is put out: a record that waits for all of them is not to wait for
 /// longer.
@@ -173,11 +175,24 @@ impl Office {
         };
         self.cx.until_within(RETURN_PATIENCE, over).await && self.desk().far_shards > 0
     }
-    /// Asks the other head about hosts that have come here.
-    pub(in crate::steward) fn ask_about_hosts(&self, questions: Vec<(u64, String)>) {
-        for (number, name) in questions {
-            let _ = self.in_system(|s| s.tell().send(Upper::Comes { number, name }.encode()));
+    /// Says to the other head what is to be said about hosts.
+    pub(in crate::steward) fn tell_other_head(&self) {
+        let words = self.desk_mut().sessions.take_words();
+        for word in words {
+            let word = match word {
+                Word::Comes { number, name } => Upper::Comes { number, name },
+                Word::Clear { number, units, reset } => Upper::Clear { number, units, reset },
+                Word::Done { number } => Upper::Nothing { number },
+            };
+            let _ = self.in_system(|s| s.tell().send(word.encode()));
         }
+    }
+    /// A host there ends the tasks of all others on these logical units.
+    pub(in crate::steward) fn clear_for_other(&self, number: u64, units: Arc<[VolumeId]>, reset: bool) {
+        let mut fx = vec![];
+        self.desk_mut().sessions.clear_for_other(number, units, reset, &mut fx);
+        self.cx.carry_out(fx);
+        self.tell_other_head();
     }
     /// The other head has no way to drives any more.
     pub(in crate::steward) fn other_is_shut_out(&self) {

@@ -2,16 +2,24 @@
 //! goes to every connection that it is about, and is answered when all have done it or are gone.
 
 use crate::mail::{Mail, ShardMail, to_shard};
-use crate::steward::sessions::table::Place;
+use crate::steward::sessions::table::{OTHER, Place, far_away};
 use base::Effects;
 use base::front::Intervention;
 
 /// The answer to this one is not waited for.
 const NOBODY: u32 = 0;
 
+/// Who wants something.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Asker {
+    /// A connection here, by its own number for it.
+    Here(Place, u16),
+    /// The other head, by its number.
+    There(u64),
+}
+
 struct UnderWay {
-    asker: Place,
-    key: u16,
+    asker: Asker,
     id: u32,
     /// Who has not answered yet.
     left: Vec<Place>,
@@ -23,6 +31,8 @@ struct UnderWay {
 pub struct Interventions {
     under_way: Vec<UnderWay>,
     last: u32,
+    /// What the other head wanted, and is done here.
+    done: Vec<u64>,
 }
 
 impl Interventions {
@@ -35,14 +45,27 @@ impl Interventions {
         targets: Vec<Place>,
         fx: &mut Effects<Mail>,
     ) {
+        self.begin_for(Asker::Here(asker, key), what, targets, fx);
+    }
+    /// The other head wants that, for a connection there.
+    pub fn begin_for_other(
+        &mut self,
+        number: u64,
+        what: Intervention,
+        targets: Vec<Place>,
+        fx: &mut Effects<Mail>,
+    ) {
+        self.begin_for(Asker::There(number), what, targets, fx);
+    }
+    fn begin_for(&mut self, asker: Asker, what: Intervention, targets: Vec<Place>, fx: &mut Effects<Mail>) {
         self.last = self.last.wrapping_add(1).max(NOBODY + 1);
         // The end of a connection is answered by its being gone.
         if what != Intervention::EndQueues {
-            for place in &targets {
+            for place in targets.iter().filter(|p| !far_away(p)) {
                 obey(*place, self.last, what.clone(), fx);
             }
         }
-        self.under_way.push(UnderWay { asker, key, id: self.last, left: targets, yes: false });
+        self.under_way.push(UnderWay { asker, id: self.last, left: targets, yes: false });
         self.answer(fx);
     }
     /// Tells one connection something that nobody waits for.
@@ -59,16 +82,34 @@ impl Interventions {
     }
     /// A connection is over, and so are its commands.
     pub fn on_gone(&mut self, place: Place, fx: &mut Effects<Mail>) {
-        self.under_way.retain(|u| u.asker != place);
+        self.under_way.retain(|u| !matches!(u.asker, Asker::Here(asker, _) if asker == place));
         self.under_way.iter_mut().for_each(|u| u.left.retain(|p| *p != place));
         self.answer(fx);
     }
 
+    /// The other head is gone: what it was to do is over once it is shut out, and it wants nothing any more.
+    pub fn other_is_gone(&mut self) {
+        self.under_way.retain(|u| matches!(u.asker, Asker::Here(..)));
+        for place in self.under_way.iter_mut().flat_map(|u| &mut u.left).filter(|p| far_away(p)) {
+            *place = OTHER;
+        }
+        self.done.clear();
+    }
+    /// What the other head wanted, by its numbers, and is done.
+    pub fn take_done(&mut self) -> Vec<u64> {
+        core::mem::take(&mut self.done)
+    }
+
     fn answer(&mut self, fx: &mut Effects<Mail>) {
-        self.under_way.retain(|u| {
-            if u.left.is_empty() {
-                let mail = ShardMail::Intervened { connection: u.asker.connection, key: u.key, yes: u.yes };
-                fx.push(to_shard(u.asker.shard, mail));
+        let Self { under_way, done, .. } = self;
+        under_way.retain(|u| {
+            match u.asker {
+                _ if !u.left.is_empty() => {}
+                Asker::Here(place, key) => {
+                    let mail = ShardMail::Intervened { connection: place.connection, key, yes: u.yes };
+                    fx.push(to_shard(place.shard, mail));
+                }
+                Asker::There(number) => done.push(number),
             }
             !u.left.is_empty()
         });

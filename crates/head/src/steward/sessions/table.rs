@@ -8,8 +8,9 @@ use crate::mail::{Mail, ShardMail, to_shard};
 use crate::steward::sessions::interventions::Interventions;
 use base::front::{Close, Intervention};
 use base::view::View;
-use base::{Answer, Ask, Bug, ConnectionId, Effects, HostId, PortalId, planted};
+use base::{Answer, Ask, Bug, ConnectionId, Effects, HostId, PortalId, VolumeId, planted};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// Most NVMe controllers; ids from 1 on, of the second of two heads from 8,193 on.
 pub const CONTROLLERS_MAX: u16 = 8192;
@@ -84,7 +85,37 @@ fn asked_place(number: u64) -> Place {
     Place { shard: u16::MAX, connection: ConnectionId(number) }
 }
 /// Stands for the other head, until it is shut out.
-const OTHER: Place = Place { shard: u16::MAX, connection: ConnectionId(u64::MAX) };
+pub(super) const OTHER: Place = Place { shard: u16::MAX, connection: ConnectionId(u64::MAX) };
+/// It is no connection here.
+pub(super) fn far_away(place: &Place) -> bool {
+    place.shard == u16::MAX
+}
+
+/// What is to be said to the other head.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Word {
+    /// A host of this name has come here: what do you have of it?
+    Comes {
+        /// The question's number.
+        number: u64,
+        /// NQN or iSCSI name.
+        name: String,
+    },
+    /// A host here ends the tasks of all others on these logical units.
+    Clear {
+        /// The number of what it wants.
+        number: u64,
+        /// The logical units.
+        units: Arc<[VolumeId]>,
+        /// It is a reset.
+        reset: bool,
+    },
+    /// What you wanted is done.
+    Done {
+        /// Your number for it.
+        number: u64,
+    },
+}
 
 /// What the other head may have of hosts that come here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -118,7 +149,7 @@ pub struct Sessions {
     partings: u32,
     /// What the other head may have of hosts; questions to it that are to be sent, and the number of the last one.
     other: Other,
-    questions: Vec<(u64, String)>,
+    words: Vec<Word>,
     asked: u64,
     /// Portals of the other head.
     elsewhere: BTreeSet<PortalId>,
@@ -172,10 +203,11 @@ impl Sessions {
             return;
         }
         self.other = Other::Gone;
-        self.questions.clear();
+        self.words.clear();
+        self.interventions.other_is_gone();
         for w in &mut self.waiting {
-            let asked = w.before.iter().any(|p| p.shard == u16::MAX);
-            w.before.retain(|p| p.shard != u16::MAX);
+            let asked = w.before.iter().any(far_away);
+            w.before.retain(|p| !far_away(p));
             w.before.extend(asked.then_some(OTHER));
         }
     }
@@ -186,9 +218,41 @@ impl Sessions {
             self.on_gone(OTHER, fx);
         }
     }
-    /// Questions to the other head: a number, and the name of the host that has come here.
-    pub fn take_questions(&mut self) -> Vec<(u64, String)> {
-        core::mem::take(&mut self.questions)
+    /// What is to be said to the other head.
+    pub fn take_words(&mut self) -> Vec<Word> {
+        let done = self.interventions.take_done().into_iter().map(|number| Word::Done { number });
+        self.words.extend(done);
+        core::mem::take(&mut self.words)
+    }
+    /// A host there ends the tasks of all others on these logical units.
+    pub fn clear_for_other(
+        &mut self,
+        number: u64,
+        units: Arc<[VolumeId]>,
+        reset: bool,
+        fx: &mut Effects<Mail>,
+    ) {
+        let targets = self.with_tasks();
+        let what = Intervention::ClearTasks { units, reset };
+        self.interventions.begin_for_other(number, what, targets, fx);
+    }
+    /// Connections of hosts that have tasks.
+    fn with_tasks(&self) -> Vec<Place> {
+        let normal = |s: &&Session| !matches!(s.identity, Identity::Session { discovery: true, .. });
+        self.sessions.values().filter(normal).flat_map(|s| s.places.iter().copied()).collect()
+    }
+    /// What stands for the other head, which is to end tasks, too.
+    fn clear_there(&mut self, units: &Arc<[VolumeId]>, reset: bool) -> Option<Place> {
+        match self.other {
+            Other::Nothing => None,
+            Other::Gone => Some(OTHER),
+            Other::Serves if planted(Bug::ResetHereAlone) => None,
+            Other::Serves => {
+                self.asked += 1;
+                self.words.push(Word::Clear { number: self.asked, units: units.clone(), reset });
+                Some(asked_place(self.asked))
+            }
+        }
     }
     /// The other head has nothing of that host that is ending.
     pub fn other_has_nothing(&mut self, number: u64, fx: &mut Effects<Mail>) {
@@ -210,7 +274,7 @@ impl Sessions {
             Other::Serves if planted(Bug::AdmittedUnasked) => None,
             Other::Serves => {
                 self.asked += 1;
-                self.questions.push((self.asked, name.into()));
+                self.words.push(Word::Comes { number: self.asked, name: name.into() });
                 Some(asked_place(self.asked))
             }
         }
@@ -401,6 +465,11 @@ impl Sessions {
 
     /// A connection wants something of others.
     pub fn on_intervene(&mut self, asker: Place, key: u16, what: Intervention, fx: &mut Effects<Mail>) {
+        let there = match &what {
+            Intervention::ClearTasks { units, reset } => self.clear_there(units, *reset),
+            _ => None,
+        };
+        let tasks = self.with_tasks();
         let mut own = self.controllers.values_mut().filter(|s| s.places.first() == Some(&asker));
         let targets: Vec<Place> = match (&what, own.next()) {
             (Intervention::AbortCommand { queue, .. }, Some(s)) => {
@@ -422,9 +491,7 @@ impl Sessions {
                 s.queues.iter().map(|(_, p)| *p).collect()
             }
             (Intervention::ClearTasks { .. }, _) => {
-                let normal = |s: &&Session| !matches!(s.identity, Identity::Session { discovery: true, .. });
-                let all = self.sessions.values().filter(normal).flat_map(|s| s.places.iter().copied());
-                all.filter(|p| *p != asker).collect()
+                tasks.into_iter().filter(|p| *p != asker).chain(there).collect()
             }
             // The asker's session has ended meanwhile.
             (
@@ -721,6 +788,61 @@ mod tests {
         assert_eq!(told(&mut fx), ["2 shall clear"], "not a discovery session, nor NVMe");
         s.on_gone(place(2), &mut fx);
         assert_eq!(told(&mut fx), ["1: 0 is done, false"]);
+    }
+
+    #[test]
+    fn a_reset_at_one_head_is_done_once_both_have_ended_the_tasks() {
+        let two_sessions = || {
+            let (mut s, mut fx) = (Sessions::default(), vec![]);
+            for n in 1..3 {
+                let initiator = format!("iqn.2026-01.test:{n}");
+                let ask = Ask::Iscsi { host: None, initiator, isid: [1; 6], tsih: 0, discovery: false };
+                s.on_ask(place(n), PortalId(0), ask, &mut fx);
+            }
+            told(&mut fx);
+            s.other_serves();
+            (s, fx)
+        };
+        let units: Arc<[VolumeId]> = [VolumeId(1)].into();
+        let reset = || Intervention::ClearTasks { units: units.clone(), reset: true };
+        let number = |s: &mut Sessions| match &s.take_words()[..] {
+            [Word::Clear { number, units: said, reset: true }] if *said == units => *number,
+            other => panic!("the other head is told of the reset, and of nothing else: {other:?}"),
+        };
+        for here_first in [true, false] {
+            let (mut s, mut fx) = two_sessions();
+            s.on_intervene(place(1), 7, reset(), &mut fx);
+            assert_eq!(told(&mut fx), ["2 shall clear"]);
+            let there = number(&mut s);
+            let here = |s: &mut Sessions, fx: &mut Effects<Mail>| s.on_obeyed(place(2), 1, true, fx);
+            match here_first {
+                true => here(&mut s, &mut fx),
+                false => s.other_has_nothing(there, &mut fx),
+            }
+            assert_eq!(told(&mut fx), [""; 0], "one of two");
+            match here_first {
+                true => s.other_has_nothing(there, &mut fx),
+                false => here(&mut s, &mut fx),
+            }
+            assert_eq!(told(&mut fx), ["1: 7 is done, true"]);
+        }
+        // It goes meanwhile: what it had begun is over once it is shut out.
+        let (mut s, mut fx) = two_sessions();
+        s.on_intervene(place(1), 7, reset(), &mut fx);
+        number(&mut s);
+        s.on_obeyed(place(2), 1, true, &mut fx);
+        s.other_is_gone();
+        assert_eq!(told(&mut fx), ["2 shall clear"]);
+        s.other_is_shut_out(&mut fx);
+        assert_eq!(told(&mut fx), ["1: 7 is done, true"]);
+        // The other one wants it: all here end, and it is told once they have.
+        let (mut s, mut fx) = two_sessions();
+        s.clear_for_other(5, units.clone(), true, &mut fx);
+        assert_eq!(told(&mut fx), ["1 shall clear", "2 shall clear"]);
+        s.on_obeyed(place(1), 1, true, &mut fx);
+        assert_eq!(s.take_words(), []);
+        s.on_gone(place(2), &mut fx);
+        assert_eq!((told(&mut fx), s.take_words()), (vec![], vec![Word::Done { number: 5 }]));
     }
 
     #[test]

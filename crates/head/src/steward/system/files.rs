@@ -152,6 +152,7 @@ impl Office {
                     self.desk_mut().sessions.other_has_nothing(number, &mut fx);
                     self.cx.carry_out(fx);
                 }
+                Upper::Clear { number, units, reset } => self.clear_for_other(number, units, reset),
                 Upper::LetGo { number, drive } => self.let_go_for_leader(number, drive),
                 Upper::HasLetGo { number, drive } => {
                     self.in_system(|s| {

@@ -4,9 +4,10 @@ use crate::peer::{FenceTrial, TrialFound};
 use crate::steward::context::system::far::Numbers;
 use crate::steward::far::Configured;
 use base::codec::{Malformed, Reader, Writer};
-use base::{DriveId, Uuid};
+use base::{DriveId, Uuid, VolumeId};
 use core::net::{IpAddr, SocketAddr};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 const FILE: u8 = 1;
 const ALL: u8 = 2;
@@ -34,6 +35,7 @@ const COMES: u8 = 14;
 const NOTHING: u8 = 15;
 const LET_GO: u8 = 16;
 const HAS_LET_GO: u8 = 17;
+const CLEAR: u8 = 18;
 
 /// A message between two Stewards.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -91,6 +93,8 @@ pub(crate) enum Upper {
     Comes { number: u64, name: String },
     /// From `Comes`.
     Nothing { number: u64 },
+    /// A host at the sender ends the tasks of all others on these logical units; with a reset or without. `Nothing` follows.
+    Clear { number: u64, units: Arc<[VolumeId]>, reset: bool },
     /// To the follower: a drive is to return to its pool, and nothing that was begun there may be left. `HasLetGo` follows.
     LetGo { number: u64, drive: Uuid },
     /// From `LetGo`, once that is so.
@@ -176,6 +180,12 @@ impl Upper {
             }
             Upper::Comes { number, name } => drop(w.u8(COMES).u64(*number).text(name)),
             Upper::Nothing { number } => drop(w.u8(NOTHING).u64(*number)),
+            Upper::Clear { number, units, reset } => {
+                w.u8(CLEAR).u64(*number).u8(u8::from(*reset)).u16(units.len() as u16);
+                for unit in units.iter() {
+                    w.u32(unit.0);
+                }
+            }
             Upper::LetGo { number, drive } => drop(w.u8(LET_GO).u64(*number).bytes(&drive.0)),
             Upper::HasLetGo { number, drive } => drop(w.u8(HAS_LET_GO).u64(*number).bytes(&drive.0)),
             Upper::ToShard { shard, letter } => {
@@ -252,6 +262,11 @@ impl Upper {
             }
             COMES => Upper::Comes { number: r.u64()?, name: r.text()? },
             NOTHING => Upper::Nothing { number: r.u64()? },
+            CLEAR => {
+                let (number, reset, n) = (r.u64()?, r.u8()? != 0, r.u16()?);
+                let units = (0..n).map(|_| Ok(VolumeId(r.u32()?))).collect::<Result<_, _>>()?;
+                Upper::Clear { number, units, reset }
+            }
             LET_GO => Upper::LetGo { number: r.u64()?, drive: Uuid(r.array()?) },
             HAS_LET_GO => Upper::HasLetGo { number: r.u64()?, drive: Uuid(r.array()?) },
             TO_SHARD => {
@@ -344,6 +359,8 @@ mod tests {
             Upper::Serves { shards: 3 },
             Upper::Comes { number: 7, name: "nqn.a".into() },
             Upper::Nothing { number: 7 },
+            Upper::Clear { number: 9, units: [VolumeId(2), VolumeId(7)].into(), reset: true },
+            Upper::Clear { number: 9, units: [].into(), reset: false },
             Upper::LetGo { number: 8, drive: Uuid([7; 16]) },
             Upper::HasLetGo { number: 8, drive: Uuid([7; 16]) },
             Upper::Configure(Configured {
