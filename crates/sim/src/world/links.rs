@@ -78,10 +78,14 @@ struct Link {
     network: Option<usize>,
     /// The port of the portal that it came to.
     port: u16,
+    /// When whoever connects hears that it is up.
+    up_at: Instant,
 }
 
 /// Portals where shards listen for those of the other head have the highest numbers.
 const FAR_PORTALS: u32 = u32::MAX - (1 << 18);
+/// How long it takes until whoever connects hears that the connection is up.
+const UP_MICROS: u64 = 30;
 /// How long it takes until somebody knows that nobody answers.
 const UNANSWERED: Duration = Duration::from_millis(20);
 
@@ -108,7 +112,13 @@ pub(super) struct Links {
 
 impl Links {
     /// A link between two ends. Its number is not used again in this run: late happenings may still name it.
-    fn join(&mut self, ends: [(ActorId, ConnectionId); 2], network: Option<usize>, port: u16) {
+    fn join(
+        &mut self,
+        ends: [(ActorId, ConnectionId); 2],
+        network: Option<usize>,
+        port: u16,
+        up_at: Instant,
+    ) {
         let index = self.all.len();
         self.all.push(Some(Link {
             ends: ends.map(|(actor, id)| End { actor, id, open: true }),
@@ -119,6 +129,7 @@ impl Links {
             left_at: None,
             network,
             port,
+            up_at,
         }));
         for (n, end) in ends.into_iter().enumerate() {
             self.by_end.insert(end, (index, n));
@@ -303,10 +314,11 @@ impl World {
             return self.post(from, UNANSWERED, super::HeadOrHost::Head(failed));
         };
         let theirs = self.links.next_of(shard);
-        self.links.join([(from, id), (shard, theirs)], Some(network), peer.port());
+        let up_at = self.now + Duration::from_micros(UP_MICROS);
+        self.links.join([(from, id), (shard, theirs)], Some(network), peer.port(), up_at);
         self.tell_head(shard, Event::Accepted { connection: theirs, portal, local: peer, peer });
         let ok = || Event::Connected { connection: id, result: Ok(()) };
-        self.tell_either(from, 30, ok, || unreachable!("hosts go to no shard of their own"));
+        self.tell_either(from, UP_MICROS, ok, || unreachable!("hosts go to no shard of their own"));
     }
 
     pub(super) fn connect(&mut self, host: ActorId, id: ConnectionId, peer: SocketAddr) {
@@ -331,7 +343,8 @@ impl World {
         let shard = *self.rng.pick(&shards);
         let theirs = self.links.next_of(shard);
         let accepts = self.links.accepts;
-        self.links.join([(host, id), (shard, theirs)], None, peer.port());
+        let up_at = self.now + Duration::from_micros(UP_MICROS);
+        self.links.join([(host, id), (shard, theirs)], None, peer.port(), up_at);
         let from = SocketAddr::from((
             Ipv4Addr::new(10, 0, 0, (host % 250) as u8 + 1),
             40000 + (accepts % 20000) as u16,
@@ -339,11 +352,13 @@ impl World {
         self.tell_head(shard, Event::Accepted { connection: theirs, portal, local, peer: from });
         let ok = || Event::Connected { connection: id, result: Ok(()) };
         let host_ok = || Event::Connected { connection: id, result: Ok(()) };
-        self.tell_either(host, 30, ok, host_ok);
+        self.tell_either(host, UP_MICROS, ok, host_ok);
     }
     pub(super) fn receive(&mut self, id: ActorId, connection: ConnectionId, into: Option<Slice>, most: u32) {
         let Some(&(link, end)) = self.links.by_end.get(&(id, connection)) else { return };
-        let way = &mut self.links.all[link].as_mut().expect("ends lead to links").ways[end];
+        let all = self.links.all[link].as_mut().expect("ends lead to links");
+        assert!(end == 1 || self.now >= all.up_at, "a connection is asked for bytes before it is up");
+        let way = &mut all.ways[end];
         assert!(way.receive.is_none(), "two receives of one connection are under way");
         way.receive = Some((into, most));
         self.deliver(link, end);

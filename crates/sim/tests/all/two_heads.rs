@@ -19,11 +19,16 @@ fn pass(seeds: impl IntoIterator<Item = u64>) {
 /// was taken (295); a head that was out answered a write by its own record of a loss (12048); a drive that had been away refused the head for good (1201); a head led that had
 /// let go of the drives that vote (25803); the late first word of a process that was over ended the link to the next one for good (21003); a head fell as one of its
 /// drives was reserved already and the other one not yet, in the midst of a copy (33243); the simulator itself erred
-/// (107, 1115, 12411, 20841, 41200, 42397).
+/// (107, 1115, 12411, 20841, 41200, 42397). Of two heads that serve: lanes were dealt although a head parted while it halted (522); a leg was
+/// in sync though nobody had the lanes of a head that was gone (586); hosts came along with a portal, and what they had begun went on at
+/// the head that it left (660); lanes of a head that was gone were dealt to nobody (139, 900, 939, 877); a copy waited for a head that did not
+/// reach its leg (708); a leader waited for decisions of the one before (1470); legs were read where a head that was gone had been
+/// writing (1012); a leg was taken back with writes of the other head under way there (3539); the same that came back (4119, 5166).
 #[test]
 fn two_whole_heads_keep_their_promises_in_worlds_that_once_failed() {
     pass([
-        127, 132, 136, 101, 211, 295, 1201, 107, 1115, 12048, 12411, 20841, 21003, 25803, 33243, 41200, 42397,
+        127, 132, 136, 101, 211, 295, 1201, 107, 1115, 12048, 12411, 20841, 21003, 25803, 33243, 41200,
+        42397, 522, 586, 660, 139, 900, 939, 877, 708, 1470, 1012, 3539, 4119, 5166,
     ]);
 }
 

@@ -91,6 +91,7 @@ struct World {
     bytes: u64,
     sends: u64,
     drive: Duration,
+    caps: Caps,
 }
 
 fn region(machine: usize) -> u64 {
@@ -142,6 +143,7 @@ impl World {
             quiet: BTreeSet::new(),
             bytes: 0,
             sends: 0,
+            caps: Caps::default(),
         };
         for head in 0..2 {
             // Lanes by head and shard; each head counts its own shards first.
@@ -195,8 +197,9 @@ impl World {
                 blocks: 16 * volume::GRANULE_BYTES / u64::from(BLOCK),
                 map: Arc::new(volume::Map::new(&[volume::Run { first: 0, count: 16 }]).expect("a map")),
                 ready: true,
-                home: 0,
-                caps: Caps::default(),
+                // The first shard of the first head.
+                home: if head == 0 { 0 } else { self.shards },
+                caps: self.caps,
                 weight: crate::admission::scheduler::WEIGHT,
             }],
             waits: false,
@@ -596,6 +599,41 @@ fn connections_that_break_lose_nothing_and_do_nothing_twice() {
         let done = world.done();
         assert!(done.iter().zip(&before).all(|(now, then)| now > then), "seed {seed}: {before:?}, {done:?}");
         assert!(world.silent.is_empty(), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_cap_holds_over_both_heads_even_if_their_connections_break() {
+    for (seed, breaks) in [(1, 0), (2, 20)] {
+        let shards = seed as u16;
+        let lane = |head: u16| {
+            move |l: u32| {
+                let (of, shard) = (l as u16 % 2, l as u16 / 2 % shards);
+                if of == head { shard } else { shards + shard }
+            }
+        };
+        let mut world = World::new(seed, shards, |l| l as u16 % 2 * shards + l as u16 / 2 % shards);
+        world.caps = Caps { iops_max: 5_000, mbps_max: 0 };
+        for head in 0..2 {
+            world.configure(head, Lanes::new(core::array::from_fn(|l| lane(head)(l as u32))));
+        }
+        world.employ(8);
+        world.run(Duration::from_millis(100));
+        let before = world.done();
+        for _ in 0..breaks {
+            world.run(Duration::from_millis(20));
+            world.cut_one();
+        }
+        world.run(Duration::from_millis(1_000 - 20 * breaks));
+        let done = world.done();
+        let each: Vec<u64> = done.iter().zip(&before).map(|(now, then)| now - then).collect();
+        let all: u64 = each.iter().sum();
+        assert!((4_500..5_300).contains(&all), "{breaks} breaks: {all} a second: {each:?}");
+        let least = each.iter().min().expect("there are some");
+        assert!(
+            *least * 3 > all / each.len() as u64,
+            "{breaks} breaks: one of them has too little: {each:?}"
+        );
     }
 }
 
