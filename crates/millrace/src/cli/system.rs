@@ -140,7 +140,14 @@ pub fn run(command: SystemCommand, context: &Context) -> Result<String, Failure>
             }))
         }
         SystemCommand::Leave { force } => {
-            client.act("/system/leave", &SystemLeave { force })?;
+            client.get::<Cluster>("/system")?;
+            // A head that is let go ends at once: its answer may be lost with it.
+            match client.act("/system/leave", &SystemLeave { force }) {
+                Err(failure) if failure.exit != Exit::Unreachable || !is_alone_soon(context) => {
+                    return Err(failure);
+                }
+                Err(_) | Ok(()) => {}
+            }
             Ok(context.done("The daemon starts anew, as a head that is alone.", "millrace status"))
         }
         SystemCommand::Join(JoinArgs { token, link, name }) => {
@@ -161,6 +168,18 @@ fn link_notices(link: &[String], context: &Context) -> Vec<String> {
     let ip = |a: &String| a.parse().ok().or_else(|| Some(a.parse::<std::net::SocketAddr>().ok()?.ip()));
     let link: Vec<_> = link.iter().filter_map(ip).collect();
     api::link_notices(&link, &portals)
+}
+
+/// Whether this head is none of a system any more, now or soon: its daemon starts anew.
+fn is_alone_soon(context: &Context) -> bool {
+    let begin = Instant::now();
+    while begin.elapsed() < READY {
+        if context.client.get::<api::Status>("/status").is_ok_and(|status| status.cluster.is_none()) {
+            return true;
+        }
+        std::thread::sleep(LOOK);
+    }
+    false
 }
 
 /// Waits until this head, whose daemon starts anew, is ready to take over, or cannot be: what it says last, if anything.
