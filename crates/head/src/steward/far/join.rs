@@ -33,7 +33,10 @@ impl Desk {
         let leads = self.system.as_ref().filter(|s| s.part() == Part::Leader && self.ready);
         let offered = leads.is_some_and(|s| s.far().offered().is_some());
         let unknown = |p: &PoolDesk| p.shards < self.shards() && !p.leaving && !p.is_copying();
-        offered && self.stop == Stop::No && (self.far_shards == 0 || self.pools.iter().any(unknown))
+        // A drive that is tried refuses the follower meanwhile, which would cost its pool a leg.
+        let joins = self.far_shards == 0 && (self.fences_hold() || planted(Bug::ServesUntried));
+        let learns = self.far_shards > 0 && self.pools.iter().any(unknown);
+        offered && self.stop == Stop::No && (joins || learns)
     }
 }
 

@@ -12,7 +12,9 @@ use super::fence::own_words;
 use super::upper::{Said, Upper};
 use crate::order::Weight;
 use crate::peer::{FenceTrial, TrialFound};
+use crate::steward::context::desk::Desk;
 use crate::steward::context::open::OpenDrive;
+use crate::steward::context::system::SystemDesk;
 use crate::steward::join::{self, Boxed};
 use crate::steward::office::Office;
 use crate::steward::runtime::Patience;
@@ -74,6 +76,25 @@ fn said(written: &[Written], writes: u64) -> Said {
     }
 }
 
+impl Desk {
+    /// Open drives of pools whose fence can be tried: that of a file is a lock and the end of a process.
+    fn fenced_drives(&self) -> impl Iterator<Item = &OpenDrive> {
+        let kinds = [FenceKind::Scsi, FenceKind::Nvme];
+        let shared = self.pools.iter().filter(|p| p.config().shared.is_some());
+        let of_pools: Vec<Uuid> = shared.map(|p| p.config().uuid).collect();
+        self.open_drives().filter(move |d| kinds.contains(&d.info.fence) && of_pools.contains(&d.label.pool))
+    }
+    /// Each of them was tried on the follower, and holds. A trial shuts the follower out for a moment.
+    pub(in crate::steward) fn fences_hold(&self) -> bool {
+        let holds = |d: &OpenDrive| {
+            let found =
+                |s: &SystemDesk| matches!(s.tried().of(d.label.drive), Some(TrialFound::Holds { .. }));
+            self.system.as_ref().is_none_or(found)
+        };
+        self.fenced_drives().all(holds)
+    }
+}
+
 /// Of the head that leads.
 impl Office {
     /// Tries the fences of all drives on the follower that this epoch let in, until each of them holds; false: it is out before.
@@ -106,14 +127,8 @@ impl Office {
             self.cx.until_within(AGAIN, move || !office.is_in_since(epoch) || office.fences_hold()).await;
         }
     }
-    /// Drives of pools whose fence can be tried: that of a file is a lock and the end of a process.
     fn fenced_drives(&self) -> Vec<OpenDrive> {
-        let kinds = [FenceKind::Scsi, FenceKind::Nvme];
-        let desk = self.desk();
-        let shared = desk.pools.iter().filter(|p| p.config().shared.is_some());
-        let of_pools: Vec<Uuid> = shared.map(|p| p.config().uuid).collect();
-        let fits = |d: &&OpenDrive| kinds.contains(&d.info.fence) && of_pools.contains(&d.label.pool);
-        desk.open_drives().filter(fits).cloned().collect()
+        self.desk().fenced_drives().cloned().collect()
     }
     /// A fence that does not hold is not tried again on the same process: what was seen once may happen.
     fn drives_to_try(&self) -> Vec<OpenDrive> {
@@ -136,12 +151,7 @@ impl Office {
         });
     }
     fn fences_hold(&self) -> bool {
-        let drives = self.fenced_drives();
-        let desk = self.desk();
-        let holds = |uuid| {
-            desk.system.as_ref().is_none_or(|s| matches!(s.tried().of(uuid), Some(TrialFound::Holds { .. })))
-        };
-        drives.iter().all(|d| holds(d.label.drive))
+        self.desk().fences_hold()
     }
     fn note_trial(&self, drive: &OpenDrive, found: TrialFound) {
         let (path, now) = (drive.info.path.clone(), self.cx.now());

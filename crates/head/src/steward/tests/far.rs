@@ -135,6 +135,7 @@ impl Follower {
                     self.applies();
                 }
             }
+            Upper::LetGo { number, drive } => self.tell(&Upper::HasLetGo { number, drive }),
             Upper::ToShard { shard, letter } => {
                 assert_eq!(shard, None, "all are told");
                 self.log.push(format!("{:?}", letters::to_shard(&letter).expect("it is good")));
