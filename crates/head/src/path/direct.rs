@@ -59,7 +59,7 @@ impl<M: Memory> Shard<M> {
         if self.core.timing.is_due() {
             self.core.time(index, now, now);
         }
-        self.core.turns.push_back(index);
+        self.core.arrive(now, index);
     }
     /// The next command that has ended. To be asked after `end_of_turn`.
     pub fn direct_done(&mut self) -> Option<Done> {
