@@ -156,6 +156,7 @@ bugs! {
     OtherHoldsOn promise 5 within 0 in Heads: "a leg is taken back while the other head has writes there that it has given up",
     ResetHereAlone promise 3 within 0 in Heads: "a logical unit reset ends what this head has alone",
     ServesUntried promise 16 within 0 in Heads: "shards of the other head use drives on which its fence is being tried",
+    EarlyRefused promise 8 within 0 in Heads: "a command that comes before what it is about is refused",
     SyncedByHalf promise 5 within 0 in Heads: "a leg is in sync though nobody copied what a head was to copy that is gone",
     PortalLeavesAlone promise 3 within 0 in Heads: "a portal goes to the other head, and connections that came by it stay",
     PartingUnheeded promise 2 within 0 in Heads: "lanes of a head that goes as they are dealt anew count as quiet",

@@ -187,12 +187,15 @@ impl<M: Memory> Core<M> {
         }
     }
 
-    /// A peer's command comes in. One by a map that is not known here yet waits for that.
+    /// A peer's command comes in. One by a map that is not known here yet waits for that, as does one on an array that comes: the other
+    /// head's shards, and those here after a takeover, may know of it first.
     pub fn park(&mut self, parked: Parked) {
         let known = self.arrays.get(parked.array.index()).and_then(Option::as_ref).map(|s| s.map);
-        match known.is_some_and(|map| map < parked.map) {
-            true => self.early.push(parked),
-            false => self.parked.push_back(parked),
+        let comes = self.layout.waits || parked.shard >= self.shards;
+        if known.map_or(comes, |map| map < parked.map) && !planted(Bug::EarlyRefused) {
+            self.early.push(parked);
+        } else {
+            self.parked.push_back(parked);
         }
     }
 

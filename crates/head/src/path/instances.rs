@@ -46,7 +46,9 @@ impl<M: Memory> Core<M> {
                 self.arrays[i] = None;
             }
         }
-        self.parked.extend(self.early.drain(..));
+        for parked in core::mem::take(&mut self.early) {
+            self.park(parked);
+        }
     }
     /// Lanes are dealt by another map: what was halted goes on by that.
     fn build_anew(&mut self, wanted: &ArrayLayout) {
