@@ -64,7 +64,13 @@ impl Office {
             };
             let order = if self.desk().far_waits() { Order::FarJoins } else { Order::LanesDeal };
             self.desk_mut().orders.push_back((None, order));
-            self.cx.sleep(if bereft { SOON } else { AGAIN }).await;
+            if bereft {
+                self.cx.sleep(SOON).await;
+            } else {
+                let office = self.clone();
+                let hurries = move || office.desk().pools.iter().any(PoolDesk::is_bereft);
+                self.cx.until_within(AGAIN, hurries).await;
+            }
         }
     }
     /// Order of the Steward's own: shards of the other head take part from now on, and all pools become known to them.
