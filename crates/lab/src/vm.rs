@@ -96,7 +96,8 @@ impl Builder {
         self
     }
 
-    /// Boots the guest (6 to 10 s, more on a loaded machine) and waits until it takes commands.
+    /// Boots the guest (6 to 10 s, more on a loaded machine) and waits until it takes commands. A guest that does not
+    /// within [`BOOT`] is ended, what its kernel said last is printed, and it is tried once more.
     pub fn start(self, net: &Net) -> Result<Vm> {
         let image = image::setup(self.kernel)?;
         for file in self.nvme.iter().map(|(file, _)| file).chain(self.disks.iter().map(|(file, _)| file)) {
@@ -104,22 +105,11 @@ impl Builder {
                 bail!("the drive file {} does not exist", file.display());
             }
         }
-        let (dir, lock) = own_folder(&self.name)?;
-        let log = File::create(dir.join("qemu.log"))?;
-        let mut command = net.command("qemu-system-x86_64");
-        command.args(self.arguments(&image)?).current_dir(&dir);
-        let child = command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).spawn()?;
-        let inner = Inner {
-            name: self.name,
-            dir,
-            _lock: lock,
-            child: Mutex::new(child),
-            ports: Mutex::new([false; PORTS]),
-        };
-        let vm = Vm { inner: Arc::new(inner) };
-        // Other guests and builds may share the processors, so the limit is generous.
-        vm.run("true", 120).context("the guest did not boot")?;
-        Ok(vm)
+        let arguments = self.arguments(&image)?;
+        boot(&self.name, &arguments, net).or_else(|why| {
+            eprintln!("guest '{}' is started once more: {why:#}", self.name);
+            boot(&self.name, &arguments, net)
+        })
     }
 
     fn arguments(&self, image: &Path) -> Result<Vec<String>> {
@@ -239,6 +229,32 @@ impl Builder {
         }
         Ok(args)
     }
+}
+
+/// The seconds that a guest may take until it runs commands. Other guests and builds may share the processors, so the
+/// limit is generous.
+const BOOT: u64 = 120;
+
+/// Starts QEMU in a folder of its own.
+fn boot(name: &str, arguments: &[String], net: &Net) -> Result<Vm> {
+    let (dir, lock) = own_folder(name)?;
+    let log = File::create(dir.join("qemu.log"))?;
+    let mut command = net.command("qemu-system-x86_64");
+    command.args(arguments).current_dir(&dir);
+    let child = command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).spawn()?;
+    let inner = Inner {
+        name: name.into(),
+        dir,
+        _lock: lock,
+        child: Mutex::new(child),
+        ports: Mutex::new([false; PORTS]),
+    };
+    let vm = Vm { inner: Arc::new(inner) };
+    vm.run("true", BOOT).with_context(|| {
+        let console = fs::read(vm.inner.dir.join("console.log")).unwrap_or_default();
+        format!("the guest did not boot; its console:\n{}", job::tail("", &String::from_utf8_lossy(&console)))
+    })?;
+    Ok(vm)
 }
 
 /// A running guest. Dropping it cuts its power.
