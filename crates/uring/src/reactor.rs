@@ -273,6 +273,7 @@ impl<M: Send + 'static> World<M> {
         while let Some(ended) = self.disk.on_timer(&mut self.ring, now) {
             self.ended.extend(ended);
         }
+        self.net.on_look(now, &mut self.pending);
         if self.net.listeners.pausing && self.accept_again.is_none() {
             self.accept_again = Some(now + ACCEPT_PAUSE);
         }
@@ -416,7 +417,8 @@ impl<M: Send + 'static> World<M> {
 
     /// Submits what there is, and sleeps if nothing is left to do.
     fn enter(&mut self, now: Instant, deadline: Option<Instant>) {
-        let deadline = [deadline, self.disk.next_deadline(), self.accept_again].into_iter().flatten().min();
+        let own = [self.disk.next_deadline(), self.accept_again, self.net.next_look(now)];
+        let deadline = own.into_iter().chain([deadline]).flatten().min();
         let busy = self.has_pending() || self.inbox.is_filled() || self.ring.has_completions();
         if busy || deadline.is_some_and(|at| at <= now) {
             // EBUSY and the like go away as the next turn reaps.

@@ -7,13 +7,15 @@ mod frames;
 pub(crate) mod listen;
 mod netlink;
 pub(crate) mod staging;
+mod watch;
 
 use crate::net::listen::Listeners;
 use crate::net::staging::{STAGING_BYTES, Staging};
+use crate::net::watch::{Peer, Watch};
 use crate::region::Region;
 use crate::ring::{Done, Kind, Ring};
 use base::machine::OWN_SLOTS;
-use base::{ConnectionId, Event, NetError, Slice};
+use base::{ConnectionId, Event, Instant, NetError, Slice};
 use io_uring::{cqueue, opcode, squeue, types};
 use std::collections::VecDeque;
 use std::io;
@@ -59,6 +61,8 @@ struct Conn {
     /// `Broken` was reported, or a send failed: nothing more is asked of the kernel in that direction.
     broken: bool,
     send_failed: bool,
+    /// In `watch`.
+    watched: bool,
     /// The last receive emptied the socket: wait for bytes before trying.
     drained: bool,
     /// In the list of free slots.
@@ -93,6 +97,7 @@ pub(crate) struct Net {
     turn: u32,
     /// Receives to be asked again in this turn.
     retries: Vec<u32>,
+    watch: Watch,
     region: Arc<Region>,
     scratch: Vec<Slice>,
     pub(crate) listeners: Listeners,
@@ -110,6 +115,7 @@ impl Net {
             frame: None,
             broken: false,
             send_failed: false,
+            watched: false,
             drained: false,
             listed: true,
             generation: 0,
@@ -125,6 +131,7 @@ impl Net {
             kept: VecDeque::with_capacity(connections_max as usize),
             turn: 0,
             retries: Vec::new(),
+            watch: Watch::default(),
             region,
             scratch: Vec::with_capacity(SEGMENTS_MAX),
             listeners: Listeners::default(),
@@ -172,6 +179,7 @@ impl Net {
             frame: None,
             broken: false,
             send_failed: false,
+            watched: conn.watched,
             drained: true,
             listed: conn.listed,
             generation: conn.generation,
@@ -437,6 +445,10 @@ impl Net {
         let slot = id.slot();
         let conn = &mut self.conns[slot];
         conn.frame = Some(index);
+        if !conn.watched {
+            conn.watched = true;
+            self.watch.add(slot as u32);
+        }
         let entry = opcode::SendMsg::new(types::Fd(conn.fd), &frame.header).flags(libc::MSG_NOSIGNAL as u32);
         // SAFETY: the frame is boxed and not reused until the completion; the bytes lie in the region, and
         // the machine keeps them as they are until `Sent` or `Closed`.
@@ -458,6 +470,26 @@ impl Net {
         conn.send_failed = true;
         let told = std::mem::replace(&mut conn.broken, true);
         (!told).then_some(Event::Broken { connection })
+    }
+
+    /// When [`on_look`](Self::on_look) has something to do.
+    pub(crate) fn next_look(&mut self, now: Instant) -> Option<Instant> {
+        self.watch.next(now)
+    }
+    /// Looks, when it is time, whether peers still answer; the connections of those that do not are broken.
+    pub(crate) fn on_look<M>(&mut self, now: Instant, broken: &mut impl Extend<Event<M>>) {
+        let conns = &mut self.conns;
+        self.watch.look(now, |slot| {
+            let conn = &mut conns[*slot as usize];
+            let peer =
+                if conn.phase == Phase::Open && !conn.broken { watch::peer(conn.fd) } else { Peer::HasAll };
+            if peer == Peer::Silent {
+                conn.broken = true;
+                broken.extend([Event::Broken { connection: conn.id }]);
+            }
+            conn.watched = peer == Peer::Owes;
+            conn.watched
+        });
     }
 
     /// `Effect::Close`.

@@ -5,4 +5,5 @@ mod contract;
 mod drives;
 mod fences;
 mod machines;
+mod silent;
 mod sockets;
