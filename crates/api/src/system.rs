@@ -82,6 +82,9 @@ pub struct Cluster {
     pub epoch: u64,
     /// The head that says this, `a` or `b`.
     pub me: String,
+    /// Its process.
+    #[serde(default)]
+    pub pid: u32,
     /// Whether this head meets the other one by the link.
     pub linked: bool,
     /// Why this head refuses the other one whenever that comes by the link.

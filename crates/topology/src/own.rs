@@ -160,6 +160,8 @@ pub struct OwnShard {
 /// The daemon at one moment.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Own {
+    /// Which of a system of two heads this one is: `a` or `b`. Drives, pools and volumes are those of both.
+    pub head: Option<String>,
     /// Its process.
     pub pid: Option<u32>,
     /// Its version.
@@ -187,7 +189,11 @@ fn count(v: &Value, key: &str) -> u64 {
 }
 
 fn all<T>(v: &Value, key: &str, one: impl Fn(&Value) -> T) -> Vec<T> {
-    v[key].as_array().map_or(Vec::new(), |list| list.iter().map(one).collect())
+    some(v, key, |_| true, one)
+}
+
+fn some<T>(v: &Value, key: &str, which: impl Fn(&&Value) -> bool, one: impl Fn(&Value) -> T) -> Vec<T> {
+    v[key].as_array().map_or(Vec::new(), |list| list.iter().filter(which).map(one).collect())
 }
 
 fn counters(v: &Value) -> Counters {
@@ -260,6 +266,9 @@ impl Own {
         if !v.is_object() {
             return Err("the daemon's status is not an object".into());
         }
+        let head = v["head"].as_str().map(str::to_owned);
+        let is_here =
+            |v: &&Value| head.is_none() || v["head"].is_null() || v["head"].as_str() == head.as_deref();
         Ok(Self {
             pid: v["daemon"]["pid"].as_u64().and_then(|n| u32::try_from(n).ok()).filter(|n| *n > 0),
             version: word(&v["daemon"], "version"),
@@ -273,7 +282,7 @@ impl Own {
                 bytes_max: count(v, "mbps_max").saturating_mul(1_000_000),
                 hosts: v["exports"].is_array().then(|| all(v, "exports", |e| word(e, "host"))),
             }),
-            connections: all(&v, "connections", |v| OwnConnection {
+            connections: some(&v, "connections", is_here, |v| OwnConnection {
                 host: word(v, "host"),
                 protocol: word(v, "protocol"),
                 peer: word(v, "peer"),
@@ -284,7 +293,7 @@ impl Own {
                 in_flight: count(v, "in_flight"),
                 digests: v["header_digest"] == true || v["data_digest"] == true,
             }),
-            shards: all(&v, "shards", |v| OwnShard {
+            shards: some(&v, "shards", is_here, |v| OwnShard {
                 shard: count(v, "shard"),
                 commands: count(v, "commands"),
                 connections: count(v, "connections"),
@@ -292,6 +301,7 @@ impl Own {
                 drive_ops: count(v, "drive_ops"),
                 ..OwnShard::default()
             }),
+            head: head.clone(),
         })
     }
 
@@ -305,9 +315,17 @@ impl Own {
     ) -> String {
         let Ok(v) = serde_json::from_str::<Value>(text) else { return "{}".into() };
         let mut out = serde_json::Map::new();
-        for key in
-            ["daemon", "health", "uptime_seconds", "drives", "pools", "volumes", "connections", "shards"]
-        {
+        for key in [
+            "head",
+            "daemon",
+            "health",
+            "uptime_seconds",
+            "drives",
+            "pools",
+            "volumes",
+            "connections",
+            "shards",
+        ] {
             if !v[key].is_null() {
                 out.insert(key.into(), v[key].clone());
             }
@@ -429,6 +447,18 @@ mod tests {
         assert_eq!((own.pid, own.drives.len(), own.pools.len(), own.shards.len()), (None, 2, 0, 3));
         assert_eq!((own.drives[0].path.as_str(), own.drives[1].path.as_str()), ("", "/dev/a"));
         assert!(Own::decode("[]").is_err() && Own::decode("{").is_err());
+    }
+
+    #[test]
+    fn of_two_heads_connections_and_shards_are_those_of_the_one_that_was_asked() {
+        let rows = r#""shards":[{"shard":0,"head":"a"},{"shard":0,"head":"b"},{"shard":1,"head":"b"}],
+            "connections":[{"host":"x","head":"a"},{"host":"y","head":"b"}]"#;
+        let own = Own::decode(&format!(r#"{{"head":"b",{rows}}}"#)).expect("a status");
+        let hosts: Vec<&str> = own.connections.iter().map(|c| c.host.as_str()).collect();
+        let shards: Vec<u64> = own.shards.iter().map(|s| s.shard).collect();
+        assert_eq!((own.head.as_deref(), shards, hosts), (Some("b"), vec![0, 1], vec!["y"]));
+        // Nobody knows which was asked.
+        assert_eq!(Own::decode(&format!("{{{rows}}}")).expect("a status").shards.len(), 3);
     }
 
     #[test]

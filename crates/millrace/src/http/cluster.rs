@@ -385,6 +385,7 @@ fn cluster(view: SystemView, link: &[IpAddr]) -> Cluster {
         uuid: record.system.to_string(),
         epoch: record.epoch,
         me: letter(me),
+        pid: std::process::id(),
         linked,
         refused: refused.map(|why| LinkRefused { reason: why.to_string(), next: why.next() }),
         networks: heartbeats.networks.into_iter().enumerate().map(network).collect(),

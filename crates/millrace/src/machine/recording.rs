@@ -87,9 +87,18 @@ impl Source for Here<'_> {
             return None;
         }
         // A machine is looked at also while no head runs on it, or one that hangs.
-        let status = self.context.client.get_within::<serde_json::Value>("/status", PATIENCE).ok();
+        let get = |path| self.context.client.get_within::<serde_json::Value>(path, PATIENCE).ok();
+        let status = get("/status");
         self.silent = status.is_none();
-        status.map(|v| v.to_string())
+        let mut status = status?;
+        // Of two heads the one that leads has answered; what is to be known here is of the head that was asked.
+        if !status["cluster"].is_null()
+            && let Some(system) = get("/system")
+        {
+            status["head"] = system["me"].clone();
+            status["daemon"]["pid"] = system["pid"].clone();
+        }
+        Some(status.to_string())
     }
     fn now_us(&mut self) -> u64 {
         self.files.now_us()

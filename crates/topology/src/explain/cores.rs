@@ -10,7 +10,10 @@ pub(super) fn shards(view: &View, rate: f64, out: &mut Vec<Finding>) {
         view.before.shards.iter().filter_map(|s| Some((s.shard, f64::from(s.busy?)))).collect();
     for shard in &view.before.shards {
         let cpu = shard.core.and_then(|core| m.cpus.iter().find(|c| c.id == core));
-        let name = format!("shard {}", shard.shard);
+        let name = match &view.after.head {
+            Some(head) => format!("shard {} of head {head}", shard.shard),
+            None => format!("shard {}", shard.shard),
+        };
         if let Some(part) = shard.busy.map(f64::from).filter(|b| *b >= FULL) {
             let idle: Vec<String> = busy
                 .iter()

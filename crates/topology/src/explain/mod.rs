@@ -76,7 +76,7 @@ fn explained(m: &Machine, scope: &Scope, name: Option<&str>) -> Explanation {
     own_links(&view, &mut findings);
     let waiting = saturated(&view, &mut findings);
     ports(&view, &mut findings);
-    shards(&view, rate, &mut findings);
+    shards(&view, view.here().unwrap_or(rate), &mut findings);
     cores(&view, &mut findings);
     digests(&view, &mut findings);
     for pool in &after.pools {
@@ -96,7 +96,7 @@ fn explained(m: &Machine, scope: &Scope, name: Option<&str>) -> Explanation {
     findings.retain(|f| scope.takes(&f.about));
     let elsewhere = all - findings.len();
     let load = match name {
-        None => words(all_volumes),
+        None => view.of_heads(words(all_volumes)),
         Some(name) => {
             view.own_load(m, name).unwrap_or_else(|| format!("The whole head: {}", words(all_volumes)))
         }

@@ -71,6 +71,22 @@ impl<'a> View<'a> {
         .map(|(now, then)| now.saturating_sub(then) as f64 / self.seconds)
     }
 
+    /// Commands a second of hosts that come to this head, where there are two.
+    pub(super) fn here(&self) -> Option<f64> {
+        self.after.head.as_ref()?;
+        let commands = |own: &Own| own.shards.iter().map(|s| s.commands).sum::<u64>();
+        Some(commands(self.after).saturating_sub(commands(self.before)) as f64 / self.seconds)
+    }
+    /// The load of a system, and what of it comes to the head that is looked at.
+    pub(super) fn of_heads(&self, load: String) -> String {
+        let (Some(head), Some(here)) = (&self.after.head, self.here()) else { return load };
+        let other = if head == "a" { "b" } else { "a" };
+        format!(
+            "Both heads: {load} {} commands a second come to head {head}, whose machine is looked at; head {other} explains itself.",
+            count(here)
+        )
+    }
+
     /// What `name` itself does: a volume, a pool or a drive reads and writes, of a host only its commands are counted. None
     /// of what has no counters.
     pub(super) fn own_load(&self, m: &Machine, name: &str) -> Option<String> {

@@ -859,3 +859,19 @@ fn every_machine_can_be_explained() {
         assert!(!e.load.is_empty() && e.findings.is_empty() == m.own_later.is_none(), "{name}: {e:?}");
     }
 }
+
+#[test]
+fn of_two_heads_the_one_whose_machine_is_looked_at_is_named() {
+    let mut s = Scene::new(&[0, 12], 100_000);
+    for own in [s.m.own.as_mut().expect("set"), s.m.own_later.as_mut().expect("set")] {
+        own.head = Some("b".into());
+        own.shards[0].busy = Some(0.99);
+    }
+    s.after().shards[0].commands = 40_000;
+    says(&s.told(Kind::Shard), &["Shard 0 of head b has no time left"]);
+    let load = explain(&s.m).load;
+    says(
+        &load,
+        &["Both heads: 100", "40", "come to head b, whose machine is looked at; head a explains itself"],
+    );
+}
