@@ -412,6 +412,14 @@ impl Member {
     pub fn on_silent(&mut self) {
         self.unwanted = Some(Why::Silent);
     }
+    /// The other head has lost its path to a drive that this one reaches, and has begun something there: it is to be put out, also where
+    /// it leads.
+    pub fn on_path_lost(&mut self) {
+        // Who is not to lead would only end.
+        if self.part == Part::Leader || self.part == Part::Follower && !self.is_behind() {
+            self.unwanted = Some(Why::LostPath);
+        }
+    }
     /// The follower has all that it needs to take over.
     pub fn on_synced(&mut self) {
         self.synced = true;
@@ -699,7 +707,7 @@ impl Member {
         let verdict = self.watch.verdict(now, ours, leads);
         let other = self.known().head(self.set.me.other());
         let replaced = self.peer.as_ref().is_some_and(|p| p.life != other.life);
-        if let (Some(why), true) = (self.unwanted, self.part == Part::Leader) {
+        if let Some(why) = self.unwanted.filter(|why| leads || *why == Why::LostPath) {
             return Verdict::Propose(why);
         }
         // Another process of that head is there: the one that is in has ended.

@@ -95,6 +95,8 @@ pub enum Why {
     Silent,
     /// An operator says so.
     Asked,
+    /// It lives, and does not reach a drive any more that this head reaches.
+    LostPath,
 }
 
 #[derive(Clone, Copy, Debug, Default)]

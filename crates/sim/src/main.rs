@@ -15,6 +15,7 @@ usage: sim --seed N [--story | --trace]  one world; the same seed gives the same
   --story   the last events before a failure
   --trace   every event, as it happens, on standard error
   --heads N         2: worlds of two heads over the same drives
+  --paths   the same, of which one loses its path to a drive, and nothing else happens
   --shard-bytes N   memory of each shard
   --pairs   worlds of one mirror of which both legs fall ill, side by side
   --seesaw  the same, where shards lose different legs at the same moment
@@ -51,8 +52,9 @@ struct Words {
     shard_bytes: Option<u64>,
     tight: bool,
     kind: Kind,
-    /// Two heads over the same drives.
+    /// Two heads over the same drives; one loses its path to a drive.
     two: bool,
+    paths: bool,
 }
 
 /// What kind of worlds.
@@ -103,7 +105,10 @@ impl Words {
             Kind::Scarce => Some("scarce"),
             Kind::Calm => Some("calm"),
         };
-        kind.into_iter().chain(self.tight.then_some("tight")).chain(self.two.then_some("heads 2")).collect()
+        kind.into_iter()
+            .chain(self.tight.then_some("tight"))
+            .chain(self.two.then_some(if self.paths { "paths" } else { "heads 2" }))
+            .collect()
     }
 }
 
@@ -130,6 +135,7 @@ fn words() -> Option<Words> {
         tight: false,
         kind: Kind::Usual,
         two: false,
+        paths: false,
     };
     let mut given = std::env::args().skip(1);
     while let Some(word) = given.next() {
@@ -140,6 +146,7 @@ fn words() -> Option<Words> {
             "--heads" => words.two = number().filter(|n| (1..=2).contains(n))? == 2,
             "--shard-bytes" => words.shard_bytes = Some(number()?),
             "--from" => words.from = number()?,
+            "--paths" => (words.two, words.paths) = (true, true),
             "--story" => words.story = true,
             "--trace" => words.trace = true,
             "--all" => words.all = true,
@@ -161,7 +168,7 @@ fn words() -> Option<Words> {
 
 fn one(seed: u64, words: &Words) -> ExitCode {
     match words.two {
-        true => say!("{:#?}", sim::two::Options::swarm(seed)),
+        true => say!("{:#?}", words.of_two(seed)),
         false => say!("{:#?}", words.options(seed)),
     }
     match words.attempt(seed, words.story, words.trace) {
@@ -183,10 +190,13 @@ fn one(seed: u64, words: &Words) -> ExitCode {
 }
 
 impl Words {
+    fn of_two(&self, seed: u64) -> sim::two::Options {
+        if self.paths { sim::two::Options::paths(seed) } else { sim::two::Options::swarm(seed) }
+    }
     /// Runs one seed; a failure is told with how to see it again.
     fn attempt(&self, seed: u64, tell: bool, trace: bool) -> Result<Outcome, String> {
         let result = if self.two {
-            let options = sim::two::Options { tell, trace, ..sim::two::Options::swarm(seed) };
+            let options = sim::two::Options { tell, trace, ..self.of_two(seed) };
             std::panic::catch_unwind(|| sim::two::run(options))
         } else {
             let options = Options { tell, trace, ..self.options(seed) };

@@ -8,6 +8,7 @@
 use base::planted::{BUGS, Planted, Worlds, plant};
 use cluster::model::{LARGE, walk};
 use sim::run::{Options, run};
+use sim::two::Options as Two;
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -115,8 +116,9 @@ fn failure(worlds: Worlds, seed: u64) -> Option<String> {
                 Err(panic) => Some(one_line(&words(&*panic))),
             };
         }
-        Worlds::Heads => {
-            return match std::panic::catch_unwind(|| sim::two::run(sim::two::Options::swarm(seed))) {
+        Worlds::Heads | Worlds::Paths => {
+            let options = if worlds == Worlds::Heads { Two::swarm(seed) } else { Two::paths(seed) };
+            return match std::panic::catch_unwind(|| sim::two::run(options)) {
                 Ok(result) => result.err().map(|failure| one_line(&failure.what)),
                 Err(panic) => Some(one_line(&words(&*panic))),
             };

@@ -87,6 +87,17 @@ impl Run {
             _ => Ok(()),
         }
     }
+    /// Nothing happens but that one head loses its path to a drive: the other one reaches it, so its leg stays in sync.
+    pub(super) fn check_paths(&self, snapshot: &Snapshot) -> Result<(), String> {
+        if self.options.loses.is_none() || !self.options.troubles.is_empty() {
+            return Ok(());
+        }
+        let legs = snapshot.pools.iter().flat_map(|p| &p.arrays).flat_map(|a| &a.legs);
+        match legs.into_iter().find(|l| l.state != State::Optimal) {
+            Some(leg) => Err(format!("paths: {} is {:?}: {}", leg.path, leg.state, leg.reason)),
+            None => Ok(()),
+        }
+    }
     /// What hosts have seen: only data that may be there, and no error without a cause.
     pub(super) fn check_hosts(&mut self) -> Result<(), String> {
         for (i, ledger) in self.ledgers.iter().enumerate() {

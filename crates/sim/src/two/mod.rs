@@ -545,9 +545,9 @@ impl Run {
             None => {
                 self.stage = Stage::Working;
                 self.world.alarm(self.options.work, ALARM_CALM);
-                if let Some(disk) = self.options.loses {
-                    self.world.lose_path(1, disk, true);
-                    self.world.alarm(LOST, ALARM_PATH + (10 + disk) as u64);
+                if let Some((server, disk)) = self.options.loses {
+                    self.world.lose_path(server, disk, true);
+                    self.world.alarm(LOST, ALARM_PATH + (10 * server + disk) as u64);
                 }
                 self.next_trouble();
             }
@@ -609,6 +609,7 @@ impl Run {
             }
             Stage::Working => {
                 if let Some(snapshot) = self.snapshot.take() {
+                    self.check_paths(&snapshot)?;
                     self.nurse(&snapshot);
                     self.last_look = Some(snapshot);
                     self.change_something();

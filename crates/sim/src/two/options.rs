@@ -64,8 +64,8 @@ pub struct Options {
     pub mirrors: usize,
     /// This drive's fence does not hold.
     pub lying: Option<usize>,
-    /// Server 1, which follows, loses its path to this drive for `LOST`, once both heads are in.
-    pub loses: Option<usize>,
+    /// This server loses its path to this drive for `LOST`, once both heads are in. Server 1 follows then.
+    pub loses: Option<(usize, usize)>,
     /// The making or the end of a system is cut off.
     pub cut: Option<Cut>,
     /// Drives have volatile caches.
@@ -169,6 +169,17 @@ impl Options {
         options.pause = Duration::from_secs(1);
         let quick = Kindness { drive_us: 500, late_permille: 0, split_permille: 0, ..options.kindness };
         options.kindness = quick;
+        options
+    }
+    /// A world in which nothing happens but that one head loses its path to a drive for a while: no leg may be lost.
+    pub fn paths(seed: u64) -> Self {
+        let mut options = Self::swarm(seed);
+        options.troubles.clear();
+        (options.both, options.used, options.habits.reset_ppm) = (true, false, 0);
+        let mut rng = Prng::new(seed ^ 0x7061_7468_7301);
+        options.loses = Some((rng.below(2) as usize, rng.below(2 * options.mirrors as u64) as usize));
+        options.work = Duration::from_secs(rng.between(5, 15));
+        (options.kindness.late_permille, options.kindness.split_permille) = (0, 0);
         options
     }
     /// A world in which nothing happens but that a system is made, or ends, and is cut off.

@@ -104,7 +104,7 @@ fn a_follower_is_ready_once_the_fence_of_each_drive_was_tried() {
 #[test]
 fn a_path_that_the_follower_loses_is_told_and_so_is_its_return() {
     let mut options = calm(None);
-    (options.loses, options.work) = (Some(3), Duration::from_secs(10));
+    (options.loses, options.work) = (Some((1, 3)), Duration::from_secs(10));
     let outcome = run(options).unwrap_or_else(|f| panic!("{}", f.what));
     for words in ["does not reach d3: it would take over without it", "reaches d3 again"] {
         let told =
@@ -122,5 +122,15 @@ fn a_drive_whose_fence_does_not_hold_is_found_and_the_follower_is_not_ready() {
     }
     for good in ["d0", "d1", "d3"] {
         assert!(!failure.what.contains(&format!("the fence of {good} ")), "{}", failure.what);
+    }
+}
+
+/// The head without the path, which may be the one that leads, goes on without the drive; its lanes go to the other one.
+#[test]
+fn a_path_that_one_head_loses_costs_no_leg() {
+    for seed in 0..8 {
+        let outcome = run(Options::paths(seed)).unwrap_or_else(|f| panic!("seed {seed}: {}", f.what));
+        let told = outcome.events.iter().filter(|e| e.contains("lost its path to it"));
+        println!("{seed}: {:#?}", told.collect::<Vec<_>>());
     }
 }

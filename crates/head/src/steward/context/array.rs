@@ -265,8 +265,8 @@ impl LegDesk {
 /// What a pool's keeper shall bring about.
 #[derive(Clone, Debug)]
 pub(crate) enum Wish {
-    /// A leg is out.
-    Lost { array: usize, leg: usize, why: String, outlook: Outlook },
+    /// A leg is out. `there`: shards of the other head say so, which is in since this epoch; None: it is known here.
+    Lost { array: usize, leg: usize, why: String, outlook: Outlook, there: Option<u64> },
     /// A leg is there (its drive is open on the desk) and is resynced.
     Joined { array: usize, leg: usize, full: bool, new: bool },
     /// A leg has everything.

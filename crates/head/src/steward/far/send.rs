@@ -4,6 +4,7 @@ use super::follow::Configured;
 use super::letters;
 use crate::layout::{ArrayId, Layout};
 use crate::mail::ShardMail;
+use crate::steward::context::open::OpenDrive;
 use crate::steward::context::system::far::Numbers;
 use crate::steward::office::Office;
 use crate::steward::system::Upper;
@@ -81,7 +82,10 @@ impl Office {
         let drives = {
             let desk = self.desk();
             let legs = desk.pools.iter().flat_map(|p| &p.arrays).flat_map(|a| &a.legs);
-            legs.filter_map(|l| l.open.as_ref()).map(|open| (open.id, open.label.drive)).collect()
+            // A drive that is about to be tried would refuse the follower meanwhile.
+            let usable = |open: &&OpenDrive| desk.is_tried(open) || planted(Bug::ServesUntried);
+            let open = legs.filter_map(|l| l.open.as_ref()).filter(usable);
+            open.map(|open| (open.id, open.label.drive)).collect()
         };
         let letter = ShardMail::Configure { view: Arc::new(view), layout: Arc::new(layout) };
         let Some(letter) = letters::encode(&letter) else { return };

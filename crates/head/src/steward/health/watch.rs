@@ -176,6 +176,7 @@ impl Office {
                     leg: w.leg,
                     why,
                     outlook: crate::steward::context::array::Outlook::MayReturn,
+                    there: None,
                 });
             }
             return;

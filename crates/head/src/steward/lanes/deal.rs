@@ -43,7 +43,9 @@ impl Desk {
         let Some((a, p)) = self.pools.iter().find_map(in_pool) else { return false };
         let pool = self.pool(p).expect("just found");
         let mut legs = pool.arrays[a].legs.iter().enumerate();
-        let reaches = |(l, leg): (usize, &LegDesk)| pool.is_out(a, l) || reached.contains(&leg.uuid);
+        let tried = |leg: &LegDesk| leg.open.as_ref().is_none_or(|open| self.is_tried(open));
+        let uses = |leg: &LegDesk| reached.contains(&leg.uuid) && (tried(leg) || planted(Bug::ServesUntried));
+        let reaches = |(l, leg): (usize, &LegDesk)| pool.is_out(a, l) || uses(leg);
         pool.arrays[a].geometry.redundant() && legs.all(reaches)
     }
     /// Some pool's lanes are to be dealt otherwise than they are, and may be.

@@ -91,13 +91,14 @@ impl Office {
                 let open = p.arrays[array].legs.get(leg).and_then(|l| l.open.as_ref());
                 let did = open.map_or_else(|| error_words(error), |o| o.did(error));
                 let why = format!("{what}: the drive {did}");
-                p.wishes.push_back(Wish::Lost { array, leg, why, outlook: outlook(error) });
+                p.wishes.push_back(Wish::Lost { array, leg, why, outlook: outlook(error), there: None });
             }
         }
     }
 
     /// Legs are lost.
     async fn lose(&self, pool: PoolId, wishes: Vec<Wish>) {
+        let wishes = self.lost_for_all(pool, wishes).await;
         let (put_out, changed) = {
             let mut desk = self.desk_mut();
             let (me, incarnation) = (desk.me(), desk.new_incarnation());
@@ -314,7 +315,7 @@ impl Desk {
         let Some(p) = self.pool_mut(pool) else { return vec![] };
         let (mut events, mut put_out) = (vec![], vec![]);
         for wish in wishes {
-            let Wish::Lost { array, leg, why, outlook } = wish else { unreachable!("chosen by kind") };
+            let Wish::Lost { array, leg, why, outlook, .. } = wish else { unreachable!("chosen by kind") };
             let legs = &record.arrays[array].legs;
             // Every shard wishes it away: the first one is told, also where both wishes share a record.
             if legs.get(leg).is_none_or(|l| matches!(l.state, LegState::Out | LegState::JustOut)) {
@@ -425,7 +426,8 @@ impl PoolDesk {
             } else {
                 let why = format!("it could not take the membership record: the drive {words}");
                 let outlook = outlook(*error);
-                self.wishes.push_back(Wish::Lost { array: *array, leg: *leg, why, outlook });
+                let (array, leg) = (*array, *leg);
+                self.wishes.push_back(Wish::Lost { array, leg, why, outlook, there: None });
             }
         }
         if witness.is_ok() {

@@ -258,7 +258,7 @@ impl Office {
         outlook: Outlook,
     ) -> Result<(), Refusal> {
         if let Some(p) = self.desk_mut().pool_mut(pool) {
-            p.wishes.push_back(Wish::Lost { array, leg, why, outlook });
+            p.wishes.push_back(Wish::Lost { array, leg, why, outlook, there: None });
         }
         let office = self.clone();
         self.cx

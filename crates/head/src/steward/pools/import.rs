@@ -477,7 +477,13 @@ impl Office {
                 return Err(refuse(RefusalKind::Internal, "pool", format!("{}: {why}", p.drive_path(a, l))));
             }
             let outlook = crate::steward::context::array::outlook(error);
-            p.wishes.push_back(crate::steward::context::array::Wish::Lost { array: a, leg: l, why, outlook });
+            p.wishes.push_back(crate::steward::context::array::Wish::Lost {
+                array: a,
+                leg: l,
+                why,
+                outlook,
+                there: None,
+            });
         }
         Ok(())
     }

@@ -5,6 +5,7 @@ use crate::mail::{Fate, StewardMail};
 use crate::order::Weight;
 use crate::steward::context::array::{Outlook, Wish, outlook};
 use crate::steward::context::desk::{Desk, PortalDesk};
+use crate::steward::context::system::SystemDesk;
 use crate::steward::words::{error_words, net_words};
 use array::{Note, Verdict};
 use base::{Ask, Duration, Instant, NetError, PortalId};
@@ -113,6 +114,8 @@ impl Desk {
     }
     /// An array told something.
     fn on_note(&mut self, now: Instant, shard: u16, array: ArrayId, note: Note) {
+        let of_other = || self.system.as_ref().map(SystemDesk::others_epoch);
+        let there = if shard < self.own_shards { None } else { of_other() };
         let Some(pool) = self.pools.iter_mut().find(|p| p.arrays.iter().any(|a| a.id == array)) else {
             return;
         };
@@ -135,7 +138,7 @@ impl Desk {
             Note::LegFailed { leg: _, epoch: _, error } => {
                 let open = pool.arrays[a].legs[leg].open.as_ref();
                 let why = format!("the drive {}", open.map_or_else(|| error_words(error), |o| o.did(error)));
-                pool.wishes.push_back(Wish::Lost { array: a, leg, why, outlook: outlook(error) });
+                pool.wishes.push_back(Wish::Lost { array: a, leg, why, outlook: outlook(error), there });
             }
             Note::LegAhead { leg: _, epoch: _, last, error } => {
                 let last = pool.arrays[a].legs.iter().find(|l| l.place == last);
@@ -148,7 +151,13 @@ impl Desk {
                 let why = format!(
                     "it was being rebuilt, and may hold what its source has not got: drive {path}, the last good leg, {did}"
                 );
-                pool.wishes.push_back(Wish::Lost { array: a, leg, why, outlook: Outlook::MayReturn });
+                pool.wishes.push_back(Wish::Lost {
+                    array: a,
+                    leg,
+                    why,
+                    outlook: Outlook::MayReturn,
+                    there: None,
+                });
             }
             Note::Synced { leg: _, epoch } => {
                 let desk = &mut pool.arrays[a].legs[leg];

@@ -377,7 +377,7 @@ impl Office {
         (leads && self.is_out()).then_some((confirmed as u16, drives.len() as u16))
     }
     /// Whether the other head is in since this epoch.
-    pub(super) fn is_in_since(&self, epoch: u64) -> bool {
+    pub(in crate::steward) fn is_in_since(&self, epoch: u64) -> bool {
         self.desk().system.as_ref().is_some_and(|s| {
             let (record, other) = (s.member().known(), s.member().me().other());
             record.is_in(other) && record.head(other).since == epoch

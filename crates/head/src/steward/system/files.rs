@@ -124,6 +124,7 @@ impl Office {
                     s.tell().on_synced();
                 }
             });
+            self.try_others(epoch).await;
         }
     }
     async fn shared_files(&self) -> Vec<String> {
@@ -160,6 +161,11 @@ impl Office {
                         s.far_mut().has_let_go(number);
                     });
                 }
+                Upper::Look { number, drive } => self.look_for_leader(number, drive),
+                Upper::Looked { number, reached } => {
+                    self.in_system(|s| s.far_mut().has_looked(number, reached));
+                }
+                Upper::Lead => self.lead_for_path(),
                 Upper::Serves { shards } => self.far_offers(shards),
                 Upper::ToShard { shard, letter } => self.take_letter(shard, &letter),
                 Upper::Configure(configured) => self.take_configuration(&configured),

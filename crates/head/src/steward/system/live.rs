@@ -35,6 +35,7 @@ fn why_words(why: Why) -> String {
         Why::Cut { silent } => format!("the link was silent for {} ms although it lives", silent.as_millis()),
         Why::Silent => "it did not confirm a change within 1 s".into(),
         Why::Asked => "an operator said so".into(),
+        Why::LostPath => "it lost its path to a drive that this head reaches".into(),
     }
 }
 

@@ -25,6 +25,8 @@ use cluster::fence::PUT_OUT;
 use cluster::trial::{Flaw, PLACES, STAMP_BYTES, TRIAL_AT, TRIAL_BYTES, Trial};
 use std::cell::Cell;
 
+/// Kinds of fences that can be tried.
+const KINDS: [FenceKind; 2] = [FenceKind::Scsi, FenceKind::Nvme];
 /// A follower that was just let in may still be opening its drives.
 const OPEN: Duration = Duration::from_secs(8);
 /// Until it has said that it writes.
@@ -79,19 +81,24 @@ fn said(written: &[Written], writes: u64) -> Said {
 impl Desk {
     /// Open drives of pools whose fence can be tried: that of a file is a lock and the end of a process.
     fn fenced_drives(&self) -> impl Iterator<Item = &OpenDrive> {
-        let kinds = [FenceKind::Scsi, FenceKind::Nvme];
         let shared = self.pools.iter().filter(|p| p.config().shared.is_some());
         let of_pools: Vec<Uuid> = shared.map(|p| p.config().uuid).collect();
-        self.open_drives().filter(move |d| kinds.contains(&d.info.fence) && of_pools.contains(&d.label.pool))
+        self.open_drives().filter(move |d| KINDS.contains(&d.info.fence) && of_pools.contains(&d.label.pool))
     }
-    /// Each of them was tried on the follower, and holds. A trial shuts the follower out for a moment.
+    /// Each of them that the follower reaches was tried on it, and holds. A trial shuts the follower out for a moment.
     pub(in crate::steward) fn fences_hold(&self) -> bool {
-        let holds = |d: &OpenDrive| {
-            let found =
-                |s: &SystemDesk| matches!(s.tried().of(d.label.drive), Some(TrialFound::Holds { .. }));
-            self.system.as_ref().is_none_or(found)
-        };
-        self.fenced_drives().all(holds)
+        self.fenced_drives().all(|d| self.is_tried(d) || !self.may_be_reached(d.label.drive))
+    }
+    /// The follower may use a drive: its fence was tried, if that can be done.
+    pub(in crate::steward) fn is_tried(&self, drive: &OpenDrive) -> bool {
+        let holds =
+            |s: &SystemDesk| matches!(s.tried().of(drive.label.drive), Some(TrialFound::Holds { .. }));
+        !KINDS.contains(&drive.info.fence) || self.system.as_ref().is_none_or(holds)
+    }
+    /// The follower reaches it, or has not said yet what it reaches.
+    fn may_be_reached(&self, drive: Uuid) -> bool {
+        let reached = self.system.as_ref().and_then(|s| s.reached().of_other());
+        reached.is_none_or(|all| all.contains(&drive))
     }
 }
 
@@ -100,6 +107,9 @@ impl Office {
     /// Tries the fences of all drives on the follower that this epoch let in, until each of them holds; false: it is out before.
     pub(super) async fn try_fences(&self, epoch: u64) -> bool {
         self.in_system(|s| s.trials().is_new());
+        self.try_fences_again(epoch).await
+    }
+    async fn try_fences_again(&self, epoch: u64) -> bool {
         let mut tried = false;
         loop {
             for drive in self.drives_to_try() {
@@ -127,6 +137,15 @@ impl Office {
             self.cx.until_within(AGAIN, move || !office.is_in_since(epoch) || office.fences_hold()).await;
         }
     }
+    /// Tries those that the follower reaches later, until it is out: a drive that comes to a pool, or to which it had no path. Its shards use
+    /// none of them before.
+    pub(super) async fn try_others(&self, epoch: u64) {
+        while self.is_in_since(epoch) {
+            let office = self.clone();
+            self.cx.until(move || !office.is_in_since(epoch) || !office.fences_hold()).await;
+            self.try_fences_again(epoch).await;
+        }
+    }
     fn fenced_drives(&self) -> Vec<OpenDrive> {
         self.desk().fenced_drives().cloned().collect()
     }
@@ -138,7 +157,7 @@ impl Office {
         let Some(system) = desk.system.as_ref() else { return vec![] };
         let open =
             |d: &OpenDrive| matches!(system.tried().of(d.label.drive), None | Some(TrialFound::NotTried(_)));
-        drives.into_iter().filter(open).collect()
+        drives.into_iter().filter(|d| open(d) && desk.may_be_reached(d.label.drive)).collect()
     }
     /// Drives that have left their pools are forgotten here and by the follower.
     fn forget_left(&self) {
@@ -172,7 +191,8 @@ impl Office {
             let _ = s.tell().send(Upper::Fences(all).encode());
             news
         });
-        if let (Some(true), Some(words)) = (news, words) {
+        let reached = self.desk().may_be_reached(drive.label.drive);
+        if let (Some(true), Some(words), true) = (news, words, reached) {
             self.desk_mut().event(now, Weight::Error, "system", words);
         }
     }

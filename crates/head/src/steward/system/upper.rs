@@ -36,6 +36,10 @@ const NOTHING: u8 = 15;
 const LET_GO: u8 = 16;
 const HAS_LET_GO: u8 = 17;
 const CLEAR: u8 = 18;
+// 19 is Cross-Controller Reset.
+const LOOK: u8 = 20;
+const LOOKED: u8 = 21;
+const LEAD: u8 = 22;
 
 /// A message between two Stewards.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -99,6 +103,12 @@ pub(crate) enum Upper {
     LetGo { number: u64, drive: Uuid },
     /// From `LetGo`, once that is so.
     HasLetGo { number: u64, drive: Uuid },
+    /// To the follower: does it reach this drive? `Looked` follows.
+    Look { number: u64, drive: Uuid },
+    /// From `Look`.
+    Looked { number: u64, reached: bool },
+    /// To the follower: the leader has lost a path, and the follower is to take over.
+    Lead,
     /// To one of the follower's shards, or to all: `far::letters`.
     ToShard { shard: Option<u16>, letter: Vec<u8> },
     /// From one of them.
@@ -188,6 +198,9 @@ impl Upper {
             }
             Upper::LetGo { number, drive } => drop(w.u8(LET_GO).u64(*number).bytes(&drive.0)),
             Upper::HasLetGo { number, drive } => drop(w.u8(HAS_LET_GO).u64(*number).bytes(&drive.0)),
+            Upper::Look { number, drive } => drop(w.u8(LOOK).u64(*number).bytes(&drive.0)),
+            Upper::Looked { number, reached } => drop(w.u8(LOOKED).u64(*number).u8(u8::from(*reached))),
+            Upper::Lead => drop(w.u8(LEAD)),
             Upper::ToShard { shard, letter } => {
                 w.u8(TO_SHARD).u16(shard.unwrap_or(ALL_SHARDS)).bytes(letter);
             }
@@ -269,6 +282,9 @@ impl Upper {
             }
             LET_GO => Upper::LetGo { number: r.u64()?, drive: Uuid(r.array()?) },
             HAS_LET_GO => Upper::HasLetGo { number: r.u64()?, drive: Uuid(r.array()?) },
+            LOOK => Upper::Look { number: r.u64()?, drive: Uuid(r.array()?) },
+            LOOKED => Upper::Looked { number: r.u64()?, reached: r.u8()? != 0 },
+            LEAD => Upper::Lead,
             TO_SHARD => {
                 let shard = Some(r.u16()?).filter(|s| *s != ALL_SHARDS);
                 Upper::ToShard { shard, letter: core::mem::take(&mut r.0).to_vec() }
@@ -362,6 +378,9 @@ mod tests {
             Upper::Clear { number: 9, units: [VolumeId(2), VolumeId(7)].into(), reset: true },
             Upper::Clear { number: 9, units: [].into(), reset: false },
             Upper::LetGo { number: 8, drive: Uuid([7; 16]) },
+            Upper::Look { number: 8, drive: Uuid([7; 16]) },
+            Upper::Looked { number: 8, reached: true },
+            Upper::Lead,
             Upper::HasLetGo { number: 8, drive: Uuid([7; 16]) },
             Upper::Configure(Configured {
                 secret: [9; 32],

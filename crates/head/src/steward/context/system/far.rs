@@ -13,9 +13,11 @@ pub(crate) struct Far {
     offered: Option<u16>,
     /// It was told why they do not.
     told: bool,
-    /// How often the follower was asked to let go of a drive, and the last one that it did.
+    /// How often the follower was asked something about a drive, and the last one that it let go of.
     asked: u64,
     let_go: u64,
+    /// What it said last to the question whether it reaches a drive.
+    looked: Option<(u64, bool)>,
     /// The follower's part: it has all files of the leader's, and has said that its shards are ready.
     has_all: bool,
     serves: bool,
@@ -80,7 +82,7 @@ impl Far {
         self.offered = shards;
         self.told = false;
     }
-    /// The follower is asked to let go of a drive: the question's number.
+    /// The follower is asked something about a drive: the question's number.
     pub fn asks(&mut self) -> u64 {
         self.asked += 1;
         self.asked
@@ -92,6 +94,14 @@ impl Far {
     /// Whether it has: questions are asked one after the other.
     pub fn let_go(&self, number: u64) -> bool {
         self.let_go >= number
+    }
+    /// It says whether it reaches a drive.
+    pub fn has_looked(&mut self, number: u64, reached: bool) {
+        self.looked = Some((number, reached));
+    }
+    /// What it said, if that is to this question.
+    pub fn looked(&self, number: u64) -> Option<bool> {
+        self.looked.filter(|(of, _)| *of == number).map(|(_, reached)| reached)
     }
     /// Those that are.
     pub fn offered(&self) -> Option<u16> {

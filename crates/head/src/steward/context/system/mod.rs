@@ -84,6 +84,8 @@ pub(crate) struct SystemDesk {
     trials: Trials,
     reach: Reach,
     far: Far,
+    /// When a head was last to go on alone because one of both had lost a path, and the other head's epoch then.
+    path_lost: Option<(Instant, u64)>,
     /// Since when the other head is out, if it was in while this process was.
     out: Option<OutSince>,
     said: Option<String>,
@@ -133,6 +135,7 @@ impl SystemDesk {
             offered: vec![],
             connections: vec![],
             came: Default::default(),
+            path_lost: None,
             trials: Trials::default(),
             reach: Reach::default(),
             far: Far::default(),
@@ -352,6 +355,14 @@ impl SystemDesk {
             *of > since || *of == since && matches!(state, HeadState::Out | HeadState::None)
         };
         self.confirmed.get(&drive).is_some_and(shut_out)
+    }
+    /// A head goes on alone, because the other one has lost a path.
+    pub fn loses_path(&mut self, now: Instant) {
+        self.path_lost = Some((now, self.other_since()));
+    }
+    /// Whether that was later than then, and is over.
+    pub fn has_lost_path(&self, then: Instant) -> bool {
+        self.path_lost.is_some_and(|(at, epoch)| at > then && epoch != self.other_since())
     }
     /// This head leads from now on.
     pub fn begins_to_lead(&mut self, now: Instant) {

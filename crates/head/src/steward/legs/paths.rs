@@ -1,0 +1,153 @@
+//! A drive that one head does not reach any more and the other does: no leg is lost.
+//!
+//! What the head without the path has begun there may still land, and commands of hosts are half done. So that head is put out, and starts
+//! over without the drive: what it had under way ends as for a head whose process ends, and its lanes go to the head that reaches the drive.
+//! If it leads, the other one takes over.
+
+use crate::layout::PoolId;
+use crate::order::Weight;
+use crate::steward::context::array::{Outlook, Wish};
+use crate::steward::context::open::OpenDrive;
+use crate::steward::join;
+use crate::steward::office::Office;
+use crate::steward::runtime::Patience;
+use crate::steward::system::Upper;
+use array::format::{LABEL_AT, RECORD_BYTES};
+use base::{Bug, Duration, Uuid, planted};
+use cluster::Part;
+use std::collections::BTreeMap;
+
+/// How long a drive may take to show its label. Hosts wait, and a drive that hangs is lost.
+const LOOK: Patience = Patience { op: Duration::from_millis(150), look: Duration::from_millis(150) };
+/// How long the other head may take to say what it saw.
+const ASK: Duration = Duration::from_millis(300);
+/// How long the other head may take to take over.
+const HAND_OVER: Duration = Duration::from_secs(1);
+/// A path that comes and goes ends heads no more often than so: then a leg is lost, and copied to when the drive is back.
+const NOT_AGAIN: Duration = Duration::from_secs(60);
+
+/// What became of a leg that somebody lost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Path {
+    /// It is lost for both heads, or the drive answers and fails.
+    Lost,
+    /// One head reaches it, and goes on without the other.
+    Moves,
+}
+
+impl Office {
+    /// Of legs that are to be put out: those that no head has a path to, or that fail by every path.
+    pub(super) async fn lost_for_all(&self, pool: PoolId, wishes: Vec<Wish>) -> Vec<Wish> {
+        let (mut lost, mut known) = (vec![], BTreeMap::<(usize, usize), Path>::new());
+        for wish in wishes {
+            let Wish::Lost { array, leg, there, outlook, .. } = &wish else { unreachable!("chosen by kind") };
+            if there.is_some_and(|epoch| !self.is_in_since(epoch)) {
+                // That head is out, and what it had with it.
+                continue;
+            }
+            let at = (*array, *leg);
+            let path = match known.get(&at) {
+                Some(path) => *path,
+                None if matches!(outlook, Outlook::ByHand | Outlook::Leaves) => Path::Lost,
+                None => self.path_of(pool, at, there.is_some()).await,
+            };
+            known.insert(at, path);
+            if path == Path::Lost {
+                lost.push(wish);
+            }
+        }
+        lost
+    }
+    async fn path_of(&self, pool: PoolId, (array, leg): (usize, usize), there: bool) -> Path {
+        let now = self.cx.now();
+        let open = {
+            let desk = self.desk();
+            let p = desk.pool(pool).filter(|p| !p.is_out(array, leg));
+            let open = p.and_then(|p| p.arrays.get(array)?.legs.get(leg)?.open.clone());
+            let settled = desk.system.as_ref().is_some_and(|s| !s.has_lost_path(now - NOT_AGAIN));
+            open.filter(|_| desk.far_shards > 0 && settled)
+        };
+        let Some(open) = open.filter(|_| !planted(Bug::PathIsLeg)) else { return Path::Lost };
+        match join::both(self.reaches(&open), self.is_reached_there(open.label.drive)).await {
+            (true, false) if there => self.go_on_without_other(&open),
+            (false, true) if !there => self.hand_over(&open).await,
+            _ => Path::Lost,
+        }
+    }
+    async fn reaches(&self, open: &OpenDrive) -> bool {
+        let cx = self.cx.with(LOOK);
+        cx.read(open.id, LABEL_AT, RECORD_BYTES).await.is_ok()
+    }
+    /// Asks the other head whether it reaches a drive. Silence says that it does not.
+    async fn is_reached_there(&self, drive: Uuid) -> bool {
+        let number = self.in_system(|s| s.far_mut().asks()).unwrap_or_default();
+        let _ = self.in_system(|s| s.tell().send(Upper::Look { number, drive }.encode()));
+        let office = self.clone();
+        let said = move || {
+            let desk = office.desk();
+            desk.far_shards == 0 || desk.system.as_ref().is_none_or(|s| s.far().looked(number).is_some())
+        };
+        self.cx.until_within(ASK, said).await;
+        let desk = self.desk();
+        desk.system.as_ref().and_then(|s| s.far().looked(number)).unwrap_or(false)
+    }
+    /// The leader asks whether this head reaches a drive.
+    pub(in crate::steward) fn look_for_leader(&self, number: u64, drive: Uuid) {
+        let office = self.clone();
+        self.cx.spawn(async move {
+            let id = {
+                let desk = office.desk();
+                desk.system
+                    .as_ref()
+                    .and_then(|s| s.standby().values().find(|d| d.uuid == drive).map(|d| d.id))
+            };
+            let reached = match id {
+                Some(id) => office.cx.with(LOOK).read(id, LABEL_AT, RECORD_BYTES).await.is_ok(),
+                None => false,
+            };
+            let _ = office.in_system(|s| s.tell().send(Upper::Looked { number, reached }.encode()));
+        });
+    }
+    /// The follower has lost its path.
+    fn go_on_without_other(&self, open: &OpenDrive) -> Path {
+        self.path_is_lost(
+            open,
+            "the other head lost its path to it, and starts over without it: the drive stays in its pool",
+        );
+        self.in_system(|s| s.tell().on_path_lost());
+        Path::Moves
+    }
+    /// This head, which leads, has lost its path. The other one takes over, if it reaches all else that this one does.
+    async fn hand_over(&self, open: &OpenDrive) -> Path {
+        let has_all = {
+            let desk = self.desk();
+            let there = desk.system.as_ref().and_then(|s| s.reached().of_other());
+            let mut used = desk.pools.iter().flat_map(|p| p.reachable()).map(|(_, _, o)| o.label.drive);
+            there.is_some_and(|there| used.all(|drive| there.contains(&drive)))
+        };
+        if !has_all {
+            return Path::Lost;
+        }
+        self.path_is_lost(
+            open,
+            "this head lost its path to it, and the other one reaches it: that one takes over",
+        );
+        let _ = self.in_system(|s| s.tell().send(Upper::Lead.encode()));
+        let office = self.clone();
+        let is_over = move || office.desk().system.as_ref().is_none_or(|s| s.part() == Part::Over);
+        if self.cx.until_within(HAND_OVER, is_over).await { Path::Moves } else { Path::Lost }
+    }
+    /// The head that leads has lost its path to a drive that this one reaches.
+    pub(in crate::steward) fn lead_for_path(&self) {
+        let now = self.cx.now();
+        self.in_system(|s| {
+            s.loses_path(now);
+            s.tell().on_path_lost();
+        });
+    }
+    fn path_is_lost(&self, open: &OpenDrive, words: &str) {
+        let now = self.cx.now();
+        self.in_system(|s| s.loses_path(now));
+        self.desk_mut().event(now, Weight::Warning, format!("drive {}", open.info.path), words);
+    }
+}
