@@ -154,7 +154,7 @@ bugs! {
     FarLossUnawaited promise 5 within 0 in Heads: "a loss counts before shards of the other head know of it",
     ReadsBereft promise 2 within 0 in Heads: "a head reads where one that is gone was writing before it has compared the legs",
     OtherHoldsOn promise 5 within 0 in Heads: "a leg is taken back while the other head has writes there that it has given up",
-    PathIsLeg promise 7 within 0 in Paths: "a drive that one head does not reach any more is lost, although the other one reaches it",
+    PathIsLeg promise 7 within 20 in Paths: "a drive that one head does not reach any more is lost, although the other one reaches it",
     ResetHereAlone promise 3 within 0 in Heads: "a logical unit reset ends what this head has alone",
     ServesUntried promise 16 within 0 in Heads: "shards of the other head use drives on which its fence is being tried",
     EarlyRefused promise 8 within 0 in Heads: "a command that comes before what it is about is refused",

@@ -8,7 +8,6 @@ use crate::layout::PoolId;
 use crate::order::Weight;
 use crate::steward::context::array::{Outlook, Wish};
 use crate::steward::context::open::OpenDrive;
-use crate::steward::join;
 use crate::steward::office::Office;
 use crate::steward::runtime::Patience;
 use crate::steward::system::Upper;
@@ -68,11 +67,11 @@ impl Office {
             open.filter(|_| desk.far_shards > 0 && settled)
         };
         let Some(open) = open.filter(|_| !planted(Bug::PathIsLeg)) else { return Path::Lost };
-        match join::both(self.reaches(&open), self.is_reached_there(open.label.drive)).await {
-            (true, false) if there => self.go_on_without_other(&open),
-            (false, true) if !there => self.hand_over(&open).await,
-            _ => Path::Lost,
+        // What one head has lost, the other one alone must reach.
+        if self.reaches(&open).await != there || self.is_reached_there(open.label.drive).await == there {
+            return Path::Lost;
         }
+        if there { self.go_on_without_other(&open) } else { self.hand_over(&open).await }
     }
     async fn reaches(&self, open: &OpenDrive) -> bool {
         let cx = self.cx.with(LOOK);

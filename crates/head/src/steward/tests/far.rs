@@ -25,6 +25,8 @@ pub(super) struct Follower {
     offered: bool,
     /// Its shards confirm nothing.
     silent: bool,
+    /// Whether drives answer it.
+    reaches: bool,
     /// Mirrors that its shards have memory for.
     mirrors_max: u32,
     /// What was configured last, and all that its shards were told.
@@ -44,6 +46,7 @@ impl Follower {
             known: None,
             offered: false,
             silent: false,
+            reaches: true,
             mirrors_max: 1000,
             view: Arc::default(),
             layout: Layout::default(),
@@ -136,6 +139,7 @@ impl Follower {
                 }
             }
             Upper::LetGo { number, drive } => self.tell(&Upper::HasLetGo { number, drive }),
+            Upper::Look { number, .. } => self.tell(&Upper::Looked { number, reached: self.reaches }),
             Upper::ToShard { shard, letter } => {
                 assert_eq!(shard, None, "all are told");
                 self.log.push(format!("{:?}", letters::to_shard(&letter).expect("it is good")));
@@ -268,6 +272,37 @@ fn a_loss_is_on_record_once_shards_of_both_heads_have_applied_it() {
     assert_eq!(w.recorded(), before + usize::from(SHARDS));
     let told = w.follower().log.iter().filter(|l| l.starts_with("Recorded")).count();
     assert_eq!(told, 1);
+    assert!(w.follower().is_in());
+}
+
+/// A shard of the other head gives a leg up.
+fn lose_there(w: &mut World) {
+    let array = &w.layout.arrays[0];
+    let note = Note::LegFailed { leg: 0, epoch: array.membership.epoch, error: DriveError::Gone };
+    let note = StewardMail::Note { array: array.id, note };
+    w.follower().note(0, &note);
+    w.deliver();
+    // The answer to whether it reaches the drive.
+    w.deliver();
+}
+
+#[test]
+fn a_follower_without_a_path_is_put_out_and_the_leg_stays() {
+    let mut w = both();
+    w.follower().reaches = false;
+    lose_there(&mut w);
+    w.pass(2);
+    assert!(!w.follower().is_in(), "it starts over without the drive");
+    assert_eq!(w.legs(0), [LegState::InSync; 2]);
+    assert!(w.events().iter().any(|e| e.contains("the other head lost its path to it")));
+}
+
+#[test]
+fn a_leg_that_fails_although_both_heads_reach_its_drive_is_lost() {
+    let mut w = both();
+    lose_there(&mut w);
+    w.pass(1);
+    assert_eq!(w.legs(0), [LegState::Missing, LegState::InSync]);
     assert!(w.follower().is_in());
 }
 
