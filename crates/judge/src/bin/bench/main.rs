@@ -6,6 +6,7 @@
 //! turn (A B C A B C …), and share it in each round. What cannot be measured here says why. Ends with 1 if a row falls short.
 
 mod crowd;
+mod heads;
 mod shares;
 
 use judge::measure::{self, CLIENT_CORE, Run, Shown, TARGET_CORE, Time, median, middle, pin, spread};
@@ -343,6 +344,9 @@ impl Bench {
             lines.extend(shares.little());
             lines.extend(shares.small());
             lines.extend(shares.overload());
+        }
+        if wanted(self, "forwarded write") {
+            lines.extend(heads::forwarded(self.rounds, Time { ramp: RAMP, seconds: self.seconds }));
         }
         if wanted(self, "controllers") && crowd::is_possible() {
             lines.extend(crowd::idle());
