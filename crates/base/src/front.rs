@@ -112,6 +112,17 @@ pub enum Answer {
     Taken,
 }
 
+/// One life of an NVMe controller, from its being enabled to its end: how a host names it to another controller.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub struct ControllerLife {
+    /// Controller id.
+    pub id: u16,
+    /// Controller Instance Uniquifier: one more each time it is enabled, never 0.
+    pub uniquifier: u8,
+    /// Controller Instance Random Number.
+    pub random: u64,
+}
+
 /// What a connection wants of other connections of the head.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Intervention {
@@ -122,8 +133,11 @@ pub enum Intervention {
         /// Command identifier.
         cid: u16,
     },
-    /// Of the head: to let I/O queues of its controller in from now on, until `EndQueues`.
-    BeginQueues,
+    /// Of the head: to let I/O queues of its controller in from now on, until `EndQueues`. The controller begins this life.
+    BeginQueues {
+        /// Which.
+        life: ControllerLife,
+    },
     /// Of all I/O queues of its controller: their end, and that of every command of theirs (controller
     /// reset and shutdown).
     EndQueues,
@@ -131,6 +145,12 @@ pub enum Intervention {
     RetryDelay {
         /// As the host wants it.
         enabled: bool,
+    },
+    /// Of another controller of the same host, at either head: its end, with all its queues and every command of theirs
+    /// (Cross-Controller Reset). If there is none that has this life, what there was of it is over.
+    ResetController {
+        /// Which.
+        life: ControllerLife,
     },
     /// Of all other sessions of the iSCSI target: the end of their tasks on these logical units
     /// (CLEAR TASK SET, LOGICAL UNIT RESET, TARGET RESET).
@@ -237,6 +257,8 @@ pub enum Close {
     Replaced,
     /// A command of it can have no answer here: `Status::Withheld`.
     Withheld,
+    /// Its host has another controller end it: nothing is left to be said to it.
+    Reset,
 }
 
 /// Largest data transfer of one command, bytes (MDTS, VPD 0xB0).

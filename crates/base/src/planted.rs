@@ -156,6 +156,8 @@ bugs! {
     OtherHoldsOn promise 5 within 0 in Heads: "a leg is taken back while the other head has writes there that it has given up",
     PathIsLeg promise 7 within 20 in Paths: "a drive that one head does not reach any more is lost, although the other one reaches it",
     ResetHereAlone promise 3 within 0 in Heads: "a logical unit reset ends what this head has alone",
+    CcrAnsweredEarly promise 3 within 200 in Heads: "a Cross-Controller Reset is answered while commands of that controller are under way",
+    CcrHereAlone promise 3 within 200 in Heads: "a Cross-Controller Reset ends what this head has alone",
     ServesUntried promise 16 within 0 in Heads: "shards of the other head use drives on which its fence is being tried",
     EarlyRefused promise 8 within 0 in Heads: "a command that comes before what it is about is refused",
     SyncedByHalf promise 5 within 0 in Heads: "a leg is in sync though nobody copied what a head was to copy that is gone",

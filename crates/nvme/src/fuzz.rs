@@ -141,8 +141,14 @@ impl World {
             ..View::default()
         };
         let address = ([127, 0, 0, 1], 4420).into();
-        let config =
-            ConnectionConfig { local: address, peer: address, portal, queue_depth_max: 32, io_queues_max: 2 };
+        let config = ConnectionConfig {
+            local: address,
+            peer: address,
+            portal,
+            queue_depth_max: 32,
+            io_queues_max: 2,
+            seed: 1,
+        };
         let mut io = Head::new(view, OUTBOX_BYTES, 3, BUFFER_BYTES);
         let poor = choice & 8 != 0;
         io.stingy = poor;
@@ -315,6 +321,7 @@ mod tests {
                     admin::ASYNC_EVENT,
                     admin::ABORT,
                     admin::KEEP_ALIVE,
+                    admin::CROSS_CONTROLLER_RESET,
                     admin::FABRICS,
                 ];
                 let opcode = if choice & 3 == 2 { *random.pick(&io) } else { *random.pick(&control) };

@@ -56,6 +56,7 @@ impl Front {
                     portal,
                     queue_depth_max: crate::limits::QUEUE_DEPTH_MAX,
                     io_queues_max: crate::limits::IO_QUEUES_MAX,
+                    seed,
                 })))
             }
             Protocol::Iscsi => {
@@ -261,6 +262,10 @@ impl<M: Memory> Io<'_, M> {
     /// Ends a connection now: what it has not taken yet, it does not get.
     pub fn cut_off(&mut self, how: Close, why: &'static str) {
         self.send_away(Fate::CutOff, how, why);
+        self.hurry();
+    }
+    /// Last words that its peer has not taken yet are not waited for.
+    fn hurry(&mut self) {
         if let Life::Ending { until } = &mut self.link.life {
             *until = self.now;
             self.touch();
@@ -425,6 +430,9 @@ impl<M: Memory> FrontIo for Io<'_, M> {
             self.link.why = Some(why);
             self.core.ending.push(self.link.index);
             self.touch();
+        }
+        if why == Close::Reset {
+            self.hurry();
         }
     }
 }

@@ -134,7 +134,11 @@ impl Steward {
             | StewardMail::FarSilent
             | StewardMail::Reported(_) => desk.hear(self.office.cx.now(), shard, mail),
             StewardMail::FarMet => drop(desk.far_met.insert(shard)),
-            StewardMail::Parted { number } => desk.sessions.has_parted(shard, number, fx),
+            StewardMail::Parted { number } => {
+                desk.sessions.has_parted(shard, number, fx);
+                drop(desk);
+                self.office.tell_other_head();
+            }
             StewardMail::Ask { connection, portal, local, peer, ask } => {
                 if desk.stop == Stop::Closed {
                     return sessions::table::answer(Place { shard, connection }, Answer::Full, fx);

@@ -224,6 +224,7 @@ impl<M: Hosted> World<M> {
                     portal,
                     queue_depth_max: 128,
                     io_queues_max: 8,
+                    seed: 1,
                 })))
             }
             Protocol::Iscsi => {

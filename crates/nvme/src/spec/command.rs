@@ -20,6 +20,8 @@ pub mod admin {
     pub const ASYNC_EVENT: u8 = 0x0c;
     /// Keep Alive.
     pub const KEEP_ALIVE: u8 = 0x18;
+    /// Cross-Controller Reset.
+    pub const CROSS_CONTROLLER_RESET: u8 = 0x38;
     /// Every fabrics command; its type stands in byte 4.
     pub const FABRICS: u8 = 0x7f;
 }

@@ -67,7 +67,10 @@ pub struct Controller {
     pub cntrltype: u8,
     pub fguid: [u8; 16],
     pub crdt: [U16; 3],
-    pub reserved134: [u8; 122],
+    pub crcap: u8,
+    pub ciu: u8,
+    pub cirn: U64,
+    pub reserved144: [u8; 112],
     pub oacs: U16,
     pub acl: u8,
     pub aerl: u8,
@@ -102,7 +105,9 @@ pub struct Controller {
     pub anagrpmax: U32,
     pub nanagrpid: U32,
     pub pels: U32,
-    pub reserved356: [u8; 156],
+    pub reserved356: [u8; 30],
+    pub cqt: U16,
+    pub reserved388: [u8; 124],
     pub sqes: u8,
     pub cqes: u8,
     pub maxcmd: U16,
@@ -128,7 +133,9 @@ pub struct Controller {
     pub fcatt: u8,
     pub msdbd: u8,
     pub ofcs: U16,
-    pub reserved1806: [u8; 242],
+    pub dctype: u8,
+    pub ccrl: u8,
+    pub reserved1808: [u8; 240],
     pub psd: [[u8; 32]; 32],
     pub vendor: [u8; 1024],
 }
@@ -214,14 +221,18 @@ const _: () = {
     use core::mem::offset_of;
     assert!(size_of::<Controller>() == 4096);
     assert!(offset_of!(Controller, cntrltype) == 111);
+    assert!(offset_of!(Controller, ciu) == 135);
+    assert!(offset_of!(Controller, cirn) == 136);
     assert!(offset_of!(Controller, oacs) == 256);
     assert!(offset_of!(Controller, kas) == 320);
     assert!(offset_of!(Controller, anatt) == 342);
     assert!(offset_of!(Controller, nanagrpid) == 348);
+    assert!(offset_of!(Controller, cqt) == 386);
     assert!(offset_of!(Controller, sqes) == 512);
     assert!(offset_of!(Controller, sgls) == 536);
     assert!(offset_of!(Controller, subnqn) == 768);
     assert!(offset_of!(Controller, ioccsz) == 1792);
+    assert!(offset_of!(Controller, ccrl) == 1807);
     assert!(offset_of!(Controller, psd) == 2048);
     assert!(size_of::<Namespace>() == 4096);
     assert!(offset_of!(Namespace, anagrpid) == 92);

@@ -17,6 +17,10 @@ pub const CHANGED_NAMESPACES: u8 = 0x04;
 pub const EFFECTS: u8 = 0x05;
 /// Asymmetric Namespace Access.
 pub const ANA: u8 = 0x0c;
+/// Cross-Controller Reset.
+pub const CROSS_CONTROLLER_RESET: u8 = 0x1e;
+/// Bytes of that page without entries: u16 number of entries, 6 reserved.
+pub const CROSS_CONTROLLER_RESET_BYTES: usize = 8;
 /// Discovery.
 pub const DISCOVERY: u8 = 0x70;
 

@@ -90,6 +90,10 @@ codes! {
     FEATURE_NOT_CHANGEABLE = 1, 0x0e;
     /// Feature Not Namespace Specific.
     FEATURE_NOT_NAMESPACE = 1, 0x0f;
+    /// Controller Reset in Progress (Cross-Controller Reset).
+    RESET_IN_PROGRESS = 1, 0x3f;
+    /// Cross-Controller Reset Limit Exceeded.
+    RESET_LIMIT = 1, 0x41;
     /// Connect Incompatible Format.
     CONNECT_FORMAT = 1, 0x80;
     /// Connect Controller Busy.

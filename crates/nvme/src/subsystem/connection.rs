@@ -13,6 +13,7 @@ use super::rx::{Payload, Rx, Step, To, check_sgl};
 use super::table::{Completion, Phase, Table, tag as head_tag};
 use super::{
     ASKED_MAX, BULK_MIN, CAPSULE_DATA_MAX, ConnectionConfig, DATA_TIME, DIRECT_MIN, H2C_DATA_MAX, LOGIN_TIME,
+    RESETS_MAX,
 };
 use crate::pdu::{
     DATA_BYTES, Decoder, DigestReader, Digests, Header, Incoming, Receiver, Term, Violation, encode, fes,
@@ -77,9 +78,10 @@ impl Trailer {
     }
 }
 
-/// The keys of interventions that end I/O queues, and let them in; those of commands have their tag.
+/// The keys of interventions that end I/O queues, let them in, and end other controllers; those of commands have their tag.
 const QUEUES_ENDED: u16 = u16::MAX;
 const QUEUES_BEGUN: u16 = u16::MAX - 1;
+const RESETS: core::ops::Range<u16> = QUEUES_BEGUN - RESETS_MAX as u16..QUEUES_BEGUN;
 
 /// One connection of a host. See `base::front` for its inputs.
 pub struct Connection {
@@ -326,6 +328,7 @@ impl Connection {
             }
             controller.heard(now);
         }
+        self.refuse_late_resets(now);
         self.resume(now, io);
     }
     /// When `on_timer` shall be called.
@@ -335,9 +338,9 @@ impl Connection {
         if commands && self.pdu_since.is_none() && self.transfers_check.is_none() {
             return None;
         }
-        let keep_alive = match &self.role {
-            Role::Admin(controller) => controller.keep_alive_deadline(),
-            Role::None | Role::Io(_) => None,
+        let (keep_alive, reset) = match &self.role {
+            Role::Admin(controller) => (controller.keep_alive_deadline(), controller.resets.deadline()),
+            Role::None | Role::Io(_) => (None, None),
         };
         let login = match self.stage {
             Stage::Closed => return None,
@@ -346,7 +349,7 @@ impl Connection {
             _ => Some(self.login_deadline.unwrap_or_default()),
         };
         let pdu = self.pdu_since.map(|t| t + DATA_TIME);
-        [keep_alive, login, pdu, self.transfers_check].into_iter().flatten().min()
+        [keep_alive, reset, login, pdu, self.transfers_check].into_iter().flatten().min()
     }
 
     fn start_clock(&mut self, now: Instant) {
@@ -602,10 +605,11 @@ impl Connection {
             }
             Plan::Go => self.work(tag, io),
             Plan::Abort => self.plan_abort(tag, io),
-            Plan::BeginQueues => {
+            Plan::BeginQueues(life) => {
                 self.table[tag].phase = Phase::AwaitingQueues;
-                io.intervene(tag, Intervention::BeginQueues);
+                io.intervene(tag, Intervention::BeginQueues { life });
             }
+            Plan::ResetController => self.plan_reset(now, tag, io),
             Plan::EndQueues => {
                 self.answer(tag, Completion::GOOD);
                 io.intervene(QUEUES_ENDED, Intervention::EndQueues);

@@ -6,6 +6,7 @@ use super::features::Features;
 use super::io::{Plan, check_common};
 use super::log::{self, Errors};
 use super::namespaces::Namespaces;
+use super::resets::{Resets, impacted};
 use super::table::Completion;
 use super::{
     ASYNC_EVENTS_MAX, ConnectionConfig, DISCOVERY_KEEP_ALIVE, KEEP_ALIVE_GRACE, discovery, identify,
@@ -18,8 +19,9 @@ use crate::spec::feature::{
 use crate::spec::log::{ANA, CHANGED_MAX, CHANGED_NAMESPACES, DISCOVERY};
 use crate::spec::{PropertyFields, Sqe, StatusField, admin};
 use base::crc::crc32c;
+use base::front::ControllerLife;
 use base::view::View;
-use base::{Duration, HostId, Instant};
+use base::{Duration, HostId, Instant, Prng};
 use std::collections::{BTreeSet, VecDeque};
 
 /// A notice to the host: sent once, then silent until the host has read the log page that it names.
@@ -33,6 +35,8 @@ struct Notice {
 #[derive(Debug)]
 pub(crate) struct Controller {
     pub id: u16,
+    /// What hosts name it by; the uniquifier is 0 until it was enabled.
+    pub life: ControllerLife,
     pub discovery: bool,
     pub host: Option<HostId>,
     pub namespaces: Namespaces,
@@ -40,6 +44,9 @@ pub(crate) struct Controller {
     pub features: Features,
     /// What Identify told of paths, for this controller's life; None: nothing, the head was alone when it was made.
     pub ana: Option<Ana>,
+    /// Other controllers that it ends.
+    pub resets: Resets,
+    prng: Prng,
     hostnqn: String,
     cc: u32,
     csts: u32,
@@ -75,7 +82,7 @@ pub(crate) struct Birth {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Then {
     Nothing,
-    BeginQueues,
+    BeginQueues(ControllerLife),
     EndQueues,
 }
 
@@ -94,6 +101,7 @@ impl Controller {
         };
         Self {
             id: birth.id,
+            life: ControllerLife { id: birth.id, uniquifier: 0, random: 0 },
             discovery: birth.discovery,
             host: birth.host,
             namespaces: Namespaces::of(birth.host.filter(|_| !birth.discovery).and_then(|h| view.host(h))),
@@ -106,6 +114,8 @@ impl Controller {
                 birth.host_id,
             ),
             ana,
+            resets: Resets::default(),
+            prng: Prng::new(config.seed),
             hostnqn: birth.hostnqn,
             cc: 0,
             csts: 0,
@@ -160,6 +170,12 @@ impl Controller {
             }
             admin::ASYNC_EVENT => Plan::Hold,
             admin::ABORT if !self.discovery => Plan::Abort,
+            admin::CROSS_CONTROLLER_RESET if self.discovery => Plan::refuse(StatusField::INVALID_OPCODE),
+            // A controller does not end itself this way.
+            admin::CROSS_CONTROLLER_RESET if impacted(sqe).id == self.id => {
+                Plan::refuse(StatusField::INVALID_FIELD)
+            }
+            admin::CROSS_CONTROLLER_RESET => Plan::ResetController,
             _ => Plan::refuse(StatusField::INVALID_OPCODE),
         }
     }
@@ -216,7 +232,7 @@ impl Controller {
         }
         match self.configure(fields.value.get() as u32) {
             Then::Nothing => Plan::Answer(Completion::GOOD),
-            Then::BeginQueues => Plan::BeginQueues,
+            Then::BeginQueues(life) => Plan::BeginQueues(life),
             Then::EndQueues => {
                 self.ending += 1;
                 Plan::EndQueues
@@ -295,7 +311,12 @@ impl Controller {
             (true, true) => property::CSTS_READY,
             (true, false) => 0,
         };
-        if fits && !self.discovery { Then::BeginQueues } else { Then::Nothing }
+        if !fits || self.discovery {
+            return Then::Nothing;
+        }
+        let uniquifier = self.life.uniquifier.checked_add(1).unwrap_or(1);
+        self.life = ControllerLife { id: self.id, uniquifier, random: self.prng.next_u64() };
+        Then::BeginQueues(self.life)
     }
     /// Whether the controller was disabled and Asynchronous Event Requests wait that die with it.
     pub fn take_dead_event(&mut self) -> Option<u16> {

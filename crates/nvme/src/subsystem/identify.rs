@@ -3,7 +3,7 @@
 use super::ana;
 use super::controller::Controller;
 use super::namespaces::Namespaces;
-use super::{ASYNC_EVENTS_MAX, CAPSULE_DATA_MAX, ConnectionConfig};
+use super::{ASYNC_EVENTS_MAX, CAPSULE_DATA_MAX, ConnectionConfig, QUIESCE_TIME, RESETS_MAX};
 use crate::spec::command::NSID_ALL;
 use crate::spec::identify::{self, IDENTIFY_BYTES, LbaFormat, cns, nidt};
 use crate::spec::{DISCOVERY_NQN, Sqe, StatusField, text_nul, text_spaces};
@@ -92,6 +92,11 @@ fn identify_controller(c: &Controller, config: &ConnectionConfig, view: &View) -
     // Commands supported and effects.
     id.lpa |= 1 << 1;
     id.acl = super::ABORTS_MAX - 1;
+    // Cross-Controller Reset: which life this is, and how long the end of one may take.
+    id.ciu = c.life.uniquifier;
+    id.cirn = c.life.random.into();
+    id.cqt = (QUIESCE_TIME.as_millis() as u16).into();
+    id.ccrl = RESETS_MAX;
     // One firmware slot, read only.
     id.frmw = 0b11;
     id.wctemp = 343.into();

@@ -5,7 +5,7 @@ use super::table::{Completion, Slot};
 use crate::spec::command::{DsmRange, NSID_ALL, flags};
 use crate::spec::fabrics::fctype;
 use crate::spec::{Sqe, StatusField, admin, nvm};
-use base::front::TRANSFER_MAX;
+use base::front::{ControllerLife, TRANSFER_MAX};
 use base::{Command, HostId, Op, Status};
 use zerocopy::FromBytes;
 
@@ -27,7 +27,9 @@ pub(crate) enum Plan {
     /// To be answered well, and the controller's I/O queues to be ended.
     EndQueues,
     /// The head must let I/O queues in; then it is answered.
-    BeginQueues,
+    BeginQueues(ControllerLife),
+    /// Another controller of the host to be ended (Cross-Controller Reset).
+    ResetController,
     /// To be answered well, and then the connection ends.
     Leave,
 }

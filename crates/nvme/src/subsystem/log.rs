@@ -70,9 +70,12 @@ pub(crate) fn plan(controller: &Controller, sqe: &Sqe) -> Plan {
     let known = match request.page {
         log::DISCOVERY => controller.discovery,
         log::SUPPORTED => false,
-        log::ERROR | log::SMART | log::FIRMWARE | log::CHANGED_NAMESPACES | log::EFFECTS => {
-            !controller.discovery
-        }
+        log::ERROR
+        | log::SMART
+        | log::FIRMWARE
+        | log::CHANGED_NAMESPACES
+        | log::EFFECTS
+        | log::CROSS_CONTROLLER_RESET => !controller.discovery,
         log::ANA => controller.ana.is_some(),
         _ => false,
     };
@@ -109,6 +112,8 @@ pub(crate) fn answer(
         }
         log::CHANGED_NAMESPACES => controller.changed_list(),
         log::EFFECTS => effects(),
+        // A reset is answered once it is done: none is left to be told of.
+        log::CROSS_CONTROLLER_RESET => vec![0; log::CROSS_CONTROLLER_RESET_BYTES],
         log::ANA => match &controller.ana {
             Some(ana) => ana.log(&controller.namespaces, request.groups_only),
             None => return Err(StatusField::INVALID_LOG_PAGE),
@@ -155,6 +160,7 @@ fn effects() -> Vec<u8> {
         admin::GET_FEATURES,
         admin::ASYNC_EVENT,
         admin::KEEP_ALIVE,
+        admin::CROSS_CONTROLLER_RESET,
     ] {
         out[usize::from(opcode) * 4] = 1;
     }

@@ -19,6 +19,7 @@ mod identify;
 mod io;
 mod log;
 mod namespaces;
+mod resets;
 mod rx;
 mod table;
 #[cfg(test)]
@@ -55,6 +56,12 @@ pub const ASYNC_EVENTS_MAX: u16 = 4;
 /// Abort commands of a controller that are under way (ACL + 1).
 pub const ABORTS_MAX: u8 = 4;
 
+/// Cross-Controller Resets of a controller that are under way (CCRL).
+pub const RESETS_MAX: u8 = 4;
+
+/// How long one of them may take (CQT): a drive that answers nothing is given up within that.
+pub const QUIESCE_TIME: Duration = Duration::from_secs(5);
+
 /// Time from the first byte to an accepted Connect.
 pub const LOGIN_TIME: Duration = Duration::from_secs(10);
 
@@ -80,4 +87,6 @@ pub struct ConnectionConfig {
     pub queue_depth_max: u16,
     /// Most I/O queues of a controller, at least 1.
     pub io_queues_max: u16,
+    /// Decides the random numbers of controllers: entropy in production.
+    pub seed: u64,
 }

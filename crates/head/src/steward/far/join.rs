@@ -10,6 +10,7 @@ use crate::steward::patience::RETURN_PATIENCE;
 use crate::steward::sessions::table::Word;
 use crate::steward::system::Upper;
 use crate::steward::words::refuse;
+use base::front::ControllerLife;
 use base::{Bug, Duration, Uuid, VolumeId, planted};
 use cluster::Part;
 use cluster::fence::PUT_OUT;
@@ -191,6 +192,7 @@ impl Office {
             let word = match word {
                 Word::Comes { number, name } => Upper::Comes { number, name },
                 Word::Clear { number, units, reset } => Upper::Clear { number, units, reset },
+                Word::Reset { number, name, life } => Upper::Reset { number, name, life },
                 Word::Done { number } => Upper::Nothing { number },
             };
             let _ = self.in_system(|s| s.tell().send(word.encode()));
@@ -200,6 +202,13 @@ impl Office {
     pub(in crate::steward) fn clear_for_other(&self, number: u64, units: Arc<[VolumeId]>, reset: bool) {
         let mut fx = vec![];
         self.desk_mut().sessions.clear_for_other(number, units, reset, &mut fx);
+        self.cx.carry_out(fx);
+        self.tell_other_head();
+    }
+    /// A host there has its controller here ended.
+    pub(in crate::steward) fn reset_for_other(&self, number: u64, name: &str, life: ControllerLife) {
+        let mut fx = vec![];
+        self.desk_mut().sessions.reset_for_other(number, name, life, &mut fx);
         self.cx.carry_out(fx);
         self.tell_other_head();
     }

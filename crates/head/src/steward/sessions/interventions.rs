@@ -1,8 +1,8 @@
-//! What connections want of each other (NVMe Abort and controller reset, SCSI task management): the wish
+//! What connections want of each other (NVMe Abort and controller resets, SCSI task management): the wish
 //! goes to every connection that it is about, and is answered when all have done it or are gone.
 
 use crate::mail::{Mail, ShardMail, to_shard};
-use crate::steward::sessions::table::{OTHER, Place, far_away};
+use crate::steward::sessions::table::{OTHER, Place, far_away, stands_for_more};
 use base::Effects;
 use base::front::Intervention;
 
@@ -60,8 +60,8 @@ impl Interventions {
     fn begin_for(&mut self, asker: Asker, what: Intervention, targets: Vec<Place>, fx: &mut Effects<Mail>) {
         self.last = self.last.wrapping_add(1).max(NOBODY + 1);
         // The end of a connection is answered by its being gone.
-        if what != Intervention::EndQueues {
-            for place in targets.iter().filter(|p| !far_away(p)) {
+        if !matches!(what, Intervention::EndQueues | Intervention::ResetController { .. }) {
+            for place in targets.iter().filter(|p| !stands_for_more(p)) {
                 obey(*place, self.last, what.clone(), fx);
             }
         }
@@ -94,6 +94,13 @@ impl Interventions {
             *place = OTHER;
         }
         self.done.clear();
+    }
+    /// What it had sent here may still be at drives, and stands for what it was to do, too.
+    pub fn parts(&mut self, parting: &[Place]) {
+        for u in self.under_way.iter_mut().filter(|u| u.left.contains(&OTHER)) {
+            let news: Vec<Place> = parting.iter().copied().filter(|p| !u.left.contains(p)).collect();
+            u.left.extend(news);
+        }
     }
     /// What the other head wanted, by its numbers, and is done.
     pub fn take_done(&mut self) -> Vec<u64> {

@@ -6,11 +6,13 @@
 use crate::admission::buffer_quota::has_share;
 use crate::mail::{Mail, ShardMail, to_shard};
 use crate::steward::sessions::interventions::Interventions;
-use base::front::{Close, Intervention};
+use base::front::{Close, ControllerLife, Intervention};
 use base::view::View;
 use base::{Answer, Ask, Bug, ConnectionId, Effects, HostId, PortalId, VolumeId, planted};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+mod resets;
 
 /// Most NVMe controllers; ids from 1 on, of the second of two heads from 8,193 on.
 pub const CONTROLLERS_MAX: u16 = 8192;
@@ -67,6 +69,8 @@ pub struct Session {
     queues: Vec<(u16, Place)>,
     /// It takes I/O queues: its host has enabled it.
     enabled: bool,
+    /// As its host knows it, since it was enabled first.
+    life: Option<ControllerLife>,
     /// Its I/O queues may tell a Command Retry Delay.
     retry_delay: bool,
     /// It is being ended: takes no more connections.
@@ -86,9 +90,13 @@ fn asked_place(number: u64) -> Place {
 }
 /// Stands for the other head, until it is shut out.
 pub(super) const OTHER: Place = Place { shard: u16::MAX, connection: ConnectionId(u64::MAX) };
-/// It is no connection here.
+/// It stands for the other head.
 pub(super) fn far_away(place: &Place) -> bool {
     place.shard == u16::MAX
+}
+/// It stands for no connection of a host.
+pub(super) fn stands_for_more(place: &Place) -> bool {
+    far_away(place) || *place == far_place(place.shard)
 }
 
 /// What is to be said to the other head.
@@ -109,6 +117,15 @@ pub enum Word {
         units: Arc<[VolumeId]>,
         /// It is a reset.
         reset: bool,
+    },
+    /// A host here has its controller there ended.
+    Reset {
+        /// The number of what it wants.
+        number: u64,
+        /// Its NQN.
+        name: String,
+        /// The controller.
+        life: ControllerLife,
     },
     /// What you wanted is done.
     Done {
@@ -232,7 +249,7 @@ impl Sessions {
         reset: bool,
         fx: &mut Effects<Mail>,
     ) {
-        let targets = self.with_tasks();
+        let targets = self.with_tasks().into_iter().chain(self.parting.iter().copied()).collect();
         let what = Intervention::ClearTasks { units, reset };
         self.interventions.begin_for_other(number, what, targets, fx);
     }
@@ -248,9 +265,8 @@ impl Sessions {
             Other::Gone => Some(OTHER),
             Other::Serves if planted(Bug::ResetHereAlone) => None,
             Other::Serves => {
-                self.asked += 1;
-                self.words.push(Word::Clear { number: self.asked, units: units.clone(), reset });
-                Some(asked_place(self.asked))
+                let units = units.clone();
+                Some(self.ask_there(|number| Word::Clear { number, units, reset }))
             }
         }
     }
@@ -273,11 +289,16 @@ impl Sessions {
             Other::Gone => (!planted(Bug::AdmittedUnfenced)).then_some(OTHER),
             Other::Serves if planted(Bug::AdmittedUnasked) => None,
             Other::Serves => {
-                self.asked += 1;
-                self.words.push(Word::Comes { number: self.asked, name: name.into() });
-                Some(asked_place(self.asked))
+                let name = name.into();
+                Some(self.ask_there(|number| Word::Comes { number, name }))
             }
         }
+    }
+    /// Says that to the other head, by a number of its own: what stands for its answer.
+    fn ask_there(&mut self, word: impl FnOnce(u64) -> Word) -> Place {
+        self.asked += 1;
+        self.words.push(word(self.asked));
+        asked_place(self.asked)
     }
     /// Portals that are the other head's from now on: hosts that came by them come there, and nothing of theirs begins here any more.
     pub fn on_portals(&mut self, view: &View, fx: &mut Effects<Mail>) {
@@ -297,6 +318,7 @@ impl Sessions {
     pub fn parts(&mut self, shards: u16) {
         self.parting = (0..shards).map(far_place).collect();
         self.partings += 1;
+        self.interventions.parts(&self.parting);
     }
     /// On this shard it is.
     pub fn has_parted(&mut self, shard: u16, number: u32, fx: &mut Effects<Mail>) {
@@ -332,6 +354,7 @@ impl Sessions {
                     places: vec![place],
                     queues: vec![],
                     enabled: false,
+                    life: None,
                     retry_delay: false,
                     ending: false,
                     dying: vec![],
@@ -386,6 +409,7 @@ impl Sessions {
                     places: vec![place],
                     queues: vec![],
                     enabled: false,
+                    life: None,
                     retry_delay: false,
                     ending: false,
                     dying: vec![],
@@ -469,6 +493,10 @@ impl Sessions {
             Intervention::ClearTasks { units, reset } => self.clear_there(units, *reset),
             _ => None,
         };
+        let reset = match &what {
+            Intervention::ResetController { life } => self.reset(asker, *life, fx),
+            _ => vec![],
+        };
         let tasks = self.with_tasks();
         let mut own = self.controllers.values_mut().filter(|s| s.places.first() == Some(&asker));
         let targets: Vec<Place> = match (&what, own.next()) {
@@ -476,8 +504,8 @@ impl Sessions {
                 // The newest, if an older one of this id is about to end.
                 s.queues.iter().rev().find(|(q, _)| q == queue).map(|(_, p)| *p).into_iter().collect()
             }
-            (Intervention::BeginQueues, Some(s)) => {
-                s.enabled = true;
+            (Intervention::BeginQueues { life }, Some(s)) => {
+                (s.enabled, s.life) = (true, Some(*life));
                 vec![]
             }
             (Intervention::EndQueues, Some(s)) => {
@@ -491,12 +519,14 @@ impl Sessions {
                 s.queues.iter().map(|(_, p)| *p).collect()
             }
             (Intervention::ClearTasks { .. }, _) => {
-                tasks.into_iter().filter(|p| *p != asker).chain(there).collect()
+                let parting = self.parting.iter().copied();
+                tasks.into_iter().filter(|p| *p != asker).chain(parting).chain(there).collect()
             }
+            (Intervention::ResetController { .. }, _) => reset,
             // The asker's session has ended meanwhile.
             (
                 Intervention::AbortCommand { .. }
-                | Intervention::BeginQueues
+                | Intervention::BeginQueues { .. }
                 | Intervention::EndQueues
                 | Intervention::RetryDelay { .. },
                 None,
@@ -572,14 +602,14 @@ mod tests {
 
     use base::VolumeId;
 
-    fn place(n: u32) -> Place {
+    pub(super) fn place(n: u32) -> Place {
         Place { shard: 0, connection: ConnectionId::new(n, 0) }
     }
     fn login(tsih: u16) -> Ask {
         let initiator = "iqn.2026-01.test:a".into();
         Ask::Iscsi { host: None, initiator, isid: [1; 6], tsih, discovery: false }
     }
-    fn admin(id: u8) -> Ask {
+    pub(super) fn admin(id: u8) -> Ask {
         Ask::NvmeAdmin { host: None, nqn: "nqn.a".into(), host_id: [id; 16], discovery: false }
     }
     fn io(queue: u16) -> Ask {
@@ -621,12 +651,15 @@ mod tests {
         (s, fx)
     }
     /// The host enables the controller of this admin queue.
-    fn enable(s: &mut Sessions, n: u32) {
+    pub(super) fn enable(s: &mut Sessions, n: u32) -> ControllerLife {
         let mut fx = vec![];
-        s.on_intervene(place(n), 99, Intervention::BeginQueues, &mut fx);
+        let id = s.controllers.values().find(|c| c.places[0] == place(n)).map_or(0, |c| c.id);
+        let life = ControllerLife { id, uniquifier: 1, random: u64::from(n) };
+        s.on_intervene(place(n), 99, Intervention::BeginQueues { life }, &mut fx);
         assert_eq!(told(&mut fx), [format!("{n}: 99 is done, false")]);
+        life
     }
-    fn told(fx: &mut Effects<Mail>) -> Vec<String> {
+    pub(super) fn told(fx: &mut Effects<Mail>) -> Vec<String> {
         let text = |e: Effect<Mail>| match e {
             Effect::Mail { mail: Mail::Shard(ShardMail::Answer { connection, answer }), .. } => {
                 format!("{} {answer:?}", connection.slot())
@@ -639,7 +672,9 @@ mod tests {
                     Intervention::AbortCommand { cid, .. } => format!("shall abort {cid}"),
                     Intervention::RetryDelay { enabled } => format!("may delay {enabled}"),
                     Intervention::ClearTasks { .. } => "shall clear".into(),
-                    Intervention::BeginQueues | Intervention::EndQueues => "shall not hear of it".into(),
+                    Intervention::BeginQueues { .. }
+                    | Intervention::EndQueues
+                    | Intervention::ResetController { .. } => "shall not hear of it".into(),
                 };
                 format!("{} {what}", connection.slot())
             }
@@ -835,6 +870,18 @@ mod tests {
         assert_eq!(told(&mut fx), ["2 shall clear"]);
         s.other_is_shut_out(&mut fx);
         assert_eq!(told(&mut fx), ["1: 7 is done, true"]);
+        // What it had sent here may be at drives even then.
+        let (mut s, mut fx) = two_sessions();
+        s.on_intervene(place(1), 7, reset(), &mut fx);
+        s.on_obeyed(place(2), 1, true, &mut fx);
+        s.other_is_gone();
+        s.parts(1);
+        s.other_is_shut_out(&mut fx);
+        s.on_intervene(place(2), 8, reset(), &mut fx);
+        s.on_obeyed(place(1), 2, true, &mut fx);
+        assert_eq!(told(&mut fx), ["2 shall clear", "1 shall clear"]);
+        s.has_parted(0, 1, &mut fx);
+        assert_eq!(told(&mut fx), ["1: 7 is done, true", "2: 8 is done, true"]);
         // The other one wants it: all here end, and it is told once they have.
         let (mut s, mut fx) = two_sessions();
         s.clear_for_other(5, units.clone(), true, &mut fx);

@@ -154,6 +154,7 @@ impl Office {
                     self.cx.carry_out(fx);
                 }
                 Upper::Clear { number, units, reset } => self.clear_for_other(number, units, reset),
+                Upper::Reset { number, name, life } => self.reset_for_other(number, &name, life),
                 Upper::LetGo { number, drive } => self.let_go_for_leader(number, drive),
                 Upper::HasLetGo { number, drive } => {
                     self.in_system(|s| {

@@ -4,6 +4,7 @@ use crate::peer::{FenceTrial, TrialFound};
 use crate::steward::context::system::far::Numbers;
 use crate::steward::far::Configured;
 use base::codec::{Malformed, Reader, Writer};
+use base::front::ControllerLife;
 use base::{DriveId, Uuid, VolumeId};
 use core::net::{IpAddr, SocketAddr};
 use std::collections::BTreeSet;
@@ -36,7 +37,7 @@ const NOTHING: u8 = 15;
 const LET_GO: u8 = 16;
 const HAS_LET_GO: u8 = 17;
 const CLEAR: u8 = 18;
-// 19 is Cross-Controller Reset.
+const RESET: u8 = 19;
 const LOOK: u8 = 20;
 const LOOKED: u8 = 21;
 const LEAD: u8 = 22;
@@ -99,6 +100,8 @@ pub(crate) enum Upper {
     Nothing { number: u64 },
     /// A host at the sender ends the tasks of all others on these logical units; with a reset or without. `Nothing` follows.
     Clear { number: u64, units: Arc<[VolumeId]>, reset: bool },
+    /// A host of this name, at the sender, has this controller of its ended. `Nothing` follows.
+    Reset { number: u64, name: String, life: ControllerLife },
     /// To the follower: a drive is to return to its pool, and nothing that was begun there may be left. `HasLetGo` follows.
     LetGo { number: u64, drive: Uuid },
     /// From `LetGo`, once that is so.
@@ -196,6 +199,9 @@ impl Upper {
                     w.u32(unit.0);
                 }
             }
+            Upper::Reset { number, name, life } => {
+                w.u8(RESET).u64(*number).text(name).u16(life.id).u8(life.uniquifier).u64(life.random);
+            }
             Upper::LetGo { number, drive } => drop(w.u8(LET_GO).u64(*number).bytes(&drive.0)),
             Upper::HasLetGo { number, drive } => drop(w.u8(HAS_LET_GO).u64(*number).bytes(&drive.0)),
             Upper::Look { number, drive } => drop(w.u8(LOOK).u64(*number).bytes(&drive.0)),
@@ -279,6 +285,11 @@ impl Upper {
                 let (number, reset, n) = (r.u64()?, r.u8()? != 0, r.u16()?);
                 let units = (0..n).map(|_| Ok(VolumeId(r.u32()?))).collect::<Result<_, _>>()?;
                 Upper::Clear { number, units, reset }
+            }
+            RESET => {
+                let (number, name) = (r.u64()?, r.text()?);
+                let life = ControllerLife { id: r.u16()?, uniquifier: r.u8()?, random: r.u64()? };
+                Upper::Reset { number, name, life }
             }
             LET_GO => Upper::LetGo { number: r.u64()?, drive: Uuid(r.array()?) },
             HAS_LET_GO => Upper::HasLetGo { number: r.u64()?, drive: Uuid(r.array()?) },
@@ -377,6 +388,11 @@ mod tests {
             Upper::Nothing { number: 7 },
             Upper::Clear { number: 9, units: [VolumeId(2), VolumeId(7)].into(), reset: true },
             Upper::Clear { number: 9, units: [].into(), reset: false },
+            Upper::Reset {
+                number: 4,
+                name: "nqn.a".into(),
+                life: ControllerLife { id: 8193, uniquifier: 255, random: u64::MAX - 1 },
+            },
             Upper::LetGo { number: 8, drive: Uuid([7; 16]) },
             Upper::Look { number: 8, drive: Uuid([7; 16]) },
             Upper::Looked { number: 8, reached: true },

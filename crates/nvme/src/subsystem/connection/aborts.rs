@@ -1,12 +1,14 @@
-//! Abort and reset across the connections of a controller: an admin queue asks, I/O queues obey.
+//! Abort and reset across the connections of a controller: an admin queue asks, I/O queues obey. And the reset of another
+//! controller of the same host.
 //!
 //! An Abort is answered once its command is, so that nothing of an aborted write lands afterwards: what is
 //! not at a drive never starts, what is there is waited for.
 
-use super::{Completion, Connection, Phase, QUEUES_BEGUN, QUEUES_ENDED, Role, head_tag};
+use super::{Completion, Connection, Phase, QUEUES_BEGUN, QUEUES_ENDED, RESETS, Role, head_tag};
 use crate::spec::{Sqe, StatusField, admin};
 use crate::subsystem::ABORTS_MAX;
 use crate::subsystem::controller::Then;
+use crate::subsystem::resets::impacted;
 use base::front::Intervention;
 use base::{FrontIo, Instant};
 
@@ -21,22 +23,28 @@ impl Connection {
                 }
                 io.intervened(id, true);
             }
-            Intervention::BeginQueues | Intervention::EndQueues | Intervention::ClearTasks { .. } => {
-                unreachable!("not a wish for an NVMe queue")
-            }
+            Intervention::BeginQueues { .. }
+            | Intervention::EndQueues
+            | Intervention::ResetController { .. }
+            | Intervention::ClearTasks { .. } => unreachable!("not a wish for an NVMe queue"),
         }
         self.resume(now, io);
     }
-    /// What this admin queue wanted of the I/O queues is done.
+    /// What this admin queue wanted of others is done.
     pub fn on_intervened(&mut self, now: Instant, key: u16, yes: bool, io: &mut impl FrontIo) {
         let Role::Admin(controller) = &mut self.role else { unreachable!("only admin queues intervene") };
         match key {
             QUEUES_ENDED => {
-                if controller.on_queues_ended() == Then::BeginQueues {
-                    io.intervene(QUEUES_BEGUN, Intervention::BeginQueues);
+                if let Then::BeginQueues(life) = controller.on_queues_ended() {
+                    io.intervene(QUEUES_BEGUN, Intervention::BeginQueues { life });
                 }
             }
             QUEUES_BEGUN => controller.on_queues_begun(),
+            key if RESETS.contains(&key) => {
+                if let Some(tag) = controller.resets.end(key - RESETS.start) {
+                    self.answer(tag, Completion::result(IMMEDIATE_RESET));
+                }
+            }
             tag => {
                 let completion = match self.table[tag].sqe.opcode {
                     admin::ABORT => aborted(yes),
@@ -69,6 +77,30 @@ impl Connection {
         }
         self.table[tag].phase = Phase::AwaitingQueues;
         io.intervene(tag, Intervention::AbortCommand { queue, cid });
+    }
+
+    /// A Cross-Controller Reset has come: it is answered once nothing of that controller is left, so that nothing of it
+    /// lands afterwards.
+    pub(super) fn plan_reset(&mut self, now: Instant, tag: u16, io: &mut impl FrontIo) {
+        let life = impacted(&self.table[tag].sqe);
+        let Role::Admin(controller) = &mut self.role else { unreachable!("an admin command") };
+        match controller.resets.ask(life, tag, now) {
+            Ok(begun) => {
+                self.table[tag].phase = Phase::AwaitingQueues;
+                if let Some(number) = begun {
+                    io.intervene(RESETS.start + number, Intervention::ResetController { life });
+                }
+            }
+            Err(status) => self.answer(tag, Completion::failed(status)),
+        }
+    }
+    /// Those that have waited for the Command Quiesce Time are told so: their host may ask again, or wait by itself.
+    pub(super) fn refuse_late_resets(&mut self, now: Instant) {
+        while let Role::Admin(controller) = &mut self.role
+            && let Some(tag) = controller.resets.overdue(now)
+        {
+            self.answer(tag, Completion::failed(StatusField::INTERNAL_ERROR));
+        }
     }
 
     /// Abort of a command of this very queue: those that wait can be ended.
@@ -143,6 +175,9 @@ impl Connection {
         });
     }
 }
+
+/// Dword 0 of Cross-Controller Reset, bit 0: it is done, and no log page will tell of it.
+const IMMEDIATE_RESET: u32 = 1;
 
 /// NVMe Base 5.1: bit 0 set is "not aborted".
 fn aborted(done: bool) -> Completion {

@@ -98,6 +98,10 @@ fn identify_controller_has_its_fields_where_hosts_look() {
     assert_eq!(b[96..100], [1, 0, 0, 0], "CTRATT: no TBKAS");
     assert_eq!(b[111], 1, "CNTRLTYPE");
     assert_eq!(b[128..130], [100, 0], "CRDT1");
+    assert_eq!((b[134], b[135]), (0, 1), "CRCAP, CIU: enabled once");
+    assert_ne!(b[136..144], [0; 8], "CIRN");
+    assert_eq!(b[386..388], [136, 19], "CQT: 5000 ms");
+    assert_eq!((b[1806], b[1807]), (0, 4), "DCTYPE, CCRL");
     assert_eq!((b[258], b[259], b[261]), (3, 3, 6), "ACL, AERL, LPA");
     assert_eq!(b[320..322], [10, 0], "KAS");
     assert_eq!((b[512], b[513]), (0x66, 0x44), "SQES, CQES");

@@ -7,6 +7,7 @@ mod both;
 mod control;
 mod faults;
 mod login;
+mod resets;
 
 use super::{Connection, ConnectionConfig, OUTBOX_BYTES};
 use crate::pdu::{Decoder, DigestReader, Digests, Header, IcReq, Incoming, Receiver, Transfer, encode};
@@ -132,6 +133,7 @@ impl Talk {
             portal,
             queue_depth_max,
             io_queues_max: 8,
+            seed: 1,
         };
         Self {
             target: Connection::new(config),
