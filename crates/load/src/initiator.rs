@@ -14,6 +14,7 @@
 //! A command's data is not read or written any more once its `HostDone` is there: ends are held back
 //! until the kernel is through with it.
 
+use base::front::ControllerLife;
 use base::{
     ConnectionId, Duration, Effect, Effects, Event, HostCommand, HostDone, HostIo, HostStatus, Instant,
     Memory, NetError, Outbox, Slice, Want,
@@ -460,6 +461,27 @@ impl Initiator {
         match &mut self.session {
             Session::Nvme(s) => s.abort(id),
             Session::Iscsi(s) => s.abort(id),
+        }
+    }
+    /// What another controller of the target knows this session's by, if it is Ready and can be ended so (NVMe's Cross-Controller Reset).
+    pub fn life(&self) -> Option<ControllerLife> {
+        match &self.session {
+            Session::Nvme(s) if self.state == State::Ready => s.life(),
+            Session::Nvme(_) | Session::Iscsi(_) => None,
+        }
+    }
+    /// Has the target end another controller of ours. False: it cannot now. The answer comes by `take_reset`, if this session lives.
+    pub fn reset_other(&mut self, life: ControllerLife) -> bool {
+        match &mut self.session {
+            Session::Nvme(s) => self.state == State::Ready && s.reset_other(life),
+            Session::Iscsi(_) => false,
+        }
+    }
+    /// Whether the other controller is over, and all that it had under way; once it is answered.
+    pub fn take_reset(&mut self) -> Option<bool> {
+        match &mut self.session {
+            Session::Nvme(s) => s.take_reset(),
+            Session::Iscsi(_) => None,
         }
     }
     /// The next command that ended.

@@ -3,6 +3,7 @@
 
 use crate::memory::SimMemory;
 use crate::oracle::WriteId;
+use crate::standby::{AGAIN, Other, Standby};
 use crate::volume::{Broken, Flush, Read, Volume, Write, stamp};
 use base::{
     ConnectionId, Dma, Duration, Effects, Event, Fault, FaultKind, HostCommand, HostStatus, Instant, Machine,
@@ -55,6 +56,8 @@ pub struct Habits {
     pub block_bytes: u32,
     /// Sessions are dropped without good-bye so many times in a million turns.
     pub reset_ppm: u64,
+    /// The same, and their path brings nothing any more, so that the head is not told: for hosts that have a second one.
+    pub lose_ppm: u64,
 }
 
 impl Habits {
@@ -77,6 +80,7 @@ impl Habits {
             transfer_max: TRANSFER_MAX,
             block_bytes: 4096,
             reset_ppm: rng.below(1500),
+            lose_ppm: 0,
         }
     }
 }
@@ -130,6 +134,12 @@ pub struct Ledger {
     pub last_good: Option<Instant>,
     /// Longest time in which no command ended well, between two that did.
     pub longest_stall: Duration,
+    /// Its path by a portal of this port is to bring nothing any more; and then it does not.
+    pub loses: Option<u16>,
+    /// See `loses`.
+    pub path_lost: bool,
+    /// Controllers that it had another one end, and which were over then.
+    pub ended: u64,
     /// Nothing new is started.
     pub stop: bool,
     /// What happened, for the story, if anybody wants it.
@@ -147,6 +157,9 @@ impl Ledger {
 /// A host.
 pub struct Host {
     initiator: Initiator,
+    standby: Option<Standby>,
+    /// Counts sessions.
+    session: u64,
     memory: SimMemory,
     buffers: Vec<Slice>,
     slots: Vec<Option<(Slot, Instant)>>,
@@ -159,8 +172,14 @@ pub struct Host {
     retry_at: Option<Instant>,
     /// The target asked for some air.
     pause_until: Instant,
-    /// Writes that failed, or were lost with their session: they may land until the next session is up.
-    limbo: Vec<(Write, bool)>,
+    limbo: Vec<Limbo>,
+}
+
+/// A write that failed, or was lost with its session: it may land until the next session is up.
+struct Limbo {
+    write: Write,
+    lost: bool,
+    session: u64,
 }
 
 impl Host {
@@ -185,6 +204,8 @@ impl Host {
             .collect::<Vec<_>>();
         Self {
             initiator: Initiator::new(config, 0, own),
+            standby: None,
+            session: 0,
             memory: SimMemory::new(at, bytes),
             slots: (0..depth).map(|_| None).collect(),
             buffers,
@@ -201,6 +222,16 @@ impl Host {
     /// Memory that a host of this configuration and these habits needs beyond its staging.
     pub fn memory_bytes(config: &load::Config, habits: &Habits) -> u64 {
         config.memory_bytes() + u64::from(habits.depth) * u64::from(habits.transfer_max)
+    }
+
+    /// The same with a second path. Its session has the last `config.memory_bytes()` bytes of the host's memory.
+    pub fn with_standby(mut self, config: load::Config) -> Self {
+        let (start, bytes) = self.memory.extent();
+        let rings = start + bytes - config.memory_bytes();
+        assert!(self.buffers.iter().all(|b| b.end() <= rings), "a host's memory is large enough");
+        let slot = u32::from(self.initiator.config().links());
+        self.standby = Some(Standby::new(Initiator::new(config, slot, rings)));
+        self
     }
 
     fn end_commands(&mut self, now: Instant) {
@@ -257,7 +288,7 @@ impl Host {
                     }
                     // One that was answered is over (promise 3), unless it was given up on a leg that may
                     // still let it land; one that was lost is over when its host is let in again.
-                    self.limbo.push((w, lost));
+                    self.limbo.push(Limbo { write: w, lost, session: self.session });
                 }
                 Doing::Flush(f) if good => volume.flush_ends(f),
                 Doing::Flush(_) => {}
@@ -378,13 +409,50 @@ impl Host {
         self.slots.iter().flatten().map(|(_, began)| *began).min()
     }
 
+    /// What is in limbo lands no more, if it `is_over`.
+    fn settle(&mut self, is_over: impl Fn(&Limbo) -> bool) {
+        let mut volume = self.volume.borrow_mut();
+        let (over, limbo) = core::mem::take(&mut self.limbo).into_iter().partition(is_over);
+        self.limbo = limbo;
+        for Limbo { write, lost, .. } in over {
+            volume.write_settled(&write);
+            if lost {
+                self.ledger.borrow_mut().let_in.insert(write.id);
+            }
+        }
+    }
+    /// The second path goes on with what the first one did, if that is over. True: it is to be known soon.
+    fn changes_over(&mut self, now: Instant, fx: &mut Effects<()>) -> bool {
+        let Some(standby) = &mut self.standby else { return false };
+        standby.initiator.end_of_turn(now, &mut self.memory, fx);
+        standby.keep_up(now);
+        standby.knows(&self.initiator);
+        let is_down = matches!(self.initiator.state(), State::Down(_));
+        let other = if is_down { standby.ends_other() } else { Other::Unknown };
+        if other == Other::Over {
+            core::mem::swap(&mut self.initiator, &mut standby.initiator);
+            let mut ledger = self.ledger.borrow_mut();
+            ledger.ended += 1;
+            ledger.tell(|| "the controller of the lost path is over".into());
+            drop(ledger);
+            let ended = self.session;
+            self.session += 1;
+            self.settle(|limbo| limbo.session == ended);
+        }
+        let standby = self.standby.as_mut().expect("it was there");
+        standby.initiator.end_of_turn(now, &mut self.memory, fx);
+        other == Other::Ends
+    }
+
     fn go_on(&mut self, now: Instant, fx: &mut Effects<()>) {
         self.initiator.end_of_turn(now, &mut self.memory, fx);
         self.end_commands(now);
+        let waits = self.changes_over(now, fx);
         match self.initiator.state() {
             State::Idle => self.initiator.start(now),
+            State::Down(_) if waits => {}
             State::Down(_) => match self.retry_at {
-                None => self.retry_at = Some(now + Duration::from_millis(5)),
+                None => self.retry_at = Some(now + AGAIN),
                 Some(at) if at <= now => {
                     self.retry_at = None;
                     self.initiator.start(now);
@@ -395,18 +463,15 @@ impl Host {
                 if self.pause_until <= now {
                     self.pause_until = Instant(0);
                 }
-                let mut volume = self.volume.borrow_mut();
-                if !volume.hangs && !self.ledger.borrow().left_in_silence {
-                    for (write, lost) in self.limbo.drain(..) {
-                        volume.write_settled(&write);
-                        if lost {
-                            self.ledger.borrow_mut().let_in.insert(write.id);
-                        }
-                    }
+                if !self.volume.borrow().hangs && !self.ledger.borrow().left_in_silence {
+                    self.settle(|_| true);
                 }
-                drop(volume);
+                if self.standby.is_some() && self.rng.chance(self.habits.lose_ppm, 1_000_000) {
+                    self.ledger.borrow_mut().loses = Some(self.initiator.config().peer.port());
+                }
+                let path_lost = core::mem::take(&mut self.ledger.borrow_mut().path_lost);
                 let patient = self.oldest().is_none_or(|began| now.since(began) < PATIENCE);
-                if !patient || self.rng.chance(self.habits.reset_ppm, 1_000_000) {
+                if !patient || path_lost || self.rng.chance(self.habits.reset_ppm, 1_000_000) {
                     self.ledger.borrow_mut().tell(|| "the session is given up".into());
                     self.initiator.reset(fx);
                 } else {
@@ -427,14 +492,23 @@ impl Machine for Host {
     type Mail = ();
     fn on_event(&mut self, now: Instant, event: Event<()>, fx: &mut Effects<()>) {
         let before = self.initiator.state();
+        if let Some(standby) = &mut self.standby
+            && standby.initiator.on_event(now, &event, &mut self.memory, fx)
+        {
+            return;
+        }
         self.initiator.on_event(now, &event, &mut self.memory, fx);
         if before != State::Ready && self.initiator.state() == State::Ready {
             self.ledger.borrow_mut().sessions += 1;
+            self.session += 1;
         }
     }
     fn on_timer(&mut self, now: Instant, fx: &mut Effects<()>) {
-        if self.initiator.next_deadline().is_some_and(|at| at <= now) {
-            self.initiator.on_timer(now, fx);
+        let both = [Some(&mut self.initiator), self.standby.as_mut().map(|s| &mut s.initiator)];
+        for initiator in both.into_iter().flatten() {
+            if initiator.next_deadline().is_some_and(|at| at <= now) {
+                initiator.on_timer(now, fx);
+            }
         }
     }
     fn end_of_turn(&mut self, now: Instant, fx: &mut Effects<()>) {
@@ -445,10 +519,16 @@ impl Machine for Host {
         let patience = self.oldest().filter(|_| ready).map(|began| began + PATIENCE);
         let pauses = ready && self.pause_until > Instant(0);
         let pause = Some(self.pause_until).filter(|_| pauses);
-        [self.initiator.next_deadline(), self.retry_at, patience, pause].into_iter().flatten().min()
+        let standby = self.standby.as_ref().and_then(Standby::next_deadline);
+        [self.initiator.next_deadline(), standby, self.retry_at, patience, pause].into_iter().flatten().min()
     }
     fn segments(&self, connection: ConnectionId, max: usize, out: &mut Vec<Slice>) {
-        self.initiator.segments(connection, max, out);
+        match &self.standby {
+            Some(standby) if standby.initiator.owns(connection) => {
+                standby.initiator.segments(connection, max, out);
+            }
+            _ => self.initiator.segments(connection, max, out),
+        }
     }
 }
 

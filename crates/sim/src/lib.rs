@@ -11,6 +11,7 @@ pub mod operator;
 pub mod oracle;
 pub mod registrants;
 pub mod run;
+pub mod standby;
 pub mod stingy;
 pub mod two;
 pub mod volume;

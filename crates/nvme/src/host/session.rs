@@ -16,6 +16,7 @@ use crate::spec::fabrics::{self, fctype, property as prop};
 use crate::spec::identify::{self, IDENTIFY_BYTES, cns, nidt};
 use crate::spec::log::{DiscoveryEntry, DiscoveryHeader};
 use crate::spec::{ConnectData, ConnectFields, Cqe, PropertyFields, Sqe, admin, feature, log, text_of};
+use base::front::ControllerLife;
 use base::{Duration, HostCommand, HostIo, Instant, Slice, Uuid, Want};
 use std::collections::VecDeque;
 use zerocopy::{FromBytes, IntoBytes};
@@ -62,6 +63,8 @@ mod purpose {
     pub const NAMESPACE_AGAIN: u16 = 5;
     /// Connect, on I/O queues.
     pub const CONNECT: u16 = 6;
+    /// Cross-Controller Reset.
+    pub const RESET: u16 = 7;
 }
 
 /// One entry of a discovery log.
@@ -84,6 +87,16 @@ const CSTS_PAUSE: Duration = Duration::from_millis(10);
 /// Entries of a discovery log that we read; a target with more is told from one that lies by nothing.
 const RECORDS_MAX: u64 = 1024;
 const ABORTS_UNDER_WAY: u16 = 4;
+
+/// A Cross-Controller Reset, of which a session has one at a time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Reset {
+    None,
+    Due(ControllerLife),
+    UnderWay,
+    /// Whether the other controller is over.
+    Answered(bool),
+}
 
 /// One host's session with one controller. See the module.
 #[derive(Debug)]
@@ -117,6 +130,9 @@ pub struct Session {
     chore: bool,
     aborts: VecDeque<(u16, u16)>,
     aborts_under_way: u16,
+    /// As others may name this controller; None: they cannot.
+    life: Option<ControllerLife>,
+    reset: Reset,
     changes: u64,
     error: Option<Error>,
     now: Instant,
@@ -153,6 +169,8 @@ impl Session {
             chore: false,
             aborts: VecDeque::with_capacity(usize::from(config.depth) * usize::from(queues)),
             aborts_under_way: 0,
+            life: None,
+            reset: Reset::None,
             changes: 0,
             error: None,
             now: Instant::default(),
@@ -168,6 +186,7 @@ impl Session {
         (self.events_due, self.changed_log_due, self.namespace_due) = (false, false, false);
         (self.chore, self.aborts_under_way) = (false, 0);
         self.aborts.clear();
+        (self.life, self.reset) = (None, Reset::None);
         self.records.clear();
     }
     /// How many connections should stand now: link 0 first, then the I/O links.
@@ -203,6 +222,24 @@ impl Session {
     /// The controller's id.
     pub fn controller(&self) -> u16 {
         self.controller
+    }
+    /// What another controller of the subsystem knows this one by, if it can end it (Cross-Controller Reset).
+    pub fn life(&self) -> Option<ControllerLife> {
+        self.life
+    }
+    /// Has this controller end another one; false: it cannot now. `on_link0` must be called afterwards.
+    pub fn reset_other(&mut self, life: ControllerLife) -> bool {
+        let can = self.is_ready() && self.life.is_some() && matches!(self.reset, Reset::None);
+        if can {
+            self.reset = Reset::Due(life);
+        }
+        can
+    }
+    /// Its answer, once: whether the other one is over, and all that it had under way.
+    pub fn take_reset(&mut self) -> Option<bool> {
+        let Reset::Answered(good) = self.reset else { return None };
+        self.reset = Reset::None;
+        Some(good)
     }
     /// What a discovery controller said.
     pub fn records(&self) -> &[DiscoveryRecord] {
@@ -443,6 +480,10 @@ impl Session {
                 }
             }
             purpose::ABORT => self.aborts_under_way -= 1,
+            // Immediate Reset Successful. Who is told that it goes on would have to read the log page.
+            purpose::RESET => {
+                self.reset = Reset::Answered(cqe.status().is_good() && cqe.dw0.get() & 1 == 1);
+            }
             purpose::CHANGED_LOG => (self.chore, self.namespace_due) = (false, true),
             purpose::NAMESPACE_AGAIN => {
                 self.chore = false;
@@ -589,6 +630,11 @@ impl Session {
         if c.maxcmd.get() > 0 {
             self.depth = self.depth.min(c.maxcmd.get());
         }
+        self.life = (c.ccrl > 0 && c.ciu > 0).then_some(ControllerLife {
+            id: self.controller,
+            uniquifier: c.ciu,
+            random: c.cirn.get(),
+        });
         self.go(if self.crdt == [0; 3] { Step::NumberOfQueues } else { Step::HostBehavior });
     }
     fn learn_namespace(&mut self) {
@@ -617,6 +663,14 @@ impl Session {
             sqe.cdw10 = u32::from(cns::NAMESPACE).into();
             self.chore = self.admin.submit(sqe, Data::Own(IDENTIFY_BYTES), purpose::NAMESPACE_AGAIN, io);
             self.namespace_due = !self.chore;
+        }
+        if let Reset::Due(life) = self.reset {
+            let mut sqe = Sqe::new(admin::CROSS_CONTROLLER_RESET, 0);
+            sqe.cdw10 = (u32::from(life.uniquifier) << 16 | u32::from(life.id)).into();
+            (sqe.cdw12, sqe.cdw13) = ((life.random as u32).into(), ((life.random >> 32) as u32).into());
+            if self.admin.submit(sqe, Data::None, purpose::RESET, io) {
+                self.reset = Reset::UnderWay;
+            }
         }
         while let Some(&(queue, cid)) = self.aborts.front() {
             if self.aborts_under_way == ABORTS_UNDER_WAY {

@@ -95,6 +95,8 @@ struct Run {
     ordered: Ordered,
     volume: Rc<RefCell<Volume>>,
     ledgers: Vec<Rc<RefCell<Ledger>>>,
+    /// Hosts, in the order of their ledgers.
+    hosts: Vec<ActorId>,
     /// Who led in each epoch.
     leaders: BTreeMap<u64, HeadNo>,
     troubles: u32,
@@ -154,6 +156,7 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
         ordered: Ordered::default(),
         volume: Rc::default(),
         ledgers: vec![],
+        hosts: vec![],
         leaders: BTreeMap::new(),
         troubles: 0,
         takeovers: 0,
@@ -201,7 +204,8 @@ impl Run {
                 .iter()
                 .fold(Duration::ZERO, |most, l| most.max(l.borrow().longest_stall)),
             slowest_start: Duration::ZERO,
-            events: core::iter::once(format!("{} takeovers", self.takeovers))
+            events: [format!("{} takeovers", self.takeovers), format!("{} ended paths", sum(|l| l.ended))]
+                .into_iter()
                 .chain(events.map(|e| format!("{}: {}", e.what, e.message)))
                 .collect(),
         }
@@ -310,6 +314,7 @@ impl Run {
                 lines.into_iter().for_each(|l| self.world.say(|| format!("host {i}: {l}")));
             }
         }
+        self.lose_paths_of_hosts();
         self.check_hosts()?;
         self.progress()
     }
@@ -524,17 +529,27 @@ impl Run {
             let config = load::Config { peer: peer.parse().expect("an address"), target };
             let mut habits = self.options.habits.clone();
             habits.zeroes_fua = protocol == Protocol::Nvme;
-            if self.options.used && i == 0 {
-                // This one stays where it is, whatever the others do.
+            // This one stays where it is, whatever the others do.
+            let stays = self.options.used && i == 0;
+            if stays {
                 habits.reset_ppm = 0;
             }
+            let standby = (self.options.standby && protocol == Protocol::Nvme && !stays).then(|| {
+                let other = if peer == NVME { SECOND[0].1 } else { NVME };
+                load::Config { peer: other.parse().expect("an address"), ..config.clone() }
+            });
             let at = (150 + i as u64) << 32;
-            let bytes = MIB + Host::memory_bytes(&config, &habits);
+            let rings = standby.as_ref().map_or(0, load::Config::memory_bytes);
+            let bytes = MIB + Host::memory_bytes(&config, &habits) + rings;
             let seed = self.rng.next_u64();
-            let host = Host::new(config, habits, (at, bytes), MIB, self.volume.clone(), seed);
+            let mut host = Host::new(config, habits, (at, bytes), MIB, self.volume.clone(), seed);
+            if let Some(standby) = standby {
+                host = host.with_standby(standby);
+            }
             host.ledger.borrow_mut().told = self.world.tell.then(Vec::new);
             self.ledgers.push(host.ledger.clone());
             let id: ActorId = self.world.put_host(Box::new(host), Slice::new(at, MIB as u32));
+            self.hosts.push(id);
             self.world.nudge(id);
         }
         match self.options.cut {

@@ -83,6 +83,9 @@ pub struct Options {
     pub addresses_move: bool,
     /// The second head has portals, and every second host goes there.
     pub both: bool,
+    /// NVMe hosts have a second path, to the other head. Now and then they lose the first one, and no head is told: then they have its
+    /// controller ended by way of the second one, and go on there.
+    pub standby: bool,
     /// What may go wrong.
     pub troubles: Vec<Trouble>,
     /// One trouble happens, to the head that leads, and no other.
@@ -130,6 +133,7 @@ impl Options {
             clocks,
             addresses_move: rng.chance(1, 2),
             both: Prng::new(seed ^ 0x626f_7468_7301).chance(1, 2),
+            standby: false,
             troubles,
             once: false,
             pause: Duration::from_millis(rng.between(200, 3000)),
@@ -147,7 +151,14 @@ impl Options {
             trace: false,
         };
         let mut former = Prng::new(seed ^ 0x6675_6c6c_7501);
-        if former.chance(1, 3) { options.on_used_drives(&mut former) } else { options }
+        let mut options = if former.chance(1, 3) { options.on_used_drives(&mut former) } else { options };
+        // Worlds that failed once (tests) are none of these, and stay what they were.
+        let mut paths = Prng::new(seed ^ 0x7061_7468_e7c2);
+        if options.both && paths.chance(1, 3) {
+            options.standby = true;
+            options.habits.lose_ppm = paths.between(100, 2000);
+        }
+        options
     }
     /// The same world on drives that were somebody's. Hosts go to the other head now and then, while one goes on with a head that is out:
     /// what that one takes for never written may be written elsewhere by now.
@@ -166,6 +177,7 @@ impl Options {
         let mut options = Self::swarm(seed);
         (options.troubles, options.once, options.addresses_move) = (vec![trouble], true, true);
         (options.used, options.habits.reset_ppm) = (false, 0);
+        (options.standby, options.habits.lose_ppm) = (false, 0);
         options.pause = Duration::from_secs(1);
         let quick = Kindness { drive_us: 500, late_permille: 0, split_permille: 0, ..options.kindness };
         options.kindness = quick;
@@ -187,7 +199,7 @@ impl Options {
         let mut options = Self::swarm(seed);
         options.troubles.clear();
         (options.cut, options.mirrors, options.shards, options.networks) = (Some(cut), 2, 1, 1);
-        options.both = false;
+        (options.both, options.standby) = (false, false);
         options.volatile = true;
         options.hosts.truncate(1);
         (options.habits.depth, options.habits.blocks, options.habits.reset_ppm) = (4, 40, 0);

@@ -105,6 +105,21 @@ impl Run {
             }
         }
     }
+    /// Hosts that say so lose their path, and no head is told.
+    pub(super) fn lose_paths_of_hosts(&mut self) {
+        if !self.options.standby {
+            return;
+        }
+        for (host, ledger) in self.hosts.iter().zip(&self.ledgers) {
+            let loses = ledger.borrow_mut().loses.take();
+            if let Some(port) = loses {
+                self.world.silence_path(*host, port);
+                ledger.borrow_mut().path_lost = true;
+                self.world.nudge(*host);
+            }
+            ledger.borrow_mut().left_in_silence = self.world.left_in_silence(*host).is_some();
+        }
+    }
     fn ends(&mut self, server: usize, fate: Fate) {
         if self.world.runs(server) {
             self.world.fall_on(server, fate);

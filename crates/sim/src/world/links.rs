@@ -238,6 +238,12 @@ impl World {
         self.say(|| format!("link {link} is silent from now on"));
         self.links.all[link].as_mut().expect("it is live").silent = true;
     }
+    /// The same of what a host has by portals of this port.
+    pub fn silence_path(&mut self, host: ActorId, port: u16) {
+        let its = |l: &&mut Link| l.network.is_none() && l.ends[0].actor == host && l.port == port;
+        self.links.all.iter_mut().flatten().filter(its).for_each(|l| l.silent = true);
+        self.say(|| format!("links of actor {host} by port {port} are silent from now on"));
+    }
     /// Hosts whose last connection the head has closed, since somebody asked.
     pub fn take_cut_off(&mut self) -> Vec<ActorId> {
         core::mem::take(&mut self.cut_off)

@@ -1,6 +1,7 @@
 //! Worlds of two whole heads that are green: always the same ones.
 
 use base::Duration;
+use base::view::Protocol;
 use sim::two::{Options, Trouble, run};
 
 /// Seeds of one test thread.
@@ -40,6 +41,18 @@ fn two_whole_heads_keep_their_promises_in_worlds_0_to_49() {
 #[test]
 fn two_whole_heads_keep_their_promises_in_worlds_50_to_99() {
     pass(EACH..2 * EACH);
+}
+
+#[test]
+fn hosts_that_lose_a_path_have_its_controller_ended_and_go_on_by_another() {
+    let worlds = (0..).map(Options::swarm).filter(|o| o.standby && o.hosts.contains(&Protocol::Nvme));
+    for options in worlds.take(4) {
+        let seed = options.seed;
+        let outcome = run(options).unwrap_or_else(|f| panic!("seed {seed}: {}", f.what));
+        let ended = outcome.events[1].strip_suffix(" ended paths").and_then(|n| n.parse::<u32>().ok());
+        println!("seed {seed}: {ended:?}");
+        assert!(ended.is_some_and(|n| n > 0), "seed {seed}: {:?}", outcome.events[1]);
+    }
 }
 
 /// Seeds in which one thing happens to the head that leads.
