@@ -65,6 +65,7 @@ fn linux_mounts_a_volume_by_nvme_tcp_and_outlives_a_crash_of_the_daemon() {
         assert_eq!(vm.run(&format!("blockdev --getsize64 {disk}"), 30).expect("size").text(), "100663296");
         exercise(&vm, &disk);
         if digests.is_empty() {
+            controllers_end_each_other(&vm, &connect);
             vm.run(&format!("nvme disconnect -n {nqn}"), 60).expect("disconnect");
         } else {
             vm.run(&format!("blkdiscard {disk} || true; nvme flush {disk} -n 1; nvme id-ctrl {disk} | grep -q 'vwc *: 0x[1-9a-f]'"), 60)
@@ -75,6 +76,25 @@ fn linux_mounts_a_volume_by_nvme_tcp_and_outlives_a_crash_of_the_daemon() {
     }
     vm.run(&format!("nvme disconnect -n {nqn}"), 60).expect("disconnect");
     assert_eq!(vm.warnings().expect("dmesg"), Vec::<String>::new());
+}
+
+/// A second controller of the host is ended by way of the first one, and connects anew. No kernel sends that yet by itself.
+fn controllers_end_each_other(vm: &Vm, connect: &str) {
+    let second = connect.replace("10.91.0.1", "10.91.1.1");
+    vm.run(&format!("{second} && udevadm settle"), 60).expect("a second controller");
+    // Reads a field of Identify Controller.
+    let id = "id() { nvme id-ctrl /dev/$1 --raw-binary | od -An -v -t u$3 -j $2 -N $3 | tr -d ' '; }";
+    let reset = "reset() { nvme admin-passthru /dev/nvme0 --opcode=0x38 --cdw10=$(($(id $1 78 2) | $(id $1 135 1) << 16)) \
+         --cdw12=$(id $1 136 4) --cdw13=$(id $1 140 4) 2>&1; }";
+    let with = |script: &str| format!("{id}\n{reset}\n{script}");
+    assert_eq!(vm.run(&with("id nvme1 386 2; id nvme1 1807 1"), 30).expect("CQT, CCRL").text(), "5000\n4");
+    let before = vm.run(&with("id nvme1 136 8"), 30).expect("CIRN").text().to_owned();
+    vm.run(&with("reset nvme1 | grep 'result: *0x0*1$'"), 30).expect("it is over at once");
+    until("the second controller is another one", 30, || {
+        vm.try_run(&with("id nvme1 136 8"), 30)
+            .is_ok_and(|o| o.code == 0 && o.text() != before && !o.text().is_empty())
+    });
+    vm.run(&with("reset nvme0 | grep -i 'invalid.field.*0x4002'"), 30).expect("not by itself");
 }
 
 /// A namespace that grows, appears and goes is seen by the host without a rescan.
