@@ -488,6 +488,8 @@ pub(super) mod tests {
         gone: Vec<Option<Close>>,
         asks: Vec<Ask>,
         sends: Vec<ConnectionId>,
+        /// Nobody takes what is sent.
+        deaf: bool,
     }
 
     impl World {
@@ -518,6 +520,7 @@ pub(super) mod tests {
                 gone: vec![],
                 asks: vec![],
                 sends: vec![],
+                deaf: false,
             };
             let portal = |id, protocol, address: &str| Portal {
                 id,
@@ -567,7 +570,8 @@ pub(super) mod tests {
                     _ => {}
                 }
             }
-            for i in sends..self.sends.len() {
+            let taken = if self.deaf { self.sends.len() } else { sends };
+            for i in taken..self.sends.len() {
                 let (connection, mut parts) = (self.sends[i], vec![]);
                 self.shard.segments(connection, 16, &mut parts);
                 let bytes = parts.iter().map(|p| p.len).sum();
@@ -673,6 +677,25 @@ pub(super) mod tests {
         assert_eq!(world.turned.len(), world.closed.len());
         assert_eq!(world.closed[0], ConnectionId::new(0, 0), "the oldest goes first");
         world.both_protocols_work();
+    }
+
+    #[test]
+    fn who_is_ended_by_way_of_another_controller_gets_no_time_for_last_words() {
+        let mut world = World { deaf: true, ..World::new() };
+        let [host, other] = [(); 2].map(|()| {
+            let host = world.accept(NVME);
+            world.say(host, &ic_req());
+            assert_eq!(world.sends.last(), Some(&host), "ICResp waits to be taken");
+            host
+        });
+        let mut ends = |connection, why| {
+            let mail = ShardMail::Drop { connection, why };
+            world.on(Event::Mail { from: Address::Steward, mail: mail.into() });
+            world.closed.clone()
+        };
+        assert_eq!(ends(host, Close::Replaced), []);
+        assert_eq!(ends(host, Close::Reset), [host], "not even who had some already");
+        assert_eq!(ends(other, Close::Reset), [host, other]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::{Shard, set};
 use crate::layout::{ArrayId, Layout};
 use crate::mail::{Mail, ShardMail, StewardMail, to_steward};
-use crate::path::link::Front;
+use crate::path::link::{Front, Io};
 use crate::path::request::Parked;
 use crate::report::{ConnectionReport, Counters, DriveReport, ShardReport};
 use base::view::View;
@@ -95,8 +95,10 @@ impl<M: Memory> Shard<M> {
                 }
             }
             ShardMail::Drop { connection, why } => {
+                // One that ends already may have to hurry now.
                 if let Some(index) = self.index_of(connection) {
-                    self.with(now, index, fx, |_, io| base::FrontIo::close(io, why));
+                    let link = &mut self.connections[index].link;
+                    base::FrontIo::close(&mut Io { now, core: &mut self.core, link, fx }, why);
                 }
             }
             ShardMail::Quiesce { array } => self.core.quiesce(now, array, fx),

@@ -4,8 +4,9 @@ use super::*;
 use crate::peer::{PeerNews, PeerWork, SystemSettings};
 use crate::steward::far::letters;
 use crate::steward::system::Upper;
-use base::Uuid;
 use base::fence::Process;
+use base::front::{ControllerLife, Intervention};
+use base::{Ask, ConnectionId, PortalId, Uuid};
 use cluster::link::{Do, Heard, Link};
 use cluster::message::Message;
 use cluster::record::HeadNo;
@@ -15,6 +16,8 @@ use core::net::SocketAddr;
 const SYSTEM: Uuid = Uuid([7; 16]);
 /// Shards of the other head: one more than this one has.
 const FAR: u16 = 3;
+
+const NQN: &str = "nqn.2014-08.org.example:host";
 
 /// The other head as the leader knows it: it follows, and its shards obey at once.
 pub(super) struct Follower {
@@ -33,6 +36,9 @@ pub(super) struct Follower {
     view: Arc<View>,
     layout: Layout,
     log: Vec<String>,
+    /// Controllers of hosts that are to be ended there, and the numbers of what its Steward has answered.
+    resets: Vec<(u64, ControllerLife)>,
+    done: Vec<u64>,
 }
 
 impl Follower {
@@ -51,6 +57,8 @@ impl Follower {
             view: Arc::default(),
             layout: Layout::default(),
             log: vec![],
+            resets: vec![],
+            done: vec![],
         }
     }
     fn say(&mut self, message: &Message) {
@@ -138,6 +146,9 @@ impl Follower {
                     self.applies();
                 }
             }
+            Upper::Comes { number, .. } => self.tell(&Upper::Nothing { number }),
+            Upper::Reset { number, name, life } if name == NQN => self.resets.push((number, life)),
+            Upper::Nothing { number } => self.done.push(number),
             Upper::LetGo { number, drive } => self.tell(&Upper::HasLetGo { number, drive }),
             Upper::Look { number, .. } => self.tell(&Upper::Looked { number, reached: self.reaches }),
             Upper::ToShard { shard, letter } => {
@@ -361,4 +372,78 @@ fn a_portal_is_at_its_head_and_an_address_that_moves_at_the_one_that_leads() {
     assert_eq!((at(&w.view), at(&w.follower().view)), (vec![1, 0], vec![1, 0]));
     w.good(Order::HeadFence { off: false });
     assert_eq!(at(&w.view), [0, 0], "the head that is left has both");
+}
+
+/// A host has a controller at this head, by a connection of this slot.
+fn controller(w: &mut World, id: u16) -> ControllerLife {
+    let (connection, peer) =
+        (ConnectionId::new(u32::from(id), 0), "10.0.0.9:40000".parse().expect("an address"));
+    let ask = Ask::NvmeAdmin { host: None, nqn: NQN.into(), host_id: [1; 16], discovery: false };
+    w.mail(0, StewardMail::Ask { connection, portal: PortalId(0), local: peer, peer, ask });
+    let life = ControllerLife { id, uniquifier: 1, random: 40 + u64::from(id) };
+    let what = Intervention::BeginQueues { life };
+    w.mail(0, StewardMail::Intervene { connection, key: 0, what });
+    w.run();
+    w.deliver();
+    life
+}
+/// What shards were told of connections since then.
+fn told(w: &World, from: usize) -> Vec<&str> {
+    let told = |l: &&str| l.starts_with("done") || l.starts_with("drop");
+    w.log[from..].iter().map(String::as_str).filter(told).collect()
+}
+fn reset(w: &mut World, by: u16, life: ControllerLife) {
+    let connection = ConnectionId::new(u32::from(by), 0);
+    let what = Intervention::ResetController { life };
+    w.mail(0, StewardMail::Intervene { connection, key: 1, what });
+    w.run();
+    w.deliver();
+}
+/// A controller of the other head.
+const THERE: ControllerLife = ControllerLife { id: 8193, uniquifier: 3, random: 7 };
+
+#[test]
+fn a_controller_at_the_other_head_is_ended_by_way_of_this_one() {
+    let mut w = both();
+    controller(&mut w, 1);
+    let from = w.log.len();
+    reset(&mut w, 1, THERE);
+    let [(number, THERE)] = w.follower().resets[..] else { panic!("{:?}", w.follower().resets) };
+    assert_eq!(told(&w, from), [""; 0], "its commands may be at drives");
+    w.follower().tell(&Upper::Nothing { number });
+    w.deliver();
+    assert_eq!(told(&w, from), ["done 1"]);
+}
+
+#[test]
+fn a_controller_here_is_ended_by_way_of_the_other_head() {
+    let mut w = both();
+    let (one, two) = (controller(&mut w, 1), controller(&mut w, 2));
+    let from = w.log.len();
+    let said = |number, name: &str, life| Upper::Reset { number, name: name.into(), life };
+    w.follower().tell(&said(4, NQN, two));
+    w.follower().tell(&said(5, "nqn.2014-08.org.example:another", one));
+    w.deliver();
+    assert_eq!(told(&w, from), ["drop 2"], "the other one is not that host's");
+    assert_eq!(w.follower().done, [5]);
+    w.mail(0, StewardMail::Gone { connection: ConnectionId::new(2, 0), why: None });
+    w.run();
+    w.deliver();
+    assert_eq!(w.follower().done, [5, 4]);
+}
+
+#[test]
+fn a_controller_of_a_head_that_goes_is_over_once_that_is_shut_out_and_what_it_sent_has_ended() {
+    let mut w = both();
+    controller(&mut w, 1);
+    let from = w.log.len();
+    reset(&mut w, 1, THERE);
+    w.good(Order::HeadFence { off: false });
+    w.pass(5);
+    assert_eq!(told(&w, from), [""; 0], "what it had sent to shards here may be at drives");
+    for shard in 0..SHARDS {
+        w.mail(shard, StewardMail::Parted { number: 1 });
+    }
+    w.run();
+    assert_eq!(told(&w, from), ["done 1"]);
 }

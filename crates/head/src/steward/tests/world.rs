@@ -554,6 +554,9 @@ impl World {
             ShardMail::Drop { connection, .. } => {
                 return self.log.push(format!("drop {}", connection.slot()));
             }
+            ShardMail::Intervened { connection, .. } => {
+                return self.log.push(format!("done {}", connection.slot()));
+            }
             ShardMail::Unmark { .. } | ShardMail::AddDirty { .. } | ShardMail::Answer { .. } => return,
             other => panic!("{other:?}"),
         };
