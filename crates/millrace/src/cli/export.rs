@@ -233,7 +233,8 @@ fn use_both(protocol: Protocol, host: &Host, system: &api::System, portals: &[(S
 /// - `path_selector`: both would go by service time.
 /// - `failback`: a head that was non-optimized is used again.
 /// - `no_path_retry`: both would fail what comes while no path is there, as in a takeover.
-const MULTIPATH: [&str; 13] = [
+/// - `fast_io_fail_tmo`: both would hold back for 5 s what was sent to a head that is gone, before the other one gets it. 1 is the least.
+const MULTIPATH: [&str; 14] = [
     "defaults {",
     "find_multipaths yes",
     "}",
@@ -245,6 +246,7 @@ const MULTIPATH: [&str; 13] = [
     r#"path_selector "round-robin 0""#,
     "failback immediate",
     "no_path_retry queue",
+    "fast_io_fail_tmo 1",
     "}",
     "}",
 ];
@@ -377,7 +379,7 @@ mod tests {
         assert_eq!(
             iscsi.commands,
             [
-                r#"mkdir -p /etc/multipath/conf.d && printf '%s\n' 'defaults {' 'find_multipaths yes' '}' 'devices {' 'device {' 'vendor "MILLRACE"' 'product ".*"' 'path_grouping_policy group_by_prio' 'path_selector "round-robin 0"' 'failback immediate' 'no_path_retry queue' '}' '}' > /etc/multipath/conf.d/millrace.conf"#,
+                r#"mkdir -p /etc/multipath/conf.d && printf '%s\n' 'defaults {' 'find_multipaths yes' '}' 'devices {' 'device {' 'vendor "MILLRACE"' 'product ".*"' 'path_grouping_policy group_by_prio' 'path_selector "round-robin 0"' 'failback immediate' 'no_path_retry queue' 'fast_io_fail_tmo 1' '}' '}' > /etc/multipath/conf.d/millrace.conf"#,
                 "multipathd reconfigure",
                 "iscsiadm -m discovery -t sendtargets -p 10.0.0.7:3260",
                 "iscsiadm -m node -T iqn.a --login",

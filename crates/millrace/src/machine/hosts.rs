@@ -147,7 +147,7 @@ fn linux(head: &Head) -> Vec<Advice> {
                  \x20   rr_weight uniform\n\
                  \x20   failback immediate\n\
                  \x20   no_path_retry queue\n\
-                 \x20   fast_io_fail_tmo 5\n\
+                 \x20   fast_io_fail_tmo 1   # a head that is gone is left after 1 s\n\
                  \x20 }\n\
                  }",
             ),
