@@ -256,6 +256,25 @@ impl Head {
         Refusal { code: done.code, said: done.stderr }
     }
 
+    /// Makes it and another head one system, by a link between these two addresses, and waits until the other one follows and is ready.
+    pub fn lead(&self, other: &Head, link: [&str; 2]) {
+        let created = self.json(&format!("system create --link {}:7400 --name left", link[0]));
+        let token = created["token"].as_str().expect("a token");
+        other.cli(&format!("system join {token} --link {} --name right", link[1]));
+        crate::until("the other head follows", 60, || self.heads() == ["leads", "follows, ready"]);
+    }
+
+    /// What each head of its system is, as this one knows it: none, if it does not answer.
+    pub fn heads(&self) -> Vec<String> {
+        let done = self.try_cli("head ls --json");
+        let Ok(system) = serde_json::from_str::<Value>(&done.stdout) else { return vec![] };
+        let word = |h: &Value| {
+            let state = h["state"].as_str().unwrap_or("");
+            format!("{state}{}", if state == "follows" && h["ready"] == true { ", ready" } else { "" })
+        };
+        system["heads"].as_array().map(|all| all.iter().map(word).collect()).unwrap_or_default()
+    }
+
     /// What drives, pools and volumes are in: `optimal` and so on.
     pub fn health(&self) -> String {
         self.json("status")["health"].as_str().unwrap_or("").to_owned()

@@ -6,13 +6,16 @@
 //!
 //! Does not know: any crate of the product. What is seen here is seen by every user.
 
+mod fio;
 mod head;
 pub mod legs;
 pub mod load;
 pub mod measure;
+pub mod paths;
 pub mod peers;
 pub mod soak;
 
+pub use fio::{Seen, fio_paced, fio_verify};
 pub use head::{Head, Refusal, binary, fence};
 
 use std::time::{Duration, Instant};
@@ -24,12 +27,4 @@ pub fn until(what: &str, seconds: u64, mut holds: impl FnMut() -> bool) {
         assert!(Instant::now() < deadline, "not within {seconds} s: {what}");
         std::thread::sleep(Duration::from_millis(50));
     }
-}
-
-/// Shell words in a guest for an fio that writes known blocks all over `disk` and reads them back.
-pub fn fio_verify(disk: &str, size_mb: u32) -> String {
-    format!(
-        "fio --name=v --filename={disk} --size={size_mb}M --rw=randwrite --bs=4k --iodepth=16 --ioengine=libaio \
-         --direct=1 --verify=crc32c --verify_fatal=1 --minimal"
-    )
 }

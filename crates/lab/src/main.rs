@@ -1,4 +1,4 @@
-//! The lab by hand: `setup` builds the guest image; without a word a guest boots, and every line that
+//! The lab by hand: `setup` builds the guests' images; without a word a guest boots, and every line that
 //! is typed runs in it.
 
 use anyhow::{Result, bail};
@@ -10,8 +10,9 @@ fn main() -> Result<()> {
     let word = std::env::args().nth(1);
     match word.as_deref() {
         Some("setup") => {
-            let dir = setup(Kernel::V6_1)?;
-            println!("lab: the image is in {}", dir.display());
+            for kernel in [Kernel::V6_1, Kernel::V6_12] {
+                println!("lab: an image is in {}", setup(kernel)?.display());
+            }
             Ok(())
         }
         None => shell(),

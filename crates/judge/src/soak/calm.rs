@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// Busy processes for each processor.
 const BUSY: usize = 3;
 /// The link of the two, in their network.
-const LINK: &str = "127.0.0.1:7400";
+const LINK: [&str; 2] = ["127.0.0.1", "127.0.0.1"];
 
 /// A process that wants a processor all the time, at the priority that everybody has.
 struct Busy(Child);
@@ -38,9 +38,7 @@ pub fn calm(time: Duration) -> Rows {
     let mut b = a.beside("calm-b");
     b.start();
     load::volumes(&a, "32M", "32M");
-    let token = a.json(&format!("system create --link {LINK} --name left"))["token"].clone();
-    let token = token.as_str().expect("a token");
-    b.cli(&format!("system join {token} --link 127.0.0.1 --name right"));
+    a.lead(&b, LINK);
     let is_well = |system: &Value| {
         let row = |i: usize| (system["heads"][i]["state"].as_str(), system["heads"][i]["ready"].as_bool());
         row(0) == (Some("leads"), Some(true)) && row(1) == (Some("follows"), Some(true))

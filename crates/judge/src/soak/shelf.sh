@@ -48,16 +48,7 @@ echo 1 >$portal/enable
 # Nobody but the heads looks at these drives.
 echo 'SUBSYSTEM=="block", ATTRS{vendor}=="LIO-ORG*", OPTIONS:="nowatch"' >/etc/udev/rules.d/99-shelf.rules
 cat >/etc/multipath.conf <<END
-defaults {
-    user_friendly_names no
-    find_multipaths no
-    polling_interval 1
-    max_polling_interval 2
-    no_path_retry queue
-    fast_io_fail_tmo 1
-}
 blacklist {
-    devnode "^(nvme|ram|vd)"
     device {
         vendor "LIO-ORG"
         product ".*"
@@ -73,6 +64,8 @@ for head in a b c; do
     $session -o update -n 'node.conn[0].timeo.noop_out_interval' -v 0
     $session --login
 done
+# What the host discovers would be bound to each of them.
+rm /etc/iscsi/ifaces/[abc]
 # Paths appear some time after the login.
 paths() {
     for session in /sys/class/iscsi_session/*; do
@@ -155,8 +148,7 @@ on-head a volume create tank/n --size 16M
 on-head a volume create tank/i --size 16M
 on-head a host add guest --nqn $(cat /etc/nvme/hostnqn) --iqn $(sed s/.*=// /etc/iscsi/initiatorname.iscsi)
 on-head a export tank/n --host guest
-on-head a export tank/i --host guest
-# Those of head b are added once it is there.
+# Those of head b are added once it is there, and the other volume is exported.
 on-head a portal add nvme 10.92.0.1:4420
 on-head a portal add iscsi 10.92.0.1:3260
 on-head a system create --link 10.9.0.1:7400 --name left >/run/token
@@ -177,23 +169,3 @@ done
 exit 1
 END
 chmod +x /usr/bin/keys-of
-
-# connect-hosts ADDRESS NQN IQN
-cat >/usr/bin/connect-hosts <<'END'
-#!/bin/bash -e
-# Portals are opened some time after it was decided who leads.
-tries=0
-until nvme connect -t tcp -a $1 -s 4420 -n $2 --reconnect-delay=1 --keep-alive-tmo=5 --ctrl-loss-tmo=-1; do
-    tries=$((tries + 1))
-    [ $tries -lt 20 ]
-    sleep 0.5
-done
-session="iscsiadm -m node -T $3 -p $1:3260"
-$session -o new
-$session -o update -n node.session.timeo.replacement_timeout -v 5
-$session -o update -n 'node.conn[0].timeo.noop_out_interval' -v 2
-$session -o update -n 'node.conn[0].timeo.noop_out_timeout' -v 3
-$session --login
-udevadm settle
-END
-chmod +x /usr/bin/connect-hosts

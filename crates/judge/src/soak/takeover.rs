@@ -1,13 +1,13 @@
-//! Two heads over drives with real persistent reservations, kernel hosts with verified I/O at both, and one head is killed, stopped or
-//! cut off. All of it lives in one guest (`shelf.sh`).
+//! Two heads over drives with real persistent reservations, a kernel host that uses the portals of both in turns with verified I/O, and one
+//! head is killed, stopped or cut off, one after the other. All of it lives in one guest (`shelf.sh`).
 //!
-//! After each round both hosts have seen no error, the drives know the keys of those heads that are in and no others, and at the end
-//! the legs are equal, byte by byte.
+//! In each round both heads have had I/O by both protocols, paths to a head that was killed went and came back, the host has seen no error,
+//! and the drives know the keys of those heads that are in and no others. At the end the legs are equal, byte by byte.
 
 mod trial;
 
 use super::Rows;
-use crate::{binary, fio_verify, until};
+use crate::{Seen, binary, fio_paced, paths, until};
 use lab::{Job, Net, Output, Vm};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -16,10 +16,18 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 const SHELF: &str = include_str!("shelf.sh");
-/// Blocks that a host writes in a round, and how many a second: 25 s, then all of them are read back.
-const LOAD: &str = "--number_ios=3000 --rate_iops=4000,120 --output-format=json";
-/// What happens comes so long after the load has begun.
-const BEFORE: Duration = Duration::from_secs(5);
+/// How long a host writes in a round, s, and blocks a second; then all of them are read back.
+const LOAD: [u32; 2] = [25, 120];
+/// The last load, once all is well again.
+const LAST: [u32; 2] = [15, 120];
+/// So long after the load has begun it is looked at which heads it reaches,
+const BEGINS: Duration = Duration::from_secs(2);
+/// for so long; then something happens.
+const LOOKED_AT: Duration = Duration::from_secs(3);
+/// Portals' addresses of each head.
+const ADDRESSES: [&str; 2] = ["10.92.0.1", "10.92.1.1"];
+/// Volumes that the host sees.
+const VOLUMES: usize = 2;
 /// How long a head is stopped, and the link cut.
 const PAUSE: Duration = Duration::from_secs(10);
 /// A stall that the timers of the hosts do not explain: their kernel's log is shown.
@@ -32,17 +40,21 @@ const PATIENCE: u64 = 90;
 enum Blow {
     /// The process of the head that leads is killed, and started again.
     Kill,
-    /// It is stopped for 10 s, and goes on.
+    /// The same of the one that follows.
+    KillFollower,
+    /// The head that leads is stopped for 10 s, and goes on.
     Stop,
     /// The link is down for 10 s.
     Cut,
 }
 
 impl Blow {
-    const ALL: [Blow; 3] = [Blow::Kill, Blow::Stop, Blow::Cut];
+    /// In turns. Whoever takes over leads in the next round: by two of the first kind each head was killed once.
+    const ALL: [Blow; 5] = [Blow::Kill, Blow::Kill, Blow::KillFollower, Blow::Stop, Blow::Cut];
     fn words(self) -> &'static str {
         match self {
             Blow::Kill => "longest stall, kill -9",
+            Blow::KillFollower => "longest stall, kill -9 of the follower",
             Blow::Stop => "longest stall, stopped for 10 s",
             Blow::Cut => "longest stall, link down for 10 s",
         }
@@ -54,32 +66,41 @@ pub fn takeovers(rounds: u32) -> Rows {
     let net = Net::new().expect("a network");
     let system = System::start(&net);
     let mut stalls: BTreeMap<Blow, [Vec<f64>; 2]> = BTreeMap::new();
-    let (mut written, mut fences) = (0, vec![]);
+    let (mut written, mut fences, mut shares) = (0, vec![], vec![]);
     for round in 0..rounds {
         let blow = Blow::ALL[round as usize % Blow::ALL.len()];
-        let done = system.round(blow);
+        let (share, done) = system.round(blow);
+        shares.push(share);
         for (longest, host) in stalls.entry(blow).or_default().iter_mut().zip(&done) {
             longest.push(host.stall_s);
         }
         written += done.iter().map(|host| host.blocks).sum::<u64>();
         fences.extend(system.fences_hold());
-        println!("{blow:?}: NVMe {:.1} s, iSCSI {:.1} s", done[0].stall_s, done[1].stall_s);
+        println!(
+            "{blow:?}: NVMe {:.1} s, iSCSI {:.1} s; head a had {} % and {} %",
+            done[0].stall_s, done[1].stall_s, share[0], share[1]
+        );
         if done.iter().any(|host| host.stall_s > LONG_S) {
             println!("{}", system.kernel_log());
         }
     }
+    let (loads, share) = system.start_loads(LAST);
+    shares.push(share);
+    written += system.finish(loads).iter().map(|host| host.blocks).sum::<u64>();
     assert_eq!(system.vm.warnings().expect("dmesg"), Vec::<String>::new());
     let compared = system.legs_equal();
     let mut rows = vec![
         ("rounds", format!("{rounds} on persistent reservations, epoch {} at the end", compared.epoch)),
         ("verified by fio", format!("{written} blocks by NVMe/TCP and iSCSI without an error")),
         ("fences", format!("tried whenever a head is let in, under load: all hold, {} ms", range(&fences))),
+        (
+            "head a's part of the I/O",
+            format!("{} % before each round and after the last", range(shares.as_flattened())),
+        ),
+        ("paths", "to a head that was killed went, and came back, optimized, in one group".into()),
         ("keys", "of heads that are in, and no others, after each round".into()),
         ("legs", format!("equal: {} MiB, by scrub and by reading the drives", compared.bytes >> 20)),
-        (
-            "hosts' own timers",
-            "NVMe: keep-alive 5 s, a new attempt each 1 s; iSCSI: NOP 2 + 3 s, multipath".into(),
-        ),
+        ("hosts' own timers", "as export prints them".into()),
     ];
     for (blow, [nvme, iscsi]) in stalls {
         rows.push((blow.words(), format!("NVMe {}; iSCSI {}", seconds(&nvme), seconds(&iscsi))));
@@ -98,13 +119,6 @@ fn seconds(all: &[f64]) -> String {
         write!(text, "{}{s:.1}", if i == 0 { "" } else { ", " }).expect("memory");
     }
     text + " s"
-}
-
-/// What a host saw in a round.
-struct Seen {
-    /// The longest command, s.
-    stall_s: f64,
-    blocks: u64,
 }
 
 struct Compared {
@@ -131,47 +145,17 @@ impl System {
         for portal in ["nvme 10.92.1.1:4420", "iscsi 10.92.1.1:3260"] {
             system.vm.run(&format!("on-head b portal add {portal}"), 30).expect("head b listens");
         }
-        system.connect();
+        // What is printed then has both heads' portals.
+        let lines = paths::lines(&system.json("a", "export tank/i --host guest"));
+        paths::set_up(&system.vm, &lines);
+        system.disks = paths::disks(&system.vm, &system.json("a", "status"), ["tank/n", "tank/i"]);
+        paths::wait(&system.vm, "the host has paths to both heads", &ADDRESSES, &[], VOLUMES);
         system
     }
 
-    /// Hosts have paths to both heads, each of which leads once before it all begins.
-    fn connect(&mut self) {
-        let status = self.json("a", "status");
-        let name = |key: &str| status["system"][key].as_str().expect("a name").to_owned();
-        let connect = |head: &str| {
-            let n = if head == "a" { 0 } else { 1 };
-            let words = format!("connect-hosts 10.92.{n}.1 {} {}", name("nqn"), name("iqn"));
-            self.vm.run(&words, 120).expect("both hosts come");
-        };
-        connect("a");
-        self.kill("a");
-        self.until_heads("b leads", ["out", "leads"]);
-        connect("b");
-        self.vm.run("start-head a", 30).expect("a starts");
-        self.until_heads("a follows", ["follows", "leads"]);
-        self.vm.run("multipathd", 60).expect("multipathd");
-        let uuid = |volume: &str| {
-            let all = status["volumes"].as_array().into_iter().flatten();
-            let one = all.filter(|v| v["name"] == volume).filter_map(|v| v["uuid"].as_str()).next();
-            one.expect("the volume").to_owned()
-        };
-        let disks = [
-            format!("/dev/disk/by-id/nvme-uuid.{}", uuid("tank/n")),
-            format!("/dev/mapper/*{}", uuid("tank/i")),
-        ];
-        let there = |disk: &String| {
-            let find = format!("readlink -f {disk}");
-            let is_there = || self.vm.try_run(&format!("[ -b $({find}) ]"), 60).is_ok_and(|o| o.code == 0);
-            until("both disks are there", PATIENCE, is_there);
-            self.vm.run(&find, 60).expect("a disk").text().to_owned()
-        };
-        let found = [&disks[0], &disks[1]].map(there);
-        self.disks = found;
-    }
-
     fn try_cli(&self, head: &str, words: &str) -> Output {
-        self.vm.try_run(&format!("on-head {head} {words}"), 60).expect("the guest lives")
+        let done = self.vm.try_run(&format!("on-head {head} {words}"), 60);
+        done.unwrap_or_else(|e| panic!("{e:#}\n{}", self.logs()))
     }
     fn json(&self, head: &str, words: &str) -> Value {
         let said = self.try_cli(head, &format!("{words} --json")).good(words).expect("it answers").stdout;
@@ -210,9 +194,9 @@ impl System {
     }
     /// What there is to read if something is not as it should be.
     fn logs(&self) -> String {
-        const READ: &str = "for h in a b; do echo; echo head $h:; tail -n 40 /run/$h.log; done; \
-                            ps -eo pid,stat,wchan:24,args | grep -v ' \\[' | tail -n 50; dmesg | tail -n 40";
-        self.vm.try_run(READ, 60).map_or_else(|e| format!("{e:#}"), |o| o.stdout)
+        const READ: &str = "for h in a b; do echo; echo head $h:; tail -n 40 /run/$h.log; done";
+        let read = self.vm.try_run(READ, 60).map_or_else(|e| format!("{e:#}"), |o| o.stdout);
+        read + &paths::state(&self.vm)
     }
     /// What the kernel of the hosts says of their sessions.
     fn kernel_log(&self) -> String {
@@ -262,66 +246,62 @@ impl System {
         }
     }
 
-    fn start_loads(&self) -> [Job; 2] {
-        [0, 1].map(|i| {
-            let fio = fio_verify(&self.disks[i], 12).replace("--minimal", LOAD);
-            self.vm.spawn(&fio).expect("fio")
-        })
+    /// Verified I/O by both protocols, for so many seconds at so many blocks a second; head a's percentage of each, as it goes to
+    /// both.
+    fn start_loads(&self, [seconds, rate]: [u32; 2]) -> ([Job; 2], [u64; 2]) {
+        let loads = [0, 1].map(|i| self.vm.spawn(&fio_paced(&self.disks[i], seconds, rate)).expect("fio"));
+        sleep(BEGINS);
+        let status = || paths::commands(&self.json(["a", "b"][self.leader()], "status"), "guest");
+        let before = status();
+        sleep(LOOKED_AT);
+        let share = paths::went_to_both(&before, &status());
+        assert!(!loads.iter().any(Job::done), "a load was over before anything happened");
+        (loads, share)
     }
     fn finish(&self, loads: [Job; 2]) -> [Seen; 2] {
         loads.map(|load| {
             let done = load.wait(Duration::from_secs(240)).and_then(|o| o.good("fio over a takeover"));
-            let said = done.unwrap_or_else(|e| panic!("{e:#}\n{}", self.logs())).stdout;
-            let json = said.find('{').map_or("", |at| &said[at..]);
-            let report: Value = serde_json::from_str(json).expect("JSON of fio");
-            let job = &report["jobs"][0];
-            assert_eq!(job["error"], 0, "{job}");
-            let number = |way: &str, key: &str| job[way][key].as_u64().expect("a count");
-            let (wrote, read) = (number("write", "total_ios"), number("read", "total_ios"));
-            assert!(wrote > 0 && wrote <= read, "it wrote {wrote} blocks and read {read} back");
-            let longest = |way: &str| job[way]["lat_ns"]["max"].as_f64().expect("a time");
-            Seen { stall_s: longest("read").max(longest("write")) / 1e9, blocks: read }
+            Seen::of(&done.unwrap_or_else(|e| panic!("{e:#}\n{}", self.logs())).stdout)
         })
     }
 
-    fn round(&self, blow: Blow) -> [Seen; 2] {
+    fn round(&self, blow: Blow) -> ([u64; 2], [Seen; 2]) {
         let leads = self.leader();
-        let [first, other] = if leads == 0 { ["a", "b"] } else { ["b", "a"] };
-        let states = |first: &'static str, other: &'static str| {
-            if leads == 0 { [first, other] } else { [other, first] }
-        };
-        let loads = self.start_loads();
-        sleep(BEFORE);
-        assert!(!loads.iter().any(Job::done), "a load was over before anything happened");
+        let goes = if matches!(blow, Blow::Kill | Blow::Stop) { leads } else { 1 - leads };
+        let [first, who, stays] = [leads, goes, 1 - goes].map(|i| ["a", "b"][i]);
+        let both = |word| if goes == 0 { [word, "leads"] } else { ["leads", word] };
+        let (loads, share) = self.start_loads(LOAD);
         let began = Instant::now();
+        let out = |how: &str| {
+            self.until_heads(&format!("{who} is out and {stays} leads"), both("out"));
+            self.check_keys(how);
+        };
         match blow {
-            Blow::Kill => {
-                self.kill(first);
-                self.until_heads("the other one leads", states("out", "leads"));
-                self.check_keys("a head was killed");
-                self.vm.run(&format!("start-head {first}"), 60).expect("it starts");
+            Blow::Kill | Blow::KillFollower => {
+                self.kill(who);
+                out("a head was killed");
+                let (up, down) = ([ADDRESSES[1 - goes]], [ADDRESSES[goes]]);
+                paths::wait(&self.vm, "the host has paths to one head", &up, &down, VOLUMES);
+                self.vm.run(&format!("start-head {who}"), 60).expect("it starts");
             }
             Blow::Stop => {
-                self.signal(first, "STOP");
-                self.until_heads("the other one leads", states("out", "leads"));
-                self.check_keys("a head was stopped");
+                self.signal(who, "STOP");
+                out("a head was stopped");
                 sleep(PAUSE.saturating_sub(began.elapsed()));
-                self.signal(first, "CONT");
+                self.signal(who, "CONT");
             }
             Blow::Cut => {
                 self.vm.run(&format!("ip -n {first} link set wire down"), 60).expect("ip");
                 // Who leads goes on.
-                self.until_heads("the other one is out", states("leads", "out"));
-                self.check_keys("the link is down");
+                out("the link is down");
                 sleep(PAUSE.saturating_sub(began.elapsed()));
                 self.vm.run(&format!("ip -n {first} link set wire up"), 60).expect("ip");
             }
         }
-        let after = if blow == Blow::Cut { states("leads", "follows") } else { states("follows", "leads") };
-        let who = if blow == Blow::Cut { other } else { first };
-        self.until_heads(&format!("{who} follows"), after);
+        self.until_heads(&format!("{who} follows"), both("follows"));
         self.check_keys("both are in");
-        self.finish(loads)
+        paths::wait(&self.vm, "the host has paths to both heads again", &ADDRESSES, &[], VOLUMES);
+        (share, self.finish(loads))
     }
     fn leader(&self) -> usize {
         let mut found = None;

@@ -64,22 +64,8 @@ fn site(name: &str, without: Option<&'static str>) -> Site {
         a.cli(&format!("portal add {protocol} {}:{port} --prefix 24", MOVING[0]));
         a.cli(&format!("portal add {protocol} [{}]:{port} --prefix 64", MOVING[1]));
     }
-    let created = a.json("system create --link 10.9.0.1:7400 --name left");
-    let token = created["token"].as_str().expect("a token");
-    b.cli(&format!("system join {token} --link 10.9.0.2 --name right"));
-    until("b follows", 30, || heads(&a) == ["leads", "follows, ready"]);
+    a.lead(&b, ["10.9.0.1", "10.9.0.2"]);
     Site { a, b, host, _switch: switch }
-}
-
-/// What each head is, as this one knows it.
-fn heads(head: &Head) -> Vec<String> {
-    let done = head.try_cli("head ls --json");
-    let Ok(system) = serde_json::from_str::<serde_json::Value>(&done.stdout) else { return vec![] };
-    let word = |h: &serde_json::Value| {
-        let state = h["state"].as_str().unwrap_or("");
-        format!("{state}{}", if state == "follows" && h["ready"] == true { ", ready" } else { "" })
-    };
-    system["heads"].as_array().map(|all| all.iter().map(word).collect()).unwrap_or_default()
 }
 
 /// A connection of the host on which nothing is said.
@@ -192,11 +178,11 @@ fn addresses_move_and_hosts_know_at_once_that_their_connections_are_over() {
         assert!(entry.contains(card), "{entry}, and not {card}");
         assert!(addresses(&site.b.net).contains(ip));
     }
-    until("b leads", 10, || heads(&site.b) == ["out", "leads"]);
+    until("b leads", 10, || site.b.heads() == ["out", "leads"]);
     // The old leader comes again, while the kernel of its machine may still have the addresses.
     run(&site.a.net, &own(1));
     site.a.launch();
-    until("a follows", 30, || heads(&site.b) == ["follows, ready", "leads"]);
+    until("a follows", 30, || site.b.heads() == ["follows, ready", "leads"]);
     let there = addresses(&site.a.net);
     assert!(MOVING.iter().all(|ip| !there.contains(ip)), "{there}");
     // A host that was not told waits for its own timers.
@@ -212,7 +198,7 @@ fn addresses_stay_and_hosts_go_on_when_the_link_is_cut() {
     let mut site = site("linkless", None);
     let loads = loads(&site);
     run(&site.a.net, "ip link set lnk down");
-    until("b is out", 10, || heads(&site.a) == ["leads", "out"]);
+    until("b is out", 10, || site.a.heads() == ["leads", "out"]);
     let there = addresses(&site.a.net);
     assert!(MOVING.iter().all(|ip| there.contains(ip)), "{there}");
     std::thread::sleep(Duration::from_secs(2));
@@ -221,7 +207,7 @@ fn addresses_stay_and_hosts_go_on_when_the_link_is_cut() {
     // Of drives in files a head is shut off by the end of its process.
     site.b.kill_at_once();
     site.b.launch();
-    until("b follows", 30, || heads(&site.a) == ["leads", "follows, ready"]);
+    until("b follows", 30, || site.a.heads() == ["leads", "follows, ready"]);
     no_longer_than(loads, 5.0, false);
 }
 
@@ -233,7 +219,7 @@ fn without_the_right_to_tell_hosts_their_idle_connections_hang() {
     let mut site = site("hushed", Some("-net_raw"));
     let idle = idle(&site);
     let at = cut(&mut site);
-    until("b leads", 10, || heads(&site.b) == ["out", "leads"] && addresses(&site.b.net).contains(MOVING[0]));
+    until("b leads", 10, || site.b.heads() == ["out", "leads"] && addresses(&site.b.net).contains(MOVING[0]));
     std::thread::sleep(SOON.saturating_sub(at.elapsed()));
     for one in &idle {
         assert!(one.over.try_recv().is_err(), "{} is over, and nobody can have said so", one.name);

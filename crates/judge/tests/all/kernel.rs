@@ -1,7 +1,9 @@
-//! A stock Linux 6.1 as host of both protocols.
+//! A stock Linux 6.1 as host of both protocols, and beside 6.12 as host of two heads.
 
-use judge::{Head, fio_verify, until};
-use lab::{Vm, skipped};
+use judge::{Head, Seen, fio_paced, fio_verify, paths, until};
+use lab::{Job, Kernel, Net, Vm, skipped};
+use serde_json::Value;
+use std::sync::Arc;
 use std::time::Duration;
 
 fn guest(head: &Head, name: &str) -> Vm {
@@ -191,4 +193,139 @@ fn linux_mounts_a_volume_by_iscsi_and_outlives_a_crash_of_the_daemon() {
     survive_a_crash(&mut head, &vm, &disk);
     vm.run(&logout, 60).expect("logout");
     assert_eq!(vm.warnings().expect("dmesg"), Vec::<String>::new());
+}
+
+/// Two heads over the same files, each with a network of its own, a link between them, and a network of hosts that reaches each by a card.
+struct Pair {
+    a: Head,
+    b: Head,
+    hosts: Net,
+}
+
+/// Where hosts find each head.
+const ADDRESSES: [&str; 2] = ["10.91.0.1", "10.91.1.1"];
+
+fn pair() -> Pair {
+    let hosts = Net::new().expect("a network").beside().expect("a network");
+    let run = |net: &Net, script: &str| drop(net.run(script, Duration::from_secs(10)).expect("ip"));
+    let [a, b] = [0, 1].map(|n| {
+        let net = hosts.beside().expect("a network");
+        run(
+            &hosts,
+            &format!(
+                "ip link add head{n} type veth peer name eth0 netns {}; ip link set head{n} up; ip addr add 10.91.{n}.2/24 dev head{n}",
+                net.id()
+            ),
+        );
+        run(&net, &format!("ip link set eth0 up; ip addr add {}/24 dev eth0", ADDRESSES[n]));
+        net
+    });
+    run(&a, &format!("ip link add lnk type veth peer name lnk netns {}", b.id()));
+    for (net, n) in [(&a, 1), (&b, 2)] {
+        run(net, &format!("ip link set lnk up; ip addr add 10.9.0.{n}/24 dev lnk"));
+    }
+    let mut a = Head::within(Arc::new(a), "paths-a");
+    let mut b = Head::within(Arc::new(b), "paths-b");
+    a.start();
+    b.start();
+    let [x, y] = ["x", "y"].map(|drive| a.file(drive, 192 << 20));
+    a.cli(&format!("pool create tank mirror {x} {y}"));
+    a.lead(&b, ["10.9.0.1", "10.9.0.2"]);
+    for (protocol, port) in [("nvme", 4420), ("iscsi", 3260)] {
+        a.cli(&format!("portal add {protocol} {}:{port}", ADDRESSES[0]));
+        a.cli(&format!("portal add {protocol} {}:{port} --head b", ADDRESSES[1]));
+    }
+    Pair { a, b, hosts }
+}
+
+/// A host with a volume by each protocol, set up as `export` says.
+struct Host {
+    name: &'static str,
+    vm: Vm,
+    disks: [String; 2],
+}
+
+impl Host {
+    const VOLUMES: usize = 2;
+
+    fn start(pair: &Pair, name: &'static str, kernel: Kernel) -> Host {
+        let vm = Vm::builder(name).kernel(kernel).cpus(1).mem(768).start(&pair.hosts).expect("a guest");
+        // The lab's own; Debian installs none.
+        vm.run("rm /etc/multipath.conf", 30).expect("rm");
+        pair.a.cli(&format!("host add {name} --nqn {} --iqn {}", vm.nqn(), vm.iqn()));
+        let volumes = ["n", "i"].map(|volume| format!("tank/{name}-{volume}"));
+        let mut exported = Value::Null;
+        for volume in &volumes {
+            pair.a.cli(&format!("volume create {volume} --size 16M"));
+            exported = pair.a.json(&format!("export {volume} --host {name}"));
+        }
+        let log = vm.run(&format!("nvme discover -t tcp -a {} -s 4420", ADDRESSES[1]), 60).expect("discover");
+        for address in ADDRESSES {
+            assert!(log.stdout.contains(&format!("traddr:  {address}\n")), "{address}: {}", log.stdout);
+        }
+        paths::set_up(&vm, &paths::lines(&exported));
+        let disks = paths::disks(&vm, &pair.a.json("status"), [&volumes[0], &volumes[1]]);
+        let host = Host { name, vm, disks };
+        host.has_paths("to both heads", &ADDRESSES, &[]);
+        host
+    }
+    fn has_paths(&self, what: &str, up: &[&str], down: &[&str]) {
+        paths::wait(&self.vm, &format!("{}: paths {what}", self.name), up, down, Self::VOLUMES);
+    }
+    fn load(&self, seconds: u32) -> [Job; 2] {
+        [0, 1].map(|i| self.vm.spawn(&fio_paced(&self.disks[i], seconds, 60)).expect("fio"))
+    }
+    fn finish(&self, what: &str, loads: [Job; 2]) {
+        let [nvme, iscsi] = loads.map(|load| {
+            let done = load.wait(Duration::from_secs(240)).and_then(|o| o.good("fio at two heads"));
+            Seen::of(&done.unwrap_or_else(|e| panic!("{}: {e:#}", self.name)).stdout)
+        });
+        println!(
+            "{}, {what}: longest command NVMe {:.1} s, iSCSI {:.1} s",
+            self.name, nvme.stall_s, iscsi.stall_s
+        );
+    }
+}
+
+/// Verified I/O of all hosts for so many seconds, which goes to both heads.
+fn load_both(leads: &Head, hosts: &[Host], seconds: u32) -> Vec<[Job; 2]> {
+    let loads = hosts.iter().map(|host| host.load(seconds)).collect();
+    std::thread::sleep(Duration::from_secs(3));
+    let before = leads.json("status");
+    std::thread::sleep(Duration::from_secs(4));
+    let after = leads.json("status");
+    for host in hosts {
+        let [nvme, iscsi] =
+            paths::went_to_both(&paths::commands(&before, host.name), &paths::commands(&after, host.name));
+        println!("{}: head a gets {nvme} % by NVMe, {iscsi} % by iSCSI", host.name);
+    }
+    loads
+}
+
+#[test]
+fn linux_6_1_and_6_12_use_both_heads_in_turns_by_the_lines_that_export_prints() {
+    if skipped("Linux hosts of two heads") {
+        return;
+    }
+    let mut pair = pair();
+    let hosts = [("debian12", Kernel::V6_1), ("debian13", Kernel::V6_12)]
+        .map(|(name, kernel)| Host::start(&pair, name, kernel));
+    let loads = load_both(&pair.a, &hosts, 30);
+    pair.a.kill_at_once();
+    until("b leads", 30, || pair.b.heads() == ["out", "leads"]);
+    for host in &hosts {
+        host.has_paths("to the head that is left", &ADDRESSES[1..], &ADDRESSES[..1]);
+    }
+    pair.a.launch();
+    until("a follows", 60, || pair.b.heads() == ["follows, ready", "leads"]);
+    for host in &hosts {
+        host.has_paths("to both again", &ADDRESSES, &[]);
+    }
+    for (host, loads) in hosts.iter().zip(loads) {
+        host.finish("a head dies", loads);
+    }
+    for (host, loads) in hosts.iter().zip(load_both(&pair.b, &hosts, 10)) {
+        host.finish("both heads", loads);
+        assert_eq!(host.vm.warnings().expect("dmesg"), Vec::<String>::new());
+    }
 }
