@@ -3,7 +3,7 @@
 use crate::vm::Inner;
 use anyhow::{Context, Result, bail};
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -14,6 +14,11 @@ use std::time::{Duration, Instant};
 pub(crate) const PORTS: usize = 8;
 const MAGIC: &[u8; 8] = b"MLAB\x01\x02\r\n";
 const FRAME: usize = 16384;
+/// A guest that has not begun with a command after this time is sent it again by another connection. It was seen to lose one now and then,
+/// when it is busy: QEMU has read the request, and the guest waits for none.
+const AGAIN: Duration = Duration::from_secs(20);
+/// How often a command is sent.
+const TRIES: u32 = 3;
 
 /// What a finished command said.
 #[derive(Clone, Debug)]
@@ -73,11 +78,17 @@ struct Said {
 struct Shared {
     said: Mutex<Said>,
     changed: Condvar,
+    /// The connection by which it runs, or None: it shall end.
+    socket: Mutex<Option<UnixStream>>,
 }
 
 impl Shared {
     fn said(&self) -> MutexGuard<'_, Said> {
         self.said.lock().unwrap_or_else(|poison| poison.into_inner())
+    }
+
+    fn socket(&self) -> MutexGuard<'_, Option<UnixStream>> {
+        self.socket.lock().unwrap_or_else(|poison| poison.into_inner())
     }
 }
 
@@ -85,7 +96,6 @@ impl Shared {
 pub struct Job {
     vm: Arc<Inner>,
     command: String,
-    socket: UnixStream,
     shared: Arc<Shared>,
 }
 
@@ -104,22 +114,25 @@ impl Job {
             }
             std::thread::sleep(Duration::from_millis(20));
         };
-        let shared = Arc::new(Shared { said: Mutex::default(), changed: Condvar::new() });
-        let job = Job { vm: vm.clone(), command: command.into(), socket: socket.try_clone()?, shared };
+        let shared = Shared {
+            said: Mutex::default(),
+            changed: Condvar::new(),
+            socket: Mutex::new(Some(socket.try_clone()?)),
+        };
+        let job = Job { vm: vm.clone(), command: command.into(), shared: Arc::new(shared) };
         let mut token = [0; 8];
         File::open("/dev/urandom")?.read_exact(&mut token)?;
-        let (reader, shared, owner) = (socket.try_clone()?, job.shared.clone(), vm.clone());
+        let mut request = [&MAGIC[..], &token, &(command.len() as u32).to_le_bytes()].concat();
+        request.extend_from_slice(command.as_bytes());
+        let (words, shared, owner) = (Arc::new((request, input)), job.shared.clone(), vm.clone());
         std::thread::spawn(move || {
-            pump(&reader, token, &shared).ok();
+            let last = carry(&owner, port, socket, token, &words, &shared);
             // QEMU takes the next connection to a port only once this one is closed.
-            reader.shutdown(std::net::Shutdown::Both).ok();
+            last.shutdown(std::net::Shutdown::Both).ok();
             shared.said().over = true;
             shared.changed.notify_all();
             owner.free_port(port);
         });
-        let mut request = [&MAGIC[..], &token, &(command.len() as u32).to_le_bytes()].concat();
-        request.extend_from_slice(command.as_bytes());
-        std::thread::spawn(move || feed(socket, request, input));
         Ok(job)
     }
 
@@ -135,7 +148,9 @@ impl Job {
 
     /// Kills the command in the guest.
     pub fn kill(&self) {
-        self.socket.shutdown(std::net::Shutdown::Both).ok();
+        if let Some(socket) = self.shared.socket().take() {
+            socket.shutdown(std::net::Shutdown::Both).ok();
+        }
     }
 
     /// Waits for the end, whatever the exit status. Fails when the time is over (and kills the
@@ -179,10 +194,47 @@ impl Drop for Job {
     }
 }
 
+/// Sends a request and collects the answer, by another connection if the guest does not begin. Returns the last one.
+fn carry(
+    vm: &Inner,
+    port: usize,
+    mut socket: UnixStream,
+    token: [u8; 8],
+    words: &Arc<(Vec<u8>, Vec<u8>)>,
+    shared: &Shared,
+) -> UnixStream {
+    for tries in 1.. {
+        let Ok(to) = socket.try_clone() else { break };
+        let words = words.clone();
+        std::thread::spawn(move || feed(to, &words.0, &words.1));
+        socket.set_read_timeout((tries < TRIES).then_some(AGAIN)).ok();
+        let begun = await_token(&socket, token);
+        socket.set_read_timeout(None).ok();
+        match begun {
+            Ok(()) => {
+                collect(&socket, shared).ok();
+                break;
+            }
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+            Err(_) => break,
+        }
+        eprintln!("lab: guest '{}' does not begin with a command, and is sent it again", vm.name());
+        socket.shutdown(std::net::Shutdown::Both).ok();
+        let mut current = shared.socket();
+        let Ok(next) = vm.connect(port) else { break };
+        // Whoever ended it meanwhile had the connection before.
+        if current.is_none() || next.try_clone().map(|next| *current = Some(next)).is_err() {
+            break;
+        }
+        socket = next;
+    }
+    socket
+}
+
 /// Sends the request and standard input, frame by frame.
-fn feed(mut socket: UnixStream, request: Vec<u8>, input: Vec<u8>) {
+fn feed(mut socket: UnixStream, request: &[u8], input: &[u8]) {
     let mut send = || {
-        socket.write_all(&request)?;
+        socket.write_all(request)?;
         for part in input.chunks(FRAME) {
             socket.write_all(&(part.len() as u32).to_le_bytes())?;
             socket.write_all(part)?;
@@ -193,14 +245,19 @@ fn feed(mut socket: UnixStream, request: Vec<u8>, input: Vec<u8>) {
     let _: std::io::Result<()> = send();
 }
 
-/// Collects the frames of the answer until the exit status.
-fn pump(mut socket: &UnixStream, token: [u8; 8], shared: &Shared) -> std::io::Result<()> {
+/// Waits until the guest begins with the command.
+fn await_token(mut socket: &UnixStream, token: [u8; 8]) -> std::io::Result<()> {
     let mut last = [0; 8];
     while last != token {
         // What an earlier command has left in the port comes first.
         last.rotate_left(1);
         socket.read_exact(&mut last[7..])?;
     }
+    Ok(())
+}
+
+/// Collects the frames of the answer until the exit status.
+fn collect(mut socket: &UnixStream, shared: &Shared) -> std::io::Result<()> {
     loop {
         let mut head = [0; 5];
         socket.read_exact(&mut head)?;

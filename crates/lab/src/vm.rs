@@ -425,9 +425,14 @@ impl Inner {
     pub(crate) fn take_port(&self) -> Option<(usize, UnixStream)> {
         let mut ports = self.ports.lock().unwrap_or_else(|poison| poison.into_inner());
         let port = ports.iter().position(|taken| !taken)?;
-        let socket = job::connect(&self.dir, &format!("agent{port}.sock")).ok()?;
+        let socket = self.connect(port).ok()?;
         ports[port] = true;
         Some((port, socket))
+    }
+
+    /// A connection to a command port, which is the guest's once the one before it is closed.
+    pub(crate) fn connect(&self, port: usize) -> std::io::Result<UnixStream> {
+        job::connect(&self.dir, &format!("agent{port}.sock"))
     }
 
     pub(crate) fn free_port(&self, port: usize) {
