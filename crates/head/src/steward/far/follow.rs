@@ -2,15 +2,19 @@
 
 use super::letters;
 use crate::layout::{ArrayId, Layout};
-use crate::mail::{ShardMail, StewardMail};
+use crate::mail::{ManagerMail, ShardMail, StewardMail};
+use crate::order::Weight;
 use crate::report::ShardReport;
 use crate::steward::context::system::far::{Given, Numbers};
 use crate::steward::office::Office;
 use crate::steward::system::Upper;
 use base::view::View;
-use base::{DriveId, Uuid};
+use base::{DriveId, Duration, Uuid};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// How long shards may take to end what they have asked each other for the head that led.
+const LEAVE_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What the leader configures: a `Configure`, and what its numbers mean.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -165,7 +169,15 @@ impl Office {
         }
         self.tell_own(&arrays, |array| ShardMail::Halt { array });
         let (office, all) = (self.clone(), arrays.clone());
-        self.cx.until(move || office.desk().are_halted(&all)).await;
+        if !self.cx.until_within(LEAVE_PATIENCE, move || office.desk().are_halted(&all)).await {
+            // A shard waits for another one, which waits for the record of a loss that the former leader was to write. A new process waits for nobody.
+            let words =
+                "what shards had asked each other for the head that led does not end: this head starts anew";
+            let now = self.cx.now();
+            self.desk_mut().event(now, Weight::Error, "system", words);
+            self.cx.to_manager(ManagerMail::Out(words.into()));
+            return core::future::pending().await;
+        }
         self.tell_own(&arrays, |array| ShardMail::Leave { array });
         let office = self.clone();
         self.cx.until(move || office.desk().are_quiet(&arrays)).await;

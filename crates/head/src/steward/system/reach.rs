@@ -116,6 +116,10 @@ impl Office {
             })
         };
         let Some((other, news)) = news else { return };
+        if self.desk().system.as_ref().is_some_and(|s| !s.reached().lacks().is_empty()) {
+            // Somebody may wait until it is clear that the follower has no path to a drive.
+            self.cx.changed();
+        }
         for news in news {
             let (weight, words) = match news {
                 ReachNews::Lost(path) => {

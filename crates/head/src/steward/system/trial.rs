@@ -95,10 +95,9 @@ impl Desk {
             |s: &SystemDesk| matches!(s.tried().of(drive.label.drive), Some(TrialFound::Holds { .. }));
         !KINDS.contains(&drive.info.fence) || self.system.as_ref().is_none_or(holds)
     }
-    /// The follower reaches it, or has not said yet what it reaches.
+    /// The follower reaches it, or may be opening it.
     fn may_be_reached(&self, drive: Uuid) -> bool {
-        let reached = self.system.as_ref().and_then(|s| s.reached().of_other());
-        reached.is_none_or(|all| all.contains(&drive))
+        self.system.as_ref().is_none_or(|s| !s.reached().has_no_path(drive))
     }
 }
 

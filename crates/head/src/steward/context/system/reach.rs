@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A drive that the follower does not reach for so long is told of: one that has come to a pool just now is being opened there.
 const GRACE: Duration = Duration::from_secs(2);
+/// A drive that the follower does not reach for so long need not be tried on it: it has had the time to open it.
+const NO_PATH: Duration = Duration::from_secs(10);
 /// A drive that does not answer so many looks in a row is not reached.
 const SILENCES: u32 = 2;
 
@@ -14,6 +16,7 @@ struct Lack {
     path: String,
     since: Instant,
     told: bool,
+    no_path: bool,
 }
 
 /// What became known of a drive.
@@ -83,14 +86,19 @@ impl Reach {
             !back && here.contains_key(uuid)
         });
         for (uuid, path) in here.iter().filter(|(uuid, _)| !there.contains(uuid)) {
-            let new = || Lack { path: path.clone(), since: now, told: false };
+            let new = || Lack { path: path.clone(), since: now, told: false, no_path: false };
             let lack = self.lacks.entry(*uuid).or_insert_with(new);
+            lack.no_path = now.since(lack.since) >= NO_PATH;
             if !lack.told && now.since(lack.since) >= GRACE {
                 lack.told = true;
                 news.push(ReachNews::Lost(lack.path.clone()));
             }
         }
         news
+    }
+    /// The follower has no path to a drive, for some time now.
+    pub fn has_no_path(&self, drive: Uuid) -> bool {
+        self.lacks.get(&drive).is_some_and(|lack| lack.no_path)
     }
     /// Drives that the follower does not reach, by their paths here.
     pub fn lacks(&self) -> Vec<String> {
