@@ -169,24 +169,28 @@ impl Office {
         }
         self.tell_own(&arrays, |array| ShardMail::Halt { array });
         let (office, all) = (self.clone(), arrays.clone());
-        if !self.cx.until_within(LEAVE_PATIENCE, move || office.desk().are_halted(&all)).await {
-            // A shard waits for another one, which waits for the record of a loss that the former leader was to write. A new process waits for nobody.
-            let words =
-                "what shards had asked each other for the head that led does not end: this head starts anew";
-            let now = self.cx.now();
-            self.desk_mut().event(now, Weight::Error, "system", words);
-            self.cx.to_manager(ManagerMail::Out(words.into()));
-            return core::future::pending().await;
-        }
+        self.all_end(move || office.desk().are_halted(&all)).await;
         self.tell_own(&arrays, |array| ShardMail::Leave { array });
         let office = self.clone();
-        self.cx.until(move || office.desk().are_quiet(&arrays)).await;
+        self.all_end(move || office.desk().are_quiet(&arrays)).await;
         let (view, mut layout) = (Arc::unwrap_or_clone(view), Arc::unwrap_or_clone(layout));
         layout.pools.clear();
         layout.arrays.clear();
         layout.volumes.iter_mut().for_each(|v| (v.ready, v.pool) = (false, Default::default()));
         layout.waits = true;
         self.apply_own(view, layout).await;
+    }
+    /// Waits until shards have ended what they had begun for the head that led. One may wait for another one, which waits for the record of a loss
+    /// that the former leader was to write: a new process waits for nobody.
+    async fn all_end(&self, over: impl Fn() -> bool + 'static) {
+        if self.cx.until_within(LEAVE_PATIENCE, over).await {
+            return;
+        }
+        let words = "what was begun for the head that led does not end: this head starts anew";
+        let now = self.cx.now();
+        self.desk_mut().event(now, Weight::Error, "system", words);
+        self.cx.to_manager(ManagerMail::Out(words.into()));
+        core::future::pending().await
     }
     fn tell_own(&self, arrays: &[ArrayId], letter: impl Fn(ArrayId) -> ShardMail) {
         for shard in 0..self.desk().own_shards {
