@@ -32,7 +32,7 @@ pub fn forwarded(rounds: usize, time: Time) -> Vec<Line> {
     a.cli("portal add nvme 127.0.0.1:4421 --head b");
     judge::until("both heads have lanes", 60, || {
         let heads = &a.json("head ls")["heads"];
-        (0..2).all(|n| heads[n]["lanes"].as_u64().is_some_and(|lanes| lanes > 0))
+        (0..2).all(|n| heads[n]["serves"]["lanes"].as_u64().is_some_and(|lanes| lanes > 0))
     });
     let at_a = load::target(&a, load::Protocol::Nvme, "v");
     let write = |port: u16| write(&a, &at_a.replace(":4420", &format!(":{port}")), time);
