@@ -50,11 +50,13 @@ impl Desk {
     }
     /// Some pool's lanes are to be dealt otherwise than they are, and may be.
     pub(in crate::steward) fn lanes_wait(&self) -> bool {
-        let wrong = |p: &PoolDesk| {
-            p.is_bereft() || p.far_lacks || p.arrays.iter().any(|a| a.lanes != self.lanes_of(a.id))
-        };
+        let wrong = |p: &PoolDesk| p.is_bereft() || self.is_dealt_wrongly(p);
         let may = |p: &&PoolDesk| !p.leaving && self.may_lose_copy(p);
         self.ready && self.stop == Stop::No && self.pools.iter().filter(may).any(wrong)
+    }
+    /// Its lanes are not where they should be, or the other head does not reach all of what it has lanes of.
+    fn is_dealt_wrongly(&self, pool: &PoolDesk) -> bool {
+        pool.far_lacks || pool.arrays.iter().any(|a| a.lanes != self.lanes_of(a.id))
     }
     /// No copy to a leg of a pool would begin anew if its lanes were dealt anew; or it cannot end before that, as nobody has some lanes, or
     /// the other head has some and does not reach every leg.
@@ -121,11 +123,7 @@ impl Office {
     pub(crate) async fn deal_lanes(&self, copying: bool) -> Answered {
         let all: Vec<(PoolId, String)> = {
             let desk = self.desk();
-            let wanted = |p: &&PoolDesk| {
-                p.shards < desk.shards()
-                    || p.far_lacks
-                    || p.arrays.iter().any(|a| a.lanes != desk.lanes_of(a.id))
-            };
+            let wanted = |p: &&PoolDesk| p.shards < desk.shards() || desk.is_dealt_wrongly(p);
             let may = |p: &&PoolDesk| copying || desk.may_lose_copy(p);
             let pools = desk.pools.iter().filter(|p| !p.leaving).filter(may);
             pools.filter(wanted).map(|p| (p.id, p.config().name.clone())).collect()
@@ -257,7 +255,7 @@ impl Office {
                 p.arrays[a].is_dealt(lanes, dirty, uncleared, bereft && !planted(Bug::BereftIsClean));
                 p.scrub.begins_anew(a);
             }
-            let (shards, epoch) = (desk.shards(), desk.system.as_ref().map_or(0, |s| s.others_epoch()));
+            let (shards, epoch) = (desk.shards(), desk.system.as_ref().map_or(0, |s| s.other_since()));
             if let Some(p) = desk.pool_mut(pool) {
                 p.is_known_to(shards);
                 p.is_dealt_to(epoch);

@@ -114,7 +114,7 @@ impl Desk {
     }
     /// An array told something.
     fn on_note(&mut self, now: Instant, shard: u16, array: ArrayId, note: Note) {
-        let of_other = || self.system.as_ref().map(SystemDesk::others_epoch);
+        let of_other = || self.system.as_ref().map(SystemDesk::other_since);
         let there = if shard < self.own_shards { None } else { of_other() };
         let Some(pool) = self.pools.iter_mut().find(|p| p.arrays.iter().any(|a| a.id == array)) else {
             return;

@@ -345,10 +345,6 @@ impl SystemDesk {
     pub fn has_confirmed(&self, drive: DriveId) -> bool {
         self.confirmed.get(&drive) == Some(&self.others_standing())
     }
-    /// Since this epoch the other head is what it is.
-    pub fn others_epoch(&self) -> u64 {
-        self.other_since()
-    }
     /// A drive has confirmed that a process of the other head that was in since this epoch has no way to it any more.
     pub fn has_shut_out(&self, drive: DriveId, since: u64) -> bool {
         let shut_out = |(state, of): &Standing| {
@@ -424,7 +420,8 @@ impl SystemDesk {
     pub fn is_believed_off(&self) -> bool {
         self.off == Some(self.other_since())
     }
-    fn other_since(&self) -> u64 {
+    /// Since this epoch the other head is what it is.
+    pub fn other_since(&self) -> u64 {
         self.member.known().head(self.member.me().other()).since
     }
     pub fn late(&self) -> Vec<String> {

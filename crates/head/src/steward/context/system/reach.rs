@@ -10,13 +10,23 @@ const NO_PATH: Duration = Duration::from_secs(10);
 /// A drive that does not answer so many looks in a row is not reached.
 const SILENCES: u32 = 2;
 
+/// What a drive that the follower does not reach is taken for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Lacks {
+    /// It is about to be opened there, perhaps.
+    Perhaps,
+    /// It is not reached, and that was told.
+    Told,
+    /// The follower has no path to it.
+    NoPath,
+}
+
 /// A drive that this head has open and the follower does not reach.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Lack {
     path: String,
     since: Instant,
-    told: bool,
-    no_path: bool,
+    is: Lacks,
 }
 
 /// What became known of a drive.
@@ -79,30 +89,35 @@ impl Reach {
         let mut news = vec![];
         self.lacks.retain(|uuid, lack| {
             let back = there.contains(uuid);
-            if back && lack.told {
+            if back && lack.is > Lacks::Perhaps {
                 news.push(ReachNews::Back(lack.path.clone()));
             }
             // What is no drive of a pool any more is missed by nobody.
             !back && here.contains_key(uuid)
         });
         for (uuid, path) in here.iter().filter(|(uuid, _)| !there.contains(uuid)) {
-            let new = || Lack { path: path.clone(), since: now, told: false, no_path: false };
+            let new = || Lack { path: path.clone(), since: now, is: Lacks::Perhaps };
             let lack = self.lacks.entry(*uuid).or_insert_with(new);
-            lack.no_path = now.since(lack.since) >= NO_PATH;
-            if !lack.told && now.since(lack.since) >= GRACE {
-                lack.told = true;
+            let is = match now.since(lack.since) {
+                time if time >= NO_PATH => Lacks::NoPath,
+                time if time >= GRACE => Lacks::Told,
+                _ => Lacks::Perhaps,
+            };
+            if lack.is == Lacks::Perhaps && is > Lacks::Perhaps {
                 news.push(ReachNews::Lost(lack.path.clone()));
             }
+            lack.is = is;
         }
         news
     }
     /// The follower has no path to a drive, for some time now.
     pub fn has_no_path(&self, drive: Uuid) -> bool {
-        self.lacks.get(&drive).is_some_and(|lack| lack.no_path)
+        self.lacks.get(&drive).is_some_and(|lack| lack.is == Lacks::NoPath)
     }
     /// Drives that the follower does not reach, by their paths here.
     pub fn lacks(&self) -> Vec<String> {
-        let mut all: Vec<String> = self.lacks.values().filter(|l| l.told).map(|l| l.path.clone()).collect();
+        let mut all: Vec<String> =
+            self.lacks.values().filter(|l| l.is > Lacks::Perhaps).map(|l| l.path.clone()).collect();
         all.sort();
         all
     }
