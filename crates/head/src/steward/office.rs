@@ -1,7 +1,10 @@
 //! The office: what every procedure works with.
 
+use crate::mail::Mail;
 use crate::steward::context::desk::Desk;
 use crate::steward::runtime::Cx;
+use crate::steward::sessions::table::Sessions;
+use base::Effects;
 use std::cell::{Ref, RefCell, RefMut};
 use std::rc::Rc;
 
@@ -33,5 +36,11 @@ impl Office {
     pub(crate) fn desk_mut(&self) -> RefMut<'_, Desk> {
         self.cx.changed();
         self.desk.borrow_mut()
+    }
+    /// Changes who is connected, and carries out what follows from that.
+    pub(crate) fn in_sessions(&self, work: impl FnOnce(&mut Sessions, &mut Effects<Mail>)) {
+        let mut fx = vec![];
+        work(&mut self.desk_mut().sessions, &mut fx);
+        self.cx.carry_out(fx);
     }
 }

@@ -7,7 +7,7 @@ use crate::steward::context::desk::{Desk, Stop};
 use crate::steward::context::pool::PoolDesk;
 use crate::steward::office::Office;
 use crate::steward::patience::RETURN_PATIENCE;
-use crate::steward::sessions::table::Word;
+use crate::steward::sessions::table::{Sessions, Word};
 use crate::steward::system::Upper;
 use crate::steward::words::refuse;
 use base::front::ControllerLife;
@@ -200,23 +200,17 @@ impl Office {
     }
     /// A host there ends the tasks of all others on these logical units.
     pub(in crate::steward) fn clear_for_other(&self, number: u64, units: Arc<[VolumeId]>, reset: bool) {
-        let mut fx = vec![];
-        self.desk_mut().sessions.clear_for_other(number, units, reset, &mut fx);
-        self.cx.carry_out(fx);
+        self.in_sessions(|s, fx| s.clear_for_other(number, units, reset, fx));
         self.tell_other_head();
     }
     /// A host there has its controller here ended.
     pub(in crate::steward) fn reset_for_other(&self, number: u64, name: &str, life: ControllerLife) {
-        let mut fx = vec![];
-        self.desk_mut().sessions.reset_for_other(number, name, life, &mut fx);
-        self.cx.carry_out(fx);
+        self.in_sessions(|s, fx| s.reset_for_other(number, name, life, fx));
         self.tell_other_head();
     }
     /// The other head has no way to drives any more.
     pub(in crate::steward) fn other_is_shut_out(&self) {
-        let mut fx = vec![];
-        self.desk_mut().sessions.other_is_shut_out(&mut fx);
-        self.cx.carry_out(fx);
+        self.in_sessions(Sessions::other_is_shut_out);
     }
     /// A shard of the other head says something.
     pub(in crate::steward) fn hear_far(&self, shard: u16, letter: &[u8]) {

@@ -148,11 +148,7 @@ impl Office {
                 Upper::Tried { number, said } => drop(self.in_system(|s| s.trials().on_said(number, said))),
                 Upper::Reach(drives) => drop(self.in_system(|s| s.reach().other_says(drives))),
                 Upper::Comes { number, name } => self.host_comes_there(number, name),
-                Upper::Nothing { number } => {
-                    let mut fx = vec![];
-                    self.desk_mut().sessions.other_has_nothing(number, &mut fx);
-                    self.cx.carry_out(fx);
-                }
+                Upper::Nothing { number } => self.in_sessions(|s, fx| s.other_has_nothing(number, fx)),
                 Upper::Clear { number, units, reset } => self.clear_for_other(number, units, reset),
                 Upper::Reset { number, name, life } => self.reset_for_other(number, &name, life),
                 Upper::LetGo { number, drive } => self.let_go_for_leader(number, drive),
