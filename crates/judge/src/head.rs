@@ -3,6 +3,7 @@
 use lab::{Net, Output};
 use serde_json::Value;
 use std::fs::{self, File};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, OnceLock};
@@ -105,6 +106,12 @@ impl Head {
         let config = format!("state_dir = \"{at}/state\"\nsocket = \"{at}/api\"\nmemory = \"256M\"\n");
         fs::write(dir.join("head.toml"), config).expect("head.toml");
         Head { net, dir, daemon: None, without: None, volumes: 0 }
+    }
+
+    /// Gives it one shard, from its next start on.
+    pub fn has_one_shard(&self) {
+        let file = File::options().append(true).open(self.dir.join("head.toml"));
+        file.and_then(|mut file| file.write_all(b"shards = 1\n")).expect("head.toml");
     }
 
     /// Has its daemon started without these capabilities from now on, as in `-net_raw`.

@@ -45,9 +45,7 @@ pub struct Time {
 /// A head with one shard on the target's core, the pool `tank` on a null drive, and a portal of each protocol.
 pub fn head(name: &str) -> Head {
     let mut head = Head::prepare(name);
-    let config = head.dir.join("head.toml");
-    let text = fs::read_to_string(&config).expect("head.toml") + "shards = 1\n";
-    fs::write(config, text).expect("head.toml");
+    head.has_one_shard();
     head.start();
     head.cli("portal add nvme 127.0.0.1:4420");
     head.cli("portal add iscsi 127.0.0.1:3260");

@@ -5,8 +5,6 @@
 use judge::measure::{CLIENT_CORE, TARGET_CORE, pin};
 use judge::{Head, load};
 use serde_json::Value;
-use std::fs::File;
-use std::io::Write;
 use std::process::{ExitCode, Stdio};
 
 /// MB/s of the slow drive and of the fast ones.
@@ -35,8 +33,7 @@ fn main() -> ExitCode {
         }
     };
     let mut head = Head::prepare("rates");
-    let mut config = File::options().append(true).open(head.dir.join("head.toml")).expect("head.toml");
-    config.write_all(b"shards = 1\n").expect("head.toml");
+    head.has_one_shard();
     head.start();
     let mut rates = Rates { head, seconds, failed: false, planned: [0.0; 2] };
     rates.head.cli("portal add nvme 127.0.0.1:4420");

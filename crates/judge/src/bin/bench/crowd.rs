@@ -17,8 +17,9 @@ pub fn idle() -> Vec<Line> {
     let mut head = Head::prepare("bench-crowd");
     // As many connections as that takes, and no more memory than is wanted.
     let config = head.dir.join("head.toml");
-    let text = std::fs::read_to_string(&config).expect("head.toml").replace("256M", "512M") + "shards = 1\n";
+    let text = std::fs::read_to_string(&config).expect("head.toml").replace("256M", "512M");
     std::fs::write(&config, text).expect("head.toml");
+    head.has_one_shard();
     head.start();
     head.cli("portal add nvme 127.0.0.1:4420");
     head.cli("pool create tank null:1T");

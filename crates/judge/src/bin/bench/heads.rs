@@ -17,10 +17,12 @@ const REGION: &str = "64k";
 
 /// A write at the head whose lane it is, the same write at the other head, and a bare round trip of the same bytes, all of them one at a time.
 pub fn forwarded(rounds: usize, time: Time) -> Vec<Line> {
-    let a = head("bench-left");
-    let b = a.beside("bench-right");
-    let mut b = with_one_shard(b);
-    b.start();
+    let mut a = Head::prepare("bench-left");
+    let mut b = a.beside("bench-right");
+    for head in [&mut a, &mut b] {
+        head.has_one_shard();
+        head.start();
+    }
     for name in ["x", "y"] {
         a.file(name, 256 << 20);
     }
@@ -93,18 +95,6 @@ fn write(head: &Head, target: &str, time: Time) -> Result<f64, String> {
     let median =
         report["total"]["p50_us"].as_f64().filter(|_| output.status.success() && report["errors"] == 0);
     median.ok_or_else(|| String::from_utf8_lossy(&output.stderr).trim().to_owned())
-}
-
-fn with_one_shard(head: Head) -> Head {
-    let config = head.dir.join("head.toml");
-    let text = std::fs::read_to_string(&config).expect("head.toml") + "shards = 1\n";
-    std::fs::write(config, text).expect("head.toml");
-    head
-}
-fn head(name: &str) -> Head {
-    let mut head = with_one_shard(Head::prepare(name));
-    head.start();
-    head
 }
 
 /// The median of a round trip between two threads that wait for each other.

@@ -30,9 +30,7 @@ pub struct Shares {
 impl Shares {
     pub fn new(rounds: usize) -> Self {
         let mut head = Head::prepare("bench-shares");
-        let config = head.dir.join("head.toml");
-        let text = std::fs::read_to_string(&config).expect("head.toml") + "shards = 1\n";
-        std::fs::write(&config, text).expect("head.toml");
+        head.has_one_shard();
         head.start();
         head.cli("portal add nvme 127.0.0.1:4420");
         head.cli(&format!("pool create tank {IOPS}"));
