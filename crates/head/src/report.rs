@@ -76,6 +76,17 @@ pub struct Digests {
     pub data: bool,
 }
 
+/// As what a connection was admitted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Login {
+    /// NVMe controller id or iSCSI session handle; None before it is admitted.
+    pub session: Option<u16>,
+    /// Its NVMe queue: 0 is the admin queue, and the only one of iSCSI.
+    pub queue: u16,
+    /// It only asks what there is.
+    pub discovery: bool,
+}
+
 /// One connection.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ConnectionReport {
@@ -87,6 +98,8 @@ pub struct ConnectionReport {
     pub peer: SocketAddr,
     /// Who it is, once known.
     pub host: Option<HostId>,
+    /// As what it was admitted.
+    pub login: Login,
     /// Commands under way.
     pub commands: u32,
     /// What was agreed.

@@ -55,6 +55,7 @@ pub fn reader(shard: usize, host: u32, volume: u32, depth: u16) -> Flow {
         portal: PortalId(1),
         peer: "10.0.0.1:1".parse().expect("an address"),
         host: Some(HostId(host)),
+        login: Default::default(),
         life: Life::Open,
         why: None,
         outbox: Outbox::new(Slice::default(), 0),

@@ -5,7 +5,7 @@ use crate::admission::scheduler::cost_of;
 use crate::mail::{Fate, Mail, StewardMail, to_steward};
 use crate::path::far::{FarFront, is_far};
 use crate::path::request::{Phase, Request};
-use crate::report::{Counters, Digests};
+use crate::report::{Counters, Digests, Login};
 use crate::shard::Core;
 use crate::shard::{Dues, Left};
 use base::front::{Close, Intervention};
@@ -174,6 +174,7 @@ pub(crate) struct Link {
     pub local: SocketAddr,
     pub peer: SocketAddr,
     pub host: Option<HostId>,
+    pub login: Login,
     pub life: Life,
     pub why: Option<Close>,
     /// Without memory until its first answer, which takes `ring_bytes`.
@@ -397,6 +398,11 @@ impl<M: Memory> FrontIo for Io<'_, M> {
             Ask::NvmeAdmin { host, .. } | Ask::Iscsi { host, .. } => *host,
             Ask::NvmeIo { nqn, .. } => self.core.view.host_by_nqn(nqn).map(|h| h.id),
         };
+        let (queue, discovery) = match ask {
+            Ask::NvmeAdmin { discovery, .. } | Ask::Iscsi { discovery, .. } => (0, discovery),
+            Ask::NvmeIo { queue, .. } => (queue, false),
+        };
+        self.link.login = Login { session: None, queue, discovery };
         self.core.callers.on_asked(self.link);
         let mail = StewardMail::Ask {
             connection: self.link.id,

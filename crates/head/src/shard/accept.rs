@@ -369,6 +369,7 @@ impl<M: Memory> Shard<M> {
             local,
             peer,
             host: None,
+            login: Default::default(),
             life: Life::Open,
             why: None,
             outbox: Outbox::new(Default::default(), 0),

@@ -6,6 +6,7 @@ use crate::mail::{Mail, ShardMail, StewardMail, to_steward};
 use crate::path::link::{Front, Io};
 use crate::path::request::Parked;
 use crate::report::{ConnectionReport, Counters, DriveReport, ShardReport};
+use base::front::Answer;
 use base::view::View;
 use base::{Address, Effect, Effects, Instant, Memory};
 use std::sync::Arc;
@@ -79,6 +80,9 @@ impl<M: Memory> Shard<M> {
             ShardMail::Pace { array, pace } => self.core.with_array(now, array, fx, |a, _| a.pace(pace)),
             ShardMail::Answer { connection, answer } => {
                 if let Some(index) = self.index_of(connection) {
+                    if let Answer::Admitted { id } = answer {
+                        self.connections[index].link.login.session = Some(id);
+                    }
                     self.with(now, index, fx, |front, io| front.on_answer(now, answer, io));
                     // Who was let in is a guest or a visitor by now.
                     self.core.callers.on_refused(&mut self.connections[index].link);
@@ -167,6 +171,7 @@ impl<M: Memory> Shard<M> {
             portal: c.link.portal,
             peer: c.link.peer,
             host: c.link.host,
+            login: c.link.login,
             commands: c.link.live,
             digests: c.front.digests(),
             counters: c.link.counters,

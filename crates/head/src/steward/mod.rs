@@ -119,6 +119,7 @@ impl Steward {
             Address::Steward | Address::Manager => u16::MAX,
         };
         if let Address::Shard(shard) = from {
+            self.office.has_view(shard, &mail);
             // A follower's shards may tell the leader.
             let Some(own) = self.office.pass_on(shard, mail) else { return };
             mail = own;

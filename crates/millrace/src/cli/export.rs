@@ -202,7 +202,7 @@ fn use_both(protocol: Protocol, host: &Host, system: &api::System, portals: &[(S
                 system.model
             ),
             "udevadm control --reload && udevadm trigger -s nvme-subsystem".into(),
-            format!("nvme connect-all -t tcp -a {address} -s {port} --ctrl-loss-tmo=-1"),
+            format!("nvme connect-all -t tcp -a {address} -s {port} --reconnect-delay=2 --ctrl-loss-tmo=-1"),
         ],
         Protocol::Iscsi => {
             let node = format!("iscsiadm -m node -T {}", system.iqn);
@@ -372,7 +372,7 @@ mod tests {
             [
                 r#"echo 'ACTION=="add|change", SUBSYSTEM=="nvme-subsystem", ATTR{model}=="Millrace*", ATTR{iopolicy}="round-robin"' > /etc/udev/rules.d/71-millrace.rules"#,
                 "udevadm control --reload && udevadm trigger -s nvme-subsystem",
-                "nvme connect-all -t tcp -a 10.0.0.1 -s 4420 --ctrl-loss-tmo=-1",
+                "nvme connect-all -t tcp -a 10.0.0.1 -s 4420 --reconnect-delay=2 --ctrl-loss-tmo=-1",
             ]
         );
         let iscsi = way(&portals, host(&[], &["iqn.host"]));

@@ -86,6 +86,26 @@ fn both_serve(leader: &Daemon) -> bool {
     };
     all(&status["portals"], &|p| p["listening"] == true && p["instead"].is_null())
         && all(&status["cluster"]["heads"], &serves)
+        && all(&status["connections"], &|c| c["session"].is_u64() && c["host"].is_string())
+}
+
+/// A host that is connected to head b alone is in the way of what would send it away, and is sent away there.
+fn a_host_at_the_other_head_is_sent_away([a, b]: [&Daemon; 2], nqn: &str, subsystem: &str) {
+    let words = format!("--rw randread --seconds 0 --patience 1 --host-nqn {nqn} --connections 1");
+    let mut load = bench_at(&format!("nvme://{}/{subsystem}/0", b.portal("nvme")), &words);
+    let connected = || {
+        let status = a.status();
+        let all = status["connections"].as_array().cloned().unwrap_or_default();
+        all.iter().filter(|c| c["host"] == "second" && c["head"] == "b").count()
+    };
+    until("it reads at head b", || connected() == 2);
+    let refused = a.refused("host rm second --force");
+    assert!(refused.contains("host second is connected (2 connections)"), "{refused}");
+    a.cli("host rm second --force --yes");
+    until("it is sent away", || connected() == 0);
+    let ended = load.wait().expect("it ends");
+    assert!(!ended.success());
+    assert!(a.log().lines().chain(b.log().lines()).all(|line| !line.contains("panicked")));
 }
 
 #[test]
@@ -129,6 +149,7 @@ fn hosts_at_both_heads_lose_nothing_when_one_is_killed_and_then_the_other() {
         assert!(paths.iter().all(|path| path["figures"]["ops"].as_u64() > Some(0)), "{report}");
     }
     until("all is well", || a.status()["health"] == "optimal");
+    a_host_at_the_other_head_is_sent_away([&a, &b], NQN, &subsystem);
     assert_eq!(b.signal("-TERM").code(), Some(0));
     assert_eq!(a.signal("-TERM").code(), Some(0));
     let first = data(&drives[0]);

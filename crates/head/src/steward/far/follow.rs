@@ -84,7 +84,7 @@ impl Office {
     }
     pub(super) fn configure_own(&self, view: Arc<View>, layout: Arc<Layout>) {
         // Before the other head opens what goes there: it asks here what of a host is still ending.
-        self.in_sessions(|s, fx| s.on_portals(&view, fx));
+        self.in_sessions(|s, fx| s.on_view(&view, fx));
         for shard in 0..self.desk().own_shards {
             self.cx.to_shard(shard, ShardMail::Configure { view: view.clone(), layout: layout.clone() });
         }

@@ -47,7 +47,7 @@ mod tests {
     use crate::layout::{ArrayId, ArrayLayout, PoolId, PoolLayout, VolumeLayout};
     use crate::mail::Room;
     use crate::path::stages::{STAGES, Timed, TimedOp};
-    use crate::report::{ConnectionReport, Counters, Digests, DriveReport, ShardReport};
+    use crate::report::{ConnectionReport, Counters, Digests, DriveReport, Login, ShardReport};
     use array::{
         Bitmap, Geometry, Lanes, Leg, LegState, Membership, Note, Pace, Progress, Scrub, UnclearedMap,
         Verdict,
@@ -214,6 +214,7 @@ mod tests {
                 portal: PortalId(1),
                 peer: "10.0.0.9:50000".parse().expect("an address"),
                 host: Some(HostId(2)),
+                login: Login { session: Some(6), queue: 7, discovery: true },
                 commands: 5,
                 digests: Digests { header: true, data: false },
                 counters,

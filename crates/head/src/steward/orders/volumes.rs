@@ -3,20 +3,18 @@
 use crate::admission::caps::Caps;
 use crate::admission::scheduler::{WEIGHT, WEIGHTS};
 use crate::layout::PoolId;
-use crate::mail::ShardMail;
 use crate::order::{Answered, HostSettings, Refusal, RefusalKind, Reply, VolumeCaps, Weight};
 use crate::steward::context::desk::{Desk, PortalDesk};
 use crate::steward::context::pool::{PoolDesk, Resting};
 use crate::steward::office::Office;
 use crate::steward::record::texts::{contradict, protocol_word};
-use crate::steward::sessions::table::{Identity, Session};
+use crate::steward::sessions::connected::Use;
 use crate::steward::state::{Change, Edit};
 use crate::steward::words::{
     access_refusal, address_next, address_words, cannot_move, cannot_move_next, count, net_words, refuse,
     size, size_there, volume_refusal,
 };
 use access::{AccessError, Grant, Host, LUN_MAX, lowest_free};
-use base::front::Close;
 use base::view::NSID_MAX;
 use base::view::{Moves, Portal, Protocol};
 use base::{Bug, Duration, Uuid, planted};
@@ -137,6 +135,7 @@ impl Office {
             let command = format!("millrace volume resize {name} --size {} --force", typed(bytes));
             let what = format!("what lies beyond {} of volume {name}", size(bytes));
             let yes = format!("{command} --yes");
+            self.ask_other_hosts().await;
             let used = self.desk().check_volumes_unused(pool, Some(uuid), None, &what, &yes).err();
             let used = used.filter(|_| !disconnect);
             if !force {
@@ -266,6 +265,7 @@ impl Office {
             let force = if force { " --force" } else { "" };
             let command = format!("millrace volume rm {name}{force} --yes");
             let what = format!("volume {name} with its data");
+            self.ask_other_hosts().await;
             self.desk().check_volumes_unused(pool, Some(uuid), None, &what, &command)?;
             self.check_not_written(id, uuid, name, &command).await?;
         }
@@ -325,19 +325,20 @@ impl Office {
         let proof_changed = old.chap_secret != new.chap_secret
             || old.mutual_secret != new.mutual_secret
             || old.chap_user != new.chap_user;
-        let ends = |s: &Session| match &s.identity {
-            Identity::Controller { nqn, .. } => !new.nqns.contains(nqn),
-            Identity::Session { initiator, .. } => {
-                proof_changed || !new.iqns.iter().any(|name| name.eq_ignore_ascii_case(initiator))
-            }
-        };
         if !disconnect {
-            let names_went = old.nqns.iter().any(|n| !new.nqns.contains(n))
-                || old.iqns.iter().any(|n| !new.iqns.contains(n));
-            let why = match names_went {
-                true => "would be sent away: a name of it goes",
-                false => "would be sent away: what it must prove over iSCSI changes",
+            let all_iqns: Vec<&String> = old.iqns.iter().collect();
+            let nqns: Vec<&String> = old.nqns.iter().filter(|n| !new.nqns.contains(n)).collect();
+            let iqns: Vec<&String> = old.iqns.iter().filter(|n| !new.iqns.contains(n)).collect();
+            let why = if nqns.is_empty() && iqns.is_empty() {
+                "would be sent away: what it must prove over iSCSI changes"
+            } else {
+                "would be sent away: a name of it goes"
             };
+            let ends = |u: &Use<'_>| {
+                u.is_by(Protocol::Nvme, &nqns)
+                    || u.is_by(Protocol::Iscsi, if proof_changed { &all_iqns } else { &iqns })
+            };
+            self.ask_other_hosts().await;
             self.desk().check_host_away(old.id, ends, why, "the same command with --yes")?;
         }
         // The file first: until the pools follow, exports find the host by the names that it keeps.
@@ -351,7 +352,6 @@ impl Office {
         })
         .await?;
         self.publish().await;
-        self.drop_connections(old.id, ends);
         self.note(format!("host {name}"), "it was changed");
         Ok(Reply::Done)
     }
@@ -371,13 +371,13 @@ impl Office {
         if !disconnect {
             let force = if force { " --force" } else { "" };
             let command = format!("millrace host rm {name}{force} --yes");
+            self.ask_other_hosts().await;
             self.desk().check_host_away(host.id, |_| true, "would be sent away", &command)?;
         }
         self.edit_exports(&host, |volume, grant| vec![Edit::Unexported { volume, grant: grant.clone() }])
             .await?;
         self.propose(Change::HostRemoved { name: name.into() }).await?;
         self.publish().await;
-        self.drop_connections(host.id, |_| true);
         self.note(format!("host {name}"), "it was removed");
         Ok(Reply::Done)
     }
@@ -397,14 +397,6 @@ impl Office {
             self.configure(id, edits).await?;
         }
         Ok(())
-    }
-    /// Ends those sessions of a host that `ends` says.
-    fn drop_connections(&self, host: base::HostId, ends: impl Fn(&Session) -> bool) {
-        let places = self.desk().sessions.places_of(host, ends);
-        for p in places {
-            let mail = ShardMail::Drop { connection: p.connection, why: Close::Replaced };
-            self.cx.to_shard(p.shard, mail);
-        }
     }
 
     /// Order: listen.
@@ -556,17 +548,13 @@ impl Office {
             found.map(|p| (p.portal.id, p.portal.moves)).ok_or_else(missing)?
         };
         if !disconnect {
+            self.ask_other_hosts().await;
             self.desk().check_portal_unused(id, &format!("millrace portal rm {what} --yes"))?;
         }
         self.propose(Change::PortalRemoved { id }).await?;
         self.desk_mut().portals.retain(|p| p.portal.id != id);
         self.publish().await;
-        let places: Vec<_> =
-            self.desk().sessions.all().filter(|s| s.portal == id).flat_map(|s| s.places.clone()).collect();
-        for p in places {
-            let mail = ShardMail::Drop { connection: p.connection, why: Close::Replaced };
-            self.cx.to_shard(p.shard, mail);
-        }
+        self.in_sessions(|s, fx| s.end_portal(id, fx));
         moves.into_iter().for_each(|moves| self.let_address_go(address.ip(), moves));
         self.note(format!("portal {what}"), "it was removed");
         Ok(Reply::Done)
@@ -631,6 +619,7 @@ impl Office {
         if !disconnect {
             let command = format!("millrace unexport {volume} --host {} --yes", host.name);
             let what = format!("volume {volume}");
+            self.ask_other_hosts().await;
             self.desk().check_volumes_unused(pool, Some(uuid), Some(host.id), &what, &command)?;
         }
         self.configure(id, vec![Edit::Unexported { volume: uuid, grant }]).await?;

@@ -751,6 +751,7 @@ impl Office {
             let force = if force { " --force" } else { "" };
             let command = format!("millrace pool destroy {pool}{force} --yes");
             let what = format!("the volumes of pool {pool} with their data");
+            self.ask_other_hosts().await;
             self.desk().check_volumes_unused(uuid, None, None, &what, &command)?;
         }
         self.list_released(row).await?;

@@ -2,24 +2,77 @@
 
 use crate::order::{Refusal, RefusalKind};
 use crate::steward::context::desk::Desk;
-use crate::steward::sessions::table::Session;
+use crate::steward::office::Office;
+use crate::steward::sessions::table::Identity;
 use crate::steward::words::{count, refuse};
-use base::{HostId, Uuid};
+use base::view::Protocol;
+use base::{HostId, PortalId, Uuid};
 
 /// A connected host: its name, and how many connections it has.
 type Connected = (String, usize);
 
-impl Desk {
-    /// Hosts with connections of sessions that `counts`, by name. Discovery alone is no use of anything.
-    fn connected(&self, counts: impl Fn(&Session) -> bool) -> Vec<Connected> {
-        let connections = |id: HostId| -> usize {
-            let mine = self.sessions.all().filter(|s| s.host == Some(id) && !s.is_discovery() && counts(s));
-            mine.map(|s| s.places.len()).sum()
+/// Connections of a host that are not for discovery alone, which is no use of anything.
+pub(crate) struct Use<'a> {
+    host: HostId,
+    portal: PortalId,
+    protocol: Protocol,
+    connections: usize,
+    /// By which name. Of sessions at the other head the protocol is all that is known.
+    identity: Option<&'a Identity>,
+}
+
+impl Use<'_> {
+    /// It is of a protocol, and has one of these names, or may have.
+    pub(crate) fn is_by(&self, protocol: Protocol, names: &[&String]) -> bool {
+        let name = match self.identity {
+            Some(Identity::Controller { nqn, .. }) => Some(nqn),
+            Some(Identity::Session { initiator, .. }) => Some(initiator),
+            None => None,
         };
-        let hosts = self.hosts().iter().map(|h| (h.name.clone(), connections(h.id)));
+        self.protocol == protocol
+            && !names.is_empty()
+            && name.is_none_or(|one| names.iter().any(|n| n.eq_ignore_ascii_case(one)))
+    }
+}
+
+impl Office {
+    /// Hears from the other head who is connected there.
+    pub(crate) async fn ask_other_hosts(&self) {
+        if self.desk().far_shards > 0 {
+            self.ask_reports().await;
+        }
+    }
+}
+
+impl Desk {
+    /// Hosts with connections that `counts`, by name, at either head.
+    fn connected(&self, counts: impl Fn(&Use<'_>) -> bool) -> Vec<Connected> {
+        let all: Vec<Use<'_>> = self.uses_here().chain(self.uses_there()).filter(|u| counts(u)).collect();
+        let of = |id: HostId| all.iter().filter(|u| u.host == id).map(|u| u.connections).sum();
+        let hosts = self.hosts().iter().map(|h| (h.name.clone(), of(h.id)));
         let mut hosts: Vec<Connected> = hosts.filter(|(_, n)| *n > 0).collect();
         hosts.sort();
         hosts
+    }
+    fn uses_here(&self) -> impl Iterator<Item = Use<'_>> {
+        self.sessions.all().filter(|s| !s.is_discovery()).filter_map(|s| {
+            let protocol = match s.identity {
+                Identity::Controller { .. } => Protocol::Nvme,
+                Identity::Session { .. } => Protocol::Iscsi,
+            };
+            let connections = s.places.len();
+            Some(Use { host: s.host?, portal: s.portal, protocol, connections, identity: Some(&s.identity) })
+        })
+    }
+    /// As the other head's shards told last.
+    fn uses_there(&self) -> impl Iterator<Item = Use<'_>> {
+        let reports = self.reports.iter().flatten().filter(|r| r.shard >= self.own_shards);
+        let connections = reports.flat_map(|r| &r.connections);
+        let used = connections.filter(|c| c.login.session.is_some() && !c.login.discovery);
+        used.filter_map(|c| {
+            let protocol = self.portals.iter().find(|p| p.portal.id == c.portal)?.portal.protocol;
+            Some(Use { host: c.host?, portal: c.portal, protocol, connections: 1, identity: None })
+        })
     }
     /// Exports of volumes (of a pool, to a host) that a name alone opens: pools carry no secrets, so who asked for one on
     /// another head does not ask here. Sentences.
@@ -60,22 +113,22 @@ impl Desk {
             let of = self.hosts().by_id(id).zip(config);
             of.is_some_and(|(h, c)| c.grants.for_host(h).any(|(v, ..)| volume.is_none_or(|one| one == v)))
         };
-        let hosts = self.connected(|s| s.host.is_some_and(|id| host.is_none_or(|one| one == id) && sees(id)));
+        let hosts = self.connected(|u| host.is_none_or(|one| one == u.host) && sees(u.host));
         refuse_connected(&hosts, &format!("would lose {what}"), command)
     }
-    /// Refuses what would end those sessions of a host that `ends` says.
+    /// Refuses what would end those connections of a host that `ends` says.
     pub(crate) fn check_host_away(
         &self,
         host: HostId,
-        ends: impl Fn(&Session) -> bool,
+        ends: impl Fn(&Use<'_>) -> bool,
         why: &str,
         command: &str,
     ) -> Result<(), Refusal> {
-        refuse_connected(&self.connected(|s| s.host == Some(host) && ends(s)), why, command)
+        refuse_connected(&self.connected(|u| u.host == host && ends(u)), why, command)
     }
     /// Refuses what would end the connections of a portal.
-    pub(crate) fn check_portal_unused(&self, portal: base::PortalId, command: &str) -> Result<(), Refusal> {
-        refuse_connected(&self.connected(|s| s.portal == portal), "would be sent away", command)
+    pub(crate) fn check_portal_unused(&self, portal: PortalId, command: &str) -> Result<(), Refusal> {
+        refuse_connected(&self.connected(|u| u.portal == portal), "would be sent away", command)
     }
 }
 

@@ -7,7 +7,7 @@ use crate::admission::buffer_quota::has_share;
 use crate::mail::{Mail, ShardMail, to_shard};
 use crate::steward::sessions::interventions::Interventions;
 use base::front::{Close, ControllerLife, Intervention};
-use base::view::View;
+use base::view::{Host, View};
 use base::{Answer, Ask, Bug, ConnectionId, Effects, HostId, PortalId, VolumeId, planted};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -56,15 +56,12 @@ pub enum Identity {
 /// One controller or session.
 #[derive(Clone, Debug)]
 pub struct Session {
-    /// Controller id or TSIH; the two are numbered apart.
-    pub id: u16,
     /// Who.
     pub identity: Identity,
     /// The host, once known.
     pub host: Option<HostId>,
     /// The portal of its first connection.
     pub portal: PortalId,
-    /// See `portal`.
     /// Admin queue or only connection first, then I/O queues.
     pub places: Vec<Place>,
     /// I/O queues by queue id.
@@ -172,6 +169,10 @@ pub struct Sessions {
     asked: u64,
     /// Portals of the other head.
     elsewhere: BTreeSet<PortalId>,
+    /// What hosts may use: the view that all shards have in force, the one that they have been given since, and which each has.
+    view: Arc<View>,
+    next_view: Arc<View>,
+    has: BTreeMap<u16, u64>,
     /// How many ids are the other head's, which come before ours.
     others: u16,
     last_controller: u16,
@@ -183,6 +184,23 @@ impl Session {
     pub fn is_discovery(&self) -> bool {
         match self.identity {
             Identity::Controller { discovery, .. } | Identity::Session { discovery, .. } => discovery,
+        }
+    }
+    /// What has become of the view leaves it its host and its portal. A head that closes its portals shows none, and ends no session for that.
+    fn may_stay(&self, was: &View, is: &View) -> bool {
+        let shown = |view: &View| view.portals.iter().any(|p| p.id == self.portal);
+        if shown(was) && !shown(is) && !is.portals.is_empty() {
+            return false;
+        }
+        let Some(id) = self.host else { return true };
+        let Some(host) = is.host(id) else { return false };
+        match &self.identity {
+            Identity::Controller { nqn, .. } => host.nqns.contains(nqn),
+            Identity::Session { initiator, .. } => {
+                let proof = |h: &Host| (h.chap_secret.clone(), h.mutual_secret.clone(), h.chap_user.clone());
+                let same = was.host(id).is_none_or(|before| proof(before) == proof(host));
+                same && host.iqns.iter().any(|name| name.eq_ignore_ascii_case(initiator))
+            }
         }
     }
     /// Its connections that have begun to end: their writes may still be at the drives.
@@ -201,11 +219,6 @@ impl Sessions {
     /// Everything that is connected: controllers, then sessions.
     pub fn all(&self) -> impl Iterator<Item = &Session> {
         self.controllers.values().chain(self.sessions.values())
-    }
-    /// Connections of those sessions of a host that `counts`.
-    pub fn places_of(&self, host: HostId, counts: impl Fn(&Session) -> bool) -> Vec<Place> {
-        let mine = self.all().filter(|s| s.host == Some(host) && counts(s));
-        mine.flat_map(|s| s.places.iter().copied()).collect()
     }
     /// Every connection.
     pub fn places(&self) -> Vec<Place> {
@@ -303,17 +316,39 @@ impl Sessions {
         asked_place(self.asked)
     }
     /// Portals that are the other head's from now on: hosts that came by them come there, and nothing of theirs begins here any more.
-    pub fn on_portals(&mut self, view: &View, fx: &mut Effects<Mail>) {
+    pub fn on_view(&mut self, view: &Arc<View>, fx: &mut Effects<Mail>) {
+        self.next_view = view.clone();
         let there = view.portals.iter().filter(|p| p.head != view.head);
         self.elsewhere = there.map(|p| p.id).collect();
         if planted(Bug::PortalLeavesAlone) {
             return;
         }
-        let gone = |s: &&mut Session| !s.ending && self.elsewhere.contains(&s.portal);
-        for session in self.controllers.values_mut().chain(self.sessions.values_mut()).filter(gone) {
-            session.ending = true;
-            drop_all(&session.places, fx);
+        let elsewhere = self.elsewhere.clone();
+        self.end_all(|s| elsewhere.contains(&s.portal), fx);
+    }
+    /// What came by a portal that is gone ends.
+    pub fn end_portal(&mut self, portal: PortalId, fx: &mut Effects<Mail>) {
+        self.end_all(|s| s.portal == portal, fx);
+    }
+    fn end_all(&mut self, ends: impl Fn(&Session) -> bool, fx: &mut Effects<Mail>) {
+        for session in self.controllers.values_mut().chain(self.sessions.values_mut()) {
+            if !session.ending && ends(session) {
+                session.ending = true;
+                drop_all(&session.places, fx);
+            }
         }
+    }
+    /// One of so many shards has this view in force. Once all have it, sessions end that it admits no longer: of a host that is gone, by a name that it has no longer
+    /// or by a secret that has changed, and of a portal that is gone.
+    pub fn has_view(&mut self, shard: u16, generation: u64, shards: u16, fx: &mut Effects<Mail>) {
+        self.has.insert(shard, generation);
+        let has = |shard| self.has.get(&shard).is_some_and(|has| *has >= self.next_view.generation);
+        if self.next_view.generation == self.view.generation || !(0..shards).all(has) {
+            return;
+        }
+        let was = std::mem::replace(&mut self.view, self.next_view.clone());
+        let is = self.view.clone();
+        self.end_all(|s| !s.may_stay(&was, &is), fx);
     }
     /// The other head is out. What it had sent to these shards may still be at drives: nobody is let in before that is over, as it may be
     /// of somebody who comes here next.
@@ -349,7 +384,6 @@ impl Sessions {
                 let mut before = self.ending_of(&identity);
                 before.extend(asked);
                 let session = Session {
-                    id,
                     identity,
                     host,
                     portal,
@@ -404,7 +438,6 @@ impl Sessions {
                     return answer(place, Answer::Full, fx);
                 };
                 let session = Session {
-                    id,
                     identity,
                     host,
                     portal,

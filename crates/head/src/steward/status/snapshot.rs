@@ -14,12 +14,11 @@ use crate::steward::context::pool::PoolDesk;
 use crate::steward::legs::spares::Fit;
 use crate::steward::office::Office;
 use crate::steward::record::texts::protocol_word;
-use crate::steward::sessions::table::Place;
 use crate::steward::status::speed::Work;
 use crate::steward::words::{NO_SPACE_BLOCK, address_words, array_word, count, error_words, net_words};
 use array::format::LegState;
 use base::view::Protocol;
-use base::{DriveError, Duration, Instant, PortalId};
+use base::{DriveError, Duration, HostId, Instant, PortalId};
 use cluster::{HeadNo, Part};
 use core::net::SocketAddr;
 use std::collections::BTreeSet;
@@ -718,7 +717,7 @@ fn host_of(desk: &Desk, h: &access::Host) -> Host {
         mutual: h.mutual_secret.is_some(),
         chap_user: h.chap_user.clone(),
         exports,
-        connections: desk.sessions.places_of(h.id, |_| true).len() as u32,
+        connections: connections_of_host(desk, h.id),
     }
 }
 
@@ -785,14 +784,16 @@ fn at_home(desk: &Desk, shard: u16) -> (Option<HeadNo>, u16) {
     (HeadNo::from_number(head).filter(|_| desk.system.is_some()), number)
 }
 
+fn connections_of_host(desk: &Desk, host: HostId) -> u32 {
+    let all = desk.reports.iter().flatten().flat_map(|r| &r.connections);
+    all.filter(|c| c.login.session.is_some() && c.host == Some(host)).count() as u32
+}
+
 fn connections_of(desk: &Desk) -> Vec<Connection> {
     let mut out = vec![];
     for r in desk.reports.iter().flatten() {
         for c in &r.connections {
-            let place = Place { shard: r.shard, connection: c.connection };
-            let session = desk.sessions.all().find(|s| s.places.contains(&place));
-            let queue = session.and_then(|s| s.places.iter().position(|p| *p == place)).unwrap_or(0);
-            let host = c.host.or(session.and_then(|s| s.host)).and_then(|h| desk.hosts().by_id(h));
+            let host = c.host.and_then(|h| desk.hosts().by_id(h));
             let portal = desk.portals.iter().find(|p| p.portal.id == c.portal);
             let n = &c.counters;
             let (head, shard) = at_home(desk, r.shard);
@@ -802,8 +803,8 @@ fn connections_of(desk: &Desk) -> Vec<Connection> {
                 protocol: portal.map_or(Protocol::Nvme, |p| p.portal.protocol),
                 peer: c.peer,
                 shard,
-                session: session.map(|s| s.id),
-                queue: queue as u16,
+                session: c.login.session,
+                queue: c.login.queue,
                 commands: n.reads + n.writes + n.others + n.errors,
                 in_flight: c.commands,
                 digests: c.digests,

@@ -137,6 +137,7 @@ impl System {
                 "Joined: this head follows, and is ready to take over.",
             ],
         );
+        self.until_heads("b follows", ["leads", "follows"]);
         self.fences_hold();
         says(&self.json("a", "events").to_string(), &["the fences of 2 drives were tried: all hold"]);
     }

@@ -54,7 +54,7 @@ fn with_two_queues() -> (Sessions, Effects<Mail>) {
 /// The host enables the controller of this admin queue.
 pub(super) fn enable(s: &mut Sessions, n: u32) -> ControllerLife {
     let mut fx = vec![];
-    let id = s.controllers.values().find(|c| c.places[0] == place(n)).map_or(0, |c| c.id);
+    let id = s.controllers.iter().find(|(_, c)| c.places[0] == place(n)).map_or(0, |(id, _)| *id);
     let life = ControllerLife { id, uniquifier: 1, random: u64::from(n) };
     s.on_intervene(place(n), 99, Intervention::BeginQueues { life }, &mut fx);
     assert_eq!(told(&mut fx), [format!("{n}: 99 is done, false")]);
@@ -324,4 +324,65 @@ fn the_end_of_the_admin_queue_ends_the_association_and_the_next_waits_for_it() {
     s.on_gone(place(7), &mut fx);
     s.on_gone(place(5), &mut fx);
     assert_eq!(s.all().count(), 0);
+}
+
+#[test]
+fn what_a_view_admits_no_longer_ends_once_all_shards_have_it() {
+    let host = |id: u32, name: &str| Host {
+        id: HostId(id),
+        nqns: vec![format!("nqn.{name}")],
+        iqns: vec![format!("iqn.{name}")],
+        ..Host::default()
+    };
+    let portal = |id| base::view::Portal {
+        id: PortalId(id),
+        protocol: base::view::Protocol::Nvme,
+        address: "10.0.0.1:4420".parse().expect("an address"),
+        head: 0,
+        moves: None,
+    };
+    let view = |generation, hosts: Vec<Host>, portals: &[u32]| {
+        Arc::new(View {
+            generation,
+            hosts,
+            portals: portals.iter().map(|id| portal(*id)).collect(),
+            ..View::default()
+        })
+    };
+    let (mut s, mut fx) = (Sessions::default(), vec![]);
+    let mut comes = |n: u32, id: u32, name: &str, nvme: bool| {
+        let (host, host_id, isid) = (Some(HostId(id)), [n as u8; 16], [n as u8; 6]);
+        let ask = if nvme {
+            Ask::NvmeAdmin { host, nqn: format!("nqn.{name}"), host_id, discovery: false }
+        } else {
+            Ask::Iscsi { host, initiator: format!("IQN.{name}"), isid, tsih: 0, discovery: false }
+        };
+        s.on_ask(place(n), PortalId(n), ask, &mut vec![]);
+    };
+    for (n, id, name, nvme) in
+        [(1, 1, "a", true), (2, 1, "a", false), (3, 2, "b", true), (4, 2, "b", false), (5, 3, "c", true)]
+    {
+        comes(n, id, name, nvme);
+    }
+    let is = |s: &mut Sessions, fx: &mut Effects<Mail>, view: Arc<View>| {
+        let generation = view.generation;
+        s.on_view(&view, fx);
+        s.has_view(0, generation, 2, fx);
+        assert_eq!(told(fx), [""; 0], "one shard has not got it");
+        s.has_view(1, generation, 2, fx);
+        told(fx)
+    };
+    let all = || vec![host(1, "a"), host(2, "b"), host(3, "c")];
+    assert_eq!(is(&mut s, &mut fx, view(1, all(), &[1, 2, 3, 4, 5])), [""; 0]);
+    // A secret is of iSCSI; names are of each protocol.
+    let mut changed = all();
+    changed[0].chap_user = "other".into();
+    changed[1].nqns.clear();
+    assert_eq!(is(&mut s, &mut fx, view(2, changed.clone(), &[1, 2, 3, 4, 5])), ["drop 3", "drop 2"]);
+    // A head that closes its portals ends nobody for that; a portal that is gone does.
+    assert_eq!(is(&mut s, &mut fx, view(3, changed.clone(), &[])), [""; 0]);
+    assert_eq!(is(&mut s, &mut fx, view(4, changed.clone(), &[1, 4, 5])), [""; 0]);
+    assert_eq!(is(&mut s, &mut fx, view(5, changed.clone(), &[1, 4])), ["drop 5"]);
+    changed.remove(1);
+    assert_eq!(is(&mut s, &mut fx, view(6, changed, &[1, 4])), ["drop 4"]);
 }
