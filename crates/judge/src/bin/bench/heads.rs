@@ -1,11 +1,12 @@
 //! What a write costs that goes to the other head: TWO-HEADS, "a forwarded write".
 
 use crate::Line;
-use judge::measure::{Shown, Time, middle};
+use judge::measure::{Shown, Time, middle, pin};
 use judge::{Head, binary, load};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 /// A write of this many bytes, with the link's header before it, goes there; as much as the header comes back.
@@ -14,6 +15,9 @@ const HEADER: usize = 64;
 const ROUND_TRIPS: u32 = 20_000;
 /// Less than a region of an array has, so that one lane has all of it.
 const REGION: &str = "64k";
+/// The processor of each head, of the load at its portal, and of each end of a bare round trip: heads are two machines, and a message between them
+/// wakes another processor.
+const CORES: [&str; 2] = ["0", "1"];
 
 /// A write at the head whose lane it is, the same write at the other head, and a bare round trip of the same bytes, all of them one at a time.
 pub fn forwarded(rounds: usize, time: Time) -> Vec<Line> {
@@ -36,12 +40,13 @@ pub fn forwarded(rounds: usize, time: Time) -> Vec<Line> {
         let heads = &a.json("head ls")["heads"];
         (0..2).all(|n| heads[n]["serves"]["lanes"].as_u64().is_some_and(|lanes| lanes > 0))
     });
+    [&a, &b].into_iter().zip(CORES).for_each(|(head, core)| pin(head.pid(), core));
     let at_a = load::target(&a, load::Protocol::Nvme, "v");
-    let write = |port: u16| write(&a, &at_a.replace(":4420", &format!(":{port}")), time);
+    let write = |port: u16, core| write(&a, &at_a.replace(":4420", &format!(":{port}")), time, core);
     let mut all = [vec![], vec![], vec![]];
     for _ in 0..rounds {
         for (port, of) in [(4420, 0), (4421, 1)] {
-            match write(port) {
+            match write(port, CORES[of]) {
                 Ok(us) => all[of].push(us),
                 Err(why) => {
                     println!("a forwarded write is not measured: {why}");
@@ -67,8 +72,9 @@ pub fn forwarded(rounds: usize, time: Time) -> Vec<Line> {
 }
 
 /// The median of writes that go one at a time to `target`, words of `millrace bench`, µs.
-fn write(head: &Head, target: &str, time: Time) -> Result<f64, String> {
-    let mut command = head.net.command(binary());
+fn write(head: &Head, target: &str, time: Time, core: &str) -> Result<f64, String> {
+    let mut command = head.net.command("taskset");
+    command.args(["-c", core]).arg(binary());
     command.args([
         "bench",
         "--json",
@@ -97,11 +103,20 @@ fn write(head: &Head, target: &str, time: Time) -> Result<f64, String> {
     median.ok_or_else(|| String::from_utf8_lossy(&output.stderr).trim().to_owned())
 }
 
-/// The median of a round trip between two threads that wait for each other.
+/// Binds the thread that calls to a processor.
+fn pin_thread(core: &str) {
+    let stat = std::fs::read_to_string("/proc/thread-self/stat").expect("the kernel tells");
+    let id = stat.split(' ').next().expect("a number");
+    let done = Command::new("taskset").args(["-cp", core, id]).stdout(Stdio::null()).status();
+    assert!(done.expect("util-linux is there").success(), "thread {id} is bound to a processor");
+}
+
+/// The median of a round trip between two threads on two processors, that wait for each other, µs.
 fn round_trip() -> f64 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let at = listener.local_addr().expect("an address");
     let server = std::thread::spawn(move || {
+        pin_thread(CORES[1]);
         let (mut peer, _) = listener.accept().expect("a client");
         peer.set_nodelay(true).expect("an option");
         let mut bytes = vec![0; BLOCK + HEADER];
@@ -109,6 +124,7 @@ fn round_trip() -> f64 {
             peer.write_all(&[1; HEADER]).expect("it is taken");
         }
     });
+    pin_thread(CORES[0]);
     let mut peer = TcpStream::connect(at).expect("a connection");
     peer.set_nodelay(true).expect("an option");
     let mut answer = [0; HEADER];
