@@ -347,12 +347,20 @@ impl<M: Memory> Shard<M> {
     /// Nothing is under way: no request, flight, drive operation or buffer but those of connections
     /// and arrays themselves. For tests after quiescence.
     pub fn idle(&self) -> bool {
-        self.core.requests.is_empty()
-            && self.core.flights.is_empty()
-            && self.core.has_no_ops()
-            && self.core.far_is_idle()
-            && self.core.timing.is_idle()
-            && !self.core.turn.is_over_full()
+        self.under_way().is_empty()
+    }
+    /// What is, in words for people who look for a fault.
+    pub fn under_way(&self) -> Vec<&'static str> {
+        let core = &self.core;
+        let all = [
+            ("requests", core.requests.is_empty()),
+            ("flights", core.flights.is_empty()),
+            ("drive operations", core.has_no_ops()),
+            ("timed commands", core.timing.is_idle()),
+            ("turns", !core.turn.is_over_full()),
+            ("arrays", core.arrays.iter().flatten().all(|a| a.array.idle())),
+        ];
+        all.into_iter().chain(core.far_idle_parts()).filter(|(_, idle)| !idle).map(|(what, _)| what).collect()
     }
     /// Bytes of buffers in use.
     pub fn buffers_used(&self) -> u64 {
@@ -760,8 +768,13 @@ impl<M: Memory> Machine for Shard<M> {
             Event::Accepted { connection, portal, local, peer } => {
                 self.accepted(now, connection, portal, (local, peer), fx);
             }
-            Event::Received { connection, data } => self.received(now, connection, data, fx),
+            // There is nothing in these three to be dropped, which the compiler does not see by itself.
+            Event::Received { connection, data } => {
+                core::mem::forget(event);
+                self.received(now, connection, data, fx);
+            }
             Event::Sent { connection, bytes } => {
+                core::mem::forget(event);
                 let index = self.index_of(connection).expect("a send ends before its connection is closed");
                 if self.core.meets_far && self.has_sent_far(index, bytes) {
                     return;
@@ -782,7 +795,6 @@ impl<M: Memory> Machine for Shard<M> {
             Event::Closed { connection } => self.closed(now, connection, fx),
             Event::Connected { connection, result } => self.connected(now, connection, result, fx),
             Event::DriveDone { token, result } => {
-                // There is nothing in it to be dropped, which the compiler does not see by itself.
                 core::mem::forget(event);
                 self.core.op_done(now, token, result, fx);
             }

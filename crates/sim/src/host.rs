@@ -160,6 +160,7 @@ pub struct Host {
     standby: Option<Standby>,
     /// Counts sessions.
     session: u64,
+    was_up: bool,
     memory: SimMemory,
     buffers: Vec<Slice>,
     slots: Vec<Option<(Slot, Instant)>>,
@@ -206,6 +207,7 @@ impl Host {
             initiator: Initiator::new(config, 0, own),
             standby: None,
             session: 0,
+            was_up: false,
             memory: SimMemory::new(at, bytes),
             slots: (0..depth).map(|_| None).collect(),
             buffers,
@@ -416,6 +418,7 @@ impl Host {
         self.limbo = limbo;
         for Limbo { write, lost, .. } in over {
             volume.write_settled(&write);
+            self.ledger.borrow_mut().tell(|| format!("write {} lands no more", write.id));
             if lost {
                 self.ledger.borrow_mut().let_in.insert(write.id);
             }
@@ -437,6 +440,7 @@ impl Host {
             drop(ledger);
             let ended = self.session;
             self.session += 1;
+            self.was_up = true;
             self.settle(|limbo| limbo.session == ended);
         }
         let standby = self.standby.as_mut().expect("it was there");
@@ -444,8 +448,18 @@ impl Host {
         other == Other::Ends
     }
 
+    /// A session that is up has a number of its own, wherever in a turn it comes up.
+    fn counts_session(&mut self) {
+        let is_up = self.initiator.state() == State::Ready;
+        if is_up && !self.was_up {
+            self.ledger.borrow_mut().sessions += 1;
+            self.session += 1;
+        }
+        self.was_up = is_up;
+    }
     fn go_on(&mut self, now: Instant, fx: &mut Effects<()>) {
         self.initiator.end_of_turn(now, &mut self.memory, fx);
+        self.counts_session();
         self.end_commands(now);
         let waits = self.changes_over(now, fx);
         match self.initiator.state() {
@@ -491,17 +505,13 @@ impl Host {
 impl Machine for Host {
     type Mail = ();
     fn on_event(&mut self, now: Instant, event: Event<()>, fx: &mut Effects<()>) {
-        let before = self.initiator.state();
         if let Some(standby) = &mut self.standby
             && standby.initiator.on_event(now, &event, &mut self.memory, fx)
         {
             return;
         }
         self.initiator.on_event(now, &event, &mut self.memory, fx);
-        if before != State::Ready && self.initiator.state() == State::Ready {
-            self.ledger.borrow_mut().sessions += 1;
-            self.session += 1;
-        }
+        self.counts_session();
     }
     fn on_timer(&mut self, now: Instant, fx: &mut Effects<()>) {
         let both = [Some(&mut self.initiator), self.standby.as_mut().map(|s| &mut s.initiator)];

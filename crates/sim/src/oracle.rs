@@ -165,6 +165,10 @@ impl Block {
     /// The head fell: what is read from now on is made the same on every leg, durably (promise 3).
     pub fn head_fell(&mut self) {
         self.fallen = true;
+        self.leader_fell();
+    }
+    /// One of two heads fell, and the other one goes on: what is read under way may be either of what its writes left.
+    pub fn leader_fell(&mut self) {
         self.views.iter_mut().for_each(|(_, view)| view.disturbed = true);
     }
     /// The power was cut: anything since the last flush may be there. The first read decides. Writes

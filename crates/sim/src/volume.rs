@@ -248,6 +248,10 @@ impl Volume {
             self.block(b).flush_ends(&covered);
         }
     }
+    /// The head that leads fell, and the other one goes on serving.
+    pub fn leader_fell(&mut self) {
+        self.blocks.values_mut().for_each(Block::leader_fell);
+    }
     /// The head fell; with `caches` drives lost some of what nobody had made durable.
     pub fn head_fell(&mut self, caches: bool) {
         self.blocks.values_mut().for_each(Block::head_fell);

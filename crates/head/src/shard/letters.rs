@@ -56,6 +56,8 @@ impl<M: Memory> Shard<M> {
         }
     }
 
+    /// Apart from other events: arrays are made here, whose room on the stack each command would pay for.
+    #[inline(never)]
     pub(super) fn on_mail(&mut self, now: Instant, from: Address, mail: ShardMail, fx: &mut Effects<Mail>) {
         match mail {
             ShardMail::Configure { view, layout } => self.configure(now, view, layout, fx),

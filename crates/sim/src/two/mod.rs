@@ -277,9 +277,11 @@ impl Run {
         self.ready.retain(|s| *s != server);
         self.out[server] = false;
         self.log(server, "its process has ended");
-        // What is read is made the same on every leg once whoever wrote it has fallen: nobody else's end does that.
+        // What is read is made the same on every leg once whoever wrote it has fallen: nobody else's end does that. A follower that serves goes on as it did until it leads.
         if served {
-            self.volume.borrow_mut().head_fell(false);
+            let goes_on = self.options.both && self.world.runs(1 - server);
+            let mut volume = self.volume.borrow_mut();
+            if goes_on { volume.leader_fell() } else { volume.head_fell(false) }
         }
         self.forget_order(server);
         self.world.alarm(after, ALARM_BOOT + server as u64);

@@ -24,8 +24,9 @@ where
     head::Shard<M>: Dma,
 {
     fn at_rest(&self) -> Result<(), String> {
-        if !self.idle() || self.arrays().any(|(_, a)| !a.idle()) {
-            return Err("a shard has something under way".into());
+        let under_way = self.under_way();
+        if !under_way.is_empty() {
+            return Err(format!("a shard has something under way: {}", under_way.join(", ")));
         }
         let (used, kept) = (self.buffers_used(), self.buffers_kept());
         if used != kept {

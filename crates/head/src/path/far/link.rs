@@ -118,13 +118,14 @@ impl FarLink {
     pub fn piece_max(&self) -> u64 {
         LENT_MIN
     }
-    /// Whether nothing is under way with it.
-    pub fn is_idle(&self) -> bool {
-        let none = |all: &[Option<Theirs>]| all.iter().all(Option::is_none);
-        self.sent.iter().all(Option::is_none)
-            && none(&self.theirs)
-            && self.stale == 0
-            && self.sending.is_empty()
+    /// Each kind of thing that may be under way with it, and whether nothing is.
+    pub fn idle_parts(&self) -> [(&'static str, bool); 4] {
+        [
+            ("commands sent to the other head", self.sent.iter().all(Option::is_none)),
+            ("commands of the other head", self.theirs.iter().all(Option::is_none)),
+            ("commands that outlived their connection", self.stale == 0),
+            ("answers to the other head", self.sending.is_empty()),
+        ]
     }
 
     /// Whether it takes this command now.

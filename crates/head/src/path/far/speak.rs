@@ -2,7 +2,7 @@
 //! connection is over.
 
 use super::wire::Message;
-use super::{FarLink, Sent};
+use super::{FarLink, Out, Sent};
 use crate::mail::{FlightId, Mail, ShardMail, to_shard};
 use crate::path::request::{Owner, Parked, Phase};
 use crate::shard::Core;
@@ -128,7 +128,11 @@ impl<M: Memory> Core<M> {
                 flight.owner = Owner::Gone { far, pairing, data };
             }
         }
-        link.out.clear();
+        for out in core::mem::take(&mut link.out) {
+            if let Out::Ran(_, data) = out {
+                link.release(data);
+            }
+        }
         let sending: Vec<u32> = link.sending.iter().map(|(i, _)| i).collect();
         for index in sending {
             let data = link.sending.remove(index);
@@ -190,8 +194,12 @@ impl<M: Memory> Core<M> {
         self.far_parts &= !parted;
         parted
     }
-    /// Whether nothing is under way with far shards.
-    pub fn far_is_idle(&self) -> bool {
-        self.far.iter().all(FarLink::is_idle) && self.far_left.is_empty() && self.far_left_stale == 0
+    /// Each kind of thing that may be under way with far shards, and whether nothing is.
+    pub fn far_idle_parts(&self) -> impl Iterator<Item = (&'static str, bool)> {
+        let left = [
+            ("memory of a head that is gone", self.far_left.is_empty()),
+            ("commands of a head that is gone", self.far_left_stale == 0),
+        ];
+        self.far.iter().flat_map(FarLink::idle_parts).chain(left)
     }
 }
