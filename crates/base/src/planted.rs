@@ -148,6 +148,7 @@ bugs! {
     LanesUnfenced promise 2 within 0 in Heads: "lanes of a head that is gone are dealt before it is shut out",
     BereftIsClean promise 2 within 0 in Heads: "where a head that is gone was writing legs count as the same",
     ResentAfterAbort promise 3 within 0 in Heads: "a command that its host gave up is sent to the other head again",
+    RunByOldMap promise 2 within 0 in Heads: "a command by an old map is carried out",
     GreetedBeforeEnd promise 2 within 0 in Heads: "commands are sent again while they are still under way there",
     CreditWaits promise 8 within 0 in Heads: "a head takes nothing of the other one while its own commands wait for credit there",
     HaltSkipsFar promise 2 within 0 in Heads: "lanes are dealt while shards of the other head go on",

@@ -158,6 +158,8 @@ pub enum ShardMail {
     Quiesce {
         /// The array.
         array: ArrayId,
+        /// The answer repeats it.
+        number: u32,
     },
     /// Keep memory for the scratch of so many arrays, those that are here included. `HasRoom` follows.
     Room(Room),
@@ -166,6 +168,8 @@ pub enum ShardMail {
     Halt {
         /// The array.
         array: ArrayId,
+        /// The answer repeats it.
+        number: u32,
     },
     /// Takes `Halt` and `Quiesce` back: the array cannot come to rest, and its pool goes on serving.
     Resume {
@@ -180,6 +184,8 @@ pub enum ShardMail {
     Leave {
         /// The array.
         array: ArrayId,
+        /// The answer repeats it.
+        number: u32,
     },
     /// The shards of the other head take part from now on, so; None: there are none any more, and what was sent to them is done anew.
     #[serde(skip)]
@@ -354,11 +360,15 @@ pub enum StewardMail {
     Halted {
         /// The array.
         array: ArrayId,
+        /// Of what was asked last.
+        number: u32,
     },
     /// An array is quiet on this shard.
     Quiesced {
         /// The array.
         array: ArrayId,
+        /// Of what was asked last.
+        number: u32,
     },
     /// What the shard keeps memory for.
     HasRoom {

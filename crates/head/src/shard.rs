@@ -136,6 +136,8 @@ pub(crate) struct ArrayState {
     /// Commands under way here, for this shard and its peers.
     pub busy: u32,
     pub rest: Rest,
+    /// The number under which the Steward asked for it last.
+    pub rest_number: u32,
     /// By which map lanes are dealt here.
     pub map: u32,
     /// Epoch of the membership that it knows.

@@ -192,9 +192,9 @@ impl Trial {
         let began = self.now;
         let array = ArrayId(1);
         (self.halted, self.quiet) = Default::default();
-        self.tell_all(|| ShardMail::Halt { array });
+        self.tell_all(|| ShardMail::Halt { array, number: 1 });
         self.run_until(|t| t.halted.len() == t.shards.len());
-        self.tell_all(|| ShardMail::Quiesce { array });
+        self.tell_all(|| ShardMail::Quiesce { array, number: 1 });
         self.run_until(|t| t.quiet.len() == t.shards.len());
         assert!(self.changing.iter().all(|(.., end)| *end <= self.now), "nothing is at a drive");
         (self.lanes, self.map) = (lanes, self.map + 1);
@@ -205,9 +205,9 @@ impl Trial {
     /// Takes it back before all are quiet.
     pub fn halt_and_resume(&mut self) {
         let array = ArrayId(1);
-        self.tell_all(|| ShardMail::Halt { array });
+        self.tell_all(|| ShardMail::Halt { array, number: 1 });
         self.run(Duration::from_micros(50));
-        self.tell_all(|| ShardMail::Quiesce { array });
+        self.tell_all(|| ShardMail::Quiesce { array, number: 1 });
         self.run(Duration::from_micros(50));
         self.tell_all(|| ShardMail::Resume { array });
     }

@@ -209,6 +209,11 @@ impl<M: Memory> Core<M> {
                 self.answer_peer(owner, Status::NotReady, (now, Slice::default()), now, fx);
                 continue;
             };
+            if state.map > parked.map && !planted(Bug::RunByOldMap) {
+                self.parked.pop_front();
+                self.answer_peer(owner, Status::Moved, (now, Slice::default()), now, fx);
+                continue;
+            }
             if state.has_place(false) {
                 let Ok(flight) =
                     self.flights.insert(Flight { owner, array, at: None, zeroes: Slice::default() })

@@ -565,8 +565,10 @@ impl<M: Memory> Core<M> {
     fn part_landed(&mut self, index: u32, status: Status) {
         let request = &mut self.requests[index];
         request.flights -= 1;
-        request.status = worse(request.status, status);
-        if request.status != Status::Good {
+        // It is done anew once its other parts are over.
+        request.again |= status == Status::Moved;
+        request.status = worse(request.status, if status == Status::Moved { Status::Good } else { status });
+        if request.again || request.status != Status::Good {
             request.cursor = request.length;
         }
         if request.phase == Phase::Flights {

@@ -103,6 +103,7 @@ impl<M: Memory> Core<M> {
             scratch,
             busy: 0,
             rest: Rest::No,
+            rest_number: 0,
             bereft: false,
             map: wanted.map,
             epoch,
@@ -115,8 +116,9 @@ impl<M: Memory> Core<M> {
     }
 
     /// Brings an array to rest.
-    pub fn quiesce(&mut self, now: Instant, id: ArrayId, fx: &mut Effects<Mail>) {
+    pub fn quiesce(&mut self, now: Instant, id: ArrayId, number: u32, fx: &mut Effects<Mail>) {
         let Some(state) = self.arrays.get_mut(id.index()).and_then(Option::as_mut) else { return };
+        state.rest_number = number;
         if state.rest.is_halted() {
             state.rest = Rest::Pausing;
             state.array.pause();
@@ -127,16 +129,16 @@ impl<M: Memory> Core<M> {
     }
 
     /// Hosts' commands on this array wait from now on.
-    pub fn halt(&mut self, id: ArrayId) {
+    pub fn halt(&mut self, id: ArrayId, number: u32) {
         if let Some(state) = self.arrays.get_mut(id.index()).and_then(Option::as_mut) {
-            state.rest = Rest::Halting;
+            (state.rest, state.rest_number) = (Rest::Halting, number);
         }
     }
 
     /// An array that is halted goes: what is at drives ends for nobody.
-    pub fn leave(&mut self, now: Instant, id: ArrayId, fx: &mut Effects<Mail>) {
+    pub fn leave(&mut self, now: Instant, id: ArrayId, number: u32, fx: &mut Effects<Mail>) {
         if let Some(state) = self.arrays.get_mut(id.index()).and_then(Option::as_mut) {
-            state.rest = Rest::Leaving;
+            (state.rest, state.rest_number) = (Rest::Leaving, number);
             state.array.pause();
             self.leaving = true;
         }
@@ -158,20 +160,20 @@ impl<M: Memory> Core<M> {
             let Some(state) = state.as_mut().filter(|s| !matches!(s.rest, Rest::No | Rest::Halted)) else {
                 continue;
             };
-            let array = ArrayId(i as u16);
+            let (array, number) = (ArrayId(i as u16), state.rest_number);
             let mail = match state.rest {
                 Rest::Halting if !self.flights.iter().any(|(_, f)| f.array == array && f.at.is_some()) => {
                     state.rest = Rest::Halted;
-                    StewardMail::Halted { array }
+                    StewardMail::Halted { array, number }
                 }
                 Rest::Quiescing if state.busy == 0 && state.array.quiesced() => {
                     state.rest = Rest::No;
-                    StewardMail::Quiesced { array }
+                    StewardMail::Quiesced { array, number }
                 }
                 // Whoever led decides nothing any more that it could wait for.
                 Rest::Leaving if state.busy == 0 && state.array.is_still() => {
                     state.rest = Rest::Halted;
-                    StewardMail::Quiesced { array }
+                    StewardMail::Quiesced { array, number }
                 }
                 // What is built anew must leave nothing in the kernel: it would land by locks that nobody keeps.
                 Rest::Pausing
@@ -179,7 +181,7 @@ impl<M: Memory> Core<M> {
                         || planted(Bug::DealtUnquiet) =>
                 {
                     state.rest = Rest::Halted;
-                    StewardMail::Quiesced { array }
+                    StewardMail::Quiesced { array, number }
                 }
                 _ => continue,
             };

@@ -107,7 +107,7 @@ impl<M: Memory> Shard<M> {
                     base::FrontIo::close(&mut Io { now, core: &mut self.core, link, fx }, why);
                 }
             }
-            ShardMail::Quiesce { array } => self.core.quiesce(now, array, fx),
+            ShardMail::Quiesce { array, number } => self.core.quiesce(now, array, number, fx),
             ShardMail::Room(room) => {
                 let (room, mirrors_max) = self.core.keep_scratch(room);
                 fx.push(to_steward(StewardMail::HasRoom { room, mirrors_max }));
@@ -121,8 +121,8 @@ impl<M: Memory> Shard<M> {
             ShardMail::Cleared { array, map, region, marks } => {
                 self.core.with_array_of(now, (array, map), fx, |a, _| a.on_region_cleared(region, marks));
             }
-            ShardMail::Halt { array } => self.core.halt(array),
-            ShardMail::Leave { array } => self.core.leave(now, array, fx),
+            ShardMail::Halt { array, number } => self.core.halt(array, number),
+            ShardMail::Leave { array, number } => self.core.leave(now, array, number, fx),
             ShardMail::Resume { array } => self.core.resume(now, array, fx),
             ShardMail::Far(setup) => self.set_far(now, setup, fx),
             ShardMail::Report => {

@@ -99,7 +99,7 @@ impl Sense {
             // SPACE ALLOCATION FAILED WRITE PROTECT: hosts take it as "no space", not as a bad disk.
             Status::NoSpace => Self::new(key::DATA_PROTECT, 0x27, 7),
             Status::WriteProtected => Self::new(key::DATA_PROTECT, 0x27, 0),
-            Status::Internal | Status::Withheld => Self::new(key::HARDWARE_ERROR, 0x44, 0),
+            Status::Internal | Status::Withheld | Status::Moved => Self::new(key::HARDWARE_ERROR, 0x44, 0),
         })
     }
 

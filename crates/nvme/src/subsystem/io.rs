@@ -213,6 +213,6 @@ pub(crate) fn status_of(opcode: u8, status: Status, retry_delay: bool) -> Status
         Status::Aborted => StatusField::ABORT_REQUESTED,
         Status::NoSpace => StatusField::CAPACITY_EXCEEDED.dnr(),
         Status::WriteProtected => StatusField::WRITE_PROTECTED.dnr(),
-        Status::Internal | Status::Withheld => StatusField::INTERNAL_ERROR,
+        Status::Internal | Status::Withheld | Status::Moved => StatusField::INTERNAL_ERROR,
     }
 }

@@ -26,13 +26,14 @@ fn pass(seeds: impl IntoIterator<Item = u64>) {
 /// reach its leg (708); a leader waited for decisions of the one before (1470); legs were read where a head that was gone had been
 /// writing (1012); a leg was taken back with writes of the other head under way there (3539); the same that came back (4119, 5166);
 /// memory of a connection's last answers was never free again (3538, 18642); the simulator erred: the end of a controller counted for an older one (11032), what
-/// a follower read before it led counted as durable (14694).
+/// a follower read before it led counted as durable (14694); an answer to an attempt that
+/// was taken back counted for the next one (41992); a head that led wrote on for the trial of its own fence (42770).
 #[test]
 fn two_whole_heads_keep_their_promises_in_worlds_that_once_failed() {
     pass([
         127, 132, 136, 101, 211, 295, 1201, 107, 1115, 12048, 12411, 20841, 21003, 25803, 33243, 41200,
         42397, 522, 586, 660, 139, 900, 939, 877, 708, 1470, 1012, 3539, 4119, 5166, 32607, 3538, 18642,
-        11032, 14694,
+        11032, 14694, 41992, 42770,
     ]);
 }
 

@@ -351,6 +351,7 @@ fn status_code(status: Status) -> (u8, u32) {
         Status::WriteProtected => 8,
         Status::Internal => 9,
         Status::Withheld => 10,
+        Status::Moved => 11,
     };
     (code, 0)
 }
@@ -368,6 +369,7 @@ fn status_of(code: u8, more: u32) -> Result<Status, Malformed> {
         8 => Status::WriteProtected,
         9 => Status::Internal,
         10 => Status::Withheld,
+        11 => Status::Moved,
         _ => return Err(Malformed),
     })
 }
@@ -401,6 +403,7 @@ mod tests {
             ran(Status::Good, 4096),
             ran(Status::Miscompare { at: 8 }, 0),
             ran(Status::Withheld, 0),
+            ran(Status::Moved, 0),
             Message::Abort { flight: 5, array: ArrayId(2) },
             Message::Heal { array: ArrayId(2), map: 6, at: 1 << 33, len: 4096, leg: 3 },
             Message::Cleared { array: ArrayId(2), map: 6, region: 8, marks: 9 },

@@ -63,6 +63,9 @@ pub(crate) struct Desk {
     /// Arrays of which shards have said that they sent nothing of them to others any more, and that they are quiet.
     pub halted: BTreeSet<(ArrayId, u16)>,
     pub quiesced: BTreeSet<(ArrayId, u16)>,
+    /// Under which number each array was asked to come to rest last, and the last number.
+    rests: BTreeMap<ArrayId, u32>,
+    last_rest: u32,
     /// From which shard on lanes are dealt.
     pub lanes_turned: u16,
     /// What shards have said last of the mirrors that they have room for, and most could have.
@@ -282,6 +285,8 @@ impl Desk {
             applied: vec![0; usize::from(shards)],
             halted: BTreeSet::new(),
             quiesced: BTreeSet::new(),
+            rests: BTreeMap::new(),
+            last_rest: 0,
             lanes_turned: 0,
             rooms: vec![],
             asking_room: false,
@@ -346,6 +351,18 @@ impl Desk {
     pub fn shards_of(&self, array: ArrayId) -> u16 {
         let pool = self.pools.iter().find(|p| p.arrays.iter().any(|a| a.id == array));
         pool.map_or(self.own_shards, |p| p.shards)
+    }
+    /// These arrays are to come to rest: what shards say under another number than this is of an attempt before, which was taken back.
+    pub fn asks_for_rest(&mut self, arrays: &[ArrayId]) -> u32 {
+        self.halted.retain(|(array, _)| !arrays.contains(array));
+        self.quiesced.retain(|(array, _)| !arrays.contains(array));
+        self.last_rest = self.last_rest.wrapping_add(1);
+        self.rests.extend(arrays.iter().map(|array| (*array, self.last_rest)));
+        self.last_rest
+    }
+    /// Whether an array was asked to come to rest under this number, and not again since.
+    pub fn is_asked(&self, array: ArrayId, number: u32) -> bool {
+        self.rests.get(&array) == Some(&number)
     }
     /// Whether all of them have said that they sent nothing of these arrays to others any more.
     pub fn are_halted(&self, arrays: &[ArrayId]) -> bool {

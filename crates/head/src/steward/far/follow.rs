@@ -160,15 +160,11 @@ impl Office {
         self.desk_mut().sessions.other_is_gone();
         self.part_from_far();
         let arrays: Vec<ArrayId> = layout.arrays.iter().map(|a| a.id).collect();
-        {
-            let mut desk = self.desk_mut();
-            desk.halted.clear();
-            desk.quiesced.clear();
-        }
-        self.tell_own(&arrays, |array| ShardMail::Halt { array });
+        let number = self.desk_mut().asks_for_rest(&arrays);
+        self.tell_own(&arrays, |array| ShardMail::Halt { array, number });
         let (office, all) = (self.clone(), arrays.clone());
         self.all_end(move || office.desk().are_halted(&all)).await;
-        self.tell_own(&arrays, |array| ShardMail::Leave { array });
+        self.tell_own(&arrays, |array| ShardMail::Leave { array, number });
         let office = self.clone();
         self.all_end(move || office.desk().are_quiet(&arrays)).await;
         let (view, mut layout) = (Arc::unwrap_or_clone(view), Arc::unwrap_or_clone(layout));

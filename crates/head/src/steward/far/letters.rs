@@ -178,9 +178,9 @@ mod tests {
             ShardMail::Pace { array, pace: Pace { floor: 1, ceiling: 2, quiet: Duration::from_millis(3) } },
             ShardMail::Scrub { array, order: Some(scrub) },
             ShardMail::Scrub { array, order: None },
-            ShardMail::Quiesce { array },
+            ShardMail::Quiesce { array, number: 7 },
             ShardMail::Room(Room { mirrors: 3, singles: 1 }),
-            ShardMail::Halt { array },
+            ShardMail::Halt { array, number: 8 },
             ShardMail::Resume { array },
             ShardMail::Report,
         ]
@@ -239,8 +239,8 @@ mod tests {
             notes().into_iter().map(|note| StewardMail::Note { array, note }).collect();
         all.extend([
             StewardMail::Applied { generation: 12 },
-            StewardMail::Halted { array },
-            StewardMail::Quiesced { array },
+            StewardMail::Halted { array, number: 9 },
+            StewardMail::Quiesced { array, number: 10 },
             StewardMail::HasRoom { room: Room { mirrors: 3, singles: 1 }, mirrors_max: 9 },
             StewardMail::Reported(Box::new(report())),
             StewardMail::Listening { portal: PortalId(1), result: Ok("[::1]:4420".parse().expect("one")) },

@@ -25,8 +25,8 @@ fn array_of(letter: &ShardMail) -> Option<ArrayId> {
         | ShardMail::AllCleared { array, .. }
         | ShardMail::Pace { array, .. }
         | ShardMail::Scrub { array, .. }
-        | ShardMail::Quiesce { array }
-        | ShardMail::Halt { array }
+        | ShardMail::Quiesce { array, .. }
+        | ShardMail::Halt { array, .. }
         | ShardMail::Resume { array } => Some(*array),
         _ => None,
     }

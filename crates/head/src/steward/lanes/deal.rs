@@ -184,19 +184,15 @@ impl Office {
     }
     /// Nothing is under way on these arrays any more, and what comes waits. False: they do not come to rest, and go on.
     async fn halt(&self, pool: PoolId, arrays: &[ArrayId], (bereft, patience): (bool, Duration)) -> bool {
-        {
-            let mut desk = self.desk_mut();
-            desk.halted.retain(|(array, _)| !arrays.contains(array));
-            desk.quiesced.retain(|(array, _)| !arrays.contains(array));
-        }
+        let number = self.desk_mut().asks_for_rest(arrays);
         let end = self.cx.now() + patience;
         // The first step keeps shards from sending each other anything; the second ends what is under way.
-        let halt: fn(ArrayId) -> ShardMail = |array| ShardMail::Halt { array };
-        let quiesce: fn(ArrayId) -> ShardMail = |array| ShardMail::Quiesce { array };
+        let halt: fn(ArrayId, u32) -> ShardMail = |array, number| ShardMail::Halt { array, number };
+        let quiesce: fn(ArrayId, u32) -> ShardMail = |array, number| ShardMail::Quiesce { array, number };
         let told: [fn(&Desk, &[ArrayId]) -> bool; 2] = [Desk::are_halted, Desk::are_quiet];
         for (letter, told) in [halt, quiesce].into_iter().zip(told) {
             for array in arrays {
-                self.tell_shards(|| letter(*array));
+                self.tell_shards(|| letter(*array, number));
             }
             let (office, all) = (self.clone(), arrays.to_vec());
             let rests = move || told(&office.desk(), &all);

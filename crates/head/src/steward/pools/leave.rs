@@ -368,9 +368,6 @@ impl Office {
             for id in ids {
                 let Some(p) = desk.pool_mut(*id) else { continue };
                 p.leaves();
-                // Of an attempt before that came to nothing.
-                let arrays: Vec<_> = p.arrays.iter().map(|a| a.id).collect();
-                desk.quiesced.retain(|(array, _)| !arrays.contains(array));
             }
         }
         // The keeper ends what it is at; its last record must not come after ours.
@@ -382,8 +379,9 @@ impl Office {
             let desk = self.desk();
             ids.iter().filter_map(|id| desk.pool(*id)).flat_map(|p| p.arrays.iter().map(|a| a.id)).collect()
         };
+        let number = self.desk_mut().asks_for_rest(&arrays);
         for array in &arrays {
-            self.tell_shards(|| ShardMail::Quiesce { array: *array });
+            self.tell_shards(|| ShardMail::Quiesce { array: *array, number });
         }
         let office = self.clone();
         let quiet = self.cx.until_within(patience, move || office.desk().are_quiet(&arrays));

@@ -190,15 +190,15 @@ impl Office {
 
     /// Brings the arrays that leave to rest: no volume lies there, but legs may be compared or copied.
     async fn stop_arrays(&self, cut: &Cut) -> Result<Vec<ArrayId>, Refusal> {
-        let arrays: Vec<ArrayId> = {
+        let (arrays, number) = {
             let mut desk = self.desk_mut();
             let p = desk.pool(cut.pool).expect("orders come one by one");
             let arrays: Vec<ArrayId> = p.arrays[cut.first..].iter().map(|a| a.id).collect();
-            desk.quiesced.retain(|(array, _)| !arrays.contains(array));
-            arrays
+            let number = desk.asks_for_rest(&arrays);
+            (arrays, number)
         };
         for array in &arrays {
-            self.tell_shards(|| ShardMail::Quiesce { array: *array });
+            self.tell_shards(|| ShardMail::Quiesce { array: *array, number });
         }
         let (office, all) = (self.clone(), arrays.clone());
         let quiet = move || office.desk().are_quiet(&all);

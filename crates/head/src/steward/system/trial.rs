@@ -323,8 +323,9 @@ impl Office {
     fn says(&self, number: u64, said: Said) {
         let _ = self.in_system(|s| s.tell().send(Upper::Tried { number, said }.encode()));
     }
+    /// The trial goes on. One that leads meanwhile writes nothing more: it would take that for what its own follower writes.
     fn goes_on(&self, number: u64) -> bool {
-        self.desk().system.as_ref().is_some_and(|s| s.tried().is_running(number))
+        self.follows() && self.desk().system.as_ref().is_some_and(|s| s.tried().is_running(number))
     }
     async fn take_trial(&self, number: u64, drive: Uuid) -> Said {
         let stands = |office: &Office| {

@@ -166,8 +166,8 @@ impl Follower {
     }
     fn answer(&self, letter: ShardMail) -> Option<StewardMail> {
         match letter {
-            ShardMail::Halt { array } => Some(StewardMail::Halted { array }),
-            ShardMail::Quiesce { array } => Some(StewardMail::Quiesced { array }),
+            ShardMail::Halt { array, number } => Some(StewardMail::Halted { array, number }),
+            ShardMail::Quiesce { array, number } => Some(StewardMail::Quiesced { array, number }),
             ShardMail::Room(room) => {
                 let mirrors = room.mirrors.min(self.mirrors_max);
                 let room = crate::mail::Room { mirrors, ..room };

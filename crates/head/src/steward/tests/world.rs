@@ -502,8 +502,8 @@ impl World {
                 StewardMail::Applied { generation: view.generation }
             }
             ShardMail::Quiesce { .. } if self.restless && n == 1 => return,
-            ShardMail::Quiesce { array } => StewardMail::Quiesced { array },
-            ShardMail::Halt { array } => StewardMail::Halted { array },
+            ShardMail::Quiesce { array, number } => StewardMail::Quiesced { array, number },
+            ShardMail::Halt { array, number } => StewardMail::Halted { array, number },
             ShardMail::Sight { .. } | ShardMail::Far(None) => return,
             ShardMail::Far(Some(_)) => StewardMail::FarMet,
             ShardMail::Room(room) => {
