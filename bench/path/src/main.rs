@@ -17,6 +17,8 @@ use core::net::SocketAddr;
 use head::layout::{ArrayId, ArrayLayout, Layout, PoolId, PoolLayout, VolumeLayout};
 use head::mail::{Mail, ShardMail, StewardMail};
 use head::path::door::Door;
+use head::path::far::wire::Pairing;
+use head::path::far::{FarSetup, FarSide};
 use head::{Deadlines, Shard, ShardConfig};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -44,6 +46,8 @@ struct Scenario {
     read_percent: u8,
     io_bytes: u32,
     depth: u16,
+    /// The head is one of two that serve, and has the lanes of all that is asked for.
+    is_one_of_two: bool,
 }
 
 const fn scenario(
@@ -52,7 +56,8 @@ const fn scenario(
     shape: (usize, usize),
     read_percent: u8,
 ) -> Scenario {
-    Scenario { name, protocol, arrays: shape.0, legs: shape.1, read_percent, io_bytes: 4096, depth: 32 }
+    let (arrays, legs) = shape;
+    Scenario { name, protocol, arrays, legs, read_percent, io_bytes: 4096, depth: 32, is_one_of_two: false }
 }
 
 const SCENARIOS: &[Scenario] = &[
@@ -63,6 +68,8 @@ const SCENARIOS: &[Scenario] = &[
     scenario("iscsi-read-single", Protocol::Iscsi, (1, 1), 100),
     scenario("iscsi-write-single", Protocol::Iscsi, (1, 1), 0),
     Scenario { depth: 1, ..scenario("nvme-read-qd1", Protocol::Nvme, (1, 1), 100) },
+    Scenario { is_one_of_two: true, ..scenario("two-heads-read-mirrors", Protocol::Nvme, (4, 2), 100) },
+    Scenario { is_one_of_two: true, ..scenario("two-heads-write-mirrors", Protocol::Nvme, (4, 2), 0) },
 ];
 
 /// The rooms alone, as far as `rooms` says.
@@ -194,6 +201,16 @@ impl World {
                 Event::Mail { from: Address::Steward, mail: mail.into() },
                 &mut vec![],
             );
+        }
+        if scenario.is_one_of_two {
+            let pairing = Pairing { secret: [1; 32], lives: [1, 2], epoch: 1 };
+            let side = FarSide::Listens(vec![SocketAddr::from(([127, 0, 0, 2], 7401))]);
+            let far = ShardMail::Far(Some(Arc::new(FarSetup { shards: 1, pairing, side })));
+            let sight = ShardMail::Sight { until: Some(Instant(u64::MAX)) };
+            for mail in [far, sight] {
+                let event = Event::Mail { from: Address::Steward, mail: mail.into() };
+                shard.on_event(Instant(1), event, &mut vec![]);
+            }
         }
         shard.end_of_turn(Instant(1), &mut vec![]);
         let inbound = || (0..CONNECTIONS).map(|_| Inbound::default()).collect();
@@ -458,7 +475,7 @@ fn configuration(scenario: &Scenario) -> (View, Layout) {
         dirty: Arc::new(Bitmap::new(geometry.regions())),
         unclean: false,
         uncleared: Default::default(),
-        shared: false,
+        shared: scenario.is_one_of_two,
     };
     let spaces: Vec<pool::ArraySpace> =
         arrays.clone().map(|_| pool::ArraySpace { bytes: geometry.data_bytes, weight: 1 }).collect();
