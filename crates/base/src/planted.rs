@@ -147,11 +147,10 @@ bugs! {
     AdmittedUnfenced promise 3 within 0 in Heads: "a host is let in before a head that it was at is shut out",
     LanesUnfenced promise 2 within 0 in Heads: "lanes of a head that is gone are dealt before it is shut out",
     BereftIsClean promise 2 within 0 in Heads: "where a head that is gone was writing legs count as the same",
-    ResentAfterAbort promise 3 within 0 in Heads: "a command that its host gave up is sent to the other head again",
-    RunByOldMap promise 2 within 0 in Heads: "a command by an old map is carried out",
-    GreetedBeforeEnd promise 2 within 0 in Heads: "commands are sent again while they are still under way there",
-    CreditWaits promise 8 within 0 in Heads: "a head takes nothing of the other one while its own commands wait for credit there",
-    HaltSkipsFar promise 2 within 0 in Heads: "lanes are dealt while shards of the other head go on",
+    ResentAfterAbort promise 3 within 0 in Turns: "a command that its host gave up is sent to the other head again",
+    RunByOldMap promise 2 within 0 in Turns: "lanes are dealt while shards of the other head go on, and what they send by the old map is carried out",
+    GreetedBeforeEnd promise 2 within 0 in Turns: "commands are sent again while they are still under way there",
+    CreditWaits promise 8 within 0 in Turns: "a head takes nothing of the other one while its own commands wait for credit there",
     FarLossUnawaited promise 5 within 0 in Heads: "a loss counts before shards of the other head know of it",
     ReadsBereft promise 2 within 0 in Heads: "a head reads where one that is gone was writing before it has compared the legs",
     OtherHoldsOn promise 5 within 0 in Heads: "a leg is taken back while the other head has writes there that it has given up",
@@ -160,7 +159,7 @@ bugs! {
     CcrAnsweredEarly promise 3 within 200 in Heads: "a Cross-Controller Reset is answered while commands of that controller are under way",
     CcrHereAlone promise 3 within 200 in Heads: "a Cross-Controller Reset ends what this head has alone",
     ServesUntried promise 16 within 0 in Heads: "shards of the other head use drives on which its fence is being tried",
-    EarlyRefused promise 8 within 0 in Heads: "a command that comes before what it is about is refused",
+    EarlyRefused promise 8 within 0 in Turns: "a command that comes before what it is about is refused",
     SyncedByHalf promise 5 within 0 in Heads: "a leg is in sync though nobody copied what a head was to copy that is gone",
     PortalLeavesAlone promise 3 within 0 in Heads: "a portal goes to the other head, and connections that came by it stay",
     PartingUnheeded promise 2 within 0 in Heads: "lanes of a head that goes as they are dealt anew count as quiet",
@@ -205,6 +204,8 @@ pub enum Worlds {
     Heads,
     /// The same, of which one loses its path to a drive.
     Paths,
+    /// Two heads whose lanes go round under load.
+    Turns,
 }
 
 /// One of the bugs.

@@ -16,6 +16,7 @@ usage: sim --seed N [--story | --trace]  one world; the same seed gives the same
   --trace   every event, as it happens, on standard error
   --heads N         2: worlds of two heads over the same drives
   --paths   the same, of which one loses its path to a drive, and nothing else happens
+  --turns   the same, whose lanes go round again and again under load, while connections between them break
   --shard-bytes N   memory of each shard
   --pairs   worlds of one mirror of which both legs fall ill, side by side
   --seesaw  the same, where shards lose different legs at the same moment
@@ -55,6 +56,8 @@ struct Words {
     /// Two heads over the same drives; one loses its path to a drive.
     two: bool,
     paths: bool,
+    /// Their lanes go round.
+    turns: bool,
 }
 
 /// What kind of worlds.
@@ -107,7 +110,11 @@ impl Words {
         };
         kind.into_iter()
             .chain(self.tight.then_some("tight"))
-            .chain(self.two.then_some(if self.paths { "paths" } else { "heads 2" }))
+            .chain(self.two.then_some(match (self.paths, self.turns) {
+                (true, _) => "paths",
+                (_, true) => "turns",
+                _ => "heads 2",
+            }))
             .collect()
     }
 }
@@ -136,6 +143,7 @@ fn words() -> Option<Words> {
         kind: Kind::Usual,
         two: false,
         paths: false,
+        turns: false,
     };
     let mut given = std::env::args().skip(1);
     while let Some(word) = given.next() {
@@ -147,6 +155,7 @@ fn words() -> Option<Words> {
             "--shard-bytes" => words.shard_bytes = Some(number()?),
             "--from" => words.from = number()?,
             "--paths" => (words.two, words.paths) = (true, true),
+            "--turns" => (words.two, words.turns) = (true, true),
             "--story" => words.story = true,
             "--trace" => words.trace = true,
             "--all" => words.all = true,
@@ -191,7 +200,11 @@ fn one(seed: u64, words: &Words) -> ExitCode {
 
 impl Words {
     fn of_two(&self, seed: u64) -> sim::two::Options {
-        if self.paths { sim::two::Options::paths(seed) } else { sim::two::Options::swarm(seed) }
+        match (self.paths, self.turns) {
+            (true, _) => sim::two::Options::paths(seed),
+            (_, true) => sim::two::Options::turns(seed),
+            _ => sim::two::Options::swarm(seed),
+        }
     }
     /// Runs one seed; a failure is told with how to see it again.
     fn attempt(&self, seed: u64, tell: bool, trace: bool) -> Result<Outcome, String> {

@@ -116,8 +116,12 @@ fn failure(worlds: Worlds, seed: u64) -> Option<String> {
                 Err(panic) => Some(one_line(&words(&*panic))),
             };
         }
-        Worlds::Heads | Worlds::Paths => {
-            let options = if worlds == Worlds::Heads { Two::swarm(seed) } else { Two::paths(seed) };
+        Worlds::Heads | Worlds::Paths | Worlds::Turns => {
+            let options = match worlds {
+                Worlds::Paths => Two::paths(seed),
+                Worlds::Turns => Two::turns(seed),
+                _ => Two::swarm(seed),
+            };
             return match std::panic::catch_unwind(|| sim::two::run(options)) {
                 Ok(result) => result.err().map(|failure| one_line(&failure.what)),
                 Err(panic) => Some(one_line(&words(&*panic))),

@@ -77,6 +77,8 @@ struct Run {
     world: World,
     rng: Prng,
     stage: Stage,
+    /// When lanes went round last.
+    turned: Instant,
     lives: u64,
     /// The system is there: heads begin as one of two.
     system: bool,
@@ -144,6 +146,7 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
         rng: Prng::new(seed ^ 0x7477_6f68_6561_6473),
         world,
         stage: Stage::Ordering,
+        turned: Instant(0),
         lives: 0,
         system: false,
         out: [false; 2],
@@ -435,6 +438,14 @@ impl Run {
             return;
         }
         let Some(server) = self.leader() else { return };
+        if let Some(turns) = self.options.turns
+            && self.stage == Stage::Working
+            && self.orders.is_empty()
+            && now.since(self.turned) >= turns
+        {
+            self.turned = now;
+            self.orders.push_back(Order::LanesTurn);
+        }
         let Some(mut order) = self.orders.pop_front() else { return };
         if let Order::SystemCreate { settings } = &mut order {
             // Its name is that of the first head, which is known now.

@@ -66,6 +66,8 @@ pub struct Options {
     pub lying: Option<usize>,
     /// This server loses its path to this drive for `LOST`, once both heads are in. Server 1 follows then.
     pub loses: Option<(usize, usize)>,
+    /// Lanes go round so often while both heads serve.
+    pub turns: Option<Duration>,
     /// The making or the end of a system is cut off.
     pub cut: Option<Cut>,
     /// Drives have volatile caches.
@@ -125,6 +127,7 @@ impl Options {
             mirrors: rng.between(1, 2) as usize,
             lying: None,
             loses: None,
+            turns: None,
             cut: None,
             volatile: rng.chance(1, 2),
             used: false,
@@ -192,6 +195,18 @@ impl Options {
         options.loses = Some((rng.below(2) as usize, rng.below(2 * options.mirrors as u64) as usize));
         options.work = Duration::from_secs(rng.between(5, 15));
         (options.kindness.late_permille, options.kindness.split_permille) = (0, 0);
+        options
+    }
+    /// A world in which lanes go round again and again under load at both heads, while connections between them break.
+    pub fn turns(seed: u64) -> Self {
+        let mut options = Self::swarm(seed);
+        options.troubles = vec![Trouble::ResetNetwork, Trouble::SlowNetwork];
+        (options.both, options.used, options.shards) = (true, false, options.shards.max(2));
+        let mut rng = Prng::new(seed ^ 0x7475_726e_7301);
+        options.turns = Some(Duration::from_millis(rng.between(5, 60)));
+        options.pause = Duration::from_millis(rng.between(20, 300));
+        options.work = Duration::from_secs(4);
+        (options.habits.write_permille, options.habits.blocks) = (600, options.habits.blocks.min(200));
         options
     }
     /// A world in which nothing happens but that a system is made, or ends, and is cut off.

@@ -366,7 +366,7 @@ impl Desk {
     }
     /// Whether all of them have said that they sent nothing of these arrays to others any more.
     pub fn are_halted(&self, arrays: &[ArrayId]) -> bool {
-        let shards = |a| if planted(Bug::HaltSkipsFar) { self.own_shards } else { self.shards_of(a) };
+        let shards = |a| if planted(Bug::RunByOldMap) { self.own_shards } else { self.shards_of(a) };
         arrays.iter().all(|a| (0..shards(*a)).all(|s| self.halted.contains(&(*a, s))))
     }
     /// Whether all of them have said that these arrays are quiet.

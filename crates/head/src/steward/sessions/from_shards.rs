@@ -28,15 +28,11 @@ impl Desk {
                     system.tell().on_silent();
                 }
             }
-            StewardMail::Halted { array, number } => {
-                if self.is_asked(array, number) {
-                    self.halted.insert((array, shard));
-                }
+            StewardMail::Halted { array, number } if self.is_asked(array, number) => {
+                self.halted.insert((array, shard));
             }
-            StewardMail::Quiesced { array, number } => {
-                if self.is_asked(array, number) {
-                    self.quiesced.insert((array, shard));
-                }
+            StewardMail::Quiesced { array, number } if self.is_asked(array, number) => {
+                self.quiesced.insert((array, shard));
             }
             StewardMail::HasRoom { room: kept, mirrors_max } => {
                 if let Some(room) = self.rooms.get_mut(slot) {
