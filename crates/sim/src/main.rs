@@ -15,6 +15,7 @@ usage: sim --seed N [--story | --trace]  one world; the same seed gives the same
   --story   the last events before a failure
   --trace   every event, as it happens, on standard error
   --heads N         2: worlds of two heads over the same drives
+  --one-path        the same, with hosts that send all commands by one path each
   --paths   the same, of which one loses its path to a drive, and nothing else happens
   --shard-bytes N   memory of each shard
   --pairs   worlds of one mirror of which both legs fall ill, side by side
@@ -55,6 +56,8 @@ struct Words {
     /// Two heads over the same drives; one loses its path to a drive.
     two: bool,
     paths: bool,
+    /// Of two heads, each host uses one path.
+    one_path: bool,
 }
 
 /// What kind of worlds.
@@ -108,6 +111,7 @@ impl Words {
         kind.into_iter()
             .chain(self.tight.then_some("tight"))
             .chain(self.two.then_some(if self.paths { "paths" } else { "heads 2" }))
+            .chain(self.one_path.then_some("one-path"))
             .collect()
     }
 }
@@ -136,6 +140,7 @@ fn words() -> Option<Words> {
         kind: Kind::Usual,
         two: false,
         paths: false,
+        one_path: false,
     };
     let mut given = std::env::args().skip(1);
     while let Some(word) = given.next() {
@@ -147,6 +152,7 @@ fn words() -> Option<Words> {
             "--shard-bytes" => words.shard_bytes = Some(number()?),
             "--from" => words.from = number()?,
             "--paths" => (words.two, words.paths) = (true, true),
+            "--one-path" => (words.two, words.one_path) = (true, true),
             "--story" => words.story = true,
             "--trace" => words.trace = true,
             "--all" => words.all = true,
@@ -191,7 +197,11 @@ fn one(seed: u64, words: &Words) -> ExitCode {
 
 impl Words {
     fn of_two(&self, seed: u64) -> sim::two::Options {
-        if self.paths { sim::two::Options::paths(seed) } else { sim::two::Options::swarm(seed) }
+        match self {
+            Words { paths: true, .. } => sim::two::Options::paths(seed),
+            Words { one_path: true, .. } => sim::two::Options::one_path(seed),
+            _ => sim::two::Options::swarm(seed),
+        }
     }
     /// Runs one seed; a failure is told with how to see it again.
     fn attempt(&self, seed: u64, tell: bool, trace: bool) -> Result<Outcome, String> {
