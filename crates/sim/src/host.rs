@@ -3,7 +3,8 @@
 
 use crate::memory::SimMemory;
 use crate::oracle::WriteId;
-use crate::standby::{AGAIN, Other, Standby};
+use crate::path::{Copy, Path};
+use crate::standby::{Other, Standby};
 use crate::volume::{Broken, Flush, Read, Volume, Write, stamp};
 use base::{
     ConnectionId, Dma, Duration, Effects, Event, Fault, FaultKind, HostCommand, HostStatus, Instant, Machine,
@@ -11,7 +12,7 @@ use base::{
 };
 use load::{Initiator, State};
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
 /// Bytes of the longest command, but in worlds of scarce memory.
@@ -20,6 +21,8 @@ pub const TRANSFER_MAX: u32 = 128 << 10;
 const SHORT_BLOCKS: u64 = 2;
 /// A host that has no answer for so long gives its session up and begins another.
 const PATIENCE: Duration = Duration::from_secs(25);
+/// What a buffer holds before it is read into.
+const UNREAD: u8 = 0xee;
 
 /// What a host does, per seed.
 #[derive(Clone, Debug)]
@@ -96,7 +99,12 @@ enum Doing {
 
 struct Slot {
     doing: Doing,
-    data: Slice,
+    command: HostCommand,
+    began: Instant,
+    /// Where it is under way, and since when; None: it is to be sent again.
+    under_way: Option<(usize, Instant)>,
+    /// Where it was sent before, and may still be carried out.
+    copies: Vec<Copy>,
 }
 
 /// What a host shares with the script of its world.
@@ -116,6 +124,10 @@ pub struct Ledger {
     pub failed: u64,
     /// Commands whose connection was lost.
     pub lost: u64,
+    /// Commands that were lost with their connection and sent again by another.
+    pub repeated: u64,
+    /// Commands that ended well, by the port of the path's portal.
+    pub by_port: BTreeMap<u16, u64>,
     /// Sessions that were brought up.
     pub sessions: u64,
     /// Promises broken.
@@ -156,31 +168,32 @@ impl Ledger {
 
 /// A host.
 pub struct Host {
-    initiator: Initiator,
+    /// One, or two that take commands in turns.
+    paths: Vec<Path>,
+    /// The path whose turn it is.
+    turn: usize,
     standby: Option<Standby>,
-    /// Counts sessions.
-    session: u64,
-    was_up: bool,
     memory: SimMemory,
     buffers: Vec<Slice>,
-    slots: Vec<Option<(Slot, Instant)>>,
+    slots: Vec<Option<Slot>>,
+    /// Slots of commands that were lost with one of several paths: they are sent again.
+    again: VecDeque<usize>,
     volume: Rc<RefCell<Volume>>,
     /// For the script.
     pub ledger: Rc<RefCell<Ledger>>,
     habits: Habits,
     rng: Prng,
     issued: u32,
-    retry_at: Option<Instant>,
     /// The target asked for some air.
     pause_until: Instant,
     limbo: Vec<Limbo>,
 }
 
-/// A write that failed, or was lost with its session: it may land until the next session is up.
+/// A write that failed, or was lost with its session, or of which a copy was: it may land until each copy is over.
 struct Limbo {
     write: Write,
     lost: bool,
-    session: u64,
+    copies: Vec<Copy>,
 }
 
 impl Host {
@@ -204,10 +217,9 @@ impl Host {
             .map(|i| Slice::new(first + u64::from(i) * size as u64, size as u32))
             .collect::<Vec<_>>();
         Self {
-            initiator: Initiator::new(config, 0, own),
+            paths: vec![Path::new(Initiator::new(config, 0, own))],
+            turn: 0,
             standby: None,
-            session: 0,
-            was_up: false,
             memory: SimMemory::new(at, bytes),
             slots: (0..depth).map(|_| None).collect(),
             buffers,
@@ -216,7 +228,7 @@ impl Host {
             habits,
             rng: Prng::new(seed),
             issued: 0,
-            retry_at: None,
+            again: VecDeque::new(),
             pause_until: Instant(0),
             limbo: vec![],
         }
@@ -226,19 +238,42 @@ impl Host {
         config.memory_bytes() + u64::from(habits.depth) * u64::from(habits.transfer_max)
     }
 
-    /// The same with a second path. Its session has the last `config.memory_bytes()` bytes of the host's memory.
+    /// The same with a second path that takes no commands until the first one is lost. Its session has the last `config.memory_bytes()` bytes
+    /// of the host's memory.
     pub fn with_standby(mut self, config: load::Config) -> Self {
+        self.standby = Some(Standby::new(self.second(config)));
+        self
+    }
+    /// The same with a second path that takes every second command. A command that is lost with its path is sent again by the other one, as
+    /// Linux does. Memory: as with a standby.
+    pub fn with_second_path(mut self, config: load::Config) -> Self {
+        let second = self.second(config);
+        self.paths.push(Path::new(second));
+        self
+    }
+    fn second(&self, config: load::Config) -> Initiator {
         let (start, bytes) = self.memory.extent();
         let rings = start + bytes - config.memory_bytes();
         assert!(self.buffers.iter().all(|b| b.end() <= rings), "a host's memory is large enough");
-        let slot = u32::from(self.initiator.config().links());
-        self.standby = Some(Standby::new(Initiator::new(config, slot, rings)));
-        self
+        let slot = u32::from(self.paths[0].initiator.config().links());
+        Initiator::new(config, slot, rings)
     }
 
-    fn end_commands(&mut self, now: Instant) {
-        while let Some(done) = self.initiator.next_done() {
-            let (slot, began) = self.slots[done.id as usize].take().expect("a command ends once");
+    fn end_commands(&mut self, path: usize, now: Instant) {
+        let port = self.paths[path].initiator.config().peer.port();
+        while let Some(done) = self.paths[path].initiator.next_done() {
+            let id = done.id as usize;
+            let mut slot = self.slots[id].take().expect("a command ends once");
+            let copy = Copy { path, session: self.paths[path].session };
+            if done.status == HostStatus::ConnectionLost && self.paths.len() > 1 {
+                self.ledger.borrow_mut().tell(|| format!("{id} is lost with path {path}"));
+                slot.copies.push(copy);
+                slot.under_way = None;
+                self.slots[id] = Some(slot);
+                self.again.push_back(id);
+                continue;
+            }
+            let Slot { began, command: HostCommand { data, .. }, mut copies, .. } = slot;
             let mut ledger = self.ledger.borrow_mut();
             let (took, figures) = (now.since(began), &mut *ledger);
             let slowest = match slot.doing {
@@ -251,6 +286,7 @@ impl Host {
             match done.status {
                 HostStatus::Good => {
                     ledger.good += 1;
+                    *ledger.by_port.entry(port).or_default() += 1;
                     let stall = ledger.last_good.replace(now).map_or(Duration::ZERO, |last| now.since(last));
                     ledger.longest_stall = ledger.longest_stall.max(stall);
                 }
@@ -274,32 +310,45 @@ impl Host {
             }
             let block_bytes = self.habits.block_bytes as usize;
             let mut volume = self.volume.borrow_mut();
+            let is_advice = matches!(slot.doing, Doing::Advice(_));
             match slot.doing {
-                Doing::Write(w) if good => {
-                    volume.answered(&w, began, true);
-                    volume.write_ends(w);
+                Doing::Write(w) | Doing::Advice(w) if good => {
+                    let late = (!copies.is_empty()).then(|| w.clone());
+                    if is_advice {
+                        volume.advice_ends(w);
+                    } else {
+                        volume.answered(&w, began, true);
+                        volume.write_ends(w);
+                    }
+                    // The answer is that of the last copy. Those before it are as good as lost: they may land on what is written next.
+                    if let Some(write) = late {
+                        volume.write_lost(&write);
+                        self.limbo.push(Limbo { write, lost: true, copies });
+                    }
                 }
-                Doing::Advice(w) if good => volume.advice_ends(w),
                 Doing::Write(w) | Doing::Advice(w) => {
                     let lost = done.status == HostStatus::ConnectionLost;
-                    if lost {
+                    if !lost {
+                        volume.answered(&w, began, false);
+                    }
+                    if lost || !copies.is_empty() {
                         volume.write_lost(&w);
                     } else {
-                        volume.answered(&w, began, false);
                         volume.write_failed(&w);
                     }
                     // One that was answered is over (promise 3), unless it was given up on a leg that may
                     // still let it land; one that was lost is over when its host is let in again.
-                    self.limbo.push(Limbo { write: w, lost, session: self.session });
+                    copies.push(copy);
+                    self.limbo.push(Limbo { write: w, lost, copies });
                 }
                 Doing::Flush(f) if good => volume.flush_ends(f),
                 Doing::Flush(_) => {}
                 Doing::Read(r) => {
-                    let data = good.then(|| self.memory.bytes(slot.data));
+                    let data = good.then(|| self.memory.bytes(data));
                     ledger.broken.extend(volume.read_ends(r, data, block_bytes).err());
                 }
                 Doing::Compare(r) => {
-                    let data = self.memory.bytes(slot.data);
+                    let data = self.memory.bytes(data);
                     let ended = match done.status {
                         HostStatus::Good => volume.compare_ends(r, data, block_bytes, true),
                         HostStatus::Failed(Fault { kind: FaultKind::Miscompare, .. }) => {
@@ -310,25 +359,42 @@ impl Host {
                     ledger.broken.extend(ended.err());
                 }
             }
-            self.buffers.push(Slice::new(slot.data.at, self.habits.transfer_max));
+            self.buffers.push(Slice::new(data.at, self.habits.transfer_max));
         }
     }
 
+    /// The next path that takes a command: each in its turn.
+    fn next_path(&self) -> Option<usize> {
+        let all = self.paths.len();
+        (0..all).map(|i| (self.turn + i) % all).find(|p| self.paths[*p].has_room())
+    }
     fn begin_commands(&mut self, now: Instant) {
+        while let Some(path) = self.next_path().filter(|_| !self.again.is_empty()) {
+            let id = self.again.pop_front().expect("looked at above");
+            let slot = self.slots[id].as_ref().expect("it is not answered");
+            if matches!(slot.doing, Doing::Read(_)) {
+                self.memory.bytes_mut(slot.command.data).fill(UNREAD);
+            }
+            let mut ledger = self.ledger.borrow_mut();
+            ledger.repeated += 1;
+            ledger.tell(|| format!("{id} is sent again by path {path}"));
+            drop(ledger);
+            self.send(id, path, now);
+        }
         let stop = self.ledger.borrow().stop || now < self.pause_until;
         while !stop
             && self.issued < self.habits.commands
-            && self.initiator.free() > 0
-            && self.initiator.has_room()
+            && let Some(path) = self.next_path()
         {
             let Some(id) = self.slots.iter().position(Option::is_none) else { return };
             let Some(buffer) = self.buffers.pop() else { return };
             self.issued += 1;
             self.begin(now, id, buffer);
+            self.send(id, path, now);
             if self.rng.chance(self.habits.abort_permille, 1000) {
                 let victim = self.rng.below(self.slots.len() as u64) as u32;
-                if self.slots[victim as usize].is_some() {
-                    self.initiator.abort(victim);
+                if let Some((path, _)) = self.slots[victim as usize].as_ref().and_then(|s| s.under_way) {
+                    self.paths[path].initiator.abort(victim);
                     self.ledger.borrow_mut().tell(|| format!("{victim} shall be aborted"));
                 }
             }
@@ -391,7 +457,7 @@ impl Host {
             }
             Doing::Compare(_) => volume.guess(at, block_bytes as usize, bytes),
             // So that a read that fills nothing is noticed.
-            Doing::Read(_) => bytes.fill(0xee),
+            Doing::Read(_) => bytes.fill(UNREAD),
             Doing::Write(_) | Doing::Advice(_) | Doing::Flush(_) => {}
         }
         drop(volume);
@@ -401,20 +467,33 @@ impl Host {
             format!("{id} begins: {op:?} {name} at {at}, {blocks} blocks{forced}")
         });
         let command = HostCommand { id: id as u32, op, at, blocks, fua, data };
-        let taken = self.initiator.submit(&command, &mut self.memory);
+        self.slots[id] = Some(Slot { doing, command, began: now, under_way: None, copies: vec![] });
+    }
+    fn send(&mut self, id: usize, path: usize, now: Instant) {
+        let slot = self.slots[id].as_mut().expect("it has begun");
+        slot.under_way = Some((path, now));
+        let taken = self.paths[path].initiator.submit(&slot.command, &mut self.memory);
         assert!(taken, "there was room");
-        self.slots[id] = Some((Slot { doing, data }, now));
+        self.turn = (path + 1) % self.paths.len();
     }
 
-    /// When the command began that has waited longest.
-    fn oldest(&self) -> Option<Instant> {
-        self.slots.iter().flatten().map(|(_, began)| *began).min()
+    /// Since when the command is under way by this path that has waited longest there.
+    fn oldest(&self, path: usize) -> Option<Instant> {
+        let here = self.slots.iter().flatten().filter_map(|s| s.under_way).filter(|(by, _)| *by == path);
+        here.map(|(_, since)| since).min()
     }
 
-    /// What is in limbo lands no more, if it `is_over`.
-    fn settle(&mut self, is_over: impl Fn(&Limbo) -> bool) {
+    /// Copies that are over land no more.
+    fn settle(&mut self, is_over: impl Fn(&Copy) -> bool) {
+        for slot in self.slots.iter_mut().flatten() {
+            slot.copies.retain(|copy| !is_over(copy));
+        }
         let mut volume = self.volume.borrow_mut();
-        let (over, limbo) = core::mem::take(&mut self.limbo).into_iter().partition(is_over);
+        let all = core::mem::take(&mut self.limbo).into_iter().map(|mut limbo| {
+            limbo.copies.retain(|copy| !is_over(copy));
+            limbo
+        });
+        let (over, limbo): (Vec<_>, Vec<_>) = all.partition(|limbo| limbo.copies.is_empty());
         self.limbo = limbo;
         for Limbo { write, lost, .. } in over {
             volume.write_settled(&write);
@@ -424,98 +503,101 @@ impl Host {
             }
         }
     }
-    /// The second path goes on with what the first one did, if that is over. True: it is to be known soon.
+    /// The standby goes on with what the first path did, if that is over. True: it is to be known soon.
     fn changes_over(&mut self, now: Instant, fx: &mut Effects<()>) -> bool {
         let Some(standby) = &mut self.standby else { return false };
-        standby.initiator.end_of_turn(now, &mut self.memory, fx);
-        standby.keep_up(now);
-        standby.knows(&self.initiator);
-        let is_down = matches!(self.initiator.state(), State::Down(_));
+        let first = &mut self.paths[0];
+        standby.path.initiator.end_of_turn(now, &mut self.memory, fx);
+        standby.path.keep_up(now);
+        standby.knows(&first.initiator);
+        let is_down = matches!(first.initiator.state(), State::Down(_));
         let other = if is_down { standby.ends_other() } else { Other::Unknown };
         if other == Other::Over {
-            core::mem::swap(&mut self.initiator, &mut standby.initiator);
+            let ended = Copy { path: 0, session: first.session };
+            first.goes_on_with(&mut standby.path.initiator);
             let mut ledger = self.ledger.borrow_mut();
             ledger.ended += 1;
             ledger.tell(|| "the controller of the lost path is over".into());
             drop(ledger);
-            let ended = self.session;
-            self.session += 1;
-            self.was_up = true;
-            self.settle(|limbo| limbo.session == ended);
+            self.settle(|copy| *copy == ended);
         }
         let standby = self.standby.as_mut().expect("it was there");
-        standby.initiator.end_of_turn(now, &mut self.memory, fx);
+        standby.path.initiator.end_of_turn(now, &mut self.memory, fx);
         other == Other::Ends
     }
 
-    /// A session that is up has a number of its own, wherever in a turn it comes up.
-    fn counts_session(&mut self) {
-        let is_up = self.initiator.state() == State::Ready;
-        if is_up && !self.was_up {
-            self.ledger.borrow_mut().sessions += 1;
-            self.session += 1;
+    fn count_sessions(&mut self) {
+        for path in &mut self.paths {
+            self.ledger.borrow_mut().sessions += u64::from(path.counts_session());
         }
-        self.was_up = is_up;
+    }
+    /// A path goes on; its first session begins, or another one.
+    fn keep_up(&mut self, path: usize, now: Instant, fx: &mut Effects<()>) {
+        self.paths[path].keep_up(now);
+        if self.paths[path].initiator.state() != State::Ready {
+            return;
+        }
+        if self.pause_until <= now {
+            self.pause_until = Instant(0);
+        }
+        if !self.volume.borrow().hangs && !self.ledger.borrow().left_in_silence {
+            self.settle(|copy| copy.path == path);
+        }
+        if self.standby.is_some() && self.rng.chance(self.habits.lose_ppm, 1_000_000) {
+            self.ledger.borrow_mut().loses = Some(self.paths[path].initiator.config().peer.port());
+        }
+        let path_lost = core::mem::take(&mut self.ledger.borrow_mut().path_lost);
+        let patient = self.oldest(path).is_none_or(|since| now.since(since) < PATIENCE);
+        if !patient || path_lost || self.rng.chance(self.habits.reset_ppm, 1_000_000) {
+            self.ledger.borrow_mut().tell(|| format!("the session of path {path} is given up"));
+            self.paths[path].initiator.reset(fx);
+        }
     }
     fn go_on(&mut self, now: Instant, fx: &mut Effects<()>) {
-        self.initiator.end_of_turn(now, &mut self.memory, fx);
-        self.counts_session();
-        self.end_commands(now);
-        let waits = self.changes_over(now, fx);
-        match self.initiator.state() {
-            State::Idle => self.initiator.start(now),
-            State::Down(_) if waits => {}
-            State::Down(_) => match self.retry_at {
-                None => self.retry_at = Some(now + AGAIN),
-                Some(at) if at <= now => {
-                    self.retry_at = None;
-                    self.initiator.start(now);
-                }
-                Some(_) => {}
-            },
-            State::Ready => {
-                if self.pause_until <= now {
-                    self.pause_until = Instant(0);
-                }
-                if !self.volume.borrow().hangs && !self.ledger.borrow().left_in_silence {
-                    self.settle(|_| true);
-                }
-                if self.standby.is_some() && self.rng.chance(self.habits.lose_ppm, 1_000_000) {
-                    self.ledger.borrow_mut().loses = Some(self.initiator.config().peer.port());
-                }
-                let path_lost = core::mem::take(&mut self.ledger.borrow_mut().path_lost);
-                let patient = self.oldest().is_none_or(|began| now.since(began) < PATIENCE);
-                if !patient || path_lost || self.rng.chance(self.habits.reset_ppm, 1_000_000) {
-                    self.ledger.borrow_mut().tell(|| "the session is given up".into());
-                    self.initiator.reset(fx);
-                } else {
-                    self.begin_commands(now);
-                }
-            }
-            State::Starting | State::Stopping | State::Closing => {}
+        self.end_turn_of_paths(now, fx);
+        if !self.changes_over(now, fx) {
+            (0..self.paths.len()).for_each(|path| self.keep_up(path, now, fx));
         }
-        self.initiator.end_of_turn(now, &mut self.memory, fx);
-        self.end_commands(now);
+        loop {
+            self.begin_commands(now);
+            self.end_turn_of_paths(now, fx);
+            // What one path has lost by now goes by the other one at once.
+            if self.again.is_empty() || self.next_path().is_none() {
+                break;
+            }
+        }
         let done = self.issued >= self.habits.commands || self.ledger.borrow().stop;
         let idle = self.slots.iter().all(Option::is_none);
         self.ledger.borrow_mut().finished = done && idle;
+    }
+    fn end_turn_of_paths(&mut self, now: Instant, fx: &mut Effects<()>) {
+        for path in 0..self.paths.len() {
+            self.paths[path].initiator.end_of_turn(now, &mut self.memory, fx);
+            self.count_sessions();
+            self.end_commands(path, now);
+        }
+    }
+    /// Its sessions, the standby's too.
+    fn initiators(&mut self) -> impl Iterator<Item = &mut Initiator> {
+        let standby = self.standby.iter_mut().map(|s| &mut s.path.initiator);
+        self.paths.iter_mut().map(|p| &mut p.initiator).chain(standby)
     }
 }
 
 impl Machine for Host {
     type Mail = ();
     fn on_event(&mut self, now: Instant, event: Event<()>, fx: &mut Effects<()>) {
-        if let Some(standby) = &mut self.standby
-            && standby.initiator.on_event(now, &event, &mut self.memory, fx)
-        {
-            return;
+        let Self { paths, standby, memory, .. } = self;
+        let standby = standby.iter_mut().map(|s| &mut s.path);
+        for path in paths.iter_mut().chain(standby) {
+            if path.initiator.on_event(now, &event, memory, fx) {
+                break;
+            }
         }
-        self.initiator.on_event(now, &event, &mut self.memory, fx);
-        self.counts_session();
+        self.count_sessions();
     }
     fn on_timer(&mut self, now: Instant, fx: &mut Effects<()>) {
-        let both = [Some(&mut self.initiator), self.standby.as_mut().map(|s| &mut s.initiator)];
-        for initiator in both.into_iter().flatten() {
+        for initiator in self.initiators() {
             if initiator.next_deadline().is_some_and(|at| at <= now) {
                 initiator.on_timer(now, fx);
             }
@@ -525,20 +607,18 @@ impl Machine for Host {
         self.go_on(now, fx);
     }
     fn next_deadline(&self) -> Option<Instant> {
-        let ready = self.initiator.state() == State::Ready;
-        let patience = self.oldest().filter(|_| ready).map(|began| began + PATIENCE);
-        let pauses = ready && self.pause_until > Instant(0);
-        let pause = Some(self.pause_until).filter(|_| pauses);
-        let standby = self.standby.as_ref().and_then(Standby::next_deadline);
-        [self.initiator.next_deadline(), standby, self.retry_at, patience, pause].into_iter().flatten().min()
+        let ready = |path: &usize| self.paths[*path].initiator.state() == State::Ready;
+        let ready = (0..self.paths.len()).filter(ready);
+        let patience = ready.clone().filter_map(|path| self.oldest(path)).map(|since| since + PATIENCE);
+        let pause = ready.map(|_| self.pause_until).filter(|until| *until > Instant(0));
+        let standby = self.standby.iter().map(|s| &s.path);
+        let paths = self.paths.iter().chain(standby).filter_map(Path::next_deadline);
+        paths.chain(patience).chain(pause).min()
     }
     fn segments(&self, connection: ConnectionId, max: usize, out: &mut Vec<Slice>) {
-        match &self.standby {
-            Some(standby) if standby.initiator.owns(connection) => {
-                standby.initiator.segments(connection, max, out);
-            }
-            _ => self.initiator.segments(connection, max, out),
-        }
+        let standby = self.standby.iter().map(|s| &s.path);
+        let owner = self.paths.iter().chain(standby).find(|p| p.initiator.owns(connection));
+        owner.expect("a connection is a path's").initiator.segments(connection, max, out);
     }
 }
 

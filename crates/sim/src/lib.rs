@@ -9,6 +9,7 @@ pub mod memory;
 pub mod moves;
 pub mod operator;
 pub mod oracle;
+pub mod path;
 pub mod registrants;
 pub mod run;
 pub mod standby;

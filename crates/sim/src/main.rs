@@ -15,6 +15,7 @@ usage: sim --seed N [--story | --trace]  one world; the same seed gives the same
   --story   the last events before a failure
   --trace   every event, as it happens, on standard error
   --heads N         2: worlds of two heads over the same drives
+  --one-path        the same, with hosts that send all commands by one path each
   --paths   the same, of which one loses its path to a drive, and nothing else happens
   --turns   the same, whose lanes go round again and again under load, while connections between them break
   --shard-bytes N   memory of each shard
@@ -58,6 +59,8 @@ struct Words {
     paths: bool,
     /// Their lanes go round.
     turns: bool,
+    /// Of two heads, each host uses one path.
+    one_path: bool,
 }
 
 /// What kind of worlds.
@@ -115,6 +118,7 @@ impl Words {
                 (_, true) => "turns",
                 _ => "heads 2",
             }))
+            .chain(self.one_path.then_some("one-path"))
             .collect()
     }
 }
@@ -144,6 +148,7 @@ fn words() -> Option<Words> {
         two: false,
         paths: false,
         turns: false,
+        one_path: false,
     };
     let mut given = std::env::args().skip(1);
     while let Some(word) = given.next() {
@@ -156,6 +161,7 @@ fn words() -> Option<Words> {
             "--from" => words.from = number()?,
             "--paths" => (words.two, words.paths) = (true, true),
             "--turns" => (words.two, words.turns) = (true, true),
+            "--one-path" => (words.two, words.one_path) = (true, true),
             "--story" => words.story = true,
             "--trace" => words.trace = true,
             "--all" => words.all = true,
@@ -200,9 +206,10 @@ fn one(seed: u64, words: &Words) -> ExitCode {
 
 impl Words {
     fn of_two(&self, seed: u64) -> sim::two::Options {
-        match (self.paths, self.turns) {
-            (true, _) => sim::two::Options::paths(seed),
-            (_, true) => sim::two::Options::turns(seed),
+        match self {
+            Words { paths: true, .. } => sim::two::Options::paths(seed),
+            Words { turns: true, .. } => sim::two::Options::turns(seed),
+            Words { one_path: true, .. } => sim::two::Options::one_path(seed),
             _ => sim::two::Options::swarm(seed),
         }
     }

@@ -77,8 +77,10 @@ impl Block {
             push(&mut view.allowed, id);
             view.disturbed = true;
         }
+        // After a power cut one may be possible whose host still waits, and sends it again by another path.
+        let waits = |w: &WriteId| self.open.contains(w);
         let loose = |w: &WriteId| self.unsettled.contains(w) && !self.failed.contains(w);
-        self.possible.iter().filter(|w| !loose(w)).copied().collect()
+        self.possible.iter().filter(|w| !waits(w) && !loose(w)).copied().collect()
     }
     /// A write was answered with success; `replaced` is from its start.
     pub fn write_ends(&mut self, id: WriteId, replaced: Vec<WriteId>, durable: bool) {

@@ -3,18 +3,14 @@
 //! Then its controller has that of the first path ended (NVMe's Cross-Controller Reset), and the host goes on here as soon as
 //! that is answered, whether or not the head of the first path has noticed that anything is lost.
 
+use crate::path::Path;
 use base::front::ControllerLife;
-use base::{Duration, Instant};
 use load::{Initiator, State};
-
-/// A session that is down is begun anew after this.
-pub const AGAIN: Duration = Duration::from_millis(5);
 
 /// The second path.
 pub struct Standby {
-    /// Its session. The host exchanges it for that of the first path.
-    pub initiator: Initiator,
-    retry_at: Option<Instant>,
+    /// The host exchanges its session for that of the first path.
+    pub path: Path,
     /// What the controller of the first path was known by.
     life: Option<ControllerLife>,
     asked: bool,
@@ -34,7 +30,7 @@ pub enum Other {
 impl Standby {
     /// One that has not begun.
     pub fn new(initiator: Initiator) -> Self {
-        Self { initiator, retry_at: None, life: None, asked: false }
+        Self { path: Path::new(initiator), life: None, asked: false }
     }
     /// The first path stands.
     pub fn knows(&mut self, first: &Initiator) {
@@ -42,28 +38,16 @@ impl Standby {
             self.life = Some(life);
         }
     }
-    /// Begins its session, or begins it anew.
-    pub fn keep_up(&mut self, now: Instant) {
-        match self.initiator.state() {
-            State::Idle => self.initiator.start(now),
-            State::Down(_) if self.retry_at.is_none() => self.retry_at = Some(now + AGAIN),
-            State::Down(_) if self.retry_at.is_some_and(|at| at <= now) => {
-                self.retry_at = None;
-                self.initiator.start(now);
-            }
-            _ => {}
-        }
-    }
     /// The first path is lost: asks for the end of its controller, once, and says what became of that.
     pub fn ends_other(&mut self) -> Other {
         if let Some(life) = self.life.take() {
-            self.asked = self.initiator.reset_other(life);
+            self.asked = self.path.initiator.reset_other(life);
         }
         if !self.asked {
             return Other::Unknown;
         }
-        let answer = match self.initiator.state() {
-            State::Ready => self.initiator.take_reset(),
+        let answer = match self.path.initiator.state() {
+            State::Ready => self.path.initiator.take_reset(),
             _ => Some(false),
         };
         self.asked = answer.is_none();
@@ -72,9 +56,5 @@ impl Standby {
             Some(true) => Other::Over,
             Some(false) => Other::Unknown,
         }
-    }
-    /// When it wants to be woken without an event.
-    pub fn next_deadline(&self) -> Option<Instant> {
-        [self.initiator.next_deadline(), self.retry_at].into_iter().flatten().min()
     }
 }

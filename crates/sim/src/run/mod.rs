@@ -72,6 +72,10 @@ pub struct Outcome {
     pub failed: u64,
     /// See `good`.
     pub lost: u64,
+    /// Commands that were lost with one path and sent again by another.
+    pub repeated: u64,
+    /// Commands of each host that ended well, by server, in worlds of two heads.
+    pub by_server: Vec<[u64; 2]>,
     /// Troubles made.
     pub troubles: u32,
     /// How often all lanes went round.
@@ -264,6 +268,8 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
         good: sum(|l| l.good),
         failed: sum(|l| l.failed),
         lost: sum(|l| l.lost),
+        repeated: 0,
+        by_server: vec![],
         troubles: run.troubles,
         deals: run.deals,
         slowest: run.ledgers.iter().fold(Default::default(), |(r, w): (Duration, Duration), l| {

@@ -207,11 +207,24 @@ impl Run {
                 .iter()
                 .fold(Duration::ZERO, |most, l| most.max(l.borrow().longest_stall)),
             slowest_start: Duration::ZERO,
+            repeated: sum(|l| l.repeated),
+            by_server: self.commands_by_server(),
             events: [format!("{} takeovers", self.takeovers), format!("{} ended paths", sum(|l| l.ended))]
                 .into_iter()
                 .chain(events.map(|e| format!("{}: {}", e.what, e.message)))
                 .collect(),
         }
+    }
+    /// Commands of each host that ended well, by the server that its path leads to in the end.
+    fn commands_by_server(&self) -> Vec<[u64; 2]> {
+        let of_host = |(host, ledger): (&ActorId, &Rc<RefCell<Ledger>>)| {
+            let mut by_server = [0; 2];
+            for (port, good) in &ledger.borrow().by_port {
+                self.world.servers_by(*host, *port).into_iter().for_each(|s| by_server[s] += good);
+            }
+            by_server
+        };
+        self.hosts.iter().zip(&self.ledgers).map(of_host).collect()
     }
     /// The system, as daemons would name it: each has another name.
     fn name_of_system(&self) -> Uuid {
@@ -547,17 +560,15 @@ impl Run {
             if stays {
                 habits.reset_ppm = 0;
             }
-            let standby = (self.options.standby && protocol == Protocol::Nvme && !stays).then(|| {
-                let other = if peer == NVME { SECOND[0].1 } else { NVME };
-                load::Config { peer: other.parse().expect("an address"), ..config.clone() }
-            });
+            let standby = self.options.standby && protocol == Protocol::Nvme;
+            let other = ((standby || self.options.in_turns) && !stays).then(|| second_path(&config));
             let at = (150 + i as u64) << 32;
-            let rings = standby.as_ref().map_or(0, load::Config::memory_bytes);
+            let rings = other.as_ref().map_or(0, load::Config::memory_bytes);
             let bytes = MIB + Host::memory_bytes(&config, &habits) + rings;
             let seed = self.rng.next_u64();
             let mut host = Host::new(config, habits, (at, bytes), MIB, self.volume.clone(), seed);
-            if let Some(standby) = standby {
-                host = host.with_standby(standby);
+            if let Some(other) = other {
+                host = if standby { host.with_standby(other) } else { host.with_second_path(other) };
             }
             host.ledger.borrow_mut().told = self.world.tell.then(Vec::new);
             self.ledgers.push(host.ledger.clone());
@@ -674,4 +685,21 @@ impl Run {
         }
         Ok(())
     }
+}
+
+/// The way of such a host to the other head: the same name, and a session of its own beside the first one.
+fn second_path(first: &load::Config) -> load::Config {
+    let mut config = first.clone();
+    let protocol = match &mut config.target {
+        load::Target::Nvme(_) => Protocol::Nvme,
+        load::Target::Iscsi(c) => {
+            c.isid[5] += 1;
+            Protocol::Iscsi
+        }
+    };
+    let ours = if protocol == Protocol::Nvme { NVME } else { ISCSI };
+    let theirs = SECOND.iter().find(|(p, _)| *p == protocol).expect("of both protocols").1;
+    let [ours, theirs] = [ours, theirs].map(|a| a.parse().expect("an address"));
+    config.peer = if first.peer == ours { theirs } else { ours };
+    config
 }

@@ -88,6 +88,9 @@ pub struct Options {
     /// NVMe hosts have a second path, to the other head. Now and then they lose the first one, and no head is told: then they have its
     /// controller ended by way of the second one, and go on there.
     pub standby: bool,
+    /// Hosts have a path to each head, and send commands by both in turns. One that is lost with its path is sent again by the other. None loses
+    /// a path to a head that lives without that head being told.
+    pub in_turns: bool,
     /// What may go wrong.
     pub troubles: Vec<Trouble>,
     /// One trouble happens, to the head that leads, and no other.
@@ -107,8 +110,18 @@ pub struct Options {
 }
 
 impl Options {
-    /// The options that belong to `seed`.
+    /// The options that belong to `seed`: half of the worlds in which both heads serve have hosts that use paths in turns.
     pub fn swarm(seed: u64) -> Self {
+        let mut options = Self::one_path(seed);
+        let mut turns = Prng::new(seed ^ 0x7475_726e_7301);
+        if options.both && !options.standby && turns.chance(3, 4) {
+            options.in_turns = true;
+            options.habits.reset_ppm = turns.between(100, 2000);
+        }
+        options
+    }
+    /// The same world with hosts that send all commands by one path, as all did once.
+    pub fn one_path(seed: u64) -> Self {
         let mut rng = Prng::new(seed ^ 0x0074_776f_6f70_7473);
         let mut troubles: Vec<Trouble> = Trouble::USUAL.into_iter().filter(|_| rng.chance(4, 10)).collect();
         let mut clock = || Clock { rate: rng.between(800, 1200), began: rng.below(1 << 40) };
@@ -137,6 +150,7 @@ impl Options {
             addresses_move: rng.chance(1, 2),
             both: Prng::new(seed ^ 0x626f_7468_7301).chance(1, 2),
             standby: false,
+            in_turns: false,
             troubles,
             once: false,
             pause: Duration::from_millis(rng.between(200, 3000)),
@@ -214,7 +228,7 @@ impl Options {
         let mut options = Self::swarm(seed);
         options.troubles.clear();
         (options.cut, options.mirrors, options.shards, options.networks) = (Some(cut), 2, 1, 1);
-        (options.both, options.standby) = (false, false);
+        (options.both, options.standby, options.in_turns) = (false, false, false);
         options.volatile = true;
         options.hosts.truncate(1);
         (options.habits.depth, options.habits.blocks, options.habits.reset_ppm) = (4, 40, 0);

@@ -254,6 +254,15 @@ impl World {
         let unnoticed = |l: &&Link| l.network.is_none() && l.ends[own].actor == host && l.ends[heads].open;
         self.links.all.iter().flatten().filter(unnoticed).filter_map(|l| l.left_at).min()
     }
+    /// Servers that a host is connected to by portals of this port.
+    pub fn servers_by(&self, host: ActorId, port: u16) -> BTreeSet<usize> {
+        let [own, heads] = [0, 1];
+        let its = |l: &&Link| {
+            l.network.is_none() && l.port == port && l.ends[own].actor == host && l.ends[own].open
+        };
+        let shards = self.links.all.iter().flatten().filter(its).map(|l| l.ends[heads].actor);
+        shards.filter_map(|shard| self.server_of(shard)).collect()
+    }
     pub(super) fn cut_links_of(&mut self, id: ActorId) {
         for (link, _) in self.links.ends_of(id) {
             self.cut(link);
