@@ -89,6 +89,13 @@ fn both_serve(leader: &Daemon) -> bool {
         && all(&status["connections"], &|c| c["session"].is_u64() && c["host"].is_string())
 }
 
+/// Whether each head has some lanes, as the one that leads says.
+fn both_have_lanes(leader: &Daemon) -> bool {
+    let status = leader.status();
+    let heads = status["cluster"]["heads"].as_array();
+    heads.is_some_and(|all| all.iter().all(|h| h["serves"]["lanes"].as_u64() > Some(0)))
+}
+
 /// A host that is connected to head b alone is in the way of what would send it away, and is sent away there.
 fn a_host_at_the_other_head_is_sent_away([a, b]: [&Daemon; 2], nqn: &str, subsystem: &str) {
     let words = format!("--rw randread --seconds 0 --patience 1 --host-nqn {nqn} --connections 1");
@@ -511,6 +518,60 @@ fn an_operator_has_a_head_lead_with_old_hosts_or_says_that_the_other_one_is_off(
     a.start(&[]);
     until("a follows", || heads(&b) == ["a follows", "b leads"]);
     assert!(!a.cli("host ls").contains("latest"));
+}
+
+/// What a head tells Prometheus.
+fn metrics(daemon: &Daemon) -> String {
+    use std::io::{Read, Write as _};
+    let mut socket = std::os::unix::net::UnixStream::connect(daemon.path("api.sock")).expect("it listens");
+    socket.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").expect("sent");
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).expect("answered");
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("version=0.0.4"), "{answer}");
+    answer
+}
+
+#[test]
+fn metrics_of_either_head_tell_of_the_system_and_whether_somebody_would_take_over() {
+    let (mut a, mut b, _, (portal, _), _) = system();
+    until("both heads have lanes", || both_have_lanes(&a));
+    let at_b = b.portal("iscsi");
+    until("b listens", || {
+        a.status()["portals"].as_array().is_some_and(|p| p.iter().all(|p| p["listening"] == true))
+    });
+    for (asked, head) in [(&a, "a"), (&b, "b")] {
+        let told = metrics(asked);
+        for sample in [
+            format!("answered_by{{head=\"a\",asked=\"{head}\"}} 1"),
+            "health{state=\"optimal\"} 1".into(),
+            "volume_bytes{volume=\"tank/v\"} 33554432".into(),
+            format!("portal_up{{head=\"a\",protocol=\"iscsi\",address=\"{portal}\"}} 1"),
+            format!("portal_up{{head=\"b\",protocol=\"iscsi\",address=\"{at_b}\"}} 1"),
+            "head_state{head=\"b\",state=\"follows\"} 1".into(),
+            "head_ready{head=\"a\"} 1".into(),
+            "head_ready{head=\"b\"} 1".into(),
+            "link_up 1".into(),
+            "head_lanes{head=\"b\"} 8".into(),
+        ] {
+            assert!(told.contains(&format!("\nmillrace_{sample}\n")), "{sample} at {head}: {told}");
+        }
+    }
+    b.signal("-KILL");
+    until("b is out", || heads(&a) == ["a leads", "b out, not ready"]);
+    let told = metrics(&a);
+    for sample in ["head_state{head=\"b\",state=\"out\"} 1", "head_ready{head=\"b\"} 0", "link_up 0"] {
+        assert!(told.contains(&format!("\nmillrace_{sample}\n")), "{sample}: {told}");
+    }
+    // One that reaches nobody tells of itself.
+    a.signal("-KILL");
+    b.child = Some(b.command().spawn().expect("it runs"));
+    until("b waits", || heads(&b).last().is_some_and(|h| h == "b starts, not ready"));
+    let told = metrics(&b);
+    for sample in
+        ["answered_by{head=\"b\",asked=\"b\"} 1", "head_ready{head=\"b\"} 0", "health{state=\"offline\"} 1"]
+    {
+        assert!(told.contains(&format!("\nmillrace_{sample}\n")), "{sample}: {told}");
+    }
 }
 
 #[test]
