@@ -442,9 +442,15 @@ fn a_system_is_left_by_both_heads_and_one_that_remembers_it_harms_nobody() {
         "--rw randrw --force --verify --prepare --read-back --seconds 12 --qd 4 --patience 60",
     );
     assert!(a.refused("system leave").contains("head b is in, and leaves first"));
+    until("both heads have lanes", || both_have_lanes(&a));
     b.cli("system leave");
     until("b is none of it", || heads(&a) == ["a leads", "b none, not ready"]);
     until("b is alone", || is_alone(&b));
+    assert_eq!(
+        b.child.as_mut().expect("it runs").try_wait().expect("ours"),
+        None,
+        "the same process goes on"
+    );
     assert!(!b.cli("volume ls").contains("tank/v") && !state.join("link").exists());
     // Another one joins, by another token; and leaves.
     let token = a.json("system create")["token"].as_str().expect("a token").to_string();
