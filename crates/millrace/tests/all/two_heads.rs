@@ -452,6 +452,8 @@ fn a_system_is_left_by_both_heads_and_one_that_remembers_it_harms_nobody() {
         "the same process goes on"
     );
     assert!(!b.cli("volume ls").contains("tank/v") && !state.join("link").exists());
+    assert_eq!(b.status()["health"], "optimal", "{:?}", b.reasons());
+    assert!(!state.join("system-record").exists() && b.status()["system"] != a.status()["system"]);
     // Another one joins, by another token; and leaves.
     let token = a.json("system create")["token"].as_str().expect("a token").to_string();
     b.cli(&format!("system join {token} --link 127.0.0.1"));
