@@ -353,7 +353,8 @@ fn a_token_is_good_once_and_a_third_head_is_refused() {
             let _ = s.write_all(&[0x16, 3, 1, 0xff, 0xff, 0, 1, 2, 3]);
         }
     }
-    a.cli("head fence b");
+    let said = a.cli("head fence b");
+    assert!(said.contains("shut off 2 of 2 drives") || said.contains("back already"), "{said}");
     // On files the head that leads kills a process that is not fast enough to end by itself.
     let mut killed = false;
     until("b is let in again, as a new process", || {
@@ -502,7 +503,8 @@ fn an_operator_has_a_head_lead_with_old_hosts_or_says_that_the_other_one_is_off(
     }
     b.signal("-KILL");
     until("a leads alone", || heads(&a) == ["a leads", "b out, not ready"]);
-    a.cli("head fence b --is-off");
+    let said = a.cli("head fence b --is-off");
+    assert!(said.contains("Head b is out, and shut off 6 of 6 drives."), "{said}");
     a.cli("host add latest --iqn iqn.2026-01.test:latest");
     // What b remembers of this pool is old from now on: the other drive alone is current, and is away when b starts.
     a.cli(&format!("drive fail {}", drives[0]));
