@@ -518,6 +518,18 @@ impl System {
         let all = inner.file.iter().flat_map(|f| f.own.iter().chain(&f.peer_addresses));
         all.map(SocketAddr::ip).collect()
     }
+    /// Where the heads meet, if this is an address of theirs: on each network head a listens at one port, and its shards, of which there
+    /// are so many, at those behind it.
+    pub fn meets_at(&self, address: SocketAddr, shards: u16) -> Option<SocketAddr> {
+        let inner = self.inner();
+        let file = inner.file.as_ref()?;
+        let all = if file.me() == Some(HeadNo::B) { &file.peer_addresses } else { &file.own };
+        let here = |at: &&SocketAddr| {
+            let ports = at.port()..=at.port().saturating_add(shards);
+            (at.ip() == address.ip() || address.ip().is_unspecified()) && ports.contains(&address.port())
+        };
+        all.iter().find(here).copied()
+    }
     /// The link is there: this head has become one of a system.
     pub fn has_link(&self) -> bool {
         self.inner().link.is_some()
@@ -709,6 +721,36 @@ mod tests {
             // From now on it is its own.
             assert_eq!(LinkFile::start(dir.path()).expect("good"), None);
             assert_eq!(std::fs::read_to_string(path("identity")).expect("there"), name);
+        }
+    }
+
+    #[test]
+    fn the_ports_of_the_link_and_of_the_shards_behind_it_are_its_own() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let at = |text: &str| text.parse::<SocketAddr>().expect("an address");
+        let file = |head: &str| LinkFile {
+            head: head.into(),
+            system: Uuid([7; 16]).to_string(),
+            name: "one".into(),
+            own: vec![at("10.9.0.1:7400")],
+            peer: None,
+            peer_addresses: vec![at("10.9.0.2:7400")],
+            invitation: None,
+            leaving: false,
+        };
+        for (head, ours) in [("a", "10.9.0.1:7400"), ("b", "10.9.0.2:7400")] {
+            let system = System::new(dir.path(), Some(file(head)), Times::default(), || {});
+            for port in 7399..7405 {
+                let is = (7400..=7402).contains(&port);
+                for ip in [at(ours).ip(), at("0.0.0.0:1").ip()] {
+                    assert_eq!(
+                        system.meets_at(SocketAddr::new(ip, port), 2),
+                        is.then_some(at(ours)),
+                        "{port}"
+                    );
+                }
+            }
+            assert_eq!(system.meets_at(at("10.9.0.3:7400"), 2), None);
         }
     }
 

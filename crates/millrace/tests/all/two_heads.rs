@@ -336,7 +336,7 @@ fn a_token_is_good_once_and_a_third_head_is_refused() {
     let refused = a.refused(&format!("system join {token} --link 127.0.0.1"));
     assert!(refused.contains("one of a system already") && !refused.contains("release"), "{refused}");
     let said = a.cli(&format!("portal add nvme {}", free_address()));
-    assert!(said.contains("127.0.0.1 is an address of the link"), "{said}");
+    assert_eq!(said.matches("127.0.0.1 is an address of the link").count(), 1, "{said}");
     let mut forged = token.clone();
     forged.pop();
     assert!(c.refused(&format!("system join {forged} --link 127.0.0.1")).contains("token"));
@@ -347,6 +347,12 @@ fn a_token_is_good_once_and_a_third_head_is_refused() {
     let link = std::fs::read_to_string(a.path("state/link")).expect("the file of the link");
     let link: serde_json::Value = serde_json::from_str(&link).expect("JSON");
     let address = link["own"][0].as_str().expect("an address");
+    let (ip, port) = address.rsplit_once(':').expect("a port");
+    let behind = format!("{ip}:{}", port.parse::<u16>().expect("a port") + 1);
+    for (head, place) in [(&a, address), (&b, address), (&a, &behind)] {
+        let refused = head.refused(&format!("portal add nvme {place}"));
+        assert!(refused.contains(&format!("the heads meet at {address}")), "{refused}");
+    }
     for _ in 0..8 {
         use std::io::Write;
         if let Ok(mut s) = std::net::TcpStream::connect(address) {
