@@ -2,6 +2,7 @@
 
 use core::net::{IpAddr, SocketAddr};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use utoipa::ToSchema;
 
 /// What to make a system of.
@@ -121,13 +122,15 @@ pub struct Cluster {
 
 /// Addresses of the link that hosts come to as well, each in a sentence: what hosts send delays heartbeats there.
 pub fn link_notices(link: &[IpAddr], portals: &[SocketAddr]) -> Vec<String> {
+    // Both heads of a system on one machine may have the same one.
+    let link: BTreeSet<&IpAddr> = link.iter().collect();
     let hosts = |ip: &&IpAddr| portals.iter().any(|p| p.ip() == **ip);
     let one = |ip: &IpAddr| {
         format!(
             "{ip} is an address of the link and of a portal: what hosts send there delays heartbeats, so give the link a network of its own"
         )
     };
-    link.iter().filter(hosts).map(one).collect()
+    link.into_iter().filter(hosts).map(one).collect()
 }
 
 /// Why a head refuses the other one at the link.
@@ -266,7 +269,8 @@ mod tests {
 
     #[test]
     fn an_address_of_the_link_that_hosts_come_to_is_told() {
-        let link: Vec<IpAddr> = ["10.9.0.1", "fd00::1"].map(|a| a.parse().expect("an address")).into();
+        let link: Vec<IpAddr> =
+            ["10.9.0.1", "fd00::1", "10.9.0.1"].map(|a| a.parse().expect("an address")).into();
         let at = |text: &str| link_notices(&link, &[text.parse().expect("an address")]);
         assert_eq!(at("10.1.0.5:4420"), Vec::<String>::new());
         let (four, six) = (at("10.9.0.1:4420"), at("[fd00::1]:3260"));

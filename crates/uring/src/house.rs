@@ -285,6 +285,7 @@ impl<M: Send + 'static> House<M> {
                 panicked.push(Panicked { address, message: message(&*payload) });
             }
         }
+        self.drives.end();
         if panicked.is_empty() { Ok(()) } else { Err(panicked) }
     }
 }

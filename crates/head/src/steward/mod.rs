@@ -36,6 +36,7 @@ mod tests;
 mod words;
 
 pub use health::shaped::split as split_shape;
+pub use record::texts::first_file;
 
 use crate::mail::{Mail, ManagerMail, StewardMail};
 use crate::order::{Order, Reply};

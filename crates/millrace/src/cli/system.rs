@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 const READY: Duration = Duration::from_secs(30);
 const READY_DRIVE: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(200);
+/// How long drives are waited for until they have shut a head off.
+const SHUT_OFF: Duration = Duration::from_secs(5);
 
 /// Make two heads one system.
 #[derive(Subcommand, Debug)]
@@ -267,8 +269,51 @@ pub fn head(command: HeadCommand, context: &Context) -> Result<String, Failure> 
                     .with_next("systemctl stop millrace"));
             }
             client.act("/system/fence", &HeadFence { off: is_off })?;
-            Ok(context.done(format!("Head {head} is out."), "millrace head ls"))
+            Ok(context.done(await_shut_off(&head, context), "millrace head ls"))
         }
+    }
+}
+
+/// Waits until every drive has shut off a head that was put out, for some seconds; what came of it.
+fn await_shut_off(head: &str, context: &Context) -> String {
+    let begin = Instant::now();
+    loop {
+        let cluster = context.client.get::<Cluster>("/system").ok();
+        let (over, words) = shut_off(cluster.as_ref(), head);
+        if over || begin.elapsed() >= SHUT_OFF {
+            return words;
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// Whether nothing is waited for any more, and how far it is.
+fn shut_off(cluster: Option<&Cluster>, letter: &str) -> (bool, String) {
+    let head = cluster.and_then(|c| c.heads.iter().find(|h| h.head == letter));
+    let unknown =
+        (false, format!("Head {letter} is out. How many drives have shut it off is not known here."));
+    match head {
+        None => unknown,
+        // It is let in again only by a head that has shut it off everywhere.
+        Some(h) if h.state != "out" => {
+            (true, format!("Head {letter} was put out and shut off every drive; it is back already."))
+        }
+        Some(h) => match &h.out {
+            None => unknown,
+            Some(out) if out.shut_off >= out.drives => (
+                true,
+                format!("Head {letter} is out, and shut off {} of {} drives.", out.shut_off, out.drives),
+            ),
+            Some(out) => {
+                let words = format!(
+                    "Head {letter} is out, but after {} s shut off only {} of {} drives; the others are asked again and again.",
+                    SHUT_OFF.as_secs(),
+                    out.shut_off,
+                    out.drives
+                );
+                (false, words)
+            }
+        },
     }
 }
 
@@ -506,6 +551,21 @@ mod tests {
         cluster.heads[1].state = "none".into();
         cluster.heads[0].serves = None;
         assert_eq!(portal_lines(&cluster), "");
+    }
+    #[test]
+    fn a_head_that_is_put_out_is_waited_for_until_every_drive_has_shut_it_off() {
+        let said = |state: &str, shut_off: Option<(u16, u16)>| {
+            let out =
+                shut_off.map(|(shut_off, drives)| api::HeadOut { shut_off, drives, ..Default::default() });
+            let head = Head { head: "b".into(), state: state.into(), out, ..Head::default() };
+            super::shut_off(Some(&Cluster { heads: vec![head], ..Cluster::default() }), "b")
+        };
+        assert_eq!(said("out", Some((4, 4))), (true, "Head b is out, and shut off 4 of 4 drives.".into()));
+        let (over, words) = said("out", Some((0, 4)));
+        assert!(!over && words.contains("after 5 s shut off only 0 of 4 drives"), "{words}");
+        let (over, words) = said("follows", None);
+        assert!(over && words.ends_with("shut off every drive; it is back already."), "{words}");
+        assert!(!said("out", None).0 && !super::shut_off(None, "b").0);
     }
     #[test]
     fn a_head_that_is_refused_at_the_link_is_told_of_and_not_to_be_started() {

@@ -13,13 +13,13 @@ use std::sync::Arc;
 /// Requests that a head answers itself, whatever it is in its system.
 fn is_own(path: &str) -> bool {
     let path = path.strip_prefix(api::BASE).unwrap_or(path);
-    path.starts_with("/system") || path == "/metrics" || path == "/openapi.json" || path == "/daemon"
+    path.starts_with("/system") || path == "/openapi.json" || path == "/daemon"
 }
 
 /// What a head tells of itself if the one that leads is not reached: whoever looks for the reason asks for this.
 fn is_told_alone(method: &Method, path: &str) -> bool {
     let path = path.strip_prefix(api::BASE).unwrap_or(path);
-    method == Method::GET && (path == "/status" || path == "/events")
+    method == Method::GET && ["/status", "/events", "/metrics"].contains(&path)
 }
 
 /// In front of the routes: what is for the head that leads goes on to it.
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn a_head_that_reaches_nobody_tells_of_itself_alone() {
-        for path in ["/api/v1/status", "/api/v1/events"] {
+        for path in ["/api/v1/status", "/api/v1/events", "/metrics"] {
             assert!(is_told_alone(&Method::GET, path) && !is_own(path), "{path}");
         }
         for (method, path) in [

@@ -24,6 +24,7 @@ use cluster::record::{NAME_MAX, short_name};
 use cluster::watch::{End, Times};
 use head::mail::{Mail, StewardMail};
 use head::peer::{PeerNews, PeerWork, SystemSettings, is_left_behind};
+use head::steward::first_file;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -97,6 +98,9 @@ impl LinkFile {
             }
         }
         if leaving {
+            // The log of events stays. Beside it a name is only missed by a head that has lost its own.
+            let (name, text) = first_file(System::new_uuid()?);
+            put(dir, name, &text).map_err(failed)?;
             // Last: what is cut off before is done again.
             std::fs::remove_file(dir.join(LINK)).map_err(failed)?;
             std::fs::File::open(dir).and_then(|d| d.sync_all()).map_err(failed)?;
@@ -105,14 +109,7 @@ impl LinkFile {
     }
     /// Replaces the file, durably.
     fn save(&self, dir: &Path) -> io::Result<()> {
-        let (path, new) = (dir.join(LINK), dir.join(format!("{LINK}.new")));
-        let text = serde_json::to_string_pretty(self).expect("plain data") + "\n";
-        let mut file =
-            std::fs::File::options().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        std::fs::rename(&new, &path)?;
-        std::fs::File::open(dir)?.sync_all()
+        put(dir, LINK, &(serde_json::to_string_pretty(self).expect("plain data") + "\n"))
     }
     fn me(&self) -> Option<HeadNo> {
         match self.head.as_str() {
@@ -166,6 +163,16 @@ impl LinkFile {
             }
         })
     }
+}
+
+/// Replaces a file of the state directory, durably.
+fn put(dir: &Path, name: &str, text: &str) -> io::Result<()> {
+    let (path, new) = (dir.join(name), dir.join(format!("{name}.new")));
+    let mut file = std::fs::File::options().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    std::fs::rename(&new, &path)?;
+    std::fs::File::open(dir)?.sync_all()
 }
 
 /// A request that goes by the link, and its answer.
@@ -511,6 +518,18 @@ impl System {
         let all = inner.file.iter().flat_map(|f| f.own.iter().chain(&f.peer_addresses));
         all.map(SocketAddr::ip).collect()
     }
+    /// Where the heads meet, if this is an address of theirs: on each network head a listens at one port, and its shards, of which there
+    /// are so many, at those behind it.
+    pub fn meets_at(&self, address: SocketAddr, shards: u16) -> Option<SocketAddr> {
+        let inner = self.inner();
+        let file = inner.file.as_ref()?;
+        let all = if file.me() == Some(HeadNo::B) { &file.peer_addresses } else { &file.own };
+        let here = |at: &&SocketAddr| {
+            let ports = at.port()..=at.port().saturating_add(shards);
+            (at.ip() == address.ip() || address.ip().is_unspecified()) && ports.contains(&address.port())
+        };
+        all.iter().find(here).copied()
+    }
     /// The link is there: this head has become one of a system.
     pub fn has_link(&self) -> bool {
         self.inner().link.is_some()
@@ -669,6 +688,71 @@ async fn answer_of(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_head_that_left_begins_with_a_name_of_its_own_wherever_that_was_cut_off() {
+        let file = LinkFile {
+            head: "b".into(),
+            system: Uuid([7; 16]).to_string(),
+            name: "right".into(),
+            own: vec![],
+            peer: None,
+            peer_addresses: vec![],
+            invitation: None,
+            leaving: true,
+        };
+        let shared = ["identity", "hosts", "portals", "pools", "system-record", "config-x", "witness-x"];
+        for gone in 0..=shared.len() {
+            let dir = tempfile::tempdir().expect("a folder");
+            let path = |name: &str| dir.path().join(name);
+            for name in shared.iter().skip(gone).chain(&["events", "link-identity"]) {
+                std::fs::write(path(name), "of the system").expect("written");
+            }
+            file.save(dir.path()).expect("written");
+            assert_eq!(LinkFile::start(dir.path()).expect("good"), None);
+            let mut there: Vec<String> = std::fs::read_dir(dir.path())
+                .expect("a folder")
+                .map(|e| e.expect("there").file_name().to_string_lossy().into_owned())
+                .collect();
+            there.sort();
+            assert_eq!(there, ["events", "identity", "link-identity"], "{gone}");
+            let name = std::fs::read_to_string(path("identity")).expect("there");
+            assert!(name.contains("nqn = nqn.2014-08.org.nvmexpress:uuid:"), "{name}");
+            // From now on it is its own.
+            assert_eq!(LinkFile::start(dir.path()).expect("good"), None);
+            assert_eq!(std::fs::read_to_string(path("identity")).expect("there"), name);
+        }
+    }
+
+    #[test]
+    fn the_ports_of_the_link_and_of_the_shards_behind_it_are_its_own() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let at = |text: &str| text.parse::<SocketAddr>().expect("an address");
+        let file = |head: &str| LinkFile {
+            head: head.into(),
+            system: Uuid([7; 16]).to_string(),
+            name: "one".into(),
+            own: vec![at("10.9.0.1:7400")],
+            peer: None,
+            peer_addresses: vec![at("10.9.0.2:7400")],
+            invitation: None,
+            leaving: false,
+        };
+        for (head, ours) in [("a", "10.9.0.1:7400"), ("b", "10.9.0.2:7400")] {
+            let system = System::new(dir.path(), Some(file(head)), Times::default(), || {});
+            for port in 7399..7405 {
+                let is = (7400..=7402).contains(&port);
+                for ip in [at(ours).ip(), at("0.0.0.0:1").ip()] {
+                    assert_eq!(
+                        system.meets_at(SocketAddr::new(ip, port), 2),
+                        is.then_some(at(ours)),
+                        "{port}"
+                    );
+                }
+            }
+            assert_eq!(system.meets_at(at("10.9.0.3:7400"), 2), None);
+        }
+    }
 
     #[test]
     fn a_name_that_no_record_holds_is_refused_and_one_in_the_file_is_cut() {

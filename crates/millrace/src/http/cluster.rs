@@ -185,6 +185,14 @@ async fn release_head(State(api): State<Api>) -> Result<StatusCode, Refused> {
     Ok(StatusCode::NO_CONTENT)
 }
 
+/// Where the heads of a system meet, if this is an address of theirs.
+pub async fn link_at(api: &Api, address: SocketAddr) -> Result<Option<SocketAddr>, Refused> {
+    let Some(system) = api.process.system.as_ref().filter(|s| s.has_link()) else { return Ok(None) };
+    // As many as either head has.
+    let shards = api.status().await?.shards;
+    Ok(system.meets_at(address, shards.iter().map(|s| s.shard + 1).max().unwrap_or_default()))
+}
+
 /// The head that was asked, where that one passed a request on to this one.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked(pub HeadNo);

@@ -1,7 +1,8 @@
 //! `/metrics` in Prometheus' text format 0.0.4.
 
-use super::{Api, Refused};
-use api::{Counters, Stages, State as Health, Status, Times};
+use super::{Api, Asked, Refused};
+use api::{Cluster, Counters, Stages, State as Health, Status, Times};
+use axum::Extension;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
@@ -11,9 +12,13 @@ use core::fmt::Display;
 #[utoipa::path(get, path = "/metrics", tag = "head",
     responses((status = 200, description = "Text format 0.0.4", body = String, content_type = "text/plain"),
               (status = "default", description = "Why not", body = api::ErrorBody)))]
-pub async fn metrics(State(api): State<Api>) -> Result<impl IntoResponse, Refused> {
+pub async fn metrics(
+    State(api): State<Api>,
+    asked: Option<Extension<Asked>>,
+) -> Result<impl IntoResponse, Refused> {
     let status = api.status().await?;
-    Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], encode(&status)))
+    let asked = asked.map(|Extension(Asked(head))| head.letter());
+    Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], encode(&status, asked)))
 }
 
 /// A text of metrics.
@@ -64,12 +69,23 @@ const COUNTERS: [Field; 6] = [
     ("errors_total", "Commands that ended in an error.", |c| c.errors),
 ];
 
-fn encode(status: &Status) -> String {
+/// The label of a sample that belongs to one head, if there are two.
+fn head_label(head: Option<&String>) -> impl Iterator<Item = (&'static str, &str)> {
+    head.into_iter().map(|head| ("head", head.as_str()))
+}
+
+/// Samples of the head that says this, in front of which the other one, `asked`, may have been asked.
+fn encode(status: &Status, asked: Option<&str>) -> String {
     let mut out = Text::default();
+    let me = status.cluster.as_ref().map(|c| &c.me);
     out.family("info", "gauge", "The program; always 1.");
-    out.sample("info", &[("version", &status.daemon.version), ("nqn", &status.system.nqn)], 1);
+    let program = [("version", &*status.daemon.version), ("nqn", &*status.system.nqn)];
+    out.sample("info", &head_label(me).chain(program).collect::<Vec<_>>(), 1);
     out.family("uptime_seconds", "gauge", "Seconds since the head started.");
-    out.sample("uptime_seconds", &[], status.uptime_seconds);
+    out.sample("uptime_seconds", &head_label(me).collect::<Vec<_>>(), status.uptime_seconds);
+    if let Some(cluster) = &status.cluster {
+        heads(cluster, asked, &mut out);
+    }
     out.family("health", "gauge", "The head's state: 1 for the one it is in.");
     for state in STATES {
         out.sample("health", &[("state", state.word())], u64::from(status.health == state));
@@ -134,6 +150,34 @@ fn encode(status: &Status) -> String {
     connections(status, &mut out);
     shards(status, &mut out);
     out.0
+}
+
+/// What a head may be, as `api::Head` says it.
+const HEAD_STATES: [&str; 5] = ["leads", "follows", "starts", "out", "none"];
+
+fn heads(cluster: &Cluster, asked: Option<&str>, out: &mut Text) {
+    out.family("answered_by", "gauge", "The head that says all this, and the one that was asked; always 1.");
+    out.sample("answered_by", &[("head", &cluster.me), ("asked", asked.unwrap_or(&cluster.me))], 1);
+    out.family("head_state", "gauge", "What the head does in its system: 1 for the state it is in.");
+    for h in &cluster.heads {
+        for state in HEAD_STATES {
+            let labels = [("head", &*h.head), ("state", state)];
+            out.sample("head_state", &labels, u64::from(h.state == state));
+        }
+    }
+    out.family("head_ready", "gauge", "1 if the head leads, or would take over.");
+    for h in &cluster.heads {
+        let ready = h.ready && ["leads", "follows"].contains(&&*h.state);
+        out.sample("head_ready", &[("head", &h.head)], u64::from(ready));
+    }
+    out.family("link_up", "gauge", "1 if the heads meet by a network of the link.");
+    out.sample("link_up", &[], u64::from(cluster.linked));
+    out.family("head_lanes", "gauge", "Lanes of mirrors whose writes the head carries out.");
+    for h in &cluster.heads {
+        if let Some(serves) = &h.serves {
+            out.sample("head_lanes", &[("head", &h.head)], serves.lanes);
+        }
+    }
 }
 
 fn pools(status: &Status, out: &mut Text) {
@@ -269,17 +313,34 @@ fn times(status: &Status, out: &mut Text) {
 fn connections(status: &Status, out: &mut Text) {
     out.family("host_connections", "gauge", "Connections of the host.");
     for h in &status.hosts {
-        out.sample("host_connections", &[("host", &h.name)], h.connections);
+        match &status.cluster {
+            None => out.sample("host_connections", &[("host", &h.name)], h.connections),
+            Some(cluster) => {
+                for head in cluster.heads.iter().map(|head| &head.head) {
+                    let here = |c: &&api::Connection| {
+                        c.session.is_some()
+                            && c.host.as_ref() == Some(&h.name)
+                            && c.head.as_ref() == Some(head)
+                    };
+                    let labels = [("head", &**head), ("host", &h.name)];
+                    out.sample("host_connections", &labels, status.connections.iter().filter(here).count());
+                }
+            }
+        }
     }
     out.family("portal_up", "gauge", "1 if the portal is listening.");
     for p in &status.portals {
-        let labels = [("protocol", p.protocol.word()), ("address", &p.address)];
+        let place = [("protocol", p.protocol.word()), ("address", &p.address)];
+        let labels: Vec<_> = head_label(p.head.as_ref()).chain(place).collect();
         out.sample("portal_up", &labels, u64::from(p.listening));
     }
 }
 
 fn shards(status: &Status, out: &mut Text) {
     type Field = (&'static str, &'static str, &'static str, fn(&api::Shard) -> u64);
+    // Another head's processors are known to that one alone.
+    let me = status.cluster.as_ref().map(|c| &c.me);
+    let own = ["shard_longest_turn_microseconds", "shard_long_turns_total"];
     let fields: [Field; 8] = [
         ("shard_commands_total", "counter", "Commands of hosts.", |s| s.commands),
         ("shard_requests", "gauge", "Requests under way.", |s| s.requests.into()),
@@ -302,10 +363,9 @@ fn shards(status: &Status, out: &mut Text) {
     ];
     for (name, kind, help, read) in fields {
         out.family(name, kind, help);
-        for s in &status.shards {
+        for s in status.shards.iter().filter(|s| s.head.as_ref() == me || !own.contains(&name)) {
             let number = s.shard.to_string();
-            let head = s.head.iter().map(|head| ("head", head.as_str()));
-            let labels: Vec<(&str, &str)> = head.chain([("shard", number.as_str())]).collect();
+            let labels: Vec<_> = head_label(s.head.as_ref()).chain([("shard", &*number)]).collect();
             out.sample(name, &labels, read(s));
         }
     }
@@ -315,10 +375,8 @@ fn shards(status: &Status, out: &mut Text) {
 mod tests {
     use super::*;
 
-    #[test]
-    fn every_sample_belongs_to_a_family_and_is_a_number() {
-        let status = crate::convert::status(crate::http::tests::snapshot());
-        let text = encode(&status);
+    /// So many samples have a name and a value, as the format asks.
+    fn check(text: &str) -> u32 {
         let (mut family, mut summary) = (String::new(), false);
         let mut samples = 0;
         for line in text.lines() {
@@ -334,7 +392,15 @@ mod tests {
                 samples += 1;
             }
         }
-        assert!(samples > 50, "{text}");
+        samples
+    }
+
+    #[test]
+    fn every_sample_belongs_to_a_family_and_is_a_number() {
+        let status = crate::convert::status(crate::http::tests::snapshot());
+        let text = encode(&status, None);
+        assert!(check(&text) > 50, "{text}");
+        assert!(!text.contains("head=") && !text.contains("answered_by"), "{text}");
         assert!(text.contains("millrace_pool_state{pool=\"tank\",state=\"degraded\"} 1"), "{text}");
         assert!(text.contains("millrace_volume_state{volume=\"tank/vm1\",state=\"degraded\"} 1"), "{text}");
         assert!(text.contains("millrace_pool_spares{pool=\"tank\",state=\"ready\"} 1"), "{text}");
@@ -345,6 +411,52 @@ mod tests {
             text.contains("millrace_drive_seconds_count{drive=\"/dev/nvme0n1\",op=\"write\"} 80000"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn of_two_heads_each_has_its_samples_and_whether_it_would_take_over() {
+        let mut status = crate::convert::status(crate::http::tests::snapshot());
+        let head = |letter: &str, state: &str, ready, lanes| api::Head {
+            head: letter.into(),
+            state: state.into(),
+            ready,
+            serves: Some(api::HeadServes { lanes, ..api::HeadServes::default() }),
+            ..api::Head::default()
+        };
+        let heads = vec![head("a", "leads", true, 32), head("b", "follows", true, 16)];
+        status.cluster = Some(Cluster { me: "a".into(), linked: true, heads, ..Cluster::default() });
+        let letters = [Some("a".to_string()), Some("b".to_string())];
+        for (n, letter) in letters.iter().enumerate() {
+            status.shards[n].head.clone_from(letter);
+            status.portals[n].head.clone_from(letter);
+            status.connections[n].head.clone_from(letter);
+        }
+        let text = encode(&status, Some("b"));
+        check(&text);
+        for sample in [
+            "answered_by{head=\"a\",asked=\"b\"} 1",
+            "uptime_seconds{head=\"a\"} ",
+            "head_state{head=\"a\",state=\"leads\"} 1",
+            "head_state{head=\"b\",state=\"leads\"} 0",
+            "head_ready{head=\"b\"} 1",
+            "head_lanes{head=\"b\"} 16",
+            "link_up 1",
+            "portal_up{head=\"b\",protocol=\"nvme\",address=\"10.0.1.1:4420\"} ",
+            "host_connections{head=\"a\",host=\"esx1\"} 1",
+            "host_connections{head=\"b\",host=\"esx1\"} 0",
+            "shard_commands_total{head=\"b\",shard=\"1\"} 7345678",
+            "shard_long_turns_total{head=\"a\",shard=\"0\"} ",
+        ] {
+            assert!(text.contains(&format!("\nmillrace_{sample}")), "{sample}: {text}");
+        }
+        assert!(!text.contains("shard_long_turns_total{head=\"b\""), "only b knows its processors: {text}");
+        // What is current, and is not there, does not take over.
+        let heads = &mut status.cluster.as_mut().expect("there").heads;
+        heads[1] = head("b", "out", true, 0);
+        let text = encode(&status, None);
+        assert!(text.contains("millrace_answered_by{head=\"a\",asked=\"a\"} 1"), "{text}");
+        assert!(text.contains("millrace_head_ready{head=\"b\"} 0"), "{text}");
+        assert!(text.contains("millrace_head_state{head=\"b\",state=\"out\"} 1"), "{text}");
     }
 
     #[test]

@@ -114,7 +114,7 @@ impl Api {
             memory_data_bytes: self.process.memory_data,
             memory_resident_bytes,
         };
-        let me = status.cluster.as_ref().map(|c| c.me.clone());
+        let me = self.process.system.as_ref().and_then(|s| s.letter());
         for shard in status.shards.iter_mut().filter(|s| s.head.is_none() || s.head == me) {
             let counters = house.and_then(|house| house.counters(base::Address::Shard(shard.shard)));
             if let Some(counters) = counters {

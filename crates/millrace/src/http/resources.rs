@@ -1,6 +1,6 @@
 //! The resources: each handler turns a request into an order and its reply into JSON.
 
-use super::cluster::{Asked, head_named};
+use super::cluster::{Asked, head_named, link_at};
 use super::extract::{Body, Params, wrong};
 use super::{Api, Refused, odd_reply};
 use crate::convert;
@@ -557,6 +557,12 @@ async fn add_portal(
         (None, asked) => asked.map(|Extension(Asked(head))| head),
     };
     let head = head.map(|h| h.index() as u8);
+    if let Some(at) = link_at(&api, address).await? {
+        let message =
+            format!("address: the heads meet at {at}, and their shards at the ports behind it, one for each");
+        let next = "the same with another port, or with an address of a network that hosts use";
+        return Err(wrong(Error::new(ErrorKind::Conflict, message).with_field("address").with_next(next)));
+    }
     let (status, mut created) = made(api.order(Order::PortalAdd { protocol, address, moves, head }).await?)?;
     let link = api.process.system.as_ref().map_or(vec![], |s| s.addresses());
     created.notices.extend(api::link_notices(&link, &[address]));

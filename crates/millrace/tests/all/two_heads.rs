@@ -89,6 +89,13 @@ fn both_serve(leader: &Daemon) -> bool {
         && all(&status["connections"], &|c| c["session"].is_u64() && c["host"].is_string())
 }
 
+/// Whether each head has some lanes, as the one that leads says.
+fn both_have_lanes(leader: &Daemon) -> bool {
+    let status = leader.status();
+    let heads = status["cluster"]["heads"].as_array();
+    heads.is_some_and(|all| all.iter().all(|h| h["serves"]["lanes"].as_u64() > Some(0)))
+}
+
 /// A host that is connected to head b alone is in the way of what would send it away, and is sent away there.
 fn a_host_at_the_other_head_is_sent_away([a, b]: [&Daemon; 2], nqn: &str, subsystem: &str) {
     let words = format!("--rw randread --seconds 0 --patience 1 --host-nqn {nqn} --connections 1");
@@ -329,7 +336,7 @@ fn a_token_is_good_once_and_a_third_head_is_refused() {
     let refused = a.refused(&format!("system join {token} --link 127.0.0.1"));
     assert!(refused.contains("one of a system already") && !refused.contains("release"), "{refused}");
     let said = a.cli(&format!("portal add nvme {}", free_address()));
-    assert!(said.contains("127.0.0.1 is an address of the link"), "{said}");
+    assert_eq!(said.matches("127.0.0.1 is an address of the link").count(), 1, "{said}");
     let mut forged = token.clone();
     forged.pop();
     assert!(c.refused(&format!("system join {forged} --link 127.0.0.1")).contains("token"));
@@ -340,13 +347,20 @@ fn a_token_is_good_once_and_a_third_head_is_refused() {
     let link = std::fs::read_to_string(a.path("state/link")).expect("the file of the link");
     let link: serde_json::Value = serde_json::from_str(&link).expect("JSON");
     let address = link["own"][0].as_str().expect("an address");
+    let (ip, port) = address.rsplit_once(':').expect("a port");
+    let behind = format!("{ip}:{}", port.parse::<u16>().expect("a port") + 1);
+    for (head, place) in [(&a, address), (&b, address), (&a, &behind)] {
+        let refused = head.refused(&format!("portal add nvme {place}"));
+        assert!(refused.contains(&format!("the heads meet at {address}")), "{refused}");
+    }
     for _ in 0..8 {
         use std::io::Write;
         if let Ok(mut s) = std::net::TcpStream::connect(address) {
             let _ = s.write_all(&[0x16, 3, 1, 0xff, 0xff, 0, 1, 2, 3]);
         }
     }
-    a.cli("head fence b");
+    let said = a.cli("head fence b");
+    assert!(said.contains("shut off 2 of 2 drives") || said.contains("back already"), "{said}");
     // On files the head that leads kills a process that is not fast enough to end by itself.
     let mut killed = false;
     until("b is let in again, as a new process", || {
@@ -435,10 +449,18 @@ fn a_system_is_left_by_both_heads_and_one_that_remembers_it_harms_nobody() {
         "--rw randrw --force --verify --prepare --read-back --seconds 12 --qd 4 --patience 60",
     );
     assert!(a.refused("system leave").contains("head b is in, and leaves first"));
+    until("both heads have lanes", || both_have_lanes(&a));
     b.cli("system leave");
     until("b is none of it", || heads(&a) == ["a leads", "b none, not ready"]);
     until("b is alone", || is_alone(&b));
+    assert_eq!(
+        b.child.as_mut().expect("it runs").try_wait().expect("ours"),
+        None,
+        "the same process goes on"
+    );
     assert!(!b.cli("volume ls").contains("tank/v") && !state.join("link").exists());
+    assert_eq!(b.status()["health"], "optimal", "{:?}", b.reasons());
+    assert!(!state.join("system-record").exists() && b.status()["system"] != a.status()["system"]);
     // Another one joins, by another token; and leaves.
     let token = a.json("system create")["token"].as_str().expect("a token").to_string();
     b.cli(&format!("system join {token} --link 127.0.0.1"));
@@ -487,7 +509,8 @@ fn an_operator_has_a_head_lead_with_old_hosts_or_says_that_the_other_one_is_off(
     }
     b.signal("-KILL");
     until("a leads alone", || heads(&a) == ["a leads", "b out, not ready"]);
-    a.cli("head fence b --is-off");
+    let said = a.cli("head fence b --is-off");
+    assert!(said.contains("Head b is out, and shut off 6 of 6 drives."), "{said}");
     a.cli("host add latest --iqn iqn.2026-01.test:latest");
     // What b remembers of this pool is old from now on: the other drive alone is current, and is away when b starts.
     a.cli(&format!("drive fail {}", drives[0]));
@@ -511,6 +534,60 @@ fn an_operator_has_a_head_lead_with_old_hosts_or_says_that_the_other_one_is_off(
     a.start(&[]);
     until("a follows", || heads(&b) == ["a follows", "b leads"]);
     assert!(!a.cli("host ls").contains("latest"));
+}
+
+/// What a head tells Prometheus.
+fn metrics(daemon: &Daemon) -> String {
+    use std::io::{Read, Write as _};
+    let mut socket = std::os::unix::net::UnixStream::connect(daemon.path("api.sock")).expect("it listens");
+    socket.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").expect("sent");
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).expect("answered");
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("version=0.0.4"), "{answer}");
+    answer
+}
+
+#[test]
+fn metrics_of_either_head_tell_of_the_system_and_whether_somebody_would_take_over() {
+    let (mut a, mut b, _, (portal, _), _) = system();
+    until("both heads have lanes", || both_have_lanes(&a));
+    let at_b = b.portal("iscsi");
+    until("b listens", || {
+        a.status()["portals"].as_array().is_some_and(|p| p.iter().all(|p| p["listening"] == true))
+    });
+    for (asked, head) in [(&a, "a"), (&b, "b")] {
+        let told = metrics(asked);
+        for sample in [
+            format!("answered_by{{head=\"a\",asked=\"{head}\"}} 1"),
+            "health{state=\"optimal\"} 1".into(),
+            "volume_bytes{volume=\"tank/v\"} 33554432".into(),
+            format!("portal_up{{head=\"a\",protocol=\"iscsi\",address=\"{portal}\"}} 1"),
+            format!("portal_up{{head=\"b\",protocol=\"iscsi\",address=\"{at_b}\"}} 1"),
+            "head_state{head=\"b\",state=\"follows\"} 1".into(),
+            "head_ready{head=\"a\"} 1".into(),
+            "head_ready{head=\"b\"} 1".into(),
+            "link_up 1".into(),
+            "head_lanes{head=\"b\"} 8".into(),
+        ] {
+            assert!(told.contains(&format!("\nmillrace_{sample}\n")), "{sample} at {head}: {told}");
+        }
+    }
+    b.signal("-KILL");
+    until("b is out", || heads(&a) == ["a leads", "b out, not ready"]);
+    let told = metrics(&a);
+    for sample in ["head_state{head=\"b\",state=\"out\"} 1", "head_ready{head=\"b\"} 0", "link_up 0"] {
+        assert!(told.contains(&format!("\nmillrace_{sample}\n")), "{sample}: {told}");
+    }
+    // One that reaches nobody tells of itself.
+    a.signal("-KILL");
+    b.child = Some(b.command().spawn().expect("it runs"));
+    until("b waits", || heads(&b).last().is_some_and(|h| h == "b starts, not ready"));
+    let told = metrics(&b);
+    for sample in
+        ["answered_by{head=\"b\",asked=\"b\"} 1", "head_ready{head=\"b\"} 0", "health{state=\"offline\"} 1"]
+    {
+        assert!(told.contains(&format!("\nmillrace_{sample}\n")), "{sample}: {told}");
+    }
 }
 
 #[test]

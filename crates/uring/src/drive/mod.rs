@@ -181,6 +181,12 @@ impl Drives {
         Ok(info)
     }
 
+    /// Lets go of all, as the house has ended: whoever still looks at it keeps no drive from others.
+    pub(crate) fn end(&self) {
+        let all = std::mem::take(&mut *self.table());
+        drop(all);
+    }
+
     /// Begins to close; `notify` is told when nobody uses it any more and the claim is gone.
     pub(crate) fn close<M: Send + 'static>(&self, id: DriveId, notify: usize, routes: &Arc<Routes<M>>) {
         let mut table = self.table();

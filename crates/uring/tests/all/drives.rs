@@ -500,6 +500,25 @@ fn a_read_only_device_is_refused_before_anything_is_written() {
     assert_eq!(refused, format!("{} is read-only: a drive must be writable", device.0));
 }
 
+/// A daemon's API looks at it for a moment after its machines have ended, and others want the drives meanwhile.
+#[test]
+fn a_house_that_has_ended_has_no_drive_although_somebody_looks_at_it() {
+    let dir = folder();
+    let path = dir.path().join("x");
+    File::create(&path).unwrap().set_len(32 << 20).unwrap();
+    let bench = Bench::with(&path.display().to_string());
+    let watch = bench.house.watch();
+    let file = File::open(&path).unwrap();
+    assert!(file.try_lock().is_err(), "it is the house's");
+    bench.house.stop().unwrap();
+    let begun = Wall::now();
+    while file.try_lock().is_err() {
+        assert!(begun.elapsed() < PATIENCE, "it is still locked");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(watch.memory().1 > 0);
+}
+
 /// A lock of the file says nothing of who has a loop device of it.
 #[test]
 fn a_file_that_is_in_use_through_a_loop_device_is_refused() {

@@ -313,6 +313,11 @@ pub(crate) fn new_identity(uuid: Uuid) -> Identity {
     }
 }
 
+/// The first file of a head with this name, and what is in it: one that begins anew, where files of another one lay, has it before it starts.
+pub fn first_file(uuid: Uuid) -> (&'static str, String) {
+    (IDENTITY, identity_text(&new_identity(uuid)))
+}
+
 /// The file.
 pub(crate) const RELEASED: &str = "released";
 

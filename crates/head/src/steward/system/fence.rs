@@ -19,6 +19,9 @@ use cluster::fence::{AGAIN, ASK, PUT_OUT};
 const AREA: (u64, u64) = (3 << 20, 1 << 20);
 /// How long a file is waited for before the process is killed that has it.
 const LET_GO: Duration = Duration::from_millis(60);
+/// The same of a process whose head leaves: it stops in order, and the kernel takes its time to let go for it. Hosts wait for no longer than
+/// that takes.
+const LEAVE: Duration = Duration::from_secs(2);
 /// How long a drive may take to register a head.
 const REGISTER: Duration = Duration::from_secs(1);
 
@@ -66,8 +69,11 @@ impl Office {
         if anew {
             self.register(drive).await?;
         }
-        let told = |desk: &Desk| desk.system.as_ref().map(|s| (s.own_key(), s.victim(), s.is_believed_off()));
-        let (key, victim, believed) = told(&self.desk()).expect("one of two");
+        let told = |desk: &Desk| {
+            let of = |s: &SystemDesk| (s.own_key(), s.victim(), s.is_believed_off(), s.member().releases());
+            desk.system.as_ref().map(of)
+        };
+        let (key, victim, believed, leaves) = told(&self.desk()).expect("one of two");
         let op = |act| FenceOp { act, limit: ASK };
         let mut there = match victim {
             Some((victim, process)) => {
@@ -75,7 +81,8 @@ impl Office {
                 let mut there = Err(FenceError::TimedOut);
                 if kind == FenceKind::File {
                     // A process that has let go of a file need not be killed: it may have started anew by now, and would be again.
-                    there = self.cx.fence(drive, FenceOp { act: act(None), limit: LET_GO }).await;
+                    let limit = if leaves { LEAVE } else { LET_GO };
+                    there = self.cx.fence(drive, FenceOp { act: act(None), limit }).await;
                 }
                 if there == Err(FenceError::TimedOut) {
                     let process = process.filter(|_| kind == FenceKind::File);
