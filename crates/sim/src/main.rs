@@ -54,13 +54,39 @@ struct Words {
     shard_bytes: Option<u64>,
     tight: bool,
     kind: Kind,
-    /// Two heads over the same drives; one loses its path to a drive.
-    two: bool,
-    paths: bool,
-    /// Their lanes go round.
-    turns: bool,
-    /// Of two heads, each host uses one path.
-    one_path: bool,
+    /// Worlds of two heads over the same drives.
+    two: Option<OfTwo>,
+}
+
+/// What kind of worlds of two heads.
+#[derive(Clone, Copy)]
+enum OfTwo {
+    Heads,
+    /// Hosts send all commands by one path each.
+    OnePath,
+    /// One head loses its path to a drive.
+    Paths,
+    /// Lanes go round.
+    Turns,
+}
+
+impl OfTwo {
+    fn word(self) -> &'static str {
+        match self {
+            OfTwo::Heads => "heads 2",
+            OfTwo::OnePath => "heads 2 one-path",
+            OfTwo::Paths => "paths",
+            OfTwo::Turns => "turns",
+        }
+    }
+    fn options(self, seed: u64) -> sim::two::Options {
+        match self {
+            OfTwo::Heads => sim::two::Options::swarm(seed),
+            OfTwo::OnePath => sim::two::Options::one_path(seed),
+            OfTwo::Paths => sim::two::Options::paths(seed),
+            OfTwo::Turns => sim::two::Options::turns(seed),
+        }
+    }
 }
 
 /// What kind of worlds.
@@ -111,15 +137,7 @@ impl Words {
             Kind::Scarce => Some("scarce"),
             Kind::Calm => Some("calm"),
         };
-        kind.into_iter()
-            .chain(self.tight.then_some("tight"))
-            .chain(self.two.then_some(match (self.paths, self.turns) {
-                (true, _) => "paths",
-                (_, true) => "turns",
-                _ => "heads 2",
-            }))
-            .chain(self.one_path.then_some("one-path"))
-            .collect()
+        kind.into_iter().chain(self.tight.then_some("tight")).chain(self.two.map(OfTwo::word)).collect()
     }
 }
 
@@ -145,10 +163,7 @@ fn words() -> Option<Words> {
         shard_bytes: None,
         tight: false,
         kind: Kind::Usual,
-        two: false,
-        paths: false,
-        turns: false,
-        one_path: false,
+        two: None,
     };
     let mut given = std::env::args().skip(1);
     while let Some(word) = given.next() {
@@ -156,12 +171,15 @@ fn words() -> Option<Words> {
         match word.as_str() {
             "--seed" => words.seed = Some(number()?),
             "--seeds" => words.seeds = Some(number()?),
-            "--heads" => words.two = number().filter(|n| (1..=2).contains(n))? == 2,
+            "--heads" => {
+                let two = number().filter(|n| (1..=2).contains(n))? == 2;
+                words.two = two.then_some(words.two.unwrap_or(OfTwo::Heads));
+            }
             "--shard-bytes" => words.shard_bytes = Some(number()?),
             "--from" => words.from = number()?,
-            "--paths" => (words.two, words.paths) = (true, true),
-            "--turns" => (words.two, words.turns) = (true, true),
-            "--one-path" => (words.two, words.one_path) = (true, true),
+            "--paths" => words.two = Some(OfTwo::Paths),
+            "--turns" => words.two = Some(OfTwo::Turns),
+            "--one-path" => words.two = Some(OfTwo::OnePath),
             "--story" => words.story = true,
             "--trace" => words.trace = true,
             "--all" => words.all = true,
@@ -183,8 +201,8 @@ fn words() -> Option<Words> {
 
 fn one(seed: u64, words: &Words) -> ExitCode {
     match words.two {
-        true => say!("{:#?}", words.of_two(seed)),
-        false => say!("{:#?}", words.options(seed)),
+        Some(two) => say!("{:#?}", two.options(seed)),
+        None => say!("{:#?}", words.options(seed)),
     }
     match words.attempt(seed, words.story, words.trace) {
         Ok(outcome) => {
@@ -205,18 +223,10 @@ fn one(seed: u64, words: &Words) -> ExitCode {
 }
 
 impl Words {
-    fn of_two(&self, seed: u64) -> sim::two::Options {
-        match self {
-            Words { paths: true, .. } => sim::two::Options::paths(seed),
-            Words { turns: true, .. } => sim::two::Options::turns(seed),
-            Words { one_path: true, .. } => sim::two::Options::one_path(seed),
-            _ => sim::two::Options::swarm(seed),
-        }
-    }
     /// Runs one seed; a failure is told with how to see it again.
     fn attempt(&self, seed: u64, tell: bool, trace: bool) -> Result<Outcome, String> {
-        let result = if self.two {
-            let options = sim::two::Options { tell, trace, ..self.of_two(seed) };
+        let result = if let Some(two) = self.two {
+            let options = sim::two::Options { tell, trace, ..two.options(seed) };
             std::panic::catch_unwind(|| sim::two::run(options))
         } else {
             let options = Options { tell, trace, ..self.options(seed) };
