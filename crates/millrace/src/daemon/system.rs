@@ -67,6 +67,20 @@ pub struct LinkFile {
 }
 
 impl LinkFile {
+    /// That of a head, for tests.
+    #[cfg(test)]
+    fn sample(head: &str) -> Self {
+        Self {
+            head: head.into(),
+            system: Uuid([7; 16]).to_string(),
+            name: head.into(),
+            own: vec![],
+            peer: None,
+            peer_addresses: vec![],
+            invitation: None,
+            leaving: false,
+        }
+    }
     /// What the state directory says; None: this head is alone.
     pub fn load(dir: &Path) -> Result<Option<Self>, Failure> {
         let path = dir.join(LINK);
@@ -235,17 +249,7 @@ impl System {
     /// Head a of a system, for tests.
     #[cfg(test)]
     pub fn of_two(dir: &Path) -> Arc<Self> {
-        let file = LinkFile {
-            head: "a".into(),
-            system: Uuid([7; 16]).to_string(),
-            name: "left".into(),
-            own: vec![],
-            peer: None,
-            peer_addresses: vec![],
-            invitation: None,
-            leaving: false,
-        };
-        Self::new(dir, Some(file), Times::default(), || {})
+        Self::new(dir, Some(LinkFile::sample("a")), Times::default(), || {})
     }
     /// The way to the Steward, and the routes that requests of the other head take.
     pub fn meets(&self, post: uring::Post<Mail>) {
@@ -691,16 +695,7 @@ mod tests {
 
     #[test]
     fn a_head_that_left_begins_with_a_name_of_its_own_wherever_that_was_cut_off() {
-        let file = LinkFile {
-            head: "b".into(),
-            system: Uuid([7; 16]).to_string(),
-            name: "right".into(),
-            own: vec![],
-            peer: None,
-            peer_addresses: vec![],
-            invitation: None,
-            leaving: true,
-        };
+        let file = LinkFile { leaving: true, ..LinkFile::sample("b") };
         let shared = ["identity", "hosts", "portals", "pools", "system-record", "config-x", "witness-x"];
         for gone in 0..=shared.len() {
             let dir = tempfile::tempdir().expect("a folder");
