@@ -18,6 +18,8 @@ usage: sim --seed N [--story | --trace]  one world; the same seed gives the same
   --one-path        the same, with hosts that send all commands by one path each
   --paths   the same, of which one loses its path to a drive, and nothing else happens
   --turns   the same, whose lanes go round again and again under load, while connections between them break
+  --full    the same, with so many long commands that each head waits for memory of the other one, and nothing else happens
+  --plant BUG       one of the planted bugs, by its name (a build with the feature `planted`)
   --shard-bytes N   memory of each shard
   --pairs   worlds of one mirror of which both legs fall ill, side by side
   --seesaw  the same, where shards lose different legs at the same moment
@@ -68,6 +70,8 @@ enum OfTwo {
     Paths,
     /// Lanes go round.
     Turns,
+    /// Each head waits for memory of the other one.
+    Full,
 }
 
 impl OfTwo {
@@ -77,6 +81,7 @@ impl OfTwo {
             OfTwo::OnePath => "heads 2 one-path",
             OfTwo::Paths => "paths",
             OfTwo::Turns => "turns",
+            OfTwo::Full => "full",
         }
     }
     fn options(self, seed: u64) -> sim::two::Options {
@@ -85,6 +90,7 @@ impl OfTwo {
             OfTwo::OnePath => sim::two::Options::one_path(seed),
             OfTwo::Paths => sim::two::Options::paths(seed),
             OfTwo::Turns => sim::two::Options::turns(seed),
+            OfTwo::Full => sim::two::Options::full(seed),
         }
     }
 }
@@ -179,6 +185,8 @@ fn words() -> Option<Words> {
             "--from" => words.from = number()?,
             "--paths" => words.two = Some(OfTwo::Paths),
             "--turns" => words.two = Some(OfTwo::Turns),
+            "--plant" => plant(&given.next()?)?,
+            "--full" => words.two = Some(OfTwo::Full),
             "--one-path" => words.two = Some(OfTwo::OnePath),
             "--story" => words.story = true,
             "--trace" => words.trace = true,
@@ -197,6 +205,18 @@ fn words() -> Option<Words> {
         }
     }
     Some(words)
+}
+
+/// Makes this mistake in the worlds of this thread, which is that of `--seed`. None: there is no such bug.
+#[cfg(feature = "planted")]
+fn plant(name: &str) -> Option<()> {
+    let bug = base::planted::BUGS.iter().find(|b| b.name == name)?;
+    base::planted::plant(Some(bug.bug));
+    Some(())
+}
+#[cfg(not(feature = "planted"))]
+fn plant(_: &str) -> Option<()> {
+    None
 }
 
 fn one(seed: u64, words: &Words) -> ExitCode {

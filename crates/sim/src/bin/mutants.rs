@@ -116,10 +116,11 @@ fn failure(worlds: Worlds, seed: u64) -> Option<String> {
                 Err(panic) => Some(one_line(&words(&*panic))),
             };
         }
-        Worlds::Heads | Worlds::Paths | Worlds::Turns => {
+        Worlds::Heads | Worlds::Paths | Worlds::Turns | Worlds::Full => {
             let options = match worlds {
                 Worlds::Paths => Two::paths(seed),
                 Worlds::Turns => Two::turns(seed),
+                Worlds::Full => Two::full(seed),
                 _ => Two::swarm(seed),
             };
             return match std::panic::catch_unwind(|| sim::two::run(options)) {

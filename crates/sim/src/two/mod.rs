@@ -38,8 +38,6 @@ use std::rc::Rc;
 
 const MIB: u64 = 1 << 20;
 const VOLUME_BYTES: u64 = 16 * MIB;
-/// Bytes of a shard's memory.
-const SHARD_BYTES: u64 = 27 * MIB;
 /// Virtual time in which everything must be well once faults have stopped.
 const CONVERGENCE: Duration = Duration::from_secs(300);
 /// An order that is not answered in this time is asked of nobody any more: its head hangs, or is out.
@@ -252,7 +250,7 @@ impl Run {
         self.world.power_on(server);
         let (shards, place) = (self.options.shards, server as u64);
         let extents: Vec<(u64, u64)> =
-            (0..shards).map(|s| ((1 + u64::from(s) + 50 * place) << 32, SHARD_BYTES)).collect();
+            (0..shards).map(|s| ((1 + u64::from(s) + 50 * place) << 32, self.options.shard_bytes)).collect();
         let seed = self.options.seed.wrapping_mul(1000) + self.lives;
         for id in 0..shards {
             let (at, bytes) = extents[usize::from(id)];

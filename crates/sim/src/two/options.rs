@@ -60,6 +60,8 @@ pub struct Options {
     pub seed: u64,
     /// Shards of each head.
     pub shards: u16,
+    /// Memory of each shard.
+    pub shard_bytes: u64,
     /// Mirrors of two legs.
     pub mirrors: usize,
     /// This drive's fence does not hold.
@@ -138,6 +140,7 @@ impl Options {
             seed,
             shards: rng.between(1, 3) as u16,
             mirrors: rng.between(1, 2) as usize,
+            shard_bytes: 27 << 20,
             lying: None,
             loses: None,
             turns: None,
@@ -221,6 +224,27 @@ impl Options {
         options.pause = Duration::from_millis(rng.between(20, 300));
         options.work = Duration::from_secs(4);
         (options.habits.write_permille, options.habits.blocks) = (600, options.habits.blocks.min(200));
+        options
+    }
+    /// A world of long commands, so many at both heads that each waits for memory of the other one: nothing breaks, and all must end.
+    pub fn full(seed: u64) -> Self {
+        let mut options = Self::swarm(seed);
+        options.troubles.clear();
+        (options.both, options.used, options.standby) = (true, false, false);
+        let mut rng = Prng::new(seed ^ 0x6675_6c6c_6832);
+        (options.in_turns, options.shards) = (true, rng.between(1, 3) as u16);
+        options.mirrors = 1;
+        options.work = Duration::from_secs(3);
+        options.shard_bytes = (16 << 20) + rng.below(2) * (8 << 20);
+        let mut protocol = |_| *rng.pick(&[Protocol::Nvme, Protocol::Iscsi]);
+        options.hosts = (0..5).map(&mut protocol).collect();
+        let habits = &mut options.habits;
+        (habits.reset_ppm, habits.lose_ppm) = (0, 0);
+        habits.transfer_max = 1 << 20;
+        habits.blocks = super::VOLUME_BYTES / u64::from(habits.block_bytes);
+        habits.blocks_max = (256 << 10 << rng.between(1, 2)) / u64::from(habits.block_bytes);
+        habits.write_permille = *rng.pick(&[600, 900]);
+        habits.depth = rng.between(32, 64) as u32;
         options
     }
     /// A world in which nothing happens but that a system is made, or ends, and is cut off.

@@ -75,6 +75,16 @@ fn hosts_that_lose_a_path_have_its_controller_ended_and_go_on_by_another() {
     }
 }
 
+/// Each head waits for memory of the other one while it lends its own: neither waits for ever.
+#[test]
+fn two_full_heads_do_not_wait_for_each_other() {
+    for seed in 0..4 {
+        if let Err(failure) = run(Options::full(seed)) {
+            panic!("seed {seed}: {}\nsee it again: sim --full --seed {seed} --story", failure.what);
+        }
+    }
+}
+
 /// Nothing goes wrong but that hosts drop sessions: both heads carry out commands of each host, about as many, and what one path loses goes by the
 /// other one.
 #[test]
