@@ -210,14 +210,24 @@ pub fn commands(status: &Value, host: &str) -> Commands {
     sums
 }
 
+/// What the host has sent to head a and head b between two looks by this protocol.
+fn sent(before: &Commands, after: &Commands, protocol: &str) -> [u64; 2] {
+    ["a", "b"].map(|head| {
+        let of = |all: &Commands| all.get(&(protocol.into(), head.into())).copied().unwrap_or_default();
+        of(after).saturating_sub(of(before))
+    })
+}
+
+/// Whether the host has sent so many commands by each protocol between two looks that their shares tell something.
+pub fn is_enough(before: &Commands, after: &Commands) -> bool {
+    ["nvme", "iscsi"].iter().all(|protocol| sent(before, after, protocol).iter().sum::<u64>() > 20)
+}
+
 /// Panics unless the host has sent commands to both heads in turns between two looks, by each protocol. Returns the percentage that
 /// head a got, of NVMe and iSCSI.
 pub fn went_to_both(before: &Commands, after: &Commands) -> [u64; 2] {
     ["nvme", "iscsi"].map(|protocol| {
-        let [a, b] = ["a", "b"].map(|head| {
-            let of = |all: &Commands| all.get(&(protocol.into(), head.into())).copied().unwrap_or_default();
-            of(after).saturating_sub(of(before))
-        });
+        let [a, b] = sent(before, after, protocol);
         let share = 100 * a / (a + b).max(1);
         assert!(
             a + b > 20 && (30..=70).contains(&share),
