@@ -225,7 +225,8 @@ impl<M: Memory> Core<M> {
         mut granted: Option<ArrayId>,
         fx: &mut Effects<Mail>,
     ) -> Started {
-        if self.layout.waits {
+        let request = &self.requests[index];
+        if self.layout.waits || request.bereft && request.aborted {
             return Started::Far(u16::MAX);
         }
         if !self.requests[index].begun {
@@ -612,7 +613,7 @@ impl<M: Memory> Core<M> {
             (request.again, status) = (true, Status::Good);
         }
         if request.again && status == Status::Good {
-            if !request.aborted {
+            if !request.aborted || request.bereft {
                 return self.begin_again(index);
             }
             status = Status::Aborted;
@@ -707,7 +708,9 @@ impl<M: Memory> Core<M> {
             }
             Phase::Turn | Phase::Flights => {
                 self.wait_at_none(index);
-                self.wait_for_no_far(index);
+                if !self.requests[index].bereft {
+                    self.wait_for_no_far(index);
+                }
                 let request = &mut self.requests[index];
                 if request.begun && request.cursor < request.length {
                     request.cursor = request.length;

@@ -49,6 +49,10 @@ impl<M: Memory> Core<M> {
         for parked in core::mem::take(&mut self.early) {
             self.park(parked);
         }
+        // Lanes are dealt behind the fence of a head that is out: nothing of it lands any more.
+        if self.arrays.iter().flatten().all(|state| !state.bereft) {
+            self.requests.iter_mut().for_each(|(_, request)| request.bereft = false);
+        }
     }
     /// Lanes are dealt by another map: what was halted goes on by that.
     fn build_anew(&mut self, wanted: &ArrayLayout) {

@@ -77,6 +77,8 @@ pub(crate) struct Request {
     pub aborted: bool,
     /// A part of it was at a head that is out: it is done again, whole.
     pub again: bool,
+    /// A part of it may still be at drives, by a head that is out and not known to be shut off: nobody is told that it was aborted before.
+    pub bereft: bool,
     /// Its number among those that are timed, or `UNTIMED`.
     pub timed: u16,
     pub started: Instant,
@@ -119,6 +121,7 @@ impl Request {
             status: Status::Good,
             aborted: false,
             again: false,
+            bereft: false,
             timed: UNTIMED,
             started: now,
         }

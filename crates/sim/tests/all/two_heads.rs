@@ -47,10 +47,11 @@ fn two_whole_heads_keep_their_promises_in_worlds_that_once_failed() {
 }
 
 /// Worlds with hosts that use paths in turns, which failed once: the simulator erred (973: a write that a power cut may have brought back was taken
-/// for replaced, while its host was still sending it again).
+/// for replaced, while its host was still sending it again); a host was told that its write was aborted while the head that it had been sent to was out,
+/// and not yet shut off the drives (71494).
 #[test]
 fn two_whole_heads_keep_their_promises_in_worlds_of_paths_in_turns_that_once_failed() {
-    pass([973]);
+    pass([973, 71494]);
 }
 
 #[test]

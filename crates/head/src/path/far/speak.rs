@@ -148,6 +148,7 @@ impl<M: Memory> Core<M> {
             let request = &mut self.requests[index];
             request.flights -= 1;
             (request.again, request.aborted) = (true, request.aborted || sent.aborted);
+            request.bereft = true;
             request.cursor = request.length;
             if request.flights == 0 && request.phase == Phase::Flights {
                 let status = request.status;
