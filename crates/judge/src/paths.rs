@@ -4,6 +4,7 @@ use crate::until;
 use lab::Vm;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 /// What Debian's multipath-tools do as they are installed; the lab's guests have no services.
 const AS_INSTALLED: &str = "modprobe -a scsi_dh_alua dm-multipath && multipathd && \
@@ -218,19 +219,24 @@ fn sent(before: &Commands, after: &Commands, protocol: &str) -> [u64; 2] {
     })
 }
 
-/// Whether the host has sent so many commands by each protocol between two looks that their shares tell something.
-pub fn is_enough(before: &Commands, after: &Commands) -> bool {
-    ["nvme", "iscsi"].iter().all(|protocol| sent(before, after, protocol).iter().sum::<u64>() > 20)
-}
-
-/// Panics unless the host has sent commands to both heads in turns between two looks, by each protocol. Returns the percentage that
-/// head a got, of NVMe and iSCSI.
-pub fn went_to_both(before: &Commands, after: &Commands) -> [u64; 2] {
+/// Panics unless the host sends commands to both heads in turns from `before` on, by each protocol. A host on a busy machine has time
+/// until it has sent enough. Returns the percentage that head a got, of NVMe and iSCSI.
+pub fn went_to_both(before: &Commands, look: impl Fn() -> Commands) -> [u64; 2] {
+    const ENOUGH: u64 = 20;
+    let end = Instant::now() + Duration::from_secs(20);
+    let mut after = look();
+    let is_enough = |after: &Commands| {
+        ["nvme", "iscsi"].iter().all(|protocol| sent(before, after, protocol).iter().sum::<u64>() > ENOUGH)
+    };
+    while !is_enough(&after) && Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(200));
+        after = look();
+    }
     ["nvme", "iscsi"].map(|protocol| {
-        let [a, b] = sent(before, after, protocol);
+        let [a, b] = sent(before, &after, protocol);
         let share = 100 * a / (a + b).max(1);
         assert!(
-            a + b > 20 && (30..=70).contains(&share),
+            a + b > ENOUGH && (30..=70).contains(&share),
             "by {protocol} {a} commands went to head a, and {b} to head b: {before:?}, {after:?}"
         );
         share

@@ -19,7 +19,7 @@ usage: sim --seed N [--story | --trace]  one world; the same seed gives the same
   --paths   the same, of which one loses its path to a drive, and nothing else happens
   --turns   the same, whose lanes go round again and again under load, while connections between them break
   --full    the same, with so many long commands that each head waits for memory of the other one, and nothing else happens
-  --plant BUG       one of the planted bugs, by its name (a build with the feature `planted`)
+  --plant BUG       with --seed: one of the planted bugs, by its name (a build with the feature `planted`)
   --shard-bytes N   memory of each shard
   --pairs   worlds of one mirror of which both legs fall ill, side by side
   --seesaw  the same, where shards lose different legs at the same moment
@@ -58,6 +58,8 @@ struct Words {
     kind: Kind,
     /// Worlds of two heads over the same drives.
     two: Option<OfTwo>,
+    /// A bug to be planted, by its name.
+    plant: Option<String>,
 }
 
 /// What kind of worlds of two heads.
@@ -150,7 +152,7 @@ impl Words {
 fn main() -> ExitCode {
     match words() {
         Some(words @ Words { seed: Some(seed), seeds: None, .. }) => one(seed, &words),
-        Some(words @ Words { seed: None, .. }) => many(&words),
+        Some(words @ Words { seed: None, plant: None, .. }) => many(&words),
         _ => {
             eprintln!("{HELP}");
             ExitCode::from(2)
@@ -170,6 +172,7 @@ fn words() -> Option<Words> {
         tight: false,
         kind: Kind::Usual,
         two: None,
+        plant: None,
     };
     let mut given = std::env::args().skip(1);
     while let Some(word) = given.next() {
@@ -185,7 +188,7 @@ fn words() -> Option<Words> {
             "--from" => words.from = number()?,
             "--paths" => words.two = Some(OfTwo::Paths),
             "--turns" => words.two = Some(OfTwo::Turns),
-            "--plant" => plant(&given.next()?)?,
+            "--plant" => words.plant = Some(given.next()?),
             "--full" => words.two = Some(OfTwo::Full),
             "--one-path" => words.two = Some(OfTwo::OnePath),
             "--story" => words.story = true,
@@ -207,19 +210,23 @@ fn words() -> Option<Words> {
     Some(words)
 }
 
-/// Makes this mistake in the worlds of this thread, which is that of `--seed`. None: there is no such bug.
+/// Makes this mistake in the worlds of this thread, which is that of `--seed`. False: this build knows no such bug.
 #[cfg(feature = "planted")]
-fn plant(name: &str) -> Option<()> {
-    let bug = base::planted::BUGS.iter().find(|b| b.name == name)?;
-    base::planted::plant(Some(bug.bug));
-    Some(())
+fn plant(name: &str) -> bool {
+    let bug = base::planted::BUGS.iter().find(|b| b.name == name);
+    base::planted::plant(bug.map(|b| b.bug));
+    bug.is_some()
 }
 #[cfg(not(feature = "planted"))]
-fn plant(_: &str) -> Option<()> {
-    None
+fn plant(_: &str) -> bool {
+    false
 }
 
 fn one(seed: u64, words: &Words) -> ExitCode {
+    if !words.plant.as_deref().is_none_or(plant) {
+        eprintln!("this build knows no planted bug of that name");
+        return ExitCode::from(2);
+    }
     match words.two {
         Some(two) => say!("{:#?}", two.options(seed)),
         None => say!("{:#?}", words.options(seed)),

@@ -294,14 +294,8 @@ fn load_both(leads: &Head, hosts: &[Host], seconds: u32) -> Vec<[Job; 2]> {
     let before = leads.json("status");
     std::thread::sleep(Duration::from_secs(4));
     for host in hosts {
-        let (before, now) =
-            (paths::commands(&before, host.name), || paths::commands(&leads.json("status"), host.name));
-        // Guests of a busy machine take their time.
-        let end = std::time::Instant::now() + Duration::from_secs(20);
-        while !paths::is_enough(&before, &now()) && std::time::Instant::now() < end {
-            std::thread::sleep(Duration::from_millis(200));
-        }
-        let [nvme, iscsi] = paths::went_to_both(&before, &now());
+        let of_host = |status: &Value| paths::commands(status, host.name);
+        let [nvme, iscsi] = paths::went_to_both(&of_host(&before), || of_host(&leads.json("status")));
         println!("{}: head a gets {nvme} % by NVMe, {iscsi} % by iSCSI", host.name);
     }
     loads

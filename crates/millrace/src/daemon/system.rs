@@ -724,14 +724,9 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let at = |text: &str| text.parse::<SocketAddr>().expect("an address");
         let file = |head: &str| LinkFile {
-            head: head.into(),
-            system: Uuid([7; 16]).to_string(),
-            name: "one".into(),
             own: vec![at("10.9.0.1:7400")],
-            peer: None,
             peer_addresses: vec![at("10.9.0.2:7400")],
-            invitation: None,
-            leaving: false,
+            ..LinkFile::sample(head)
         };
         for (head, ours) in [("a", "10.9.0.1:7400"), ("b", "10.9.0.2:7400")] {
             let system = System::new(dir.path(), Some(file(head)), Times::default(), || {});

@@ -236,8 +236,7 @@ impl Options {
         options.mirrors = 1;
         options.work = Duration::from_secs(3);
         options.shard_bytes = (16 << 20) + rng.below(2) * (8 << 20);
-        let mut protocol = |_| *rng.pick(&[Protocol::Nvme, Protocol::Iscsi]);
-        options.hosts = (0..5).map(&mut protocol).collect();
+        options.hosts = (0..5).map(|_| *rng.pick(&[Protocol::Nvme, Protocol::Iscsi])).collect();
         let habits = &mut options.habits;
         (habits.reset_ppm, habits.lose_ppm) = (0, 0);
         habits.transfer_max = 1 << 20;

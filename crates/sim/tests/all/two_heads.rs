@@ -7,21 +7,22 @@ use sim::two::{Options, Trouble, run};
 /// Seeds of one test thread.
 const EACH: u64 = 50;
 
-fn pass(seeds: impl IntoIterator<Item = u64>) {
+/// Runs these seeds of worlds; `flags` ask `sim` for such a world.
+fn pass_all(options: fn(u64) -> Options, flags: &str, seeds: impl IntoIterator<Item = u64>) {
     for seed in seeds {
-        if let Err(failure) = run(Options::swarm(seed)) {
-            panic!("seed {seed}: {}\nsee it again: make sim HEADS=2 SEED={seed} STORY=1", failure.what);
+        if let Err(failure) = run(options(seed)) {
+            panic!("seed {seed}: {}\nsee it again: sim {flags} --seed {seed} --story", failure.what);
         }
     }
 }
 
+fn pass(seeds: impl IntoIterator<Item = u64>) {
+    pass_all(Options::swarm, "--heads 2", seeds);
+}
+
 /// The same, with hosts that send all commands by one path each, as they did when these worlds failed.
 fn pass_by_one_path(seeds: impl IntoIterator<Item = u64>) {
-    for seed in seeds {
-        if let Err(failure) = run(Options::one_path(seed)) {
-            panic!("seed {seed}: {}\nsee it again: sim --one-path --seed {seed} --story", failure.what);
-        }
-    }
+    pass_all(Options::one_path, "--one-path", seeds);
 }
 
 /// Worlds that failed before something was mended: nobody led, as too few voters were reached (127, 132, 136); nobody served, as the
@@ -79,11 +80,7 @@ fn hosts_that_lose_a_path_have_its_controller_ended_and_go_on_by_another() {
 /// Each head waits for memory of the other one while it lends its own: neither waits for ever.
 #[test]
 fn two_full_heads_do_not_wait_for_each_other() {
-    for seed in 0..4 {
-        if let Err(failure) = run(Options::full(seed)) {
-            panic!("seed {seed}: {}\nsee it again: sim --full --seed {seed} --story", failure.what);
-        }
-    }
+    pass_all(Options::full, "--full", 0..4);
 }
 
 /// Nothing goes wrong but that hosts drop sessions: both heads carry out commands of each host, about as many, and what one path loses goes by the
