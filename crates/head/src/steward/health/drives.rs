@@ -272,10 +272,35 @@ impl Office {
         }
         Ok(())
     }
-    /// The uncleared map of a leg; None if it cannot be read.
-    pub(crate) async fn read_uncleared(&self, open: &OpenDrive) -> Option<Vec<u8>> {
-        let at = array::format::tail_at(open.label.drive_bytes);
-        self.cx.read(open.id, at, array::UNCLEARED_AREA_BYTES as usize).await.ok()
+    /// The uncleared map of a leg. Blocks of it that are bad on the drive count as damaged.
+    ///
+    /// # Errors
+    /// The drive does not answer, or not us. That says nothing of what lies there.
+    pub(crate) async fn read_uncleared(&self, open: &OpenDrive) -> Result<Vec<u8>, DriveError> {
+        let (at, bytes) = (array::format::tail_at(open.label.drive_bytes), array::UNCLEARED_AREA_BYTES);
+        match self.cx.read(open.id, at, bytes as usize).await {
+            // A head that stood still for a while finds that the drive took too long.
+            Err(DriveError::TimedOut) => self.cx.read(open.id, at, bytes as usize).await,
+            Err(DriveError::Medium) => self.read_good_blocks(open.id, at, bytes as usize).await,
+            read => read,
+        }
+    }
+    /// The same, block by block. One that cannot be read looks damaged: it has its magic, and no good checksum.
+    async fn read_good_blocks(&self, id: DriveId, at: u64, bytes: usize) -> Result<Vec<u8>, DriveError> {
+        let block = array::BITMAP_BLOCK_BYTES as usize;
+        let mut out = Vec::with_capacity(bytes);
+        while out.len() < bytes {
+            let end = out.len() + block;
+            match self.cx.read(id, at + out.len() as u64, block).await {
+                Ok(read) => out.extend(read),
+                Err(DriveError::Medium) => {
+                    out.extend(array::UNCLEARED_MAGIC);
+                    out.resize(end, 0xff);
+                }
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(out)
     }
     /// The bitmap of a leg; None if it cannot be read.
     pub(crate) async fn read_bitmap(&self, open: &OpenDrive) -> Option<Vec<u8>> {

@@ -161,9 +161,10 @@ impl Office {
         let bereft = self.desk().pool(pool).is_some_and(PoolDesk::is_bereft);
         let shut_off = !bereft || planted(Bug::LanesUnfenced) || self.is_shut_off(pool).await;
         let patience = if bereft { PATIENCE } else { HALT_PATIENCE };
-        let dealt = shut_off && self.halt(pool, &arrays, (bereft, patience)).await;
-        if dealt {
-            self.build_anew(pool, bereft).await;
+        let halted = shut_off && self.halt(pool, &arrays, (bereft, patience)).await;
+        let dealt = halted && self.build_anew(pool, bereft).await;
+        if halted && !dealt {
+            self.resume(&arrays);
         }
         if let Some(p) = self.desk_mut().pool_mut(pool) {
             p.deals(false);
@@ -206,23 +207,28 @@ impl Office {
             let given_up = hopeless.clone();
             self.cx.until_within(end.since(self.cx.now()), move || over() || hopeless()).await;
             if !rests() || given_up() {
-                for array in arrays {
-                    self.tell_shards(|| ShardMail::Resume { array: *array });
-                }
+                self.resume(arrays);
                 return false;
             }
         }
         true
     }
+    /// Halted arrays go on by the map that they have.
+    fn resume(&self, arrays: &[ArrayId]) {
+        for array in arrays {
+            self.tell_shards(|| ShardMail::Resume { array: *array });
+        }
+    }
     /// What the legs of halted arrays say is their next map, which every shard builds them by.
     /// `bereft`: whoever had some of their lanes is gone, and may have left legs different wherever a bit stands.
-    async fn build_anew(&self, pool: PoolId, bereft: bool) {
-        let Some(config) = self.desk().pool(pool).map(|p| p.config().clone()) else { return };
+    /// False: what they say cannot be read, or the pool is gone.
+    async fn build_anew(&self, pool: PoolId, bereft: bool) -> bool {
+        let Some(config) = self.desk().pool(pool).map(|p| p.config().clone()) else { return false };
         let (mut found, mut notices) = (vec![], vec![]);
         for a in 0..config.arrays.len() {
             let (geometry, legs) = {
                 let desk = self.desk();
-                let Some(p) = desk.pool(pool) else { return };
+                let Some(p) = desk.pool(pool) else { return false };
                 let legs = p.arrays[a].legs.iter().enumerate();
                 let marked =
                     |(l, leg): (usize, &LegDesk)| Marked { state: p.leg_state(a, l), open: leg.open.clone() };
@@ -231,7 +237,8 @@ impl Office {
             let dirty = self.assemble_dirty(&geometry, config.array_uuid(a), &legs).await;
             let in_sync = legs.into_iter().filter(|l| l.state == LegState::InSync);
             let in_sync = in_sync.filter_map(|l| l.open).collect();
-            let uncleared = self.assemble_uncleared(&config, a, &geometry, in_sync, &mut notices).await;
+            let read = self.assemble_uncleared(&config, a, &geometry, in_sync, &mut notices).await;
+            let Ok(uncleared) = read else { return false };
             found.push((dirty, uncleared));
         }
         {
@@ -239,9 +246,9 @@ impl Office {
             let mut desk = self.desk_mut();
             notices.into_iter().for_each(|n| desk.event(now, Weight::Warning, what.clone(), n));
             for (a, (mut dirty, mut uncleared)) in found.into_iter().enumerate() {
-                let Some(p) = desk.pool(pool) else { return };
+                let Some(p) = desk.pool(pool) else { return false };
                 let lanes = desk.lanes_of(p.arrays[a].id);
-                let Some(p) = desk.pool_mut(pool) else { return };
+                let Some(p) = desk.pool_mut(pool) else { return false };
                 if planted(Bug::DealtByOldBits) {
                     dirty = (*p.arrays[a].dirty).clone();
                 }
@@ -259,5 +266,6 @@ impl Office {
         }
         self.publish().await;
         self.scrub_again(pool);
+        true
     }
 }

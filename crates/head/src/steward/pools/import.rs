@@ -255,7 +255,7 @@ impl Office {
                 rows.map(|(row, leg)| Marked { state: row.state, open: leg.open.clone() }).collect();
             let dirty = self.assemble_dirty(&geometry, config.array_uuid(i), &there).await;
             let open = (0..legs.len()).filter(is_current).filter_map(|l| legs[l].open.clone()).collect();
-            let uncleared = self.assemble_uncleared(&config, i, &geometry, open, &mut notices).await;
+            let uncleared = self.assemble_uncleared(&config, i, &geometry, open, &mut notices).await?;
             let id = self.desk_mut().new_array();
             arrays.push(ArrayDesk {
                 id,

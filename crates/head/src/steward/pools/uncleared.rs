@@ -70,7 +70,11 @@ impl PoolConfig {
 }
 
 impl Office {
-    /// What the maps of the legs in sync say of an array that is imported. A damaged block that another leg has is mended.
+    /// What the maps of these legs, which are all of an array that are in sync, say of it. A damaged block that another leg
+    /// has is mended. One leg that can be read is enough: whatever counts is on all of them.
+    ///
+    /// # Errors
+    /// None can be read: what is uncleared is not known, and neither zeroes nor what lies there may be shown.
     pub(in crate::steward) async fn assemble_uncleared(
         &self,
         config: &PoolConfig,
@@ -78,11 +82,18 @@ impl Office {
         geometry: &Geometry,
         legs: Vec<OpenDrive>,
         notices: &mut Vec<String>,
-    ) -> UnclearedMap {
-        let Some(returned) = &config.extras.uncleared else { return UnclearedMap::none() };
-        let mut areas = vec![];
+    ) -> Result<UnclearedMap, Refusal> {
+        let Some(returned) = &config.extras.uncleared else { return Ok(UnclearedMap::none()) };
+        let (mut areas, mut unread) = (vec![], None);
         for open in &legs {
-            areas.push(self.read_uncleared(open).await);
+            let read = self.read_uncleared(open).await;
+            unread = unread.or(read.as_ref().err().map(|e| (open, *e)));
+            areas.push(read.ok());
+        }
+        if let (Some((open, e)), true) = (unread, areas.iter().all(Option::is_none)) {
+            let words = crate::steward::words::error_words(e);
+            let message = format!("{}: its uncleared map: the drive {words}", open.info.path);
+            return Err(refuse(RefusalKind::NotReady, "pool", message).then("millrace status"));
         }
         let areas: Vec<Option<&[u8]>> = areas.iter().map(Option::as_deref).collect();
         let merged = UnclearedMap::merge(geometry, config.array_uuid(array), returned.life, &areas);
@@ -103,7 +114,7 @@ impl Office {
                 config.name
             ));
         }
-        merged.map
+        Ok(merged.map)
     }
 
     /// Watches over the returned space of a pool as long as it is here.

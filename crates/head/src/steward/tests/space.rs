@@ -198,6 +198,47 @@ fn a_pool_on_used_drives_begins_with_a_map_that_says_so() {
     assert!(whole.iter().all(same), "it is whole again");
 }
 
+/// What is uncleared is not known as long as no leg says so: neither junk nor zeroes may be shown for it.
+#[test]
+fn a_pool_whose_uncleared_map_no_drive_reads_is_not_taken_before_one_does() {
+    let mut rest = drives(&["/f/a", "/f/b"]);
+    rest.drives.values_mut().for_each(|d| d.zero = false);
+    let mut w = World::start(rest, 1);
+    w.good(create("tank", vec![mirror("/f/a", "/f/b")]));
+    let bytes = w.layout.arrays[0].geometry.data_bytes;
+    let tail = array::format::tail_at(w.rest.drives["/f/a"].bytes);
+    let reads_not = |w: &mut World, name: &str, blocks: u64, e: DriveError| {
+        let range = tail..tail + blocks * 4096;
+        w.rest.drives.get_mut(name).expect("there").unread = Some((range, e));
+    };
+    let uncleared = |w: &World| {
+        w.layout
+            .arrays
+            .first()
+            .map(|a| (a.uncleared.bytes(&a.geometry), a.membership.legs.iter().flatten().count()))
+    };
+    // One that does is enough.
+    reads_not(&mut w, "/f/a", 224, DriveError::Other(5));
+    let mut w = w.crash(2);
+    assert_eq!(uncleared(&w), Some((bytes, 2)));
+    reads_not(&mut w, "/f/b", 224, DriveError::TimedOut);
+    let mut w = w.crash(3);
+    assert_eq!(uncleared(&w), None);
+    w.rest.drives.get_mut("/f/b").expect("there").unread = None;
+    w.pass(120);
+    assert_eq!(uncleared(&w), Some((bytes, 2)), "{:?}", w.events());
+    // A bad block says nothing where another leg has it. Where none has, its pieces count as cleared, and it is told.
+    reads_not(&mut w, "/f/a", 2, DriveError::Medium);
+    let mut w = w.crash(4);
+    assert_eq!(uncleared(&w), Some((bytes, 2)));
+    reads_not(&mut w, "/f/b", 2, DriveError::Medium);
+    let mut w = w.crash(5);
+    let left = uncleared(&w).expect("it is there").0;
+    assert!(left > 0 && left < bytes, "{left} of {bytes}");
+    let told = w.events().iter().any(|e| e.contains("is damaged on every drive"));
+    assert!(told, "{:?}", w.events());
+}
+
 #[test]
 fn free_space_of_a_pool_that_an_older_program_had_is_returned_as_a_whole() {
     let mut w = world();

@@ -18,6 +18,8 @@ pub(super) struct FakeDrive {
     /// It can give blocks back.
     pub(super) frees: bool,
     pub(super) fails: Option<DriveError>,
+    /// What it does not read, in bytes, and how it says so.
+    pub(super) unread: Option<(core::ops::Range<u64>, DriveError)>,
     /// It is read, and its file system has no room for what is written.
     pub(super) full: bool,
     pub(super) block_bytes: u32,
@@ -408,6 +410,12 @@ impl World {
         if let Some(e) = d.fails {
             return Err(e);
         }
+        let is_in = |range: &core::ops::Range<u64>| op.at < range.end && range.start < op.at + op.len;
+        if let (DriveOpKind::Read, Some((range, e))) = (op.kind, &d.unread)
+            && is_in(range)
+        {
+            return Err(*e);
+        }
         if d.full && matches!(op.kind, DriveOpKind::Write) {
             return Err(DriveError::NoSpace);
         }
@@ -625,6 +633,7 @@ pub(super) fn drives(names: &[&str]) -> Rest {
         zero: true,
         frees: false,
         fails: None,
+        unread: None,
         full: false,
         block_bytes: 512,
         hangs: false,
