@@ -1,0 +1,316 @@
+//! Findings: what a room found out, as enums with fields. A refusal says why an order was not carried out, a cause
+//! why something is not optimal, an event what happened, a notice what is worth knowing beside.
+//!
+//! A variant's name in snake case is its *code*, stable from the first release. Its fields are names, paths, numbers
+//! in base units (bytes, milliseconds) and other findings; never a sentence, never a command. What people read is
+//! written in `crates/millrace/src/words`, and nowhere else (docs/rfcs/0009-findings.md). Knows no room.
+
+#[macro_use]
+mod macros;
+mod host;
+mod leg;
+mod parts;
+mod pool;
+mod portal;
+mod record;
+mod sample;
+mod system;
+mod volume;
+
+pub use host::{HostCause, HostEvent, HostNotice, HostRefusal};
+pub use leg::{LegCause, LegEvent, LegNotice, LegRefusal};
+pub use parts::{AddressFault, DriveFault, Immovable, NetFault};
+pub use pool::{PoolCause, PoolEvent, PoolNotice, PoolRefusal};
+pub use portal::{PortalCause, PortalEvent, PortalRefusal};
+pub use record::{RecordCause, RecordEvent, RecordNotice, RecordRefusal};
+pub use sample::Sample;
+pub use system::{SystemCause, SystemEvent, SystemNotice, SystemRefusal};
+pub use volume::{VolumeEvent, VolumeNotice, VolumeRefusal};
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// A code with what it means.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Code {
+    /// The variant's name, in camel case: see `snake`.
+    pub name: &'static str,
+    /// The first line of its docstring.
+    pub about: &'static str,
+    /// The names of its fields.
+    pub fields: &'static [&'static str],
+}
+
+impl Code {
+    /// As it stands in JSON.
+    pub fn code(&self) -> String {
+        snake(self.name)
+    }
+}
+
+/// `DriveInUse` as `drive_in_use`.
+pub fn snake(name: &str) -> String {
+    let mut out = String::with_capacity(name.len() + 8);
+    for (i, c) in name.chars().enumerate() {
+        if c.is_ascii_uppercase() && i > 0 {
+            out.push('_');
+        }
+        out.push(c.to_ascii_lowercase());
+    }
+    out
+}
+
+/// What kind of error: decides the HTTP status and the command line's exit code.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorKind {
+    /// The request cannot be understood. 400
+    Malformed,
+    /// The bearer token is missing or wrong. 401
+    Unauthorized,
+    /// The thing named does not exist. 404
+    NotFound,
+    /// The resource does not know this method. 405
+    Method,
+    /// It exists already, or is in use. 409
+    Conflict,
+    /// It would lose data or take something foreign: `force` does it all the same. Of the field `disconnect`: hosts
+    /// are connected that would lose something. 409
+    Unsafe,
+    /// A field is wrong. 422
+    Invalid,
+    /// Not now: something must happen first. 503
+    NotReady,
+    /// Not enough room on the drives or in the state directory. 507
+    NoSpace,
+    /// The head's own failure, or a drive's. 500
+    Internal,
+}
+
+impl ErrorKind {
+    /// The HTTP status code that goes with it.
+    pub fn status(self) -> u16 {
+        match self {
+            ErrorKind::Malformed => 400,
+            ErrorKind::Unauthorized => 401,
+            ErrorKind::NotFound => 404,
+            ErrorKind::Method => 405,
+            ErrorKind::Conflict | ErrorKind::Unsafe => 409,
+            ErrorKind::Invalid => 422,
+            ErrorKind::NotReady => 503,
+            ErrorKind::NoSpace => 507,
+            ErrorKind::Internal => 500,
+        }
+    }
+}
+
+/// How weighty an event is.
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash, Default, Serialize, Deserialize, ToSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Weight {
+    /// Something was done.
+    #[default]
+    Note,
+    /// Somebody should look.
+    Warning,
+    /// Something broke.
+    Error,
+}
+
+impl Weight {
+    /// The word for people and for files.
+    pub fn word(self) -> &'static str {
+        match self {
+            Weight::Note => "note",
+            Weight::Warning => "warning",
+            Weight::Error => "error",
+        }
+    }
+}
+
+union! {
+    /// Why an order was not carried out.
+    pub enum Refusal {
+        Volume(VolumeRefusal),
+        Host(HostRefusal),
+        Portal(PortalRefusal),
+        Pool(PoolRefusal),
+        Leg(LegRefusal),
+        Record(RecordRefusal),
+        System(SystemRefusal),
+        Said(SaidRefusal),
+    }
+}
+
+impl Refusal {
+    /// Its kind: decides the HTTP status and the command line's exit code.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Refusal::Volume(r) => r.kind(),
+            Refusal::Host(r) => r.kind(),
+            Refusal::Portal(r) => r.kind(),
+            Refusal::Pool(r) => r.kind(),
+            Refusal::Leg(r) => r.kind(),
+            Refusal::Record(r) => r.kind(),
+            Refusal::System(r) => r.kind(),
+            Refusal::Said(r) => match r { SaidRefusal::Said { kind, .. } => *kind },
+            Refusal::Other { .. } => ErrorKind::Internal,
+        }
+    }
+    /// The order's field at fault, in the spelling of the API; empty if none is.
+    pub fn field(&self) -> &str {
+        match self {
+            Refusal::Volume(r) => r.field(),
+            Refusal::Host(r) => r.field(),
+            Refusal::Portal(r) => r.field(),
+            Refusal::Pool(r) => r.field(),
+            Refusal::Leg(r) => r.field(),
+            Refusal::Record(r) => r.field(),
+            Refusal::System(r) => r.field(),
+            Refusal::Said(r) => match r { SaidRefusal::Said { field, .. } => field },
+            Refusal::Other { .. } => "",
+        }
+    }
+}
+
+union! {
+    /// Why something is not optimal, or a drive cannot be used.
+    pub enum Cause {
+        Host(HostCause),
+        Portal(PortalCause),
+        Pool(PoolCause),
+        Leg(LegCause),
+        Record(RecordCause),
+        System(SystemCause),
+        Said(SaidCause),
+    }
+}
+
+union! {
+    /// What happened.
+    pub enum Event {
+        Volume(VolumeEvent),
+        Host(HostEvent),
+        Portal(PortalEvent),
+        Pool(PoolEvent),
+        Leg(LegEvent),
+        Record(RecordEvent),
+        System(SystemEvent),
+        Said(SaidEvent),
+    }
+}
+
+impl Event {
+    /// How weighty it is.
+    pub fn weight(&self) -> Weight {
+        match self {
+            Event::Volume(e) => e.weight(),
+            Event::Host(e) => e.weight(),
+            Event::Portal(e) => e.weight(),
+            Event::Pool(e) => e.weight(),
+            Event::Leg(e) => e.weight(),
+            Event::Record(e) => e.weight(),
+            Event::System(e) => e.weight(),
+            Event::Said(e) => match e { SaidEvent::Said { weight, .. } => *weight },
+            Event::Other { .. } => Weight::Note,
+        }
+    }
+}
+
+union! {
+    /// What is worth knowing of an order that was carried out, or of the head.
+    pub enum Notice {
+        Volume(VolumeNotice),
+        Host(HostNotice),
+        Pool(PoolNotice),
+        Leg(LegNotice),
+        Record(RecordNotice),
+        System(SystemNotice),
+        Said(SaidNotice),
+    }
+}
+
+findings! {
+    /// A refusal that is not a type yet.
+    pub enum SaidRefusal {
+        /// A sentence.
+        Said { kind: ErrorKind, field: String, message: String, next: Option<String> },
+    }
+}
+
+findings! {
+    /// A cause that is not a type yet.
+    pub enum SaidCause {
+        /// A sentence.
+        Said { message: String, next: Option<String> },
+    }
+}
+
+findings! {
+    /// An event that is a sentence: of an older program's log.
+    pub enum SaidEvent {
+        /// A sentence that an older program wrote.
+        Said { weight: Weight, message: String },
+    }
+}
+
+findings! {
+    /// A notice that is not a type yet.
+    pub enum SaidNotice {
+        /// A sentence.
+        Said { message: String },
+    }
+}
+
+impl From<String> for Cause {
+    fn from(message: String) -> Self {
+        SaidCause::Said { message, next: None }.into()
+    }
+}
+
+impl From<String> for Notice {
+    fn from(message: String) -> Self {
+        SaidNotice::Said { message }.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_names_in_snake_case() {
+        assert_eq!(snake("DriveInUse"), "drive_in_use");
+        for sample in Refusal::samples() {
+            let json = serde_json::to_value(&sample).expect("plain data");
+            assert_eq!(json["code"], snake(sample.name()));
+            assert_eq!(serde_json::from_value::<Refusal>(json).expect("as written"), sample);
+        }
+    }
+
+    #[test]
+    fn each_finding_is_read_as_it_was_written_and_its_code_is_its_own() {
+        fn check<T: Serialize + for<'a> Deserialize<'a> + PartialEq + core::fmt::Debug>(samples: Vec<T>) {
+            let mut codes = std::collections::BTreeSet::new();
+            for sample in samples {
+                let json = serde_json::to_value(&sample).expect("plain data");
+                assert!(codes.insert(json["code"].to_string()), "twice: {json}");
+                assert_eq!(serde_json::from_value::<T>(json).expect("as written"), sample);
+            }
+        }
+        check(Refusal::samples());
+        check(Cause::samples());
+        check(Event::samples());
+        check(Notice::samples());
+    }
+
+    #[test]
+    fn what_a_later_program_says_is_kept() {
+        let json = r#"{"code":"from_the_future","fields":{"n":1}}"#;
+        let event: Event = serde_json::from_str(json).expect("any code");
+        assert!(matches!(event, Event::Other { .. }));
+        assert_eq!(serde_json::to_string(&event).expect("plain data"), json);
+    }
+}

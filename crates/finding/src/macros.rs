@@ -1,0 +1,174 @@
+//! How findings are declared.
+
+/// Declares an enum of findings: its JSON (`code`, `fields`), its codes for documents, a sample of each for tests.
+macro_rules! findings {
+    ($(#[$meta:meta])* pub enum $name:ident {
+        $( #[doc = $doc:literal] $(#[doc = $more:literal])* $variant:ident
+           $({ $( $(#[doc = $fdoc:literal])* $field:ident : $type:ty ),+ $(,)? })? ),* $(,)?
+    }) => {
+        $(#[$meta])*
+        #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+        #[serde(tag = "code", content = "fields", rename_all = "snake_case")]
+        #[allow(missing_docs)]
+        pub enum $name {
+            $( #[doc = $doc] $(#[doc = $more])* $variant $({ $( $(#[doc = $fdoc])* $field: $type ),+ })? ),*
+        }
+
+        impl $name {
+            /// Each code, with what it means.
+            pub const CODES: &'static [$crate::Code] = &[
+                $( $crate::Code {
+                    name: stringify!($variant),
+                    about: $doc,
+                    fields: &[$($( stringify!($field) ),+)?],
+                } ),*
+            ];
+            /// The variant's name: its code in camel case.
+            pub fn name(&self) -> &'static str {
+                match *self {
+                    $( Self::$variant $({ $( $field: _ ),+ })? => stringify!($variant), )*
+                }
+            }
+            /// One of each, for tests and documents.
+            pub fn samples() -> Vec<Self> {
+                vec![ $( Self::$variant $({ $( $field: $crate::Sample::sample(stringify!($field)) ),+ })? ),* ]
+            }
+        }
+
+        impl $crate::Sample for $name {
+            fn sample(_: &str) -> Self {
+                Self::samples().swap_remove(0)
+            }
+        }
+    };
+}
+
+/// Declares refusals: findings with a kind and the field at fault, `= Kind @ "field"`.
+macro_rules! refusals {
+    ($(#[$meta:meta])* pub enum $name:ident {
+        $( #[doc = $doc:literal] $(#[doc = $more:literal])* $variant:ident
+           $({ $( $(#[doc = $fdoc:literal])* $field:ident : $type:ty ),+ $(,)? })?
+           = $kind:ident @ $at:literal ),* $(,)?
+    }) => {
+        findings! {
+            $(#[$meta])*
+            pub enum $name {
+                $( #[doc = $doc] $(#[doc = $more])* $variant $({ $( $(#[doc = $fdoc])* $field: $type ),+ })? ),*
+            }
+        }
+
+        impl $name {
+            /// What kind of refusal.
+            pub fn kind(&self) -> $crate::ErrorKind {
+                match *self {
+                    $( Self::$variant $({ $( $field: _ ),+ })? => $crate::ErrorKind::$kind, )*
+                }
+            }
+            /// The order's field at fault; empty if none is.
+            pub fn field(&self) -> &'static str {
+                match *self {
+                    $( Self::$variant $({ $( $field: _ ),+ })? => $at, )*
+                }
+            }
+        }
+    };
+}
+
+/// Declares events: findings with a weight, `= Weight`.
+macro_rules! events {
+    ($(#[$meta:meta])* pub enum $name:ident {
+        $( #[doc = $doc:literal] $(#[doc = $more:literal])* $variant:ident
+           $({ $( $(#[doc = $fdoc:literal])* $field:ident : $type:ty ),+ $(,)? })?
+           = $weight:ident ),* $(,)?
+    }) => {
+        findings! {
+            $(#[$meta])*
+            pub enum $name {
+                $( #[doc = $doc] $(#[doc = $more])* $variant $({ $( $(#[doc = $fdoc])* $field: $type ),+ })? ),*
+            }
+        }
+
+        impl $name {
+            /// How weighty.
+            pub fn weight(&self) -> $crate::Weight {
+                match *self {
+                    $( Self::$variant $({ $( $field: _ ),+ })? => $crate::Weight::$weight, )*
+                }
+            }
+        }
+    };
+}
+
+/// Declares the enum of all findings of a kind, over those of each topic. In JSON it is the finding itself. A code that
+/// this program does not know, of a later one, is kept as it is.
+macro_rules! union {
+    ($(#[$meta:meta])* pub enum $name:ident { $( $variant:ident($type:ident) ),+ $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+        #[serde(untagged)]
+        #[allow(missing_docs)]
+        pub enum $name {
+            $( $variant($type), )+
+            /// One of a later program.
+            Other {
+                /// Its code.
+                code: String,
+                /// What it is about.
+                #[serde(default, skip_serializing_if = "serde_json::Value::is_null")]
+                fields: serde_json::Value,
+            },
+        }
+
+        impl $name {
+            /// All codes, by topic.
+            pub fn codes() -> Vec<$crate::Code> {
+                [$( $type::CODES ),+].concat()
+            }
+            /// The variant's name: its code in camel case.
+            pub fn name(&self) -> &str {
+                match self {
+                    $( $name::$variant(f) => f.name(), )+
+                    $name::Other { code, .. } => code,
+                }
+            }
+            /// The code, as it stands in JSON.
+            pub fn code(&self) -> String {
+                $crate::snake(self.name())
+            }
+            /// One of each, for tests and documents.
+            pub fn samples() -> Vec<Self> {
+                let mut all = vec![];
+                $( all.extend($type::samples().into_iter().map($name::$variant)); )+
+                all
+            }
+        }
+
+        $(
+            impl From<$type> for $name {
+                fn from(f: $type) -> Self {
+                    $name::$variant(f)
+                }
+            }
+        )+
+
+        impl $crate::Sample for $name {
+            fn sample(_: &str) -> Self {
+                Self::samples().swap_remove(0)
+            }
+        }
+
+        impl utoipa::PartialSchema for $name {
+            fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
+                use utoipa::openapi::schema::{ObjectBuilder, Type};
+                let codes: Vec<String> = $name::codes().iter().map($crate::Code::code).collect();
+                let code = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(codes));
+                let code = code.description(Some("Stable; docs/api-codes.md lists them."));
+                let fields = ObjectBuilder::new().schema_type(Type::Object);
+                let fields = fields.description(Some("What it is about; absent if there is nothing."));
+                ObjectBuilder::new().property("code", code).required("code").property("fields", fields).into()
+            }
+        }
+
+        impl utoipa::ToSchema for $name {}
+    };
+}

@@ -1,0 +1,115 @@
+//! What findings of several topics contain.
+
+findings! {
+    /// What a drive did.
+    pub enum DriveFault {
+        /// It failed to read or write blocks.
+        Medium,
+        /// It is gone.
+        Gone,
+        /// The file system below its file is full.
+        NoSpace,
+        /// It is a block device and ended early: it became smaller, or is a thin volume whose pool is full.
+        NoSpaceBlock,
+        /// Its file is shorter than it was.
+        Cut,
+        /// It did not answer in time.
+        TimedOut,
+        /// Another head or machine has reserved it.
+        Reserved,
+        /// It may not be written.
+        ReadOnly { errno: i32 },
+        /// It failed with another error of the kernel.
+        Errno { errno: i32 },
+    }
+}
+
+impl From<base::DriveError> for DriveFault {
+    fn from(error: base::DriveError) -> Self {
+        match error {
+            base::DriveError::Medium => DriveFault::Medium,
+            base::DriveError::Gone => DriveFault::Gone,
+            base::DriveError::NoSpace => DriveFault::NoSpace,
+            base::DriveError::Cut => DriveFault::Cut,
+            base::DriveError::TimedOut => DriveFault::TimedOut,
+            base::DriveError::Fenced => DriveFault::Reserved,
+            // EPERM from a device that may not be written, EROFS from the file system below a file.
+            base::DriveError::Other(errno @ (1 | 30)) => DriveFault::ReadOnly { errno },
+            base::DriveError::Other(errno) => DriveFault::Errno { errno },
+        }
+    }
+}
+
+impl DriveFault {
+    /// The same of this drive: a block device has no file system below it.
+    pub fn of(info: &base::DriveInfo, error: base::DriveError) -> Self {
+        if error == base::DriveError::NoSpace && info.kind == base::DriveKind::Block {
+            DriveFault::NoSpaceBlock
+        } else {
+            error.into()
+        }
+    }
+}
+
+findings! {
+    /// Why nobody can be listened to at an address.
+    pub enum NetFault {
+        /// Somebody else listens there.
+        InUse,
+        /// The address is not this machine's.
+        NoAddress,
+        /// It was refused.
+        Refused,
+        /// Another error of the kernel.
+        Errno { errno: i32 },
+    }
+}
+
+impl From<base::NetError> for NetFault {
+    fn from(error: base::NetError) -> Self {
+        match error {
+            base::NetError::InUse => NetFault::InUse,
+            base::NetError::NoAddress => NetFault::NoAddress,
+            base::NetError::Refused => NetFault::Refused,
+            base::NetError::Other(errno) => NetFault::Errno { errno },
+        }
+    }
+}
+
+findings! {
+    /// Why an address that moves cannot be here.
+    pub enum AddressFault {
+        /// No interface of this machine has another address of its subnet.
+        NoSubnet,
+        /// This machine has no such interface.
+        NoInterface,
+        /// This machine has the address by itself.
+        Foreign,
+        /// The daemon may not configure addresses.
+        NotAllowed,
+        /// Another error of the kernel.
+        Errno { errno: i32 },
+    }
+}
+
+findings! {
+    /// Why an address cannot move at all.
+    pub enum Immovable {
+        /// It is not the address of one machine in a subnet of this size.
+        NotOne,
+        /// It is good within one machine or on one cable only.
+        Local,
+        /// The prefix has a wrong number of bits.
+        Prefix,
+    }
+}
+
+impl From<base::view::Immovable> for Immovable {
+    fn from(why: base::view::Immovable) -> Self {
+        match why {
+            base::view::Immovable::NotOne => Immovable::NotOne,
+            base::view::Immovable::Local => Immovable::Local,
+            base::view::Immovable::Prefix => Immovable::Prefix,
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Values for samples of findings.
+
+/// A value that a field could have.
+pub trait Sample {
+    /// One for a field of this name.
+    fn sample(field: &str) -> Self;
+}
+
+impl Sample for String {
+    fn sample(field: &str) -> Self {
+        match field {
+            "pool" => "tank",
+            "volume" => "tank/vm1",
+            "host" => "esx1",
+            "drive" | "path" | "leg" | "old" => "/dev/nvme0n1",
+            "spare" | "new" | "other" => "/dev/nvme1n1",
+            "address" => "192.0.2.1:4420",
+            "array" | "mirror" => "mirror-0",
+            "head" => "a",
+            "file" => "hosts",
+            "uuid" => "0b8f5b1e-3f0a-4c1d-9a57-5d9d5f1f4a10",
+            "name" => "vm1",
+            _ => return format!("<{field}>"),
+        }
+        .into()
+    }
+}
+
+macro_rules! numbers {
+    ($($type:ty),+) => {
+        $( impl Sample for $type {
+            fn sample(field: &str) -> Self {
+                // A size is one that a person would write.
+                if field.contains("bytes") { (8u64 << 30) as $type } else { 2 as $type }
+            }
+        } )+
+    };
+}
+numbers!(u8, u16, u32, u64, usize, i32, i64);
+
+impl Sample for bool {
+    fn sample(_: &str) -> Self {
+        true
+    }
+}
+
+impl<T: Sample> Sample for Option<T> {
+    fn sample(field: &str) -> Self {
+        Some(T::sample(field))
+    }
+}
+
+impl<T: Sample> Sample for Vec<T> {
+    fn sample(field: &str) -> Self {
+        vec![T::sample(field.strip_suffix('s').unwrap_or(field))]
+    }
+}
+
+impl<T: Sample> Sample for Box<T> {
+    fn sample(field: &str) -> Self {
+        Box::new(T::sample(field))
+    }
+}
+
+impl Sample for crate::ErrorKind {
+    fn sample(_: &str) -> Self {
+        Self::Internal
+    }
+}
+
+impl Sample for crate::Weight {
+    fn sample(_: &str) -> Self {
+        Self::Note
+    }
+}
