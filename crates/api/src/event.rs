@@ -1,30 +1,8 @@
 //! What happened.
 
+use crate::Weight;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-
-/// How weighty an event is.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Weight {
-    /// Something was done.
-    Note,
-    /// Somebody should look.
-    Warning,
-    /// Something broke.
-    Error,
-}
-
-impl Weight {
-    /// The word for people.
-    pub fn word(self) -> &'static str {
-        match self {
-            Weight::Note => "note",
-            Weight::Warning => "warning",
-            Weight::Error => "error",
-        }
-    }
-}
 
 /// Something that happened.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
@@ -44,6 +22,9 @@ pub struct Event {
     pub head: Option<String>,
     /// What it is about.
     pub what: String,
+    /// What happened.
+    #[serde(flatten)]
+    pub event: finding::Event,
     /// What happened, one sentence.
     pub message: String,
 }

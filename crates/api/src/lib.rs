@@ -17,8 +17,9 @@ mod system;
 mod volume;
 
 pub use drive::{Drive, DriveReplace, DriveRole, Shape};
-pub use error::{Error, ErrorBody, ErrorKind};
-pub use event::{Event, Events, Weight};
+pub use error::{Error, ErrorBody};
+pub use event::{Event, Events};
+pub use finding::{Cause, ErrorKind, Notice, State, Weight};
 pub use host::{Host, HostAdd, HostExport, HostSet, Secret};
 pub use pool::{
     Array, ArrayLayout, ArraySpec, Clearing, Finding, Importable, Leg, LegAdd, Pool, PoolAdd, PoolCreate,
@@ -26,7 +27,7 @@ pub use pool::{
 };
 pub use portal::{Portal, PortalAdd, Protocol};
 pub use status::{
-    Connection, Counters, Created, Daemon, Reason, Shard, Stages, State, Status, System, Times,
+    Connection, Counters, Created, Daemon, Noticed, Reason, Shard, Stages, Status, System, Times,
 };
 pub use system::{
     Cluster, FenceTrial, Head, HeadAddress, HeadFence, HeadOut, HeadServes, LinkNetwork, LinkRefused,

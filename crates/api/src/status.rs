@@ -1,38 +1,8 @@
 //! The head at one moment.
 
-use crate::{Cluster, Drive, Event, Host, Pool, Portal, Protocol, Volume};
+use crate::{Cause, Cluster, Drive, Event, Host, Notice, Pool, Portal, Protocol, State, Volume};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-
-/// The few states that anything can be in, best first.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum State {
-    /// All is well.
-    #[default]
-    Optimal,
-    /// Works; a resync will soon have brought all redundancy back.
-    Rebuilding,
-    /// Works, with less redundancy than asked for.
-    Degraded,
-    /// Does not work, and may once something comes back.
-    Offline,
-    /// Does not work.
-    Failed,
-}
-
-impl State {
-    /// The word for people.
-    pub fn word(self) -> &'static str {
-        match self {
-            State::Optimal => "optimal",
-            State::Rebuilding => "rebuilding",
-            State::Degraded => "degraded",
-            State::Offline => "offline",
-            State::Failed => "failed",
-        }
-    }
-}
 
 /// Something wrong, and what to do about it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
@@ -41,10 +11,30 @@ pub struct Reason {
     pub state: State,
     /// What it is about: `pool tank`, `drive /dev/sdb`.
     pub what: String,
+    /// The cause.
+    #[serde(flatten)]
+    pub cause: Cause,
     /// The cause, one sentence.
     pub message: String,
     /// The command that helps, if one does.
     pub next: Option<String>,
+}
+
+impl Reason {
+    /// A reason whose sentence the daemon adds as it answers.
+    pub fn new(state: State, what: impl Into<String>, cause: impl Into<Cause>) -> Self {
+        Self { state, what: what.into(), cause: cause.into(), message: String::new(), next: None }
+    }
+}
+
+/// Something worth knowing.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Noticed {
+    /// What.
+    #[serde(flatten)]
+    pub notice: Notice,
+    /// The same, one sentence.
+    pub message: String,
 }
 
 /// What was done since the start; differences over time give rates.
@@ -248,8 +238,8 @@ pub struct Status {
     pub shards: Vec<Shard>,
     /// The latest events, oldest first.
     pub events: Vec<Event>,
-    /// Worth knowing and nothing wrong: sentences.
-    pub notices: Vec<String>,
+    /// Worth knowing and nothing wrong.
+    pub notices: Vec<Noticed>,
     /// The same for who looks closely.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asides: Vec<String>,
@@ -264,7 +254,7 @@ pub struct Created {
     /// Its identity, if it has one for life.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uuid: Option<String>,
-    /// Worth knowing: sentences.
+    /// Worth knowing.
     #[serde(default)]
-    pub notices: Vec<String>,
+    pub notices: Vec<Noticed>,
 }

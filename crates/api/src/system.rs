@@ -1,6 +1,8 @@
 //! Two heads as one system.
 
+use crate::{Notice, Noticed};
 use core::net::{IpAddr, SocketAddr};
+use finding::SystemNotice;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use utoipa::ToSchema;
@@ -23,9 +25,9 @@ pub struct SystemCreated {
     pub uuid: String,
     /// What the other head joins by: good once, for 24 hours. It is shown nowhere else.
     pub token: String,
-    /// Worth knowing; sentences.
+    /// Worth knowing.
     #[serde(default)]
-    pub notices: Vec<String>,
+    pub notices: Vec<Noticed>,
 }
 
 impl core::fmt::Debug for SystemCreated {
@@ -120,16 +122,12 @@ pub struct Cluster {
     pub fences: Vec<FenceTrial>,
 }
 
-/// Addresses of the link that hosts come to as well, each in a sentence: what hosts send delays heartbeats there.
-pub fn link_notices(link: &[IpAddr], portals: &[SocketAddr]) -> Vec<String> {
+/// Addresses of the link that hosts come to as well, one notice each: what hosts send delays heartbeats there.
+pub fn link_notices(link: &[IpAddr], portals: &[SocketAddr]) -> Vec<Notice> {
     // Both heads of a system on one machine may have the same one.
     let link: BTreeSet<&IpAddr> = link.iter().collect();
     let hosts = |ip: &&IpAddr| portals.iter().any(|p| p.ip() == **ip);
-    let one = |ip: &IpAddr| {
-        format!(
-            "{ip} is an address of the link and of a portal: what hosts send there delays heartbeats, so give the link a network of its own"
-        )
-    };
+    let one = |ip: &IpAddr| SystemNotice::LinkShared { address: ip.to_string() }.into();
     link.into_iter().filter(hosts).map(one).collect()
 }
 
@@ -272,9 +270,9 @@ mod tests {
         let link: Vec<IpAddr> =
             ["10.9.0.1", "fd00::1", "10.9.0.1"].map(|a| a.parse().expect("an address")).into();
         let at = |text: &str| link_notices(&link, &[text.parse().expect("an address")]);
-        assert_eq!(at("10.1.0.5:4420"), Vec::<String>::new());
-        let (four, six) = (at("10.9.0.1:4420"), at("[fd00::1]:3260"));
-        assert!(four.len() == 1 && four[0].starts_with("10.9.0.1 is an address of the link"), "{four:?}");
-        assert!(six.len() == 1 && six[0].starts_with("fd00::1 is"), "{six:?}");
+        let shared = |address: &str| vec![Notice::from(SystemNotice::LinkShared { address: address.into() })];
+        assert_eq!(at("10.1.0.5:4420"), Vec::<Notice>::new());
+        assert_eq!(at("10.9.0.1:4420"), shared("10.9.0.1"));
+        assert_eq!(at("[fd00::1]:3260"), shared("fd00::1"));
     }
 }

@@ -130,9 +130,41 @@ impl Weight {
     }
 }
 
+/// The few states that anything can be in, best first.
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash, Default, Serialize, Deserialize, ToSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// All is well.
+    #[default]
+    Optimal,
+    /// Works; a resync will soon have brought all redundancy back.
+    Rebuilding,
+    /// Works, with less redundancy than asked for.
+    Degraded,
+    /// Does not work, and may once something comes back.
+    Offline,
+    /// Does not work.
+    Failed,
+}
+
+impl State {
+    /// The word for people.
+    pub fn word(self) -> &'static str {
+        match self {
+            State::Optimal => "optimal",
+            State::Rebuilding => "rebuilding",
+            State::Degraded => "degraded",
+            State::Offline => "offline",
+            State::Failed => "failed",
+        }
+    }
+}
+
 union! {
     /// Why an order was not carried out.
-    pub enum Refusal {
+    pub enum Why {
         Volume(VolumeRefusal),
         Host(HostRefusal),
         Portal(PortalRefusal),
@@ -144,33 +176,114 @@ union! {
     }
 }
 
-impl Refusal {
-    /// Its kind: decides the HTTP status and the command line's exit code.
+impl Why {
+    /// What kind of refusal it is: decides the HTTP status and the command line's exit code.
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Refusal::Volume(r) => r.kind(),
-            Refusal::Host(r) => r.kind(),
-            Refusal::Portal(r) => r.kind(),
-            Refusal::Pool(r) => r.kind(),
-            Refusal::Leg(r) => r.kind(),
-            Refusal::Record(r) => r.kind(),
-            Refusal::System(r) => r.kind(),
-            Refusal::Said(r) => match r { SaidRefusal::Said { kind, .. } => *kind },
-            Refusal::Other { .. } => ErrorKind::Internal,
+            Why::Volume(r) => r.kind(),
+            Why::Host(r) => r.kind(),
+            Why::Portal(r) => r.kind(),
+            Why::Pool(r) => r.kind(),
+            Why::Leg(r) => r.kind(),
+            Why::Record(r) => r.kind(),
+            Why::System(r) => r.kind(),
+            Why::Said(SaidRefusal::Said { kind, .. }) => *kind,
+            Why::Other { .. } => ErrorKind::Internal,
         }
     }
     /// The order's field at fault, in the spelling of the API; empty if none is.
-    pub fn field(&self) -> &str {
+    pub fn field(&self) -> &'static str {
         match self {
-            Refusal::Volume(r) => r.field(),
-            Refusal::Host(r) => r.field(),
-            Refusal::Portal(r) => r.field(),
-            Refusal::Pool(r) => r.field(),
-            Refusal::Leg(r) => r.field(),
-            Refusal::Record(r) => r.field(),
-            Refusal::System(r) => r.field(),
-            Refusal::Said(r) => match r { SaidRefusal::Said { field, .. } => field },
-            Refusal::Other { .. } => "",
+            Why::Volume(r) => r.field(),
+            Why::Host(r) => r.field(),
+            Why::Portal(r) => r.field(),
+            Why::Pool(r) => r.field(),
+            Why::Leg(r) => r.field(),
+            Why::Record(r) => r.field(),
+            Why::System(r) => r.field(),
+            Why::Said(_) | Why::Other { .. } => "",
+        }
+    }
+}
+
+/// An order was not carried out.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Refusal {
+    /// Why.
+    pub why: Why,
+    /// The order's field at fault, in the spelling of the API; empty if none is.
+    pub field: &'static str,
+}
+
+impl<T> From<T> for Refusal
+where
+    T: IsRefusal + Into<Why>,
+{
+    fn from(why: T) -> Self {
+        let why = why.into();
+        Self { field: why.field(), why }
+    }
+}
+
+/// What can be the reason of a `Refusal`.
+pub trait IsRefusal {}
+impl IsRefusal for Why {}
+impl IsRefusal for VolumeRefusal {}
+impl IsRefusal for HostRefusal {}
+impl IsRefusal for PortalRefusal {}
+impl IsRefusal for PoolRefusal {}
+impl IsRefusal for LegRefusal {}
+impl IsRefusal for RecordRefusal {}
+impl IsRefusal for SystemRefusal {}
+
+impl Refusal {
+    /// What kind of refusal it is.
+    pub fn kind(&self) -> ErrorKind {
+        self.why.kind()
+    }
+    /// The same, about another field of the order.
+    pub fn about(self, field: &'static str) -> Self {
+        Self { field, ..self }
+    }
+    /// A sentence, while it is not a type yet.
+    pub fn sentence(
+        kind: ErrorKind,
+        field: &'static str,
+        message: impl Into<String>,
+        next: Option<String>,
+    ) -> Self {
+        Self { why: SaidRefusal::Said { kind, message: message.into(), next }.into(), field }
+    }
+    /// The command that helps, of a sentence.
+    pub fn then(self, to: impl Into<String>) -> Self {
+        match self.why {
+            Why::Said(SaidRefusal::Said { kind, message, .. }) => {
+                Self { why: SaidRefusal::Said { kind, message, next: Some(to.into()) }.into(), ..self }
+            }
+            _ => self,
+        }
+    }
+    /// The same in other words, of a sentence.
+    pub fn with_message(self, to: impl Into<String>) -> Self {
+        match self.why {
+            Why::Said(SaidRefusal::Said { kind, next, .. }) => {
+                Self { why: SaidRefusal::Said { kind, message: to.into(), next }.into(), ..self }
+            }
+            _ => self,
+        }
+    }
+    /// The sentence, while others quote it.
+    pub fn said(&self) -> String {
+        match &self.why {
+            Why::Said(SaidRefusal::Said { message, .. }) => message.clone(),
+            other => format!("{other:?}"),
+        }
+    }
+    /// The command that helps, of a sentence.
+    pub fn next(&self) -> Option<String> {
+        match &self.why {
+            Why::Said(SaidRefusal::Said { next, .. }) => next.clone(),
+            _ => None,
         }
     }
 }
@@ -213,7 +326,9 @@ impl Event {
             Event::Leg(e) => e.weight(),
             Event::Record(e) => e.weight(),
             Event::System(e) => e.weight(),
-            Event::Said(e) => match e { SaidEvent::Said { weight, .. } => *weight },
+            Event::Said(e) => match e {
+                SaidEvent::Said { weight, .. } => *weight,
+            },
             Event::Other { .. } => Weight::Note,
         }
     }
@@ -236,7 +351,7 @@ findings! {
     /// A refusal that is not a type yet.
     pub enum SaidRefusal {
         /// A sentence.
-        Said { kind: ErrorKind, field: String, message: String, next: Option<String> },
+        Said { kind: ErrorKind, message: String, next: Option<String> },
     }
 }
 
@@ -264,9 +379,84 @@ findings! {
     }
 }
 
+impl Event {
+    /// A sentence, while it is not a type yet.
+    pub fn sentence(weight: Weight, message: impl Into<String>) -> Self {
+        SaidEvent::Said { weight, message: message.into() }.into()
+    }
+    /// The sentence, or what is known of it: for tests.
+    pub fn said(&self) -> String {
+        match self {
+            Event::Said(SaidEvent::Said { message, .. }) => message.clone(),
+            other => format!("{other:?}"),
+        }
+    }
+    /// As it stands in a line of the file `events`.
+    pub fn to_line(&self) -> String {
+        match self {
+            Event::Said(SaidEvent::Said { message, .. }) => message.replace(['\t', '\n', '\r'], " "),
+            event => serde_json::to_string(event).expect("plain data"),
+        }
+    }
+    /// Reads what `to_line` wrote, or an older program's sentence.
+    pub fn from_line(weight: Weight, line: &str) -> Self {
+        let typed = Some(line).filter(|l| l.starts_with('{')).and_then(|l| serde_json::from_str(l).ok());
+        typed.unwrap_or_else(|| Self::sentence(weight, line))
+    }
+}
+
+impl Cause {
+    /// A sentence, while it is not a type yet.
+    pub fn sentence(message: impl Into<String>, next: Option<String>) -> Self {
+        SaidCause::Said { message: message.into(), next }.into()
+    }
+    /// The sentence, or what is known of it: for tests, and while others quote it.
+    pub fn said(&self) -> String {
+        match self {
+            Cause::Said(SaidCause::Said { message, .. }) => message.clone(),
+            other => format!("{other:?}"),
+        }
+    }
+    /// The command that helps, of a sentence.
+    pub fn next(&self) -> Option<String> {
+        match self {
+            Cause::Said(SaidCause::Said { next, .. }) => next.clone(),
+            _ => None,
+        }
+    }
+}
+
 impl From<String> for Cause {
     fn from(message: String) -> Self {
         SaidCause::Said { message, next: None }.into()
+    }
+}
+
+impl Notice {
+    /// The sentence, or what is known of it: for tests.
+    pub fn said(&self) -> String {
+        match self {
+            Notice::Said(SaidNotice::Said { message }) => message.clone(),
+            other => format!("{other:?}"),
+        }
+    }
+}
+
+impl PartialEq<str> for Notice {
+    fn eq(&self, sentence: &str) -> bool {
+        self.said() == sentence
+    }
+}
+
+impl PartialEq<&str> for Notice {
+    fn eq(&self, sentence: &&str) -> bool {
+        self.said() == *sentence
+    }
+}
+
+impl PartialEq<String> for Notice {
+    fn eq(&self, sentence: &String) -> bool {
+        self.said() == *sentence
     }
 }
 
@@ -283,10 +473,10 @@ mod tests {
     #[test]
     fn codes_are_names_in_snake_case() {
         assert_eq!(snake("DriveInUse"), "drive_in_use");
-        for sample in Refusal::samples() {
+        for sample in Why::samples() {
             let json = serde_json::to_value(&sample).expect("plain data");
             assert_eq!(json["code"], snake(sample.name()));
-            assert_eq!(serde_json::from_value::<Refusal>(json).expect("as written"), sample);
+            assert_eq!(serde_json::from_value::<Why>(json).expect("as written"), sample);
         }
     }
 
@@ -300,7 +490,7 @@ mod tests {
                 assert_eq!(serde_json::from_value::<T>(json).expect("as written"), sample);
             }
         }
-        check(Refusal::samples());
+        check(Why::samples());
         check(Cause::samples());
         check(Event::samples());
         check(Notice::samples());

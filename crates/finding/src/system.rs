@@ -2,7 +2,10 @@
 
 refusals! {
     /// Why an order about two heads, and the head itself was not carried out.
-    pub enum SystemRefusal {}
+    pub enum SystemRefusal {
+        /// The head is stopping.
+        Stopping = NotReady @ "",
+    }
 }
 
 findings! {
@@ -17,5 +20,8 @@ events! {
 
 findings! {
     /// What is worth knowing of two heads, and the head itself.
-    pub enum SystemNotice {}
+    pub enum SystemNotice {
+        /// An address of the link is one of a portal, too: what hosts send there delays heartbeats.
+        LinkShared { address: String },
+    }
 }

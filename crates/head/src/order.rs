@@ -15,6 +15,7 @@ use core::net::SocketAddr;
 
 mod snapshot;
 
+pub use finding::{Cause, ErrorKind, Event, Notice, Refusal, Weight};
 pub use snapshot::{
     Array, Clearing, Connection, Counters, Drive, DriveRole, Exported, Finding, Host, Leg, Pool, PortalState,
     Reason, Resync, Scrub, Served, Shard, Snapshot, Spare, Spread, Stages, State, SystemInfo, Volume, Zone,
@@ -400,39 +401,6 @@ pub struct HostSettings {
     pub mutual_secret: Option<Option<Secret>>,
 }
 
-/// What kind of refusal: decides the HTTP status and the CLI's exit code.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub enum RefusalKind {
-    /// The thing named does not exist.
-    NotFound,
-    /// It exists already, or is in use.
-    Conflict,
-    /// A field is wrong.
-    Invalid,
-    /// It would lose data or take something foreign: `force` does it all the same. Of the field `disconnect`: hosts
-    /// are connected that would lose something.
-    Unsafe,
-    /// Not now: something must happen first.
-    NotReady,
-    /// Not enough room on the drives or in the state directory.
-    NoSpace,
-    /// Our own or a drive's failure.
-    Internal,
-}
-
-/// Why an order was not carried out.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Refusal {
-    /// Its kind.
-    pub kind: RefusalKind,
-    /// The order's field at fault, in this file's spelling.
-    pub field: Option<String>,
-    /// The cause, one sentence, with the names of what it is about.
-    pub message: String,
-    /// The command that helps.
-    pub next: Option<String>,
-}
-
 /// The answer to an order.
 pub type Answered = Result<Reply, Refusal>;
 
@@ -445,8 +413,8 @@ pub enum Reply {
     Created {
         /// Its identity.
         uuid: Uuid,
-        /// Worth knowing; empty if nothing is. Sentences.
-        notices: Vec<String>,
+        /// Worth knowing; empty if nothing is.
+        notices: Vec<Notice>,
     },
     /// To `Status`.
     Snapshot(Box<Snapshot>),
@@ -482,31 +450,8 @@ pub struct Importable {
     pub missing: Vec<Uuid>,
 }
 
-/// How weighty an event is.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash, Default)]
-pub enum Weight {
-    /// Something was done.
-    #[default]
-    Note,
-    /// Somebody should look.
-    Warning,
-    /// Something broke.
-    Error,
-}
-
-impl Weight {
-    /// The word for people and for JSON.
-    pub fn word(self) -> &'static str {
-        match self {
-            Weight::Note => "note",
-            Weight::Warning => "warning",
-            Weight::Error => "error",
-        }
-    }
-}
-
 /// Something that happened.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EventLine {
     /// Grows by one with each event, for life of the state directory.
     pub number: u64,
@@ -518,6 +463,6 @@ pub struct EventLine {
     pub weight: Weight,
     /// What it is about: `pool tank`, `drive /dev/sdb`, `host esx1`.
     pub what: String,
-    /// What happened, one sentence.
-    pub message: String,
+    /// What happened.
+    pub event: Event,
 }

@@ -2,7 +2,7 @@
 //!
 //! Does not know how the orders travel: `daemon` carries them as mail, tests answer them from a script.
 
-use head::order::{Answered, Order, Refusal, RefusalKind};
+use head::order::{Answered, Order, Refusal};
 use tokio::sync::{mpsc, oneshot};
 
 /// An order and where its answer goes.
@@ -21,12 +21,7 @@ impl Door {
     /// Has an order carried out. A head that is stopping refuses with `NotReady`.
     pub async fn call(&self, order: Order) -> Answered {
         let (send, receive) = oneshot::channel();
-        let stopping = || Refusal {
-            kind: RefusalKind::NotReady,
-            field: None,
-            message: "the head is stopping".into(),
-            next: Some("millrace status".into()),
-        };
+        let stopping = || Refusal::from(finding::SystemRefusal::Stopping);
         self.0.send((order, send)).map_err(|_| stopping())?;
         receive.await.unwrap_or_else(|_| Err(stopping()))
     }

@@ -65,7 +65,7 @@ impl Context {
         self.show(&Outcome { what: what.into(), uuid, notices, commands, next }, |o| {
             let mut out = self.terminal.paragraph(Look::Plain, "", &o.what, 2) + lines;
             for notice in &o.notices {
-                out.push_str(&self.terminal.paragraph(Look::Plain, "Note: ", notice, 6));
+                out.push_str(&self.terminal.paragraph(Look::Plain, "Note: ", &notice.message, 6));
             }
             out + &o.next.as_ref().map_or(String::new(), |n| self.terminal.next(n))
         })
@@ -79,8 +79,8 @@ struct Outcome {
     what: String,
     /// The identity of what was made.
     uuid: Option<String>,
-    /// Worth knowing: sentences.
-    notices: Vec<String>,
+    /// Worth knowing.
+    notices: Vec<api::Noticed>,
     /// What the host does now, if it is told that: whole command lines.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     commands: Vec<String>,

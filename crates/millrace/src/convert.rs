@@ -9,16 +9,6 @@ pub fn time(unix_seconds: u64) -> String {
     String::from_utf8(uring::process::utc(unix_seconds).to_vec()).expect("digits and letters")
 }
 
-fn state(s: order::State) -> api::State {
-    match s {
-        order::State::Optimal => api::State::Optimal,
-        order::State::Rebuilding => api::State::Rebuilding,
-        order::State::Degraded => api::State::Degraded,
-        order::State::Offline => api::State::Offline,
-        order::State::Failed => api::State::Failed,
-    }
-}
-
 fn counters(c: order::Counters) -> api::Counters {
     let order::Counters { reads, read_bytes, writes, write_bytes, flushes, errors } = c;
     api::Counters { reads, read_bytes, writes, write_bytes, flushes, errors }
@@ -105,20 +95,6 @@ pub fn to_arrays(arrays: Vec<api::ArraySpec>) -> Vec<order::ArraySpec> {
     arrays.into_iter().map(one).collect()
 }
 
-/// A refusal.
-pub fn refusal(r: order::Refusal) -> api::Error {
-    let kind = match r.kind {
-        order::RefusalKind::NotFound => api::ErrorKind::NotFound,
-        order::RefusalKind::Conflict => api::ErrorKind::Conflict,
-        order::RefusalKind::Invalid => api::ErrorKind::Invalid,
-        order::RefusalKind::Unsafe => api::ErrorKind::Unsafe,
-        order::RefusalKind::NotReady => api::ErrorKind::NotReady,
-        order::RefusalKind::NoSpace => api::ErrorKind::NoSpace,
-        order::RefusalKind::Internal => api::ErrorKind::Internal,
-    };
-    api::Error { kind, field: r.field, message: r.message, next: r.next }
-}
-
 /// A drive.
 pub fn drive(d: order::Drive) -> api::Drive {
     api::Drive {
@@ -140,7 +116,7 @@ pub fn drive(d: order::Drive) -> api::Drive {
             order::DriveRole::Labelled => api::DriveRole::Labelled,
             order::DriveRole::Unusable => api::DriveRole::Unusable,
         },
-        state: d.state.map(state),
+        state: d.state,
         reason: d.reason,
         slow: d.slow,
         errors: d.errors,
@@ -160,7 +136,7 @@ pub fn pool(p: order::Pool) -> api::Pool {
     api::Pool {
         name: p.name,
         uuid: p.uuid.to_string(),
-        state: state(p.state),
+        state: p.state,
         reason: p.reason,
         chunk_bytes: p.chunk_bytes,
         bytes: p.bytes,
@@ -225,7 +201,7 @@ fn array(a: order::Array) -> api::Array {
     let leg = |l: order::Leg| api::Leg {
         path: l.path,
         uuid: l.uuid.to_string(),
-        state: state(l.state),
+        state: l.state,
         reason: l.reason,
         slow: l.slow,
         replaces: l.replaces,
@@ -240,7 +216,7 @@ fn array(a: order::Array) -> api::Array {
     };
     api::Array {
         layout: if a.mirror { api::ArrayLayout::Mirror } else { api::ArrayLayout::Single },
-        state: state(a.state),
+        state: a.state,
         reason: a.reason,
         bytes: a.bytes,
         legs: a.legs.into_iter().map(leg).collect(),
@@ -264,7 +240,7 @@ pub fn importable(p: order::Importable) -> api::Importable {
     api::Importable {
         name: p.name,
         uuid: p.uuid.to_string(),
-        state: state(p.state),
+        state: p.state,
         reason: p.reason,
         next: p.next,
         released: p.released,
@@ -286,7 +262,7 @@ pub fn volume(v: order::Volume) -> api::Volume {
         nsid: v.nsid,
         bytes: v.bytes,
         block_bytes: v.block_bytes,
-        state: state(v.state),
+        state: v.state,
         runs: v.runs,
         space_bytes: v.space_bytes,
         exports: v.exports.into_iter().map(exported).collect(),
@@ -339,14 +315,16 @@ pub fn served(s: order::Served) -> api::HeadServes {
 
 /// An event.
 pub fn event(e: order::EventLine) -> api::Event {
-    let weight = match e.weight {
-        order::Weight::Note => api::Weight::Note,
-        order::Weight::Warning => api::Weight::Warning,
-        order::Weight::Error => api::Weight::Error,
-    };
-    let monotonic_ms = e.monotonic.map(|at| at.0 / 1_000_000);
-    let (at, what, message) = (time(e.at), e.what, e.message);
-    api::Event { number: e.number, at, monotonic_ms, weight, head: None, what, message }
+    api::Event {
+        number: e.number,
+        at: time(e.at),
+        monotonic_ms: e.monotonic.map(|at| at.0 / 1_000_000),
+        weight: e.weight,
+        head: None,
+        what: e.what,
+        message: crate::words::event(&e.event),
+        event: e.event,
+    }
 }
 
 /// The head; the process that answers is the caller's to add.
@@ -379,12 +357,6 @@ pub fn status(s: order::Snapshot) -> api::Status {
         longest_turn_us: 0,
         long_turns: 0,
     };
-    let reason = |r: order::Reason| api::Reason {
-        state: state(r.state),
-        what: r.what,
-        message: r.message,
-        next: r.next,
-    };
     api::Status {
         at: time(s.at),
         uptime_seconds: s.uptime,
@@ -398,8 +370,8 @@ pub fn status(s: order::Snapshot) -> api::Status {
             firmware: s.system.firmware,
         },
         cluster: None,
-        health: state(s.health),
-        reasons: s.reasons.into_iter().map(reason).collect(),
+        health: s.health,
+        reasons: s.reasons.into_iter().map(crate::words::reason).collect(),
         drives: s.drives.into_iter().map(drive).collect(),
         pools: s.pools.into_iter().map(pool).collect(),
         volumes: s.volumes.into_iter().map(volume).collect(),
@@ -408,7 +380,7 @@ pub fn status(s: order::Snapshot) -> api::Status {
         connections: s.connections.into_iter().map(connection).collect(),
         shards: s.shards.into_iter().map(shard).collect(),
         events: s.events.into_iter().map(event).collect(),
-        notices: s.notices,
+        notices: s.notices.into_iter().map(crate::words::noticed).collect(),
         asides: vec![],
     }
 }

@@ -3,53 +3,13 @@
 use super::EventLine;
 use crate::path::stages::STAGES;
 use crate::report::Digests;
+pub use api::Reason;
 use base::Uuid;
 use base::machine::Shape;
 use base::view::{Interface, Moves, Protocol, System};
 use cluster::HeadNo;
 use core::net::SocketAddr;
-
-/// The few states that anything of ours can be in, best first (so that `max` is the worst).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash, Default)]
-pub enum State {
-    /// All is well.
-    #[default]
-    Optimal,
-    /// Works, with all redundancy soon back: a resync is under way.
-    Rebuilding,
-    /// Works, with less redundancy than asked for.
-    Degraded,
-    /// Does not work, and may once something comes back.
-    Offline,
-    /// Does not work.
-    Failed,
-}
-
-impl State {
-    /// The word for people and for JSON.
-    pub fn word(self) -> &'static str {
-        match self {
-            State::Optimal => "optimal",
-            State::Rebuilding => "rebuilding",
-            State::Degraded => "degraded",
-            State::Offline => "offline",
-            State::Failed => "failed",
-        }
-    }
-}
-
-/// Something wrong, and what to do about it.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Reason {
-    /// How bad.
-    pub state: State,
-    /// What it is about: `pool tank`, `drive /dev/sdb`, `portal iscsi 10.0.0.1:3260`.
-    pub what: String,
-    /// The cause, one sentence.
-    pub message: String,
-    /// The command that helps, if one does.
-    pub next: Option<String>,
-}
+pub use finding::State;
 
 /// The head at one moment.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -82,8 +42,8 @@ pub struct Snapshot {
     pub shards: Vec<Shard>,
     /// The latest events, oldest first.
     pub events: Vec<EventLine>,
-    /// Worth knowing and nothing wrong: sentences (memory not locked).
-    pub notices: Vec<String>,
+    /// Worth knowing and nothing wrong.
+    pub notices: Vec<super::Notice>,
 }
 
 /// Who we are, as `Snapshot` tells it.

@@ -1,7 +1,7 @@
 //! The Steward's life: the start, at which its pools are imported, then orders one by one.
 
 use crate::mail::ManagerMail;
-use crate::order::{RefusalKind, Weight};
+use crate::order::{ErrorKind, Weight};
 use crate::peer::SystemSettings;
 use crate::steward::context::absent::AbsentPool;
 use crate::steward::context::desk::Stop;
@@ -197,7 +197,7 @@ impl Office {
         if !row.drives.is_empty() && row.drives.iter().all(|d| DriveKind::of(d).is_volatile()) {
             if let Some(p) = self.desk_mut().absent.iter_mut().find(|p| p.uuid() == row.uuid) {
                 let r = ended_with_the_daemon(&row.name, &row.drives);
-                p.is_told(r.message, r.next);
+                p.is_told(r.said(), r.next());
             }
             return;
         }
@@ -251,12 +251,12 @@ impl Office {
                 }
                 Err(r) => {
                     let reason = if failures.is_empty() {
-                        r.message
+                        r.said()
                     } else {
-                        format!("{} ({})", r.message, failures.join("; "))
+                        format!("{} ({})", r.said(), failures.join("; "))
                     };
                     // Nothing was found: it is not a matter of where to look, but of drives that are away.
-                    let away = r.kind == RefusalKind::NotFound && !row.drives.is_empty();
+                    let away = r.kind() == ErrorKind::NotFound && !row.drives.is_empty();
                     let shaped = |d: &&String| desk.shapes_at_start.get(*d).is_some_and(|s| s.hang || s.gone);
                     let clear: Vec<String> = row
                         .drives
@@ -274,7 +274,7 @@ impl Office {
                             row.drives.join(" and "),
                             row.name
                         )),
-                        false => r.next,
+                        false => r.next(),
                     };
                     if let Some(p) = desk.absent.iter_mut().find(|p| p.uuid() == row.uuid) {
                         p.is_told(reason, next);

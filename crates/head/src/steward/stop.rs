@@ -10,7 +10,7 @@
 
 use crate::layout::PoolId;
 use crate::mail::{ManagerMail, ShardMail};
-use crate::order::{Answered, Order, Refusal, RefusalKind, Reply, Weight};
+use crate::order::{Answered, ErrorKind, Order, Refusal, Reply, Weight};
 use crate::steward::context::desk::Stop;
 use crate::steward::join::{self, Boxed};
 use crate::steward::office::Office;
@@ -29,7 +29,7 @@ const LOG_PATIENCE: Duration = Duration::from_secs(1);
 
 /// The answer to an order that comes too late.
 pub(crate) fn too_late() -> Refusal {
-    refuse(RefusalKind::NotReady, "", "the head is being stopped: nothing of this was begun")
+    refuse(ErrorKind::NotReady, "", "the head is being stopped: nothing of this was begun")
         .then("this again, once the head serves")
 }
 
@@ -71,7 +71,7 @@ impl Office {
         }
         self.desk_mut().cuts_short(!only_looks);
         let message = "the head is being stopped: this was given up, and may have been carried out in part";
-        Err(refuse(RefusalKind::NotReady, "", message).then("millrace status, once the head serves"))
+        Err(refuse(ErrorKind::NotReady, "", message).then("millrace status, once the head serves"))
     }
 
     /// Order: stop in order.
@@ -91,7 +91,7 @@ impl Office {
         if cut_short {
             // What it had begun is told from what it had not at the next start, as after a crash.
             let message = "an order under way was given up";
-            result = Err(refuse(RefusalKind::NotReady, "", message));
+            result = Err(refuse(ErrorKind::NotReady, "", message));
         }
         if quiet && !cut_short {
             let closing: Vec<Boxed<'_, _>> =
@@ -109,7 +109,7 @@ impl Office {
             Ok(_) => (Weight::Note, "the head was stopped in order".to_string()),
             Err(r) => (
                 Weight::Warning,
-                format!("the head was stopped, and its pools are checked at the next start: {}", r.message),
+                format!("the head was stopped, and its pools are checked at the next start: {}", r.said()),
             ),
         };
         self.desk_mut().event(now, weight, "head", words);

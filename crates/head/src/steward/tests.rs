@@ -4,9 +4,7 @@
 use super::{Steward, StewardConfig};
 use crate::layout::{ArrayId, Layout};
 use crate::mail::{Mail, ManagerMail, ShardMail, StewardMail};
-use crate::order::{
-    Answered, ArraySpec, DriveRole, HostSettings, Order, RefusalKind, Reply, Snapshot, State,
-};
+use crate::order::{Answered, ArraySpec, DriveRole, ErrorKind, HostSettings, Order, Reply, Snapshot, State};
 use crate::report::ShardReport;
 use array::{LegState, Note, Verdict};
 use base::machine::{Shape, StateError, StateOp};
@@ -184,7 +182,7 @@ fn a_lost_leg_is_off_every_shard_then_on_record_and_only_then_recorded() {
     assert_eq!(w.legs(1), [LegState::InSync, LegState::InSync]);
     let s = w.status();
     assert_eq!((s.health, s.pools[0].state), (State::Degraded, State::Degraded));
-    assert!(s.reasons[0].message.contains("/f/b"), "{:?}", s.reasons);
+    assert!(s.reasons[0].said().contains("/f/b"), "{:?}", s.reasons);
     let next = s.reasons[0].next.as_deref().expect("advice");
     assert!(next.starts_with("millrace drive return /f/b, or millrace drive replace /f/b"), "{next}");
     assert!(w.view.hosts[0].exports[0].ready);
@@ -230,7 +228,7 @@ fn a_missing_drive_is_tolerated_at_home_and_not_abroad() {
     let mut abroad = World::start(rest, 3);
     let all = ["/f/a", "/f/b", "/f/c"];
     let (kind, _, words) = abroad.refused(import(&all, false));
-    assert!(kind == RefusalKind::Unsafe && words.contains("not released"), "{words}");
+    assert!(kind == ErrorKind::Unsafe && words.contains("not released"), "{words}");
     abroad.good(import(&all, true));
     assert_eq!(abroad.legs(1), [LegState::InSync, LegState::Missing]);
 }
@@ -255,7 +253,7 @@ fn a_returned_leg_is_resynced_and_in_sync_once_every_shard_says_so() {
     let mut w = w.crash(2);
     assert_eq!(w.legs(0), [LegState::InSync, LegState::InSync]);
     let (kind, _, words) = w.refused(Order::DriveReturn { drive: "/f/b".into() });
-    assert!(kind == RefusalKind::Conflict && words.contains("in sync"), "{words}");
+    assert!(kind == ErrorKind::Conflict && words.contains("in sync"), "{words}");
 }
 
 #[test]
@@ -272,7 +270,7 @@ fn a_missing_leg_is_found_again_under_another_path() {
     let w = w.crash(3);
     assert_eq!(w.legs(1), [LegState::InSync, LegState::Rebuilding], "the new path is known");
     let (kind, field, _) = { w }.refused(Order::DriveReturn { drive: "/f/nowhere".into() });
-    assert_eq!((kind, field.as_str()), (RefusalKind::NotFound, "drive"));
+    assert_eq!((kind, field.as_str()), (ErrorKind::NotFound, "drive"));
 }
 
 #[test]
@@ -320,8 +318,8 @@ fn the_operator_fails_and_replaces_drives_but_never_the_last() {
     w.good(Order::DriveFail { drive: "/f/a".into(), force: false });
     assert_eq!(w.legs(0), [LegState::Missing, LegState::InSync]);
     let last = w.order(Order::DriveFail { drive: "/f/b".into(), force: false }).expect_err("the last one");
-    assert_eq!((last.kind, last.field.as_deref()), (RefusalKind::Conflict, Some("drive")));
-    assert!(last.next.as_deref().is_some_and(|n| n.starts_with("millrace drive return /f/a")), "{last:?}");
+    assert_eq!((last.kind(), last.field), (ErrorKind::Conflict, "drive"));
+    assert!(last.next().is_some_and(|n| n.starts_with("millrace drive return /f/a")), "{last:?}");
     let new = drives(&["/f/new"]).drives.remove("/f/new").expect("made");
     w.rest.drives.insert("/f/new".into(), new);
     w.good(Order::DriveReplace { old: "/f/a".into(), new: "/f/new".into(), force: false });
@@ -362,7 +360,7 @@ fn a_pool_goes_to_another_head_and_takes_its_exports_along() {
     let export = &w.view.hosts[0].exports[0];
     assert_eq!((export.uuid, export.name.as_str()), (uuid, "tank/vm1"));
     let (kind, _, words) = w.refused(import(&paths, false));
-    assert!(kind == RefusalKind::Conflict && words.contains("imported already"), "{words}");
+    assert!(kind == ErrorKind::Conflict && words.contains("imported already"), "{words}");
 }
 
 #[test]
@@ -410,14 +408,14 @@ fn foreign_labelled_held_small_and_repeated_drives_are_refused_by_name() {
     w.rest.drives.extend(more.drives);
     let check = |w: &mut World, a: &str, b: &str| w.refused(create("p2", vec![mirror(a, b)]));
     let (kind, field, words) = check(&mut w, "/f/xfs", "/f/x");
-    assert_eq!((kind, field.as_str()), (RefusalKind::Unsafe, "drives"));
+    assert_eq!((kind, field.as_str()), (ErrorKind::Unsafe, "drives"));
     assert!(words.contains("/f/xfs holds an XFS file system"), "{words}");
     let vhd = w.rest.drives.get_mut("/f/vhd").expect("made");
     (vhd.bytes, vhd.end) = (80 * MIB, [&b"conectix"[..], &[0; 504]].concat());
     let (kind, _, words) = check(&mut w, "/f/vhd", "/f/x");
-    assert!(kind == RefusalKind::Unsafe && words.contains("/f/vhd holds a VHD disk image"), "{words}");
+    assert!(kind == ErrorKind::Unsafe && words.contains("/f/vhd holds a VHD disk image"), "{words}");
     let (kind, _, words) = check(&mut w, "/f/a", "/f/x");
-    assert!(kind == RefusalKind::Conflict && words.contains("drive of pool tank"), "{words}");
+    assert!(kind == ErrorKind::Conflict && words.contains("drive of pool tank"), "{words}");
     let (_, _, words) = check(&mut w, "/f/small", "/f/x");
     assert!(words.contains("64M"), "{words}");
     w.rest.drives.get_mut("/f/coarse").expect("made").block_bytes = 4096;
@@ -436,10 +434,10 @@ fn foreign_labelled_held_small_and_repeated_drives_are_refused_by_name() {
         w.refused(create("p2", vec![ArraySpec { mirror: true, drives: vec!["/f/x".into()], weight: None }]));
     assert_eq!(field, "arrays");
     let (kind, field, _) = w.refused(tank());
-    assert_eq!((kind, field.as_str()), (RefusalKind::Conflict, "name"));
+    assert_eq!((kind, field.as_str()), (ErrorKind::Conflict, "name"));
     w.good(Order::PoolRelease { pool: "tank".into(), force: false, disconnect: false });
     let (kind, _, words) = w.refused(create("p2", vec![mirror("/f/a", "/f/x")]));
-    assert!(kind == RefusalKind::Unsafe && words.contains("labelled as a drive of pool tank"), "{words}");
+    assert!(kind == ErrorKind::Unsafe && words.contains("labelled as a drive of pool tank"), "{words}");
 }
 
 #[test]
@@ -447,13 +445,13 @@ fn mirrors_that_the_memory_has_no_room_for_are_refused_and_nothing_has_changed()
     let mut w = World::start(four(), 1);
     w.mirrors_max = 1;
     let (kind, field, message) = w.refused(tank());
-    assert_eq!((kind, field.as_str()), (RefusalKind::NoSpace, "memory"), "{message}");
+    assert_eq!((kind, field.as_str()), (ErrorKind::NoSpace, "memory"), "{message}");
     assert!(message.contains("room for the scratch of 1 mirrors, and these would make 2"), "{message}");
     assert!(w.status().pools.is_empty() && w.layout.arrays.is_empty());
     w.good(create("tank", vec![mirror("/f/a", "/f/b")]));
     let more = vec![mirror("/f/c", "/f/d")];
     let (kind, ..) = w.refused(Order::PoolAdd { pool: "tank".into(), arrays: more.clone(), force: false });
-    assert_eq!((kind, w.layout.arrays.len()), (RefusalKind::NoSpace, 1));
+    assert_eq!((kind, w.layout.arrays.len()), (ErrorKind::NoSpace, 1));
     w.mirrors_max = 2;
     w.good(Order::PoolAdd { pool: "tank".into(), arrays: more, force: false });
     // At the next start there is less memory: the pool stays away, with the reason.
@@ -462,7 +460,7 @@ fn mirrors_that_the_memory_has_no_room_for_are_refused_and_nothing_has_changed()
     w.run();
     assert!(w.ready.is_some() && w.layout.arrays.is_empty());
     let reasons = w.status().reasons;
-    assert!(reasons.iter().any(|r| r.message.contains("room for the scratch")), "{reasons:?}");
+    assert!(reasons.iter().any(|r| r.said().contains("room for the scratch")), "{reasons:?}");
 }
 
 /// They are imported side by side, and each asks for memory: a shard that was asked by one for less than another had
@@ -483,7 +481,7 @@ fn pools_that_come_up_together_are_promised_memory_one_after_the_other() {
     w.run();
     assert_eq!(w.layout.arrays.len(), 2);
     let reasons = w.status().reasons;
-    assert!(reasons.len() == 1 && reasons[0].message.contains("room for the scratch"), "{reasons:?}");
+    assert!(reasons.len() == 1 && reasons[0].said().contains("room for the scratch"), "{reasons:?}");
 }
 
 #[test]
@@ -571,7 +569,7 @@ fn volumes_grow_shrink_change_names_and_go() {
     assert_eq!((shown.iops_max, shown.mbps_max), (5000, 200));
     assert_eq!((w.layout.volumes[0].caps.iops_max, w.layout.volumes[0].caps.mbps_max), (5000, 200));
     let (kind, field, _) = w.refused(cap(Some(9), None));
-    assert_eq!((kind, field.as_str()), (RefusalKind::Invalid, "iops_max"));
+    assert_eq!((kind, field.as_str()), (ErrorKind::Invalid, "iops_max"));
     let weigh = |n| Order::VolumeCaps {
         volume: "tank/web".into(),
         caps: crate::order::VolumeCaps { weight: Some(n), ..Default::default() },
@@ -581,7 +579,7 @@ fn volumes_grow_shrink_change_names_and_go() {
     assert_eq!(w.layout.volumes[0].caps.iops_max, 5000);
     for n in [0, 1001] {
         let (kind, field, _) = w.refused(weigh(n));
-        assert_eq!((kind, field.as_str()), (RefusalKind::Invalid, "weight"));
+        assert_eq!((kind, field.as_str()), (ErrorKind::Invalid, "weight"));
     }
     w.good(cap(Some(0), None));
     assert_eq!(w.layout.volumes[0].caps, crate::admission::caps::Caps { iops_max: 0, mbps_max: 200 });
@@ -600,7 +598,7 @@ fn a_full_state_disk_refuses_and_changes_nothing() {
     let settings =
         HostSettings { iqns: Some(vec!["iqn.1998-01.com.example:h2".into()]), ..HostSettings::default() };
     let (kind, _, words) = w.refused(Order::HostAdd { name: "h2".into(), settings });
-    assert!(kind == RefusalKind::NoSpace && words.contains("disk is full"), "{words}");
+    assert!(kind == ErrorKind::NoSpace && words.contains("disk is full"), "{words}");
     assert_eq!(w.view.hosts.len(), 1);
 }
 
@@ -629,20 +627,20 @@ fn a_state_file_that_cannot_be_read_is_named_and_kept() {
     assert!(notices.iter().any(|n| n.contains("hosts") && n.contains("line 2")), "{notices:?}");
     assert!(w.view.hosts.is_empty());
     let status = w.status();
-    let told = status.reasons.iter().find(|r| r.message.contains("no host is let in")).expect("a reason");
+    let told = status.reasons.iter().find(|r| r.said().contains("no host is let in")).expect("a reason");
     assert!(status.health == State::Degraded && told.next.as_ref().is_some_and(|n| n.contains("restart")));
     // Nor does the next order write over what may hold everybody's secrets.
     let settings =
         HostSettings { iqns: Some(vec!["iqn.1998-01.com.example:h2".into()]), ..HostSettings::default() };
     let (kind, _, words) = w.refused(Order::HostAdd { name: "h2".into(), settings });
-    assert!(kind == RefusalKind::Conflict && words.contains("is not written over"), "{words}");
+    assert!(kind == ErrorKind::Conflict && words.contains("is not written over"), "{words}");
     assert_eq!(w.rest.files["hosts"], b"[host esx1]\niqm = typo\n");
 }
 
 #[test]
 fn an_identity_that_is_damaged_or_gone_is_told_by_status_and_a_first_start_has_nothing_to_tell() {
     let mut w = usual();
-    let told = |w: &mut World| w.status().reasons.iter().any(|r| r.message.contains("file identity"));
+    let told = |w: &mut World| w.status().reasons.iter().any(|r| r.said().contains("file identity"));
     assert!(!told(&mut w));
     let name = w.status().system.nqn;
     let good = w.rest.files["identity"].clone();
@@ -650,7 +648,7 @@ fn an_identity_that_is_damaged_or_gone_is_told_by_status_and_a_first_start_has_n
         w.rest.files.insert("identity".into(), damaged.to_vec());
         w = w.crash(2);
         let status = w.status();
-        assert!(status.reasons.iter().any(|r| r.message.contains("identity") && r.next.is_some()));
+        assert!(status.reasons.iter().any(|r| r.said().contains("identity") && r.next().is_some()));
         assert_eq!(w.rest.files["identity"], damaged);
     }
     w.rest.files.insert("identity".into(), good);
@@ -663,7 +661,7 @@ fn an_identity_that_is_damaged_or_gone_is_told_by_status_and_a_first_start_has_n
     // The pool says that another system has it, which nobody could release it from: its own name comes first.
     let status = w.status();
     assert_eq!((status.health, status.pools[0].state), (State::Offline, State::Offline));
-    let next = status.reasons.iter().find_map(|r| r.next.as_deref()).expect("a way on");
+    let next = status.reasons.iter().find_map(|r| r.next()).expect("a way on");
     assert!(next.starts_with("restore it from a copy, then systemctl restart millrace"), "{next}");
 }
 
@@ -750,7 +748,7 @@ fn a_pool_grows_by_a_zone_and_can_be_destroyed() {
     let mut w = w.crash(2);
     assert_eq!((w.layout.arrays.len(), w.layout.volumes.len()), (3, 2));
     let (kind, ..) = w.refused(Order::PoolDestroy { pool: "tank".into(), force: false, disconnect: false });
-    assert_eq!(kind, RefusalKind::Unsafe);
+    assert_eq!(kind, ErrorKind::Unsafe);
     w.good(Order::PoolDestroy { pool: "tank".into(), force: true, disconnect: false });
     w.good(tank());
 }
@@ -785,7 +783,7 @@ fn a_drive_given_with_a_shape_has_it_until_the_daemon_ends_and_its_own_name() {
     };
     let make = |drives: &[&str]| create("tank", singles(drives));
     let (kind, field, words) = w.refused(make(&["shape:mbps-max=fast@/f/a", "/f/b"]));
-    assert_eq!((kind, field.as_str()), (RefusalKind::Invalid, "drives"));
+    assert_eq!((kind, field.as_str()), (ErrorKind::Invalid, "drives"));
     assert!(words.contains("mbps-max: `fast` is not a whole number"), "{words}");
     let (.., words) = w.refused(make(&["shape:mbps-max=1@/f/a", "/f/a"]));
     assert!(words.contains("named twice"), "{words}");
@@ -796,7 +794,7 @@ fn a_drive_given_with_a_shape_has_it_until_the_daemon_ends_and_its_own_name() {
     assert_eq!(shapes(&w.status()), [("/f/a".into(), Some(shape)), ("/f/b".into(), None)]);
     let arrays = singles(&["shape:iops-max=7@/f/a"]);
     let (kind, ..) = w.refused(Order::PoolAdd { pool: "tank".into(), arrays, force: false });
-    assert_eq!(kind, RefusalKind::Conflict);
+    assert_eq!(kind, ErrorKind::Conflict);
     assert!(w.rest.files.values().all(|f| !String::from_utf8_lossy(f).contains("shape:")));
     let mut w = w.crash(2);
     assert_eq!(shapes(&w.status()), [("/f/a".into(), None), ("/f/b".into(), None)]);
@@ -815,7 +813,7 @@ fn a_slow_leg_is_shown_once_and_stays_in_use() {
     let s = w.status();
     assert_eq!(s.health, State::Optimal);
     assert!(s.pools[0].arrays[0].legs[1].slow && !s.pools[0].arrays[0].legs[0].slow);
-    let told = |s: &Snapshot, words: &str| s.events.iter().filter(|e| e.message.contains(words)).count();
+    let told = |s: &Snapshot, words: &str| s.events.iter().filter(|e| e.said().contains(words)).count();
     assert_eq!(told(&s, "it is slow"), 1);
     w.note(0, array, judged(1, Verdict::Well));
     assert!(w.status().pools[0].arrays[0].legs[1].slow, "another shard still finds it slow");
@@ -870,7 +868,7 @@ fn a_leg_that_is_not_there_is_to_be_attached_and_not_returned() {
     w.rest.drives.remove("/f/b").expect("it was there");
     let mut w = w.crash(2);
     let s = w.status();
-    let reason = s.reasons.iter().find(|r| r.message.contains("/f/b")).expect("it is missed");
+    let reason = s.reasons.iter().find(|r| r.said().contains("/f/b")).expect("it is missed");
     let next = reason.next.as_deref().expect("a way on");
     assert!(next.starts_with("attach /f/b again") && next.contains("drive replace /f/b NEW"), "{next}");
     assert!(w.order(Order::DriveReturn { drive: "/f/b".into() }).is_err(), "as it would be told");

@@ -1,6 +1,6 @@
 //! Words that many procedures say.
 
-use crate::order::{Refusal, RefusalKind};
+use crate::order::{ErrorKind, Refusal};
 use access::{AccessError, LUN_MAX};
 use base::DriveKind;
 pub(crate) use base::size::{print as size, print_free as size_there, print_needed as size_needed};
@@ -60,9 +60,9 @@ pub(crate) fn array_word(mirror: bool, index: usize) -> String {
 }
 
 /// A refusal about a field, with the command that shows what there is of such things.
-pub(crate) fn refuse(kind: RefusalKind, field: &str, message: impl Into<String>) -> Refusal {
+pub(crate) fn refuse(kind: ErrorKind, field: &'static str, message: impl Into<String>) -> Refusal {
     let next = match (kind, field) {
-        (RefusalKind::Internal, _) | (_, "") => "millrace events, or journalctl -u millrace -n 20",
+        (ErrorKind::Internal, _) | (_, "") => "millrace events, or journalctl -u millrace -n 20",
         (_, "drive" | "drives" | "old" | "new" | "prefer") => "millrace drive ls",
         (_, "host" | "nqns" | "iqns" | "chap_user" | "chap_secret" | "mutual_secret") => "millrace host ls",
         (_, "volume" | "bytes" | "lun") => "millrace volume ls",
@@ -70,31 +70,27 @@ pub(crate) fn refuse(kind: RefusalKind, field: &str, message: impl Into<String>)
         (_, "pool" | "arrays" | "weight" | "chunk_bytes" | "block_bytes") => "millrace pool ls",
         (..) => "millrace status",
     };
-    let field = (!field.is_empty()).then(|| field.to_string());
-    Refusal { kind, field, message: message.into(), next: Some(next.into()) }
+    Refusal::sentence(kind, field, message, Some(next.into()))
 }
 
-impl Refusal {
-    /// The command that helps.
-    pub(crate) fn then(self, next: impl Into<String>) -> Self {
-        Self { next: Some(next.into()), ..self }
-    }
-    /// The command that helps, if there is one.
-    pub(crate) fn then_try(self, next: Option<String>) -> Self {
-        Self { next: next.or(self.next), ..self }
+/// The command that helps, if there is one.
+pub(crate) fn then_try(refusal: Refusal, next: Option<String>) -> Refusal {
+    match next {
+        Some(next) => refusal.then(next),
+        None => refusal,
     }
 }
 
 pub(crate) fn volume_refusal(e: VolumeError) -> Refusal {
     let kind = match e {
-        VolumeError::NameTaken(_) => RefusalKind::Conflict,
-        VolumeError::TooMany | VolumeError::TooScattered => RefusalKind::NoSpace,
+        VolumeError::NameTaken(_) => ErrorKind::Conflict,
+        VolumeError::TooMany | VolumeError::TooScattered => ErrorKind::NoSpace,
         VolumeError::Name(_)
         | VolumeError::SizeZero
         | VolumeError::SizeTooLarge(_)
         | VolumeError::SizeUneven { .. }
         | VolumeError::BlockSize(_)
-        | VolumeError::BlockTooSmall { .. } => RefusalKind::Invalid,
+        | VolumeError::BlockTooSmall { .. } => ErrorKind::Invalid,
     };
     let next = match &e {
         VolumeError::Name(_) => "the same command with a name such as vm1".into(),
@@ -116,10 +112,10 @@ pub(crate) fn volume_refusal(e: VolumeError) -> Refusal {
 
 pub(crate) fn access_refusal(e: AccessError) -> Refusal {
     let kind = match e {
-        AccessError::HostTaken(_) | AccessError::NameOfAnother { .. } => RefusalKind::Conflict,
-        AccessError::Lun(n) if n <= LUN_MAX => RefusalKind::Conflict,
-        AccessError::NoHost(_) => RefusalKind::NotFound,
-        AccessError::TooManyHosts | AccessError::Full => RefusalKind::NoSpace,
+        AccessError::HostTaken(_) | AccessError::NameOfAnother { .. } => ErrorKind::Conflict,
+        AccessError::Lun(n) if n <= LUN_MAX => ErrorKind::Conflict,
+        AccessError::NoHost(_) => ErrorKind::NotFound,
+        AccessError::TooManyHosts | AccessError::Full => ErrorKind::NoSpace,
         AccessError::HostName(_)
         | AccessError::Nameless
         | AccessError::TooManyNames
@@ -127,7 +123,7 @@ pub(crate) fn access_refusal(e: AccessError) -> Refusal {
         | AccessError::Iqn { .. }
         | AccessError::Secret { .. }
         | AccessError::ChapUser
-        | AccessError::Lun(_) => RefusalKind::Invalid,
+        | AccessError::Lun(_) => ErrorKind::Invalid,
     };
     let next = match &e {
         AccessError::NoHost(_) | AccessError::TooManyHosts | AccessError::TooManyNames => {

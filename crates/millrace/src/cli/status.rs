@@ -105,7 +105,7 @@ fn screen(status: &Status, earlier: Earlier, verbose: bool, terminal: Terminal) 
         }
     }
     let asides = status.asides.iter().filter(|_| verbose);
-    let notices: Vec<&String> = status.notices.iter().chain(asides).collect();
+    let notices: Vec<&String> = status.notices.iter().map(|n| &n.message).chain(asides).collect();
     if !notices.is_empty() {
         sections.push(notices.iter().map(|n| terminal.paragraph(Look::Dim, "note  ", n, 6)).collect());
     }

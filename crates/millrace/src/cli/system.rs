@@ -135,7 +135,7 @@ pub fn run(command: SystemCommand, context: &Context) -> Result<String, Failure>
             Ok(context.show(&created, |created| {
                 let mut out = created.token.clone() + "\n";
                 for notice in &created.notices {
-                    out += &format!("Note: {notice}\n");
+                    out += &format!("Note: {}\n", notice.message);
                 }
                 out += "\nNext, on the other head: millrace system join TOKEN --link ADDRESS,...\n";
                 out
@@ -163,13 +163,13 @@ pub fn run(command: SystemCommand, context: &Context) -> Result<String, Failure>
 }
 
 /// That hosts come to this head's addresses of the link, if they do.
-fn link_notices(link: &[String], context: &Context) -> Vec<String> {
+fn link_notices(link: &[String], context: &Context) -> Vec<api::Noticed> {
     // The portals are those of the system that was joined. If they are not known yet, `portal add` has said it.
     let portals: Vec<api::Portal> = context.client.get("/portals").unwrap_or_default();
     let portals: Vec<_> = portals.iter().filter_map(|p| p.address.parse().ok()).collect();
     let ip = |a: &String| a.parse().ok().or_else(|| Some(a.parse::<std::net::SocketAddr>().ok()?.ip()));
     let link: Vec<_> = link.iter().filter_map(ip).collect();
-    api::link_notices(&link, &portals)
+    api::link_notices(&link, &portals).into_iter().map(crate::words::noticed).collect()
 }
 
 /// Whether this head is none of a system any more, now or soon: its daemon starts anew.

@@ -299,11 +299,11 @@ fn a_plan_of_what_a_pool_would_get_changes_nothing_and_says_what_speaks_against_
 
 #[test]
 fn what_sends_connected_hosts_away_is_asked_first() {
-    use head::order::{Refusal, RefusalKind};
+    use head::order::{ErrorKind, Refusal};
     let script = |order: &Order| match order {
         Order::Unexport { disconnect: false, .. } | Order::HostSet { disconnect: false, .. } => {
             Err(Refusal {
-                kind: RefusalKind::Unsafe,
+                kind: ErrorKind::Unsafe,
                 field: Some("disconnect".into()),
                 message: "host esx1 is connected (3 connections) and would lose volume tank/vm1".into(),
                 next: Some("millrace unexport tank/vm1 --host esx1 --yes".into()),

@@ -9,7 +9,7 @@ use crate::daemon::system::System;
 use crate::failure::Failure;
 use base::Address;
 use head::mail::{Mail, ManagerMail, StewardMail, Unmended};
-use head::order::{Answered, Refusal, RefusalKind};
+use head::order::Answered;
 use head::peer::SystemSettings;
 use head::steward::{Steward, StewardConfig};
 use head::{Deadlines, Shard, ShardConfig};
@@ -154,13 +154,7 @@ impl Courier {
             if !self.post.send(Address::Steward, StewardMail::Order { id, order }.into())
                 && let Some(answer) = self.pending.lock().remove(&id)
             {
-                let refusal = Refusal {
-                    kind: RefusalKind::NotReady,
-                    field: None,
-                    message: "the head is stopping".into(),
-                    next: None,
-                };
-                let _ = answer.send(Err(refusal));
+                let _ = answer.send(Err(finding::SystemRefusal::Stopping.into()));
             }
         }
     }

@@ -183,12 +183,12 @@ fn cannot_listen(address: SocketAddr, e: &std::io::Error) -> api::Reason {
         ),
         _ => (e.to_string(), "another api.tcp in head.toml and a restart".to_string()),
     };
-    api::Reason {
-        state: api::State::Degraded,
-        what: "head".into(),
-        message: format!("the API cannot listen at api.tcp = {address}: {why}; it is tried again"),
-        next: Some(next),
-    }
+    let message = format!("the API cannot listen at api.tcp = {address}: {why}; it is tried again");
+    crate::words::reason(api::Reason::new(
+        api::State::Degraded,
+        "head",
+        api::Cause::sentence(message, Some(next)),
+    ))
 }
 
 /// The signal that provokes a panic, in builds with debug assertions.

@@ -35,7 +35,7 @@ pub fn log(config: &Config) -> Result<(), Failure> {
 
 /// Writes an event of the head to the log, at its level.
 pub fn log_event(line: &head::order::EventLine) {
-    let (what, message) = (&line.what, &line.message);
+    let (what, message) = (&line.what, crate::words::event(&line.event));
     match line.weight {
         Weight::Note => tracing::info!("{what}: {message}"),
         Weight::Warning => tracing::warn!("{what}: {message}"),
@@ -133,18 +133,19 @@ pub fn crash_handlers(file: File) -> Result<(), Failure> {
 pub fn held_back(crashes: &Crashes, too_many: &super::crash::TooMany, config: Option<&Path>) -> api::Reason {
     let config = config.map_or(String::new(), |path| format!(" --config {}", path.display()));
     let last = too_many.lines.last().map_or("", String::as_str);
-    api::Reason {
-        state: api::State::Offline,
-        what: "head".into(),
-        message: format!(
-            "the daemon crashed {} times within a minute (last: {last}), so it came up with the management alone and the pools were not imported",
-            too_many.lines.len()
-        ),
-        next: Some(format!(
-            "millrace pool import POOL, or millrace serve --import{config}, or remove {} and restart the daemon",
-            crashes.path().display()
-        )),
-    }
+    let message = format!(
+        "the daemon crashed {} times within a minute (last: {last}), so it came up with the management alone and the pools were not imported",
+        too_many.lines.len()
+    );
+    let next = format!(
+        "millrace pool import POOL, or millrace serve --import{config}, or remove {} and restart the daemon",
+        crashes.path().display()
+    );
+    crate::words::reason(api::Reason::new(
+        api::State::Offline,
+        "head",
+        api::Cause::sentence(message, Some(next)),
+    ))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use super::{Api, Refused, odd_reply};
 use crate::convert;
 use crate::daemon::System;
 use crate::failure::{Exit, Failure};
+use crate::words;
 use api::{
     Cluster, Error, ErrorBody, ErrorKind, Head, HeadAddress, HeadFence, HeadOut, LinkNetwork, LinkRefused,
     SystemCreate, SystemCreated, SystemJoin, SystemLeave,
@@ -91,7 +92,9 @@ async fn create_system(
         SystemCreated { uuid: settings.system.to_string(), token: token.encode(), notices: vec![] };
     if goes_on {
         match api.order(Order::SystemCreate { settings: Box::new(settings) }).await {
-            Ok(Reply::Created { notices, .. }) => created.notices = notices,
+            Ok(Reply::Created { notices, .. }) => {
+                created.notices = notices.into_iter().map(words::noticed).collect()
+            }
             Ok(_) => return Err(odd_reply()),
             Err(e) => {
                 // What the Steward has begun is of a system: the same command ends it, or the next start does.
@@ -107,7 +110,7 @@ async fn create_system(
     // What is made is told of, with its token, whatever else goes wrong.
     let portals = api.status().await.map_or(vec![], |s| s.portals);
     let portals: Vec<SocketAddr> = portals.iter().filter_map(|p| p.address.parse().ok()).collect();
-    created.notices.extend(api::link_notices(&system.addresses(), &portals));
+    created.notices.extend(api::link_notices(&system.addresses(), &portals).into_iter().map(words::noticed));
     Ok((StatusCode::CREATED, Json(created)))
 }
 
@@ -248,11 +251,8 @@ fn name_of(head: &Head) -> String {
 
 /// What is wrong with a system, as one of its heads sees it.
 fn reasons(cluster: &Cluster) -> Vec<api::Reason> {
-    let reason = |state, message: String, next: String| api::Reason {
-        state,
-        what: "system".into(),
-        message,
-        next: Some(next),
+    let reason = |state, message: String, next: String| {
+        crate::words::reason(api::Reason::new(state, "system", api::Cause::sentence(message, Some(next))))
     };
     let degraded = |message, next| reason(api::State::Degraded, message, next);
     let is_me = |h: &&Head| h.head == cluster.me;

@@ -12,6 +12,7 @@ mod serve;
 
 use crate::backend::Door;
 use crate::convert;
+use crate::words;
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
@@ -78,7 +79,7 @@ impl IntoResponse for Refused {
 
 impl From<head::order::Refusal> for Refused {
     fn from(r: head::order::Refusal) -> Self {
-        Self(convert::refusal(r))
+        Self(words::refusal(&r))
     }
 }
 
@@ -122,8 +123,9 @@ impl Api {
                 shard.long_turns = counters.long_turns.load(Ordering::Relaxed);
             }
         }
-        status.notices.extend(self.process.notices.iter().cloned());
-        status.notices.extend(house.map(uring::Watch::notices).unwrap_or_default());
+        let sentence = |n: String| words::noticed(n.into());
+        status.notices.extend(self.process.notices.iter().cloned().map(sentence));
+        status.notices.extend(house.map(uring::Watch::notices).unwrap_or_default().into_iter().map(sentence));
         status.asides.extend(self.process.asides.iter().cloned());
         if let Some(reason) = held_back {
             status.health = status.health.max(reason.state);

@@ -63,6 +63,7 @@ fn made(reply: Reply) -> Made {
     let created = match reply {
         Reply::Done => Created::default(),
         Reply::Created { uuid, notices } => {
+            let notices = notices.into_iter().map(crate::words::noticed).collect();
             Created { uuid: (!uuid.is_nil()).then(|| uuid.to_string()), notices }
         }
         Reply::Snapshot(_)
@@ -565,7 +566,7 @@ async fn add_portal(
     }
     let (status, mut created) = made(api.order(Order::PortalAdd { protocol, address, moves, head }).await?)?;
     let link = api.process.system.as_ref().map_or(vec![], |s| s.addresses());
-    created.notices.extend(api::link_notices(&link, &[address]));
+    created.notices.extend(api::link_notices(&link, &[address]).into_iter().map(crate::words::noticed));
     Ok((status, created))
 }
 

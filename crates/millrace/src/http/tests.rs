@@ -613,13 +613,13 @@ fn a_portal_belongs_to_the_head_that_is_named() {
 #[test]
 fn a_refusal_keeps_its_kind_field_and_advice() {
     for (kind, status) in [
-        (RefusalKind::NotFound, 404),
-        (RefusalKind::Conflict, 409),
-        (RefusalKind::Unsafe, 409),
-        (RefusalKind::Invalid, 422),
-        (RefusalKind::NotReady, 503),
-        (RefusalKind::NoSpace, 507),
-        (RefusalKind::Internal, 500),
+        (ErrorKind::NotFound, 404),
+        (ErrorKind::Conflict, 409),
+        (ErrorKind::Unsafe, 409),
+        (ErrorKind::Invalid, 422),
+        (ErrorKind::NotReady, 503),
+        (ErrorKind::NoSpace, 507),
+        (ErrorKind::Internal, 500),
     ] {
         let refuse = move |_: &Order| {
             Err(Refusal {
@@ -634,7 +634,7 @@ fn a_refusal_keeps_its_kind_field_and_advice() {
         assert_eq!((got, error.field.as_deref()), (status, Some("bytes")), "{kind:?}");
         let body = api::VolumeCreate { name: "tank/a".into(), bytes: 1, block_bytes: None };
         let failure: Failure = fake.client.post::<api::Created>("/volumes", &body).expect_err("refused");
-        let exit = if kind == RefusalKind::Internal { Exit::Internal } else { Exit::Refused };
+        let exit = if kind == ErrorKind::Internal { Exit::Internal } else { Exit::Refused };
         assert_eq!(failure.exit, exit);
         assert_eq!(failure.to_string(), "millrace: tank has 3G free. Next: millrace pool show tank");
     }

@@ -25,7 +25,7 @@ use base::view::Protocol;
 use base::{Address, Duration, Instant, Prng, Slice};
 use head::layout::ArrayId;
 use head::mail::{ManagerMail, ShardMail, StewardMail};
-use head::order::{Answered, ArraySpec, HostSettings, Order, RefusalKind, Reply, Snapshot, State};
+use head::order::{Answered, ArraySpec, ErrorKind, HostSettings, Order, Reply, Snapshot, State};
 use head::steward::{Steward, StewardConfig};
 use head::{Deadlines, Shard, ShardConfig};
 use std::cell::{Cell, RefCell};
@@ -282,7 +282,7 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
             .last_look
             .iter()
             .flat_map(|s| &s.events)
-            .map(|e| format!("{}: {}", e.what, e.message))
+            .map(|e| format!("{}: {}", e.what, e.event.said()))
             .collect(),
     })
 }
@@ -552,7 +552,7 @@ impl Run {
                 Ok(())
             }
             // Its space is free when every shard has marked it.
-            (Stage::Ordering, Err(r)) if self.options.former && r.kind == RefusalKind::NoSpace => {
+            (Stage::Ordering, Err(r)) if self.options.former && r.kind() == ErrorKind::NoSpace => {
                 self.orders.extend(sent);
                 self.orders.rotate_right(1);
                 self.hold(Duration::from_millis(700));
@@ -593,7 +593,7 @@ impl Run {
             }
             (Stage::Ordering, Err(refusal)) => Err(format!("an order was refused: {refusal:?}")),
             (_, Err(refusal)) => {
-                self.world.say(|| format!("the order is refused: {}", refusal.message));
+                self.world.say(|| format!("the order is refused: {}", refusal.said()));
                 Ok(())
             }
             (_, Ok(_)) => Ok(()),

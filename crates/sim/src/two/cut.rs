@@ -157,8 +157,8 @@ impl Run {
             format!(
                 "{order:?}, {:?}, is refused: {} (next: {:?}){}",
                 self.cut_step,
-                r.message,
-                r.next,
+                r.said(),
+                r.next(),
                 self.ills()
             )
         })?;

@@ -28,7 +28,7 @@ use cluster::HeadNo;
 use cluster::watch::Times;
 use core::net::SocketAddr;
 use head::mail::{ManagerMail, StewardMail};
-use head::order::{Answered, ArraySpec, Order, RefusalKind, Reply, Snapshot, State};
+use head::order::{Answered, ArraySpec, ErrorKind, Order, Reply, Snapshot, State};
 use head::peer::{SystemSettings, SystemView};
 use head::steward::{Steward, StewardConfig};
 use head::{Deadlines, Shard, ShardConfig};
@@ -209,7 +209,7 @@ impl Run {
             by_server: self.commands_by_server(),
             events: [format!("{} takeovers", self.takeovers), format!("{} ended paths", sum(|l| l.ended))]
                 .into_iter()
-                .chain(events.map(|e| format!("{}: {}", e.what, e.message)))
+                .chain(events.map(|e| format!("{}: {}", e.what, e.event.said())))
                 .collect(),
         }
     }
@@ -381,10 +381,10 @@ impl Run {
                 Ok(())
             }
             ManagerMail::Happened(line) => {
-                if !line.message.contains("it was") {
-                    self.log(server, &line.message);
+                if !line.event.said().contains("it was") {
+                    self.log(server, &line.event.said());
                 }
-                self.world.say(|| format!("server {server}: {}: {}", line.what, line.message));
+                self.world.say(|| format!("server {server}: {}: {}", line.what, line.event.said()));
                 Ok(())
             }
             ManagerMail::Leads(false) | ManagerMail::FromPeer(_) | ManagerMail::Stopped => Ok(()),
@@ -475,7 +475,7 @@ impl Run {
         match answer {
             // A drive was late, and who makes the system tries again.
             Err(refusal)
-                if matches!(order, Order::SystemCreate { .. }) && refusal.kind == RefusalKind::Internal =>
+                if matches!(order, Order::SystemCreate { .. }) && refusal.kind() == ErrorKind::Internal =>
             {
                 self.orders.push_front(order);
                 Ok(())
@@ -484,7 +484,7 @@ impl Run {
                 Err(format!("an order was refused: {refusal:?}"))
             }
             Err(refusal) => {
-                self.world.say(|| format!("{order:?} is refused: {}", refusal.message));
+                self.world.say(|| format!("{order:?} is refused: {}", refusal.said()));
                 self.ordered.is_unknown(&order);
                 Ok(())
             }

@@ -2,7 +2,7 @@
 
 use crate::layout::{ArrayId, Layout, PoolId};
 use crate::mail::Room;
-use crate::order::{EventLine, Order, Refusal, RefusalKind, State, Weight};
+use crate::order::{ErrorKind, Event, EventLine, Order, Refusal, State, Weight};
 use crate::peer::PeerNews;
 use crate::report::ShardReport;
 use crate::steward::context::absent::AbsentPool;
@@ -23,7 +23,7 @@ use crate::steward::state::journal::Journal;
 use crate::steward::state::{Change, Identity, List, PoolRow, State as Decided};
 use crate::steward::status::speed::{Speed, Work};
 use crate::steward::status::times::Times;
-use crate::steward::words::refuse;
+use crate::steward::words::{refuse, then_try};
 use access::Hosts;
 use array::format::MembershipRecord;
 use base::DriveKind;
@@ -727,13 +727,18 @@ impl Desk {
         what: impl Into<String>,
         message: impl Into<String>,
     ) {
+        self.happened(now, what, Event::sentence(weight, message));
+    }
+    /// Something happened to `what`.
+    pub fn happened(&mut self, now: Instant, what: impl Into<String>, event: impl Into<Event>) {
+        let event = event.into();
         let line = EventLine {
             number: self.event_next,
             at: self.unix(now),
             monotonic: Some(now),
-            weight,
+            weight: event.weight(),
             what: what.into(),
-            message: message.into(),
+            event,
         };
         self.event_next += 1;
         self.unlogged.push_back(line.clone());
@@ -758,13 +763,11 @@ impl Desk {
         self.pools.iter().find(|p| p.config().name == name && !p.leaving).ok_or_else(|| {
             let absent = self.absent.iter().find(|p| p.name() == name);
             match absent {
-                Some(p) => refuse(
-                    RefusalKind::NotReady,
-                    "pool",
-                    format!("pool {name} is not imported: {}", p.reason),
-                )
-                .then_try(p.next.clone()),
-                None => refuse(RefusalKind::NotFound, "pool", format!("there is no pool {name}"))
+                Some(p) => {
+                    let message = format!("pool {name} is not imported: {}", p.reason);
+                    then_try(refuse(ErrorKind::NotReady, "pool", message), p.next.clone())
+                }
+                None => refuse(ErrorKind::NotFound, "pool", format!("there is no pool {name}"))
                     .then("millrace pool ls"),
             }
         })
@@ -773,11 +776,11 @@ impl Desk {
     pub fn volume_named(&self, name: &str) -> Result<(PoolId, Uuid), Refusal> {
         let Some((pool_name, volume)) = name.split_once('/') else {
             let message = format!("{name:?} is no volume: volumes are named POOL/VOLUME");
-            return Err(refuse(RefusalKind::Invalid, "volume", message).then("millrace volume ls"));
+            return Err(refuse(ErrorKind::Invalid, "volume", message).then("millrace volume ls"));
         };
-        let pool = self.pool_named(pool_name).map_err(|r| Refusal { field: Some("volume".into()), ..r })?;
+        let pool = self.pool_named(pool_name).map_err(|r| r.about("volume"))?;
         let volume = pool.config().volumes.by_name(volume).ok_or_else(|| {
-            refuse(RefusalKind::NotFound, "volume", format!("there is no volume {name}"))
+            refuse(ErrorKind::NotFound, "volume", format!("there is no volume {name}"))
                 .then("millrace volume ls")
         })?;
         Ok((pool.id, volume.uuid))

@@ -2,7 +2,7 @@
 
 use super::letters;
 use crate::mail::StewardMail;
-use crate::order::{Answered, Order, RefusalKind, Reply, Weight};
+use crate::order::{Answered, ErrorKind, Order, Reply, Weight};
 use crate::steward::context::desk::{Desk, Stop};
 use crate::steward::context::pool::PoolDesk;
 use crate::steward::office::Office;
@@ -89,7 +89,7 @@ impl Office {
             self.meet_far(shards, secret);
             // For all arrays that there are: those that come ask for themselves.
             if let Err(why) = self.room_for([].iter()).await {
-                self.far_stays_away(&why.message);
+                self.far_stays_away(&why.said());
                 return Err(why);
             }
             self.publish().await;
@@ -101,7 +101,7 @@ impl Office {
             if !self.cx.until_within(MEETING, met).await {
                 let why = "they cannot be reached at the ports behind that of the link, one for each shard";
                 self.far_stays_away(why);
-                return Err(refuse(RefusalKind::NotReady, "link", why).then("millrace head ls"));
+                return Err(refuse(ErrorKind::NotReady, "link", why).then("millrace head ls"));
             }
         }
         self.desk_mut().sessions.other_serves();

@@ -3,7 +3,7 @@
 use super::Marked;
 use crate::layout::{ArrayId, PoolId};
 use crate::mail::ShardMail;
-use crate::order::{Answered, RefusalKind, Reply, Weight};
+use crate::order::{Answered, ErrorKind, Reply, Weight};
 use crate::steward::context::array::{ArrayDesk, LegDesk, Wish};
 use crate::steward::context::desk::{Desk, Stop};
 use crate::steward::context::pool::PoolDesk;
@@ -138,7 +138,7 @@ impl Office {
             return Ok(Reply::Done);
         }
         let message = format!("pool {} did not come to rest: lanes stay where they are", restless.join(", "));
-        Err(refuse(RefusalKind::NotReady, "pool", message).then("millrace status"))
+        Err(refuse(ErrorKind::NotReady, "pool", message).then("millrace status"))
     }
     /// Deals the lanes of a pool's arrays as they should be. False: they did not come to rest, and go on as they were.
     async fn deal(&self, pool: PoolId) -> bool {

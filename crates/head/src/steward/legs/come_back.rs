@@ -10,7 +10,7 @@
 //! ```
 
 use crate::layout::PoolId;
-use crate::order::{Answered, Refusal, RefusalKind, Reply, Weight};
+use crate::order::{Answered, ErrorKind, Refusal, Reply, Weight};
 use crate::steward::context::array::Wish;
 use crate::steward::context::found::Found;
 use crate::steward::context::pool::PoolDesk;
@@ -93,12 +93,12 @@ impl Office {
             Lacking::Leg { array, leg, .. } => {
                 let probe = found.map_err(|e| {
                     let next = format!("free or attach the drive, or millrace drive replace {path} NEW");
-                    refuse(RefusalKind::NotReady, "drive", e.words).then(next)
+                    refuse(ErrorKind::NotReady, "drive", e.words).then(next)
                 })?;
                 self.rejoin(pool, (array, leg), (uuid, &path), &probe).await
             }
             Lacking::LastLeg { array, leg, .. } => {
-                let away = |words: String| refuse(RefusalKind::NotReady, "drive", words);
+                let away = |words: String| refuse(ErrorKind::NotReady, "drive", words);
                 let probe = found.map_err(|e| away(e.words))?;
                 if probe.good_label().is_some_and(|l| l.drive == uuid)
                     && self.swap_last(pool, array, leg, &probe).await.is_some()
@@ -125,7 +125,7 @@ impl Office {
         let shape = open.as_ref().and_then(|o| self.desk().shapes.get(&o.id).cloned());
         if let Some(s) = shape.as_ref().filter(|s| s.gone || s.hang) {
             let how = if s.gone { "gone" } else { "hanging" };
-            return Err(refuse(RefusalKind::Conflict, "drive", format!("{path} is shaped to be {how}"))
+            return Err(refuse(ErrorKind::Conflict, "drive", format!("{path} is shaped to be {how}"))
                 .then(format!("millrace drive shape {path} --clear")));
         }
         if let Some(o) = open {
@@ -136,7 +136,7 @@ impl Office {
             self.publish().await;
             if !self.let_go_wholly(o.id, RETURN_PATIENCE).await {
                 let message = format!("{path} still holds operations that were begun before it failed");
-                return Err(refuse(RefusalKind::NotReady, "drive", message)
+                return Err(refuse(ErrorKind::NotReady, "drive", message)
                     .then("millrace status, and return it once it answers or was unplugged"));
             }
         }
@@ -144,9 +144,7 @@ impl Office {
         if !self.other_lets_go(uuid).await {
             let message =
                 format!("the other head still has operations at {path} that were begun before it failed");
-            return Err(
-                refuse(RefusalKind::NotReady, "drive", message).then("millrace status, and this again")
-            );
+            return Err(refuse(ErrorKind::NotReady, "drive", message).then("millrace status, and this again"));
         }
         Ok(shape)
     }
@@ -260,12 +258,8 @@ impl Office {
                         false => l.is_told(r.clone(), None),
                     }
                 }
-                Err(Refusal {
-                    message: format!("{here} cannot return to pool {pool_name}: {r}"),
-                    next: Some(next),
-                    field: Some("drive".into()),
-                    kind: RefusalKind::Conflict,
-                })
+                let message = format!("{here} cannot return to pool {pool_name}: {r}");
+                Err(Refusal::sentence(ErrorKind::Conflict, "drive", message, Some(next)))
             }
         }
     }
@@ -307,8 +301,7 @@ impl Office {
             Ok(health) if lacks_room_below(&health) => {
                 let message =
                     format!("the file system below {path} is full: what it missed does not fit there");
-                Err(refuse(RefusalKind::NotReady, "drive", message)
-                    .then(format!("free some space: df {path}")))
+                Err(refuse(ErrorKind::NotReady, "drive", message).then(format!("free some space: df {path}")))
             }
             Ok(_) | Err(_) => Ok(()),
         }
@@ -365,11 +358,11 @@ impl Office {
                 self.let_go(p.id);
                 let found = Found::of(p);
                 let message = format!("{path} is not the spare that was there: {}", found.words());
-                (None, Some(found), Err(refuse(RefusalKind::Conflict, "drive", message)))
+                (None, Some(found), Err(refuse(ErrorKind::Conflict, "drive", message)))
             }
             Err(e) => {
                 let found = self.desk().found_for(uuid, path);
-                (None, found, Err(refuse(RefusalKind::NotReady, "drive", e.words.clone())))
+                (None, found, Err(refuse(ErrorKind::NotReady, "drive", e.words.clone())))
             }
         };
         let opened = open.as_ref().map(|o| o.id);

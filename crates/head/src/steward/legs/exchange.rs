@@ -10,7 +10,7 @@
 //! that comes up after a crash, or imports the pool, goes on with it (docs/mirror.md, "Another drive in a leg's place").
 
 use crate::layout::PoolId;
-use crate::order::{Answered, Refusal, RefusalKind, Reply, Weight};
+use crate::order::{Answered, ErrorKind, Refusal, Reply, Weight};
 use crate::steward::context::array::{LegDesk, Outlook, Wish};
 use crate::steward::context::open::OpenDrive;
 use crate::steward::context::pool::PoolDesk;
@@ -116,20 +116,20 @@ impl Office {
                 true => format!("millrace drive replace {old_path} NEW, another drive"),
                 false => format!("millrace pool show {name}"),
             };
-            return Err(refuse(RefusalKind::Conflict, "old", message).then(next));
+            return Err(refuse(ErrorKind::Conflict, "old", message).then(next));
         }
         self.check_not_replaced(pool, array, leg)?;
         if itself && !out_of {
             let message = format!("{old_path} serves in pool {name}: there is nothing to replace it by");
             let next = format!("millrace drive replace {old_path} NEW, another drive");
-            return Err(refuse(RefusalKind::Conflict, "new", message).then(next));
+            return Err(refuse(ErrorKind::Conflict, "new", message).then(next));
         }
         if itself {
             self.make_way(pool, array, leg, old, state).await?;
             if !self.clear_place(pool, array, leg).await {
                 let message = format!("{old_path} still holds operations that were begun before it failed");
                 return Err(
-                    refuse(RefusalKind::NotReady, "old", message).then("millrace drive ls, for another")
+                    refuse(ErrorKind::NotReady, "old", message).then("millrace drive ls, for another")
                 );
             }
             let probe = self.probe_new(new, Some((pool, array, leg))).await?;
@@ -160,7 +160,10 @@ impl Office {
         self.desk_mut().event(now, Weight::Note, format!("pool {name}"), message);
         let unused = self.unused_as_leg(pool, array, &probe);
         self.place(pool, array, seat, &probe, force, Some(leaver)).await?;
-        Ok(Reply::Created { uuid: Uuid::default(), notices: unused.iter().map(Unused::words).collect() })
+        Ok(Reply::Created {
+            uuid: Uuid::default(),
+            notices: unused.iter().map(|u| u.words().into()).collect(),
+        })
     }
     /// A drive takes one place at a time, and one drive a place.
     fn check_not_replaced(&self, pool: PoolId, array: usize, leg: usize) -> Result<(), Refusal> {
@@ -172,12 +175,12 @@ impl Office {
             let new = p.drive_path(a, l);
             let message = format!("{new} takes the place of {path} already");
             let next = format!("millrace status --watch, or millrace drive rm {new}, and this again");
-            return Err(refuse(RefusalKind::Conflict, "old", message).then(next));
+            return Err(refuse(ErrorKind::Conflict, "old", message).then(next));
         }
         if let Some(r) = p.replaces(uuid).filter(|r| p.is_leg(r.old)) {
             let message = format!("{path} is about to take the place of {}", r.old_path);
             let next = format!("millrace drive rm {path}, then millrace drive replace {} NEW", r.old_path);
-            return Err(refuse(RefusalKind::Conflict, "old", message).then(next));
+            return Err(refuse(ErrorKind::Conflict, "old", message).then(next));
         }
         Ok(())
     }
@@ -188,13 +191,13 @@ impl Office {
         if p.arrays[array].legs.len() == PLACES_MAX {
             let word = array_word(true, array);
             let message = format!("a drive of {word} is being replaced, and there is room for one at a time");
-            return Err(refuse(RefusalKind::Conflict, "old", message).then("millrace status --watch"));
+            return Err(refuse(ErrorKind::Conflict, "old", message).then("millrace status --watch"));
         }
         let drives = p.arrays.iter().map(|a| a.legs.len()).sum::<usize>() + p.spares.len();
         if drives >= DRIVES_MAX {
             let message = format!("a pool has at most {DRIVES_MAX} drives, with the one that comes");
             let next = "millrace drive rm SPARE, or millrace drive fail OLD, and this again";
-            return Err(refuse(RefusalKind::Conflict, "new", message).then(next));
+            return Err(refuse(ErrorKind::Conflict, "new", message).then(next));
         }
         Ok(())
     }
@@ -211,7 +214,7 @@ impl Office {
             let desk = self.desk();
             if let Some(holder) = desk.holds(drive) {
                 let message = format!("{drive} is a drive of pool {holder}");
-                return Err(refuse(RefusalKind::Conflict, "drive", message).then("millrace drive ls"));
+                return Err(refuse(ErrorKind::Conflict, "drive", message).then("millrace drive ls"));
             }
             let p = desk.pool_named(pool)?;
             let array = p.mirror_named(mirror.as_deref())?;
@@ -220,12 +223,12 @@ impl Office {
                     format!("{} has {LEGS_MAX} legs, the most there can be", array_word(true, array));
                 let next =
                     format!("millrace drive replace LEG {drive}, or millrace pool add {pool} spare {drive}");
-                return Err(refuse(RefusalKind::Conflict, "mirror", message).then(next));
+                return Err(refuse(ErrorKind::Conflict, "mirror", message).then(next));
             }
             (p.id, array)
         };
         self.check_room(id, array)?;
-        let about = |r: Refusal| Refusal { field: r.field.map(|_| "drive".into()), ..r };
+        let about = |r: Refusal| if r.field.is_empty() { r } else { r.about("drive") };
         let probe = self.probe_new(drive, None).await.map_err(about)?;
         if let Err(r) = self.check_new_leg(id, array, &probe, force).await {
             self.let_go(probe.id);
@@ -328,7 +331,7 @@ impl Office {
             self.cx.sleep(GONE_RETRY).await;
         }
         let message = "some drive of the pool cannot be told of it yet";
-        Err(refuse(RefusalKind::NotReady, "drive", message).then("millrace status, and this again"))
+        Err(refuse(ErrorKind::NotReady, "drive", message).then("millrace status, and this again"))
     }
     async fn write_without(
         &self,
@@ -419,7 +422,7 @@ impl Office {
         if let Some((pool, spare)) = self.desk().spare_named(new) {
             let name = self.desk().pool(pool).map_or(String::new(), |p| p.config().name.clone());
             let message = format!("{} is a spare of pool {name}", spare.path);
-            return Err(refuse(RefusalKind::Conflict, "new", message)
+            return Err(refuse(ErrorKind::Conflict, "new", message)
                 .then(format!("millrace drive rm {}, and this again", spare.path)));
         }
         let leg = self.desk().leg_named(new).filter(|leg| Some(*leg) != out);
@@ -428,10 +431,10 @@ impl Office {
             let p = desk.pool(pool).expect("just found");
             let message =
                 format!("{} is a drive of pool {} already", p.drive_path(array, leg), p.config().name);
-            return Err(refuse(RefusalKind::Conflict, "new", message).then("millrace drive ls"));
+            return Err(refuse(ErrorKind::Conflict, "new", message).then("millrace drive ls"));
         }
         let probe = self.patient().probe(new).await;
-        probe.map_err(|e| refuse(RefusalKind::Invalid, "new", e.words).then("millrace drive ls"))
+        probe.map_err(|e| refuse(ErrorKind::Invalid, "new", e.words).then("millrace drive ls"))
     }
     async fn make_way(
         &self,
@@ -450,7 +453,7 @@ impl Office {
                 });
                 if !others {
                     let message = format!("no other drive of the mirror of {old} is in sync yet");
-                    return Err(refuse(RefusalKind::NotReady, "old", message).then("millrace status"));
+                    return Err(refuse(ErrorKind::NotReady, "old", message).then("millrace status"));
                 }
                 self.drive_fail(old, false).await.map(drop)
             }
@@ -480,7 +483,7 @@ impl Office {
             Ok(leg) => self.joined(pool, array, leg).await,
             Err(r) => {
                 self.let_go(probe.id);
-                return Err(Refusal { field: r.field.map(|_| "new".to_string()), ..r });
+                return Err(if r.field.is_empty() { r } else { r.about("new") });
             }
         }
         self.write_pools().await?;
@@ -506,17 +509,17 @@ impl Office {
             Ok(()) => self.check_listed(one, Some(pool)).await,
             refused => refused,
         };
-        apart.map_err(|r| Refusal { field: Some("new".into()), ..r })?;
+        apart.map_err(|r| r.about("new"))?;
         let desk = self.desk();
-        let p = desk.pool(pool).ok_or_else(|| refuse(RefusalKind::NotFound, "old", "the pool is gone"))?;
+        let p = desk.pool(pool).ok_or_else(|| refuse(ErrorKind::NotFound, "old", "the pool is gone"))?;
         if let Some(r) =
             check_probes(core::slice::from_ref(probe), force || p.retired(probe), self.is_in_system())
         {
-            return Err(Refusal { field: Some("new".into()), ..r });
+            return Err(r.about("new"));
         }
         let like = p.arrays[array].legs.iter().find_map(|l| l.open.as_ref()).ok_or_else(|| {
             let message = "no other drive of the mirror is there to copy from";
-            refuse(RefusalKind::NotReady, "old", message).then("millrace status")
+            refuse(ErrorKind::NotReady, "old", message).then("millrace status")
         })?;
         if !fits(probe, &like.label) {
             let front = geometry_of(&like.label).data_at + like.label.data_bytes;
@@ -526,7 +529,7 @@ impl Office {
                 size_there(probe.info.bytes),
                 size_needed(bytes_needed(probe, front))
             );
-            return Err(refuse(RefusalKind::Invalid, "new", message).then("millrace drive ls"));
+            return Err(refuse(ErrorKind::Invalid, "new", message).then("millrace drive ls"));
         }
         let block = probe.info.block_bytes;
         if block > p.config().drive_block_bytes && p.config().volumes.iter().any(|v| v.block_bytes < block) {
@@ -534,7 +537,7 @@ impl Office {
                 "{} takes no 512-byte writes, and the pool has volumes of 512-byte blocks",
                 probe.info.path
             );
-            return Err(refuse(RefusalKind::Invalid, "new", message).then("millrace drive ls"));
+            return Err(refuse(ErrorKind::Invalid, "new", message).then("millrace drive ls"));
         }
         Ok(())
     }
@@ -555,8 +558,7 @@ impl Office {
             let mut desk = self.desk_mut();
             let uuid = desk.new_uuid();
             let created = desk.unix(self.cx.now());
-            let p =
-                desk.pool(pool).ok_or_else(|| refuse(RefusalKind::NotFound, "old", "the pool is gone"))?;
+            let p = desk.pool(pool).ok_or_else(|| refuse(ErrorKind::NotFound, "old", "the pool is gone"))?;
             let mut there = p.arrays[array].legs.iter().filter_map(|l| l.open.as_ref());
             let like = there.next().expect("the check has seen one").label.clone();
             let like = Label { created, ..like };
@@ -582,10 +584,9 @@ impl Office {
         if probe.info.block_bytes > config.drive_block_bytes {
             edits.push(Edit::DriveBlock { bytes: probe.info.block_bytes });
         }
-        let planned = self.plan(pool, edits).await.map_err(|r| Refusal {
-            field: r.field.map(|_| "new".into()),
-            next: Some(format!("millrace pool show {}", config.name)),
-            ..r
+        let planned = self.plan(pool, edits).await.map_err(|r| {
+            let field = if r.field.is_empty() { "" } else { "new" };
+            r.about(field).then(format!("millrace pool show {}", config.name))
         })?;
         let label = Label {
             drive: uuid,
@@ -611,7 +612,7 @@ impl Office {
         let written = self.label_drive(probe.id, &label, maps, &record, &slot).await;
         written.map_err(|e| {
             let (words, next) = not_labelled(&probe.info, e);
-            refuse(RefusalKind::Internal, "new", words).then(next)
+            refuse(ErrorKind::Internal, "new", words).then(next)
         })?;
         self.mark_all(pool, array).await?;
         self.write_pools_and(Some((pool, &probe.info.path))).await?;
@@ -656,14 +657,14 @@ impl PoolDesk {
         found.ok_or_else(|| {
             let words: Vec<String> = mirrors.iter().map(|a| array_word(true, *a)).collect();
             let (kind, message) = match word {
-                Some(word) => (RefusalKind::NotFound, format!("pool {name} has no mirror {word}")),
+                Some(word) => (ErrorKind::NotFound, format!("pool {name} has no mirror {word}")),
                 None if mirrors.is_empty() => (
-                    RefusalKind::Invalid,
+                    ErrorKind::Invalid,
                     format!("pool {name} has no mirror: a single drive gets no second one"),
                 ),
                 None => {
                     let words = words.join(", ");
-                    (RefusalKind::Invalid, format!("pool {name} has several mirrors ({words}): say which"))
+                    (ErrorKind::Invalid, format!("pool {name} has several mirrors ({words}): say which"))
                 }
             };
             let next = match words.first() {
@@ -688,7 +689,7 @@ impl PoolDesk {
             true => None,
         };
         if let Some((message, next)) = unique {
-            return Err(refuse(RefusalKind::Conflict, "drive", message).then(next));
+            return Err(refuse(ErrorKind::Conflict, "drive", message).then(next));
         }
         // Who gives up a replacement is left with the legs that there were, unless the old one was lost meanwhile.
         let uuid = self.arrays[array].legs[leg].uuid;
@@ -701,7 +702,7 @@ impl PoolDesk {
                 "without {path} {word} of pool {name} has one drive in sync: if that fails, its data is lost"
             );
             let next = format!("millrace drive replace {path} NEW, or millrace drive rm {path} --force");
-            return Err(refuse(RefusalKind::Unsafe, "drive", message).then(next));
+            return Err(refuse(ErrorKind::Unsafe, "drive", message).then(next));
         }
         Ok(())
     }

@@ -10,7 +10,7 @@
 //! answered when it was pulled may have landed or not; hosts were told that the volume is not ready, and come again.
 
 use crate::layout::PoolId;
-use crate::order::{Answered, Refusal, RefusalKind, Weight};
+use crate::order::{Answered, ErrorKind, Refusal, Weight};
 use crate::steward::context::probe::Probe;
 use crate::steward::legs::come_back::Lacking;
 use crate::steward::office::Office;
@@ -79,7 +79,7 @@ impl Office {
         let behind = failed.first().map(|(a, l, _)| (*a, *l)).or_else(|| legs.clone().find(is_closed));
         let who = behind.map_or("a drive", |(a, l)| p.drive_path(a, l));
         let message = format!("{who} has missed {} changes of who is in sync, and must be back first", lag());
-        Err(refuse(RefusalKind::NotReady, "drive", message).then("millrace status"))
+        Err(refuse(ErrorKind::NotReady, "drive", message).then("millrace status"))
     }
 
     /// The record on the desk, to be written once more; the keeper is held.
@@ -128,12 +128,12 @@ impl Office {
         };
         let no = |kind, message| Err(refuse(kind, "drive", message).then("millrace status"));
         if !gone || !last {
-            return no(RefusalKind::Conflict, format!("{path} is in sync: there is nothing to return"));
+            return no(ErrorKind::Conflict, format!("{path} is in sync: there is nothing to return"));
         }
         let back = self.come_back(pool, Lacking::LastLeg { array, leg, everywhere: true }).await;
         back.or_else(|_| {
             let words = "it is looked for every second, and taken back by itself";
-            no(RefusalKind::NotReady, format!("{path} is not back yet: {words}"))
+            no(ErrorKind::NotReady, format!("{path} is not back yet: {words}"))
         })
     }
     /// The leg that was found takes the place of what was opened; None if it may not, or not yet.

@@ -7,7 +7,7 @@
 //! names. What decides is an order of the Steward's own, so that it never meets another change of the pool.
 
 use crate::layout::PoolId;
-use crate::order::{Answered, Order, Refusal, RefusalKind, Reply, Spare, Weight};
+use crate::order::{Answered, ErrorKind, Order, Refusal, Reply, Spare, Weight};
 use crate::steward::context::array::{LegDesk, Outlook};
 use crate::steward::context::desk::StoodIn;
 use crate::steward::context::open::OpenDrive;
@@ -206,29 +206,29 @@ impl Office {
             let desk = self.desk();
             if let Some(holder) = desk.holds(drive) {
                 let message = format!("{drive} is a drive of pool {holder}");
-                return Err(refuse(RefusalKind::Conflict, "drive", message).then("millrace drive ls"));
+                return Err(refuse(ErrorKind::Conflict, "drive", message).then("millrace drive ls"));
             }
             let p = desk.pool_named(pool)?;
             if !p.config().arrays.iter().any(|a| a.mirror) {
                 let message = format!("pool {pool} has no mirror: a spare could never stand in for a drive");
                 return Err(
-                    refuse(RefusalKind::Invalid, "pool", message).then(format!("millrace pool show {pool}"))
+                    refuse(ErrorKind::Invalid, "pool", message).then(format!("millrace pool show {pool}"))
                 );
             }
             (p.id, p.spares.len() + p.arrays.iter().map(|a| a.legs.len()).sum::<usize>())
         };
         if there >= DRIVES_MAX {
             let message = format!("a pool has at most {DRIVES_MAX} drives");
-            return Err(refuse(RefusalKind::Invalid, "drive", message).then("millrace drive ls"));
+            return Err(refuse(ErrorKind::Invalid, "drive", message).then("millrace drive ls"));
         }
         let probe = self
             .patient()
             .probe(drive)
             .await
-            .map_err(|e| refuse(RefusalKind::Invalid, "drive", e.words).then("millrace drive ls"))?;
+            .map_err(|e| refuse(ErrorKind::Invalid, "drive", e.words).then("millrace drive ls"))?;
         let added = match self.check_drives_apart(core::slice::from_ref(&probe)) {
             Ok(()) => self.label_spare(id, &probe, force).await,
-            Err(r) => Err(Refusal { field: Some("drive".into()), ..r }),
+            Err(r) => Err(r.about("drive")),
         };
         if let Err(r) = added {
             self.let_go(probe.id);
@@ -254,15 +254,14 @@ impl Office {
         self.desk_mut().event(now, Weight::Note, format!("pool {pool}"), message);
         let fits = (!fits.is_empty()).then(|| format!("the spare {path} {fits}"));
         let unused = unused.map(|u| format!("{}, also in the largest mirror", u.words()));
-        let notices = fits.into_iter().chain(unused).collect();
+        let notices = fits.into_iter().chain(unused).map(Into::into).collect();
         Ok(Reply::Created { uuid: Uuid::default(), notices })
     }
     async fn label_spare(&self, pool: PoolId, probe: &Probe, force: bool) -> Result<(), Refusal> {
         let (config, uuid, created, retired, smallest) = {
             let mut desk = self.desk_mut();
             let (uuid, created) = (desk.new_uuid(), desk.unix(self.cx.now()));
-            let p =
-                desk.pool(pool).ok_or_else(|| refuse(RefusalKind::NotFound, "pool", "the pool is gone"))?;
+            let p = desk.pool(pool).ok_or_else(|| refuse(ErrorKind::NotFound, "pool", "the pool is gone"))?;
             let mirrors = p.arrays.iter().filter(|a| a.geometry.redundant());
             let smallest = mirrors.map(|a| a.geometry.data_at + a.geometry.data_bytes).min().unwrap_or(0);
             (p.config().clone(), uuid, created, p.retired(probe), smallest)
@@ -272,7 +271,7 @@ impl Office {
         let listed = self.check_listed(one, Some(pool)).await.err();
         let shared = self.is_in_system();
         if let Some(r) = listed.or_else(|| check_probes(one, force || retired, shared)) {
-            return Err(Refusal { field: r.field.map(|_| "drive".into()), ..r });
+            return Err(if r.field.is_empty() { r } else { r.about("drive") });
         }
         if tail_at(probe.info.bytes) < smallest {
             let message = format!(
@@ -280,13 +279,13 @@ impl Office {
                 size_there(probe.info.bytes),
                 size_needed(bytes_needed(probe, smallest))
             );
-            return Err(refuse(RefusalKind::Invalid, "drive", message).then("millrace drive ls"));
+            return Err(refuse(ErrorKind::Invalid, "drive", message).then("millrace drive ls"));
         }
         let block = probe.info.block_bytes;
         if block > config.drive_block_bytes && config.volumes.iter().any(|v| v.block_bytes < block) {
             let message =
                 format!("{path} takes no 512-byte writes, and the pool has volumes of 512-byte blocks");
-            return Err(refuse(RefusalKind::Invalid, "drive", message).then("millrace drive ls"));
+            return Err(refuse(ErrorKind::Invalid, "drive", message).then("millrace drive ls"));
         }
         let usual = Label::usual(probe.info.bytes);
         let data_at = 5 << 20;
@@ -306,7 +305,7 @@ impl Office {
         };
         self.label_alone(probe.id, &label).await.map_err(|e| {
             let (words, next) = not_labelled(&probe.info, e);
-            refuse(RefusalKind::Internal, "drive", words).then(next)
+            refuse(ErrorKind::Internal, "drive", words).then(next)
         })?;
         // The label first: a drive that the configuration does not list is nobody's.
         let row = SpareRow { drive: uuid, path: path.clone() };
@@ -481,7 +480,7 @@ impl Office {
         if let Err(r) = &result {
             // It is none that can be relied on: without it, the next one is tried.
             let now = self.cx.now();
-            let message = format!("the spare {} could not be used: {}", spare.path, r.message);
+            let message = format!("the spare {} could not be used: {}", spare.path, r.said());
             self.desk_mut().event(now, Weight::Error, format!("pool {name}"), message);
             if let Some(p) = self.desk_mut().pool_mut(pool)
                 && let Some(s) = p.spares.iter_mut().find(|s| s.uuid == spare.uuid)
@@ -501,12 +500,12 @@ impl Office {
         }
         if !self.let_go_wholly(open.id, PATIENCE).await {
             let message = format!("{} does not answer", spare.path);
-            return Err(refuse(RefusalKind::NotReady, "", message).then("millrace status"));
+            return Err(refuse(ErrorKind::NotReady, "", message).then("millrace status"));
         }
         let probe = self
             .probe(&spare.path)
             .await
-            .map_err(|e| refuse(RefusalKind::NotReady, "", e.words).then("millrace drive ls"))?;
+            .map_err(|e| refuse(ErrorKind::NotReady, "", e.words).then("millrace drive ls"))?;
         let ours = probe.good_label().is_some_and(|l| l.drive == spare.uuid);
         let like = {
             let desk = self.desk();
@@ -516,7 +515,7 @@ impl Office {
         if !ours || !like.is_some_and(|like| fits(&probe, &like)) {
             self.let_go(probe.id);
             let message = format!("{} is another drive now", spare.path);
-            return Err(refuse(RefusalKind::Conflict, "", message).then("millrace drive ls"));
+            return Err(refuse(ErrorKind::Conflict, "", message).then("millrace drive ls"));
         }
         self.clear_place(pool, array, leg).await;
         let replaces = self.desk().pool(pool).map(|p| p.leaver(array, leg));

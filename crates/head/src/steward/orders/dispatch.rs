@@ -2,7 +2,7 @@
 
 use crate::layout::PoolId;
 use crate::mail::ShardMail;
-use crate::order::{Answered, Drive, DriveRole, Order, Refusal, RefusalKind, Reply};
+use crate::order::{Answered, Drive, DriveRole, ErrorKind, Order, Refusal, Reply};
 use crate::steward::context::array::{Outlook, Wish};
 use crate::steward::context::pool::PoolDesk;
 use crate::steward::context::probe::Probe;
@@ -96,15 +96,15 @@ impl Office {
     }
 
     /// Refuses a name that several drives of pools have: the first of them may not be the one that is meant.
-    pub(crate) fn check_one_meant(&self, field: &str, drive: &str) -> Result<(), Refusal> {
+    pub(crate) fn check_one_meant(&self, field: &'static str, drive: &str) -> Result<(), Refusal> {
         let several = self.desk().drives_called(drive);
         if several < 2 {
             return Ok(());
         }
         let message = format!("{several} drives are called {drive}: their UUIDs tell them apart");
-        Err(refuse(RefusalKind::Invalid, field, message).then("millrace drive ls --json"))
+        Err(refuse(ErrorKind::Invalid, field, message).then("millrace drive ls --json"))
     }
-    pub(crate) fn leg_of(&self, field: &str, drive: &str) -> Result<(PoolId, usize, usize), Refusal> {
+    pub(crate) fn leg_of(&self, field: &'static str, drive: &str) -> Result<(PoolId, usize, usize), Refusal> {
         self.check_one_meant(field, drive)?;
         let desk = self.desk();
         desk.leg_named(drive).ok_or_else(|| {
@@ -114,9 +114,9 @@ impl Office {
                 let message = format!("{drive} is a spare of pool {name}, and no leg of a mirror");
                 let next =
                     format!("millrace pool show {name}, or millrace drive rm {drive}, to use it otherwise");
-                return refuse(RefusalKind::Conflict, field, message).then(next);
+                return refuse(ErrorKind::Conflict, field, message).then(next);
             }
-            refuse(RefusalKind::NotFound, field, format!("{drive} is no drive of an imported pool"))
+            refuse(ErrorKind::NotFound, field, format!("{drive} is no drive of an imported pool"))
                 .then("millrace drive ls")
         })
     }
@@ -192,7 +192,7 @@ impl Office {
             (p.is_last(array, leg), out, mirror, p.drive_path(array, leg).to_string(), other)
         };
         if out {
-            return Err(refuse(RefusalKind::Conflict, "drive", format!("{path} is out already"))
+            return Err(refuse(ErrorKind::Conflict, "drive", format!("{path} is out already"))
                 .then(format!("millrace drive return {path}")));
         }
         if last {
@@ -205,7 +205,7 @@ impl Office {
                 }
                 None => format!("millrace drive show {path}"),
             };
-            return Err(refuse(RefusalKind::Conflict, "drive", message).then(next));
+            return Err(refuse(ErrorKind::Conflict, "drive", message).then(next));
         }
         if !force {
             self.leaves_a_named_leg(pool, array, leg).await?;
@@ -245,7 +245,7 @@ impl Office {
         let next = format!(
             "millrace drive replace {other} NEW, another file, and this again once that is in sync; or --force"
         );
-        Err(refuse(RefusalKind::Conflict, "force", message).then(next))
+        Err(refuse(ErrorKind::Conflict, "force", message).then(next))
     }
 
     /// A leg is put out by the keeper, and that is on record.
@@ -277,7 +277,7 @@ impl Office {
             .map(|p| p.drive_path(array, leg).to_string());
         match still {
             Some(path) => Err(refuse(
-                RefusalKind::Conflict,
+                ErrorKind::Conflict,
                 "drive",
                 format!("{path} became the last drive in sync meanwhile"),
             )
@@ -315,7 +315,7 @@ impl Office {
         match state {
             LegState::Rebuilding | LegState::RebuildingFull => {
                 return Err(refuse(
-                    RefusalKind::Conflict,
+                    ErrorKind::Conflict,
                     "drive",
                     format!("{path} is being resynced already"),
                 )
@@ -333,7 +333,7 @@ impl Office {
         let name = &pool.config().name;
         let message = format!("{drive} was a drive of pool {name} once: another one has taken its place");
         let next = format!("millrace pool add {name} spare {drive}");
-        Some(refuse(RefusalKind::Conflict, "drive", message).then(next))
+        Some(refuse(ErrorKind::Conflict, "drive", message).then(next))
     }
     /// Every region of an array counts as dirty, durably, before a leg joins that lacks everything: from then on
     /// the bitmaps say what is left to copy, over any crash.
@@ -342,7 +342,7 @@ impl Office {
             let mut desk = self.desk_mut();
             let p = desk
                 .pool_mut(pool)
-                .ok_or_else(|| refuse(RefusalKind::NotFound, "drive", "the pool is gone"))?;
+                .ok_or_else(|| refuse(ErrorKind::NotFound, "drive", "the pool is gone"))?;
             p.arrays[array].all_dirty.clear();
             p.arrays[array].id
         };
@@ -363,7 +363,7 @@ impl Office {
         }
         self.tell_shards(|| ShardMail::Unmark { array: id });
         let message = "the bitmap of the mirror could not be written: nothing was begun";
-        Err(refuse(RefusalKind::NotReady, "drive", message).then("millrace status"))
+        Err(refuse(ErrorKind::NotReady, "drive", message).then("millrace status"))
     }
     /// Waits until the keeper has dealt with a returned leg.
     pub(crate) async fn joined(&self, pool: PoolId, array: usize, leg: usize) {
@@ -382,7 +382,7 @@ impl Office {
     /// Order: shape.
     pub(crate) fn drive_shape(&self, drive: &str, shape: Shape) -> Answered {
         crate::steward::health::shaped::complete(&shape)
-            .map_err(|why| refuse(RefusalKind::Invalid, "shape", why))?;
+            .map_err(|why| refuse(ErrorKind::Invalid, "shape", why))?;
         let was = self.desk_mut().shapes_at_start.remove(drive);
         let found = self.leg_of("drive", drive);
         let (pool, array, leg) = match (found, &was) {
@@ -399,7 +399,7 @@ impl Office {
             (Some(open), _) => self.shape(open.id, shape),
             (None, Some(_)) => self.shape_later(drive, shape),
             (None, None) => {
-                return Err(refuse(RefusalKind::NotReady, "drive", format!("{drive} is not open"))
+                return Err(refuse(ErrorKind::NotReady, "drive", format!("{drive} is not open"))
                     .then(format!("millrace drive return {drive}")));
             }
         }

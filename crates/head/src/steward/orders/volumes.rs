@@ -3,7 +3,7 @@
 use crate::admission::caps::Caps;
 use crate::admission::scheduler::{WEIGHT, WEIGHTS};
 use crate::layout::PoolId;
-use crate::order::{Answered, HostSettings, Refusal, RefusalKind, Reply, VolumeCaps, Weight};
+use crate::order::{Answered, ErrorKind, HostSettings, Refusal, Reply, VolumeCaps, Weight};
 use crate::steward::context::desk::{Desk, PortalDesk};
 use crate::steward::context::pool::{PoolDesk, Resting};
 use crate::steward::office::Office;
@@ -69,7 +69,7 @@ impl Office {
                 );
                 let next =
                     format!("the same command with --block 4096, or millrace drive rm {path} before it");
-                return Err(refuse(RefusalKind::Conflict, "block_bytes", message).then(next));
+                return Err(refuse(ErrorKind::Conflict, "block_bytes", message).then(next));
             }
             let unseen = p.spares_unseen(block);
             let used = desk.configs().flat_map(|c| c.grants.iter()).map(|g| g.nsid);
@@ -102,7 +102,7 @@ impl Office {
                 "the spare {path} cannot be looked at: if it takes no 512-byte writes, it stands in for no drive from now on"
             )
         };
-        Ok(Reply::Created { uuid, notices: unseen.into_iter().map(told).collect() })
+        Ok(Reply::Created { uuid, notices: unseen.into_iter().map(told).map(Into::into).collect() })
     }
 
     /// Order: resize.
@@ -125,7 +125,7 @@ impl Office {
         }
         let (pool, pool_name, mut space, resting) = {
             let desk = self.desk();
-            let gone = || refuse(RefusalKind::NotFound, "pool", "the pool is gone");
+            let gone = || refuse(ErrorKind::NotFound, "pool", "the pool is gone");
             let p = desk.pool(id).ok_or_else(gone)?;
             (p.config().uuid, p.config().name.clone(), p.space(), p.resting_bytes())
         };
@@ -146,10 +146,10 @@ impl Office {
                 );
                 // Both are said at once, and one command does it.
                 let (message, next) = match &used {
-                    Some(r) => (format!("{message}; {}", r.message), yes),
+                    Some(r) => (format!("{message}; {}", r.said()), yes),
                     None => (message, command),
                 };
-                return Err(refuse(RefusalKind::Unsafe, "bytes", message).then(next));
+                return Err(refuse(ErrorKind::Unsafe, "bytes", message).then(next));
             }
             if let Some(r) = used {
                 return Err(r);
@@ -210,13 +210,13 @@ impl Office {
         if let Some(n) = weight.filter(|n| !WEIGHTS.contains(n)) {
             let (least, most) = (WEIGHTS.start(), WEIGHTS.end());
             let message = format!("{n} is no weight: {least} to {most}, {WEIGHT} is the usual one");
-            return Err(refuse(RefusalKind::Invalid, "weight", message)
+            return Err(refuse(ErrorKind::Invalid, "weight", message)
                 .then(format!("millrace volume set {name} --weight N")));
         }
         // Below, a host's own timers would end commands that wait their turn behind a few deep queues.
         if let Some(n) = iops_max.filter(|n| (1..IOPS_LEAST).contains(n)) {
             let message = format!("{n} commands a second would keep hosts waiting until they give up");
-            return Err(refuse(RefusalKind::Invalid, "iops_max", message)
+            return Err(refuse(ErrorKind::Invalid, "iops_max", message)
                 .then(format!("millrace volume set {name} --iops-max {IOPS_LEAST}, or more, or none")));
         }
         let new =
@@ -256,7 +256,7 @@ impl Office {
             let message = format!("{name} is exported to {}", count(grants.len(), "host"));
             let host = self.desk().hosts().iter().find(|h| first.is_for(h)).map(|h| h.name.clone());
             let force = format!("millrace volume rm {name} --force");
-            return Err(refuse(RefusalKind::Unsafe, "volume", message).then(match host {
+            return Err(refuse(ErrorKind::Unsafe, "volume", message).then(match host {
                 Some(host) => format!("millrace unexport {name} --host {host}, or {force}"),
                 None => force,
             }));
@@ -309,7 +309,7 @@ impl Office {
         self.publish().await;
         self.note(format!("host {name}"), "it was added");
         let notices = self.desk().open_by_name(None, Some(&name));
-        Ok(Reply::Created { uuid: Uuid::default(), notices })
+        Ok(Reply::Created { uuid: Uuid::default(), notices: notices.into_iter().map(Into::into).collect() })
     }
 
     /// Order: change a host. Its exports follow its names.
@@ -365,7 +365,7 @@ impl Office {
             let are = if exports == 1 { "is" } else { "are" };
             let message = format!("{} {are} exported to host {name}", count(exports, "volume"));
             return Err(
-                refuse(RefusalKind::Unsafe, "name", message).then(format!("millrace host rm {name} --force"))
+                refuse(ErrorKind::Unsafe, "name", message).then(format!("millrace host rm {name} --force"))
             );
         }
         if !disconnect {
@@ -412,7 +412,7 @@ impl Office {
         if address.port() == 0 {
             let message =
                 format!("{address} names no port: hosts must find the same one after every restart");
-            return Err(refuse(RefusalKind::Invalid, "address", message)
+            return Err(refuse(ErrorKind::Invalid, "address", message)
                 .then("4420 for NVMe/TCP, 8009 for discovery, 3260 for iSCSI"));
         }
         self.check_moves(address, moves)?;
@@ -420,7 +420,7 @@ impl Office {
             self.desk().portals.iter().find(|p| p.portal.address == address).map(|p| p.portal.protocol);
         if let Some(there) = taken {
             let message = format!("there is a portal {} {address} already", protocol_word(there));
-            return Err(refuse(RefusalKind::Conflict, "address", message).then("millrace portal ls"));
+            return Err(refuse(ErrorKind::Conflict, "address", message).then("millrace portal ls"));
         }
         let (last, id) = {
             let mut desk = self.desk_mut();
@@ -483,7 +483,7 @@ impl Office {
         let result = match address_failure.or(listen_failure) {
             Some((words, next)) => {
                 let message = format!("{address} cannot be listened at: {words}");
-                Err(refuse(RefusalKind::Conflict, "address", message).then(next))
+                Err(refuse(ErrorKind::Conflict, "address", message).then(next))
             }
             None => {
                 self.propose(Change::PortalPut { portal: Portal { id, protocol, address, head, moves } })
@@ -516,14 +516,14 @@ impl Office {
         let Some(moves) = moves else { return Ok(()) };
         if let Err(why) = moves.check(address.ip()) {
             let message = format!("{} cannot move from head to head: {}", address.ip(), cannot_move(why));
-            return Err(refuse(RefusalKind::Invalid, "prefix", message).then(cannot_move_next(why)));
+            return Err(refuse(ErrorKind::Invalid, "prefix", message).then(cannot_move_next(why)));
         }
         let new =
             Portal { id: base::PortalId(0), protocol: Protocol::Nvme, address, head: 0, moves: Some(moves) };
         match self.desk().portals.iter().find(|p| contradict(&p.portal, &new)) {
             Some(other) => {
                 let message = format!("{} moves with another prefix or interface than this", other.words());
-                Err(refuse(RefusalKind::Conflict, "prefix", message).then("millrace portal ls"))
+                Err(refuse(ErrorKind::Conflict, "prefix", message).then("millrace portal ls"))
             }
             None => Ok(()),
         }
@@ -542,7 +542,7 @@ impl Office {
             let found =
                 desk.portals.iter().find(|p| (p.portal.protocol, p.portal.address) == (protocol, address));
             let missing = || {
-                refuse(RefusalKind::NotFound, "address", format!("there is no portal {what}"))
+                refuse(ErrorKind::NotFound, "address", format!("there is no portal {what}"))
                     .then("millrace portal ls")
             };
             found.map(|p| (p.portal.id, p.portal.moves)).ok_or_else(missing)?
@@ -586,7 +586,7 @@ impl Office {
         if has_it {
             let message = format!("{volume} is exported to host {} already", host.name);
             return Err(
-                refuse(RefusalKind::Conflict, "host", message).then(format!("millrace volume show {volume}"))
+                refuse(ErrorKind::Conflict, "host", message).then(format!("millrace volume show {volume}"))
             );
         }
         self.configure(id, vec![Edit::Exported { volume: uuid, grant: Grant::to(&host, lun) }]).await?;
@@ -613,7 +613,7 @@ impl Office {
         let Some(grant) = grant else {
             let message = format!("{volume} is not exported to host {}", host.name);
             return Err(
-                refuse(RefusalKind::NotFound, "host", message).then(format!("millrace volume show {volume}"))
+                refuse(ErrorKind::NotFound, "host", message).then(format!("millrace volume show {volume}"))
             );
         };
         if !disconnect {
@@ -646,7 +646,7 @@ fn no_space(pool: &str, free: u64, resting: u64, want: u64, asked: &str) -> Refu
         true => "the same command a little later".to_string(),
         false => format!("millrace pool show {pool}"),
     };
-    refuse(RefusalKind::NoSpace, "bytes", format!("pool {pool} has {has}, and {asked}")).then(next)
+    refuse(ErrorKind::NoSpace, "bytes", format!("pool {pool} has {has}, and {asked}")).then(next)
 }
 
 /// A host with what an order says of it.

@@ -1,7 +1,7 @@
 //! Pools are made, grow, and are destroyed.
 
 use crate::layout::PoolId;
-use crate::order::{Answered, ArraySpec, Refusal, RefusalKind, Reply, Weight};
+use crate::order::{Answered, ArraySpec, ErrorKind, Refusal, Reply, Weight};
 use crate::steward::context::array::{ArrayDesk, LegDesk};
 use crate::steward::context::open::OpenDrive;
 use crate::steward::context::probe::Probe;
@@ -56,12 +56,8 @@ impl Office {
                 || desk.absent.iter().any(|p| p.name() == new.name)
         };
         if taken {
-            return Err(refuse(
-                RefusalKind::Conflict,
-                "name",
-                format!("there is a pool {} already", new.name),
-            )
-            .then("millrace pool ls"));
+            return Err(refuse(ErrorKind::Conflict, "name", format!("there is a pool {} already", new.name))
+                .then("millrace pool ls"));
         }
         let chunk = new.chunk_bytes.unwrap_or(CHUNK_BYTES_DEFAULT);
         StripeMap::new(chunk, &[ArraySpace { bytes: 1 << 40, weight: 1 }])
@@ -105,7 +101,7 @@ impl Office {
         desk.forget_undone(&new.name);
         desk.event(now, Weight::Note, format!("pool {}", new.name), "it was created");
         drop(desk);
-        Ok(Reply::Created { uuid, notices })
+        Ok(Reply::Created { uuid, notices: notices.into_iter().map(Into::into).collect() })
     }
 
     /// Words about a file that promises more than the file system below it has; None if all is well.
@@ -177,7 +173,7 @@ impl Office {
         let noted = self.write_witness(uuid, &record.encode()).await;
         if let Err(words) = noted {
             self.leave_creating(uuid, vec![]).await;
-            return Err(refuse(RefusalKind::Internal, "", words).then(STATE_DISK));
+            return Err(refuse(ErrorKind::Internal, "", words).then(STATE_DISK));
         }
         let unfinished = config.slot(1).unfinished();
         let arrays = match self.patient().label_all(plans, 0, &config, &unfinished, &record).await {
@@ -239,7 +235,7 @@ impl Office {
         let trouble =
             witness.err().or_else(|| failed.first().map(|(.., e)| format!("a drive {}", error_words(*e))));
         if let Some(words) = trouble {
-            return Err(refuse(RefusalKind::Internal, "", words).then("millrace drive ls"));
+            return Err(refuse(ErrorKind::Internal, "", words).then("millrace drive ls"));
         }
         self.write_pools().await?;
         self.desk_mut().pool_mut(id).expect("it was just added").serves();
@@ -300,7 +296,7 @@ impl Office {
             for d in &spec.drives {
                 if let Some(pool) = self.desk().holds(d) {
                     return Err(refuse(
-                        RefusalKind::Conflict,
+                        ErrorKind::Conflict,
                         "drives",
                         format!("{d} is a drive of pool {pool}"),
                     )
@@ -399,7 +395,7 @@ impl Office {
                     "{path} and {} are one drive, or one lies in the other, and {path} is a drive of pool {pool}",
                     p.info.path
                 );
-                return Err(refuse(RefusalKind::Conflict, "drives", message).then("millrace drive ls"));
+                return Err(refuse(ErrorKind::Conflict, "drives", message).then("millrace drive ls"));
             }
         }
         Ok(())
@@ -435,7 +431,7 @@ impl Office {
     ) -> Result<Vec<ArrayDesk>, (Refusal, Vec<String>)> {
         if slot.encode().is_none() {
             let words = "the configuration does not fit its place on the drives";
-            return Err((refuse(RefusalKind::NoSpace, "arrays", words), vec![]));
+            return Err((refuse(ErrorKind::NoSpace, "arrays", words), vec![]));
         }
         let created = self.desk().unix(self.cx.now());
         let life = config.extras.uncleared.as_ref().map_or(0, |u| u.life);
@@ -505,7 +501,7 @@ impl Office {
         let open: Vec<OpenDrive> =
             arrays.iter().flat_map(|a| &a.legs).filter_map(|l| l.open.clone()).collect();
         let left = self.unlabel_all(&open).await;
-        Err((refuse(RefusalKind::Internal, "drives", failed.join("; ")).then(next), left))
+        Err((refuse(ErrorKind::Internal, "drives", failed.join("; ")).then(next), left))
     }
 
     /// Finds weights where none are given: how fast an array's drives read what was just written there (reads of
@@ -519,7 +515,7 @@ impl Office {
             for (id, at) in legs {
                 rate += self.read_rate(*id, *at).await.map_err(|e| {
                     refuse(
-                        RefusalKind::Internal,
+                        ErrorKind::Internal,
                         "measure",
                         format!("a drive {} while it was measured", error_words(e)),
                     )
@@ -657,7 +653,7 @@ impl Office {
         let (uuid, had_block, mut record) = {
             let mut desk = self.desk_mut();
             let (me, incarnation) = (desk.me(), desk.new_incarnation());
-            let p = desk.pool(id).ok_or_else(|| refuse(RefusalKind::NotFound, "pool", "the pool is gone"))?;
+            let p = desk.pool(id).ok_or_else(|| refuse(ErrorKind::NotFound, "pool", "the pool is gone"))?;
             (p.config().uuid, p.config().drive_block_bytes, p.record().next(me, incarnation))
         };
         record.arrays.extend(record_rows(&rows, record.counter));
@@ -673,7 +669,7 @@ impl Office {
             Ok(planned) => planned,
             Err(r) => {
                 self.done_with(uuid, &drives).await;
-                return Err(Refusal { field: Some("arrays".into()), ..r });
+                return Err(r.about("arrays"));
             }
         };
         let (config, slot) = (planned.next().config().clone(), planned.slot());
@@ -692,7 +688,7 @@ impl Office {
         }
         if let Some(words) = trouble {
             self.done_with(uuid, &drives).await;
-            return Err(refuse(RefusalKind::Internal, "", words).then("millrace drive ls"));
+            return Err(refuse(ErrorKind::Internal, "", words).then("millrace drive ls"));
         }
         // Earlier than the configuration that is there: whoever finds both goes by that one. What follows takes this slot.
         let unfinished = config.slot(generation.saturating_sub(1).max(1)).unfinished();
@@ -712,7 +708,7 @@ impl Office {
             let left = self.unlabel_all(&open).await;
             self.free_again(uuid, &drives, &left).await;
             let message = format!("no drive of pool {} could be written", config.name);
-            return Err(refuse(RefusalKind::Internal, "", message).then("millrace status"));
+            return Err(refuse(ErrorKind::Internal, "", message).then("millrace status"));
         }
         {
             let mut desk = self.desk_mut();
@@ -744,7 +740,7 @@ impl Office {
         };
         if volumes > 0 && !force {
             let message = format!("pool {pool} has {}, which would be lost", count(volumes, "volume"));
-            return Err(refuse(RefusalKind::Unsafe, "pool", message)
+            return Err(refuse(ErrorKind::Unsafe, "pool", message)
                 .then(format!("millrace pool destroy {pool} --force")));
         }
         if !disconnect {
@@ -790,7 +786,7 @@ impl Office {
         if failed.is_empty() {
             Ok(Reply::Done)
         } else {
-            Err(refuse(RefusalKind::Internal, "", failed.join("; ")))
+            Err(refuse(ErrorKind::Internal, "", failed.join("; ")))
         }
     }
 }

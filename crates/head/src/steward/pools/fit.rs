@@ -1,6 +1,6 @@
 //! Whether a drive may become a pool's, and is large enough.
 
-use crate::order::{ArraySpec, Refusal, RefusalKind};
+use crate::order::{ArraySpec, ErrorKind, Refusal};
 use crate::steward::context::probe::Probe;
 use crate::steward::state::config::geometry_of;
 use crate::steward::system::cannot;
@@ -18,8 +18,8 @@ pub(crate) struct NewPool {
     pub force: bool,
 }
 
-pub(crate) fn bad(field: &str, message: impl Into<String>) -> Refusal {
-    refuse(RefusalKind::Invalid, field, message)
+pub(crate) fn bad(field: &'static str, message: impl Into<String>) -> Refusal {
+    refuse(ErrorKind::Invalid, field, message)
 }
 
 /// Two names of one drive.
@@ -62,7 +62,7 @@ pub(crate) fn check_probes(probes: &[Probe], force: bool, shared: bool) -> Optio
         }
         if let (true, FenceKind::None(why)) = (shared, p.info.fence) {
             return Some(
-                refuse(RefusalKind::Conflict, "drives", cannot(path, why))
+                refuse(ErrorKind::Conflict, "drives", cannot(path, why))
                     .then(format!("the same with {}", why.instead())),
             );
         }
@@ -79,7 +79,7 @@ pub(crate) fn check_probes(probes: &[Probe], force: bool, shared: bool) -> Optio
     }
     let message = format!("{}; what is there would be lost", objections.join("; "));
     Some(
-        refuse(RefusalKind::Unsafe, "drives", message)
+        refuse(ErrorKind::Unsafe, "drives", message)
             .then("the same command with --force, or other drives (millrace drive ls)"),
     )
 }

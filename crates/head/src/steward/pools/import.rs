@@ -1,7 +1,7 @@
 //! Pools come: by import, also at the start (`start`).
 
 use crate::layout::PoolId;
-use crate::order::{Answered, Importable, Refusal, RefusalKind, Reply, State, Weight};
+use crate::order::{Answered, ErrorKind, Importable, Refusal, Reply, State, Weight};
 use crate::steward::context::absent::AbsentPool;
 use crate::steward::context::array::{ArrayDesk, LegDesk};
 use crate::steward::context::desk::Desk;
@@ -161,7 +161,7 @@ impl Office {
             let cleared = if joins { self.clear_area(p.id).await } else { self.clear_newcomer(p).await };
             cleared.map_err(|e| {
                 let message = format!("{}: the drive {}", p.info.path, error_words(e));
-                refuse(RefusalKind::Internal, "pool", message).then("millrace status")
+                refuse(ErrorKind::Internal, "pool", message).then("millrace status")
             })?;
         }
         let missing = |verdict: &LegVerdict| *verdict == LegVerdict::Missing { in_sync: true };
@@ -342,7 +342,7 @@ impl Office {
     /// A name means one pool, whether that one is here or away: else its volumes would be another's.
     fn check_name_free(&self, uuid: Uuid, name: &str) -> Result<(), Refusal> {
         let desk = self.desk();
-        let conflict = |message: String| refuse(RefusalKind::Conflict, "pool", message);
+        let conflict = |message: String| refuse(ErrorKind::Conflict, "pool", message);
         let here = desk.pools.iter().map(|p| p.config()).find(|c| c.uuid == uuid || c.name == name);
         // Of two that are on record under one name, whichever comes first has it.
         let on_record = desk.absent.iter().any(|p| p.uuid() == uuid && p.name() == name);
@@ -381,7 +381,7 @@ impl Office {
         notices: &mut Vec<String>,
     ) -> Result<PoolId, Refusal> {
         let mut desk = self.desk_mut();
-        let full = |e: access::AccessError| refuse(RefusalKind::NoSpace, "pool", e.to_string());
+        let full = |e: access::AccessError| refuse(ErrorKind::NoSpace, "pool", e.to_string());
         let uuid = config.uuid;
         let is_other = |c: &&PoolConfig| c.uuid != uuid;
         let rows: Vec<(Uuid, u32)> = config.grants.iter().map(|g| (g.volume, g.nsid)).collect();
@@ -452,7 +452,7 @@ impl Office {
         };
         let (failed, witness) = self.write_record(id, &record, &[]).await;
         if let Err(words) = witness {
-            let no = || refuse(RefusalKind::Internal, "pool", words.clone()).then(STATE_DISK);
+            let no = || refuse(ErrorKind::Internal, "pool", words.clone()).then(STATE_DISK);
             // Where every leg of a pool on record is here and has the record, it takes no witness to know the truth.
             if !failed.is_empty() || !self.desk().has_every_leg(id) {
                 return Err(no());
@@ -474,7 +474,7 @@ impl Office {
                 crate::steward::words::error_words(error)
             );
             if p.is_last(a, l) {
-                return Err(refuse(RefusalKind::Internal, "pool", format!("{}: {why}", p.drive_path(a, l))));
+                return Err(refuse(ErrorKind::Internal, "pool", format!("{}: {why}", p.drive_path(a, l))));
             }
             let outlook = crate::steward::context::array::outlook(error);
             p.wishes.push_back(crate::steward::context::array::Wish::Lost {
@@ -497,7 +497,7 @@ impl Office {
     ) -> Answered {
         let force = claim.force;
         if let Some(name) = &claim.name {
-            let wrong = |e: volume::VolumeError| refuse(RefusalKind::Invalid, "name", e.to_string());
+            let wrong = |e: volume::VolumeError| refuse(ErrorKind::Invalid, "name", e.to_string());
             volume::check_name(name)
                 .map_err(|e| wrong(e).then("the same command with a name such as tank"))?;
         }
@@ -588,15 +588,13 @@ impl Office {
                 }
                 (false, false) => format!("{files}, if it lies in files, or millrace pool import --list"),
             };
-            return Err(
-                refuse(RefusalKind::NotFound, "pool", format!("no {what} was found{words}")).then(next)
-            );
+            return Err(refuse(ErrorKind::NotFound, "pool", format!("no {what} was found{words}")).then(next));
         };
         if uuids.len() > 1 {
             mine.iter().for_each(|p| self.let_go(p.id));
             let list: Vec<String> = uuids.iter().map(Uuid::to_string).collect();
             let message = format!("several pools could be meant: {}", list.join(", "));
-            return Err(refuse(RefusalKind::Conflict, "pool", message)
+            return Err(refuse(ErrorKind::Conflict, "pool", message)
                 .then(format!("millrace pool import {uuid}, or another of them")));
         }
         // Another head may have moved it, or this one: whoever had it last wrote where its drives lay.
@@ -617,7 +615,7 @@ impl Office {
             configs.flat_map(|c| c.arrays).flat_map(|a| a.legs).map(|l| l.path).collect();
         let (theirs, held): (Vec<OpenError>, Vec<OpenError>) =
             held.into_iter().partition(|f| places.iter().any(|path| is_about(f, path)));
-        let refused = |r: &Refusal| r.kind == RefusalKind::Unsafe || r.kind == RefusalKind::NotFound;
+        let refused = |r: &Refusal| r.kind() == ErrorKind::Unsafe || r.kind() == ErrorKind::NotFound;
         // Cut off before the list of pools names it, it was not lost from there.
         let on_record = {
             let desk = self.desk();
@@ -645,7 +643,7 @@ impl Office {
         }
         if let Some(r) = taken.as_ref().err().filter(|r| refused(r)) {
             // Where this head had them; the refusal tells where they lay last.
-            let also: Vec<String> = away.into_iter().filter(|path| !r.message.contains(path)).collect();
+            let also: Vec<String> = away.into_iter().filter(|path| !r.said().contains(path)).collect();
             if !also.is_empty() {
                 failures.push(format!("looked for in vain at {}, too", also.join(", ")));
             }
@@ -660,7 +658,10 @@ impl Office {
         }
         let with_failures = |r: Refusal| match failures.is_empty() {
             true => r,
-            false => Refusal { message: format!("{} ({})", r.message, failures.join("; ")), ..r },
+            false => {
+                let message = format!("{} ({})", r.said(), failures.join("; "));
+                r.with_message(message)
+            }
         };
         let notices = taken.map_err(with_failures)?;
         let was_ours = self.desk().absent.iter().any(|p| p.uuid() == uuid);
@@ -682,7 +683,7 @@ impl Office {
         self.shape_missing(&named, uuid);
         self.publish().await;
         // It is imported: what follows from a list that could not be written is told.
-        let unlisted = self.check_read(POOLS).and(self.write_pools().await).err().map(|r| r.message);
+        let unlisted = self.check_read(POOLS).and(self.write_pools().await).err().map(|r| r.said());
         self.forget_released(uuid).await;
         let lacks = self.desk().lacks(uuid);
         let all = lacks.into_iter().chain(notices).chain(unlisted).chain(namesakes);
@@ -691,7 +692,7 @@ impl Office {
         if !had_last || !was_ours && !released_here {
             notices.extend(self.desk().open_by_name(Some(uuid), None));
         }
-        Ok(Reply::Created { uuid, notices })
+        Ok(Reply::Created { uuid, notices: notices.into_iter().map(Into::into).collect() })
     }
 
     /// Whether this head was the last one that had a pool, by what was found of it.
@@ -711,7 +712,7 @@ impl Office {
             let today = config.name;
             let message = format!("the pool that was called {name} here is called {today} on its drives");
             let next = format!("millrace pool import {uuid}, or millrace pool import {uuid} --as {name}");
-            (today != name).then(|| refuse(RefusalKind::NotFound, "pool", message).then(next))
+            (today != name).then(|| refuse(ErrorKind::NotFound, "pool", message).then(next))
         })
     }
 
@@ -766,11 +767,11 @@ impl Office {
                     let is_here =
                         |d: &Uuid| probes.iter().any(|p| p.good_label().is_some_and(|l| l.drive == *d));
                     let clash = self.check_name_free(uuid, &j.config.name).err();
-                    let words = clash.iter().map(|r| r.message.clone());
+                    let words = clash.iter().map(|r| r.said().clone());
                     let import = format!("millrace pool import {}", j.config.name);
                     Importable {
                         reason: words.chain(j.notices).collect::<Vec<_>>().join("; "),
-                        next: clash.and_then(|r| r.next).or(Some(import)),
+                        next: clash.and_then(|r| r.next()).or(Some(import)),
                         name: j.config.name,
                         uuid,
                         state,
@@ -783,8 +784,8 @@ impl Office {
                     name: label_name,
                     uuid,
                     state: State::Offline,
-                    reason: r.message,
-                    next: r.next,
+                    reason: r.said(),
+                    next: r.next(),
                     found,
                     ..Importable::default()
                 },
@@ -816,7 +817,7 @@ fn places_on(probes: &[Probe]) -> Vec<String> {
 
 fn imported_already(pool: &str) -> Refusal {
     let message = format!("pool {pool} is imported already");
-    refuse(RefusalKind::Conflict, "pool", message).then("millrace status")
+    refuse(ErrorKind::Conflict, "pool", message).then("millrace status")
 }
 
 /// The end of a pool whose drives were in memory.
@@ -828,7 +829,7 @@ pub(crate) fn ended_with_the_daemon(pool: &str, drives: &[String]) -> Refusal {
             "its drives ({list}) were in the memory of a daemon that has ended: what they held is gone"
         ),
     };
-    refuse(RefusalKind::NotFound, "pool", message)
+    refuse(ErrorKind::NotFound, "pool", message)
         .then(format!("millrace pool release {pool}, which forgets it"))
 }
 

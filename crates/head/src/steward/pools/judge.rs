@@ -1,6 +1,6 @@
 //! What may be done with the drives of a pool that were found: words for the wrong, the partial and the stale.
 
-use crate::order::{Refusal, RefusalKind};
+use crate::order::{ErrorKind, Refusal};
 use crate::steward::context::probe::Probe;
 use crate::steward::context::spare::is_spare;
 use crate::steward::office::Office;
@@ -31,7 +31,7 @@ impl Office {
         let label_name = probes.iter().filter_map(|p| p.good_label()).map(|l| l.pool_name.clone()).next();
         let no = |kind, message: String| refuse(kind, "pool", message);
         let Some(label_name) = label_name else {
-            return Err(no(RefusalKind::NotFound, "none of its drives was found".into())
+            return Err(no(ErrorKind::NotFound, "none of its drives was found".into())
                 .then("millrace pool import --list --drive DRIVE, if they are files"));
         };
         for p in probes {
@@ -41,21 +41,21 @@ impl Office {
             if newer {
                 let message =
                     format!("pool {label_name} was written by a newer version of millrace ({})", p.info.path);
-                return Err(no(RefusalKind::NotReady, message).then("install that version, or a later one"));
+                return Err(no(ErrorKind::NotReady, message).then("install that version, or a later one"));
             }
             let twin = probes
                 .iter()
                 .find(|q| q.id != p.id && q.good_label().is_some_and(|l| l.drive == label.drive));
             if let Some(q) = twin.filter(|q| q.info.overlaps(&p.info)) {
                 let next = format!("millrace pool import {label_name}, naming each drive once");
-                return Err(no(RefusalKind::Conflict, one_drive(p, q)).then(next));
+                return Err(no(ErrorKind::Conflict, one_drive(p, q)).then(next));
             }
             if let Some(q) = twin {
                 let message = format!(
                     "{} and {} carry the same label: one is a copy of the other",
                     p.info.path, q.info.path
                 );
-                return Err(no(RefusalKind::Conflict, message).then("take one of them away"));
+                return Err(no(ErrorKind::Conflict, message).then("take one of them away"));
             }
         }
         let me = self.desk().me();
@@ -94,7 +94,7 @@ impl Office {
             Verdict::Assembled(a) => a,
             Verdict::Nothing => {
                 let message = format!("no drive of pool {} carries a readable membership record", label_name);
-                return Err(no(RefusalKind::Internal, message).then(others_first(&label_name)));
+                return Err(no(ErrorKind::Internal, message).then(others_first(&label_name)));
             }
             Verdict::Diverged(sides) => {
                 let path = |d: &Uuid| {
@@ -115,7 +115,7 @@ impl Office {
                     "millrace pool import {} --force --drive … (naming the drives of the side to keep)",
                     label_name
                 );
-                return Err(no(RefusalKind::Unsafe, message).then(next));
+                return Err(no(ErrorKind::Unsafe, message).then(next));
             }
         };
         // A drive of another history may have a later configuration: that one is not ours.
@@ -133,7 +133,7 @@ impl Office {
         let newest = configs.max_by_key(|(c, standing)| (c.generation, !c.is_unfinished(), *standing));
         let Some((slot, _)) = newest else {
             return Err(no(
-                RefusalKind::Internal,
+                ErrorKind::Internal,
                 format!("no drive of pool {label_name} carries a readable configuration"),
             )
             .then(others_first(&label_name)));
@@ -143,7 +143,7 @@ impl Office {
                 "the configuration of pool {label_name} contradicts itself (generation {})",
                 slot.generation
             );
-            return Err(no(RefusalKind::Internal, message).then(others_first(&label_name)));
+            return Err(no(ErrorKind::Internal, message).then(others_first(&label_name)));
         };
         if slot.is_unfinished() {
             return Err(never_finished(&label_name, probes));
@@ -155,7 +155,7 @@ impl Office {
         let record = &mut assembly.record;
         if record.arrays.len() < config.arrays.len() {
             return Err(no(
-                RefusalKind::Internal,
+                ErrorKind::Internal,
                 format!("membership and configuration of pool {} contradict each other", config.name),
             )
             .then(others_first(&config.name)));
@@ -168,7 +168,7 @@ impl Office {
                 "pool {} is of a system of two heads, and this head is {this}: it cannot know whether another one writes there",
                 config.name
             );
-            return Err(no(RefusalKind::Unsafe, message).then(format!(
+            return Err(no(ErrorKind::Unsafe, message).then(format!(
                 "the same on a head of that system; or millrace pool import {} --force, once both of its heads are gone",
                 config.name
             )));
@@ -254,7 +254,7 @@ fn refusal(pool: &str, objections: Vec<Objection>) -> Refusal {
         ),
     };
     let message = objections.into_iter().map(|o| o.message).collect::<Vec<_>>().join("; and ");
-    refuse(RefusalKind::Unsafe, "pool", message).then(next)
+    refuse(ErrorKind::Unsafe, "pool", message).then(next)
 }
 
 /// What helps where the drives that are here do not say enough.

@@ -2,7 +2,7 @@
 
 use crate::layout::{ArrayId, PoolId};
 use crate::mail::ShardMail;
-use crate::order::{Answered, Refusal, RefusalKind, Reply, Weight};
+use crate::order::{Answered, ErrorKind, Refusal, Reply, Weight};
 use crate::steward::context::array::{Outlook, Wish};
 use crate::steward::context::open::OpenDrive;
 use crate::steward::context::pool::PoolDesk;
@@ -87,7 +87,7 @@ impl Office {
         for n in &notices {
             desk.event(now, Weight::Warning, format!("pool {name}"), n.clone());
         }
-        Ok(Reply::Created { uuid: Uuid::default(), notices })
+        Ok(Reply::Created { uuid: Uuid::default(), notices: notices.into_iter().map(Into::into).collect() })
     }
     /// A pool whose drives are away is not this head's any more. What proves one of its legs stays, for an import by
     /// this head.
@@ -142,7 +142,7 @@ impl Office {
                 lost.others.join(", ")
             ),
         };
-        Err(refuse(RefusalKind::Unsafe, "force", message).then(next))
+        Err(refuse(ErrorKind::Unsafe, "force", message).then(next))
     }
     /// Legs that lie in the memory of this daemon are out with the last records, where another leg has everything: whoever
     /// imports the pool needs no proof that nobody went on with them. Returns what that means, in words.
@@ -189,7 +189,7 @@ impl Office {
         let next = format!(
             "attach the drives again, then this; or millrace pool release {name} --force, and another head that imports it needs --force, too"
         );
-        Err(refuse(RefusalKind::NotReady, "force", message).then(next))
+        Err(refuse(ErrorKind::NotReady, "force", message).then(next))
     }
     /// Marks a pool at rest as released and lets go of it, each step durable before the next; or it goes on serving.
     /// Returns what the next import should know.
@@ -199,7 +199,7 @@ impl Office {
         let mut marked = self.check_marked(id, &failed);
         if let Err(words) = witness {
             // It may put a leg out, and the drives have not got it then.
-            let r = refuse(RefusalKind::Internal, "pool", words).then(STATE_DISK);
+            let r = refuse(ErrorKind::Internal, "pool", words).then(STATE_DISK);
             return Err(self.take_back(id, changed, r).await);
         }
         if force || marked.is_ok() {
@@ -356,7 +356,7 @@ impl Office {
                     "unplug or reset {path}, then this again; or stop the daemon, which ends all it holds"
                 ),
             };
-            return Err(refuse(RefusalKind::NotReady, "pool", message).then(next));
+            return Err(refuse(ErrorKind::NotReady, "pool", message).then(next));
         }
         Ok(failed)
     }
@@ -389,7 +389,7 @@ impl Office {
             Ok(())
         } else {
             let message = format!("a drive still holds operations after {} seconds", patience.as_secs());
-            Err(refuse(RefusalKind::NotReady, "pool", message)
+            Err(refuse(ErrorKind::NotReady, "pool", message)
                 .then("millrace status -v, for the drive that hangs"))
         }
     }
@@ -398,12 +398,12 @@ impl Office {
     pub(crate) async fn put_last_record(&self, id: PoolId) -> Result<(), Refusal> {
         let Some(last) = self.write_last_record(id).await else { return Ok(()) };
         if let Err(words) = last.witness {
-            return Err(refuse(RefusalKind::Internal, "pool", words));
+            return Err(refuse(ErrorKind::Internal, "pool", words));
         }
         let Some((a, l, error)) = last.failed.first() else { return Ok(()) };
         let path = self.desk().pool(id).map_or(String::new(), |p| p.drive_path(*a, *l).to_string());
         let message = format!("{path} could not be marked as closed: the drive {}", error_words(*error));
-        Err(refuse(RefusalKind::Internal, "pool", message))
+        Err(refuse(ErrorKind::Internal, "pool", message))
     }
     /// Writes the last records of a quiet pool: one that every leg takes now that nothing changes any more, and behind it
     /// the one that says that the pool is closed. A leg that has neither was not there at the end: it is an older copy

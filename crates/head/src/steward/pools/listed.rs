@@ -1,7 +1,7 @@
 //! Drives of pools that this head lists, here or away: what others left is overwritten by `--force`, and those never.
 
 use crate::layout::PoolId;
-use crate::order::{Refusal, RefusalKind};
+use crate::order::{ErrorKind, Refusal};
 use crate::steward::context::desk::Desk;
 use crate::steward::context::probe::Probe;
 use crate::steward::context::spare::is_spare;
@@ -43,7 +43,7 @@ impl Listed {
             }
             Some(_) => back,
         };
-        refuse(RefusalKind::Conflict, "drives", message).then(next)
+        refuse(ErrorKind::Conflict, "drives", message).then(next)
     }
 }
 

@@ -2,7 +2,7 @@
 //! either without having said that it is meant.
 
 use crate::layout::PoolId;
-use crate::order::{ArraySpec, Refusal, RefusalKind};
+use crate::order::{ArraySpec, ErrorKind, Refusal};
 use crate::report::Counters;
 use crate::steward::context::pool::PoolDesk;
 use crate::steward::context::probe::Probe;
@@ -46,7 +46,7 @@ impl Unused {
         let message =
             format!("{}: each drive of a mirror holds as much as its smallest one", words.join(", "));
         (!drives.is_empty()).then(|| {
-            refuse(RefusalKind::Unsafe, "drives", message)
+            refuse(ErrorKind::Unsafe, "drives", message)
                 .then("the same command with drives of one size, or with --force")
         })
     }
@@ -86,7 +86,7 @@ pub(crate) fn less_redundant(pool: &PoolDesk, specs: &[ArraySpec]) -> Option<Ref
     );
     let next =
         format!("millrace pool add {name} {}, or the same command with --force", mirrors_of(has, specs));
-    Some(refuse(RefusalKind::Unsafe, "arrays", message).then(next))
+    Some(refuse(ErrorKind::Unsafe, "arrays", message).then(next))
 }
 
 /// The drives of these arrays as mirrors of at least `legs`; `DRIVE` stands for each that is missing.
@@ -114,7 +114,7 @@ pub(crate) fn check_meant<'a>(
         false => arrays
             .clone()
             .find_map(|legs| check_probes(legs, false, false))
-            .map(|r| Refusal { message: format!("{}; what is there would be lost", held.join("; ")), ..r }),
+            .map(|r| r.with_message(format!("{}; what is there would be lost", held.join("; ")))),
     };
     let unused: Vec<Unused> = arrays.flat_map(Unused::in_mirror).collect();
     // Whoever says --force has read all that it overrides.
@@ -123,8 +123,8 @@ pub(crate) fn check_meant<'a>(
         [] => Ok(()),
         [one] => Err(one.clone()),
         [first, ..] => {
-            let message = all.iter().map(|r| r.message.as_str()).collect::<Vec<_>>().join("; and ");
-            Err(Refusal { message, ..first.clone() }.then("other drives (millrace drive ls), or the same command with --force, which overrides all of this"))
+            let message = all.iter().map(Refusal::said).collect::<Vec<_>>().join("; and ");
+            Err(first.clone().with_message(message).then("other drives (millrace drive ls), or the same command with --force, which overrides all of this"))
         }
     }
 }
@@ -161,6 +161,6 @@ impl Office {
                 size(did.write_bytes)
             ),
         };
-        Err(refuse(RefusalKind::Unsafe, "disconnect", message).then(command))
+        Err(refuse(ErrorKind::Unsafe, "disconnect", message).then(command))
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::limits;
 use crate::mail::{Room, ShardMail};
-use crate::order::{Refusal, RefusalKind};
+use crate::order::{ErrorKind, Refusal};
 use crate::steward::office::Office;
 use crate::steward::words::refuse;
 use array::Geometry;
@@ -95,9 +95,9 @@ impl Office {
             };
             let next =
                 format!("memory = \"{}M\" or more in head.toml, a restart, then this again", least >> 20);
-            return Err(refuse(RefusalKind::NoSpace, "memory", message).then(next));
+            return Err(refuse(ErrorKind::NoSpace, "memory", message).then(next));
         }
         let message = "hosts use so much of the head's memory that there is none for another array's scratch";
-        Err(refuse(RefusalKind::NotReady, "memory", message).then("this again when they do less"))
+        Err(refuse(ErrorKind::NotReady, "memory", message).then("this again when they do less"))
     }
 }

@@ -6,7 +6,7 @@
 
 use crate::layout::PoolId;
 use crate::mail::ShardMail;
-use crate::order::{Answered, Finding, Order, RefusalKind, Reply, Scrub, ScrubAction, Weight};
+use crate::order::{Answered, ErrorKind, Finding, Order, Reply, Scrub, ScrubAction, Weight};
 use crate::steward::context::pool::PoolDesk;
 use crate::steward::office::Office;
 use crate::steward::state::Edit;
@@ -219,12 +219,12 @@ impl Office {
             ScrubAction::Start { repair, prefer } => {
                 if running.is_some() {
                     let message = format!("pool {pool} is being scrubbed already");
-                    return Err(refuse(RefusalKind::Conflict, "pool", message)
+                    return Err(refuse(ErrorKind::Conflict, "pool", message)
                         .then(format!("millrace pool show {pool}, or millrace pool scrub {pool} --stop")));
                 }
                 if !mirror {
                     let message = format!("pool {pool} has no mirror: there is nothing to compare");
-                    return Err(refuse(RefusalKind::Invalid, "pool", message)
+                    return Err(refuse(ErrorKind::Invalid, "pool", message)
                         .then(format!("millrace pool show {pool}")));
                 }
                 let prefer = self.preferred(id, &prefer, repair)?;
@@ -239,7 +239,7 @@ impl Office {
             ScrubAction::Stop => {
                 let Some(run) = &running else {
                     let message = format!("pool {pool} is not being scrubbed");
-                    return Err(refuse(RefusalKind::Conflict, "pool", message)
+                    return Err(refuse(ErrorKind::Conflict, "pool", message)
                         .then(format!("millrace pool show {pool}")));
                 };
                 row.last = keep_found(row.last, run.found);
@@ -249,7 +249,7 @@ impl Office {
                 let Some(last) = row.last.filter(|l| l.found != Found::default()) else {
                     let message =
                         format!("the last scrub of pool {pool} found nothing, or was cleared already");
-                    return Err(refuse(RefusalKind::Conflict, "pool", message)
+                    return Err(refuse(ErrorKind::Conflict, "pool", message)
                         .then(format!("millrace pool show {pool}")));
                 };
                 // One that was stopped, and none before it that was not: there is nothing left to tell.
@@ -279,7 +279,7 @@ impl Office {
             self.set_to_work(id, run);
         }
         self.desk_mut().event(now, Weight::Note, format!("pool {pool}"), message);
-        Ok(Reply::Created { uuid: Uuid::default(), notices })
+        Ok(Reply::Created { uuid: Uuid::default(), notices: notices.into_iter().map(Into::into).collect() })
     }
     /// The drives that count, one for a mirror.
     fn preferred(
@@ -292,17 +292,17 @@ impl Office {
         for drive in drives {
             if !repair {
                 let message = "a drive is preferred only where differences are repaired";
-                return Err(refuse(RefusalKind::Invalid, "prefer", message).then("--repair --prefer DRIVE"));
+                return Err(refuse(ErrorKind::Invalid, "prefer", message).then("--repair --prefer DRIVE"));
             }
             let leg = self.desk().leg_named(drive).filter(|(p, ..)| *p == pool);
             let Some((_, array, leg)) = leg else {
                 let message = format!("{drive} is no drive of this pool");
-                return Err(refuse(RefusalKind::NotFound, "prefer", message).then("millrace drive ls"));
+                return Err(refuse(ErrorKind::NotFound, "prefer", message).then("millrace drive ls"));
             };
             if let Some((.., other)) = found.iter().find(|(a, ..)| *a == array) {
                 let word = array_word(true, array);
                 let message = format!("{other} and {drive} are drives of {word}: one of them counts");
-                return Err(refuse(RefusalKind::Invalid, "prefer", message).then("millrace drive ls"));
+                return Err(refuse(ErrorKind::Invalid, "prefer", message).then("millrace drive ls"));
             }
             let uuid = self.desk().pool(pool).expect("just found").arrays[array].legs[leg].uuid;
             found.push((array, uuid, drive));

@@ -10,7 +10,7 @@
 
 use crate::layout::{ArrayId, PoolId};
 use crate::mail::ShardMail;
-use crate::order::{Answered, Refusal, RefusalKind, Reply, Weight};
+use crate::order::{Answered, ErrorKind, Refusal, Reply, Weight};
 use crate::steward::context::array::{LegDesk, Wish};
 use crate::steward::context::open::OpenDrive;
 use crate::steward::context::pool::PoolDesk;
@@ -55,17 +55,17 @@ impl PoolDesk {
                     "pool {pool} has no array {name}: it has {}",
                     self.names_from(0).replace(' ', ", ")
                 );
-                refuse(RefusalKind::NotFound, "array", message).then(show.clone())
+                refuse(ErrorKind::NotFound, "array", message).then(show.clone())
             })
         };
         let named = names.iter().map(find).collect::<Result<BTreeSet<usize>, Refusal>>()?;
         let Some(first) = named.first().copied() else {
-            return Err(refuse(RefusalKind::Invalid, "array", "no array is named").then(show));
+            return Err(refuse(ErrorKind::Invalid, "array", "no array is named").then(show));
         };
         let Some(cut) = (1..=first).rev().find(|a| self.config().map.cut(*a).is_some()) else {
             let name = self.array_name_at(first);
             let message = format!("pool {pool} was made with {name}, and cannot be without it");
-            return Err(refuse(RefusalKind::Conflict, "array", message).then(show));
+            return Err(refuse(ErrorKind::Conflict, "array", message).then(show));
         };
         if (cut..count).any(|a| !named.contains(&a)) {
             let missing: Vec<String> =
@@ -77,7 +77,7 @@ impl PoolDesk {
                 missing.join(", ")
             );
             let next = format!("millrace pool rm {pool} {}", self.names_from(cut));
-            return Err(refuse(RefusalKind::Conflict, "array", message).then(next));
+            return Err(refuse(ErrorKind::Conflict, "array", message).then(next));
         }
         Ok((cut, self.config().map.cut(cut).expect("found above")))
     }
@@ -92,13 +92,13 @@ impl PoolDesk {
             let next = format!(
                 "millrace volume rm {first}, if its data is not needed or is elsewhere, then this again"
             );
-            return Err(refuse(RefusalKind::Conflict, "array", message).then(next));
+            return Err(refuse(ErrorKind::Conflict, "array", message).then(next));
         }
         if !self.space().is_free_from(end) {
             let message = format!(
                 "space of a volume that was removed or has shrunk lies on {words}, and is not free yet"
             );
-            return Err(refuse(RefusalKind::NotReady, "array", message).then("this again in a few seconds"));
+            return Err(refuse(ErrorKind::NotReady, "array", message).then("this again in a few seconds"));
         }
         Ok(())
     }
@@ -108,7 +108,7 @@ impl PoolDesk {
         let pool = &self.config().name;
         if self.scrub.run.is_some() {
             let message = format!("pool {pool} is being scrubbed");
-            return Err(refuse(RefusalKind::Conflict, "pool", message)
+            return Err(refuse(ErrorKind::Conflict, "pool", message)
                 .then(format!("millrace pool scrub {pool} --stop, then this again")));
         }
         let leaving: BTreeSet<Uuid> =
@@ -116,7 +116,7 @@ impl PoolDesk {
         let rows = &self.config().extras.replacements;
         if rows.iter().any(|r| leaving.contains(&r.old) || leaving.contains(&r.new)) {
             let message = format!("a drive of {words} is being replaced");
-            return Err(refuse(RefusalKind::Conflict, "array", message)
+            return Err(refuse(ErrorKind::Conflict, "array", message)
                 .then("millrace status --watch, and this again once that is over"));
         }
         let stay = (0..first).flat_map(|a| (0..self.arrays[a].legs.len()).map(move |l| (a, l)));
@@ -128,7 +128,7 @@ impl PoolDesk {
                 format!("{path} of {array} is away or out: it would not learn which arrays pool {pool} has");
             let next =
                 format!("millrace drive return {path}, or millrace drive replace {path} NEW, and this again");
-            return Err(refuse(RefusalKind::NotReady, "pool", message).then(next));
+            return Err(refuse(ErrorKind::NotReady, "pool", message).then(next));
         }
         Ok(())
     }
@@ -185,7 +185,7 @@ impl Office {
             notices.iter().for_each(|n| desk.event(now, Weight::Warning, what.clone(), n.clone()));
         }
         listed?;
-        Ok(Reply::Created { uuid: Uuid::default(), notices })
+        Ok(Reply::Created { uuid: Uuid::default(), notices: notices.into_iter().map(Into::into).collect() })
     }
 
     /// Brings the arrays that leave to rest: no volume lies there, but legs may be compared or copied.
@@ -211,7 +211,7 @@ impl Office {
             cut.words,
             QUIET_PATIENCE.as_secs()
         );
-        Err(refuse(RefusalKind::NotReady, "array", message)
+        Err(refuse(ErrorKind::NotReady, "array", message)
             .then("millrace status -v, for the drive that hangs"))
     }
     fn resume_arrays(&self, arrays: &[ArrayId]) {
@@ -285,7 +285,7 @@ impl Office {
         };
         let path = self.desk().pool(cut.pool).map_or(String::new(), |p| p.drive_path(*a, *l).to_string());
         let message = format!("{path} could not be told of it: the drive {}", error_words(*error));
-        Err(refuse(RefusalKind::Internal, "pool", message).then("millrace status"))
+        Err(refuse(ErrorKind::Internal, "pool", message).then("millrace status"))
     }
 
     /// The pool was imported: arrays that were leaving it when the life before ended have left, and their drives are free

@@ -9,7 +9,7 @@
 
 use crate::layout::{ArrayId, PoolId};
 use crate::mail::ShardMail;
-use crate::order::{Answered, Refusal, RefusalKind, Reply};
+use crate::order::{Answered, ErrorKind, Refusal, Reply};
 use crate::steward::context::array::ArrayDesk;
 use crate::steward::context::open::OpenDrive;
 use crate::steward::context::pool::PoolDesk;
@@ -93,7 +93,7 @@ impl Office {
         if let (Some((open, e)), true) = (unread, areas.iter().all(Option::is_none)) {
             let words = crate::steward::words::error_words(e);
             let message = format!("{}: its uncleared map: the drive {words}", open.info.path);
-            return Err(refuse(RefusalKind::NotReady, "pool", message).then("millrace status"));
+            return Err(refuse(ErrorKind::NotReady, "pool", message).then("millrace status"));
         }
         let areas: Vec<Option<&[u8]>> = areas.iter().map(Option::as_deref).collect();
         let merged = UnclearedMap::merge(geometry, config.array_uuid(array), returned.life, &areas);
@@ -178,7 +178,7 @@ impl Office {
     /// # Errors
     /// It has shrunk a moment ago, and writes there may still be at a drive; or the configuration cannot be written.
     pub(in crate::steward) async fn clear_tail(&self, pool: PoolId, uuid: Uuid) -> Result<(), Refusal> {
-        let gone = || refuse(RefusalKind::NotFound, "volume", "the volume is gone");
+        let gone = || refuse(ErrorKind::NotFound, "volume", "the volume is gone");
         let (has_maps, tail, until) = {
             let desk = self.desk();
             let p = desk.pool(pool).ok_or_else(gone)?;
@@ -193,7 +193,7 @@ impl Office {
             let words = format!(
                 "the volume has just shrunk: writes to what was cut off may be under way for {seconds} seconds"
             );
-            return Err(refuse(RefusalKind::NotReady, "bytes", words).then("this again then"));
+            return Err(refuse(ErrorKind::NotReady, "bytes", words).then("this again then"));
         }
         if !has_maps {
             self.configure(pool, vec![Edit::MapsBegun {}]).await?;
@@ -201,7 +201,7 @@ impl Office {
         if !self.mark(pool, &[tail]).await {
             let stays = self.desk().pool(pool).is_some_and(|p| !p.leaving);
             let why = "the other head is gone, and what it had to do with the pool is being taken over";
-            let waits = || refuse(RefusalKind::NotReady, "pool", why).then("this again in a second");
+            let waits = || refuse(ErrorKind::NotReady, "pool", why).then("this again in a second");
             return Err(if stays { waits() } else { gone() });
         }
         Ok(())

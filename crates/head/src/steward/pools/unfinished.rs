@@ -8,7 +8,7 @@
 //! New drives of a pool that is there are told apart in the same way: their configuration says that they are being added, until
 //! one of the drives that were there before says that they belong to the pool. Files that were made for it go again.
 
-use crate::order::{ArraySpec, Refusal, RefusalKind, Weight};
+use crate::order::{ArraySpec, ErrorKind, Refusal, Weight};
 use crate::steward::context::desk::Desk;
 use crate::steward::context::open::OpenDrive;
 use crate::steward::context::probe::Probe;
@@ -307,7 +307,7 @@ pub(crate) fn never_finished(pool: &str, probes: &[Probe]) -> Refusal {
         "pool {pool} was never finished: its creation was cut off, and nothing was stored on it ({} {has} its label)",
         paths.join(", ")
     );
-    refuse(RefusalKind::NotReady, "pool", message).then(format!(
+    refuse(ErrorKind::NotReady, "pool", message).then(format!(
         "start the head again that was making it, which frees the drives; or make it anew: millrace pool create {pool} … --force"
     ))
 }

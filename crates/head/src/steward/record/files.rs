@@ -2,7 +2,7 @@
 
 use crate::layout::PoolId;
 use crate::mail::ManagerMail;
-use crate::order::{EventLine, Refusal, RefusalKind, Weight};
+use crate::order::{ErrorKind, EventLine, Refusal, Weight};
 use crate::steward::context::desk::Unread;
 use crate::steward::office::Office;
 use crate::steward::record::text::TextError;
@@ -37,7 +37,7 @@ impl Office {
         let unread = self.desk().unread.iter().find(|u| u.file == file).cloned();
         let Some(Unread { words, next, .. }) = unread else { return Ok(()) };
         let message = format!("{words}, and is not written over");
-        Err(refuse(RefusalKind::Conflict, "", message).then(next))
+        Err(refuse(ErrorKind::Conflict, "", message).then(next))
     }
     pub(crate) async fn write_file(&self, name: &str, contents: String) -> Result<(), Refusal> {
         self.check_read(name)?;
@@ -117,7 +117,7 @@ impl Office {
                     self.desk_mut().apply(named);
                     troubles.push(format!(
                         "{}; this system will have another name after the next start",
-                        r.message
+                        r.said()
                     ));
                 }
                 // One that finds anything else has lost its name.

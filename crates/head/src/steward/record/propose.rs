@@ -2,7 +2,7 @@
 //! durable than its change says (a new drive's label, the record beside the configuration).
 
 use crate::layout::PoolId;
-use crate::order::{Refusal, RefusalKind};
+use crate::order::{ErrorKind, Refusal};
 use crate::steward::office::Office;
 use crate::steward::record::texts::{
     CREATING, CREATING_IS, HOSTS, IDENTITY, PORTALS, RELEASED, RELEASED_IS, hosts_text, identity_text,
@@ -111,7 +111,7 @@ impl Office {
         let failed = self.write_config(pool, &slot).await;
         if failed.len() >= reachable {
             let message = format!("no drive of pool {} could be written", planned.next.config().name);
-            return Err(refuse(RefusalKind::Internal, "", message).then("millrace status"));
+            return Err(refuse(ErrorKind::Internal, "", message).then("millrace status"));
         }
         self.wish_away(pool, failed, "it could not take the configuration");
         self.decided(planned);
@@ -133,7 +133,7 @@ impl Office {
     /// # Errors
     /// They may not happen.
     pub(crate) async fn plan(&self, pool: PoolId, edits: Vec<Edit>) -> Result<Planned, Refusal> {
-        let gone = || refuse(RefusalKind::NotFound, "pool", "the pool is gone");
+        let gone = || refuse(ErrorKind::NotFound, "pool", "the pool is gone");
         let office = self.clone();
         self.cx.until(move || office.desk().pool(pool).is_none_or(|p| !p.configuring)).await;
         let mut desk = self.desk_mut();
@@ -231,19 +231,19 @@ fn text_of(state: &State, file: &str) -> String {
 
 /// Why a change is refused, for the operator. What an operator can ask for was refused with better words before.
 fn refusal(why: Invalid, pool: &str) -> Refusal {
-    let internal = |words: &str| refuse(RefusalKind::Internal, "", words);
+    let internal = |words: &str| refuse(ErrorKind::Internal, "", words);
     match why {
         Invalid::Access(e) => access_refusal(e),
         Invalid::PortalTaken => {
-            refuse(RefusalKind::Conflict, "address", "there is a portal at this address already")
+            refuse(ErrorKind::Conflict, "address", "there is a portal at this address already")
         }
         Invalid::TooLarge => {
             let message = format!("the configuration of pool {pool} would not fit its place on the drives");
-            refuse(RefusalKind::NoSpace, "", message)
+            refuse(ErrorKind::NoSpace, "", message)
         }
-        Invalid::Taken => refuse(RefusalKind::Conflict, "", "another one has this name or number already"),
-        Invalid::NotThere => refuse(RefusalKind::NotFound, "", "what was to be changed is gone"),
-        Invalid::IsThere => refuse(RefusalKind::Conflict, "", "it is there already"),
+        Invalid::Taken => refuse(ErrorKind::Conflict, "", "another one has this name or number already"),
+        Invalid::NotThere => refuse(ErrorKind::NotFound, "", "what was to be changed is gone"),
+        Invalid::IsThere => refuse(ErrorKind::Conflict, "", "it is there already"),
         Invalid::NotLater => internal("something else was changed at the same time"),
         Invalid::Unsound => internal("this would contradict the rest of the configuration"),
         Invalid::Members => internal("this would leave an array without a good drive"),

@@ -1,6 +1,6 @@
 //! What the files of the state directory say, and how: docs/formats/state.md.
 
-use crate::order::{EventLine, Refusal, RefusalKind, Weight};
+use crate::order::{ErrorKind, Event, EventLine, Refusal, Weight};
 use crate::steward::context::probe::Probe;
 use crate::steward::record::kept::KeptFile;
 use crate::steward::record::text::{self, Section, TextError};
@@ -39,8 +39,8 @@ pub(crate) fn state_words(what: &str, error: &StateError) -> String {
 /// A refusal because the state directory failed us.
 pub(crate) fn state_refusal(what: &str, error: &StateError) -> Refusal {
     let kind = match error {
-        StateError::NoSpace => RefusalKind::NoSpace,
-        StateError::Missing | StateError::Failed(_) => RefusalKind::Internal,
+        StateError::NoSpace => ErrorKind::NoSpace,
+        StateError::Missing | StateError::Failed(_) => ErrorKind::Internal,
     };
     refuse(kind, "", state_words(what, error))
 }
@@ -255,7 +255,7 @@ pub(crate) fn event_text(e: &EventLine) -> String {
     let clean = |s: &str| s.replace(['\t', '\n', '\r'], " ");
     // Last, so that an older program reads the line too.
     let monotonic = e.monotonic.map_or(String::new(), |at| format!("\t{}", at.0));
-    let (what, message) = (clean(&e.what), clean(&e.message));
+    let (what, message) = (clean(&e.what), e.event.to_line());
     format!("{}\t{}\t{}\t{what}\t{message}{monotonic}\n", e.number, e.at, e.weight.word())
 }
 
@@ -267,10 +267,11 @@ pub(crate) fn parse_events(bytes: &[u8]) -> Vec<EventLine> {
         let (number, at) = (f.next()?.parse().ok()?, f.next()?.parse().ok()?);
         let word = f.next()?;
         let weight = [Weight::Note, Weight::Warning, Weight::Error].into_iter().find(|w| w.word() == word)?;
-        let (what, message) = (f.next()?.into(), f.next()?.into());
+        let what = f.next()?.into();
+        let event = Event::from_line(weight, f.next()?);
         // Lines of older programs have none.
         let monotonic = f.next().and_then(|t| t.parse().ok()).map(Instant);
-        Some(EventLine { number, at, monotonic, weight, what, message })
+        Some(EventLine { number, at, monotonic, weight, what, event })
     };
     text.lines().filter_map(line).collect()
 }
@@ -443,11 +444,14 @@ mod tests {
             monotonic: Some(Instant(11)),
             weight: Weight::Warning,
             what: "a\tb".into(),
-            message: "c\nd".into(),
+            event: Event::sentence(Weight::Warning, "c\nd"),
         };
         let text = format!("half a line\n{}x\t", event_text(&e));
         let back = parse_events(text.as_bytes());
-        assert_eq!(back, [EventLine { what: "a b".into(), message: "c d".into(), ..e.clone() }]);
+        assert_eq!(
+            back,
+            [EventLine { what: "a b".into(), event: Event::sentence(Weight::Warning, "c d"), ..e.clone() }]
+        );
         let older = parse_events(b"7\t9\twarning\ta b\tc d\n");
         assert_eq!(older, [EventLine { monotonic: None, ..back[0].clone() }]);
     }

@@ -180,7 +180,7 @@ impl Office {
         }
     }
     async fn restore(&self, file: &str) -> Result<(), String> {
-        let words = |r: Refusal| r.message;
+        let words = |r: Refusal| r.said();
         match file {
             IDENTITY => self.write_again(IDENTITY).await.map_err(words),
             HOSTS => self.write_again(HOSTS).await.map_err(words),

@@ -1,6 +1,6 @@
 //! Hosts that are connected and would lose something by an order: who gives it is told, and says that it is meant.
 
-use crate::order::{Refusal, RefusalKind};
+use crate::order::{ErrorKind, Refusal};
 use crate::steward::context::desk::Desk;
 use crate::steward::office::Office;
 use crate::steward::sessions::table::Identity;
@@ -143,5 +143,5 @@ fn refuse_connected(hosts: &[Connected], what: &str, command: &str) -> Result<()
             format!("hosts {} and {} are connected and {what}", first.join(", "), one(last))
         }
     };
-    Err(refuse(RefusalKind::Unsafe, "disconnect", message).then(command))
+    Err(refuse(ErrorKind::Unsafe, "disconnect", message).then(command))
 }

@@ -2,8 +2,8 @@
 
 use crate::mail::ShardMail;
 use crate::order::{
-    Answered, Array, Clearing, Connection, Counters, Drive, DriveRole, Exported, Host, Leg, Order, Pool,
-    PortalState, Reason, Reply, Resync, Served, Shard, Snapshot, State, SystemInfo, Volume, Zone,
+    Answered, Array, Cause, Clearing, Connection, Counters, Drive, DriveRole, Exported, Host, Leg, Order,
+    Pool, PortalState, Reason, Reply, Resync, Served, Shard, Snapshot, State, SystemInfo, Volume, Zone,
 };
 use crate::report::{self, ShardReport};
 use crate::steward::context::absent::Shown;
@@ -149,28 +149,26 @@ fn build(desk: &mut Desk, now: Instant) -> Snapshot {
         // A head that lost its name keeps its own pools away: that comes before what they suggest, since nobody else has
         // them who could release them.
         let keeps_away = unread.file == crate::steward::record::texts::IDENTITY && !desk.absent.is_empty();
-        reasons.push(Reason {
-            state: if keeps_away { State::Offline } else { State::Degraded },
-            what: "state directory".into(),
-            message: unread.words.clone(),
-            next: Some(unread.next.into()),
-        });
+        reasons.push(Reason::new(
+            if keeps_away { State::Offline } else { State::Degraded },
+            "state directory",
+            Cause::sentence(unread.words.clone(), Some(unread.next.into())),
+        ));
     }
     for loss in desk.losses.iter().cloned().chain(desk.hosts_lost()) {
-        let what = "state directory".into();
-        reasons.push(Reason { state: State::Degraded, what, message: loss.words, next: Some(loss.next) });
+        let what = "state directory";
+        reasons.push(Reason::new(State::Degraded, what, Cause::sentence(loss.words, Some(loss.next))));
     }
     for i in 0..desk.pools.len() {
         let pool = pool_of(desk, i, now, &mut reasons);
         pools.push(pool);
     }
     for p in &desk.absent {
-        reasons.push(Reason {
-            state: State::Offline,
-            what: format!("pool {}", p.name()),
-            message: p.words(),
-            next: p.next.clone(),
-        });
+        reasons.push(Reason::new(
+            State::Offline,
+            format!("pool {}", p.name()),
+            Cause::sentence(p.words(), p.next.clone()),
+        ));
         let (name, uuid, reason) = (p.name().into(), p.uuid(), p.words());
         pools.push(Pool { name, uuid, reason, state: State::Offline, ..Pool::default() });
     }
@@ -208,11 +206,11 @@ fn build(desk: &mut Desk, now: Instant) -> Snapshot {
             None => format!("{there}{}", p.reason),
         };
         let next = format!("{there}{next}");
-        reasons.push(Reason { state: State::Degraded, what, message, next: Some(next) });
+        reasons.push(Reason::new(State::Degraded, what, Cause::sentence(message, Some(next))));
     }
     if let Some(words) = &desk.unwritable {
-        let (what, next) = ("state directory".into(), Some(crate::steward::words::STATE_DISK.into()));
-        reasons.push(Reason { state: State::Degraded, what, message: words.clone(), next });
+        let (what, next) = ("state directory", Some(crate::steward::words::STATE_DISK.into()));
+        reasons.push(Reason::new(State::Degraded, what, Cause::sentence(words.clone(), next)));
     }
     reasons.sort_by_key(|r| core::cmp::Reverse(r.state));
     desk.times.turn(now);
@@ -239,7 +237,7 @@ fn build(desk: &mut Desk, now: Instant) -> Snapshot {
                 .iter()
                 .cloned()
                 .chain(crate::steward::record::vanished::restored_words(&desk.restored));
-            lasting.chain(stood_in_words(desk, now)).collect()
+            lasting.chain(stood_in_words(desk, now)).map(Into::into).collect()
         },
     }
 }
@@ -297,17 +295,17 @@ fn pool_of(desk: &Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -> Po
                 let unfit = p.no_spare_fits(a).filter(|_| array.mirror && p.is_out(a, l) && !awaited);
                 let unfit = unfit.map_or(String::new(), |words| format!("; no spare fits: {words}"));
                 let message = format!("{} of {}: {}{unfit}", leg.path, word(a), leg.reason);
-                reasons.push(Reason { state, what: what.clone(), message, next });
+                reasons.push(Reason::new(state, what.clone(), Cause::sentence(message, next)));
             }
         }
         if array.mirror && array.legs.len() == 1 && array.state == State::Degraded {
             let message = format!("{}: {}", word(a), array.reason);
             let next = Some(format!("millrace pool add {} leg DRIVE --to {}", p.config().name, word(a)));
-            reasons.push(Reason { state: State::Degraded, what: what.clone(), message, next });
+            reasons.push(Reason::new(State::Degraded, what.clone(), Cause::sentence(message, next)));
         }
         if array.state == State::Rebuilding && array.legs.iter().all(|l| l.state == State::Optimal) {
             let message = format!("{}: {}", word(a), array.reason);
-            reasons.push(Reason { state: State::Rebuilding, what: what.clone(), message, next: None });
+            reasons.push(Reason::new(State::Rebuilding, what.clone(), Cause::sentence(message, None)));
         }
         if p.arrays[a].medium_lost > 0 {
             let message = format!(
@@ -315,12 +313,11 @@ fn pool_of(desk: &Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -> Po
                 word(a),
                 count(p.arrays[a].medium_lost as usize, "piece")
             );
-            reasons.push(Reason {
-                state: State::Degraded,
-                what: what.clone(),
-                message,
-                next: Some("millrace events".into()),
-            });
+            reasons.push(Reason::new(
+                State::Degraded,
+                what.clone(),
+                Cause::sentence(message, Some("millrace events".into())),
+            ));
         }
     }
     for spare in p.spares.iter().filter(|s| s.open.is_none()) {
@@ -358,16 +355,15 @@ fn pool_of(desk: &Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -> Po
             ),
         };
         let next = Some(next);
-        reasons.push(Reason { state: State::Degraded, what: what.clone(), message, next });
+        reasons.push(Reason::new(State::Degraded, what.clone(), Cause::sentence(message, next)));
     }
     for (path, ill) in p.spares.iter().filter_map(|s| Some((&s.path, s.open.as_ref().and(s.ill.as_ref())?))) {
         let message = format!("its spare {path} is of no use: {}", ill.words);
-        reasons.push(Reason {
-            state: State::Degraded,
-            what: what.clone(),
-            message,
-            next: Some(ill.next.clone()),
-        });
+        reasons.push(Reason::new(
+            State::Degraded,
+            what.clone(),
+            Cause::sentence(message, Some(ill.next.clone())),
+        ));
     }
     for spare in &p.spares {
         let Fit::None { why } = p.fit_of(spare) else { continue };
@@ -376,7 +372,7 @@ fn pool_of(desk: &Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -> Po
         let next = Some(format!(
             "millrace drive rm {path}, and millrace pool add {name} spare DRIVE, one that fits"
         ));
-        reasons.push(Reason { state: State::Degraded, what: what.clone(), message, next });
+        reasons.push(Reason::new(State::Degraded, what.clone(), Cause::sentence(message, next)));
     }
     let last = p.config().extras.scrub.last.map(|l| l.found).unwrap_or_default();
     if last.differed > last.repaired {
@@ -393,7 +389,7 @@ fn pool_of(desk: &Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -> Po
                 p.config().name
             ),
         };
-        reasons.push(Reason { state: State::Degraded, what: what.clone(), message, next: Some(next) });
+        reasons.push(Reason::new(State::Degraded, what.clone(), Cause::sentence(message, Some(next))));
     }
     if let Some(words) = &p.trouble {
         let (state, message) = match p.unrecorded {
@@ -403,12 +399,7 @@ fn pool_of(desk: &Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -> Po
             ),
             false => (State::Degraded, words.clone()),
         };
-        reasons.push(Reason {
-            state,
-            what: what.clone(),
-            message,
-            next: Some("millrace status -v names the state directory: df -h and ls -ld there; if its file system became read-only, repair it and mount -o remount,rw".into()),
-        });
+        reasons.push(Reason::new(state, what.clone(), Cause::sentence(message, Some("millrace status -v names the state directory: df -h and ls -ld there; if its file system became read-only, repair it and mount -o remount,rw".into()))));
     }
     let state = arrays.iter().map(|a| a.state).max().unwrap_or_default();
     let worst = arrays.iter().enumerate().filter(|(_, a)| a.state == state && state != State::Optimal);

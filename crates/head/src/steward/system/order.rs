@@ -2,7 +2,7 @@
 
 use super::fence::cannot;
 use crate::layout::PoolId;
-use crate::order::{Answered, Refusal, RefusalKind, Reply};
+use crate::order::{Answered, ErrorKind, Refusal, Reply};
 use crate::peer::{Heartbeats, SystemSettings, SystemView};
 use crate::steward::context::pool::PoolDesk;
 use crate::steward::office::Office;
@@ -16,12 +16,12 @@ const DECIDE_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The answer to what only a leader can do.
 pub(crate) fn not_leading() -> Refusal {
-    refuse(RefusalKind::NotReady, "", "this head does not lead, and the one that does is not reached")
+    refuse(ErrorKind::NotReady, "", "this head does not lead, and the one that does is not reached")
         .then("millrace head ls")
 }
 
 fn alone() -> Refusal {
-    refuse(RefusalKind::NotFound, "", "this head is alone: it is in no system of two")
+    refuse(ErrorKind::NotFound, "", "this head is alone: it is in no system of two")
         .then("millrace system create --link ADDRESS:PORT")
 }
 
@@ -66,7 +66,7 @@ impl Office {
         let system = settings.system;
         if self.system().is_some_and(|is| is != system) {
             let message = "this head is one of a system already";
-            return Err(refuse(RefusalKind::Conflict, "", message).then("millrace head ls"));
+            return Err(refuse(ErrorKind::Conflict, "", message).then("millrace head ls"));
         }
         if !self.is_in_system() {
             self.clear_for_system().await?;
@@ -76,7 +76,7 @@ impl Office {
         let leads = move || office.desk().system.as_ref().is_some_and(|s| s.part() == Part::Leader);
         if !self.cx.until_within(DECIDE_PATIENCE, leads).await {
             let message = "the state directory did not take the first decision of the system";
-            return Err(refuse(RefusalKind::Internal, "", message).then("millrace status"));
+            return Err(refuse(ErrorKind::Internal, "", message).then("millrace status"));
         }
         let mut notices = self.share_drives().await;
         // From now on a head that knows nothing of systems does not take these pools.
@@ -84,10 +84,10 @@ impl Office {
         let pools: Vec<PoolId> = self.desk().pools.iter().filter(alone).map(|p| p.id).collect();
         for pool in pools {
             let said = self.configure(pool, vec![Edit::Shared { system }]).await;
-            notices.extend(said.and(self.configure_again(pool).await).err().map(|r| r.message));
+            notices.extend(said.and(self.configure_again(pool).await).err().map(|r| r.said()));
         }
         self.leads_all();
-        Ok(Reply::Created { uuid: system, notices })
+        Ok(Reply::Created { uuid: system, notices: notices.into_iter().map(Into::into).collect() })
     }
     /// Two heads can use every drive of this head's pools, and nothing lies there that would be taken for votes.
     async fn clear_for_system(&self) -> Result<(), Refusal> {
@@ -98,13 +98,13 @@ impl Office {
                 let (path, instead) = (&drive.info.path, why.instead());
                 let next =
                     format!("millrace drive replace {path} NEW, where NEW is {instead}; then the same again");
-                return Err(refuse(RefusalKind::Conflict, "", message).then(next));
+                return Err(refuse(ErrorKind::Conflict, "", message).then(next));
             }
         }
         for drive in &self.drives_in_use() {
             if let Err(e) = self.clear_area(drive.id).await {
                 let message = format!("{}: {}", drive.info.path, drive.did(e));
-                return Err(refuse(RefusalKind::Internal, "", message).then("millrace status"));
+                return Err(refuse(ErrorKind::Internal, "", message).then("millrace status"));
             }
         }
         Ok(())
@@ -128,7 +128,7 @@ impl Office {
         let leaves = self.desk().system.as_ref().is_some_and(|s| s.member().releases());
         if view.record.is_in(other) && !itself && !leaves {
             let message = format!("head {letter} is in, and leaves first");
-            return Err(refuse(RefusalKind::Conflict, "", message)
+            return Err(refuse(ErrorKind::Conflict, "", message)
                 .then(format!("millrace system leave, on head {letter}; or millrace head fence {letter}")));
         }
         self.in_system(|s| s.tell().release());
@@ -140,7 +140,7 @@ impl Office {
             true => "too few voters are reached".to_string(),
             false => format!("{late}: not known to be shut off head {letter}"),
         };
-        Err(refuse(RefusalKind::NotReady, "", message)
+        Err(refuse(ErrorKind::NotReady, "", message)
             .then(format!("millrace head fence {letter} --is-off, if that head is switched off")))
     }
     /// Order: the head that is left is alone. What is cut off half way is begun again by the same order: a pool that this head starts with
@@ -149,7 +149,7 @@ impl Office {
         let view = self.system_view()?;
         if view.record.head(view.me.other()).state != HeadState::None {
             let message = "there is another head in this system";
-            return Err(refuse(RefusalKind::Conflict, "", message).then("millrace head ls"));
+            return Err(refuse(ErrorKind::Conflict, "", message).then("millrace head ls"));
         }
         let pools: Vec<PoolId> = self.desk().pools.iter().map(|p| p.id).collect();
         for pool in pools {
@@ -169,13 +169,13 @@ impl Office {
             Part::Leader => Ok(Reply::Done),
             Part::Follower => {
                 let message = "the other head leads: this one takes over by itself when it must";
-                Err(refuse(RefusalKind::Conflict, "", message).then("millrace head ls"))
+                Err(refuse(ErrorKind::Conflict, "", message).then("millrace head ls"))
             }
             Part::Outside | Part::Over => {
                 if !planted(Bug::OutHeadsWitness) {
                     self.discard_witnesses()
                         .await
-                        .map_err(|words| refuse(RefusalKind::Internal, "", words).then(STATE_DISK))?;
+                        .map_err(|words| refuse(ErrorKind::Internal, "", words).then(STATE_DISK))?;
                 }
                 self.in_system(|s| s.tell().lead_as_it_is(true));
                 let office = self.clone();
@@ -186,7 +186,7 @@ impl Office {
                         // What was refused does not happen later.
                         self.in_system(|s| s.tell().lead_as_it_is(false));
                         let message = "the other head is there, or too few voters are reached";
-                        Err(refuse(RefusalKind::NotReady, "", message).then("millrace head ls"))
+                        Err(refuse(ErrorKind::NotReady, "", message).then("millrace head ls"))
                     }
                 }
             }
@@ -197,7 +197,7 @@ impl Office {
         let view = self.system_view()?;
         if view.part != Part::Leader {
             let message = "the head that leads puts the other one out, and this one does not lead";
-            return Err(refuse(RefusalKind::NotReady, "", message).then("millrace head ls"));
+            return Err(refuse(ErrorKind::NotReady, "", message).then("millrace head ls"));
         }
         let other = view.me.other();
         if view.record.is_in(other) {
@@ -206,7 +206,7 @@ impl Office {
             let out = move || office.desk().system.as_ref().is_none_or(|s| !s.member().known().is_in(other));
             if !self.cx.until_within(DECIDE_PATIENCE, out).await {
                 let message = "too few voters are reached to put the other head out";
-                return Err(refuse(RefusalKind::NotReady, "", message).then("millrace head ls"));
+                return Err(refuse(ErrorKind::NotReady, "", message).then("millrace head ls"));
             }
         }
         if off {

@@ -46,14 +46,14 @@ fn a_pool_whose_drives_are_away_keeps_its_exports_not_ready_and_they_go_on_as_th
     );
     assert_eq!(s.hosts[0].exports, [("tank/vm1".to_string(), 1, 0)]);
     let reason = &s.reasons[0];
-    assert!(reason.message.contains("none of its drives was found"), "{reason:?}");
-    assert!(reason.message.contains("1 volume is kept"), "{reason:?}");
+    assert!(reason.said().contains("none of its drives was found"), "{reason:?}");
+    assert!(reason.said().contains("1 volume is kept"), "{reason:?}");
     let next = "attach /f/a and /f/b and /f/c and /f/d: then it is imported by itself within a minute, or by \
                 millrace pool import tank";
-    assert_eq!(reason.next.as_deref(), Some(next));
+    assert_eq!(reason.next().as_deref(), Some(next));
     let (kind, _, words) =
         w.refused(Order::VolumeRemove { volume: "tank/vm1".into(), force: true, disconnect: false });
-    assert!(kind == RefusalKind::NotReady && words.contains("not imported"), "{words}");
+    assert!(kind == ErrorKind::NotReady && words.contains("not imported"), "{words}");
 
     w.rest.drives.extend(away);
     w.good(import(&[], false));
@@ -68,7 +68,7 @@ fn a_pool_with_an_array_that_is_away_is_kept_too() {
     let (mut w, away) = started_without(&["/f/c", "/f/d"], 2);
     assert!(!exports(&w)[0].ready);
     assert!(w.open.is_empty(), "the drives that are here are let go of");
-    assert!(w.status().reasons[0].message.contains("the drives are missing: /f/c, /f/d"));
+    assert!(w.status().reasons[0].said().contains("the drives are missing: /f/c, /f/d"));
     w.rest.drives.extend(away);
     w.good(import(&[], false));
     assert!(exports(&w)[0].ready);
@@ -92,7 +92,7 @@ fn numbers_of_an_absent_pool_are_taken() {
     assert_eq!(numbers(&w), expected);
     assert_eq!(
         w.refused(Order::HostRemove { name: "esx1".into(), force: false, disconnect: false }).0,
-        RefusalKind::Unsafe
+        ErrorKind::Unsafe
     );
     w.rest.drives.extend(away);
     w.good(import(&[], false));
@@ -127,7 +127,7 @@ fn a_pool_that_went_on_at_another_head_is_not_shown_here() {
     let rest = Rest { drives: there.rest.drives, ..w.rest };
     let mut here = World::start(rest, 8);
     assert!(exports(&here).is_empty(), "its hosts find it there");
-    assert!(here.status().reasons[0].message.contains("not released by the system that had it"));
+    assert!(here.status().reasons[0].said().contains("not released by the system that had it"));
     assert!(kept_files(&here).is_empty());
 }
 
@@ -143,7 +143,7 @@ fn a_leg_that_another_head_has_and_that_nothing_proves_is_refused_for_both() {
     rest.drives.remove("/f/b");
     let mut here = World::start(rest, 2);
     let (kind, _, message) = here.refused(import(&["/f/a"], false));
-    assert_eq!(kind, RefusalKind::Unsafe);
+    assert_eq!(kind, ErrorKind::Unsafe);
     let Reply::Importable(list) = here.good(Order::PoolImportable { drives: vec!["/f/a".into()] }) else {
         panic!("a list")
     };
@@ -244,7 +244,7 @@ fn a_pool_is_imported_by_itself_once_all_its_drives_are_back_and_not_before() {
     assert_eq!(w.status().health, State::Optimal, "no leg was put out");
     assert!(w.events().contains(&BACK.to_string()));
     let (kind, _, words) = w.refused(import(&[], false));
-    assert!(kind == RefusalKind::Conflict && words == "pool tank is imported already", "{words}");
+    assert!(kind == ErrorKind::Conflict && words == "pool tank is imported already", "{words}");
     let mut w = w.crash(3);
     assert_eq!(w.status().health, State::Optimal);
 }
@@ -302,7 +302,7 @@ fn drives_that_somebody_holds_are_counted_where_a_pool_is_looked_for_and_named_i
     // The kernel does not know who uses them: they are candidates all the same.
     w.held_candidates = true;
     let (kind, _, words) = w.refused(import(&[], false));
-    assert_eq!(kind, RefusalKind::NotFound);
+    assert_eq!(kind, ErrorKind::NotFound);
     assert_eq!(
         words,
         "no drive of pool tank was found: 2 other drives are in use (millrace pool import --list names them)"
@@ -361,7 +361,7 @@ fn a_pool_whose_drives_somebody_holds_keeps_nobody_else_waiting() {
     assert!(w.ready.is_some() && w.now.since(begin) < Duration::from_secs(4), "{:?}", w.now.since(begin));
     assert_eq!(ready(&w), both(false));
     let reasons = w.status().reasons;
-    assert!(reasons.iter().any(|r| r.message.contains("/f/a belongs to somebody")), "{reasons:?}");
+    assert!(reasons.iter().any(|r| r.said().contains("/f/a belongs to somebody")), "{reasons:?}");
     for path in ["/f/a", "/f/b"] {
         w.rest.drives.get_mut(path).expect("a drive").held = false;
     }
@@ -407,7 +407,7 @@ fn drives_that_are_all_here_and_older_than_what_this_head_remembers_are_told_as_
     let mut w = w.crash(2);
     let reason = w.status().reasons[0].clone();
     let words = "of mirror-0 of pool tank /f/a, /f/b are here, and lack later writes; this head has those on record: these may be older copies of its drives";
-    assert!(reason.message.starts_with(words), "{reason:?}");
+    assert!(reason.said().starts_with(words), "{reason:?}");
     let next = "attach the drives that the pool was on last, or millrace pool import tank --force (later writes are lost)";
-    assert_eq!(reason.next.as_deref(), Some(next));
+    assert_eq!(reason.next().as_deref(), Some(next));
 }

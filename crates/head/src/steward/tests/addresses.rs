@@ -17,9 +17,9 @@ fn add(address: &str, prefix: u8, interface: Option<&str>) -> Order {
 }
 
 /// What is refused: kind, field, the sentence, and what to do next.
-fn refusal(w: &mut World, order: Order) -> (RefusalKind, String, String, String) {
+fn refusal(w: &mut World, order: Order) -> (ErrorKind, String, String, String) {
     let r = w.order(order).expect_err("a refusal");
-    (r.kind, r.field.unwrap_or_default(), r.message, r.next.expect("what to do next"))
+    (r.kind(), r.field.to_string(), r.said(), r.next().expect("what to do next"))
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn what_cannot_move_is_refused_with_its_cause_and_what_to_do() {
         let (kind, field, message, then) = refusal(&mut w, add(address, prefix, None));
         let ip = address.parse::<core::net::SocketAddr>().expect("an address").ip();
         assert_eq!(message, format!("{ip} cannot move from head to head: {why}"), "{address}/{prefix}");
-        assert_eq!((kind, field.as_str()), (RefusalKind::Invalid, "prefix"), "{address}/{prefix}");
+        assert_eq!((kind, field.as_str()), (ErrorKind::Invalid, "prefix"), "{address}/{prefix}");
         assert!(then.contains(next), "{address}/{prefix}: {then}");
     }
     // Nobody was asked for an address, and nothing was written.
@@ -78,10 +78,7 @@ fn one_address_moves_in_one_way_whatever_portals_it_has() {
     let mut w = usual();
     w.good(add("10.1.0.5:4420", 24, None));
     let (kind, field, message, next) = refusal(&mut w, add("10.1.0.5:8009", 16, None));
-    assert_eq!(
-        (kind, field.as_str(), next.as_str()),
-        (RefusalKind::Conflict, "prefix", "millrace portal ls")
-    );
+    assert_eq!((kind, field.as_str(), next.as_str()), (ErrorKind::Conflict, "prefix", "millrace portal ls"));
     assert_eq!(message, "portal nvme 10.1.0.5:4420 moves with another prefix or interface than this");
     let (.., message, _) = refusal(&mut w, add("10.1.0.5:8009", 24, Some("eth1")));
     assert_eq!(message, "portal nvme 10.1.0.5:4420 moves with another prefix or interface than this");
@@ -116,7 +113,7 @@ fn an_address_that_this_machine_cannot_have_is_refused_and_none_is_left_here() {
     ] {
         w.no_address.insert("10.1.0.5".parse().expect("an address"), Some(why));
         let (kind, field, message, next) = refusal(&mut w, add("10.1.0.5:4420", 24, Some("eth1")));
-        assert_eq!((kind, field.as_str()), (RefusalKind::Conflict, "address"));
+        assert_eq!((kind, field.as_str()), (ErrorKind::Conflict, "address"));
         assert!(message.starts_with("10.1.0.5:4420 cannot be listened at: it "), "{message}");
         assert!(message.ends_with(cause) && next.contains(then), "{message}; {next}");
         assert!(w.view.portals.is_empty(), "it is not listened at");

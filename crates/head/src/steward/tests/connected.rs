@@ -65,10 +65,10 @@ fn what_sends_connected_hosts_away_says_which_and_waits_to_be_told_that_it_is_me
         connect(&mut w, 2, false);
         let order = orders(false)[i].clone();
         let r = w.order(order.clone()).expect_err("a refusal");
-        assert_eq!((r.kind, r.field.as_deref()), (RefusalKind::Unsafe, Some("disconnect")), "{order:?}");
+        assert_eq!((r.kind(), r.field), (ErrorKind::Unsafe, "disconnect"), "{order:?}");
         let begin = "host esx1 is connected (2 connections) and would ";
-        assert!(r.message.starts_with(begin), "{order:?}: {}", r.message);
-        assert!(r.next.expect("a command").ends_with("--yes"), "{order:?}");
+        assert!(r.said().starts_with(begin), "{order:?}: {}", r.said());
+        assert!(r.next().expect("a command").ends_with("--yes"), "{order:?}");
         let s = w.status();
         assert_eq!((s.volumes.len(), s.hosts.len(), s.portals.len()), (1, 1, 1), "nothing has changed");
         assert_eq!(w.view.hosts[0].exports.len(), 1);
@@ -122,7 +122,7 @@ fn only_sessions_that_a_change_of_their_host_concerns_end() {
         }
         w.run();
         let (kind, _, message) = w.refused(set(&settings, false));
-        assert_eq!(kind, RefusalKind::Unsafe);
+        assert_eq!(kind, ErrorKind::Unsafe);
         assert!(message.starts_with(&format!("host esx1 is connected ({connections}) and ")), "{message}");
         w.good(set(&settings, true));
         let mut ended: Vec<String> = w.log.iter().filter(|l| l.starts_with("drop")).cloned().collect();
@@ -141,7 +141,7 @@ fn a_pool_with_a_drive_that_does_not_answer_is_not_released_and_goes_on() {
         Order::PoolDestroy { pool: "tank".into(), force: true, disconnect: false },
     ] {
         let (kind, _, words) = w.refused(order);
-        assert_eq!(kind, RefusalKind::NotReady);
+        assert_eq!(kind, ErrorKind::NotReady);
         assert_eq!(words, "/f/c does not answer: the pool cannot come to rest, and goes on serving");
     }
     assert_eq!(w.views.len(), told, "hosts have noticed nothing");
@@ -164,7 +164,7 @@ fn a_pool_that_does_not_come_to_rest_serves_again_and_keeps_its_keeper() {
     w.restless = true;
     let (kind, _, words) =
         w.refused(Order::PoolRelease { pool: "tank".into(), force: false, disconnect: false });
-    assert_eq!((kind, &*words), (RefusalKind::NotReady, "a drive still holds operations after 30 seconds"));
+    assert_eq!((kind, &*words), (ErrorKind::NotReady, "a drive still holds operations after 30 seconds"));
     assert!(w.view.hosts[0].exports[0].ready);
     assert_eq!(w.log.iter().filter(|l| l.starts_with("resume")).count(), 2 * usize::from(SHARDS));
     let s = w.status();
@@ -182,7 +182,7 @@ fn a_head_that_is_stopped_while_a_drive_hangs_keeps_its_arrays_to_the_end() {
     let mut w = usual();
     w.restless = true;
     let r = w.order(Order::Shutdown).expect_err("not in order");
-    assert_eq!(r.kind, RefusalKind::NotReady);
+    assert_eq!(r.kind(), ErrorKind::NotReady);
     assert_eq!(w.layout.arrays.len(), 2, "shards that are at work on an array keep it");
     let told = |e: &String| e.starts_with("head: the head was stopped, and its pools are checked");
     assert!(w.events().iter().any(told), "{:#?}", w.events());
@@ -225,17 +225,17 @@ fn a_volume_that_shrinks_under_connected_hosts_is_asked_for_once() {
     let mut w = usual();
     w.good(portal());
     let r = w.order(shrink(false, false)).expect_err("data would be lost");
-    assert!(r.next.is_some_and(|n| n.ends_with("--force")), "nobody is connected");
+    assert!(r.next().is_some_and(|n| n.ends_with("--force")), "nobody is connected");
     connect(&mut w, 1, false);
     let r = w.order(shrink(false, false)).expect_err("data would be lost");
-    assert_eq!((r.kind, r.field.as_deref()), (RefusalKind::Unsafe, Some("bytes")));
+    assert_eq!((r.kind(), r.field), (ErrorKind::Unsafe, "bytes"));
     assert!(
-        r.message.contains("what lies beyond is lost") && r.message.contains("host esx1 is connected"),
+        r.said().contains("what lies beyond is lost") && r.said().contains("host esx1 is connected"),
         "{}",
-        r.message
+        r.said()
     );
-    assert!(r.next.is_some_and(|n| n.ends_with("--force --yes")));
+    assert!(r.next().is_some_and(|n| n.ends_with("--force --yes")));
     let r = w.order(shrink(false, true)).expect_err("data would be lost");
-    assert!(!r.message.contains("esx1"), "that was answered: {}", r.message);
+    assert!(!r.said().contains("esx1"), "that was answered: {}", r.said());
     w.good(shrink(true, true));
 }

@@ -6,7 +6,7 @@ fn witness(w: &World) -> Option<Vec<u8>> {
     w.rest.files.iter().find(|(name, _)| name.starts_with("witness-")).map(|(_, text)| text.clone())
 }
 fn told(w: &mut World) -> bool {
-    let told = |r: &crate::order::Reason| r.what == "state directory" && r.next.is_some();
+    let told = |r: &crate::order::Reason| r.what == "state directory" && r.next().is_some();
     let s = w.status();
     let found = s.reasons.iter().any(told);
     assert_eq!(found, s.health == State::Degraded);
@@ -103,7 +103,7 @@ fn a_loss_waits_while_an_older_witness_would_prove_the_leg_that_is_lost() {
     assert!(!w.layout.volumes[0].ready, "{:?}", w.events());
     let s = w.status();
     let told = s.reasons.iter().find(|r| r.what == "pool tank" && r.state == State::Offline).expect("told");
-    assert!(told.message.contains("neither be replaced nor removed"), "{}", told.message);
+    assert!(told.said().contains("neither be replaced nor removed"), "{}", told.said());
     assert!(told.next.as_ref().is_some_and(|n| n.contains("remount")), "{told:?}");
     // Nothing was answered, so whatever the next head finds may go on: the leg that is left says nothing yet.
     let mut rest = w.rest.clone();

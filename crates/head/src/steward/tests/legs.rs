@@ -69,7 +69,7 @@ fn the_old_drive_serves_until_the_new_one_is_in_sync_and_then_leaves_without_its
     let s = w.status();
     assert_eq!(s.health, State::Rebuilding);
     let why = "/f/n of mirror-0: everything is being copied to it; then it takes the place of /f/a";
-    assert_eq!(s.reasons[0].message, why);
+    assert_eq!(s.reasons[0].said(), why);
     assert!(s.pools[0].arrays[0].resync.is_some_and(|r| r.leg == Some(2) && !r.partial));
     // A crash goes on with it.
     let mut w = w.crash(2);
@@ -155,7 +155,7 @@ fn either_drive_may_be_lost_while_one_takes_the_place_of_the_other() {
     assert_eq!(legs(&mut w), ["/f/a failed", "/f/b optimal", "/f/n rebuilding for /f/a"]);
     // What is left without the new one is not what there was.
     let (kind, _, words) = w.refused(rm("/f/n", false));
-    assert!(kind == RefusalKind::Unsafe && words.contains("has one drive in sync"), "{words}");
+    assert!(kind == ErrorKind::Unsafe && words.contains("has one drive in sync"), "{words}");
     copied(&mut w, "/f/n");
     w.pass(6);
     assert_eq!(legs(&mut w), ["/f/b optimal", "/f/n optimal"]);
@@ -175,7 +175,7 @@ fn either_drive_may_be_lost_while_one_takes_the_place_of_the_other() {
     w.note(0, array, Note::LegFailed { leg: 2, epoch, error: DriveError::Medium });
     w.run();
     assert_eq!(legs(&mut w), ["/f/a optimal", "/f/b optimal", "/f/n failed for /f/a"]);
-    let next = w.status().reasons[0].next.clone().expect("advice");
+    let next = w.status().reasons[0].next().expect("advice");
     assert!(next.contains("millrace drive rm /f/n"), "{next}");
     w.good(rm("/f/n", false));
     assert_eq!(legs(&mut w), ["/f/a optimal", "/f/b optimal"]);
@@ -211,7 +211,7 @@ fn a_mirror_of_four_has_room_for_one_that_takes_a_place() {
     }
     assert_eq!(legs(&mut w), ["/f/a optimal", "/f/b optimal", "/f/n optimal", "/f/m optimal"]);
     let (kind, _, words) = w.refused(add("/f/o"));
-    assert!(kind == RefusalKind::Conflict && words.contains("has 4 legs"), "{words}");
+    assert!(kind == ErrorKind::Conflict && words.contains("has 4 legs"), "{words}");
     w.good(replace("/f/a", "/f/o"));
     assert_eq!(w.legs(0), [[LegState::InSync; 4].as_slice(), &[LegState::Rebuilding]].concat());
     let (_, _, words) = w.refused(replace("/f/b", "/f/p"));
@@ -240,7 +240,7 @@ fn a_leg_is_added_and_one_removed_and_redundancy_is_given_up_only_by_force() {
     assert_eq!(w.status().health, State::Rebuilding);
     // Of two in sync none is given up for one that is not.
     let (kind, ..) = w.refused(rm("/f/a", false));
-    assert_eq!(kind, RefusalKind::Unsafe);
+    assert_eq!(kind, ErrorKind::Unsafe);
     synced(&mut w, 2);
     w.good(rm("/f/a", false));
     assert_eq!(legs(&mut w), ["/f/b optimal", "/f/n optimal"]);
@@ -250,19 +250,19 @@ fn a_leg_is_added_and_one_removed_and_redundancy_is_given_up_only_by_force() {
     let (kind, field, words) = w.refused(rm("/f/b", false));
     let expected =
         "without /f/b mirror-0 of pool tank has one drive in sync: if that fails, its data is lost";
-    assert_eq!((kind, field.as_str(), words.as_str()), (RefusalKind::Unsafe, "drive", expected));
+    assert_eq!((kind, field.as_str(), words.as_str()), (ErrorKind::Unsafe, "drive", expected));
     w.good(rm("/f/b", true));
     settle(&mut w);
     assert_eq!(legs(&mut w), ["/f/n optimal"]);
     let s = w.status();
     assert_eq!(
-        (s.health, s.reasons[0].message.as_str()),
+        (s.health, s.reasons[0].said().as_str()),
         (State::Degraded, "mirror-0: /f/n is its only drive")
     );
-    assert_eq!(s.reasons[0].next.as_deref(), Some("millrace pool add tank leg DRIVE --to mirror-0"));
+    assert_eq!(s.reasons[0].next().as_deref(), Some("millrace pool add tank leg DRIVE --to mirror-0"));
     for force in [false, true] {
         let (kind, _, words) = w.refused(rm("/f/n", force));
-        assert!(kind == RefusalKind::Conflict && words.contains("the last drive in sync"), "{words}");
+        assert!(kind == ErrorKind::Conflict && words.contains("the last drive in sync"), "{words}");
     }
     let mut w = w.crash(3);
     assert_eq!(legs(&mut w), ["/f/n optimal"]);
@@ -340,11 +340,11 @@ fn a_drive_that_left_long_ago_and_one_that_was_away_meanwhile_are_no_other_histo
 fn another_drive_in_the_same_place_takes_it() {
     let mut w = with_more();
     // One that serves stays.
-    assert_eq!(w.refused(replace("/f/b", "/f/b")).0, RefusalKind::Conflict);
+    assert_eq!(w.refused(replace("/f/b", "/f/b")).0, ErrorKind::Conflict);
     w.good(Order::DriveFail { drive: "/f/b".into(), force: false });
     // The old one is still there: its label says so.
     let (kind, field, words) = w.refused(replace("/f/b", "/f/b"));
-    assert_eq!((kind, &*field), (RefusalKind::Unsafe, "new"), "{words}");
+    assert_eq!((kind, &*field), (ErrorKind::Unsafe, "new"), "{words}");
     assert!(words.contains("is labelled as a drive of pool tank"), "{words}");
     // Another one was put where it was.
     w.rest.drives.get_mut("/f/b").expect("there").blocks.clear();
@@ -372,7 +372,7 @@ fn a_leg_of_three_that_is_out_is_removed_by_force_where_one_in_sync_is_left() {
     }
     let (kind, _, words) = w.refused(rm("/f/n", false));
     let why = "without /f/n mirror-0 of pool tank has one drive in sync: if that fails, its data is lost";
-    assert_eq!((kind, &*words), (RefusalKind::Unsafe, why));
+    assert_eq!((kind, &*words), (ErrorKind::Unsafe, why));
     w.good(rm("/f/n", true));
     settle(&mut w);
     assert_eq!(w.status().pools[0].arrays[0].legs.len(), 2);
@@ -392,7 +392,7 @@ fn a_name_that_two_drives_have_is_refused() {
         array.legs[1].path = "ram:1G".into();
     }
     let (kind, field, words) = w.refused(Order::DriveFail { drive: "ram:1G".into(), force: false });
-    assert_eq!((kind, &*field), (RefusalKind::Invalid, "drive"));
+    assert_eq!((kind, &*field), (ErrorKind::Invalid, "drive"));
     assert_eq!(words, "2 drives are called ram:1G: their UUIDs tell them apart");
 }
 
@@ -418,7 +418,7 @@ fn the_rate_of_a_resync_is_known_at_the_first_look() {
 /// The end of a refusal to `drive return`: carried out as it is printed.
 fn follow(w: &mut World, drive: &str) -> (String, Order) {
     let r = w.order(Order::DriveReturn { drive: drive.into() }).expect_err("a refusal");
-    let next = r.next.expect("a command");
+    let next = r.next().expect("a command");
     let words: Vec<&str> = next.split(' ').collect();
     let (old, new) = match words[..] {
         ["millrace", "drive", "replace", old, new, "--force", "(copies", "everything", "to", "it)"] => {
@@ -447,7 +447,7 @@ fn follow(w: &mut World, drive: &str) -> (String, Order) {
         }
         _ => panic!("{next}"),
     };
-    (r.message, Order::DriveReplace { old: old.into(), new: new.into(), force: true })
+    (r.said(), Order::DriveReplace { old: old.into(), new: new.into(), force: true })
 }
 
 #[test]
@@ -458,11 +458,11 @@ fn a_return_that_is_refused_leaves_the_drive_where_it_was_with_its_shape() {
     w.good(Order::DriveFail { drive: "/f/b".into(), force: false });
     w.rest.drives.get_mut("/f/b").expect("there").free = Some(0);
     let r = w.order(Order::DriveReturn { drive: "/f/b".into() }).expect_err("nothing fits there");
-    assert!(r.message.contains("is full"), "{}", r.message);
+    assert!(r.said().contains("is full"), "{}", r.said());
     let s = w.status();
     let d = s.drives.iter().find(|d| d.path == "/f/b").expect("it is there");
     assert_eq!((d.role, d.state, d.shape.as_ref()), (DriveRole::Leg, Some(State::Failed), Some(&shape)));
-    let next = s.reasons[0].next.clone().unwrap_or_default();
+    let next = s.reasons[0].next().unwrap_or_default();
     assert!(next.starts_with("millrace drive return /f/b"), "{next}");
     w.rest.drives.get_mut("/f/b").expect("there").free = None;
     w.good(Order::DriveReturn { drive: "/f/b".into() });
@@ -478,7 +478,7 @@ fn a_leg_that_is_shaped_to_hang_while_it_takes_anothers_place_is_cleared_first()
     w.good(replace("/f/a", "/f/n"));
     w.good(Order::DriveShape { drive: "/f/n".into(), shape: Shape { hang: true, ..Shape::default() } });
     w.good(Order::DriveFail { drive: "/f/n".into(), force: false });
-    let next = w.status().reasons.iter().find_map(|r| r.next.clone()).unwrap_or_default();
+    let next = w.status().reasons.iter().find_map(|r| r.next()).unwrap_or_default();
     let steps =
         "millrace drive shape /f/n --clear, then millrace drive return /f/n, or millrace drive rm /f/n,";
     assert!(next.starts_with(steps), "{next}");
@@ -549,7 +549,7 @@ fn a_leg_with_later_writes_than_the_one_that_was_taken_by_force_is_not_copied_ov
         w.pass(40);
         assert!(legs(&mut w).contains(&"/f/b optimal".to_string()), "{:?}", legs(&mut w));
         assert!(!legs(&mut w).iter().any(|l| l.starts_with("/f/a rebuilding")), "{:?}", legs(&mut w));
-        let told = w.status().reasons.iter().any(|r| r.message.contains("used apart from the others"));
+        let told = w.status().reasons.iter().any(|r| r.said().contains("used apart from the others"));
         assert!(told, "{:?}", w.status().reasons);
         w = w.crash(life);
     }
@@ -575,7 +575,7 @@ fn a_drive_that_was_cut_off_while_the_head_was_down_is_told_with_its_sizes() {
     let mut w = World::start(rest, 2);
     let small = format!("it is too small: {} of its {whole} bytes are there", 70 * MIB);
     let told: Vec<(String, String)> =
-        w.status().reasons.into_iter().map(|r| (r.message, r.next.unwrap_or_default())).collect();
+        w.status().reasons.into_iter().map(|r| (r.said(), r.next().unwrap_or_default())).collect();
     let leg = (
         format!("/f/b of mirror-0: {small}"),
         format!("truncate -s {whole} /f/b, then millrace drive return /f/b"),
@@ -587,8 +587,8 @@ fn a_drive_that_was_cut_off_while_the_head_was_down_is_told_with_its_sizes() {
     assert_eq!(told, [leg.clone(), spare]);
     // To try it all the same is no help, and says what is.
     let r = w.order(Order::DriveReturn { drive: "/f/b".into() }).expect_err("too small");
-    assert_eq!(r.message, format!("/f/b cannot return to pool tank: {small}"));
-    assert_eq!(r.next, Some(leg.1));
+    assert_eq!(r.said(), format!("/f/b cannot return to pool tank: {small}"));
+    assert_eq!(r.next(), Some(leg.1));
     w.rest.drives.get_mut("/f/b").expect("there").bytes = whole;
     w.good(Order::DriveReturn { drive: "/f/b".into() });
     assert_eq!(w.legs(0), [LegState::InSync, LegState::Rebuilding]);
@@ -598,7 +598,7 @@ fn a_drive_that_was_cut_off_while_the_head_was_down_is_told_with_its_sizes() {
     w.good(Order::Shutdown);
     w.rest.drives.remove("/f/b");
     let mut w = w.crash(3);
-    assert_eq!(w.status().reasons[0].message, "/f/b of mirror-0: it was not found");
+    assert_eq!(w.status().reasons[0].said(), "/f/b of mirror-0: it was not found");
 }
 
 #[test]
@@ -609,9 +609,9 @@ fn a_file_that_was_made_again_empty_while_the_head_was_down_is_told_with_the_ord
     rest.drives.get_mut("/f/b").expect("there").blocks.clear();
     let mut w = World::start(rest, 2);
     let reason = w.status().reasons[0].clone();
-    assert_eq!(reason.message, "/f/b of mirror-0: what is there now has no label: it is empty, or another");
+    assert_eq!(reason.said(), "/f/b of mirror-0: what is there now has no label: it is empty, or another");
     let next = "millrace drive replace /f/b /f/b --force (copies everything to it)";
-    assert_eq!(reason.next.as_deref(), Some(next));
+    assert_eq!(reason.next().as_deref(), Some(next));
     let told = "drive /f/b: it is out of pool tank: what is there now has no label: it is empty, or another";
     assert!(w.events().iter().any(|e| e == told), "a pool that comes up degraded says so: {:#?}", w.events());
     w.good(Order::DriveReplace { old: "/f/b".into(), new: "/f/b".into(), force: true });
@@ -643,7 +643,7 @@ fn a_pulled_drive_that_lies_elsewhere_is_not_overwritten_before_it_is_let_go_of(
             let r = w.order(order.clone()).expect_err("the drive itself, pulled and put elsewhere");
             let words =
                 format!("{to} is a drive of pool tank of this head: --force does not overwrite such a one");
-            assert_eq!((r.kind, &r.message), (RefusalKind::Conflict, &words), "{order:?}");
+            assert_eq!((r.kind(), &r.said()), (ErrorKind::Conflict, &words), "{order:?}");
         }
         // A copy of a drive that is well in its place is anybody's.
         w.rest.drives.get_mut(from).expect("there").fails = None;
@@ -672,10 +672,10 @@ fn a_drive_of_another_pool_of_this_head_is_put_back_and_never_overwritten() {
     w.rest.drives.insert("/f/n".into(), leg);
     let mut w = w.crash(2);
     let r = w.order(Order::DriveReturn { drive: "/f/z".into() }).expect_err("another drive");
-    assert!(r.message.ends_with("it carries the label of another drive, of pool one"), "{r:?}");
-    assert_eq!(r.next.as_deref(), Some("millrace pool import one --drive /f/z"));
+    assert!(r.said().ends_with("it carries the label of another drive, of pool one"), "{r:?}");
+    assert_eq!(r.next().as_deref(), Some("millrace pool import one --drive /f/z"));
     let r = w.order(Order::DriveReturn { drive: "/f/n".into() }).expect_err("another drive");
-    assert_eq!(r.next.as_deref(), Some("put it back to /f/p, then millrace drive return /f/p"));
+    assert_eq!(r.next().as_deref(), Some("put it back to /f/p, then millrace drive return /f/p"));
     let over = |drive: &str| {
         [
             Order::DriveReplace { old: "/f/z".into(), new: drive.into(), force: true },
@@ -689,18 +689,18 @@ fn a_drive_of_another_pool_of_this_head_is_put_back_and_never_overwritten() {
         let r = w.order(order.clone()).expect_err("it is a drive of this head");
         let other = matches!(order, Order::DriveReplace { ref new, .. } if new == "/f/n");
         // A path that a leg has is refused before anybody looks what lies there.
-        let named = r.message.contains("is a drive of pool") || r.message.contains("already");
+        let named = r.said().contains("is a drive of pool") || r.said().contains("already");
         assert!(named, "{order:?}: {r:?}");
-        if r.message.contains("of this head") && !other {
-            assert!(r.message.contains("--force does not overwrite such a one"), "{r:?}");
+        if r.said().contains("of this head") && !other {
+            assert!(r.said().contains("--force does not overwrite such a one"), "{r:?}");
         }
     }
     let r = w
         .order(Order::DriveReplace { old: "/f/z".into(), new: "/f/z".into(), force: true })
         .expect_err("the only drive of a pool");
-    assert_eq!(r.message, "/f/z is a drive of pool one of this head: --force does not overwrite such a one");
+    assert_eq!(r.said(), "/f/z is a drive of pool one of this head: --force does not overwrite such a one");
     let next = "millrace pool import one --drive /f/z; or, if nothing of pool one is wanted any more, millrace pool release one, then the same command with --force";
-    assert_eq!(r.next.as_deref(), Some(next));
+    assert_eq!(r.next().as_deref(), Some(next));
     // What lies elsewhere is not taken for another drive, and its UUID takes it from there.
     let s = w.status();
     let tank = s.pools.iter().find(|p| p.name == "tank").expect("it is here");

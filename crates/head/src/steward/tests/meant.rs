@@ -20,9 +20,9 @@ fn world(more: &[&str]) -> World {
 /// The refusal, in one line; that the order goes through by force.
 fn asked(w: &mut World, order: Order, forced: Order) -> String {
     let r = w.order(order.clone()).expect_err("a refusal");
-    assert_eq!(r.kind, RefusalKind::Unsafe, "{order:?}: {r:?}");
+    assert_eq!(r.kind(), ErrorKind::Unsafe, "{order:?}: {r:?}");
     w.good(forced);
-    format!("{}\n{}", r.message, r.next.expect("a way on"))
+    format!("{}\n{}", r.said(), r.next().expect("a way on"))
 }
 
 #[test]
@@ -101,12 +101,15 @@ fn a_mirror_that_leaves_more_than_a_tenth_of_a_drive_unused_is_meant_or_refused(
     let replace = Order::DriveReplace { old: "/f/a".into(), new: "/f/z".into(), force: false };
     let Reply::Created { notices, .. } = w.good(replace) else { panic!("it says so") };
     assert!(
-        notices.len() == 1 && notices[0].contains("of the 160M of /f/z would stay unused"),
+        notices.len() == 1 && notices[0].said().contains("of the 160M of /f/z would stay unused"),
         "{notices:?}"
     );
     let spare = Order::SpareAdd { pool: "tank".into(), drive: "/f/y".into(), force: false };
     let Reply::Created { notices, .. } = w.good(spare) else { panic!("it says so") };
-    assert!(notices.iter().any(|n| n.contains("of the 128M of /f/y would stay unused")), "{notices:?}");
+    assert!(
+        notices.iter().any(|n| n.said().contains("of the 128M of /f/y would stay unused")),
+        "{notices:?}"
+    );
 }
 
 /// Whoever typed --force for one thing had said yes to the others unseen.
@@ -121,9 +124,9 @@ fn a_refusal_names_all_that_force_would_override() {
     w.rest.drives.get_mut("/f/y").expect("it is there").bytes = 200 * MIB;
     let r = w.order(add(vec![single("/f/x")], false)).expect_err("a refusal");
     for part in ["would keep 1", "/f/x is labelled as a drive of pool old", "what is there would be lost"] {
-        assert!(r.message.contains(part), "{part}: {r:?}");
+        assert!(r.said().contains(part), "{part}: {r:?}");
     }
-    assert!(r.next.as_deref().is_some_and(|n| n.contains("overrides all of this")), "{r:?}");
+    assert!(r.next().as_deref().is_some_and(|n| n.contains("overrides all of this")), "{r:?}");
     assert!(!w.open.values().any(|d| d == "/f/x"), "it is let go of");
     assert!(w.rest.drives["/f/x"].blocks.get(&8).is_some_and(|b| b.iter().any(|x| *x != 0)));
     w.good(add(vec![single("/f/x")], true));
@@ -135,9 +138,9 @@ fn a_volume_that_may_hold_data_is_removed_only_by_who_says_so() {
     let remove = |disconnect| Order::VolumeRemove { volume: "tank/vm1".into(), force: false, disconnect };
     let rid = |w: &mut World, part: &str| {
         let r = w.order(remove(false)).expect_err("a refusal");
-        assert_eq!((r.kind, r.field.as_deref()), (RefusalKind::Unsafe, Some("disconnect")));
-        assert!(r.message.contains(part), "{r:?}");
-        assert_eq!(r.next.as_deref(), Some("millrace volume rm tank/vm1 --yes"));
+        assert_eq!((r.kind(), r.field), (ErrorKind::Unsafe, "disconnect"));
+        assert!(r.said().contains(part), "{r:?}");
+        assert_eq!(r.next().as_deref(), Some("millrace volume rm tank/vm1 --yes"));
         assert_eq!(w.layout.volumes.len(), 1);
         w.good(remove(true));
         assert!(w.layout.volumes.is_empty());

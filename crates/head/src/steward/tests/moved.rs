@@ -31,7 +31,7 @@ fn back_but_for(left: &[&str], order: impl FnOnce(&mut World)) -> World {
 }
 fn notices(reply: Reply) -> Vec<String> {
     let Reply::Created { notices, .. } = reply else { panic!("it is imported: {reply:?}") };
-    notices
+    notices.iter().map(|n| n.said()).collect()
 }
 
 /// The refusal told to attach it where it lay, and nothing but its name let the import find it there.
@@ -86,8 +86,8 @@ fn a_name_from_before_a_renaming_tells_todays() {
         other.good(Order::PoolRelease { pool: "lake".into(), force: false, disconnect: false });
     });
     let r = w.order(import(&[], false)).expect_err("it has another name");
-    assert_eq!(r.message, "the pool that was called tank here is called lake on its drives");
-    let next = r.next.expect("what helps");
+    assert_eq!(r.said(), "the pool that was called tank here is called lake on its drives");
+    let next = r.next().expect("what helps");
     let uuid = next.strip_prefix("millrace pool import ").and_then(|n| n.split(',').next()).expect("a UUID");
     assert!(next.ends_with(&format!("or millrace pool import {uuid} --as tank")), "{next}");
     assert!(w.open.is_empty(), "they are let go of");

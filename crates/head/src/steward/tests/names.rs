@@ -24,10 +24,10 @@ fn a_name_on_record_is_not_taken_by_another_pool_while_its_own_is_away() {
     let mut w = World::start(rest, 2);
     for force in [false, true] {
         let (kind, _, words) = w.refused(import(&["/g/a", "/g/b"], force));
-        assert!(kind == RefusalKind::Conflict && words.contains(&own.to_string()), "{words}");
+        assert!(kind == ErrorKind::Conflict && words.contains(&own.to_string()), "{words}");
         let unnamed =
             Order::PoolImport { pool: None, name: None, drives: vec!["/g/a".into(), "/g/b".into()], force };
-        assert_eq!(w.refused(unnamed).0, RefusalKind::Conflict);
+        assert_eq!(w.refused(unnamed).0, ErrorKind::Conflict);
     }
     assert!(w.open.is_empty(), "drives that are refused are let go of");
     let list = Order::PoolImportable { drives: vec!["/g/a".into(), "/g/b".into()] };
@@ -40,13 +40,16 @@ fn a_name_on_record_is_not_taken_by_another_pool_while_its_own_is_away() {
     let Reply::Created { notices, .. } = w.good(import(&["/g/a", "/g/b"], false)) else {
         panic!("it is here")
     };
-    let told = notices.iter().any(|n| n.contains("another pool is called tank too (/g/a, /g/b)"));
-    assert!(told && notices.iter().any(|n| n.contains("--as NAME")), "who named the other one: {notices:?}");
+    let told = notices.iter().any(|n| n.said().contains("another pool is called tank too (/g/a, /g/b)"));
+    assert!(
+        told && notices.iter().any(|n| n.said().contains("--as NAME")),
+        "who named the other one: {notices:?}"
+    );
     let s = w.status();
     assert_eq!((s.pools.len(), s.pools[0].uuid, s.pools[0].state), (1, own, State::Optimal));
     let unnamed = Order::PoolImport { pool: None, name: None, drives: vec!["/g/a".into()], force: true };
     let (kind, _, words) = w.refused(unnamed);
-    assert!(kind == RefusalKind::Conflict && words.contains(&own.to_string()), "{words}");
+    assert!(kind == ErrorKind::Conflict && words.contains(&own.to_string()), "{words}");
 }
 
 #[test]
@@ -95,7 +98,7 @@ fn two_names_of_one_drive_are_no_two_drives() {
         Order::DriveReplace { old: "/f/a".into(), new: "/dev/loop0".into(), force: true },
     ] {
         let (kind, _, words) = w.refused(order);
-        assert!(kind == RefusalKind::Conflict && words.contains("is a drive of pool tank"), "{words}");
+        assert!(kind == ErrorKind::Conflict && words.contains("is a drive of pool tank"), "{words}");
     }
     w.good(Order::SpareAdd { pool: "tank".into(), drive: "/dev/loop1".into(), force: false });
 }
@@ -135,8 +138,8 @@ fn by_two_paths(first: &Rest) -> Rest {
 fn two_paths_of_one_drive_are_no_mirror() {
     let mut w = World::start(by_two_paths(&drives(&["/dev/sda", "/dev/sdb"])), 1);
     let r = w.order(create("tank", vec![mirror("/dev/sda", "/dev/sdc")])).expect_err("one drive");
-    assert!(r.message.contains("/dev/sda and /dev/sdc are two paths to one drive (naa.5a)"), "{r:?}");
-    assert!(r.next.is_some_and(|n| n.contains("multipath")));
+    assert!(r.said().contains("/dev/sda and /dev/sdc are two paths to one drive (naa.5a)"), "{r:?}");
+    assert!(r.next().is_some_and(|n| n.contains("multipath")));
     w.good(create("tank", vec![mirror("/dev/sda", "/dev/sdb")]));
     let (_, _, words) =
         w.refused(Order::SpareAdd { pool: "tank".into(), drive: "/dev/sdc".into(), force: true });
@@ -204,9 +207,9 @@ fn a_pool_is_imported_under_another_name_where_its_own_is_taken_and_keeps_it() {
         assert!(list[0].next.as_ref().is_some_and(|n| n.contains("--as NAME")), "{list:?}");
         list[0].uuid.to_string()
     };
-    assert_eq!(w.refused(renamed(&uuid, "tank")).0, RefusalKind::Conflict);
+    assert_eq!(w.refused(renamed(&uuid, "tank")).0, ErrorKind::Conflict);
     let (kind, field, _) = w.refused(renamed(&uuid, "a/b"));
-    assert_eq!((kind, &*field), (RefusalKind::Invalid, "name"));
+    assert_eq!((kind, &*field), (ErrorKind::Invalid, "name"));
     w.good(renamed(&uuid, "tank2"));
     let names = |w: &mut World| w.status().pools.into_iter().map(|p| p.name).collect::<Vec<_>>();
     assert_eq!(names(&mut w), ["tank", "tank2"]);

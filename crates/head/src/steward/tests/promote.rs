@@ -53,7 +53,7 @@ fn a_dead_last_leg_is_known_again_however_often_another_leg_came_and_went() {
     }
     assert!((5..20).contains(&returns), "{returns}");
     let (kind, _, words) = w.refused(Order::DriveReturn { drive: "/f/b".into() });
-    assert!(kind == RefusalKind::NotReady && words.contains("/f/c has missed"), "{words}");
+    assert!(kind == ErrorKind::NotReady && words.contains("/f/c has missed"), "{words}");
     let mut fallen = w.rest.clone();
     fallen.drives.values_mut().for_each(|d| d.fails = None);
     assert_eq!(World::start(fallen, 2).legs(1)[0], LegState::InSync, "a start believes it");

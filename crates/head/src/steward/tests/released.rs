@@ -38,7 +38,7 @@ fn a_released_pool_is_found_again_where_its_files_lay_and_not_on_another_head() 
     assert_eq!((w.status().pools[0].name.as_str(), w.status().health), ("tank", State::Optimal));
     let mut other = World::start(elsewhere, 3);
     let (kind, _, words) = other.refused(import(&[], false));
-    assert!(kind == RefusalKind::NotFound && words == "no drive of pool tank was found", "{words}");
+    assert!(kind == ErrorKind::NotFound && words == "no drive of pool tank was found", "{words}");
     other.good(import(&["/f/a", "/f/b", "/f/c", "/f/d"], false));
 }
 
@@ -58,9 +58,9 @@ fn a_hint_is_no_claim() {
     };
     w.good(other);
     let (kind, ..) = w.refused(import(&[], false));
-    assert_eq!(kind, RefusalKind::NotFound);
+    assert_eq!(kind, ErrorKind::NotFound);
     w.good(Order::PoolDestroy { pool: "other".into(), force: false, disconnect: false });
-    assert_eq!(w.refused(import(&[], false)).0, RefusalKind::NotFound);
+    assert_eq!(w.refused(import(&[], false)).0, ErrorKind::NotFound);
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn one_leg_of_a_released_mirror_proves_nothing_and_the_words_say_why() {
     w.good(release());
     w.rest.drives.remove("/f/b");
     let (kind, _, words) = w.refused(import(&[], false));
-    assert_eq!(kind, RefusalKind::Unsafe);
+    assert_eq!(kind, ErrorKind::Unsafe);
     let why = "pool tank was released, and of mirror-0 the drive is missing: /f/b; another head may have gone on with it, so nothing proves that /f/a has the latest writes";
     assert!(words.starts_with(why), "{words}");
     w.good(import(&[], true));
@@ -85,10 +85,10 @@ fn a_pool_in_memory_ends_with_its_daemon_and_can_be_forgotten() {
     let s = w.status();
     assert_eq!(s.health, State::Offline);
     let reason = &s.reasons[0];
-    assert!(reason.message.contains("ram:a:80M") && reason.message.contains("what they held is gone"));
-    assert_eq!(reason.next.as_deref(), Some("millrace pool release tank, which forgets it"));
+    assert!(reason.said().contains("ram:a:80M") && reason.said().contains("what they held is gone"));
+    assert_eq!(reason.next().as_deref(), Some("millrace pool release tank, which forgets it"));
     let (kind, _, words) = w.refused(import(&[], false));
-    assert!(kind == RefusalKind::NotFound && words.contains("what they held is gone"), "{words}");
+    assert!(kind == ErrorKind::NotFound && words.contains("what they held is gone"), "{words}");
     w.good(release());
     let s = w.status();
     assert!(s.pools.is_empty() && s.health == State::Optimal);
@@ -107,8 +107,8 @@ fn a_leg_that_was_still_being_copied_cannot_be_taken_and_nothing_advises_it() {
     for force in [false, true] {
         let r = w.order(import(&[], force)).expect_err("nothing holds all of it");
         let why = "of mirror-0 of pool tank only /f/b is here, which was still being copied and holds no whole copy; the drive is missing: /f/a";
-        assert!(r.message.starts_with(why), "{r:?}");
-        assert_eq!(r.next.as_deref(), Some("attach /f/a, then millrace pool import tank"));
+        assert!(r.said().starts_with(why), "{r:?}");
+        assert_eq!(r.next().as_deref(), Some("attach /f/a, then millrace pool import tank"));
     }
     let Reply::Importable(list) = w.good(Order::PoolImportable { drives: vec![] }) else { panic!("a list") };
     assert_eq!(list[0].next.as_deref(), Some("attach /f/a, then millrace pool import tank"));
@@ -126,10 +126,10 @@ fn files_of_a_released_pool_that_are_away_are_named_and_nobody_else() {
         w.rest.drives.remove(file);
     }
     let r = w.order(import(&[], false)).expect_err("its files are away");
-    assert_eq!(r.kind, RefusalKind::NotFound);
-    assert_eq!(r.message, "no drive of pool tank was found: /f/a, /f/b, /f/c, /f/d are not there");
+    assert_eq!(r.kind(), ErrorKind::NotFound);
+    assert_eq!(r.said(), "no drive of pool tank was found: /f/a, /f/b, /f/c, /f/d are not there");
     let next = "attach /f/a and /f/b and /f/c and /f/d, then millrace pool import tank; or, where it lies now, millrace pool import tank --drive FILE --drive FILE";
-    assert_eq!(r.next.as_deref(), Some(next));
+    assert_eq!(r.next().as_deref(), Some(next));
 }
 
 /// It opened them by its own memory first, and then met itself as it went through this machine's drives.
@@ -144,7 +144,7 @@ fn the_drives_that_are_meant_are_not_said_to_be_in_use_by_this_very_order() {
     w.rest.drives = there.rest.drives;
     w.rest.drives.values_mut().for_each(|d| d.held = false);
     let (kind, _, message) = w.refused(import(&[], false));
-    assert!(kind == RefusalKind::Unsafe && message.contains("was not released by"), "{message}");
+    assert!(kind == ErrorKind::Unsafe && message.contains("was not released by"), "{message}");
     assert!(!message.contains("belongs to somebody"), "{message}");
 }
 
@@ -157,20 +157,20 @@ fn a_pool_of_which_every_leg_of_a_mirror_is_gone_stays_until_force_lets_go_of_it
     w.rest.drives.values_mut().for_each(|d| d.fails = Some(DriveError::Gone));
     let before = w.rest.files.clone();
     let r = w.order(release()).expect_err("nothing can be marked");
-    assert_eq!((r.kind, r.field.as_deref()), (RefusalKind::NotReady, Some("force")));
-    assert!(r.message.contains("the drive /f/a is gone") && r.message.contains("stays this head's"), "{r:?}");
-    assert!(r.next.is_some_and(|n| n.contains("millrace pool release tank --force")));
+    assert_eq!((r.kind(), r.field), (ErrorKind::NotReady, "force"));
+    assert!(r.said().contains("the drive /f/a is gone") && r.said().contains("stays this head's"), "{r:?}");
+    assert!(r.next().is_some_and(|n| n.contains("millrace pool release tank --force")));
     let but_events = |files: &BTreeMap<String, Vec<u8>>| {
         files.iter().filter(|(n, _)| *n != "events").map(|(n, f)| (n.clone(), f.clone())).collect::<Vec<_>>()
     };
     assert_eq!(but_events(&w.rest.files), but_events(&before), "nothing was changed");
     assert_eq!(w.status().pools.len(), 1);
     let Reply::Created { notices, .. } = w.good(release_by_force()) else { panic!("it tells something") };
-    assert!(notices.iter().any(|n| n.contains("millrace pool import tank --force")), "{notices:?}");
+    assert!(notices.iter().any(|n| n.said().contains("millrace pool import tank --force")), "{notices:?}");
     assert!(w.status().pools.is_empty() && !file(&w, "pools").contains("tank"));
     w.rest.drives.values_mut().for_each(|d| d.fails = None);
     let mut other = World::start(Rest { drives: w.rest.drives, ..Rest::default() }, 2);
-    assert_eq!(other.refused(import(&["/f/a", "/f/b"], false)).0, RefusalKind::Unsafe);
+    assert_eq!(other.refused(import(&["/f/a", "/f/b"], false)).0, ErrorKind::Unsafe);
     other.good(import(&["/f/a", "/f/b"], true));
 }
 
@@ -185,12 +185,12 @@ fn volumes_that_would_end_with_a_release_take_force() {
         w.good(order);
     }
     let r = w.order(release()).expect_err("its volume would be lost");
-    assert_eq!((r.kind, r.field.as_deref()), (RefusalKind::Unsafe, Some("force")));
+    assert_eq!((r.kind(), r.field), (ErrorKind::Unsafe, "force"));
     assert!(
-        r.message.contains("ram:a,80M, ram:b,80M") && r.message.contains("its volume holds is lost"),
+        r.said().contains("ram:a,80M, ram:b,80M") && r.said().contains("its volume holds is lost"),
         "{r:?}"
     );
-    assert_eq!(r.next.as_deref(), Some("millrace pool release tank --force"));
+    assert_eq!(r.next().as_deref(), Some("millrace pool release tank --force"));
     assert_eq!(w.status().pools.len(), 1);
     let Reply::Created { notices, .. } = w.good(release_by_force()) else { panic!("what to know") };
     assert_eq!(
@@ -234,7 +234,7 @@ fn a_release_that_its_drives_refuse_leaves_the_pool_as_it_was() {
         drive(&mut w, path).full = true;
     }
     let (kind, _, words) = w.refused(release());
-    assert!(kind == RefusalKind::NotReady && words.contains("no drive of mirror-1"), "{words}");
+    assert!(kind == ErrorKind::NotReady && words.contains("no drive of mirror-1"), "{words}");
     stays(&mut w);
     for path in ["/f/c", "/f/d"] {
         drive(&mut w, path).full = false;
@@ -269,9 +269,9 @@ fn a_leg_that_was_let_go_of_and_still_holds_writes_keeps_the_pool_from_being_rel
     lose(&mut w, 1);
     drive(&mut w, "/f/b").stuck = true;
     let (kind, ..) = w.refused(Order::DriveReturn { drive: "/f/b".into() });
-    assert_eq!(kind, RefusalKind::NotReady);
+    assert_eq!(kind, ErrorKind::NotReady);
     let (kind, _, words) = w.refused(release());
-    assert!(kind == RefusalKind::NotReady && words.contains("/f/b still holds operations"), "{words}");
+    assert!(kind == ErrorKind::NotReady && words.contains("/f/b still holds operations"), "{words}");
     stays(&mut w);
 }
 
@@ -343,8 +343,8 @@ fn a_leg_in_memory_stays_behind_and_the_mirror_is_imported_without_it() {
     let Reply::Created { notices, .. } = w.good(release()) else { panic!("what to know") };
     assert_eq!(notices.len(), 1, "{notices:?}");
     assert!(
-        notices[0].contains("ram:a,80M lies in the memory of this daemon and stays behind")
-            && notices[0].contains("millrace drive replace ram:a,80M NEW"),
+        notices[0].said().contains("ram:a,80M lies in the memory of this daemon and stays behind")
+            && notices[0].said().contains("millrace drive replace ram:a,80M NEW"),
         "{notices:?}"
     );
     let mut there = Rest { drives: w.rest.drives, ..Rest::default() };
@@ -368,10 +368,10 @@ fn a_mirror_whose_one_leg_in_sync_lies_in_memory_is_released_by_force_alone() {
     lose(&mut w, 0);
     let r = w.order(release()).expect_err("what it holds would be lost");
     assert!(
-        r.message
+        r.said()
             .contains("mirror-0 of pool tank holds lies in memory alone (ram:a,80M): /f/a is not in sync"),
         "{r:?}"
     );
-    assert!(r.next.is_some_and(|n| n.contains("--force") && n.contains("once /f/a is in sync")));
+    assert!(r.next().is_some_and(|n| n.contains("--force") && n.contains("once /f/a is in sync")));
     w.good(release_by_force());
 }

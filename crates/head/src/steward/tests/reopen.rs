@@ -43,7 +43,7 @@ fn an_operator_who_returns_the_last_leg_has_it_looked_for_at_once() {
     let give_back = || Order::DriveReturn { drive: "/f/a".into() };
     let refused = w.order(give_back()).expect_err("it is away");
     assert_eq!(
-        refused.message,
+        refused.said(),
         "/f/a is not back yet: it is looked for every second, and taken back by itself"
     );
     let back = FakeDrive { fails: None, held: false, ..w.rest.drives["/f/a"].clone() };
@@ -51,7 +51,7 @@ fn an_operator_who_returns_the_last_leg_has_it_looked_for_at_once() {
     assert_eq!(w.order(give_back()), Ok(Reply::Done));
     assert!(is_open(&w, "/dev/x") && !is_open(&w, "/f/a"));
     let refused = w.order(Order::DriveReturn { drive: "/dev/x".into() }).expect_err("it is well");
-    assert_eq!(refused.message, "/dev/x is in sync: there is nothing to return");
+    assert_eq!(refused.said(), "/dev/x is in sync: there is nothing to return");
 }
 
 #[test]

@@ -57,7 +57,7 @@ fn differences_are_told_by_volume_and_offset() {
     assert!(w.events().iter().any(|e| e == told), "{:#?}", w.events());
     assert_eq!(s.health, State::Degraded);
     assert_eq!(
-        s.reasons[0].next.as_deref(),
+        s.reasons[0].next().as_deref(),
         Some(
             "millrace pool scrub tank --repair --prefer GOOD, or, if they were written since, millrace pool scrub tank, or millrace pool scrub tank --clear"
         )
@@ -97,7 +97,7 @@ fn what_was_found_goes_when_a_scrub_finds_the_legs_the_same_or_the_operator_says
     w.good(start(false));
     end_scrub(&mut w);
     nothing_found(&mut w);
-    assert_eq!(w.refused(scrub(ScrubAction::Clear)).0, RefusalKind::Conflict);
+    assert_eq!(w.refused(scrub(ScrubAction::Clear)).0, ErrorKind::Conflict);
     differs(&mut w);
     w.good(scrub(ScrubAction::Clear));
     nothing_found(&mut w);
@@ -192,15 +192,15 @@ fn scrubs_begin_by_schedule() {
 #[test]
 fn what_cannot_be_scrubbed_is_refused_with_the_reason() {
     let mut w = usual();
-    let kind = |r: (RefusalKind, String, String)| r.0;
-    assert_eq!(kind(w.refused(scrub(ScrubAction::Stop))), RefusalKind::Conflict);
+    let kind = |r: (ErrorKind, String, String)| r.0;
+    assert_eq!(kind(w.refused(scrub(ScrubAction::Stop))), ErrorKind::Conflict);
     w.good(start(false));
     let twice = w.refused(start(false));
     assert_eq!(twice.2, "pool tank is being scrubbed already");
     w.good(scrub(ScrubAction::Stop));
     assert!(w.scrubs.is_empty() && !w.status().pools[0].scrub.running);
-    assert_eq!(kind(w.refused(scrub_with(true, &["/f/zz"]))), RefusalKind::NotFound);
-    assert_eq!(kind(w.refused(scrub_with(false, &["/f/a"]))), RefusalKind::Invalid);
+    assert_eq!(kind(w.refused(scrub_with(true, &["/f/zz"]))), ErrorKind::NotFound);
+    assert_eq!(kind(w.refused(scrub_with(false, &["/f/a"]))), ErrorKind::Invalid);
     let mut w = World::start(four(), 1);
     w.good(create("tank", vec![ArraySpec { mirror: false, drives: vec!["/f/a".into()], weight: None }]));
     assert!(w.refused(start(false)).2.contains("nothing to compare"));

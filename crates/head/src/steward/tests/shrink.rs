@@ -76,10 +76,10 @@ fn an_array_stays_while_something_lies_on_it_or_speaks_against_it() {
         let r = w.order(leave(arrays)).expect_err("a refusal");
         assert_eq!(w.layout.arrays.len(), 3);
         assert!(!creating(w).contains("leaves:"));
-        (r.kind, r.message, r.next.expect("a way on"))
+        (r.kind(), r.said(), r.next().expect("a way on"))
     };
     let (kind, words, next) = no(&mut w, &["mirror-7"]);
-    assert_eq!(kind, RefusalKind::NotFound);
+    assert_eq!(kind, ErrorKind::NotFound);
     assert!(words.contains("no array mirror-7: it has mirror-0, mirror-1, mirror-2"), "{words}");
     assert_eq!(next, "millrace pool show tank");
     let (_, words, _) = no(&mut w, &[]);
@@ -92,14 +92,14 @@ fn an_array_stays_while_something_lies_on_it_or_speaks_against_it() {
     // A volume that reaches it, and its space for a while after it is gone.
     w.good(volume("big", 150 * MIB));
     let (kind, words, next) = no(&mut w, &["mirror-2"]);
-    assert_eq!(kind, RefusalKind::Conflict);
+    assert_eq!(kind, ErrorKind::Conflict);
     assert!(
         words == "data of tank/big lies on mirror-2" && next.contains("millrace volume rm tank/big"),
         "{words}"
     );
     w.good(Order::VolumeRemove { volume: "tank/big".into(), force: false, disconnect: true });
     let (kind, words, _) = no(&mut w, &["mirror-2"]);
-    assert!(kind == RefusalKind::NotReady && words.contains("not free yet"), "{words}");
+    assert!(kind == ErrorKind::NotReady && words.contains("not free yet"), "{words}");
     w.pass(20);
     // A scrub, and a drive that would not learn of it.
     w.good(Order::PoolScrub {
@@ -111,12 +111,12 @@ fn an_array_stays_while_something_lies_on_it_or_speaks_against_it() {
     w.good(Order::PoolScrub { pool: "tank".into(), action: crate::order::ScrubAction::Stop });
     w.good(Order::DriveFail { drive: "/f/b".into(), force: false });
     let (kind, words, _) = no(&mut w, &["mirror-2"]);
-    assert!(kind == RefusalKind::NotReady && words.contains("/f/b of mirror-0 is away or out"), "{words}");
+    assert!(kind == ErrorKind::NotReady && words.contains("/f/b of mirror-0 is away or out"), "{words}");
     w.good(Order::DriveReturn { drive: "/f/b".into() });
     synced(&mut w, 1);
     w.restless = true;
     let (kind, words, _) = no(&mut w, &["mirror-2"]);
-    assert!(kind == RefusalKind::NotReady && words.contains("still holds operations"), "{words}");
+    assert!(kind == ErrorKind::NotReady && words.contains("still holds operations"), "{words}");
     assert!(w.log.iter().any(|l| l.starts_with("resume 0")), "its shards go on with it");
     w.restless = false;
     w.good(leave(&["mirror-2"]));
@@ -138,11 +138,11 @@ fn what_was_added_together_leaves_together_and_what_was_added_last_leaves_first(
         (&["mirror-2", "mirror-4"], "millrace pool rm tank mirror-2 mirror-3 mirror-4"),
     ] {
         let r = w.order(leave(arrays)).expect_err("a refusal");
-        assert!(r.message.contains("added last leaves first") && r.next.as_deref() == Some(next), "{r:?}");
+        assert!(r.said().contains("added last leaves first") && r.next().as_deref() == Some(next), "{r:?}");
     }
     w.good(leave(&["mirror-4"]));
     let r = w.order(leave(&["mirror-3"])).expect_err("a refusal");
-    assert_eq!(r.next.as_deref(), Some("millrace pool rm tank mirror-2 mirror-3"));
+    assert_eq!(r.next().as_deref(), Some("millrace pool rm tank mirror-2 mirror-3"));
     w.good(leave(&["mirror-3", "mirror-2"]));
     let mut w = w.crash(2);
     assert_eq!((w.status().health, w.layout.arrays.len()), (State::Optimal, 2));
@@ -157,7 +157,10 @@ fn an_array_whose_drives_are_ill_leaves_too_and_says_which_keep_their_label() {
     w.pass(6);
     assert_eq!(w.status().health, State::Degraded);
     let Reply::Created { notices, .. } = w.good(leave(&["mirror-2"])) else { panic!("it says how") };
-    assert!(notices.len() == 1 && notices[0].contains("/f/y is away or takes no writes"), "{notices:?}");
+    assert!(
+        notices.len() == 1 && notices[0].said().contains("/f/y is away or takes no writes"),
+        "{notices:?}"
+    );
     assert_eq!((w.status().health, w.layout.arrays.len()), (State::Optimal, 2));
     assert!(labelled(&w.rest.drives["/f/y"]) && !labelled(&w.rest.drives["/f/x"]));
     assert!(!creating(&w).contains("leaves:"));
@@ -175,7 +178,7 @@ fn a_drive_that_stays_and_cannot_be_told_keeps_the_array_in_the_pool() {
     let mut w = three(["/f/x", "/f/y"]);
     w.rest.drives.get_mut("/f/d").expect("it is there").full = true;
     let (kind, _, words) = w.refused(leave(&["mirror-2"]));
-    assert!(kind == RefusalKind::Internal && words.contains("/f/d could not be told of it"), "{words}");
+    assert!(kind == ErrorKind::Internal && words.contains("/f/d could not be told of it"), "{words}");
     assert_eq!(w.layout.arrays.len(), 3);
     assert!(!creating(&w).contains("leaves:") && w.log.iter().any(|l| l.starts_with("resume")));
     w.rest.drives.get_mut("/f/d").expect("it is there").full = false;

@@ -62,8 +62,8 @@ fn a_full_pool_tells_of_space_that_becomes_free_soon() {
     assert_eq!(w.status().pools[0].resting_bytes, 40 * MIB);
     let refused = |w: &mut World, mib: u64| {
         let r = w.order(volume("new", mib * MIB)).expect_err("a refusal");
-        assert_eq!(r.kind, RefusalKind::NoSpace);
-        format!("{}; {}", r.message, r.next.unwrap_or_default())
+        assert_eq!(r.kind(), ErrorKind::NoSpace);
+        format!("{}; {}", r.said(), r.next().unwrap_or_default())
     };
     let words = refused(&mut w, free + 20);
     let soon = format!("pool tank has {free}M free and 40M that becomes free within 10 seconds");
@@ -132,7 +132,7 @@ fn a_file_that_is_larger_than_what_is_free_below_it_is_told_when_a_pool_is_made_
     w.rest.drives.get_mut("/f/b").expect("it is there").free = Some(20 * MIB);
     w.rest.drives.get_mut("/f/c").expect("it is there").free = Some(200 * MIB);
     let Reply::Created { notices, .. } = w.good(tank()) else { panic!("it was made") };
-    let told = notices.iter().filter(|n| n.contains("sparse")).collect::<Vec<_>>();
+    let told = notices.iter().filter(|n| n.said().contains("sparse")).collect::<Vec<_>>();
     let words = "/f/b is sparse, and the file system below it has 20M free for its 80M: writes of new blocks fail once that is used";
     assert_eq!(told, [words]);
 }
@@ -278,7 +278,7 @@ fn what_a_shrunk_volume_held_is_marked_before_it_grows_over_it() {
     };
     w.good(resize(9));
     let (kind, field, words) = w.refused(resize(10));
-    assert_eq!((kind, field.as_str()), (RefusalKind::NotReady, "bytes"));
+    assert_eq!((kind, field.as_str()), (ErrorKind::NotReady, "bytes"));
     assert!(words.contains("may be under way for 10 seconds"), "{words}");
     w.pass(11);
     let first = w.layout.volumes[0].map.runs().next().expect("a run").first * volume::GRANULE_BYTES;

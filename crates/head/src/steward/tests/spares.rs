@@ -55,7 +55,7 @@ fn a_spare_is_kept_with_the_pool_and_comes_back_with_it() {
     let mut w = w.crash(3);
     assert_eq!(spares(&mut w), ["/f/s false"]);
     let reason = w.status().reasons[0].clone();
-    assert_eq!(reason.message, "its spare /f/s is not there");
+    assert_eq!(reason.said(), "its spare /f/s is not there");
     w.good(rm("/f/s"));
     assert_eq!(w.status().health, State::Optimal);
 }
@@ -88,7 +88,7 @@ fn a_leg_that_fails_for_good_is_replaced_at_once() {
     // The old drive does not come back by mistake.
     let (kind, _, message) = w.refused(Order::DriveReturn { drive: "/f/b".into() });
     let words = "/f/b was a drive of pool tank once: another one has taken its place";
-    assert_eq!((kind, message.as_str()), (RefusalKind::Conflict, words));
+    assert_eq!((kind, message.as_str()), (ErrorKind::Conflict, words));
     w.good(spare("/f/b"));
     assert_eq!(spares(&mut w), ["/f/b true"], "it may be used again without force");
 }
@@ -168,20 +168,20 @@ fn orders_about_spares_and_places_that_make_no_sense_are_refused() {
     let small = FakeDrive { bytes: 70 * MIB, ..w.rest.drives["/f/t"].clone() };
     w.rest.drives.insert("/f/small".into(), small);
     let cases = [
-        (spare("/f/s"), RefusalKind::Conflict, "/f/s is a drive of pool tank"),
-        (spare("/f/a"), RefusalKind::Conflict, "/f/a is a drive of pool tank"),
-        (spare("/f/none"), RefusalKind::Invalid, "no such file"),
-        (spare("/f/small"), RefusalKind::Invalid, "and a drive of the smallest mirror of pool tank needs"),
+        (spare("/f/s"), ErrorKind::Conflict, "/f/s is a drive of pool tank"),
+        (spare("/f/a"), ErrorKind::Conflict, "/f/a is a drive of pool tank"),
+        (spare("/f/none"), ErrorKind::Invalid, "no such file"),
+        (spare("/f/small"), ErrorKind::Invalid, "and a drive of the smallest mirror of pool tank needs"),
         (
             replace("/f/a", "/f/small"),
-            RefusalKind::Invalid,
+            ErrorKind::Invalid,
             "/f/small has 70M, and a drive of the mirror needs 80M",
         ),
-        (replace("/f/a", "/f/s"), RefusalKind::Conflict, "/f/s is a spare of pool tank"),
-        (replace("/f/a", "/f/b"), RefusalKind::Conflict, "is a drive of pool tank already"),
-        (replace("/f/a", "/f/a"), RefusalKind::Conflict, "there is nothing to replace it by"),
-        (rm("/f/a"), RefusalKind::Unsafe, "without /f/a mirror-0 of pool tank has one drive in sync"),
-        (rm("/f/none"), RefusalKind::NotFound, "no drive of an imported pool"),
+        (replace("/f/a", "/f/s"), ErrorKind::Conflict, "/f/s is a spare of pool tank"),
+        (replace("/f/a", "/f/b"), ErrorKind::Conflict, "is a drive of pool tank already"),
+        (replace("/f/a", "/f/a"), ErrorKind::Conflict, "there is nothing to replace it by"),
+        (rm("/f/a"), ErrorKind::Unsafe, "without /f/a mirror-0 of pool tank has one drive in sync"),
+        (rm("/f/none"), ErrorKind::NotFound, "no drive of an imported pool"),
     ];
     for (order, kind, words) in cases {
         let text = format!("{order:?}");
@@ -321,7 +321,7 @@ fn a_spare_that_fits_the_smaller_mirrors_only_says_so_and_why_when_it_is_looked_
     w.note(1, array, Note::LegFailed { leg: 0, epoch, error: DriveError::Medium });
     w.run();
     w.pass(60);
-    let message = w.status().reasons[0].message.clone();
+    let message = w.status().reasons[0].said().clone();
     assert!(message.ends_with(&format!("; no spare fits: the spare /f/s: {why}")), "{message}");
     let told = format!("no spare fits in the place of /f/c in mirror-1: the spare /f/s: {why}");
     assert_eq!(w.events().iter().filter(|e| e.contains(&told)).count(), 1, "{:?}", w.events());
@@ -350,10 +350,10 @@ fn a_volume_for_which_a_spare_is_of_no_use_is_not_made() {
     };
     let (kind, field, message) = w.refused(halves("b"));
     let words = "/f/s, a spare of pool tank, takes no 512-byte writes: with such a volume it could stand in for no drive";
-    assert_eq!((kind, &*field, &*message), (RefusalKind::Conflict, "block_bytes", words));
+    assert_eq!((kind, &*field, &*message), (ErrorKind::Conflict, "block_bytes", words));
     w.good(rm("/f/s"));
     w.good(halves("b"));
-    assert_eq!(w.refused(spare("/f/s")).0, RefusalKind::Invalid, "and the other way round");
+    assert_eq!(w.refused(spare("/f/s")).0, ErrorKind::Invalid, "and the other way round");
 }
 
 /// A spare that hung was advised to be removed and added again, and nothing else had it back before the next start.
@@ -369,7 +369,7 @@ fn a_spare_that_was_not_found_is_one_again_once_it_answers() {
         let mut w = World::start(rest, 2);
         w.pass(120);
         assert_eq!(spares(&mut w), ["/f/s false"]);
-        let next = w.status().reasons[0].next.clone().expect("what helps");
+        let next = w.status().reasons[0].next().expect("what helps");
         assert!(next.contains("a spare again by itself") && !next.contains("--force"), "{next}");
         w.rest.drives.insert("/f/s".into(), FakeDrive { hangs: false, held: hangs, ..drive });
         w.hung.clear();
@@ -407,13 +407,13 @@ fn a_spare_that_is_not_open_counts_as_what_it_was_and_is_told_if_that_is_not_kno
     lose(&mut w, 0);
     w.pass(330);
     assert!(!w.status().pools[0].spares[0].ready);
-    assert_eq!(w.refused(halves()).0, RefusalKind::Conflict);
+    assert_eq!(w.refused(halves()).0, ErrorKind::Conflict);
     // It was away from the start on.
     rest.drives.remove("/f/s");
     let mut w = World::start(rest, 2);
     let Reply::Created { notices, .. } = w.good(halves()) else { panic!("it is made") };
     assert!(
-        notices.len() == 1 && notices[0].starts_with("the spare /f/s cannot be looked at"),
+        notices.len() == 1 && notices[0].said().starts_with("the spare /f/s cannot be looked at"),
         "{notices:?}"
     );
 }
@@ -430,7 +430,7 @@ fn a_spare_is_called_one_by_orders_about_legs() {
         let text = format!("{order:?}");
         let (kind, _, message) = w.refused(order);
         let words = "/f/s is a spare of pool tank, and no leg of a mirror";
-        assert_eq!((kind, &*message), (RefusalKind::Conflict, words), "{text}");
+        assert_eq!((kind, &*message), (ErrorKind::Conflict, words), "{text}");
     }
 }
 
@@ -456,7 +456,7 @@ fn a_path_that_a_missing_spare_and_a_leg_have_is_refused() {
         let text = format!("{order:?}");
         let (kind, _, message) = w.refused(order);
         let words = "2 drives are called /f/t: their UUIDs tell them apart";
-        assert_eq!((kind, &*message), (RefusalKind::Invalid, words), "{text}");
+        assert_eq!((kind, &*message), (ErrorKind::Invalid, words), "{text}");
     }
 }
 
@@ -498,9 +498,9 @@ fn a_spare_that_goes_under_a_running_head_is_told_and_stands_in_for_nobody() {
         assert_eq!(spares(&mut w), ["/f/s false", "/f/t true"], "{case}");
         let s = w.status();
         assert_eq!((s.health, s.reasons.len()), (State::Degraded, 1), "{case}: {:?}", s.reasons);
-        let next = s.reasons[0].next.clone().unwrap_or_default();
+        let next = s.reasons[0].next().unwrap_or_default();
         assert!(
-            s.reasons[0].message.starts_with("its spare /f/s is") && next.contains(helps),
+            s.reasons[0].said().starts_with("its spare /f/s is") && next.contains(helps),
             "{case}: {:?}",
             s.reasons
         );

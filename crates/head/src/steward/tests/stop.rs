@@ -20,7 +20,7 @@ impl World {
         });
     }
     fn answer(&self, id: u64) -> Option<String> {
-        self.answers.get(&id).map(|a| a.as_ref().map_or_else(|r| r.message.clone(), |_| "done".into()))
+        self.answers.get(&id).map(|a| a.as_ref().map_or_else(|r| r.said().clone(), |_| "done".into()))
     }
 }
 

@@ -67,7 +67,7 @@ fn another_head_says_that_a_pool_was_never_finished_and_takes_it_by_no_means() {
                 assert!(row.next.is_some_and(|n| n.contains("pool create tank … --force")));
                 for force in [false, true] {
                     let (kind, _, words) = w.refused(import(&ALL, force));
-                    assert!(kind == RefusalKind::NotReady && words.contains("never finished"), "{words}");
+                    assert!(kind == ErrorKind::NotReady && words.contains("never finished"), "{words}");
                 }
                 let (_, _, words) = w.refused(tank());
                 assert!(words.contains("was never finished and holds nothing"), "{words}");
@@ -115,7 +115,7 @@ fn drives_that_were_empty_are_empty_again_after_a_creation_that_came_to_nothing(
 }
 
 fn undone(w: &mut World) -> Vec<String> {
-    w.status().notices.into_iter().filter(|n| n.contains("was undone")).collect()
+    w.status().notices.iter().map(|n| n.said()).filter(|n| n.contains("was undone")).collect()
 }
 
 /// They stayed, and whoever made the pool again was told that they are there with another size.

@@ -46,7 +46,11 @@ fn files_that_are_removed_under_a_running_head_are_told_within_seconds_and_writt
         }
         assert!(w.rest.files["events"].starts_with(&before["events"]), "{gone:?}");
         let s = w.status();
-        assert!(s.notices.iter().any(|n| n.contains("while the head ran; written again")), "{:?}", s.notices);
+        assert!(
+            s.notices.iter().any(|n| n.said().contains("while the head ran; written again")),
+            "{:?}",
+            s.notices
+        );
         assert_eq!(s.health, State::Optimal, "{gone:?}: {:?}", s.reasons);
         assert!(w.events().iter().any(|e| e.contains("removed from the state directory")));
         // And nothing was lost by it.
@@ -86,8 +90,8 @@ fn the_witness_of_a_pool_that_is_away_is_told_and_not_made_up() {
     gone.iter().for_each(|n| drop(w.rest.files.remove(n)));
     w.pass(3);
     let told = told(&mut w);
-    assert!(told.len() == 1 && told[0].message.contains("witness-"), "{told:?}");
-    assert!(told[0].message.contains("cannot be written again: the pool is away"), "{told:?}");
+    assert!(told.len() == 1 && told[0].said().contains("witness-"), "{told:?}");
+    assert!(told[0].said().contains("cannot be written again: the pool is away"), "{told:?}");
     for name in gone {
         assert_eq!(w.rest.files.get(&name), before.get(&name).filter(|_| name.starts_with("config-")));
     }
@@ -116,8 +120,8 @@ fn a_file_that_cannot_be_written_again_degrades_the_head_until_somebody_helps() 
     w.rest.refused = Some("hosts");
     w.pass(3);
     let told = told(&mut w);
-    assert!(told.len() == 1 && told[0].message.contains("hosts was removed"), "{told:?}");
-    assert!(told[0].next.as_ref().is_some_and(|n| n.contains("restore it from a copy")), "{told:?}");
+    assert!(told.len() == 1 && told[0].said().contains("hosts was removed"), "{told:?}");
+    assert!(told[0].next().as_ref().is_some_and(|n| n.contains("restore it from a copy")), "{told:?}");
 }
 
 /// A sentence for each file filled the screen.
@@ -129,7 +133,7 @@ fn files_that_are_removed_one_after_the_other_are_one_note() {
         w.pass(3);
     }
     let notes: Vec<String> =
-        w.status().notices.into_iter().filter(|n| n.contains("while the head ran")).collect();
+        w.status().notices.iter().map(|n| n.said()).filter(|n| n.contains("while the head ran")).collect();
     let words =
         "the files hosts, portals were removed from the state directory while the head ran; written again";
     assert_eq!(notes, [words]);
@@ -153,7 +157,7 @@ fn what_the_daemon_keeps_in_the_directory_itself_is_told_as_other_files_are() {
     renewed(&mut w, &["lock", "crashes"], None);
     let s = w.status();
     assert!(
-        s.notices.iter().any(|n| n.starts_with("the files crashes, lock were removed")),
+        s.notices.iter().any(|n| n.said().starts_with("the files crashes, lock were removed")),
         "{:?}",
         s.notices
     );
@@ -164,7 +168,7 @@ fn what_the_daemon_keeps_in_the_directory_itself_is_told_as_other_files_are() {
     for _ in 0..2 {
         let told = told(&mut w);
         assert_eq!(told.len(), 1, "{told:?}");
-        assert_eq!((told[0].message.as_str(), told[0].next.as_deref()), (words, Some("stop one")));
+        assert_eq!((told[0].said().as_str(), told[0].next().as_deref()), (words, Some("stop one")));
         w.pass(70);
     }
     renewed(&mut w, &["lock"], None);

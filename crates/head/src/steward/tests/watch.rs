@@ -74,7 +74,7 @@ fn a_file_that_was_cut_off_is_noticed_and_its_leg_put_out() {
     w.rest.drives.get_mut("/f/b").expect("it is there").cut = Some(40 * MIB);
     w.pass(6);
     assert_eq!(w.legs(0), [LegState::InSync, LegState::Missing]);
-    assert!(w.status().reasons[0].message.contains("it was cut off"), "{:?}", w.status().reasons);
+    assert!(w.status().reasons[0].said().contains("it was cut off"), "{:?}", w.status().reasons);
 }
 
 #[test]
@@ -87,8 +87,8 @@ fn the_only_drive_stays_and_status_says_what_ails_it_until_it_is_well() {
         (s.health, s.drives[0].state, s.pools[0].state),
         (State::Offline, Some(State::Offline), State::Offline)
     );
-    assert!(s.reasons[0].message.contains("the drive is gone"), "{:?}", s.reasons);
-    assert!(s.reasons[0].next.as_deref().is_some_and(|n| n.contains("attach /f/a")));
+    assert!(s.reasons[0].said().contains("the drive is gone"), "{:?}", s.reasons);
+    assert!(s.reasons[0].next().as_deref().is_some_and(|n| n.contains("attach /f/a")));
     w.pass(60);
     assert_eq!(w.events().iter().filter(|e| e.contains("is gone")).count(), 1, "told once");
     w.rest.drives.get_mut("/f/a").expect("it is there").fails = None;
@@ -105,8 +105,8 @@ fn a_full_file_system_is_told_until_there_is_space_again() {
     w.pass(6);
     let s = w.status();
     assert_eq!((s.health, s.drives[0].errors), (State::Degraded, 3));
-    assert!(s.reasons[0].message.contains("is full"), "{:?}", s.reasons);
-    assert_eq!(s.reasons[0].next.as_deref(), Some("free some space: df /f/a"));
+    assert!(s.reasons[0].said().contains("is full"), "{:?}", s.reasons);
+    assert_eq!(s.reasons[0].next().as_deref(), Some("free some space: df /f/a"));
     w.pass(3600);
     assert_eq!(w.status().health, State::Degraded, "nobody writes, and it is still full");
     w.rest.drives.get_mut("/f/a").expect("it is there").free = Some(10 * MIB);
@@ -123,11 +123,11 @@ fn a_mirror_is_told_that_the_file_system_below_a_leg_is_full_before_it_loses_it(
     let s = w.status();
     assert_eq!((s.health, w.legs(0)), (State::Degraded, vec![LegState::InSync, LegState::InSync]));
     assert!(
-        s.reasons[0].message.contains("full: the next write of new blocks puts it out"),
+        s.reasons[0].said().contains("full: the next write of new blocks puts it out"),
         "{:?}",
         s.reasons
     );
-    assert_eq!(s.reasons[0].next.as_deref(), Some("free some space: df /f/b"));
+    assert_eq!(s.reasons[0].next().as_deref(), Some("free some space: df /f/b"));
     w.rest.drives.get_mut("/f/b").expect("it is there").free = Some(10 * MIB);
     w.pass(6);
     assert_eq!(w.status().health, State::Optimal);
@@ -144,13 +144,13 @@ fn a_leg_that_a_full_file_system_put_out_is_back_once_there_is_space_and_not_bef
     w.pass(600);
     assert_eq!(w.legs(0), [LegState::InSync, LegState::Missing]);
     let s = w.status();
-    assert!(s.reasons[0].message.contains("has no space left"), "{:?}", s.reasons);
-    let next = s.reasons[0].next.clone().unwrap_or_default();
+    assert!(s.reasons[0].said().contains("has no space left"), "{:?}", s.reasons);
+    let next = s.reasons[0].next().unwrap_or_default();
     assert!(next.starts_with("free space in the file system of /f/b: it comes back by itself"), "{next}");
     let comings = |w: &mut World| w.events().iter().filter(|e| e.contains("it is back")).count();
     assert_eq!(comings(&mut w), 0, "{:?}", w.events());
     let (kind, _, message) = w.refused(Order::DriveReturn { drive: "/f/b".into() });
-    assert!(kind == RefusalKind::NotReady && message.contains("is full"), "{message}");
+    assert!(kind == ErrorKind::NotReady && message.contains("is full"), "{message}");
     w.rest.drives.get_mut("/f/b").expect("it is there").free = Some(10 * MIB);
     w.pass(60);
     assert_eq!((w.legs(0)[1], comings(&mut w)), (LegState::Rebuilding, 1));
@@ -162,8 +162,8 @@ fn a_drive_that_another_has_reserved_is_told_as_that_and_not_as_broken() {
     errors(&mut w, "/f/a", 3, DriveError::Fenced);
     w.pass(6);
     let reason = w.status().reasons.remove(0);
-    assert!(reason.message.contains("another machine, has reserved this drive"), "{reason:?}");
-    assert!(reason.next.is_some_and(|next| next.contains("tells whose key it is")));
+    assert!(reason.said().contains("another machine, has reserved this drive"), "{reason:?}");
+    assert!(reason.next().is_some_and(|next| next.contains("tells whose key it is")));
 }
 
 #[test]
@@ -194,14 +194,14 @@ fn errors_that_a_mirror_answers_for_are_an_event_and_no_bad_state() {
     // Alone it is not ill for what was before.
     lose(&mut w, 0);
     w.pass(6);
-    assert!(w.status().reasons.iter().all(|r| !r.message.contains("operations failed")));
+    assert!(w.status().reasons.iter().all(|r| !r.said().contains("operations failed")));
     errors(&mut w, "/f/b", 21, DriveError::Medium);
     w.pass(6);
     assert!(
         w.status()
             .reasons
             .iter()
-            .any(|r| r.message.contains("/f/b") && r.message.contains("operations failed"))
+            .any(|r| r.said().contains("/f/b") && r.said().contains("operations failed"))
     );
 }
 
@@ -239,7 +239,7 @@ fn a_head_that_was_just_started_sees_that_a_file_system_is_full() {
     w.pass(6);
     let s = w.status();
     assert_eq!(s.health, State::Degraded, "nobody has written yet");
-    assert_eq!(s.reasons[0].next.as_deref(), Some("free some space: df /f/a"));
+    assert_eq!(s.reasons[0].next().as_deref(), Some("free some space: df /f/a"));
     w.rest.drives.get_mut("/f/a").expect("it is there").free = Some(10 * MIB);
     w.pass(6);
     assert_eq!(w.status().health, State::Optimal);
@@ -252,7 +252,7 @@ fn a_file_that_was_removed_or_moved_is_told_while_it_can_still_be_saved() {
     let told = |w: &mut World| {
         w.pass(6);
         let s = w.status();
-        let reason = s.reasons.first().map(|r| (r.message.clone(), r.next.clone().unwrap_or_default()));
+        let reason = s.reasons.first().map(|r| (r.said().clone(), r.next().unwrap_or_default()));
         (s.health, reason.unwrap_or_default())
     };
     let mut w = usual();
@@ -270,7 +270,7 @@ fn a_file_that_was_removed_or_moved_is_told_while_it_can_still_be_saved() {
     // Beside a file that has a name no more the other leg is kept, and nothing keeps that one.
     name(&mut w, "/f/b", Removed);
     let (kind, field, words) = w.refused(Order::DriveFail { drive: "/f/a".into(), force: false });
-    assert_eq!((kind, &*field), (RefusalKind::Conflict, "force"));
+    assert_eq!((kind, &*field), (ErrorKind::Conflict, "force"));
     assert!(words.starts_with("the file of /f/b was removed: without /f/a nothing that stays"), "{words}");
     assert_eq!(w.legs(0), [LegState::InSync; 2]);
     let mut other = World::start(w.rest.clone(), 2);
@@ -295,8 +295,8 @@ fn the_only_drive_that_does_not_answer_is_told_at_the_first_look() {
     let s = w.status();
     assert_eq!(s.health, State::Degraded);
     let words = "/f/a of single-0: the drive does not answer at the moment: hosts wait for it";
-    assert_eq!(s.reasons[0].message, words);
-    assert_eq!(s.reasons[0].next.as_deref(), Some("millrace drive shape /f/a --clear"));
+    assert_eq!(s.reasons[0].said(), words);
+    assert_eq!(s.reasons[0].next().as_deref(), Some("millrace drive shape /f/a --clear"));
     w.pass(20);
     assert_eq!(w.status().health, State::Offline);
     w.rest.drives.get_mut("/f/a").expect("there").hangs = false;
@@ -317,12 +317,12 @@ fn a_block_device_that_has_no_space_is_told_as_cut_off_or_thin() {
         w.note(1, array, Note::LegFailed { leg: 1, epoch, error: DriveError::NoSpace });
         w.run();
         let reason = w.status().reasons[0].clone();
-        let next = reason.next.expect("what helps");
+        let next = reason.next().expect("what helps");
         match cut {
             true => {
                 let size = w.rest.drives["/dev/loop2"].bytes;
                 let words = format!("it is too small: {} of its {size} bytes are there", 40 * MIB);
-                assert!(reason.message.ends_with(&words), "{}", reason.message);
+                assert!(reason.said().ends_with(&words), "{}", reason.said());
                 assert!(
                     next.contains("losetup -c /dev/loop2, then millrace drive return /dev/loop2"),
                     "{next}"
@@ -330,11 +330,7 @@ fn a_block_device_that_has_no_space_is_told_as_cut_off_or_thin() {
                 assert!(w.events().iter().any(|e| e.contains(&words)), "{:?}", w.events());
             }
             false => {
-                assert!(
-                    reason.message.ends_with(crate::steward::words::NO_SPACE_BLOCK),
-                    "{}",
-                    reason.message
-                );
+                assert!(reason.said().ends_with(crate::steward::words::NO_SPACE_BLOCK), "{}", reason.said());
                 assert!(next.starts_with("blockdev --getsize64 /dev/loop2, or lvs"), "{next}");
             }
         }
@@ -349,6 +345,6 @@ fn a_leg_in_sync_that_was_cut_off_is_not_to_be_returned_as_it_is() {
     w.rest.drives.get_mut("/dev/b").expect("it is there").cut = Some(40 * MIB);
     w.pass(6);
     assert_eq!(w.legs(0), [LegState::InSync, LegState::Missing]);
-    let next = w.status().reasons[0].next.clone().expect("what helps");
+    let next = w.status().reasons[0].next().expect("what helps");
     assert!(next.starts_with("make it ") && next.contains("replace /dev/b NEW"), "{next}");
 }

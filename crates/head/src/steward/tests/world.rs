@@ -236,7 +236,7 @@ impl World {
     }
     pub(super) fn events(&mut self) -> Vec<String> {
         let Reply::Events(lines) = self.good(Order::Events { since: 0 }) else { panic!("events") };
-        lines.into_iter().map(|e| format!("{}: {}", e.what, e.message)).collect()
+        lines.into_iter().map(|e| format!("{}: {}", e.what, e.said())).collect()
     }
     pub(super) fn carry_out(&mut self, effect: Effect<Mail>) {
         match effect {
@@ -594,9 +594,9 @@ impl World {
         let text = format!("{order:?}");
         self.order(order).unwrap_or_else(|r| panic!("{text}: {r:?}"))
     }
-    pub(super) fn refused(&mut self, order: Order) -> (RefusalKind, String, String) {
+    pub(super) fn refused(&mut self, order: Order) -> (ErrorKind, String, String) {
         let r = self.order(order).expect_err("a refusal");
-        (r.kind, r.field.unwrap_or_default(), r.message)
+        (r.kind(), r.field.to_string(), r.said())
     }
     pub(super) fn status(&mut self) -> Snapshot {
         match self.good(Order::Status) {
@@ -709,4 +709,29 @@ pub(super) fn synced(w: &mut World, leg: usize) {
         w.note(shard, array, Note::Synced { leg, epoch });
     }
     w.run();
+}
+
+/// What tests read of findings.
+pub(super) trait Told {
+    /// The sentence, or the variant with its fields.
+    fn said(&self) -> String;
+    /// The command that helps, of a sentence.
+    fn next(&self) -> Option<String> {
+        None
+    }
+}
+
+impl Told for crate::order::Reason {
+    fn said(&self) -> String {
+        self.cause.said()
+    }
+    fn next(&self) -> Option<String> {
+        self.cause.next()
+    }
+}
+
+impl Told for crate::order::EventLine {
+    fn said(&self) -> String {
+        self.event.said()
+    }
 }

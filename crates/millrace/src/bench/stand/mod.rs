@@ -184,11 +184,11 @@ impl Stand {
             let gone = |_| Failure::internal("the head in this process does not answer");
             let (of, answer) = self.answers.recv_timeout(ORDER_TIMEOUT).map_err(gone)?;
             if of == id {
-                return answer.map_err(|r| Failure {
-                    next: r
-                        .next
-                        .or_else(|| (r.kind == head::order::RefusalKind::Unsafe).then(|| FORCE.into())),
-                    ..Failure::new(Exit::Refused, r.message)
+                return answer.map_err(|r| {
+                    let said = crate::words::why(&r.why);
+                    let unsafe_one = r.kind() == head::order::ErrorKind::Unsafe;
+                    let next = said.next.or_else(|| unsafe_one.then(|| FORCE.into()));
+                    Failure { next, ..Failure::new(Exit::Refused, said.message) }
                 });
             }
         }

@@ -1,0 +1,105 @@
+//! Words that several topics need.
+
+pub use base::size::print as size;
+use finding::{AddressFault, DriveFault, Immovable, NetFault};
+
+/// What a drive did, after "the drive".
+pub fn drive_fault(fault: &DriveFault) -> String {
+    match fault {
+        DriveFault::Medium => "failed to read or write blocks".into(),
+        DriveFault::Gone => "is gone".into(),
+        DriveFault::NoSpace => "has no space left (the file system below it is full)".into(),
+        DriveFault::NoSpaceBlock => {
+            "has no space left (it became smaller than it was, or is a thin volume whose pool is full)".into()
+        }
+        DriveFault::Cut => "was cut off (its file is shorter than it was)".into(),
+        DriveFault::TimedOut => "did not answer in time".into(),
+        DriveFault::Reserved => "refused: another head, or another machine, has reserved this drive".into(),
+        DriveFault::ReadOnly { errno } => format!("is read-only (error {errno})"),
+        DriveFault::Errno { errno } => format!("failed with error {errno}"),
+    }
+}
+
+/// Why a portal does not listen.
+pub fn net_fault(fault: &NetFault) -> String {
+    match fault {
+        NetFault::InUse => "somebody else listens there".into(),
+        NetFault::NoAddress => "the address is not this machine's".into(),
+        NetFault::Refused => "it was refused".into(),
+        NetFault::Errno { errno } => format!("error {errno}"),
+    }
+}
+
+/// Why an address is not here.
+pub fn address_fault(fault: &AddressFault) -> String {
+    match fault {
+        AddressFault::NoSubnet => {
+            "it cannot move here: no interface of this machine has another address of its subnet".into()
+        }
+        AddressFault::NoInterface => "it cannot move here: this machine has no such interface".into(),
+        AddressFault::Foreign => "it does not move: this machine has it by itself".into(),
+        AddressFault::NotAllowed => {
+            "it cannot move here: the daemon may not configure addresses (CAP_NET_ADMIN)".into()
+        }
+        AddressFault::Errno { errno } => format!("it cannot move here: error {errno}"),
+    }
+}
+
+/// What helps.
+pub fn address_next(fault: &AddressFault) -> &'static str {
+    match fault {
+        AddressFault::NoSubnet => {
+            "the same with --interface NAME, or another address: ip -brief address shows both"
+        }
+        AddressFault::NoInterface => "the same with another --interface: ip -brief link shows them",
+        AddressFault::Foreign => {
+            "the same without --prefix, or remove the address from this machine: ip -brief address"
+        }
+        AddressFault::NotAllowed => "systemctl edit millrace, and give it CAP_NET_ADMIN",
+        AddressFault::Errno { .. } => "ip -brief address",
+    }
+}
+
+/// Why an address cannot move at all.
+pub fn immovable(why: &Immovable) -> &'static str {
+    match why {
+        Immovable::NotOne => "it is not the address of one machine in a subnet of this size",
+        Immovable::Local => "it is good within one machine or on one cable only",
+        Immovable::Prefix => "the prefix has 1 to 32 bits for IPv4, 1 to 128 for IPv6",
+    }
+}
+
+/// What helps.
+pub fn immovable_next(why: &Immovable) -> &'static str {
+    match why {
+        Immovable::NotOne => "an address of one machine, with the prefix that ip -brief address shows",
+        Immovable::Local => "the same without --prefix: each head has that address by itself",
+        Immovable::Prefix => "the same with the prefix that ip -brief address shows for its subnet",
+    }
+}
+
+/// `n` things: `1 volume`, `2 volumes`.
+pub fn count(n: u64, one: &str) -> String {
+    format!("{n} {one}{}", if n == 1 { "" } else { "s" })
+}
+
+/// What helps against a state directory that takes nothing.
+pub const STATE_DISK: &str = "millrace status -v names the state directory: df -h and ls -ld there";
+
+/// How many names a sentence bears.
+const SHOWN: usize = 4;
+
+/// Names in a sentence.
+pub fn list(names: &[String]) -> String {
+    match names.len() {
+        0..=SHOWN => names.join(", "),
+        n => format!("{} and {} more", names[..SHOWN - 1].join(", "), n - (SHOWN - 1)),
+    }
+}
+
+/// A size as a person types it, exactly.
+pub fn typed(bytes: u64) -> String {
+    let units = [(40, "T"), (30, "G"), (20, "M"), (10, "K")];
+    let unit = units.into_iter().find(|(shift, _)| bytes > 0 && bytes.is_multiple_of(1u64 << shift));
+    unit.map_or(bytes.to_string(), |(shift, unit)| format!("{}{unit}", bytes >> shift))
+}
