@@ -143,11 +143,9 @@ fn a_pool_that_is_away_and_one_that_nothing_serves_fit_the_terminal_too() {
             state: State::Offline,
             ..Pool::default()
         });
-        let reason = |what: &str, message: String, next: &str| Reason {
-            state: State::Offline,
-            what: what.into(),
-            message,
-            next: (!next.is_empty()).then(|| next.to_string()),
+        let reason = |what: &str, message: String, next: &str| {
+            let next = (!next.is_empty()).then(|| next.to_string());
+            Reason::new(State::Offline, what, api::Cause::sentence(message, next))
         };
         let gone = "/dev/nvme2n1 of mirror-1: the drive is gone".to_string();
         s.reasons.insert(0, reason("pool tank", gone, "attach /dev/nvme2n1 again; hosts wait for it"));
@@ -302,12 +300,12 @@ fn what_sends_connected_hosts_away_is_asked_first() {
     use head::order::{ErrorKind, Refusal};
     let script = |order: &Order| match order {
         Order::Unexport { disconnect: false, .. } | Order::HostSet { disconnect: false, .. } => {
-            Err(Refusal {
-                kind: ErrorKind::Unsafe,
-                field: Some("disconnect".into()),
-                message: "host esx1 is connected (3 connections) and would lose volume tank/vm1".into(),
-                next: Some("millrace unexport tank/vm1 --host esx1 --yes".into()),
-            })
+            Err(Refusal::sentence(
+                ErrorKind::Unsafe,
+                "disconnect",
+                "host esx1 is connected (3 connections) and would lose volume tank/vm1",
+                Some("millrace unexport tank/vm1 --host esx1 --yes".into()),
+            ))
         }
         other => crate::http::tests::obedient(other),
     };

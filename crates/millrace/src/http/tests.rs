@@ -67,7 +67,7 @@ pub fn obedient(order: &Order) -> Answered {
         }
         Order::PoolCreate { .. } | Order::VolumeCreate { .. } | Order::PoolImport { .. } => Reply::Created {
             uuid: uuid(77),
-            notices: vec!["The first resync goes on in the background".into()],
+            notices: vec!["The first resync goes on in the background".to_string().into()],
         },
         _ => Reply::Done,
     })
@@ -270,7 +270,7 @@ pub fn snapshot() -> Snapshot {
         monotonic: Some(base::Instant(273_845_000_000_000)),
         weight,
         what: what.into(),
-        message: message.into(),
+        event: head::order::Event::sentence(weight, message),
     };
     let at = 1_795_224_873;
     Snapshot {
@@ -285,14 +285,14 @@ pub fn snapshot() -> Snapshot {
             firmware: "0.1.0".into(),
         },
         health: State::Degraded,
-        reasons: vec![Reason {
-            state: State::Degraded,
-            what: "pool tank".into(),
-            message: "/dev/nvme3n1 of mirror-1: did not answer within 5 s".into(),
-            next: Some(
-                "millrace drive return /dev/nvme3n1, or millrace drive replace /dev/nvme3n1 NEW".into(),
+        reasons: vec![Reason::new(
+            State::Degraded,
+            "pool tank",
+            head::order::Cause::sentence(
+                "/dev/nvme3n1 of mirror-1: did not answer within 5 s",
+                Some("millrace drive return /dev/nvme3n1, or millrace drive replace /dev/nvme3n1 NEW".into()),
             ),
-        }],
+        )],
         drives: drives().into_iter().take(6).collect(),
         pools: vec![Pool {
             scrub: head::order::Scrub {
@@ -413,7 +413,7 @@ pub fn snapshot() -> Snapshot {
                 "came back; partial resync of 2.8G begins",
             ),
         ],
-        notices: vec!["The daemon was not allowed to lock its memory (operation not permitted): start it by systemd, or as root".into()],
+        notices: vec!["The daemon was not allowed to lock its memory (operation not permitted): start it by systemd, or as root".to_string().into()],
     }
 }
 
@@ -483,19 +483,18 @@ fn the_status_of_the_head_and_of_the_process_are_one() {
     let process = Process {
         state_dir: "/s".into(),
         notices: vec!["The daemon was not allowed to lock its memory".into()],
-        held_back: Some(api::Reason {
-            state: api::State::Offline,
-            what: "head".into(),
-            message: "crashed".into(),
-            next: None,
-        }),
+        held_back: Some(words::reason(api::Reason::new(
+            api::State::Offline,
+            "head",
+            api::Cause::sentence("crashed", None),
+        ))),
         ..Default::default()
     };
     let fake = serve(obedient, process);
     let status: api::Status = fake.client.get("/status").expect("answered");
     assert_eq!((status.health, status.reasons.len()), (api::State::Offline, 2));
     assert!(status.daemon.management_only && status.daemon.pid == std::process::id());
-    assert!(status.notices.iter().any(|n| n.contains("lock its memory")));
+    assert!(status.notices.iter().any(|n| n.message.contains("lock its memory")));
     // An import by hand ends it.
     let body = api::PoolImport { pool: Some("tank".into()), ..Default::default() };
     let _: api::Created = fake.client.post("/imports", &body).expect("imported");
@@ -622,12 +621,8 @@ fn a_refusal_keeps_its_kind_field_and_advice() {
         (ErrorKind::Internal, 500),
     ] {
         let refuse = move |_: &Order| {
-            Err(Refusal {
-                kind,
-                field: Some("bytes".into()),
-                message: "tank has 3G free".into(),
-                next: Some("millrace pool show tank".into()),
-            })
+            let next = Some("millrace pool show tank".into());
+            Err(Refusal::sentence(kind, "bytes", "tank has 3G free", next))
         };
         let fake = serve(refuse, Process::default());
         let (got, error) = ask(&fake, "POST", "/api/v1/volumes", r#"{"name":"tank/a","bytes":1}"#);
