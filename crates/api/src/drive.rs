@@ -1,16 +1,19 @@
 //! Drives.
 
-use crate::{Counters, State, Times};
+use crate::{Cause, Counters, State, Times};
+use base::Uuid;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// A drive: one of ours, a missing one, or a candidate.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Drive {
     /// Path or specification; empty for a missing one whose path is not known.
     pub path: String,
     /// Identity by our label.
-    pub uuid: Option<String>,
+    #[serde(with = "crate::text::option")]
+    #[schema(value_type = Option<String>)]
+    pub uuid: Option<Uuid>,
     /// `block`, `file`, `ram`, `null`; empty for a missing one.
     pub kind: String,
     /// Model, empty if unknown.
@@ -29,6 +32,9 @@ pub struct Drive {
     pub role: DriveRole,
     /// Its state as a leg or spare; none for what is no drive of ours.
     pub state: Option<State>,
+    /// Why, for programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
     /// Why; empty if all is well.
     pub reason: String,
     /// Its reads take far longer than those of the mirror's other legs, which serve most of them.
@@ -49,7 +55,7 @@ pub struct Drive {
 }
 
 /// What a drive is to us.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DriveRole {
     /// A leg of a pool of ours.
@@ -59,6 +65,7 @@ pub enum DriveRole {
     /// A hot spare of a pool of ours.
     Spare,
     /// Nobody's.
+    #[default]
     Free,
     /// Carries something foreign.
     Foreign,
@@ -118,4 +125,38 @@ pub struct DriveReplace {
     /// Use it even if it carries something foreign.
     #[serde(default)]
     pub force: bool,
+}
+
+impl From<&base::machine::Shape> for Shape {
+    fn from(s: &base::machine::Shape) -> Self {
+        Self {
+            latency_us: s.latency_us,
+            iops_max: s.iops_max,
+            mbps_max: s.mbps_max,
+            read_errors_ppm: s.read_errors_ppm,
+            write_errors_ppm: s.write_errors_ppm,
+            hang: s.hang,
+            gone: s.gone,
+            uplink: s.uplink,
+            uplink_mbps: s.uplink_mbps,
+            uplink_share: s.uplink_share,
+        }
+    }
+}
+
+impl From<&Shape> for base::machine::Shape {
+    fn from(s: &Shape) -> Self {
+        Self {
+            latency_us: s.latency_us,
+            iops_max: s.iops_max,
+            mbps_max: s.mbps_max,
+            read_errors_ppm: s.read_errors_ppm,
+            write_errors_ppm: s.write_errors_ppm,
+            hang: s.hang,
+            gone: s.gone,
+            uplink: s.uplink,
+            uplink_mbps: s.uplink_mbps,
+            uplink_share: s.uplink_share,
+        }
+    }
 }

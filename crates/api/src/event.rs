@@ -1,6 +1,6 @@
 //! What happened.
 
-use crate::Weight;
+use crate::{Time, Weight};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -10,7 +10,7 @@ pub struct Event {
     /// Grows by one with each event, for the life of the state directory.
     pub number: u64,
     /// When.
-    pub at: String,
+    pub at: Time,
     /// When, in milliseconds by the clock that nobody sets and that begins with the machine's start (CLOCK_MONOTONIC): it
     /// tells the time between two events of one such run also where the other clock was set. None where it was not noted.
     #[serde(default)]

@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
 /// A host: a client that volumes can be given to. Its secrets are never told.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Host {
     /// Short name.
     pub name: String,
@@ -120,5 +120,11 @@ mod tests {
     fn an_unknown_field_is_refused_by_name() {
         let error = serde_json::from_str::<HostAdd>(r#"{"name":"a","nqm":[]}"#).expect_err("misspelt");
         assert!(error.to_string().contains("unknown field `nqm`"), "{error}");
+    }
+}
+
+impl From<Secret> for base::view::Secret {
+    fn from(s: Secret) -> Self {
+        Self(s.0.into_bytes())
     }
 }

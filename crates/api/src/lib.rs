@@ -14,6 +14,8 @@ mod pool;
 mod portal;
 mod status;
 mod system;
+mod text;
+mod time;
 mod volume;
 
 pub use drive::{Drive, DriveReplace, DriveRole, Shape};
@@ -33,6 +35,7 @@ pub use system::{
     Cluster, FenceTrial, Head, HeadAddress, HeadFence, HeadOut, HeadServes, LinkNetwork, LinkRefused,
     SystemCreate, SystemCreated, SystemJoin, SystemLeave, link_notices,
 };
+pub use time::Time;
 pub use volume::{Export, ExportAdd, Exported, Volume, VolumeCreate, VolumeSet, WEIGHT};
 
 /// Where the resources are, below the server's root.

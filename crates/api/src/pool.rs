@@ -1,18 +1,24 @@
 //! Pools and their arrays.
 
-use crate::State;
+use crate::{Cause, State, Time};
+use base::Uuid;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// A pool: arrays, striped.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Pool {
     /// Name.
     pub name: String,
     /// Identity.
-    pub uuid: String,
+    #[serde(with = "crate::text")]
+    #[schema(value_type = String)]
+    pub uuid: Uuid,
     /// The worst of its arrays' states.
     pub state: State,
+    /// Why, for programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
     /// Why; empty when optimal.
     pub reason: String,
     /// Chunk of the stripe.
@@ -40,16 +46,21 @@ pub struct Pool {
 }
 
 /// A hot spare: a drive that takes the place of a leg that fails.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Spare {
     /// Its path; the last known one if it is missing.
     pub path: String,
     /// Its identity.
-    pub uuid: String,
+    #[serde(with = "crate::text")]
+    #[schema(value_type = String)]
+    pub uuid: Uuid,
     /// Size, 0 if unknown.
     pub bytes: u64,
     /// It is there.
     pub ready: bool,
+    /// Why, for programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
     /// Why not; empty if it is.
     pub reason: String,
     /// Which mirrors it can stand in for, and why not for others; empty if for every one.
@@ -83,7 +94,7 @@ pub struct LegAdd {
 }
 
 /// A part of a pool, striped over some of its arrays.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Zone {
     /// Bytes of pool space.
     pub bytes: u64,
@@ -101,16 +112,21 @@ pub struct ZoneWeight {
 }
 
 /// How an array keeps its data.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ArrayLayout {
     /// One drive.
+    #[default]
     Single,
     /// Two to four drives with the same data.
     Mirror,
 }
 
 impl ArrayLayout {
+    /// Of an array that is a mirror, or not.
+    pub fn of(mirror: bool) -> Self {
+        if mirror { ArrayLayout::Mirror } else { ArrayLayout::Single }
+    }
     /// The word for people.
     pub fn word(self) -> &'static str {
         match self {
@@ -121,12 +137,15 @@ impl ArrayLayout {
 }
 
 /// An array: one redundancy group of drives.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Array {
     /// How it keeps its data.
     pub layout: ArrayLayout,
     /// Its state.
     pub state: State,
+    /// Why, for programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
     /// Why; empty when optimal.
     pub reason: String,
     /// Bytes for data.
@@ -160,15 +179,20 @@ pub struct Array {
 }
 
 /// A drive as a member of an array.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Leg {
     /// The drive's path; the last known one if it is missing.
     pub path: String,
     /// The drive's identity.
-    pub uuid: String,
+    #[serde(with = "crate::text")]
+    #[schema(value_type = String)]
+    pub uuid: Uuid,
     /// `optimal`: in sync; `rebuilding`: being resynced; `failed`: out; `offline`: missing, or not
     /// proven current.
     pub state: State,
+    /// Why, for programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
     /// Why; empty when optimal.
     pub reason: String,
     /// Its reads take far longer than those of the other legs, which serve most of them.
@@ -179,7 +203,7 @@ pub struct Leg {
 }
 
 /// How far the clearing of space is that reads as zeroes whatever the drives hold there.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Clearing {
     /// Bytes of the arrays left to clear.
     pub left_bytes: u64,
@@ -190,7 +214,7 @@ pub struct Clearing {
 }
 
 /// How far a resync is.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Resync {
     /// Index of the leg that is being written; null where all legs are in use and are made the same, after the array was
     /// made or the daemon crashed.
@@ -208,7 +232,7 @@ pub struct Resync {
 }
 
 /// One array of a new pool or zone.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ArraySpec {
     /// How it keeps its data.
@@ -218,6 +242,13 @@ pub struct ArraySpec {
     /// Weight in the stripe, 1 to 64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<u32>,
+}
+
+impl ArraySpec {
+    /// It keeps two or more copies.
+    pub fn is_mirror(&self) -> bool {
+        self.layout == ArrayLayout::Mirror
+    }
 }
 
 /// A pool to make.
@@ -273,14 +304,19 @@ pub struct PoolImport {
 
 /// A pool that lies on drives here and is not imported; or a drive that another process holds, so that it is not
 /// known what lies on it: then `name` is empty, and `reason` says which drive and who.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Importable {
     /// Name.
     pub name: String,
     /// Identity; nil if it is not known.
-    pub uuid: String,
+    #[serde(with = "crate::text")]
+    #[schema(value_type = String)]
+    pub uuid: Uuid,
     /// The state that it would have.
     pub state: State,
+    /// Why, for programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
     /// Why it cannot be imported as it is, or what to know.
     pub reason: String,
     /// The command that imports it.
@@ -309,7 +345,7 @@ pub struct Scrub {
     /// Seconds left at that rate.
     pub seconds_left: Option<u64>,
     /// When the last one came to its end, UTC.
-    pub last_ended: Option<String>,
+    pub last_ended: Option<Time>,
     /// One begins so many days after that; 0 for never.
     pub every_days: u32,
     /// Those repair.
@@ -328,7 +364,7 @@ pub struct Scrub {
 }
 
 /// Something that a scrub found.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Finding {
     /// `pool/volume`; absent for space that no volume has.
     pub volume: Option<String>,

@@ -1,6 +1,8 @@
 //! Portals.
 
+use crate::Cause;
 use core::fmt;
+use core::net::SocketAddr;
 use core::str::FromStr;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -28,6 +30,26 @@ impl Protocol {
     }
 }
 
+impl From<base::view::Protocol> for Protocol {
+    fn from(p: base::view::Protocol) -> Self {
+        match p {
+            base::view::Protocol::Nvme => Protocol::Nvme,
+            base::view::Protocol::Discovery => Protocol::Discovery,
+            base::view::Protocol::Iscsi => Protocol::Iscsi,
+        }
+    }
+}
+
+impl From<Protocol> for base::view::Protocol {
+    fn from(p: Protocol) -> Self {
+        match p {
+            Protocol::Nvme => base::view::Protocol::Nvme,
+            Protocol::Discovery => base::view::Protocol::Discovery,
+            Protocol::Iscsi => base::view::Protocol::Iscsi,
+        }
+    }
+}
+
 impl fmt::Display for Protocol {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.word())
@@ -50,9 +72,13 @@ pub struct Portal {
     /// What is spoken.
     pub protocol: Protocol,
     /// Address and port.
-    pub address: String,
+    #[schema(value_type = String)]
+    pub address: SocketAddr,
     /// Listening on every shard.
     pub listening: bool,
+    /// Why, for programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
     /// Why not; empty if it is.
     pub reason: String,
     /// Connections that came in by it and are there.

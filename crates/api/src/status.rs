@@ -1,6 +1,10 @@
 //! The head at one moment.
 
-use crate::{Cause, Cluster, Drive, Event, Host, Notice, Pool, Portal, Protocol, State, Volume};
+use crate::{
+    Cause, Cluster, Drive, Event, HeadServes, Host, Notice, Pool, Portal, Protocol, State, Time, Volume,
+};
+use base::Uuid;
+use core::net::SocketAddr;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -115,7 +119,9 @@ pub struct System {
     /// iSCSI target's name.
     pub iqn: String,
     /// Identity.
-    pub uuid: String,
+    #[serde(with = "crate::text")]
+    #[schema(value_type = String)]
+    pub uuid: Uuid,
     /// Serial number.
     pub serial: String,
     /// Model.
@@ -154,7 +160,8 @@ pub struct Connection {
     /// What is spoken.
     pub protocol: Protocol,
     /// Its address.
-    pub peer: String,
+    #[schema(value_type = String)]
+    pub peer: SocketAddr,
     /// The head that serves it, of a system of two: `a` or `b`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<String>,
@@ -177,7 +184,7 @@ pub struct Connection {
 }
 
 /// A shard: the part of the head that runs on one core.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Shard {
     /// Its head, of a system of two: `a` or `b`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -211,7 +218,7 @@ pub struct Shard {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Status {
     /// The moment.
-    pub at: String,
+    pub at: Time,
     /// Seconds since the head started.
     pub uptime_seconds: u64,
     /// The process that answers.
@@ -246,6 +253,9 @@ pub struct Status {
     /// Both heads, if this is one of a system of two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<Cluster>,
+    /// What each head of a system does for hosts, by its number, as the one that leads knows it: a part of `cluster`.
+    #[serde(skip)]
+    pub serves: Option<[HeadServes; 2]>,
 }
 
 /// Something new exists.

@@ -1,16 +1,19 @@
 //! Volumes and their exports.
 
 use crate::{Counters, Stages, State};
+use base::Uuid;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// A volume: a block device carved out of a pool.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Volume {
     /// `pool/volume`.
     pub name: String,
     /// Identity.
-    pub uuid: String,
+    #[serde(with = "crate::text")]
+    #[schema(value_type = String)]
+    pub uuid: Uuid,
     /// NVMe identity, 32 hexadecimal digits.
     pub nguid: String,
     /// SCSI identity: `naa.` and 16 hexadecimal digits (type 3, locally assigned) or 32 (type 6, of an OUI).
@@ -60,7 +63,7 @@ fn usual_weight() -> u16 {
 }
 
 /// A volume's export.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Exported {
     /// The host; absent if none with these names is known here.
     pub host: Option<String>,

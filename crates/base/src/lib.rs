@@ -18,6 +18,7 @@ pub mod memory;
 pub mod planted;
 pub mod prng;
 pub mod time;
+pub mod utc;
 pub mod view;
 
 pub use command::{Command, Op, Status};

@@ -15,11 +15,9 @@ use core::net::SocketAddr;
 
 mod snapshot;
 
+pub use api::{ArraySpec, PoolScrub};
 pub use finding::{Cause, ErrorKind, Event, Notice, Refusal, Weight};
-pub use snapshot::{
-    Array, Clearing, Connection, Counters, Drive, DriveRole, Exported, Finding, Host, Leg, Pool, PortalState,
-    Reason, Resync, Scrub, Served, Shard, Snapshot, Spare, Spread, Stages, State, SystemInfo, Volume, Zone,
-};
+pub use snapshot::*;
 
 /// What a manager wants.
 #[derive(Clone, PartialEq, Debug)]
@@ -287,7 +285,7 @@ pub enum Order {
         /// The pool.
         pool: String,
         /// What to do.
-        action: ScrubAction,
+        action: PoolScrub,
     },
     /// The Steward's own: what a scrub has come to is written down, or one that is due begins.
     ScrubKeep {
@@ -305,7 +303,7 @@ pub enum Order {
     FarJoins,
     /// Lanes go round by one shard, of every array: for tests.
     LanesTurn,
-    /// Everything there is to know. Answered by `Snapshot`.
+    /// Everything there is to know. Answered by `Status`.
     Status,
     /// Events since a number. Answered by `Events`.
     Events {
@@ -352,40 +350,6 @@ pub struct VolumeCaps {
     pub weight: Option<u16>,
 }
 
-/// What to do about scrubs.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum ScrubAction {
-    /// Begin one now.
-    Start {
-        /// Legs that differ are made equal: by majority where there is one, else as `prefer` says, else not.
-        repair: bool,
-        /// The drives that count where it is not known which one is right, one for a mirror: paths or UUIDs.
-        prefer: Vec<String>,
-    },
-    /// End the one under way.
-    Stop,
-    /// Forget what the last one found: it was dealt with.
-    Clear,
-    /// Begin one so many days after the last one ended.
-    Schedule {
-        /// 0 for never.
-        days: u32,
-        /// Those repair, by majority where there is one.
-        repair: bool,
-    },
-}
-
-/// One array of a new pool or zone.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct ArraySpec {
-    /// `mirror` (2 to 4 drives); otherwise `single` (1 drive).
-    pub mirror: bool,
-    /// Paths, `ram:SIZE`, `null:SIZE`; each may have a shape in front, `shape:mbps-max=100@PATH`.
-    pub drives: Vec<String>,
-    /// Its weight in the stripe, 1 to 64; 1 (or what was measured) if None.
-    pub weight: Option<u32>,
-}
-
 /// What may be said of a host. `None` leaves a thing as it is (in `HostAdd`: absent).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct HostSettings {
@@ -417,7 +381,7 @@ pub enum Reply {
         notices: Vec<Notice>,
     },
     /// To `Status`.
-    Snapshot(Box<Snapshot>),
+    Snapshot(Box<Status>),
     /// To `DriveList`.
     Drives(Vec<Drive>),
     /// To `PoolImportable`.
@@ -425,29 +389,7 @@ pub enum Reply {
     /// To `System`.
     System(Box<SystemView>),
     /// To `Events`, oldest first.
-    Events(Vec<EventLine>),
-}
-
-/// A pool that lies on drives here and is not imported; or a drive that somebody holds, of which nothing else is
-/// known: then the name is empty, and `reason` says which drive and who.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct Importable {
-    /// Name.
-    pub name: String,
-    /// Identity.
-    pub uuid: Uuid,
-    /// State that it would have; `Offline` or `Failed` if it cannot be imported as it is.
-    pub state: State,
-    /// Why not, or what to know; empty if all is well.
-    pub reason: String,
-    /// The command that imports it.
-    pub next: Option<String>,
-    /// It was released by the last head that had it.
-    pub released: bool,
-    /// Drives found, by path.
-    pub found: Vec<String>,
-    /// Drives missing, by identity.
-    pub missing: Vec<Uuid>,
+    Events(Vec<api::Event>),
 }
 
 /// Something that happened.
@@ -465,4 +407,20 @@ pub struct EventLine {
     pub what: String,
     /// What happened.
     pub event: Event,
+}
+
+impl EventLine {
+    /// As it is answered. The daemon adds the sentence.
+    pub fn answered(&self) -> api::Event {
+        api::Event {
+            number: self.number,
+            at: Time(self.at),
+            monotonic_ms: self.monotonic.map(|at| at.0 / 1_000_000),
+            weight: self.weight,
+            head: None,
+            what: self.what.clone(),
+            event: self.event.clone(),
+            message: String::new(),
+        }
+    }
 }

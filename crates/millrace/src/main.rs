@@ -11,7 +11,6 @@ mod cli;
 mod client;
 mod config;
 mod context;
-mod convert;
 mod daemon;
 mod demo;
 mod failure;

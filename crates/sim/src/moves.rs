@@ -5,7 +5,7 @@
 //! change their size and go, and each must have space of its own.
 
 use base::{Duration, Instant, Prng};
-use head::order::{Array, ArraySpec, Order, Snapshot, State};
+use head::order::{Array, ArraySpec, Order, State, Status};
 use volume::{GRANULE_BYTES, Volume};
 
 /// Drives that belong to nobody at the start, where somebody moves drives about.
@@ -22,13 +22,13 @@ pub fn moves_drives(seed: u64) -> bool {
 }
 
 /// Whether any one drive may be lost without a mirror that is left with none.
-pub fn redundant(snapshot: &Snapshot) -> bool {
+pub fn redundant(snapshot: &Status) -> bool {
     let in_sync = |a: &Array| a.legs.iter().filter(|l| l.state == State::Optimal).count();
     snapshot.health < State::Offline && snapshot.pools.iter().flat_map(|p| &p.arrays).all(|a| in_sync(a) >= 2)
 }
 
 /// The next thing to do to some drive; `drives` are all there are, and the pool had `mirrors` at the start.
-pub fn next(rng: &mut Prng, snapshot: &Snapshot, drives: &[String], mirrors: usize) -> Option<Order> {
+pub fn next(rng: &mut Prng, snapshot: &Status, drives: &[String], mirrors: usize) -> Option<Order> {
     let pool = snapshot.pools.first()?;
     let a = rng.below(pool.arrays.len() as u64) as usize;
     let legs = &pool.arrays[a].legs;
@@ -44,7 +44,7 @@ pub fn next(rng: &mut Prng, snapshot: &Snapshot, drives: &[String], mirrors: usi
         && pool.arrays.len() < mirrors + GROWS_MAX
     {
         let drives = vec![first.clone(), second.clone()];
-        let arrays = vec![ArraySpec { mirror: true, drives, weight: None }];
+        let arrays = vec![ArraySpec { layout: head::order::ArrayLayout::Mirror, drives, weight: None }];
         return Some(Order::PoolAdd { pool: name, arrays, force });
     }
     Some(match rng.below(12) {
@@ -58,7 +58,7 @@ pub fn next(rng: &mut Prng, snapshot: &Snapshot, drives: &[String], mirrors: usi
 }
 
 /// The next thing to do to a volume that no host uses.
-pub fn next_volume(rng: &mut Prng, snapshot: &Snapshot) -> Option<Order> {
+pub fn next_volume(rng: &mut Prng, snapshot: &Status) -> Option<Order> {
     let spare = |v: &&head::order::Volume| v.name.starts_with("tank/x");
     let there: Vec<String> = snapshot.volumes.iter().filter(spare).map(|v| v.name.clone()).collect();
     let bytes = rng.between(1, 3) * GRANULE_BYTES;
@@ -90,7 +90,7 @@ const FREE_AGAIN: Duration = Duration::from_secs(30);
 
 impl Freed {
     /// An order goes out that may give a volume's space back.
-    pub fn order(&mut self, now: Instant, order: &Order, snapshot: &Snapshot) {
+    pub fn order(&mut self, now: Instant, order: &Order, snapshot: &Status) {
         if let Order::VolumeRemove { volume, .. } | Order::VolumeResize { volume, .. } = order {
             let named = snapshot.volumes.iter().filter(|v| v.name == *volume);
             self.0.extend(named.map(|v| (now, space(v))));
@@ -98,7 +98,7 @@ impl Freed {
     }
 
     /// Each volume has space of its own, and what is used is theirs or was until a short while ago.
-    pub fn verdict(&mut self, now: Instant, snapshot: &Snapshot) -> Result<(), String> {
+    pub fn verdict(&mut self, now: Instant, snapshot: &Status) -> Result<(), String> {
         self.0.retain(|(at, _)| *at + FREE_AGAIN > now);
         let rests: u64 = self.0.iter().map(|(_, bytes)| bytes).sum();
         for pool in snapshot.pools.iter().filter(|p| !p.arrays.is_empty()) {
@@ -117,14 +117,19 @@ impl Freed {
 }
 
 /// What a pool needs that is left with too little: a leg for a mirror of one, no spare that is not there.
-pub fn mend(snapshot: &Snapshot, drives: &[String]) -> Vec<Order> {
+pub fn mend(snapshot: &Status, drives: &[String]) -> Vec<Order> {
     let mut orders = vec![];
     let mut free = free(snapshot, drives).into_iter();
     for pool in &snapshot.pools {
         for spare in pool.spares.iter().filter(|s| !s.ready) {
             orders.push(Order::DriveRemove { drive: spare.path.clone(), force: false });
         }
-        for (a, _) in pool.arrays.iter().enumerate().filter(|(_, a)| a.mirror && a.legs.len() == 1) {
+        for (a, _) in pool
+            .arrays
+            .iter()
+            .enumerate()
+            .filter(|(_, a)| a.layout == head::order::ArrayLayout::Mirror && a.legs.len() == 1)
+        {
             let mirror = Some(format!("mirror-{a}"));
             // The last one is the largest: it fits any mirror.
             match (free.next_back(), pool.spares.first()) {
@@ -141,7 +146,7 @@ pub fn mend(snapshot: &Snapshot, drives: &[String]) -> Vec<Order> {
     orders
 }
 
-fn free(snapshot: &Snapshot, drives: &[String]) -> Vec<String> {
+fn free(snapshot: &Status, drives: &[String]) -> Vec<String> {
     let used = |d: &&String| snapshot.drives.iter().any(|x| x.path == **d && x.pool.is_some());
     drives.iter().filter(|d| !used(d)).cloned().collect()
 }

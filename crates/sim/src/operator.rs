@@ -5,12 +5,12 @@
 //! write beside it and however often the head is ended in the middle.
 
 use base::view::Protocol;
-use head::order::{Drive, DriveRole, HostSettings, Order, Scrub, ScrubAction, Snapshot, State};
+use head::order::{Drive, DriveRole, HostSettings, Order, PoolScrub, Scrub, State, Status};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Orders that follow those that build the system.
 pub fn orders(seed: u64) -> Option<Order> {
-    let action = ScrubAction::Start { repair: seed % 8 == 3, prefer: vec![] };
+    let action = PoolScrub::Start { repair: seed % 8 == 3, prefer: vec![] };
     (seed % 4 == 3).then(|| Order::PoolScrub { pool: "tank".into(), action })
 }
 
@@ -61,7 +61,7 @@ pub fn lets_in(hosts: usize) -> Vec<Order> {
 }
 
 /// What `status` asks an operator to do: drives that are out are returned, and pools that are away are imported.
-pub fn nursing(snapshot: &Snapshot) -> Vec<Order> {
+pub fn nursing(snapshot: &Status) -> Vec<Order> {
     let is_out = |d: &&Drive| {
         let ill = matches!(d.state, Some(State::Failed | State::Offline)) || d.role == DriveRole::Missing;
         ill && d.role != DriveRole::Free
@@ -75,7 +75,7 @@ pub fn nursing(snapshot: &Snapshot) -> Vec<Order> {
 }
 
 /// What a scrub must not have said.
-pub fn verdict(snapshot: &Snapshot) -> Result<(), String> {
+pub fn verdict(snapshot: &Status) -> Result<(), String> {
     for pool in &snapshot.pools {
         if pool.scrub.differed_bytes > 0 {
             return Err(format!("a scrub raised a false alarm: {:?}", pool.scrub));
@@ -118,11 +118,11 @@ impl Repair {
                     _ => return None,
                 };
                 self.step = Step::Running;
-                ScrubAction::Start { repair: true, prefer }
+                PoolScrub::Start { repair: true, prefer }
             }
             Step::Running if !scrub.running && scrub.last_ended.is_some() => {
                 self.step = Step::Over;
-                ScrubAction::Clear
+                PoolScrub::Clear
             }
             Step::Running | Step::Over => return None,
         };

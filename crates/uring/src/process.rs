@@ -237,34 +237,7 @@ pub fn crash_line(unix_seconds: u64, what: &[u8], line: &mut [u8; CRASH_LINE_MAX
     end + 1
 }
 
-/// A time as `YYYY-MM-DDThh:mm:ssZ` (RFC 3339). Years beyond 9999 are printed as 9999.
-pub fn utc(unix_seconds: u64) -> [u8; 20] {
-    let (days, second) = (unix_seconds / 86_400, unix_seconds % 86_400);
-    // Years are counted from March, so that the leap day is the last of its year.
-    let shifted = days + 719_468;
-    let era = shifted / 146_097;
-    let day_of_era = shifted % 146_097;
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = (era * 400 + year_of_era + u64::from(month <= 2)).min(9999);
-    let mut out = *b"0000-00-00T00:00:00Z";
-    let mut put = |at: usize, digits: usize, mut value: u64| {
-        for i in (0..digits).rev() {
-            out[at + i] = b'0' + (value % 10) as u8;
-            value /= 10;
-        }
-    };
-    put(0, 4, year);
-    put(5, 2, month);
-    put(8, 2, day);
-    put(11, 2, second / 3600);
-    put(14, 2, second / 60 % 60);
-    put(17, 2, second % 60);
-    out
-}
+pub use base::utc::text as utc;
 
 /// Async-signal-safe: atomics, clock_gettime, write, raise (signal-safety(7)) and arithmetic.
 extern "C" fn on_fatal_signal(signal: libc::c_int) {

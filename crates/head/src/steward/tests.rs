@@ -4,7 +4,7 @@
 use super::{Steward, StewardConfig};
 use crate::layout::{ArrayId, Layout};
 use crate::mail::{Mail, ManagerMail, ShardMail, StewardMail};
-use crate::order::{Answered, ArraySpec, DriveRole, ErrorKind, HostSettings, Order, Reply, Snapshot, State};
+use crate::order::{Answered, ArraySpec, DriveRole, ErrorKind, HostSettings, Order, Reply, State, Status};
 use crate::report::ShardReport;
 use array::{LegState, Note, Verdict};
 use base::machine::{Shape, StateError, StateOp};
@@ -138,7 +138,9 @@ fn what_was_answered_is_there_wherever_the_power_goes() {
             s.pools.iter().any(|p| p.name == "tank" && p.state <= State::Rebuilding),
             s.volumes.iter().any(|v| v.name == "tank/vm1" && v.state <= State::Rebuilding),
             s.hosts.iter().any(|h| h.name == "esx1"),
-            s.hosts.iter().any(|h| h.exports == [("tank/vm1".to_string(), 1, 0)]),
+            s.hosts
+                .iter()
+                .any(|h| h.exports == [api::HostExport { volume: "tank/vm1".into(), nsid: 1, lun: 0 }]),
             s.volumes.iter().any(|v| v.name == "tank/vm2"),
         ];
         for (i, there) in there.iter().enumerate().take(answered) {
@@ -201,9 +203,9 @@ fn the_leg_that_was_lost_does_not_come_up_alone() {
     let s = w.status();
     assert_eq!(s.pools[0].state, State::Offline);
     assert!(
-        s.pools[0].reason.contains("only /f/b is here, which lacks later writes"),
+        s.pools[0].said().contains("only /f/b is here, which lacks later writes"),
         "{}",
-        s.pools[0].reason
+        s.pools[0].said()
     );
     assert!(w.layout.arrays.is_empty() && w.layout.volumes.iter().all(|v| !v.ready));
     // With its mirror it comes up; or by the operator's word.
@@ -335,7 +337,7 @@ fn the_operator_fails_and_replaces_drives_but_never_the_last() {
         panic!("a list")
     };
     let old = list.iter().find(|d| d.path == "/f/a").expect("listed");
-    assert_eq!((old.role, old.state, old.reason.as_str()), (DriveRole::Free, None, ""));
+    assert_eq!((old.role, old.state, old.cause.as_ref()), (DriveRole::Free, None, None));
 }
 
 #[test]
@@ -380,7 +382,7 @@ fn two_heads_that_went_on_apart_are_told_from_one_another() {
     let mut w = World::start(here, 7);
     let s = w.status();
     assert_eq!(s.pools[0].state, State::Offline);
-    assert!(s.pools[0].reason.contains("apart from each other"), "{}", s.pools[0].reason);
+    assert!(s.pools[0].said().contains("apart from each other"), "{}", s.pools[0].said());
     w.good(import(&["/f/b", "/f/d"], true));
     assert_eq!(w.legs(0), [LegState::Missing, LegState::InSync]);
 }
@@ -430,8 +432,14 @@ fn foreign_labelled_held_small_and_repeated_drives_are_refused_by_name() {
     let (_, _, words) = check(&mut w, "/f/x", "/f/nowhere");
     assert!(words.contains("no such file"), "{words}");
     assert_eq!(w.open.len(), 4, "what was refused is let go of");
-    let (_, field, _) =
-        w.refused(create("p2", vec![ArraySpec { mirror: true, drives: vec!["/f/x".into()], weight: None }]));
+    let (_, field, _) = w.refused(create(
+        "p2",
+        vec![ArraySpec {
+            layout: crate::order::ArrayLayout::Mirror,
+            drives: vec!["/f/x".into()],
+            weight: None,
+        }],
+    ));
     assert_eq!(field, "arrays");
     let (kind, field, _) = w.refused(tank());
     assert_eq!((kind, field.as_str()), (ErrorKind::Conflict, "name"));
@@ -691,10 +699,10 @@ fn legs_that_may_differ_after_a_crash_are_made_the_same() {
     }
     w.now = w.now + base::Duration::from_secs(4);
     let s = w.status();
-    let resync = s.pools[0].arrays[1].resync.expect("its legs are made the same");
-    assert_eq!((resync.leg, resync.partial, s.pools[0].arrays[0].resync), (None, false, None));
+    let resync = s.pools[0].arrays[1].resync.clone().expect("its legs are made the same");
+    assert_eq!((resync.leg, resync.partial, s.pools[0].arrays[0].resync.clone()), (None, false, None));
     assert_eq!((resync.done_bytes, resync.total_bytes), (8 * MIB, 32 * MIB));
-    assert_eq!((resync.rate, resync.eta), (2 * MIB, Some(12)));
+    assert_eq!((resync.rate, resync.seconds_left), (2 * MIB, Some(12)));
     w.scrubs.clear();
     w.pass(7);
     assert_eq!(told(&mut w, &end), 0);
@@ -741,7 +749,8 @@ fn a_pool_grows_by_a_zone_and_can_be_destroyed() {
     w.good(tank());
     w.good(volume("vm1", 100 * MIB));
     let before = w.status().pools[0].bytes;
-    let single = ArraySpec { mirror: false, drives: vec!["/f/e".into()], weight: None };
+    let single =
+        ArraySpec { layout: crate::order::ArrayLayout::Single, drives: vec!["/f/e".into()], weight: None };
     w.good(Order::PoolAdd { pool: "tank".into(), arrays: vec![single], force: true });
     assert!(w.status().pools[0].bytes > before);
     w.good(volume("vm2", 60 * MIB));
@@ -760,7 +769,7 @@ fn a_shaped_drive_is_seen_and_a_gone_one_is_lost_and_returns() {
     w.good(Order::DriveShape { drive: "/f/b".into(), shape: shape.clone() });
     assert_eq!(
         w.status().drives.iter().find(|d| d.path == "/f/b").and_then(|d| d.shape.clone()),
-        Some(shape)
+        Some((&shape).into())
     );
     // The next configuration cannot be written there: the leg is put out.
     w.good(volume("vm2", 5 * MIB));
@@ -788,10 +797,9 @@ fn a_drive_given_with_a_shape_has_it_until_the_daemon_ends_and_its_own_name() {
     let (.., words) = w.refused(make(&["shape:mbps-max=1@/f/a", "/f/a"]));
     assert!(words.contains("named twice"), "{words}");
     w.good(make(&["shape:mbps-max=7@/f/a", "/f/b"]));
-    let shapes =
-        |s: &Snapshot| s.drives.iter().map(|d| (d.path.clone(), d.shape.clone())).collect::<Vec<_>>();
+    let shapes = |s: &Status| s.drives.iter().map(|d| (d.path.clone(), d.shape.clone())).collect::<Vec<_>>();
     let shape = Shape { mbps_max: 7, ..Shape::default() };
-    assert_eq!(shapes(&w.status()), [("/f/a".into(), Some(shape)), ("/f/b".into(), None)]);
+    assert_eq!(shapes(&w.status()), [("/f/a".into(), Some((&shape).into())), ("/f/b".into(), None)]);
     let arrays = singles(&["shape:iops-max=7@/f/a"]);
     let (kind, ..) = w.refused(Order::PoolAdd { pool: "tank".into(), arrays, force: false });
     assert_eq!(kind, ErrorKind::Conflict);
@@ -813,7 +821,7 @@ fn a_slow_leg_is_shown_once_and_stays_in_use() {
     let s = w.status();
     assert_eq!(s.health, State::Optimal);
     assert!(s.pools[0].arrays[0].legs[1].slow && !s.pools[0].arrays[0].legs[0].slow);
-    let told = |s: &Snapshot, words: &str| s.events.iter().filter(|e| e.said().contains(words)).count();
+    let told = |s: &Status, words: &str| s.events.iter().filter(|e| e.said().contains(words)).count();
     assert_eq!(told(&s, "it is slow"), 1);
     w.note(0, array, judged(1, Verdict::Well));
     assert!(w.status().pools[0].arrays[0].legs[1].slow, "another shard still finds it slow");
@@ -882,8 +890,8 @@ fn events_are_told_by_the_wall_clock_to_the_second_and_by_the_monotonic_one() {
     w.good(volume("vm2", 9 * MIB));
     let status = w.status();
     let last = status.events.last().expect("it was made").clone();
-    assert_eq!((status.at, last.at), (1_700_000_001, 1_700_000_001));
-    assert_eq!(last.monotonic, Some(w.now));
+    assert_eq!((status.at.0, last.at.0), (1_700_000_001, 1_700_000_001));
+    assert_eq!(last.monotonic_ms, Some(w.now.0 / 1_000_000));
     let again = w.crash(2).status().events.into_iter().find(|e| e.number == last.number);
     assert_eq!(again, Some(last), "the log keeps both");
 }

@@ -290,7 +290,7 @@ mod tests {
             interface: None,
             on: None,
         };
-        let mut status = crate::convert::status(Default::default());
+        let mut status = crate::words::say::status(Default::default());
         (status.system.nqn, status.system.iqn) = ("nqn.a".into(), "iqn.a".into());
         status.portals = portals.iter().map(portal).collect();
         status.hosts = vec![host];

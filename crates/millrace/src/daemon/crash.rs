@@ -87,7 +87,7 @@ impl Crashes {
     pub fn resume(&self, why: &str) -> io::Result<()> {
         let mut file = self.append()?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
-        file.write_all(format!("{} {RESUMED}{why}\n", crate::convert::time(now)).as_bytes())?;
+        file.write_all(format!("{} {RESUMED}{why}\n", api::Time(now).to_string()).as_bytes())?;
         file.sync_all()
     }
 }
@@ -134,13 +134,13 @@ mod tests {
     use super::*;
 
     fn line(at: u64, what: &str) -> String {
-        format!("{} {what}\n", crate::convert::time(at))
+        format!("{} {what}\n", api::Time(at).to_string())
     }
 
     #[test]
     fn times_are_read_as_they_are_written() {
         for at in [0, 951_782_400, 951_868_799, 1_795_224_873, 4_102_444_799, 1_709_210_000] {
-            assert_eq!(seconds(&crate::convert::time(at)), Some(at));
+            assert_eq!(seconds(&api::Time(at).to_string()), Some(at));
         }
         for bad in ["", "yesterday", "2026-13-01T00:00:00Z", "2026-11-21 01:34:33Z", "2026-11-21T01:34:3éZ"]
         {

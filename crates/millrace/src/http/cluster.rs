@@ -2,7 +2,6 @@
 
 use super::extract::Body;
 use super::{Api, Refused, odd_reply};
-use crate::convert;
 use crate::daemon::System;
 use crate::failure::{Exit, Failure};
 use crate::words;
@@ -231,13 +230,13 @@ pub async fn of_status(api: &Api) -> Option<(Cluster, Vec<api::Reason>)> {
 }
 
 /// Adds what each head does for hosts.
-pub fn add_served(cluster: &mut Cluster, served: Option<[Served; 2]>, portals: &[api::Portal]) {
+pub fn add_served(cluster: &mut Cluster, served: Option<[api::HeadServes; 2]>, portals: &[api::Portal]) {
     for (head, served) in cluster.heads.iter_mut().zip(served.into_iter().flatten()) {
         let listens =
             |p: &&api::Portal| p.listening && p.instead.as_ref().or(p.head.as_ref()) == Some(&head.head);
         let words = |p: &api::Portal| format!("{} {}", p.protocol, p.address);
         let portals = portals.iter().filter(listens).map(words).collect();
-        head.serves = Some(api::HeadServes { portals, ..convert::served(served) });
+        head.serves = Some(api::HeadServes { portals, ..served });
     }
 }
 
@@ -352,7 +351,7 @@ fn cluster(view: SystemView, link: &[IpAddr]) -> Cluster {
         reason: Some(a.reason.clone()).filter(|r| !r.is_empty()),
     };
     let gone = shut_off.map(|(shut_off, drives)| HeadOut {
-        since: out.as_ref().filter(|o| o.at > 0).map(|o| convert::time(o.at)),
+        since: out.as_ref().filter(|o| o.at > 0).map(|o| api::Time(o.at).to_string()),
         why: out.as_ref().map(|o| o.why.clone()),
         lives: out.as_ref().is_some_and(|o| o.lives),
         shut_off,

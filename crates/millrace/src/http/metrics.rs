@@ -397,7 +397,7 @@ mod tests {
 
     #[test]
     fn every_sample_belongs_to_a_family_and_is_a_number() {
-        let status = crate::convert::status(crate::http::tests::snapshot());
+        let status = crate::words::say::status(crate::http::tests::snapshot());
         let text = encode(&status, None);
         assert!(check(&text) > 50, "{text}");
         assert!(!text.contains("head=") && !text.contains("answered_by"), "{text}");
@@ -415,7 +415,7 @@ mod tests {
 
     #[test]
     fn of_two_heads_each_has_its_samples_and_whether_it_would_take_over() {
-        let mut status = crate::convert::status(crate::http::tests::snapshot());
+        let mut status = crate::words::say::status(crate::http::tests::snapshot());
         let head = |letter: &str, state: &str, ready, lanes| api::Head {
             head: letter.into(),
             state: state.into(),

@@ -11,7 +11,6 @@ mod resources;
 mod serve;
 
 use crate::backend::Door;
-use crate::convert;
 use crate::words;
 use axum::Router;
 use axum::extract::{Request, State};
@@ -100,8 +99,8 @@ impl Api {
         let Reply::Snapshot(snapshot) = self.order(Order::Status).await? else {
             return Err(odd_reply());
         };
-        let served = snapshot.heads;
-        let mut status = convert::status(*snapshot);
+        let mut status = words::say::status(*snapshot);
+        let served = status.serves.take();
         let held_back =
             self.process.held_back.as_ref().filter(|_| !self.process.resumed.load(Ordering::Relaxed));
         let house = self.process.house.as_ref();

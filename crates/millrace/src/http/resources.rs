@@ -3,7 +3,7 @@
 use super::cluster::{Asked, head_named, link_at};
 use super::extract::{Body, Params, wrong};
 use super::{Api, Refused, odd_reply};
-use crate::convert;
+use crate::words::say;
 use api::{Created, Error, ErrorBody, ErrorKind};
 use axum::extract::{Path, State};
 use axum::http::header::CONTENT_TYPE;
@@ -116,7 +116,7 @@ async fn list_events(State(api): State<Api>, mut params: Params) -> Answer<api::
             return Err(odd_reply());
         };
         if !lines.is_empty() || tokio::time::Instant::now() >= deadline {
-            let events: Vec<api::Event> = lines.into_iter().map(convert::event).collect();
+            let events: Vec<api::Event> = lines.into_iter().map(say::event).collect();
             let next = events.last().map_or(since, |e| e.number + 1);
             return Ok(Json(api::Events { events, next, next_own: None }));
         }
@@ -136,7 +136,7 @@ async fn list_drives(State(api): State<Api>, mut params: Params) -> Answer<Vec<a
 
 async fn drives_of(api: &Api, look: Vec<String>) -> Result<Vec<api::Drive>, Refused> {
     match api.order(Order::DriveList { drives: look }).await? {
-        Reply::Drives(drives) => Ok(drives.into_iter().map(convert::drive).collect()),
+        Reply::Drives(drives) => Ok(drives.into_iter().map(say::drive).collect()),
         Reply::Done
         | Reply::Created { .. }
         | Reply::Snapshot(_)
@@ -217,7 +217,7 @@ async fn replace_drive(
     params(("drive" = String, Path, description = "Path or UUID")),
     responses((status = 204, description = "It is done"), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn shape_drive(State(api): State<Api>, Path(drive): Path<String>, Body(b): Body<api::Shape>) -> Done {
-    done(api.order(Order::DriveShape { drive, shape: convert::to_shape(&b) }).await?)
+    done(api.order(Order::DriveShape { drive, shape: (&b).into() }).await?)
 }
 
 /// All pools
@@ -241,7 +241,7 @@ async fn get_pool(State(api): State<Api>, Path(name): Path<String>) -> Answer<ap
     responses((status = 201, description = "It is made", body = Created), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn create_pool(State(api): State<Api>, Body(b): Body<api::PoolCreate>) -> Made {
     let api::PoolCreate { name, arrays, chunk_bytes, block_bytes, measure, force } = b;
-    let arrays = convert::to_arrays(arrays);
+    let arrays = arrays;
     made(api.order(Order::PoolCreate { name, arrays, chunk_bytes, block_bytes, measure, force }).await?)
 }
 
@@ -250,7 +250,7 @@ async fn create_pool(State(api): State<Api>, Body(b): Body<api::PoolCreate>) -> 
     params(("pool" = String, Path, description = "Name, or UUID where it is shown")),
     responses((status = 201, description = "It is made", body = Created), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn add_to_pool(State(api): State<Api>, Path(pool): Path<String>, Body(b): Body<api::PoolAdd>) -> Made {
-    made(api.order(Order::PoolAdd { pool, arrays: convert::to_arrays(b.arrays), force: b.force }).await?)
+    made(api.order(Order::PoolAdd { pool, arrays: b.arrays, force: b.force }).await?)
 }
 
 /// Take the arrays that were added last from a pool, on which nothing lies
@@ -310,7 +310,7 @@ async fn scrub_pool(
     Path(pool): Path<String>,
     Body(b): Body<api::PoolScrub>,
 ) -> Answer<Created> {
-    made(api.order(Order::PoolScrub { pool, action: convert::to_scrub(b) }).await?)
+    made(api.order(Order::PoolScrub { pool, action: b }).await?)
         .map(|(_, created)| created)
 }
 
@@ -334,7 +334,7 @@ async fn list_imports(State(api): State<Api>, mut params: Params) -> Answer<Vec<
     let drives = params.all("look");
     params.end()?;
     match api.order(Order::PoolImportable { drives }).await? {
-        Reply::Importable(found) => Ok(Json(found.into_iter().map(convert::importable).collect())),
+        Reply::Importable(found) => Ok(Json(found.into_iter().map(say::importable).collect())),
         Reply::Done
         | Reply::Created { .. }
         | Reply::Snapshot(_)
@@ -460,9 +460,9 @@ async fn add_host(State(api): State<Api>, Body(b): Body<api::HostAdd>) -> Made {
     let settings = HostSettings {
         nqns: Some(b.nqns),
         iqns: Some(b.iqns),
-        chap_secret: b.chap_secret.map(|s| Some(convert::to_secret(s))),
+        chap_secret: b.chap_secret.map(|s| Some(s.into())),
         chap_user: b.chap_user,
-        mutual_secret: b.mutual_secret.map(|s| Some(convert::to_secret(s))),
+        mutual_secret: b.mutual_secret.map(|s| Some(s.into())),
     };
     made(api.order(Order::HostAdd { name: b.name, settings }).await?)
 }
@@ -483,9 +483,9 @@ async fn set_host(
     let settings = HostSettings {
         nqns: b.nqns,
         iqns: b.iqns,
-        chap_secret: b.chap_secret.map(|s| s.map(convert::to_secret)),
+        chap_secret: b.chap_secret.map(|s| s.map(Into::into)),
         chap_user: b.chap_user,
-        mutual_secret: b.mutual_secret.map(|s| s.map(convert::to_secret)),
+        mutual_secret: b.mutual_secret.map(|s| s.map(Into::into)),
     };
     done(api.order(Order::HostSet { name, settings, disconnect }).await?)
 }
@@ -524,7 +524,7 @@ async fn add_portal(
     asked: Option<Extension<Asked>>,
     Body(b): Body<api::PortalAdd>,
 ) -> Made {
-    let (protocol, address) = (convert::to_protocol(b.protocol), address(&b.address)?);
+    let (protocol, address) = (b.protocol.into(), address(&b.address)?);
     let refused = |field: &str, message: &str, next: &str| {
         wrong(Error::new(ErrorKind::Invalid, message).with_field(field).with_next(next))
     };
@@ -586,7 +586,7 @@ async fn remove_portal(
     let protocol: api::Protocol = protocol
         .parse()
         .map_err(|e: String| wrong(Error::new(ErrorKind::Invalid, e).with_field("protocol")))?;
-    let (protocol, address) = (convert::to_protocol(protocol), address(&at)?);
+    let (protocol, address) = (protocol.into(), address(&at)?);
     done(api.order(Order::PortalRemove { protocol, address, disconnect }).await?)
 }
 

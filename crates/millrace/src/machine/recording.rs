@@ -54,7 +54,7 @@ pub fn read(path: &Path) -> Result<Recording, Failure> {
 /// Records this machine, and the head on it if one answers.
 fn record(context: &Context, seconds: f64, anonymous: bool) -> Recording {
     let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |t| t.as_secs());
-    let at = crate::convert::time(unix);
+    let at = api::Time(unix).to_string();
     let mut here = Here { files: Files::new("/"), context, silent: false };
     let mut recorder = Recorder::begin(&mut here, &at, anonymous);
     if seconds > 0.0 {

@@ -9,6 +9,7 @@ mod parts;
 mod pool;
 mod portal;
 mod record;
+pub mod say;
 mod system;
 #[cfg(test)]
 mod tests;

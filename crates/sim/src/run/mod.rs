@@ -25,7 +25,7 @@ use base::view::Protocol;
 use base::{Address, Duration, Instant, Prng, Slice};
 use head::layout::ArrayId;
 use head::mail::{ManagerMail, ShardMail, StewardMail};
-use head::order::{Answered, ArraySpec, ErrorKind, HostSettings, Order, Reply, Snapshot, State};
+use head::order::{Answered, ArraySpec, ErrorKind, HostSettings, Order, Reply, State, Status};
 use head::steward::{Steward, StewardConfig};
 use head::{Deadlines, Shard, ShardConfig};
 use std::cell::{Cell, RefCell};
@@ -170,9 +170,9 @@ struct Run {
     pulled: bool,
     repair: Repair,
     steps: u64,
-    snapshot: Option<Box<Snapshot>>,
+    snapshot: Option<Box<Status>>,
     /// What `status` said when it was last looked at.
-    last_look: Option<Box<Snapshot>>,
+    last_look: Option<Box<Status>>,
     at_rest_since: Option<Instant>,
     restless: String,
     /// An operator's order about drives has not been followed by a look yet.
@@ -422,7 +422,7 @@ impl Run {
         let legs = self.options.legs;
         let mut arrays: Vec<_> = (0..self.options.mirrors)
             .map(|m| ArraySpec {
-                mirror: legs > 1,
+                layout: head::order::ArrayLayout::of(legs > 1),
                 drives: (0..legs).map(|l| format!("d{}", m * legs + l)).collect(),
                 weight: None,
             })
@@ -600,7 +600,7 @@ impl Run {
         }
     }
 
-    fn begin_work(&mut self, snapshot: &Snapshot) {
+    fn begin_work(&mut self, snapshot: &Status) {
         for (i, protocol) in self.options.hosts.clone().into_iter().enumerate() {
             let (peer, target) = match protocol {
                 Protocol::Nvme | Protocol::Discovery => {
@@ -661,7 +661,7 @@ impl Run {
     }
 
     /// One of the hosts that keep what they are lent.
-    fn begin_stinginess(&mut self, i: usize, snapshot: &Snapshot) {
+    fn begin_stinginess(&mut self, i: usize, snapshot: &Status) {
         let (protocol, habit) = self.options.stingy[i];
         let host = if self.options.kin { 0 } else { self.options.hosts.len() + i };
         let (peer, target) = match protocol {
@@ -806,12 +806,12 @@ impl Run {
     }
 }
 
-fn quiet(snapshot: &Snapshot) -> bool {
+fn quiet(snapshot: &Status) -> bool {
     snapshot.pools.iter().all(|p| p.clearing.is_none() && p.arrays.iter().all(|a| a.resync.is_none()))
 }
 
 /// A volume that leaves `left` bytes of what is free.
-fn filler(snapshot: &Snapshot, left: u64) -> Order {
+fn filler(snapshot: &Status, left: u64) -> Order {
     let free: u64 = snapshot.pools.iter().map(|p| p.bytes - p.used_bytes).sum();
     let bytes = (free - left) / GRANULE_BYTES * GRANULE_BYTES;
     Order::VolumeCreate { pool: "tank".into(), name: "filler".into(), bytes, block_bytes: None }

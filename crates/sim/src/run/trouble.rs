@@ -13,7 +13,7 @@ use array::format::{
 };
 use base::{Address, Duration};
 use head::mail::StewardMail;
-use head::order::{Order, Snapshot, State};
+use head::order::{Order, State, Status};
 
 /// Effects that a head carries out at most before it falls: a few turns.
 const DOOM_EFFECTS: u64 = 40;
@@ -417,7 +417,7 @@ impl Run {
     }
 
     /// Does what `status` says, as an operator would: drives that are out are taken back.
-    pub(super) fn nurse(&mut self, snapshot: &Snapshot) {
+    pub(super) fn nurse(&mut self, snapshot: &Status) {
         if !self.orders.is_empty() || !self.options.script.is_empty() {
             return;
         }

@@ -5,7 +5,7 @@ use crate::registrants::Nexus;
 use crate::volume::Broken;
 use array::format::{LABEL_AT, RECORD_BYTES, label_copy_at, newest_label};
 use base::{Duration, FaultKind};
-use head::order::{Order, Snapshot, State};
+use head::order::{Order, State, Status};
 use std::collections::BTreeMap;
 
 /// What operators have ordered, and what of it is certain: it was answered, and is so after every takeover.
@@ -41,7 +41,7 @@ impl Ordered {
         }
     }
     /// Whether the head that leads knows all that is certain.
-    pub fn verdict(&self, snapshot: &Snapshot) -> Result<(), String> {
+    pub fn verdict(&self, snapshot: &Status) -> Result<(), String> {
         if snapshot.pools.is_empty() {
             return Ok(());
         }
@@ -88,7 +88,7 @@ impl Run {
         }
     }
     /// Nothing happens but that one head loses its path to a drive: the other one reaches it, so its leg stays in sync.
-    pub(super) fn check_paths(&self, snapshot: &Snapshot) -> Result<(), String> {
+    pub(super) fn check_paths(&self, snapshot: &Status) -> Result<(), String> {
         if self.options.loses.is_none() || !self.options.troubles.is_empty() {
             return Ok(());
         }

@@ -14,7 +14,7 @@ use array::format::{CONFIG_AT, CONFIG_BYTES, ConfigSlot, newest_config};
 use base::{Address, DriveOpKind, Duration, Uuid};
 use cluster::slot::{SLOTS_AT, Slot};
 use cluster::{HeadNo, SystemRecord};
-use head::order::{Answered, Order, Reply, Snapshot, State};
+use head::order::{Answered, Order, Reply, State, Status};
 use head::peer::is_left_behind;
 use head::steward::state::config::PoolConfig;
 
@@ -232,7 +232,7 @@ impl Run {
         }
     }
     /// What goes on from a look at the head.
-    pub(super) fn cut_progress(&mut self, snapshot: &Snapshot) -> Result<(), String> {
+    pub(super) fn cut_progress(&mut self, snapshot: &Status) -> Result<(), String> {
         let cut = self.cut().expect("a world of a cut");
         self.check_areas()?;
         match self.cut_step {

@@ -28,7 +28,7 @@ use cluster::HeadNo;
 use cluster::watch::Times;
 use core::net::SocketAddr;
 use head::mail::{ManagerMail, StewardMail};
-use head::order::{Answered, ArraySpec, ErrorKind, Order, Reply, Snapshot, State};
+use head::order::{Answered, ArraySpec, ErrorKind, Order, Reply, State, Status};
 use head::peer::{SystemSettings, SystemView};
 use head::steward::{Steward, StewardConfig};
 use head::{Deadlines, Shard, ShardConfig};
@@ -102,8 +102,8 @@ struct Run {
     troubles: u32,
     takeovers: u32,
     steps: u64,
-    snapshot: Option<Box<Snapshot>>,
-    last_look: Option<Box<Snapshot>>,
+    snapshot: Option<Box<Status>>,
+    last_look: Option<Box<Status>>,
     view: Option<Box<SystemView>>,
     cut_step: cut::Step,
     /// So many commands of hosts are to end well before they end.
@@ -406,7 +406,7 @@ impl Run {
     /// The orders that build the system, as an operator would give them.
     fn setup(&self) -> VecDeque<Order> {
         let array = |m: usize| ArraySpec {
-            mirror: true,
+            layout: head::order::ArrayLayout::Mirror,
             drives: (0..2).map(|l| format!("d{}", 2 * m + l)).collect(),
             weight: None,
         };
@@ -660,7 +660,7 @@ impl Run {
                     ));
                 }
                 let Some(snapshot) = self.snapshot.take() else { return Ok(()) };
-                let quiet = |s: &Snapshot| {
+                let quiet = |s: &Status| {
                     s.pools
                         .iter()
                         .all(|p| p.clearing.is_none() && p.arrays.iter().all(|a| a.resync.is_none()))

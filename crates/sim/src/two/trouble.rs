@@ -5,7 +5,7 @@ use crate::world::{Fate, Pause};
 use base::{Address, Duration};
 use head::layout::ArrayId;
 use head::mail::ShardMail;
-use head::order::{HostSettings, Order, Snapshot, State};
+use head::order::{HostSettings, Order, State, Status};
 
 /// Effects that a head carries out at most before it falls.
 const DOOM_EFFECTS: u64 = 40;
@@ -155,7 +155,7 @@ impl Run {
         self.world.lose_path(server, disk, false);
     }
     /// Does what `status` says, as an operator would.
-    pub(super) fn nurse(&mut self, snapshot: &Snapshot) {
+    pub(super) fn nurse(&mut self, snapshot: &Status) {
         if !self.orders.is_empty() || !self.world.has_all_paths() {
             return;
         }

@@ -64,7 +64,8 @@ impl PoolDesk {
             uuid: s.uuid,
             bytes: s.open.as_ref().map_or(0, |o| o.info.bytes),
             ready: s.ready().is_some(),
-            reason: s.reason(),
+            cause: s.ready().is_none().then(|| s.reason().into()),
+            reason: String::new(),
             fits: self.fit_of(s).words(),
         };
         self.spares.iter().map(spare).collect()

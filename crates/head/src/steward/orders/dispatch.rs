@@ -15,7 +15,7 @@ use crate::steward::pools::import::Claim;
 use crate::steward::words::refuse;
 use array::format::{Label, LegState};
 use base::machine::Shape;
-use base::{Duration, FileName, OpenError, Uuid};
+use base::{Duration, FileName, OpenError};
 
 /// How long the bitmap may take to be marked in full.
 const MARK_PATIENCE: Duration = Duration::from_secs(30);
@@ -150,7 +150,7 @@ impl Office {
                     };
                     out.push(Drive {
                         path: p.info.path.clone(),
-                        uuid: p.label.as_ref().map_or(Uuid::default(), |l| l.drive),
+                        uuid: p.label.as_ref().ok().map(|l| l.drive),
                         kind: p.info.kind.word().into(),
                         model: p.info.model.clone(),
                         serial: p.info.serial.clone(),
@@ -159,7 +159,7 @@ impl Office {
                         volatile_cache: p.info.volatile_cache,
                         pool: p.label.as_ref().ok().map(|l| l.pool_name.clone()),
                         role,
-                        reason: p.objection().unwrap_or_default(),
+                        cause: p.objection().map(Into::into),
                         // What it did while it was a drive of ours is not forgotten when another takes its place.
                         errors: self.desk().errors_of_departed(&p.info.path),
                         ..Drive::default()
@@ -167,10 +167,10 @@ impl Office {
                     self.let_go(p.id);
                 }
                 Err(e) => out.push(Drive {
-                    shape: self.desk().shapes_at_start.get(&spec).cloned(),
+                    shape: self.desk().shapes_at_start.get(&spec).map(Into::into),
                     path: spec,
                     role: DriveRole::Unusable,
-                    reason: e.words,
+                    cause: Some(e.words.into()),
                     ..Drive::default()
                 }),
             }

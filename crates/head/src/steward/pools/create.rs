@@ -281,11 +281,11 @@ impl Office {
         let mut seen = BTreeSet::new();
         for spec in specs {
             let n = spec.drives.len();
-            if spec.mirror && !(2..=array::LEGS_MAX).contains(&n) {
+            if spec.is_mirror() && !(2..=array::LEGS_MAX).contains(&n) {
                 let message = format!("a mirror has 2 to {} drives, not {n}", array::LEGS_MAX);
                 return Err(bad("arrays", message).then("millrace pool create NAME mirror DRIVE DRIVE"));
             }
-            if !spec.mirror && n != 1 {
+            if !spec.is_mirror() && n != 1 {
                 return Err(bad("arrays", format!("a single array has one drive, not {n}"))
                     .then("millrace pool create NAME DRIVE DRIVE"));
             }
@@ -339,14 +339,14 @@ impl Office {
             let legs: Vec<Probe> = probes.by_ref().take(spec.drives.len()).collect();
             let smallest = legs.iter().map(|p| tail_at(p.info.bytes)).min().expect("an array has drives");
             // Once for the size of a bitmap, and again with room for the second head's in front.
-            let first = Geometry::plan(spec.mirror, BITMAP_AT, smallest, u64::from(chunk));
+            let first = Geometry::plan(spec.is_mirror(), BITMAP_AT, smallest, u64::from(chunk));
             let reserve = first.map_or(0, |g| g.bitmap_bytes());
-            match Geometry::plan(spec.mirror, BITMAP_AT + reserve, smallest, u64::from(chunk)) {
+            match Geometry::plan(spec.is_mirror(), BITMAP_AT + reserve, smallest, u64::from(chunk)) {
                 Some(geometry) => {
                     let used = !legs.iter().all(|p| p.info.reads_zeroes);
                     let weight = spec.weight.unwrap_or(1);
                     plans.push(Plan {
-                        mirror: spec.mirror,
+                        mirror: spec.is_mirror(),
                         geometry,
                         reserved_at: BITMAP_AT,
                         weight,

@@ -1,7 +1,7 @@
 //! Pools come: by import, also at the start (`start`).
 
 use crate::layout::PoolId;
-use crate::order::{Answered, ErrorKind, Importable, Refusal, Reply, State, Weight};
+use crate::order::{Answered, Cause, ErrorKind, Importable, Refusal, Reply, State, Weight};
 use crate::steward::context::absent::AbsentPool;
 use crate::steward::context::array::{ArrayDesk, LegDesk};
 use crate::steward::context::desk::Desk;
@@ -770,21 +770,24 @@ impl Office {
                     let words = clash.iter().map(|r| r.said().clone());
                     let import = format!("millrace pool import {}", j.config.name);
                     Importable {
-                        reason: words.chain(j.notices).collect::<Vec<_>>().join("; "),
+                        cause: Some(words.chain(j.notices).collect::<Vec<_>>().join("; "))
+                            .filter(|w| !w.is_empty())
+                            .map(Into::into),
+                        reason: String::new(),
                         next: clash.and_then(|r| r.next()).or(Some(import)),
                         name: j.config.name,
                         uuid,
                         state,
                         released: j.config.holder.is_nil(),
                         found,
-                        missing: drives.filter(|d| !is_here(d)).collect(),
+                        missing: drives.filter(|d| !is_here(d)).map(|d| d.to_string()).collect(),
                     }
                 }
                 Err(r) => Importable {
                     name: label_name,
                     uuid,
                     state: State::Offline,
-                    reason: r.said(),
+                    cause: Some(Cause::sentence(r.said(), None)),
                     next: r.next(),
                     found,
                     ..Importable::default()
@@ -796,7 +799,7 @@ impl Office {
         // Of a drive that somebody holds it is not known what lies on it.
         out.extend(failures.into_iter().filter(|f| f.held).map(|f| Importable {
             state: State::Offline,
-            reason: f.words,
+            cause: Some(f.words.into()),
             ..Importable::default()
         }));
         Ok(Reply::Importable(out))

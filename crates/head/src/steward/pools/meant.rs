@@ -63,7 +63,7 @@ impl PoolDesk {
 
 /// Copies that an array keeps of everything.
 fn copies(spec: &ArraySpec) -> usize {
-    if spec.mirror { spec.drives.len() } else { 1 }
+    if spec.is_mirror() { spec.drives.len() } else { 1 }
 }
 
 /// The refusal of arrays that keep fewer copies than the pool does.
@@ -72,7 +72,7 @@ pub(crate) fn less_redundant(pool: &PoolDesk, specs: &[ArraySpec]) -> Option<Ref
     let short: Vec<&ArraySpec> = specs.iter().filter(|s| copies(s) < has).collect();
     let first = short.first()?;
     let name = &pool.config().name;
-    let what = match first.mirror {
+    let what = match first.is_mirror() {
         true => format!("a mirror of {}", copies(first)),
         false => format!("the single drive {}", first.drives.join(" ")),
     };
@@ -92,8 +92,9 @@ pub(crate) fn less_redundant(pool: &PoolDesk, specs: &[ArraySpec]) -> Option<Ref
 /// The drives of these arrays as mirrors of at least `legs`; `DRIVE` stands for each that is missing.
 fn mirrors_of(legs: usize, specs: &[ArraySpec]) -> String {
     let singles: Vec<&str> =
-        specs.iter().filter(|s| !s.mirror).flat_map(|s| &s.drives).map(String::as_str).collect();
-    let mirrors = specs.iter().filter(|s| s.mirror).map(|s| s.drives.iter().map(String::as_str).collect());
+        specs.iter().filter(|s| !s.is_mirror()).flat_map(|s| &s.drives).map(String::as_str).collect();
+    let mirrors =
+        specs.iter().filter(|s| s.is_mirror()).map(|s| s.drives.iter().map(String::as_str).collect());
     let all: Vec<Vec<&str>> = mirrors.chain(singles.chunks(legs).map(<[&str]>::to_vec)).collect();
     let words = all.into_iter().map(|mut drives| {
         drives.resize(drives.len().max(legs), "DRIVE");

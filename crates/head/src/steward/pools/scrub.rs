@@ -6,7 +6,7 @@
 
 use crate::layout::PoolId;
 use crate::mail::ShardMail;
-use crate::order::{Answered, ErrorKind, Finding, Order, Reply, Scrub, ScrubAction, Weight};
+use crate::order::{Answered, ErrorKind, Finding, Order, PoolScrub, Reply, Scrub, Time, Weight};
 use crate::steward::context::pool::PoolDesk;
 use crate::steward::office::Office;
 use crate::steward::state::Edit;
@@ -140,7 +140,7 @@ impl PoolDesk {
             repair: run.is_some_and(|r| r.repair),
             every_days: row.every_days,
             schedule_repairs: row.repair,
-            last_ended: row.last.map(|l| l.ended).filter(|ended| *ended > 0),
+            last_ended: row.last.map(|l| l.ended).filter(|ended| *ended > 0).map(Time),
             differed_bytes: found.differed,
             repaired_bytes: found.repaired,
             unreadable_bytes: found.unreadable,
@@ -152,7 +152,7 @@ impl PoolDesk {
             return shown;
         }
         (shown.done_bytes, shown.total_bytes) = (self.scrubbed(sums).min(total), total);
-        (shown.rate, shown.eta) = self.scrub.speed.of(now, shown.done_bytes, total);
+        (shown.rate, shown.seconds_left) = self.scrub.speed.of(now, shown.done_bytes, total);
         shown
     }
     /// Bytes of the mirrors that the scrub under way has compared. `sums`: of each array, bytes done and in all as
@@ -203,7 +203,7 @@ impl PoolDesk {
 
 impl Office {
     /// Order: scrub.
-    pub(crate) async fn pool_scrub(&self, pool: &str, action: ScrubAction) -> Answered {
+    pub(crate) async fn pool_scrub(&self, pool: &str, action: PoolScrub) -> Answered {
         let now = self.cx.now();
         let (id, mut row, arrays, mirror, running) = {
             let desk = self.desk();
@@ -212,11 +212,11 @@ impl Office {
             let mirror = rows.iter().any(|a| a.mirror);
             (p.id, p.config().extras.scrub.clone(), rows.len(), mirror, p.scrub.run.clone())
         };
-        let clears = action == ScrubAction::Clear && running.is_none();
-        let stops = action == ScrubAction::Stop;
+        let clears = action == PoolScrub::Clear && running.is_none();
+        let stops = action == PoolScrub::Stop;
         let mut notices = vec![];
         let (run, message) = match action {
-            ScrubAction::Start { repair, prefer } => {
+            PoolScrub::Start { repair, prefer } => {
                 if running.is_some() {
                     let message = format!("pool {pool} is being scrubbed already");
                     return Err(refuse(ErrorKind::Conflict, "pool", message)
@@ -236,7 +236,7 @@ impl Office {
                 }
                 (Some(run), format!("a scrub began: {how}"))
             }
-            ScrubAction::Stop => {
+            PoolScrub::Stop => {
                 let Some(run) = &running else {
                     let message = format!("pool {pool} is not being scrubbed");
                     return Err(refuse(ErrorKind::Conflict, "pool", message)
@@ -245,7 +245,7 @@ impl Office {
                 row.last = keep_found(row.last, run.found);
                 (None, "the scrub was stopped".to_string())
             }
-            ScrubAction::Clear => {
+            PoolScrub::Clear => {
                 let Some(last) = row.last.filter(|l| l.found != Found::default()) else {
                     let message =
                         format!("the last scrub of pool {pool} found nothing, or was cleared already");
@@ -256,7 +256,7 @@ impl Office {
                 row.last = (last.ended > 0).then_some(LastScrub { found: Found::default(), ..last });
                 (running.clone(), "what the last scrub found was cleared by the operator".to_string())
             }
-            ScrubAction::Schedule { days, repair } => {
+            PoolScrub::Schedule { days, repair } => {
                 (row.every_days, row.repair) = (days, repair && days > 0);
                 let message = match days {
                     0 => "it is not scrubbed by schedule any more".to_string(),
@@ -443,7 +443,7 @@ impl Office {
         let Some(run) = run else {
             let repair = row.repair;
             return match due {
-                true => self.pool_scrub(&name, ScrubAction::Start { repair, prefer: vec![] }).await,
+                true => self.pool_scrub(&name, PoolScrub::Start { repair, prefer: vec![] }).await,
                 false => Ok(Reply::Done),
             };
         };

@@ -2,8 +2,9 @@
 
 use crate::mail::ShardMail;
 use crate::order::{
-    Answered, Array, Cause, Clearing, Connection, Counters, Drive, DriveRole, Exported, Host, Leg, Order,
-    Pool, PortalState, Reason, Reply, Resync, Served, Shard, Snapshot, State, SystemInfo, Volume, Zone,
+    Answered, Array, ArrayLayout, Cause, Clearing, Connection, Counters, Drive, DriveRole, EventLine,
+    Exported, HeadServes, Host, HostExport, Leg, Order, Pool, Portal, Reason, Reply, Resync, Shard, State,
+    Status, SystemInfo, Time, Volume, Zone, ZoneWeight,
 };
 use crate::report::{self, ShardReport};
 use crate::steward::context::absent::Shown;
@@ -13,11 +14,10 @@ use crate::steward::context::found::Found;
 use crate::steward::context::pool::PoolDesk;
 use crate::steward::legs::spares::Fit;
 use crate::steward::office::Office;
-use crate::steward::record::texts::protocol_word;
 use crate::steward::status::speed::Work;
 use crate::steward::words::{NO_SPACE_BLOCK, address_words, array_word, count, error_words, net_words};
 use array::format::LegState;
-use base::view::Protocol;
+use base::codec::hex;
 use base::{DriveError, Duration, HostId, Instant, PortalId};
 use cluster::{HeadNo, Part};
 use core::net::SocketAddr;
@@ -36,7 +36,8 @@ impl Office {
         match order {
             Order::Events { since } => {
                 let desk = self.desk();
-                Ok(Reply::Events(desk.events.iter().filter(|e| e.number >= since).cloned().collect()))
+                let new = desk.events.iter().filter(|e| e.number >= since);
+                Ok(Reply::Events(new.map(EventLine::answered).collect()))
             }
             _ => Ok(Reply::Snapshot(Box::new(self.snapshot(true).await))),
         }
@@ -52,7 +53,7 @@ impl Office {
     }
 
     /// The head at this moment; with `ask`, with fresh figures from the shards.
-    pub(crate) async fn snapshot(&self, ask: bool) -> Snapshot {
+    pub(crate) async fn snapshot(&self, ask: bool) -> Status {
         if ask {
             // Right after the start, a moment's patience spares everybody a state that is none.
             let office = self.clone();
@@ -141,7 +142,7 @@ fn progress_of(desk: &Desk, id: crate::layout::ArrayId) -> array::Progress {
     sum
 }
 
-fn build(desk: &mut Desk, now: Instant) -> Snapshot {
+fn build(desk: &mut Desk, now: Instant) -> Status {
     note_speeds(desk, now);
     let mut reasons = vec![];
     let mut pools: Vec<Pool> = vec![];
@@ -169,28 +170,29 @@ fn build(desk: &mut Desk, now: Instant) -> Snapshot {
             format!("pool {}", p.name()),
             Cause::sentence(p.words(), p.next.clone()),
         ));
-        let (name, uuid, reason) = (p.name().into(), p.uuid(), p.words());
-        pools.push(Pool { name, uuid, reason, state: State::Offline, ..Pool::default() });
+        let cause = Some(Cause::sentence(p.words(), p.next.clone()));
+        let (name, uuid) = (p.name().into(), p.uuid());
+        pools.push(Pool { name, uuid, cause, state: State::Offline, ..Pool::default() });
     }
     pools.sort_by(|a, b| a.name.cmp(&b.name));
-    let portals: Vec<PortalState> = desk.portals.iter().map(|p| portal_of(desk, p.portal.id)).collect();
+    let portals: Vec<Portal> = desk.portals.iter().map(|p| portal_of(desk, p.portal.id)).collect();
     // Portals that stay closed on purpose are no trouble of their own: what keeps them so is told above.
     let some_listen = portals.iter().any(|p| p.listening);
     for p in portals.iter().filter(|p| !p.listening && desk.ready && !desk.held && desk.stop != Stop::Closed)
     {
-        let what = format!("portal {} {}", protocol_word(p.protocol), p.address);
-        let row = desk
-            .portals
-            .iter()
-            .find(|row| (row.portal.protocol, row.portal.address) == (p.protocol, p.address));
+        let what = format!("portal {} {}", p.protocol.word(), p.address);
+        let is_it = |row: &&PortalDesk| {
+            api::Protocol::from(row.portal.protocol) == p.protocol && row.portal.address == p.address
+        };
+        let row = desk.portals.iter().find(is_it);
         // An address of the other head's own: that one listens there once it is back.
         let is_others = p.instead.is_some() && some_listen;
         if is_others && row.and_then(PortalDesk::failure) == Some(base::NetError::NoAddress) {
             continue;
         }
-        let far = row.filter(|row| row.at != desk.own_number()).and(p.head);
-        let there = far.map_or_else(String::new, |head| format!("on head {}: ", head.letter()));
-        let rm = format!("millrace portal rm {} {}", protocol_word(p.protocol), p.address);
+        let far = row.filter(|row| row.at != desk.own_number()).and(p.head.as_ref());
+        let there = far.map_or_else(String::new, |head| format!("on head {head}: "));
+        let rm = format!("millrace portal rm {} {}", p.protocol.word(), p.address);
         // It is tried again by itself.
         let next = match row.and_then(PortalDesk::failure) {
             Some(base::NetError::InUse) => {
@@ -202,8 +204,8 @@ fn build(desk: &mut Desk, now: Instant) -> Snapshot {
             Some(base::NetError::Refused | base::NetError::Other(_)) | None => rm,
         };
         let message = match row.and_then(PortalDesk::failure) {
-            Some(_) => format!("{there}{}; it is tried again", p.reason),
-            None => format!("{there}{}", p.reason),
+            Some(_) => format!("{there}{}; it is tried again", said(&p.cause)),
+            None => format!("{there}{}", said(&p.cause)),
         };
         let next = format!("{there}{next}");
         reasons.push(Reason::new(State::Degraded, what, Cause::sentence(message, Some(next))));
@@ -216,10 +218,10 @@ fn build(desk: &mut Desk, now: Instant) -> Snapshot {
     desk.times.turn(now);
     let mut volumes: Vec<Volume> = desk.shown().flat_map(|p| volumes_of(desk, &p, &pools)).collect();
     volumes.sort_by(|a, b| a.name.cmp(&b.name));
-    Snapshot {
-        at: desk.unix(now),
-        uptime: now.since(desk.started).as_secs(),
-        system: SystemInfo::from(&desk.shown_system()),
+    Status {
+        at: Time(desk.unix(now)),
+        uptime_seconds: now.since(desk.started).as_secs(),
+        system: system_of(&desk.shown_system()),
         health: reasons.iter().map(|r| r.state).max().unwrap_or_default(),
         reasons,
         drives: drives_of(desk),
@@ -227,18 +229,41 @@ fn build(desk: &mut Desk, now: Instant) -> Snapshot {
         volumes,
         hosts: desk.hosts().iter().map(|h| host_of(desk, h)).collect(),
         portals,
-        heads: served_by_heads(desk),
+        serves: served_by_heads(desk),
         connections: connections_of(desk),
         shards: desk.reports.iter().flatten().map(|r| shard_of(desk, r)).collect(),
-        events: desk.events.iter().rev().take(EVENTS_SHOWN).rev().cloned().collect(),
+        events: desk.events.iter().rev().take(EVENTS_SHOWN).rev().map(EventLine::answered).collect(),
         notices: {
             let lasting = desk
                 .notices
                 .iter()
                 .cloned()
                 .chain(crate::steward::record::vanished::restored_words(&desk.restored));
-            lasting.chain(stood_in_words(desk, now)).map(Into::into).collect()
+            lasting
+                .chain(stood_in_words(desk, now))
+                .map(|n| api::Noticed { notice: n.into(), message: String::new() })
+                .collect()
         },
+        ..Status::default()
+    }
+}
+
+fn is_mirror(array: &Array) -> bool {
+    array.layout == ArrayLayout::Mirror
+}
+
+fn said(cause: &Option<Cause>) -> String {
+    cause.as_ref().map(Cause::said).unwrap_or_default()
+}
+
+fn system_of(s: &base::view::System) -> SystemInfo {
+    SystemInfo {
+        nqn: s.nqn.clone(),
+        iqn: s.iqn.clone(),
+        uuid: s.uuid,
+        serial: s.serial.clone(),
+        model: s.model.clone(),
+        firmware: s.firmware.clone(),
     }
 }
 
@@ -292,19 +317,19 @@ fn pool_of(desk: &Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -> Po
             };
             if leg.state != State::Optimal {
                 let state = if leg.state == State::Rebuilding { State::Rebuilding } else { array.state };
-                let unfit = p.no_spare_fits(a).filter(|_| array.mirror && p.is_out(a, l) && !awaited);
+                let unfit = p.no_spare_fits(a).filter(|_| is_mirror(array) && p.is_out(a, l) && !awaited);
                 let unfit = unfit.map_or(String::new(), |words| format!("; no spare fits: {words}"));
-                let message = format!("{} of {}: {}{unfit}", leg.path, word(a), leg.reason);
+                let message = format!("{} of {}: {}{unfit}", leg.path, word(a), said(&leg.cause));
                 reasons.push(Reason::new(state, what.clone(), Cause::sentence(message, next)));
             }
         }
-        if array.mirror && array.legs.len() == 1 && array.state == State::Degraded {
-            let message = format!("{}: {}", word(a), array.reason);
+        if is_mirror(array) && array.legs.len() == 1 && array.state == State::Degraded {
+            let message = format!("{}: {}", word(a), said(&array.cause));
             let next = Some(format!("millrace pool add {} leg DRIVE --to {}", p.config().name, word(a)));
             reasons.push(Reason::new(State::Degraded, what.clone(), Cause::sentence(message, next)));
         }
         if array.state == State::Rebuilding && array.legs.iter().all(|l| l.state == State::Optimal) {
-            let message = format!("{}: {}", word(a), array.reason);
+            let message = format!("{}: {}", word(a), said(&array.cause));
             reasons.push(Reason::new(State::Rebuilding, what.clone(), Cause::sentence(message, None)));
         }
         if p.arrays[a].medium_lost > 0 {
@@ -403,17 +428,19 @@ fn pool_of(desk: &Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -> Po
     }
     let state = arrays.iter().map(|a| a.state).max().unwrap_or_default();
     let worst = arrays.iter().enumerate().filter(|(_, a)| a.state == state && state != State::Optimal);
-    let reason = worst.map(|(i, a)| format!("{}: {}", word(i), a.reason)).next().unwrap_or_default();
-    let (state, reason) = match p.unrecorded {
-        true => (State::Offline, "a loss cannot be put on record".into()),
-        false => (state, reason),
+    let cause = worst.map(|(i, a)| format!("{}: {}", word(i), said(&a.cause)).into()).next();
+    let (state, cause) = if p.unrecorded {
+        (State::Offline, Some("a loss cannot be put on record".to_string().into()))
+    } else {
+        (state, cause)
     };
     let space = p.space();
     Pool {
         name: p.config().name.clone(),
         uuid: p.config().uuid,
         state,
-        reason,
+        cause,
+        reason: String::new(),
         chunk_bytes: p.config().map.chunk_bytes() as u32,
         bytes: space.count() * volume::GRANULE_BYTES,
         used_bytes: (space.count() - space.free()) * volume::GRANULE_BYTES,
@@ -427,7 +454,11 @@ fn pool_of(desk: &Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -> Po
             .into_iter()
             .map(|z| Zone {
                 bytes: z.bytes,
-                weights: z.parts.iter().map(|w| (w.array, u32::from(w.weight))).collect(),
+                weights: z
+                    .parts
+                    .iter()
+                    .map(|w| ZoneWeight { array: w.array, weight: u32::from(w.weight) })
+                    .collect(),
             })
             .collect(),
         arrays,
@@ -446,7 +477,7 @@ fn clearing_of(desk: &Desk, p: &PoolDesk, now: Instant) -> Option<Clearing> {
     let (left_bytes, total) = uncleared_of(desk, p);
     let speed = desk.speeds.get(&Work::Clearing(p.id));
     let (rate, eta) = speed.map_or((0, None), |s| s.of(now, total.saturating_sub(left_bytes), total));
-    (left_bytes > 0).then_some(Clearing { left_bytes, rate, eta })
+    (left_bytes > 0).then_some(Clearing { left_bytes, rate, seconds_left: eta })
 }
 
 fn array_of(desk: &Desk, i: usize, a: usize, now: Instant) -> Array {
@@ -460,8 +491,8 @@ fn array_of(desk: &Desk, i: usize, a: usize, now: Instant) -> Array {
     let out = legs.iter().find(|l| matches!(l.state, State::Failed | State::Offline));
     let (state, reason) = match (in_sync, out, rebuilding) {
         (0, ..) => (State::Failed, "no drive in sync is there".to_string()),
-        (_, Some(leg), _) => (State::Degraded, format!("{}: {}", leg.path, leg.reason)),
-        (_, None, Some(l)) => (State::Rebuilding, format!("{}: {}", legs[l].path, legs[l].reason)),
+        (_, Some(leg), _) => (State::Degraded, format!("{}: {}", leg.path, said(&leg.cause))),
+        (_, None, Some(l)) => (State::Rebuilding, format!("{}: {}", legs[l].path, said(&legs[l].cause))),
         (_, None, None) if compares(desk, array) => {
             (State::Rebuilding, "what may differ between its legs is being made the same".to_string())
         }
@@ -476,13 +507,14 @@ fn array_of(desk: &Desk, i: usize, a: usize, now: Instant) -> Array {
         if state < ill.state {
             (state, reason) = (ill.state, format!("{}: {}", leg.path, ill.words));
         }
-        (leg.state, leg.reason) = (ill.state, ill.words.clone());
+        leg.state = ill.state;
+        leg.cause = Some(ill.words.clone().into());
     }
-    let mirror = p.config().arrays[a].mirror;
     let out = Array {
-        mirror,
+        layout: ArrayLayout::of(p.config().arrays[a].mirror),
         state,
-        reason,
+        cause: (!reason.is_empty()).then(|| reason.into()),
+        reason: String::new(),
         bytes: array.geometry.data_bytes,
         legs,
         region_bytes: array.geometry.region_bytes,
@@ -509,7 +541,7 @@ fn array_of(desk: &Desk, i: usize, a: usize, now: Instant) -> Array {
     let speed = desk.speeds.get(&work);
     let (rate, eta) = speed.map_or((0, None), |s| s.of(now, done_bytes, total_bytes));
     let leg = rebuilding.map(|leg| leg as u16);
-    Array { resync: Some(Resync { leg, partial, done_bytes, total_bytes, rate, eta }), ..out }
+    Array { resync: Some(Resync { leg, partial, done_bytes, total_bytes, rate, seconds_left: eta }), ..out }
 }
 
 /// What may differ between an array's legs is being made the same: since a crash, or since it was made.
@@ -525,12 +557,12 @@ fn leg_of(p: &PoolDesk, a: usize, l: usize) -> Leg {
         (LegState::Out | LegState::JustOut, Some(_)) => State::Failed,
         (_, None) => State::Offline,
     };
-    let reason = if state == State::Optimal { String::new() } else { leg.reason.clone() };
+    let cause = (state != State::Optimal).then(|| leg.reason.clone().into());
     let replaces = p.replaces(leg.uuid).map(|r| r.old_path.clone());
     // Slow is said of a leg that others stand in for; where it serves alone, that tells nobody anything.
     let others = (0..p.arrays[a].legs.len()).any(|o| o != l && p.leg_state(a, o) == LegState::InSync);
     let slow = state == State::Optimal && others && !leg.slow.is_empty();
-    Leg { path: leg.path.clone(), uuid: leg.uuid, state, reason, slow, replaces }
+    Leg { path: leg.path.clone(), uuid: leg.uuid, state, cause, reason: String::new(), slow, replaces }
 }
 
 /// The step that comes before the return of a leg that was shaped to be gone or to hang; empty for others.
@@ -594,16 +626,17 @@ fn drives_of(desk: &Desk) -> Vec<Drive> {
                 let shown = leg_of(p, a, l);
                 let mut drive = Drive {
                     path: leg.path.clone(),
-                    uuid: leg.uuid,
+                    uuid: Some(leg.uuid),
                     pool: Some(p.config().name.clone()),
                     role: if leg.open.is_some() { DriveRole::Leg } else { DriveRole::Missing },
                     state: Some(shown.state),
-                    reason: shown.reason,
+                    cause: shown.cause,
                     slow: shown.slow,
                     ..Drive::default()
                 };
                 if let Some(ill) = ill_of(desk, p, a, l) {
-                    (drive.state, drive.reason) = (Some(ill.state), ill.words.clone());
+                    drive.state = Some(ill.state);
+                    drive.cause = Some(ill.words.clone().into());
                 }
                 // Under every number that it has had: figures go on when a drive returns.
                 let lives = desk.lives.get(&leg.uuid);
@@ -613,9 +646,9 @@ fn drives_of(desk: &Desk) -> Vec<Drive> {
                     drive.errors += r.counters.errors + r.timeouts;
                 }
                 let ids = lives.into_iter().flatten();
-                drive.reads = desk.times.drive(ids.clone(), false);
-                drive.writes = desk.times.drive(ids, true);
-                drive.shape = desk.shape_of(leg.open.as_ref(), &leg.path).cloned();
+                drive.read_times = desk.times.drive(ids.clone(), false);
+                drive.write_times = desk.times.drive(ids, true);
+                drive.shape = desk.shape_of(leg.open.as_ref(), &leg.path).map(Into::into);
                 if let Some(o) = &leg.open {
                     drive.kind = o.info.kind.word().into();
                     drive.model = o.info.model.clone();
@@ -629,7 +662,7 @@ fn drives_of(desk: &Desk) -> Vec<Drive> {
         for spare in &p.spares {
             let mut drive = Drive {
                 path: spare.path.clone(),
-                uuid: spare.uuid,
+                uuid: Some(spare.uuid),
                 pool: Some(p.config().name.clone()),
                 role: DriveRole::Spare,
                 state: Some(State::Optimal),
@@ -642,7 +675,8 @@ fn drives_of(desk: &Desk) -> Vec<Drive> {
                 drive.volatile_cache = o.info.volatile_cache;
             }
             if spare.ready().is_none() {
-                (drive.state, drive.reason) = (Some(State::Offline), spare.reason());
+                drive.state = Some(State::Offline);
+                drive.cause = Some(spare.reason().into());
             }
             out.push(drive);
         }
@@ -669,8 +703,8 @@ fn volumes_of(desk: &Desk, p: &Shown<'_>, pools: &[Pool]) -> Vec<Volume> {
         Volume {
             name: format!("{}/{}", p.config.name, v.name),
             uuid: v.uuid,
-            nguid: v.nguid(),
-            naa: v.naa,
+            nguid: hex(&v.nguid()),
+            naa: naa_text(&v.naa),
             nsid: grants.nsid,
             bytes: v.bytes,
             block_bytes: v.block_bytes,
@@ -683,8 +717,8 @@ fn volumes_of(desk: &Desk, p: &Shown<'_>, pools: &[Pool]) -> Vec<Volume> {
             weight: p.config.weight_of(v.uuid),
             capped,
             counters,
-            reads: desk.times.volume(id, false),
-            writes: desk.times.volume(id, true),
+            read_times: desk.times.volume(id, false),
+            write_times: desk.times.volume(id, true),
         }
     };
     p.config.volumes.iter().map(volume).collect()
@@ -695,11 +729,12 @@ fn host_of(desk: &Desk, h: &access::Host) -> Host {
     for p in desk.shown() {
         for (volume, nsid, lun) in p.config.grants.for_host(h) {
             if let Some(v) = p.config.volumes.by_uuid(volume) {
-                exports.push((format!("{}/{}", p.config.name, v.name), nsid, lun));
+                let volume = format!("{}/{}", p.config.name, v.name);
+                exports.push(HostExport { volume, nsid, lun });
             }
         }
     }
-    exports.sort();
+    exports.sort_by(|a, b| a.volume.cmp(&b.volume));
     Host {
         name: h.name.clone(),
         nqns: h.nqns.clone(),
@@ -712,7 +747,7 @@ fn host_of(desk: &Desk, h: &access::Host) -> Host {
     }
 }
 
-fn portal_of(desk: &Desk, id: PortalId) -> PortalState {
+fn portal_of(desk: &Desk, id: PortalId) -> Portal {
     let row = desk.portals.iter().find(|p| p.portal.id == id).expect("taken from the desk");
     let whereabouts = row.portal.moves.and_then(|_| desk.addresses.whereabouts(row.portal.address.ip()));
     let immovable = whereabouts.and_then(Result::err).map(address_words);
@@ -731,21 +766,24 @@ fn portal_of(desk: &Desk, id: PortalId) -> PortalState {
     let head = if row.portal.moves.is_some() { row.at } else { row.portal.head };
     // The address in use says more than the one asked for, where that had port 0.
     let in_use: Option<SocketAddr> = row.results.iter().find_map(|r| r.and_then(Result::ok));
-    PortalState {
-        protocol: row.portal.protocol,
+    let letter = |n: u8| HeadNo::from_number(n).map(|h| h.letter().to_string());
+    Portal {
+        protocol: row.portal.protocol.into(),
         address: in_use.unwrap_or(row.portal.address),
         listening: failure.is_none(),
-        reason: failure.or(immovable).unwrap_or_default(),
+        cause: failure.or(immovable).map(Into::into),
+        reason: String::new(),
         connections: connections as u32,
-        head: HeadNo::from_number(head).filter(|_| in_system),
-        instead: HeadNo::from_number(row.at).filter(|_| in_system && row.at != head),
-        moves: row.portal.moves,
-        on: whereabouts.and_then(Result::ok),
+        head: letter(head).filter(|_| in_system),
+        instead: letter(row.at).filter(|_| in_system && row.at != head),
+        prefix: row.portal.moves.map(|m| m.prefix),
+        interface: row.portal.moves.and_then(|m| m.interface).map(|i| i.as_str().to_string()),
+        on: whereabouts.and_then(Result::ok).map(|i| i.as_str().to_string()),
     }
 }
 
 /// What each head does for hosts, by its number, if this one leads.
-fn served_by_heads(desk: &Desk) -> Option<[Served; 2]> {
+fn served_by_heads(desk: &Desk) -> Option<[HeadServes; 2]> {
     desk.system.as_ref().filter(|s| s.part() == Part::Leader)?;
     let lanes_all = desk.pools.iter().map(|p| p.arrays.len()).sum::<usize>() as u32 * array::LANES;
     let owners = desk.pools.iter().flat_map(|p| &p.arrays);
@@ -754,10 +792,12 @@ fn served_by_heads(desk: &Desk) -> Option<[Served; 2]> {
     let connections = connections_of(desk);
     Some([0, 1].map(|head| {
         let has = |shard: u16| (shard < desk.own_shards) == (head == desk.own_number());
-        let here = |c: &&Connection| c.head == HeadNo::from_number(head);
+        let letter = HeadNo::from_number(head).map(|h| h.letter().to_string());
+        let here = |c: &&Connection| c.head == letter;
         let hosts = connections.iter().filter(here).filter_map(|c| c.host.as_ref());
         let reports = desk.reports.iter().flatten().filter(|r| has(r.shard));
-        Served {
+        HeadServes {
+            portals: vec![],
             commands: reports.map(|r| shard_of(desk, r).commands).sum(),
             hosts: hosts.collect::<BTreeSet<_>>().len() as u32,
             lanes: owners.iter().filter(|shard| has(**shard)).count() as u32,
@@ -767,12 +807,13 @@ fn served_by_heads(desk: &Desk) -> Option<[Served; 2]> {
 }
 
 /// A shard's head, of a system of two, and its number there.
-fn at_home(desk: &Desk, shard: u16) -> (Option<HeadNo>, u16) {
+fn at_home(desk: &Desk, shard: u16) -> (Option<String>, u16) {
     let (head, number) = match shard.checked_sub(desk.own_shards) {
         Some(number) => (desk.own_number() ^ 1, number),
         None => (desk.own_number(), shard),
     };
-    (HeadNo::from_number(head).filter(|_| desk.system.is_some()), number)
+    let head = HeadNo::from_number(head).filter(|_| desk.system.is_some());
+    (head.map(|h| h.letter().to_string()), number)
 }
 
 fn connections_of_host(desk: &Desk, host: HostId) -> u32 {
@@ -791,14 +832,15 @@ fn connections_of(desk: &Desk) -> Vec<Connection> {
             out.push(Connection {
                 head,
                 host: host.map(|h| h.name.clone()),
-                protocol: portal.map_or(Protocol::Nvme, |p| p.portal.protocol),
+                protocol: portal.map_or(api::Protocol::Nvme, |p| p.portal.protocol.into()),
                 peer: c.peer,
                 shard,
                 session: c.login.session,
                 queue: c.login.queue,
                 commands: n.reads + n.writes + n.others + n.errors,
                 in_flight: c.commands,
-                digests: c.digests,
+                header_digest: c.digests.header,
+                data_digest: c.digests.data,
             });
         }
     }
@@ -820,5 +862,13 @@ fn shard_of(desk: &Desk, r: &ShardReport) -> Shard {
         buffer_bytes_max: r.buffers_bytes,
         protocol_errors: r.protocol_errors,
         last_protocol_error: last.into(),
+        // The head knows no clock: its world fills these in.
+        longest_turn_us: 0,
+        long_turns: 0,
     }
+}
+
+/// The SCSI identity as hosts read it (VPD page 83h): of an NAA that is not of type 6 only 8 bytes are meant.
+fn naa_text(naa: &[u8; 16]) -> String {
+    format!("naa.{}", hex(if naa[0] >> 4 == 6 { &naa[..] } else { &naa[..8] }))
 }

@@ -1,7 +1,7 @@
 //! Where the time of commands went: of what shards have timed, the last one to two minutes, and sums since the start.
 
-use crate::order::{Spread, Stages};
-use crate::path::stages::STAGES;
+use crate::order::{self, Stages};
+use crate::path::stages::{STAGES, Stage};
 use crate::report::ShardReport;
 use base::{Coarse, DriveId, Duration, Instant, VolumeId};
 use std::collections::BTreeMap;
@@ -39,12 +39,12 @@ fn count(sum: &mut Sum, ns: u64) {
     (sum.0, sum.1) = (sum.0.saturating_add(ns), sum.1 + 1);
 }
 
-fn spread<'a>(of: impl Iterator<Item = &'a Coarse>, sum: Option<&Sum>) -> Spread {
+fn spread<'a>(of: impl Iterator<Item = &'a Coarse>, sum: Option<&Sum>) -> order::Times {
     let mut both = Coarse::default();
     of.for_each(|h| both.merge(h));
     let ns = |d: Duration| d.as_nanos() as u64;
     let (total_ns, total_timed) = sum.copied().unwrap_or_default();
-    Spread {
+    order::Times {
         p50_ns: ns(both.quantile(500)),
         p99_ns: ns(both.quantile(990)),
         p999_ns: ns(both.quantile(999)),
@@ -101,10 +101,22 @@ impl Times {
         let sums = self.volumes.get(&key)?;
         let windows = [&self.fills, &self.full].into_iter().filter_map(|w| w.volumes.get(&key));
         let of = |i: usize| spread(windows.clone().map(|parts| &parts[i]), Some(&sums[i]));
-        Some(Stages { all: of(0), parts: core::array::from_fn(|i| of(i + 1)) })
+        let part = |stage: Stage| of(stage as usize + 1);
+        Some(Stages {
+            all: of(0),
+            admitted: part(Stage::Admitted),
+            volume: part(Stage::Volume),
+            array: part(Stage::Array),
+            drive: part(Stage::Drive),
+            replied: part(Stage::Replied),
+        })
     }
     /// Of the reads, or the writes, of a drive under all the numbers that it has had; None if none was ever timed.
-    pub fn drive<'a>(&self, ids: impl Iterator<Item = &'a DriveId> + Clone, write: bool) -> Option<Spread> {
+    pub fn drive<'a>(
+        &self,
+        ids: impl Iterator<Item = &'a DriveId> + Clone,
+        write: bool,
+    ) -> Option<order::Times> {
         let keys = ids.map(|id| (*id, write));
         let (mut total, mut any) = ((0, 0), false);
         for (ns, timed) in keys.clone().filter_map(|key| self.drives.get(&key)) {
@@ -142,7 +154,7 @@ mod tests {
         let found = times.volume(volume, true).expect("two were timed");
         assert_eq!((found.all.timed, found.all.mean_ns, found.all.max_ns), (2, 800_000, 1_200_000));
         assert!((400_000..=500_000).contains(&found.all.p50_ns), "{found:?}");
-        let parts = found.parts.map(|p| (p.mean_ns, p.total_ns));
+        let parts = found.parts().map(|(_, p)| (p.mean_ns, p.total_ns));
         assert_eq!(parts, [(0, 0), (200_000, 400_000), (0, 0), (600_000, 1_200_000), (0, 0)]);
         assert_eq!(times.volume(volume, false), None, "nothing was read");
         // The first window is full, and still counts.

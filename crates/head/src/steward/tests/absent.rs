@@ -44,7 +44,7 @@ fn a_pool_whose_drives_are_away_keeps_its_exports_not_ready_and_they_go_on_as_th
         (s.health, s.pools[0].state, s.volumes[0].state),
         (State::Offline, State::Offline, State::Offline)
     );
-    assert_eq!(s.hosts[0].exports, [("tank/vm1".to_string(), 1, 0)]);
+    assert_eq!(s.hosts[0].exports, [api::HostExport { volume: "tank/vm1".into(), nsid: 1, lun: 0 }]);
     let reason = &s.reasons[0];
     assert!(reason.said().contains("none of its drives was found"), "{reason:?}");
     assert!(reason.said().contains("1 volume is kept"), "{reason:?}");
@@ -147,7 +147,7 @@ fn a_leg_that_another_head_has_and_that_nothing_proves_is_refused_for_both() {
     let Reply::Importable(list) = here.good(Order::PoolImportable { drives: vec!["/f/a".into()] }) else {
         panic!("a list")
     };
-    for words in [&message, &list[0].reason] {
+    for words in [&message, &list[0].said()] {
         assert!(words.contains("was not released by the system that had it"), "{words}");
         assert!(
             words.contains("of mirror-0 of pool tank the drive is missing: /f/b; /f/a cannot be proven"),
@@ -308,8 +308,11 @@ fn drives_that_somebody_holds_are_counted_where_a_pool_is_looked_for_and_named_i
         "no drive of pool tank was found: 2 other drives are in use (millrace pool import --list names them)"
     );
     let Reply::Importable(list) = w.good(Order::PoolImportable { drives: vec![] }) else { panic!("a list") };
-    let told: Vec<(&str, &str)> = list.iter().map(|i| (&*i.name, &*i.reason)).collect();
-    assert_eq!(told, [("", "/dev/a belongs to somebody"), ("", "/dev/b belongs to somebody")]);
+    let told: Vec<(&str, String)> = list.iter().map(|i| (&*i.name, i.said())).collect();
+    assert_eq!(
+        told,
+        [("", "/dev/a belongs to somebody".to_string()), ("", "/dev/b belongs to somebody".to_string())]
+    );
 }
 
 /// The legs that lack were hidden behind a list of whatever else was in use on the machine.

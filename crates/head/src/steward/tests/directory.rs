@@ -55,7 +55,7 @@ fn a_leg_that_is_missing_keeps_a_pool_away_that_cannot_put_it_on_record() {
     let mut w = World::start(w.rest, 2);
     let s = w.status();
     assert_eq!(s.pools[0].state, State::Offline);
-    assert!(s.pools[0].reason.contains("disk is full"), "{}", s.pools[0].reason);
+    assert!(s.pools[0].said().contains("disk is full"), "{}", s.pools[0].said());
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn a_witness_that_stayed_behind_proves_no_leg_that_does_not_know_of_its_loss() {
         let mut w = World::start(rest, 3);
         let s = w.status();
         assert_eq!(s.pools[0].state, State::Offline, "{restarted} {read_only}");
-        assert!(s.pools[0].reason.contains("cannot be proven"), "{}", s.pools[0].reason);
+        assert!(s.pools[0].said().contains("cannot be proven"), "{}", s.pools[0].said());
     }
 }
 
@@ -104,7 +104,7 @@ fn a_loss_waits_while_an_older_witness_would_prove_the_leg_that_is_lost() {
     let s = w.status();
     let told = s.reasons.iter().find(|r| r.what == "pool tank" && r.state == State::Offline).expect("told");
     assert!(told.said().contains("neither be replaced nor removed"), "{}", told.said());
-    assert!(told.next.as_ref().is_some_and(|n| n.contains("remount")), "{told:?}");
+    assert!(told.next().as_ref().is_some_and(|n| n.contains("remount")), "{told:?}");
     // Nothing was answered, so whatever the next head finds may go on: the leg that is left says nothing yet.
     let mut rest = w.rest.clone();
     (rest.disk_full, rest.read_only) = (false, false);
@@ -132,7 +132,7 @@ fn a_loss_that_every_leg_of_another_mirror_knows_waits_for_no_witness() {
     let mut w = World::start(rest, 3);
     let s = w.status();
     assert_eq!(s.pools[0].state, State::Offline);
-    assert!(s.pools[0].reason.contains("lacks later writes"), "{}", s.pools[0].reason);
+    assert!(s.pools[0].said().contains("lacks later writes"), "{}", s.pools[0].said());
 }
 
 #[test]

@@ -70,7 +70,7 @@ fn the_old_drive_serves_until_the_new_one_is_in_sync_and_then_leaves_without_its
     assert_eq!(s.health, State::Rebuilding);
     let why = "/f/n of mirror-0: everything is being copied to it; then it takes the place of /f/a";
     assert_eq!(s.reasons[0].said(), why);
-    assert!(s.pools[0].arrays[0].resync.is_some_and(|r| r.leg == Some(2) && !r.partial));
+    assert!(s.pools[0].arrays[0].resync.as_ref().is_some_and(|r| r.leg == Some(2) && !r.partial));
     // A crash goes on with it.
     let mut w = w.crash(2);
     assert_eq!(legs(&mut w), ["/f/a optimal", "/f/b optimal", "/f/n rebuilding for /f/a"]);
@@ -410,9 +410,9 @@ fn the_rate_of_a_resync_is_known_at_the_first_look() {
     }
     w.now = w.now + base::Duration::from_secs(4);
     let s = w.status();
-    let resync = s.pools[0].arrays[0].resync.expect("it is resynced");
+    let resync = s.pools[0].arrays[0].resync.clone().expect("it is resynced");
     assert_eq!((resync.done_bytes, resync.total_bytes), (16 * MIB, 32 * MIB));
-    assert_eq!((resync.rate, resync.eta), (4 * MIB, Some(4)), "since it began");
+    assert_eq!((resync.rate, resync.seconds_left), (4 * MIB, Some(4)), "since it began");
 }
 
 /// The end of a refusal to `drive return`: carried out as it is printed.
@@ -461,7 +461,10 @@ fn a_return_that_is_refused_leaves_the_drive_where_it_was_with_its_shape() {
     assert!(r.said().contains("is full"), "{}", r.said());
     let s = w.status();
     let d = s.drives.iter().find(|d| d.path == "/f/b").expect("it is there");
-    assert_eq!((d.role, d.state, d.shape.as_ref()), (DriveRole::Leg, Some(State::Failed), Some(&shape)));
+    assert_eq!(
+        (d.role, d.state, d.shape.as_ref()),
+        (DriveRole::Leg, Some(State::Failed), Some(&(&shape).into()))
+    );
     let next = s.reasons[0].next().unwrap_or_default();
     assert!(next.starts_with("millrace drive return /f/b"), "{next}");
     w.rest.drives.get_mut("/f/b").expect("there").free = None;
@@ -469,7 +472,10 @@ fn a_return_that_is_refused_leaves_the_drive_where_it_was_with_its_shape() {
     synced(&mut w, 1);
     let s = w.status();
     assert_eq!(s.health, State::Optimal);
-    assert_eq!(s.drives.iter().find(|d| d.path == "/f/b").and_then(|d| d.shape.clone()), Some(shape));
+    assert_eq!(
+        s.drives.iter().find(|d| d.path == "/f/b").and_then(|d| d.shape.clone()),
+        Some((&shape).into())
+    );
 }
 
 #[test]
@@ -520,7 +526,10 @@ fn a_drive_that_may_not_return_replaces_itself_as_the_refusal_says() {
         w.good(order);
         let place = if at == "/f/b" { "" } else { " for /f/b" };
         assert_eq!(legs(&mut w), ["/f/a optimal", &format!("{at} rebuilding{place}")], "{why}");
-        assert!(w.status().pools[0].arrays[0].resync.is_some_and(|r| !r.partial), "{why}: all is copied");
+        assert!(
+            w.status().pools[0].arrays[0].resync.as_ref().is_some_and(|r| !r.partial),
+            "{why}: all is copied"
+        );
         copied(&mut w, at);
         w.pass(6);
         assert_eq!(w.status().health, State::Optimal, "{why}: {:?}", w.status().reasons);
@@ -592,7 +601,7 @@ fn a_drive_that_was_cut_off_while_the_head_was_down_is_told_with_its_sizes() {
     w.rest.drives.get_mut("/f/b").expect("there").bytes = whole;
     w.good(Order::DriveReturn { drive: "/f/b".into() });
     assert_eq!(w.legs(0), [LegState::InSync, LegState::Rebuilding]);
-    assert!(w.status().pools[0].arrays[0].resync.is_some_and(|r| !r.partial), "its end was lost");
+    assert!(w.status().pools[0].arrays[0].resync.as_ref().is_some_and(|r| !r.partial), "its end was lost");
     synced(&mut w, 1);
     // One that is gone altogether is another thing.
     w.good(Order::Shutdown);
@@ -654,7 +663,8 @@ fn a_pulled_drive_that_lies_elsewhere_is_not_overwritten_before_it_is_let_go_of(
 /// The refusal of a return named a command that destroyed another pool of the same head.
 #[test]
 fn a_drive_of_another_pool_of_this_head_is_put_back_and_never_overwritten() {
-    let single = ArraySpec { mirror: false, drives: vec!["/f/x".into()], weight: None };
+    let single =
+        ArraySpec { layout: crate::order::ArrayLayout::Single, drives: vec!["/f/x".into()], weight: None };
     let mut w = World::start(drives(&["/f/x", "/f/p", "/f/q", "/f/z", "/f/y", "/f/n", "/f/r"]), 1);
     for order in [
         create("one", vec![single]),
@@ -705,7 +715,7 @@ fn a_drive_of_another_pool_of_this_head_is_put_back_and_never_overwritten() {
     let s = w.status();
     let tank = s.pools.iter().find(|p| p.name == "tank").expect("it is here");
     let moved = &tank.arrays[0].legs[0];
-    assert_eq!(moved.reason, "it lies at /f/n now");
+    assert_eq!(moved.said(), "it lies at /f/n now");
     let uuid = moved.uuid;
     w.good(Order::DriveReturn { drive: uuid.to_string() });
     let import =

@@ -7,10 +7,14 @@ fn add(arrays: Vec<ArraySpec>, force: bool) -> Order {
     Order::PoolAdd { pool: "tank".into(), arrays, force }
 }
 fn single(drive: &str) -> ArraySpec {
-    ArraySpec { mirror: false, drives: vec![drive.into()], weight: None }
+    ArraySpec { layout: crate::order::ArrayLayout::Single, drives: vec![drive.into()], weight: None }
 }
 fn mirror_of(drives: &[&str]) -> ArraySpec {
-    ArraySpec { mirror: true, drives: drives.iter().map(|d| d.to_string()).collect(), weight: None }
+    ArraySpec {
+        layout: crate::order::ArrayLayout::Mirror,
+        drives: drives.iter().map(|d| d.to_string()).collect(),
+        weight: None,
+    }
 }
 fn world(more: &[&str]) -> World {
     let mut rest = four();

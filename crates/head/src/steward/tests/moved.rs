@@ -135,5 +135,5 @@ fn an_import_tells_what_the_pool_lacks() {
     let told = notices(w.good(import(&[], false)));
     let lacks = ["mirror-0 lacks /f/b: it was not found", "its spare /f/s is of no use: it was not found"];
     assert_eq!(told, lacks);
-    assert_eq!(w.status().pools[0].spares[0].reason, "it was not found");
+    assert_eq!(w.status().pools[0].spares[0].said(), "it was not found");
 }

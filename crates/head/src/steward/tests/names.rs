@@ -32,7 +32,7 @@ fn a_name_on_record_is_not_taken_by_another_pool_while_its_own_is_away() {
     assert!(w.open.is_empty(), "drives that are refused are let go of");
     let list = Order::PoolImportable { drives: vec!["/g/a".into(), "/g/b".into()] };
     let Reply::Importable(list) = w.good(list) else { panic!("a list") };
-    assert!(list[0].reason.contains(&own.to_string()), "{:?}", list[0]);
+    assert!(list[0].said().contains(&own.to_string()), "{:?}", list[0]);
     assert!(list[0].next.as_ref().is_some_and(|n| n.contains("millrace pool release tank")), "{:?}", list[0]);
 
     // Beside the stranger's the name finds its own.

@@ -1,13 +1,13 @@
 //! Scrubs: begun, kept over crashes, told by volume and offset, begun by schedule.
 
 use super::*;
-use crate::order::ScrubAction;
+use crate::order::PoolScrub;
 
-fn scrub(action: ScrubAction) -> Order {
+fn scrub(action: PoolScrub) -> Order {
     Order::PoolScrub { pool: "tank".into(), action }
 }
 fn start(repair: bool) -> Order {
-    scrub(ScrubAction::Start { repair, prefer: vec![] })
+    scrub(PoolScrub::Start { repair, prefer: vec![] })
 }
 /// Every shard says that it is over.
 fn end_scrub(w: &mut World) {
@@ -74,7 +74,7 @@ fn differences_are_told_by_volume_and_offset() {
     assert_eq!(w.status().pools[0].scrub.repaired_bytes, 8192);
 }
 fn scrub_with(repair: bool, prefer: &[&str]) -> Order {
-    scrub(ScrubAction::Start { repair, prefer: prefer.iter().map(|d| d.to_string()).collect() })
+    scrub(PoolScrub::Start { repair, prefer: prefer.iter().map(|d| d.to_string()).collect() })
 }
 
 #[test]
@@ -97,9 +97,9 @@ fn what_was_found_goes_when_a_scrub_finds_the_legs_the_same_or_the_operator_says
     w.good(start(false));
     end_scrub(&mut w);
     nothing_found(&mut w);
-    assert_eq!(w.refused(scrub(ScrubAction::Clear)).0, ErrorKind::Conflict);
+    assert_eq!(w.refused(scrub(PoolScrub::Clear)).0, ErrorKind::Conflict);
     differs(&mut w);
-    w.good(scrub(ScrubAction::Clear));
+    w.good(scrub(PoolScrub::Clear));
     nothing_found(&mut w);
     nothing_found(&mut w.crash(2));
 }
@@ -173,7 +173,7 @@ fn a_mirror_that_differs_everywhere_fills_no_log() {
 #[test]
 fn scrubs_begin_by_schedule() {
     let mut w = usual();
-    w.good(scrub(ScrubAction::Schedule { days: 1, repair: true }));
+    w.good(scrub(PoolScrub::Schedule { days: 1, repair: true }));
     w.pass(23 * 3600);
     assert!(w.scrubs.is_empty());
     w.pass(2 * 3600);
@@ -184,7 +184,7 @@ fn scrubs_begin_by_schedule() {
     assert!(w.scrubs.is_empty(), "a day after the last one");
     let mut w = w.crash(2);
     assert_eq!((w.status().pools[0].scrub.every_days, w.status().pools[0].scrub.schedule_repairs), (1, true));
-    w.good(scrub(ScrubAction::Schedule { days: 0, repair: false }));
+    w.good(scrub(PoolScrub::Schedule { days: 0, repair: false }));
     w.pass(30 * 3600);
     assert!(w.scrubs.is_empty());
 }
@@ -193,16 +193,23 @@ fn scrubs_begin_by_schedule() {
 fn what_cannot_be_scrubbed_is_refused_with_the_reason() {
     let mut w = usual();
     let kind = |r: (ErrorKind, String, String)| r.0;
-    assert_eq!(kind(w.refused(scrub(ScrubAction::Stop))), ErrorKind::Conflict);
+    assert_eq!(kind(w.refused(scrub(PoolScrub::Stop))), ErrorKind::Conflict);
     w.good(start(false));
     let twice = w.refused(start(false));
     assert_eq!(twice.2, "pool tank is being scrubbed already");
-    w.good(scrub(ScrubAction::Stop));
+    w.good(scrub(PoolScrub::Stop));
     assert!(w.scrubs.is_empty() && !w.status().pools[0].scrub.running);
     assert_eq!(kind(w.refused(scrub_with(true, &["/f/zz"]))), ErrorKind::NotFound);
     assert_eq!(kind(w.refused(scrub_with(false, &["/f/a"]))), ErrorKind::Invalid);
     let mut w = World::start(four(), 1);
-    w.good(create("tank", vec![ArraySpec { mirror: false, drives: vec!["/f/a".into()], weight: None }]));
+    w.good(create(
+        "tank",
+        vec![ArraySpec {
+            layout: crate::order::ArrayLayout::Single,
+            drives: vec!["/f/a".into()],
+            weight: None,
+        }],
+    ));
     assert!(w.refused(start(false)).2.contains("nothing to compare"));
 }
 
@@ -294,7 +301,7 @@ fn what_was_found_is_kept_until_a_later_scrub_has_come_to_its_end() {
     differ(&mut w, 0, 8192, false);
     assert_eq!(found(&mut w), (State::Degraded, vec![0, 8192]));
     // One that is stopped has not looked everywhere: what it found is added.
-    w.good(scrub(ScrubAction::Stop));
+    w.good(scrub(PoolScrub::Stop));
     assert_eq!(found(&mut w), (State::Degraded, vec![0, 8192]));
     let mut w = w.crash(2);
     assert_eq!(found(&mut w), (State::Degraded, vec![]), "where it was stands in the events");
@@ -306,17 +313,17 @@ fn what_was_found_is_kept_until_a_later_scrub_has_come_to_its_end() {
 #[test]
 fn a_first_scrub_that_is_stopped_has_found_something_and_has_not_ended() {
     let mut w = usual();
-    w.good(scrub(ScrubAction::Schedule { days: 1, repair: false }));
+    w.good(scrub(PoolScrub::Schedule { days: 1, repair: false }));
     w.good(start(false));
     differ(&mut w, 0, 0, false);
-    w.good(scrub(ScrubAction::Stop));
+    w.good(scrub(PoolScrub::Stop));
     let s = w.status();
     assert_eq!((s.health, s.pools[0].scrub.differed_bytes), (State::Degraded, 4096));
     assert_eq!(s.pools[0].scrub.last_ended, None);
     assert!(!s.pools[0].scrub.running, "the next one is not due since none has ended");
     w.pass(3600);
     assert!(w.scrubs.is_empty());
-    w.good(scrub(ScrubAction::Clear));
+    w.good(scrub(PoolScrub::Clear));
     assert_eq!(w.status().health, State::Optimal);
     assert_eq!(w.crash(2).status().health, State::Optimal);
 }
@@ -334,5 +341,5 @@ fn one_look_tells_the_rate_of_a_scrub_and_the_time_left() {
     // 2 arrays and 2 shards, 1 MiB each in a second.
     let s = w.status().pools[0].scrub.clone();
     assert!((3 * MIB..=4 * MIB).contains(&s.rate), "{s:?}");
-    assert!(s.eta.is_some_and(|left| left > 0 && left < 60), "{s:?}");
+    assert!(s.seconds_left.is_some_and(|left| left > 0 && left < 60), "{s:?}");
 }

@@ -104,11 +104,11 @@ fn an_array_stays_while_something_lies_on_it_or_speaks_against_it() {
     // A scrub, and a drive that would not learn of it.
     w.good(Order::PoolScrub {
         pool: "tank".into(),
-        action: crate::order::ScrubAction::Start { repair: false, prefer: vec![] },
+        action: crate::order::PoolScrub::Start { repair: false, prefer: vec![] },
     });
     let (_, words, next) = no(&mut w, &["mirror-2"]);
     assert!(words.contains("is being scrubbed") && next.contains("--stop"), "{words}");
-    w.good(Order::PoolScrub { pool: "tank".into(), action: crate::order::ScrubAction::Stop });
+    w.good(Order::PoolScrub { pool: "tank".into(), action: crate::order::PoolScrub::Stop });
     w.good(Order::DriveFail { drive: "/f/b".into(), force: false });
     let (kind, words, _) = no(&mut w, &["mirror-2"]);
     assert!(kind == ErrorKind::NotReady && words.contains("/f/b of mirror-0 is away or out"), "{words}");

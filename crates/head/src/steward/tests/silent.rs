@@ -1,6 +1,6 @@
 //! Drives that hang while they are opened, or looked at: nobody waits for them longer than was said.
 
-use super::world::{FakeDrive, World, create, drives, import, lose, mirror, synced, usual};
+use super::world::{FakeDrive, Told, World, create, drives, import, lose, mirror, synced, usual};
 use crate::order::{Order, Reply, State};
 use crate::steward::patience::START_MAX;
 use crate::steward::runtime::Patience;
@@ -44,7 +44,7 @@ fn a_pool_of_which_every_leg_hangs_is_absent_with_words_and_served_when_they_ans
     let all = ["/f/a", "/f/b", "/f/c", "/f/d"];
     let (mut w, took) = started_beside(&all);
     assert!(took < START_MAX && !ready(&w), "{took:?}");
-    let reason = w.status().pools[0].reason.clone();
+    let reason = w.status().pools[0].said().clone();
     assert!(reason.contains("/f/a does not answer"), "{reason}");
     for path in all {
         w.pass(10);
@@ -119,7 +119,7 @@ fn orders_that_name_a_drive_that_hangs_are_answered_with_words() {
         panic!("a list")
     };
     let x = list.iter().find(|d| d.path == "/f/x").expect("listed");
-    assert!(x.reason.contains("does not answer"), "{}", x.reason);
+    assert!(x.said().contains("does not answer"), "{}", x.said());
     // And it is taken when it answers.
     w.rest.drives.get_mut("/f/b").expect("there").hangs = false;
     w.good(back);

@@ -62,7 +62,7 @@ fn another_head_says_that_a_pool_was_never_finished_and_takes_it_by_no_means() {
         let mut w = World::start(rest, 7);
         for row in importable(&mut w) {
             assert_eq!(row.state, State::Offline, "cut after effect {n}");
-            if row.reason.contains("never finished") {
+            if row.said().contains("never finished") {
                 never += 1;
                 assert!(row.next.is_some_and(|n| n.contains("pool create tank … --force")));
                 for force in [false, true] {
@@ -72,7 +72,7 @@ fn another_head_says_that_a_pool_was_never_finished_and_takes_it_by_no_means() {
                 let (_, _, words) = w.refused(tank());
                 assert!(words.contains("was never finished and holds nothing"), "{words}");
             } else {
-                assert!(row.reason.contains("was not released"), "cut after effect {n}: {}", row.reason);
+                assert!(row.said().contains("was not released"), "cut after effect {n}: {}", row.said());
             }
         }
         if over {
@@ -96,7 +96,7 @@ fn a_drive_that_is_away_when_a_creation_is_undone_is_freed_at_a_later_start() {
     assert!(told.contains("/f/a could not be freed"), "{told}");
     assert!(creating(&w).contains("drive = /f/a"));
     w.rest.drives.insert("/f/a".into(), FakeDrive { held: false, ..away });
-    assert!(importable(&mut w).iter().all(|r| r.reason.contains("never finished")));
+    assert!(importable(&mut w).iter().all(|r| r.said().contains("never finished")));
     let mut w = w.crash(3);
     assert!(importable(&mut w).is_empty() && !creating(&w).contains("tank"));
     w.good(tank());

@@ -5,7 +5,8 @@ use crate::report::{Counters, DriveReport};
 
 fn single() -> World {
     let mut w = World::start(four(), 1);
-    let alone = ArraySpec { mirror: false, drives: vec!["/f/a".into()], weight: None };
+    let alone =
+        ArraySpec { layout: crate::order::ArrayLayout::Single, drives: vec!["/f/a".into()], weight: None };
     w.good(create("tank", vec![alone]));
     w
 }
@@ -210,7 +211,7 @@ fn what_a_drive_did_is_counted_over_its_returns() {
     let mut w = usual();
     errors(&mut w, "/f/b", 7, DriveError::Medium);
     lose(&mut w, 1);
-    let of_b = |s: &Snapshot| s.drives.iter().find(|d| d.path == "/f/b").map(|d| d.errors);
+    let of_b = |s: &Status| s.drives.iter().find(|d| d.path == "/f/b").map(|d| d.errors);
     assert_eq!(of_b(&w.status()), Some(7));
     let before = id_of(&w, "/f/b");
     w.good(Order::DriveReturn { drive: "/f/b".into() });

@@ -598,7 +598,7 @@ impl World {
         let r = self.order(order).expect_err("a refusal");
         (r.kind(), r.field.to_string(), r.said())
     }
-    pub(super) fn status(&mut self) -> Snapshot {
+    pub(super) fn status(&mut self) -> Status {
         match self.good(Order::Status) {
             Reply::Snapshot(s) => *s,
             other => panic!("{other:?}"),
@@ -652,7 +652,7 @@ pub(super) fn four() -> Rest {
     drives(&["/f/a", "/f/b", "/f/c", "/f/d"])
 }
 pub(super) fn mirror(a: &str, b: &str) -> ArraySpec {
-    ArraySpec { mirror: true, drives: vec![a.into(), b.into()], weight: None }
+    ArraySpec { layout: crate::order::ArrayLayout::Mirror, drives: vec![a.into(), b.into()], weight: None }
 }
 pub(super) fn create(name: &str, arrays: Vec<ArraySpec>) -> Order {
     Order::PoolCreate {
@@ -733,5 +733,40 @@ impl Told for crate::order::Reason {
 impl Told for crate::order::EventLine {
     fn said(&self) -> String {
         self.event.said()
+    }
+}
+
+macro_rules! told {
+    ($($type:ident),+) => {
+        $( impl Told for crate::order::$type {
+            fn said(&self) -> String {
+                self.cause.as_ref().map(|c| c.said()).unwrap_or_default()
+            }
+            fn next(&self) -> Option<String> {
+                self.cause.as_ref().and_then(|c| c.next())
+            }
+        } )+
+    };
+}
+told!(Drive, Pool, Array, Leg, Spare, Portal);
+
+impl Told for api::Event {
+    fn said(&self) -> String {
+        self.event.said()
+    }
+}
+
+impl Told for api::Noticed {
+    fn said(&self) -> String {
+        self.notice.said()
+    }
+}
+
+impl Told for crate::order::Importable {
+    fn said(&self) -> String {
+        self.cause.as_ref().map(|c| c.said()).unwrap_or_default()
+    }
+    fn next(&self) -> Option<String> {
+        self.next.clone()
     }
 }

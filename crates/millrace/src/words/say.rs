@@ -1,0 +1,55 @@
+//! Writes the sentences into what the API answers: the head says what it found, this says it in English.
+
+use super::{cause, notice, reason};
+use api::{Cause, Drive, Event, Importable, Noticed, Pool, Status};
+
+/// The sentence of a cause; empty if there is none.
+fn of(found: &Option<Cause>) -> String {
+    found.as_ref().map(|c| cause(c).message).unwrap_or_default()
+}
+
+/// The head, as the API answers it.
+pub fn status(status: Status) -> Status {
+    let portal = |p: api::Portal| api::Portal { reason: of(&p.cause), ..p };
+    let noticed = |n: Noticed| Noticed { message: notice(&n.notice), ..n };
+    Status {
+        reasons: status.reasons.into_iter().map(reason).collect(),
+        drives: status.drives.into_iter().map(drive).collect(),
+        pools: status.pools.into_iter().map(pool).collect(),
+        portals: status.portals.into_iter().map(portal).collect(),
+        events: status.events.into_iter().map(event).collect(),
+        notices: status.notices.into_iter().map(noticed).collect(),
+        ..status
+    }
+}
+
+/// A drive.
+pub fn drive(d: Drive) -> Drive {
+    Drive { reason: of(&d.cause), ..d }
+}
+
+fn pool(p: Pool) -> Pool {
+    let leg = |l: api::Leg| api::Leg { reason: of(&l.cause), ..l };
+    let array = |a: api::Array| api::Array {
+        reason: of(&a.cause),
+        legs: a.legs.into_iter().map(leg).collect(),
+        ..a
+    };
+    let spare = |s: api::Spare| api::Spare { reason: of(&s.cause), ..s };
+    Pool {
+        reason: of(&p.cause),
+        arrays: p.arrays.into_iter().map(array).collect(),
+        spares: p.spares.into_iter().map(spare).collect(),
+        ..p
+    }
+}
+
+/// A pool that could be imported.
+pub fn importable(p: Importable) -> Importable {
+    Importable { reason: of(&p.cause), ..p }
+}
+
+/// An event.
+pub fn event(e: Event) -> Event {
+    Event { message: super::event(&e.event), ..e }
+}
