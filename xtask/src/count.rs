@@ -36,12 +36,13 @@ pub fn count(keep: bool, built: bool) -> Result<(), String> {
         Ok((long - short) / COMMANDS)
     })?);
     worse.extend(hold(WORLDS_ACCEPTED, WORLDS_RISE_MAX, keep, instructions_of_worlds)?);
-    match worse.is_empty() {
-        true => Ok(()),
-        false => Err(format!(
+    if worse.is_empty() {
+        Ok(())
+    } else {
+        Err(format!(
             "too much dearer: {}. Next: make it cheaper, or accept it with make count KEEP=1",
             worse.join(", ")
-        )),
+        ))
     }
 }
 

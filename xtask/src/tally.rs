@@ -225,14 +225,13 @@ impl Ends {
     /// Runs a job when what it needs has ended.
     fn run(&self, job: &Job, all: &[&str]) -> Counts {
         let ready = job.needs.filter(|needs| all.contains(needs)).is_none_or(|needs| self.wait(needs));
-        let counts = match ready {
-            true => {
-                step(&job.what);
-                let counts = job.run(&[]);
-                step(&format!("{}: at an end", job.what));
-                counts
-            }
-            false => Counts::default().and(format!("{}: not run, as what it needs failed", job.what)),
+        let counts = if ready {
+            step(&job.what);
+            let counts = job.run(&[]);
+            step(&format!("{}: at an end", job.what));
+            counts
+        } else {
+            Counts::default().and(format!("{}: not run, as what it needs failed", job.what))
         };
         self.ended.lock().expect("no panic").push((job.what.clone(), counts.failed == 0));
         self.changed.notify_all();

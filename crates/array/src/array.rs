@@ -265,11 +265,9 @@ impl Array {
             }
         }
         let forget = kind == Kind::Deallocate && !planted(Bug::DeallocateUnequal);
-        let kind = match forget && !self.present().all(|leg| leg.deallocate_zeroes) {
-            // Zeroes afterwards, on every leg: what cannot promise that is written with them.
-            true => Kind::WriteZeroes,
-            false => kind,
-        };
+        // A leg that does not read zeroes after a deallocation makes all legs write zeroes, so that they stay equal.
+        let kind =
+            if forget && !self.present().all(|leg| leg.deallocate_zeroes) { Kind::WriteZeroes } else { kind };
         if self.given_up > 0 && self.would_keep(now, len) {
             io.done(ticket, Status::NotReady);
             return;

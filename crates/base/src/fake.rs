@@ -205,9 +205,10 @@ impl FrontIo for Head {
     }
     fn finish_after_send(&mut self, tag: Tag) {
         if let Some(buffer) = self.end(tag) {
-            match self.outbox.release_after(buffer) {
-                true => self.sending += 1,
-                false => self.free.push(buffer),
+            if self.outbox.release_after(buffer) {
+                self.sending += 1;
+            } else {
+                self.free.push(buffer);
             }
         }
     }

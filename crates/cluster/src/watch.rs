@@ -253,17 +253,14 @@ impl Watch {
             let theirs = self.last.map(|b| View { hosts: b.hosts, reaches: b.reaches });
             let better = theirs.is_none_or(|theirs| (ours, leads) > (theirs, !leads));
             let at = since + self.times.patience;
-            return match better || now >= at {
-                true => Verdict::Propose(Why::Cut { silent }),
-                false => Verdict::Suspected { at },
-            };
+            if better || now >= at {
+                return Verdict::Propose(Why::Cut { silent });
+            }
+            return Verdict::Suspected { at };
         }
-        match still {
-            true => Verdict::Propose(Why::Still { silent }),
-            // Nothing was seen yet. Drives that show nothing at all for long show that they are not reached: then a vote shows it, too.
-            false if now >= since + self.times.patience => Verdict::Propose(Why::Still { silent }),
-            false => Verdict::Suspected { at: since + self.times.patience },
-        }
+        // Without a look at any drive for that long, this head does not reach the drives. Then the vote shows that, too.
+        let at = since + self.times.patience;
+        if still || now >= at { Verdict::Propose(Why::Still { silent }) } else { Verdict::Suspected { at } }
     }
     /// When to ask for a verdict again, if nothing happens before.
     pub fn next_deadline(&self) -> Option<Instant> {

@@ -59,10 +59,8 @@ fn serve(mut stream: TcpStream, view: View, disks: Disks) {
                 let (at, aborted) = (command.volume.index(), head.take_stopped(tag));
                 let data = head.memory.bytes_mut(data);
                 let disk = &mut disks.lock().expect("nobody panicked")[at];
-                let status = match aborted {
-                    true => Status::Aborted,
-                    false => carry_out(disk, [512, 4096][at], &command, data),
-                };
+                let status =
+                    if aborted { Status::Aborted } else { carry_out(disk, [512, 4096][at], &command, data) };
                 connection.on_done(now(), tag, status, &mut head);
             } else if !unread.is_empty() && connection.want() != Want::Nothing {
                 let n = match connection.want() {

@@ -658,9 +658,10 @@ impl Run {
         }
         let mut i = 0;
         while i < l.waiting.len() {
-            match l.waiting[i].0 <= now {
-                true => l.pending.push_back(l.waiting.swap_remove(i).1),
-                false => i += 1,
+            if l.waiting[i].0 <= now {
+                l.pending.push_back(l.waiting.swap_remove(i).1);
+            } else {
+                i += 1;
             }
         }
         let pauses = matches!(self.phase, Phase::Ramp | Phase::Measuring);

@@ -394,10 +394,10 @@ impl Decoder {
             return bare;
         }
         if term {
-            return match plen <= whole as u32 + data_max {
-                true => bare,
-                false => Err(Violation::field(4, "PDU too long")),
-            };
+            if plen > whole as u32 + data_max {
+                return Err(Violation::field(4, "PDU too long"));
+            }
+            return bare;
         }
         if !carries {
             return Err(Violation::field(4, "PDU longer than its header"));

@@ -158,9 +158,10 @@ impl Array {
     fn judge_legs(&mut self, recent: bool, io: &mut impl ArrayIo) {
         let in_sync = self.in_sync();
         for leg in 0..self.legs.len() {
-            let found = match recent && in_sync & bit(leg) != 0 {
-                true => self.found(leg, in_sync & !bit(leg)),
-                false => Verdict::Stale,
+            let found = if recent && in_sync & bit(leg) != 0 {
+                self.found(leg, in_sync & !bit(leg))
+            } else {
+                Verdict::Stale
             };
             let epoch = self.epoch;
             let latency = &mut self.legs[leg].latency;

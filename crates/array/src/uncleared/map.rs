@@ -143,10 +143,7 @@ fn decode_block<'a>(
         && block[16..32] == array.0
         && (long(40), long(52)) == (pieces.bytes, life)
         && (word(48), word(12)) == (lane, index);
-    match ours {
-        true => Copy::Whole(long(32), &block[BITMAP_HEADER_BYTES as usize..]),
-        false => Copy::Absent,
-    }
+    if ours { Copy::Whole(long(32), &block[BITMAP_HEADER_BYTES as usize..]) } else { Copy::Absent }
 }
 
 /// The map of one array.

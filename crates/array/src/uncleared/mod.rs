@@ -162,10 +162,8 @@ impl Array {
         // A write of the whole piece needs no zeroes before it.
         let whole = matches!(job, Job::Host(_)) && (from, bytes) == (at, len);
         let kind = if whole { DriveOpKind::Write } else { DriveOpKind::WriteZeroes };
-        let (from, bytes) = match planted(Bug::PartOfPieceCleared) && !whole {
-            true => (at, len),
-            false => (from, bytes),
-        };
+        let (from, bytes) =
+            if planted(Bug::PartOfPieceCleared) && !whole { (at, len) } else { (from, bytes) };
         self.flights[id].whole = whole;
         self.fan_out(now, id, kind, (from, bytes), targets, io);
         true
@@ -181,9 +179,10 @@ impl Array {
         let block = &mut self.uncleared.blocks[nth as usize];
         block.stale = true;
         let list = &mut block.next;
-        match list.is_empty() {
-            true => list.head = id,
-            false => self.flights[list.tail].next = id,
+        if list.is_empty() {
+            list.head = id;
+        } else {
+            self.flights[list.tail].next = id;
         }
         list.tail = id;
         self.kick_map_block(now, nth, io);

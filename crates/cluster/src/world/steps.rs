@@ -131,9 +131,10 @@ impl World {
         let due = self.now + after;
         let d = &mut self.drives[nth];
         // Whoever opens the drive opens it alone: not before what a former process has here is over.
-        let (stage, reply) = match d.is_kept_from(head, process) {
-            true => (Stage::Landed, Reply::Failed),
-            false => (Stage::Travels, Reply::Good),
+        let (stage, reply) = if d.is_kept_from(head, process) {
+            (Stage::Landed, Reply::Failed)
+        } else {
+            (Stage::Travels, Reply::Good)
         };
         d.ops.push(Op { id, head, process, act, stage, due, reply });
         self.at(after, Event::Drive { drive: nth, op: id });

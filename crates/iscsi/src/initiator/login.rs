@@ -104,10 +104,10 @@ impl Login {
         }
         if r.continues {
             // RFC 7143 6.2: an empty request fetches the rest.
-            return match r.transit {
-                true => Err(Error::Protocol("a stage change in the middle of a text")),
-                false => Ok(Next::Send(self.request(config, stage, false), vec![])),
-            };
+            if r.transit {
+                return Err(Error::Protocol("a stage change in the middle of a text"));
+            }
+            return Ok(Next::Send(self.request(config, stage, false), vec![]));
         }
         let whole = core::mem::take(&mut self.text);
         let next = match self.phase {

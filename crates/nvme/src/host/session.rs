@@ -540,9 +540,10 @@ impl Session {
                 if csts & prop::CSTS_FATAL != 0 {
                     return self.fail(Error::Incapable("it reports a fatal status"));
                 }
-                match csts & prop::CSTS_READY != 0 {
-                    true => self.go(Step::Controller),
-                    false => self.poll_at = Some(self.now + CSTS_PAUSE),
+                if csts & prop::CSTS_READY != 0 {
+                    self.go(Step::Controller);
+                } else {
+                    self.poll_at = Some(self.now + CSTS_PAUSE);
                 }
             }
             Step::Controller => self.learn_controller(),

@@ -267,11 +267,14 @@ impl Controller {
         } else if !stop {
             self.csts &= !property::CSTS_SHUTDOWN;
         }
-        match enabled && !enable || stop && !stopped {
+        let ends = enabled && !enable || stop && !stopped;
+        if !ends {
+            then
+        } else if self.discovery {
             // A discovery controller has no I/O queues.
-            true if self.discovery => self.settle(),
-            true => Then::EndQueues,
-            false => then,
+            self.settle()
+        } else {
+            Then::EndQueues
         }
     }
     /// The I/O queues have ended, as they were asked to, and so have their commands.

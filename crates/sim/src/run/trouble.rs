@@ -132,13 +132,12 @@ impl Run {
     fn ail(&mut self, trouble: Trouble) {
         let ill = self.world.disks.iter().filter(|d| d.faults.any()).count();
         let disk = self.rng.below(self.world.disks.len() as u64) as usize;
-        let until = match self.options.pairs {
+        let until = if self.options.pairs {
             // As often a millisecond as seconds.
-            true => {
-                let most = 200 << self.rng.between(0, 15);
-                self.rng.between(100, most)
-            }
-            false => self.rng.between(100, 8_000_000),
+            let most = 200 << self.rng.between(0, 15);
+            self.rng.between(100, most)
+        } else {
+            self.rng.between(100, 8_000_000)
         };
         let until = Duration::from_micros(until);
         let may = match self.options.ill_max {
@@ -330,10 +329,13 @@ impl Run {
     /// Whether every leg was in sync when last looked at; asks for a new look.
     fn all_well(&mut self) -> bool {
         let moving = self.moving;
-        let well = self.snapshot.take().is_some_and(|s| match self.options.moves > 0 {
-            // While a drive takes another's place, that one serves.
-            true => !moving && moves::redundant(&s),
-            false => s.health == State::Optimal,
+        let well = self.snapshot.take().is_some_and(|s| {
+            if self.options.moves > 0 {
+                // While a drive takes another's place, the old one serves.
+                !moving && moves::redundant(&s)
+            } else {
+                s.health == State::Optimal
+            }
         });
         if self.orders.is_empty() {
             self.orders.push_back(Order::Status);

@@ -244,14 +244,18 @@ impl Run {
                 }
                 let force = "millrace pool import tank --force";
                 let way = |r: &head::order::Reason| r.next.as_ref().is_some_and(|n| n.contains(force));
-                match cut.end == End::LinkLost && snapshot.reasons.iter().any(way) {
-                    true => {
-                        self.cut_step = Step::Forced;
-                        let (pool, drives) = (Some("tank".into()), vec![]);
-                        self.orders.push_back(Order::PoolImport { pool, name: None, drives, force: true });
-                        Ok(())
-                    }
-                    false => Err(format!("the pool is not there: {:?}{}", snapshot.reasons, self.ills())),
+                if cut.end == End::LinkLost && snapshot.reasons.iter().any(way) {
+                    self.cut_step = Step::Forced;
+                    let pool = Some("tank".into());
+                    self.orders.push_back(Order::PoolImport {
+                        pool,
+                        name: None,
+                        drives: vec![],
+                        force: true,
+                    });
+                    Ok(())
+                } else {
+                    Err(format!("the pool is not there: {:?}{}", snapshot.reasons, self.ills()))
                 }
             }
             Step::Over if self.good() >= self.read_back && (self.is_alone() || self.follower_has_all()) => {

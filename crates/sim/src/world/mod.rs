@@ -471,9 +471,10 @@ impl World {
         }
         match self.fell.take() {
             Some((server, fate)) => {
-                match self.is_shared() {
-                    true => self.fall_on(server, fate),
-                    false => self.fall(fate),
+                if self.is_shared() {
+                    self.fall_on(server, fate);
+                } else {
+                    self.fall(fate);
                 }
                 Step::Fell { server, fate }
             }

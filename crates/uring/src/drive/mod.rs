@@ -297,9 +297,11 @@ fn check_loops(path: &Path, meta: &fs::Metadata, ours: &dyn Fn(&Path) -> bool) -
         let mut users = BlockDevice::by_number(major, minor).map(|d| d.users()).unwrap_or_default();
         if users.is_empty() {
             let flags = OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC;
-            let claimed = claim(!ours(&node), || match ours(&node) {
-                true => Ok(()),
-                false => Ok(rustix::fs::open(&node, flags, Mode::empty()).map(drop)?),
+            let claimed = claim(!ours(&node), || {
+                if !ours(&node) {
+                    rustix::fs::open(&node, flags, Mode::empty())?;
+                }
+                Ok(())
             });
             if claimed.is_err_and(|e| e.raw_os_error() == Some(libc::EBUSY)) {
                 users.extend(holder::of_device(&node).or_else(|| Some("another process".into())));
@@ -412,10 +414,10 @@ fn open(text: &str, shared: bool, shards: u32, ours: &dyn Fn(&Path) -> bool) -> 
                 fs::remove_file(&path).map_err(|e| explain(&path, &e, None))?;
                 meta = fs::metadata(&path).map_err(|e| explain(&path, &e, None))?;
             }
-            match meta.is_file() {
-                true => open_file(&path, 4096, shared, ours).map(|drive| drive.made(true)),
-                false => Err(format!("{} is not a regular file", path.display()).into()),
+            if !meta.is_file() {
+                return Err(format!("{} is not a regular file", path.display()).into());
             }
+            open_file(&path, 4096, shared, ours).map(|drive| drive.made(true))
         }
         Spec::Path(path) => {
             let meta = fs::metadata(&path).map_err(|e| explain(&path, &e, None))?;
@@ -620,10 +622,8 @@ fn open_file(
         }
         (file, direct) = (open_buffered(&path, flags)?, false);
     }
-    let flock = match shared {
-        true => FlockOperation::NonBlockingLockShared,
-        false => FlockOperation::NonBlockingLockExclusive,
-    };
+    let flock =
+        if shared { FlockOperation::NonBlockingLockShared } else { FlockOperation::NonBlockingLockExclusive };
     if shared && ours(&path) {
         return Err(twice(&path));
     }

@@ -184,9 +184,12 @@ fn is_for_life(wwid: &str) -> bool {
 
 /// Nodes of the loop devices that lie in a file or a block device.
 pub(crate) fn loops_over(meta: &fs::Metadata) -> Vec<PathBuf> {
-    let is_same = |there: &fs::Metadata| match meta.file_type().is_block_device() {
-        true => there.file_type().is_block_device() && there.rdev() == meta.rdev(),
-        false => (there.dev(), there.ino()) == (meta.dev(), meta.ino()),
+    let is_same = |there: &fs::Metadata| {
+        if meta.file_type().is_block_device() {
+            there.file_type().is_block_device() && there.rdev() == meta.rdev()
+        } else {
+            (there.dev(), there.ino()) == (meta.dev(), meta.ino())
+        }
     };
     let mounts = std::cell::OnceCell::new();
     let lies_there = |name: &String| {

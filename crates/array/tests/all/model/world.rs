@@ -322,10 +322,8 @@ impl World {
         let legs = (0..world.options.legs).map(|leg| Some(world.leg(leg, LegState::InSync))).collect();
         world.steward.membership.legs = legs;
         world.steward.record = world.steward.membership.clone();
-        let uncleared = match world.options.used {
-            true => UnclearedMap::all(&geometry, LIFE),
-            false => UnclearedMap::none(),
-        };
+        let uncleared =
+            if world.options.used { UnclearedMap::all(&geometry, LIFE) } else { UnclearedMap::none() };
         world.boot(Bitmap::new(geometry.regions()), uncleared, false);
         world
     }
@@ -346,9 +344,10 @@ impl World {
     }
     fn boot(&mut self, dirty: Bitmap, uncleared: UnclearedMap, unclean: bool) {
         let shards = self.options.shards;
-        self.lanes = match self.dealing.chance(1, 2) {
-            true => Lanes::dealt(shards),
-            false => Lanes::new(core::array::from_fn(|_| self.dealing.below(u64::from(shards)) as u16)),
+        self.lanes = if self.dealing.chance(1, 2) {
+            Lanes::dealt(shards)
+        } else {
+            Lanes::new(core::array::from_fn(|_| self.dealing.below(u64::from(shards)) as u16))
         };
         self.shards = (0..shards)
             .map(|shard| {
@@ -470,9 +469,10 @@ impl World {
     /// Rules that each operation must obey.
     fn check_op(&self, shard: usize, op: &DriveOp) {
         let drive = &self.drives[op.drive.index()];
-        let area = match op.at >= MAP_AT {
-            true => MAP_AT + UNCLEARED_AREA_BYTES,
-            false => self.geometry.data_at + self.geometry.data_bytes,
+        let area = if op.at >= MAP_AT {
+            MAP_AT + UNCLEARED_AREA_BYTES
+        } else {
+            self.geometry.data_at + self.geometry.data_bytes
         };
         assert!(op.at.checked_add(op.len).is_some_and(|end| end <= area));
         for other in &self.flying {

@@ -138,9 +138,10 @@ impl Guest {
             let n = out.len().min(place.len as usize).min(self.piece);
             let place = place.head(n as u32);
             self.io.memory.bytes_mut(place).copy_from_slice(&out[..n]);
-            match direct {
-                true => self.session.on_direct(link as u16, n as u32, &mut self.io),
-                false => self.session.on_bytes(Instant(1), link as u16, place, &mut self.io),
+            if direct {
+                self.session.on_direct(link as u16, n as u32, &mut self.io);
+            } else {
+                self.session.on_bytes(Instant(1), link as u16, place, &mut self.io);
             }
             self.take(link);
             out = &out[n..];

@@ -61,9 +61,10 @@ impl Connection {
         let Stage::AwaitingConnectData(mut login) = stage else {
             unreachable!("data of Connect follow Connect")
         };
-        let asked = match sound {
-            true => login.check(&self.config, io.view()),
-            false => Err(Completion::failed(StatusField::TRANSIENT_TRANSPORT)),
+        let asked = if sound {
+            login.check(&self.config, io.view())
+        } else {
+            Err(Completion::failed(StatusField::TRANSIENT_TRANSPORT))
         };
         match asked {
             Ok(ask) => {

@@ -82,9 +82,10 @@ impl Pair {
             let n = bytes.len().min(place.len as usize).min(self.piece);
             let place = place.head(n as u32);
             self.host.memory.bytes_mut(place).copy_from_slice(&bytes[..n]);
-            match direct {
-                true => self.session.on_direct(link as u16, n as u32, &mut self.host),
-                false => self.session.on_bytes(self.now, link as u16, place, &mut self.host),
+            if direct {
+                self.session.on_direct(link as u16, n as u32, &mut self.host);
+            } else {
+                self.session.on_bytes(self.now, link as u16, place, &mut self.host);
             }
             bytes = &bytes[n..];
         }

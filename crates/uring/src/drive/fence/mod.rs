@@ -228,9 +228,10 @@ fn keys(drive: &impl Reservations, act: FenceAct, limit: &Limit<'_>) -> Result<R
             }
             let said = drive.unregister(key);
             let after = look()?;
-            match after.keys.len() < before.keys.len() {
-                true => Ok(after),
-                false => Err(said.err().unwrap_or(FenceError::NotDone)),
+            if after.keys.len() < before.keys.len() {
+                Ok(after)
+            } else {
+                Err(said.err().unwrap_or(FenceError::NotDone))
             }
         }
     }
