@@ -394,8 +394,14 @@ fn comment_end(code: &[char]) -> usize {
     let (mut depth, mut at) = (0, 0);
     while at < code.len() {
         match &code[at..] {
-            ['/', '*', ..] => (depth, at) = (depth + 1, at + 2),
-            ['*', '/', ..] => (depth, at) = (depth - 1, at + 2),
+            ['/', '*', ..] => {
+                depth += 1;
+                at += 2;
+            }
+            ['*', '/', ..] => {
+                depth -= 1;
+                at += 2;
+            }
             _ => at += 1,
         }
         if depth == 0 {

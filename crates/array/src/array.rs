@@ -291,7 +291,10 @@ impl Array {
         self.commands += 1;
         let mut flight = Flight::new(Job::Host(ticket), plan, kind, at, len);
         flight.data = data;
-        (flight.fua, flight.came, flight.clears, flight.zeroes) = (fua, now, clears, zeroes);
+        flight.fua = fua;
+        flight.came = now;
+        flight.clears = clears;
+        flight.zeroes = zeroes;
         let id = self.insert(flight);
         match plan {
             Plan::Flush => self.start_flush(now, id, io),
@@ -446,7 +449,8 @@ impl Array {
         {
             self.answer(id, Status::Aborted, io);
             // It flies on, and nobody waits for it any more.
-            (self.flights[id].job, self.heals) = (Job::Heal { leg: LEGS_MAX, rest: 0 }, self.heals + 1);
+            self.flights[id].job = Job::Heal { leg: LEGS_MAX, rest: 0 };
+            self.heals += 1;
             return;
         }
         if flight.clears
@@ -517,7 +521,8 @@ impl Array {
     /// How far the work in the background is.
     pub fn progress(&self) -> Progress {
         let mut progress = self.counters;
-        (progress.hedges_sent, progress.hedges_won) = (self.hedging.sent, self.hedging.won);
+        progress.hedges_sent = self.hedging.sent;
+        progress.hedges_won = self.hedging.won;
         self.count_intent(&mut progress);
         self.count_resync(&mut progress);
         self.count_scrub(&mut progress);
@@ -556,7 +561,8 @@ impl Array {
     }
     /// Takes `quiesce` and `pause` back: what was under way in the background goes on.
     pub fn resume(&mut self, now: Instant, io: &mut impl ArrayIo) {
-        (self.quiescing, self.paused) = (false, false);
+        self.quiescing = false;
+        self.paused = false;
         self.resync.poke = true;
         self.drain(now, io);
     }

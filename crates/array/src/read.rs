@@ -74,8 +74,11 @@ impl Array {
         let Owner::Read(ticket) = owner else { unreachable!("only hosts' reads have no flight") };
         let mut flight = Flight::new(Job::Host(ticket), Plan::Read, Kind::Read, at, len);
         flight.phase = Phase::AwaitingSource;
-        (flight.data, flight.since, flight.source) = (data, since, leg);
-        (flight.first, flight.pending) = (tag, 1);
+        flight.data = data;
+        flight.since = since;
+        flight.source = leg;
+        flight.first = tag;
+        flight.pending = 1;
         let id = self.insert(flight);
         self.ops[tag].owner = Owner::Flight(id);
         id
@@ -92,7 +95,8 @@ impl Array {
 
     fn read_from(&mut self, now: Instant, id: u32, leg: usize, io: &mut impl ArrayIo) {
         let flight = &mut self.flights[id];
-        (flight.source, flight.since) = (leg, now);
+        flight.source = leg;
+        flight.since = now;
         flight.pending = 1;
         let Flight { at, len, data, buffer, .. } = *flight;
         self.legs[leg].last_end = at + len;

@@ -216,7 +216,10 @@ impl Decider {
     /// Another record is decided: promises and what was accepted were of the epoch before.
     fn advance(&mut self, record: SystemRecord) {
         self.known = record;
-        (self.promised, self.highest, self.accepted, self.seen) = (0, 0, None, None);
+        self.promised = 0;
+        self.highest = 0;
+        self.accepted = None;
+        self.seen = None;
         self.give_up();
     }
     /// What is under way is over; its answers are no news.

@@ -264,7 +264,8 @@ impl Link {
     pub fn on_up(&mut self, path: usize) {
         self.end(path);
         self.ups += 1;
-        (self.paths[path].up, self.paths[path].since) = (true, self.ups);
+        self.paths[path].up = true;
+        self.paths[path].since = self.ups;
         let hello = Hello {
             versions: (VERSION_MIN, VERSION),
             system: self.system,

@@ -747,17 +747,20 @@ impl Member {
                 }
             }
             (Part::Outside | Part::Follower, Part::Leader) => {
-                (self.fenced, self.serve) = (false, Serve::No);
+                self.fenced = false;
+                self.serve = Serve::No;
                 self.dos.push(Do::Lead { why });
             }
             (Part::Outside, Part::Follower) => self.dos.push(Do::Follow),
             (Part::Leader, Part::Leader) => {
                 let there = known.is_in(other);
                 if there && self.fenced {
-                    (self.fenced, self.synced) = (false, false);
+                    self.fenced = false;
+                    self.synced = false;
                     self.dos.push(Do::LetIn);
                 } else if let (false, Some(why)) = (there, why) {
-                    (self.fenced, self.serve) = (false, Serve::No);
+                    self.fenced = false;
+                    self.serve = Serve::No;
                     self.dos.push(Do::PutOut { why });
                 }
             }

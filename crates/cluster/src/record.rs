@@ -164,7 +164,9 @@ impl SystemRecord {
     pub fn with(&self, head: HeadNo, life: u64) -> Self {
         let mut next = self.next();
         let row = &mut next.heads[head.index()];
-        (row.state, row.since, row.life) = (HeadState::In, next.epoch, life);
+        row.state = HeadState::In;
+        row.since = next.epoch;
+        row.life = life;
         next
     }
     /// The next record, by which one head leads alone and the other is out. What that one keeps of hosts and portals is old from then
@@ -207,7 +209,9 @@ impl SystemRecord {
     pub fn led_by(&self, head: HeadNo, life: u64, name: &str) -> Self {
         let mut next = self.without(head.other());
         let row = &mut next.heads[head.index()];
-        (row.state, row.since, row.life) = (HeadState::In, next.epoch, life);
+        row.state = HeadState::In;
+        row.since = next.epoch;
+        row.life = life;
         row.name = name.into();
         next
     }
@@ -264,7 +268,9 @@ impl SystemRecord {
                 3 => HeadState::Out,
                 _ => return Err(Malformed),
             };
-            (head.since, head.life, head.certificate) = (r.u64()?, r.u64()?, r.array()?);
+            head.since = r.u64()?;
+            head.life = r.u64()?;
+            head.certificate = r.array()?;
             head.name = r.text()?;
             if head.name.len() > NAME_MAX {
                 return Err(Malformed);

@@ -197,7 +197,8 @@ impl Watch {
         // The first of a life may be an old one; the second shows that it lives.
         let news = beat.is_some_and(|b| self.count(&b) == Some(true));
         if let (true, Some(beat)) = (news, beat) {
-            (self.last, self.moved) = (Some(beat), Some(asked));
+            self.last = Some(beat);
+            self.moved = Some(asked);
         } else {
             self.still = self.still.max(Some(asked));
         }
@@ -217,7 +218,9 @@ impl Watch {
         for n in &mut self.networks {
             n.heard = Some(now);
         }
-        (self.suspected, self.moved, self.still) = (None, None, None);
+        self.suspected = None;
+        self.moved = None;
+        self.still = None;
     }
     /// A turn of this head begins; whether it was paused since the last one.
     pub fn on_turn(&mut self, now: Instant) -> bool {

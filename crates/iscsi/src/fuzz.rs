@@ -184,7 +184,10 @@ pub fn connection(bytes: &[u8], head: &mut Head) {
     head.running.clear();
     head.wishes.clear();
     head.interventions.clear();
-    (head.ring_used, head.asked, head.closed, head.stingy) = (0, false, false, choice & 2 != 0);
+    head.ring_used = 0;
+    head.asked = false;
+    head.closed = false;
+    head.stingy = choice & 2 != 0;
     head.lots = Prng::new(u64::from(choice) + bytes.len() as u64);
     let config = ConnectionConfig {
         local: portal().address,
@@ -337,7 +340,9 @@ mod tests {
             c.cdb[0] = op;
             if prng.chance(3, 4) {
                 c.cdb[1..].fill(0);
-                (c.cdb[7], c.cdb[8], c.cdb[13]) = (0, prng.below(20) as u8, 1);
+                c.cdb[7] = 0;
+                c.cdb[8] = prng.below(20) as u8;
+                c.cdb[13] = 1;
             }
             let data = vec![0; if c.write { *prng.pick(&[0, 100, 512, 1024]) } else { 0 }];
             match prng.below(8) {

@@ -379,7 +379,8 @@ impl Run {
             State::Ready => {
                 if l.down_since.take().is_some() {
                     self.reconnects += u64::from(l.was_ready);
-                    (l.was_ready, l.backoff) = (true, BACKOFF_MIN);
+                    l.was_ready = true;
+                    l.backoff = BACKOFF_MIN;
                 }
                 self.info.changes = self.info.changes.max(l.initiator.info().changes);
             }
@@ -580,7 +581,8 @@ impl Run {
         }
     }
     fn go(&mut self, now: Instant, phase: Phase) {
-        (self.phase, self.phase_started) = (phase, now);
+        self.phase = phase;
+        self.phase_started = now;
     }
     fn close(&mut self, now: Instant) {
         self.go(now, Phase::Closing);
@@ -683,8 +685,11 @@ impl Run {
             self.begun += 1;
             let operation = &mut l.operations[index as usize];
             let parts = (self.plan.io_bytes / self.info.block_bytes).div_ceil(self.part_blocks);
-            (operation.pick, operation.started, operation.measured) = (pick, now, measuring);
-            (operation.left, operation.failed) = (parts as u16, None);
+            operation.pick = pick;
+            operation.started = now;
+            operation.measured = measuring;
+            operation.left = parts as u16;
+            operation.failed = None;
             if pick.write && self.plan.verify {
                 let at = self.plan.region_at + pick.unit * u64::from(self.plan.io_bytes);
                 let version = u64::from(pick.version);
@@ -759,7 +764,8 @@ impl Run {
             trouble: self.trouble.filter(|_| ready < self.lanes.len()).map(|t| t.to_string()),
         };
         self.interval.0.clear();
-        (self.interval.1, self.interval_started) = (0, now);
+        self.interval.1 = 0;
+        self.interval_started = now;
         fx.push(Effect::Mail { to: self.manager, mail: Mail::Progress(Box::new(progress)) });
     }
     fn error_count(&self) -> u64 {

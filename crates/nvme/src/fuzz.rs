@@ -160,7 +160,9 @@ impl World {
         self.feed(&crate::pdu::encode::ic_req(request));
         let mut fields = ConnectFields::of(&Sqe::new(admin::FABRICS, 0));
         fields.fctype = 1;
-        (fields.sgl, fields.qid, fields.sqsize) = (Sgl::in_capsule(1024), queue.into(), 15.into());
+        fields.sgl = Sgl::in_capsule(1024);
+        fields.qid = queue.into();
+        fields.sqsize = 15.into();
         let data = ConnectData::new([1; 16], if queue == 0 { 0xffff } else { 1 }, subsystem, HOST);
         self.feed(&crate::pdu::encode::command(&fields.sqe(), 1024, digests, 0));
         self.feed(data.as_bytes());

@@ -538,7 +538,9 @@ pub mod encode {
 
     fn start<const N: usize>(kind: u8, flags: u8, hlen: usize) -> Encoded<N> {
         let mut e = Encoded { bytes: [0; N], len: hlen as u8 };
-        (e.bytes[0], e.bytes[1], e.bytes[2]) = (kind, flags, hlen as u8);
+        e.bytes[0] = kind;
+        e.bytes[1] = flags;
+        e.bytes[2] = hlen as u8;
         e
     }
     fn put<const N: usize>(e: &mut Encoded<N>, at: usize, bytes: &[u8]) {
@@ -576,7 +578,8 @@ pub mod encode {
         let mut e = start(kind, 0, IC_BYTES);
         plen(&mut e, IC_BYTES as u32);
         put(&mut e, 8, &pfv.to_le_bytes());
-        (e.bytes[10], e.bytes[11]) = (pda, digests.byte());
+        e.bytes[10] = pda;
+        e.bytes[11] = digests.byte();
         put(&mut e, 12, &last.to_le_bytes());
         e
     }

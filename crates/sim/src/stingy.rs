@@ -116,7 +116,8 @@ impl Stingy {
         match self.initiator.state() {
             State::Idle => self.initiator.start(now),
             State::Down(_) => {
-                (self.ready, self.next_drip) = (None, None);
+                self.ready = None;
+                self.next_drip = None;
                 self.kept.clear();
                 self.drips.clear();
                 if self.over.get() {

@@ -503,7 +503,8 @@ mod tests {
         };
         let left = away(&r);
         let mut now = (3..40).fold(left.clone(), |r, n| next(&r, ME, n, &[]));
-        (now.arrays[0].legs[1].state, now.arrays[1].legs[1].state) = (InSync, Out);
+        now.arrays[0].legs[1].state = InSync;
+        now.arrays[1].legs[1].state = Out;
         assert_eq!(left.kin(&now), Kin::TooOld);
         assert_eq!(judge_return(Some(&left), drive(3), &now), Return::Full);
         // Not if its own partner was out by its record: it may hold what that one lacks.

@@ -52,7 +52,8 @@ impl Array {
         hedging.credit = (hedging.credit + 1).min(CREDIT_MAX);
         let before = core::mem::replace(&mut hedging.young.tail, tag);
         let op = &mut self.ops[tag];
-        (op.watched, op.previous) = (true, before);
+        op.watched = true;
+        op.previous = before;
         match before {
             NONE => self.hedging.young.head = tag,
             before => self.ops[before].next = tag,
@@ -75,7 +76,9 @@ impl Array {
         let id = self.give_flight(tag);
         let tail = self.hedging.reads.tail;
         let flight = &mut self.flights[id];
-        (flight.watched, flight.previous, flight.next) = (true, tail, NONE);
+        flight.watched = true;
+        flight.previous = tail;
+        flight.next = NONE;
         match tail {
             NONE => self.hedging.reads.head = id,
             tail => self.flights[tail].next = id,
@@ -148,15 +151,17 @@ impl Array {
         let Some(buffer) = io.hedge_buffer(ticket, data) else { return };
         assert_eq!(buffer.len, data.len, "a hedge reads as much as its read");
         let leg = self.choose_among(now, legs, at, len).expect("there is a leg, as was seen above");
-        (self.hedging.credit, self.hedging.sent) =
-            (self.hedging.credit - CREDIT_FOR_ONE, self.hedging.sent + 1);
-        (self.hedging.out, self.hedging.out_bytes) = (self.hedging.out + 1, self.hedging.out_bytes + len);
+        self.hedging.credit -= CREDIT_FOR_ONE;
+        self.hedging.sent += 1;
+        self.hedging.out += 1;
+        self.hedging.out_bytes += len;
         let drive_at = self.geometry.data_at + at;
         let owner = Owner::Flight(id);
         let tag = self.submit(now, owner, leg, DriveOpKind::Read, drive_at, len, buffer, false, None, io);
         self.ops[tag].share = true;
         let flight = &mut self.flights[id];
-        (flight.hedge, flight.hedge_data) = (tag, buffer);
+        flight.hedge = tag;
+        flight.hedge_data = buffer;
         flight.pending += 1;
     }
 
@@ -212,7 +217,8 @@ impl Array {
         // What was given up may still arrive in the first buffer: the answer comes from the other one.
         self.flights[id].hedge = NONE;
         if io.answer_from_hedge(ticket, data, hedge_data, false) {
-            (self.flights[id].first, self.flights[id].data) = (hedge, hedge_data);
+            self.flights[id].first = hedge;
+            self.flights[id].data = hedge_data;
             return true;
         }
         self.disown_read(hedge, io);

@@ -71,7 +71,8 @@ impl Array {
                 self.intent.want(local);
                 let block = self.intent.block_of(local);
                 let state = &mut self.intent.blocks[block as usize];
-                (state.stale, state.sets) = (true, true);
+                state.stale = true;
+                state.sets = true;
                 self.kick_block(now, block, io);
             }
             return;

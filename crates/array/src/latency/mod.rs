@@ -98,12 +98,15 @@ impl Array {
             // From the highest bit on: who is due comes first, then load (below 2^42), then distance.
             let key = (u64::from(!due) << 63 | load << 21 | distance, latency.picked);
             if key < least {
-                (chosen, least) = (Some(leg), key);
+                chosen = Some(leg);
+                least = key;
             }
         }
         let chosen = chosen?;
         let latency = &mut self.legs[chosen].latency;
-        (latency.picked, latency.seen_at, latency.unknown) = (latency.picked + 1, now, 0);
+        latency.picked += 1;
+        latency.seen_at = now;
+        latency.unknown = 0;
         Some(chosen)
     }
 

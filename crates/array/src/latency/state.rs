@@ -78,7 +78,8 @@ impl Latency {
         self.ended_at = now;
         let (mean, high) = (&mut self.mean[class], &mut self.high[class]);
         if *mean == 0 {
-            (*mean, *high) = (took.max(1), 2 * took.max(1));
+            *mean = took.max(1);
+            *high = 2 * took.max(1);
             return;
         }
         *mean = (*mean - (*mean >> shift) + (took >> shift)).max(1);

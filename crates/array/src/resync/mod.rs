@@ -137,7 +137,8 @@ impl Array {
         let run = self.uncleared_run(next, end - next);
         if run > 0 {
             let current = self.resync.current.as_mut().expect("a region under way");
-            (current.next, current.in_flight) = (next + run, current.in_flight + 1);
+            current.next = next + run;
+            current.in_flight += 1;
             let id = self.insert(Flight::new(Job::Piece, Plan::Copy, Kind::Write, next, run));
             self.queue(id);
             return true;
@@ -190,7 +191,8 @@ impl Array {
     }
     fn flush_region(&mut self, now: Instant, io: &mut impl ArrayIo) {
         let current = self.resync.current.as_mut().expect("a region under way");
-        (current.flushed, current.in_flight) = (true, 1);
+        current.flushed = true;
+        current.in_flight = 1;
         let at = current.end - 1;
         let id = self.insert(Flight::new(Job::Piece, Plan::Flush, Kind::Flush, at, 0));
         self.start_flush(now, id, io);

@@ -57,7 +57,8 @@ impl Array {
     }
     pub(crate) fn count_scrub(&self, progress: &mut Progress) {
         if let Some(scrub) = &self.scrub {
-            (progress.scrub_done, progress.scrub_total) = (scrub.done, scrub.total);
+            progress.scrub_done = scrub.done;
+            progress.scrub_total = scrub.total;
             progress.scrub_from = scrub.next / self.geometry.region_bytes * self.geometry.region_bytes;
         }
     }
@@ -87,7 +88,8 @@ impl Array {
         if run > 0 && !planted(Bug::UnclearedIsCompared) {
             // Legs may differ there with good reason, and nobody reads it.
             let scrub = self.scrub.as_mut().expect("seen above");
-            (scrub.next, scrub.done) = (next + run, scrub.done + run);
+            scrub.next = next + run;
+            scrub.done += run;
             self.resync.poke = true;
             return;
         }
@@ -123,7 +125,9 @@ impl Array {
             return;
         }
         let flight = &mut self.flights[id];
-        (flight.phase, flight.tried, flight.pending) = (Phase::AwaitingScrub, legs, legs.count_ones() as u8);
+        flight.phase = Phase::AwaitingScrub;
+        flight.tried = legs;
+        flight.pending = legs.count_ones() as u8;
         for leg in members(legs) {
             let (part, at) = (self.scrub_part(id, leg), self.geometry.data_at + at);
             let kind = DriveOpKind::Read;
@@ -252,7 +256,8 @@ impl Array {
         let targets = run.bad & self.in_sync();
         let part = self.scrub_part(id, run.source).part(run.offset, run.len);
         let flight = &mut self.flights[id];
-        (flight.phase, flight.pending) = (Phase::AwaitingLegs, targets.count_ones() as u8);
+        flight.phase = Phase::AwaitingLegs;
+        flight.pending = targets.count_ones() as u8;
         flight.wrote = targets | bit(run.source);
         let (buffer, at) = (flight.buffer, self.geometry.data_at + run.at);
         for leg in members(targets) {
@@ -269,7 +274,8 @@ impl Array {
     /// The repair of a piece ended: it is read again.
     pub(crate) fn scrub_written(&mut self) {
         if let Some(scrub) = &mut self.scrub {
-            (scrub.under_way, scrub.again) = (false, false);
+            scrub.under_way = false;
+            scrub.again = false;
             self.resync.poke = true;
         }
     }
@@ -285,8 +291,10 @@ impl Array {
                 if !compared {
                     io.note(Note::Unreadable { at, len });
                 }
-                (scrub.next, scrub.done) = (at + len, scrub.done + len);
-                (scrub.again, scrub.repaired_at) = (false, None);
+                scrub.next = at + len;
+                scrub.done += len;
+                scrub.again = false;
+                scrub.repaired_at = None;
             } else {
                 // While legs are missing nothing is said of the piece: it waits.
                 scrub.again = !degraded;

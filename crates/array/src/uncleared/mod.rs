@@ -408,7 +408,8 @@ impl Array {
                     self.uncleared.set(piece);
                     let nth = self.uncleared.block_of(piece);
                     let block = &mut self.uncleared.blocks[nth as usize];
-                    (block.stale, block.marking) = (!planted(Bug::MarksNotDurable), true);
+                    block.stale = !planted(Bug::MarksNotDurable);
+                    block.marking = true;
                 }
             } else if own && !planted(Bug::EdgesNotZeroed) {
                 self.uncleared.edges.push_back((part_at, part_end - part_at));

@@ -180,7 +180,9 @@ impl Outbox {
                 release(mark);
             }
         }
-        (self.write, self.used, self.pending) = (0, 0, 0);
+        self.write = 0;
+        self.used = 0;
+        self.pending = 0;
     }
     /// The ring's memory, to be given back when the connection ends.
     pub fn ring(&self) -> Slice {

@@ -19,7 +19,10 @@ impl Member {
             self.serve = Serve::Wanted;
         }
         if self.serve == Serve::Wanted && self.part == Part::Leader {
-            (self.serve, self.doubt, self.retry, self.began) = (Serve::Looks, false, now, now);
+            self.serve = Serve::Looks;
+            self.doubt = false;
+            self.retry = now;
+            self.began = now;
             self.decider.look();
         } else if let Some(mut wish) =
             self.wish(now, verdict).or_else(|| self.owes_mark().then(|| self.known().next()))
@@ -29,10 +32,13 @@ impl Member {
                 wish.changed = wish.epoch;
                 self.marking = Some((wish.epoch, self.changes));
             }
-            (self.retry, self.began) = (now, now);
+            self.retry = now;
+            self.began = now;
             self.decider.propose(wish);
         } else if self.doubt || self.next_look().is_some_and(|at| now >= at) {
-            (self.doubt, self.retry, self.began) = (false, now, now);
+            self.doubt = false;
+            self.retry = now;
+            self.began = now;
             self.decider.look();
         }
     }

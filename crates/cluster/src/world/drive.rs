@@ -145,7 +145,8 @@ impl Drive {
             op.due = rng.between(now + 1, end - 1);
             if rng.chance(1, 2) {
                 // Ended by the drive.
-                (op.stage, op.reply) = (Stage::Landed, Reply::Failed);
+                op.stage = Stage::Landed;
+                op.reply = Reply::Failed;
             }
             due.push((op.id, op.due));
         }

@@ -163,7 +163,9 @@ impl World {
             return Ok(());
         }
         let machine = &mut self.heads[head.index()];
-        (machine.powered, machine.process, machine.paused) = (false, None, 0);
+        machine.powered = false;
+        machine.process = None;
+        machine.paused = 0;
         machine.waits.clear();
         self.lose_ops(head)?;
         for path in 0..self.nets.len() {
@@ -192,9 +194,11 @@ impl World {
             self.mend(path);
         }
         for drive in &mut self.drives {
-            (drive.lost, drive.slow) = ([0; 2], 0);
+            drive.lost = [0; 2];
+            drive.slow = 0;
         }
-        (self.swarm.late, self.swarm.fences_fail) = (false, false);
+        self.swarm.late = false;
+        self.swarm.fences_fail = false;
         for head in [HeadNo::A, HeadNo::B] {
             let machine = &mut self.heads[head.index()];
             if machine.paused > self.now {

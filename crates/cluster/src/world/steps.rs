@@ -163,7 +163,9 @@ impl World {
             }
         };
         let op = self.drives[nth].op(id, now).expect("it is there");
-        (op.stage, op.reply, op.due) = (stage, reply, now + after);
+        op.stage = stage;
+        op.reply = reply;
+        op.due = now + after;
         self.at(after, Event::Drive { drive: nth, op: id });
         Ok(())
     }

@@ -65,7 +65,9 @@ impl Login {
     }
     /// The first request. Logging in again keeps the generator's place, so that challenges differ.
     pub fn first(&mut self, config: &Config) -> (LoginRequest, Vec<u8>) {
-        (self.phase, self.rounds, self.tsih) = (Phase::Method, 0, 0);
+        self.phase = Phase::Method;
+        self.rounds = 0;
+        self.tsih = 0;
         self.text.clear();
         self.parameters = Parameters::default();
         let mut out = vec![];

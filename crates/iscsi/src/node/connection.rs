@@ -241,8 +241,10 @@ impl Connection {
                 response.transit = true;
                 response.next = LoginStage::FullFeature;
                 let mut session = Session::new(&self.config, login.parameters, slots);
-                (session.stat_sn, session.exp_cmd_sn) = (self.session.stat_sn, self.session.exp_cmd_sn);
-                (session.discovery, session.host) = (login.discovery, login.host);
+                session.stat_sn = self.session.stat_sn;
+                session.exp_cmd_sn = self.session.exp_cmd_sn;
+                session.discovery = login.discovery;
+                session.host = login.host;
                 session.max_recv = if login.told_max_recv { MAX_RECV } else { MAX_RECV_DEFAULT };
                 session.refresh(true, io);
                 self.send_login(response, &text, io);
@@ -255,7 +257,8 @@ impl Connection {
             }
             Err((status, why)) => {
                 response.status = status;
-                (response.transit, response.next) = (false, LoginStage::Security);
+                response.transit = false;
+                response.next = LoginStage::Security;
                 self.send_login(response, &[], io);
                 io.refused(&login.initiator, why);
                 self.close(Close::Refused(why), io);
@@ -351,7 +354,9 @@ impl Connection {
 
     fn start_clock(&mut self, now: Instant) {
         if self.opened.is_none() {
-            (self.opened, self.heard, self.progress) = (Some(now), now, now);
+            self.opened = Some(now);
+            self.heard = now;
+            self.progress = now;
         }
     }
 

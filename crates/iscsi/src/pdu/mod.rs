@@ -178,7 +178,8 @@ fn put64(b: &mut Bhs, at: usize, v: u64) {
 }
 fn start(opcode: u8, flags: u8) -> Bhs {
     let mut b = [0; BHS_BYTES];
-    (b[0], b[1]) = (opcode, flags);
+    b[0] = opcode;
+    b[1] = flags;
     b
 }
 fn immediate_bit(immediate: bool) -> u8 {

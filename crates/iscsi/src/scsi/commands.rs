@@ -725,7 +725,9 @@ mod tests {
     fn the_status_of_blocks_is_one_run_to_the_end_of_the_unit() {
         let of = |unit: Unit, first: u64, length: u8| {
             let mut cdb = [0u8; 16];
-            (cdb[0], cdb[1], cdb[13]) = (0x9e, 0x12, length);
+            cdb[0] = 0x9e;
+            cdb[1] = 0x12;
+            cdb[13] = length;
             cdb[2..10].copy_from_slice(&first.to_be_bytes());
             ask(&cdb, Some(unit), None)
         };

@@ -113,7 +113,8 @@ impl Sense {
             b[3..7].copy_from_slice(&information.to_be_bytes());
         }
         b[7] = (FIXED_BYTES - 8) as u8;
-        (b[12], b[13]) = (self.asc, self.ascq);
+        b[12] = self.asc;
+        b[13] = self.ascq;
         b[15..18].copy_from_slice(&self.specific());
         b
     }

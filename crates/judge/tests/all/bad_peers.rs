@@ -148,13 +148,22 @@ fn hex(bytes: &[u8]) -> String {
 /// ICReq, and a Connect of an admin queue with its data, keep-alive off.
 fn nvme_words(subsystem: &str, host: &str) -> [String; 2] {
     let mut connect = vec![0u8; 72 + 1024];
-    (connect[0], connect[2], connect[3]) = (4, 72, 72);
+    connect[0] = 4;
+    connect[2] = 72;
+    connect[3] = 72;
     connect[4..8].copy_from_slice(&(72u32 + 1024).to_le_bytes());
     let (sqe, data) = connect[8..].split_at_mut(64);
     // Fabrics, SGLs, command 1, Connect; 1024 bytes in the capsule; 32 entries.
-    (sqe[0], sqe[1], sqe[2], sqe[4]) = (0x7f, 0x40, 1, 1);
-    (sqe[33], sqe[39], sqe[44]) = (4, 1, 31);
-    (data[0], data[16], data[17]) = (1, 0xff, 0xff);
+    sqe[0] = 0x7f;
+    sqe[1] = 0x40;
+    sqe[2] = 1;
+    sqe[4] = 1;
+    sqe[33] = 4;
+    sqe[39] = 1;
+    sqe[44] = 31;
+    data[0] = 1;
+    data[16] = 0xff;
+    data[17] = 0xff;
     data[256..256 + subsystem.len()].copy_from_slice(subsystem.as_bytes());
     data[512..512 + host.len()].copy_from_slice(host.as_bytes());
     [format!("0000800080000000{}", "00".repeat(120)), hex(&connect)]
@@ -165,7 +174,10 @@ fn iscsi_word(initiator: &str) -> String {
     let text = format!("InitiatorName={initiator}\0SessionType=Discovery\0");
     let mut login = vec![0u8; 48];
     // Immediate Login; from the operational stage to full feature.
-    (login[0], login[1], login[7], login[8]) = (0x43, 0x87, text.len() as u8, 0x40);
+    login[0] = 0x43;
+    login[1] = 0x87;
+    login[7] = text.len() as u8;
+    login[8] = 0x40;
     login.extend_from_slice(text.as_bytes());
     login.resize(login.len().next_multiple_of(4), 0);
     hex(&login)

@@ -143,7 +143,8 @@ impl Native {
             let hello = || -> std::io::Result<()> {
                 let mut host = TcpStream::connect(self.portal)?;
                 let mut request = [0; 128];
-                (request[2], request[4]) = (128, 128);
+                request[2] = 128;
+                request[4] = 128;
                 host.write_all(&request)?;
                 host.read_exact(&mut request)
             };

@@ -279,7 +279,8 @@ impl<M: Hosted> World<M> {
             return false;
         }
         if self.cut_every > 0 && self.rng.chance(1, self.cut_every) && !link.broken {
-            (link.broken, self.cuts) = (true, self.cuts + 1);
+            link.broken = true;
+            self.cuts += 1;
         }
         // The client sends a piece of what it has.
         if link.sending && !link.broken {
@@ -290,7 +291,8 @@ impl<M: Hosted> World<M> {
             for s in segments {
                 let n = s.len.min(left);
                 link.to_server.extend(self.machine.memory().bytes(s.head(n)));
-                (left, bytes) = (left - n, bytes + n);
+                left -= n;
+                bytes += n;
             }
             link.sending = false;
             *moved = true;
@@ -448,7 +450,8 @@ pub fn view(host: Host, block_bytes: u32, blocks: u64) -> View {
     let mut view = View { generation: 1, ..View::default() };
     view.system.nqn = "nqn.2026-01.org.example:target".into();
     view.system.iqn = "iqn.2026-01.org.example:target".into();
-    (view.system.serial, view.system.model) = ("1".into(), "test".into());
+    view.system.serial = "1".into();
+    view.system.model = "test".into();
     view.system.firmware = "1".into();
     let mut host = host;
     host.exports.push(base::view::Export {

@@ -504,7 +504,10 @@ impl Connection {
         }
         match (p.skip > 0, wanted) {
             (true, _) => p.skip -= n32,
-            (_, true) => (p.left, p.at) = (p.left - n32, p.at + n32),
+            (_, true) => {
+                p.left -= n32;
+                p.at += n32;
+            }
             _ => p.tail -= n32,
         }
         self.rx = Rx::Payload(p);
@@ -619,14 +622,16 @@ impl Connection {
                     return self.answer(tag, Completion::failed(status.dnr()));
                 }
                 let slot = &mut self.table[tag];
-                (slot.gives, slot.length) = (true, length);
+                slot.gives = true;
+                slot.length = length;
                 self.reserve(tag, length, io);
             }
             Plan::Take { min, max } => match check_sgl(&sqe.sgl, min, max, Some(data)) {
                 Err(status) => self.answer(tag, Completion::failed(status.dnr())),
                 Ok(None) => {
                     let slot = &mut self.table[tag];
-                    (slot.length, slot.phase) = (sqe.sgl.length.get(), Phase::AwaitingTurn);
+                    slot.length = sqe.sgl.length.get();
+                    slot.phase = Phase::AwaitingTurn;
                     self.waiting.push_back(tag);
                     self.ask_for_data(io);
                 }
@@ -635,10 +640,12 @@ impl Connection {
                     let to = To::Command(tag);
                     let payload = Payload { to, skip, left, tail: data - skip - left, at: 0, crc: 0, digest };
                     let slot = &mut self.table[tag];
-                    (slot.held, slot.length) = (true, left);
+                    slot.held = true;
+                    slot.length = left;
                     match io.reserve_inline(head_tag(tag), left * copies(&sqe)) {
                         Some(buffer) => {
-                            (slot.buffer, slot.phase) = (buffer, Phase::AwaitingCapsule);
+                            slot.buffer = buffer;
+                            slot.phase = Phase::AwaitingCapsule;
                             self.rx = Rx::Payload(payload);
                         }
                         None => {
@@ -667,7 +674,8 @@ impl Connection {
     /// Asks for the buffer of a command whose data travel in data PDUs.
     fn reserve(&mut self, tag: u16, length: u32, io: &mut impl FrontIo) {
         let slot = &mut self.table[tag];
-        (slot.held, slot.phase) = (true, Phase::AwaitingBuffer);
+        slot.held = true;
+        slot.phase = Phase::AwaitingBuffer;
         if let Some(buffer) = io.reserve(head_tag(tag), length) {
             slot.buffer = buffer;
             self.buffer_here(tag, io);
@@ -733,7 +741,9 @@ impl Connection {
         match work {
             Work::Done(completion) => self.answer(tag, completion),
             Work::Submit { command, cursor } => {
-                (slot.cursor, slot.held, slot.phase) = (cursor, true, Phase::Submitted);
+                slot.cursor = cursor;
+                slot.held = true;
+                slot.phase = Phase::Submitted;
                 let moves = command.op.takes_data() || command.op == base::Op::Read;
                 io.submit(head_tag(tag), command, if moves { data } else { Slice::default() });
             }

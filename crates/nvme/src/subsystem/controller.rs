@@ -254,7 +254,9 @@ impl Controller {
         let (stopped, stop) = (was & property::CC_SHUTDOWN != 0, cc & property::CC_SHUTDOWN != 0);
         if enabled && !enable {
             self.features.reset(self.io_queues_max);
-            (self.namespace_notice, self.ana_notice, self.discovery_notice) = Default::default();
+            self.namespace_notice = Notice::default();
+            self.ana_notice = Notice::default();
+            self.discovery_notice = Notice::default();
             self.ana.iter_mut().for_each(Ana::reset);
             self.changed.clear();
             self.resetting = true;

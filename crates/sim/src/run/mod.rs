@@ -306,8 +306,12 @@ impl Run {
     fn boot(&mut self) {
         self.lives += 1;
         self.booted = self.world.now();
-        (self.down, self.ready, self.waiting, self.serves) = (false, false, None, false);
-        (self.stopping, self.copy) = (false, None);
+        self.down = false;
+        self.ready = false;
+        self.waiting = None;
+        self.serves = false;
+        self.stopping = false;
+        self.copy = None;
         let shards = self.options.shards;
         let extents: Vec<(u64, u64)> =
             (0..shards).map(|s| ((1 + u64::from(s)) << 32, self.options.shard_bytes)).collect();
@@ -607,13 +611,15 @@ impl Run {
                     let id = [i as u8 + 1; 16];
                     let mut c = nvme::host::Config::new(&nqn(i), id, &snapshot.system.nqn);
                     c.queues = self.rng.between(1, 3) as u16;
-                    (c.header_digest, c.data_digest) = (self.rng.chance(1, 4), self.rng.chance(1, 4));
+                    c.header_digest = self.rng.chance(1, 4);
+                    c.data_digest = self.rng.chance(1, 4);
                     c.flow_control = self.rng.chance(3, 4);
                     (NVME, load::Target::Nvme(c))
                 }
                 Protocol::Iscsi => {
                     let mut c = iscsi::initiator::Config::new(&iqn(i), Some(&snapshot.system.iqn));
-                    (c.header_digest, c.data_digest) = (self.rng.chance(1, 4), self.rng.chance(1, 4));
+                    c.header_digest = self.rng.chance(1, 4);
+                    c.data_digest = self.rng.chance(1, 4);
                     c.immediate_data = self.rng.chance(1, 2);
                     c.initial_r2t = self.rng.chance(1, 2);
                     if self.options.tight {
@@ -635,7 +641,8 @@ impl Run {
             habits.block_bytes = self.options.block_bytes;
             habits.zeroes_fua = protocol == Protocol::Nvme;
             if self.options.looker && i + 1 == self.options.hosts.len() {
-                (habits.depth, habits.short_permille) = (1, 1000);
+                habits.depth = 1;
+                habits.short_permille = 1000;
                 habits.write_permille = 0;
             }
             let at = (100 + i as u64) << 32;
@@ -667,12 +674,15 @@ impl Run {
         let (peer, target) = match protocol {
             Protocol::Nvme | Protocol::Discovery => {
                 let mut c = nvme::host::Config::new(&nqn(host), [host as u8 + 1; 16], &snapshot.system.nqn);
-                (c.depth, c.queues) = (stingy::DEPTH, 2);
+                c.depth = stingy::DEPTH;
+                c.queues = 2;
                 (NVME, load::Target::Nvme(c))
             }
             Protocol::Iscsi => {
                 let mut c = iscsi::initiator::Config::new(&iqn(host), Some(&snapshot.system.iqn));
-                (c.depth, c.immediate_data, c.initial_r2t) = (stingy::DEPTH, i.is_multiple_of(2), false);
+                c.depth = stingy::DEPTH;
+                c.immediate_data = i.is_multiple_of(2);
+                c.initial_r2t = false;
                 c.isid[5] = i as u8 + 2;
                 (ISCSI, load::Target::Iscsi(c))
             }

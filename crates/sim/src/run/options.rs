@@ -292,7 +292,8 @@ impl Options {
                 options.troubles.push(trouble);
             }
         }
-        (options.moves, options.grown) = (0, false);
+        options.moves = 0;
+        options.grown = false;
         // Else nearly all is cleared before anything happens.
         options.pace = rng.below(2) * rng.between(1, 8) * MIB;
         // Hosts come to all of it, and often for the first time.
@@ -367,8 +368,11 @@ impl Options {
     pub fn pairs(seed: u64) -> Self {
         let mut options = Self::usual(seed);
         let mut rng = Prng::new(seed ^ 0x7061_6972_7301);
-        (options.pairs, options.moves, options.ill_max) = (true, 0, 2);
-        (options.legs, options.mirrors) = (2, 1);
+        options.pairs = true;
+        options.moves = 0;
+        options.ill_max = 2;
+        options.legs = 2;
+        options.mirrors = 1;
         options.shards = rng.between(1, 4) as u16;
         let ills = [Trouble::Hang, Trouble::Drop, Trouble::WriteErrors, Trouble::Unplug];
         options.troubles = ills.into_iter().filter(|_| rng.chance(1, 2)).collect();
@@ -422,13 +426,15 @@ impl Options {
         let mut options = Self::calm(seed);
         let mut rng = Prng::new(seed ^ 0x6672_6f7a_656e);
         options.mirrors = if rng.chance(3, 4) { 1 } else { 2 };
-        (options.ill_max, options.commands) = (2, 1500);
+        options.ill_max = 2;
+        options.commands = 1500;
         // Slowly, so that hosts are at work throughout, and on few blocks: what was overwritten is missed soon.
         options.kindness.drive_us = rng.between(10_000, 40_000);
         options.habits.depth = rng.between(1, 4) as u32;
         options.habits.blocks = 8 << rng.between(0, 3);
         options.habits.blocks_max = options.habits.blocks_max.min(4);
-        (options.habits.reset_ppm, options.habits.abort_permille) = (0, 0);
+        options.habits.reset_ppm = 0;
+        options.habits.abort_permille = 0;
         let mut script = vec![];
         let mut add = |millis: u64, disk: usize, deed: Deed| {
             script.push(Act { after: Duration::from_millis(millis), disk, deed });
@@ -460,7 +466,10 @@ impl Options {
     pub fn power(seed: u64) -> Self {
         let mut options = Self::usual(seed);
         let mut rng = Prng::new(seed ^ 0x706f_7765_7200);
-        (options.volatile, options.moves, options.ill_max, options.kills_max) = (true, 0, 1, 40);
+        options.volatile = true;
+        options.moves = 0;
+        options.ill_max = 1;
+        options.kills_max = 40;
         let others = [Trouble::Drop, Trouble::DrivePower, Trouble::Unplug, Trouble::WriteErrors];
         options.troubles = others.into_iter().filter(|_| rng.chance(1, 3)).collect();
         options.troubles.push(Trouble::PowerCut);
@@ -476,7 +485,8 @@ impl Options {
             options.troubles = vec![Trouble::Drop, Trouble::Unplug];
             options.pause = Duration::from_millis(20 << rng.between(0, 5));
             // What hosts must not lose is durable where it was written; nothing flushes the cache of the leg that lacked it.
-            (options.habits.fua_permille, options.habits.flush_permille) = (900, 0);
+            options.habits.fua_permille = 900;
+            options.habits.flush_permille = 0;
         }
         options
     }
@@ -487,8 +497,10 @@ impl Options {
         let mut rng = Prng::new(seed ^ 0x6f6c_6465_7200);
         options.legs = *rng.pick(&[2, 2, 2, 3]);
         options.mirrors = if options.legs == 2 { rng.between(1, 2) as usize } else { 1 };
-        (options.ill_max, options.commands) = (1, 1500);
-        (options.habits.reset_ppm, options.habits.abort_permille) = (0, 0);
+        options.ill_max = 1;
+        options.commands = 1500;
+        options.habits.reset_ppm = 0;
+        options.habits.abort_permille = 0;
         let blocks = super::VOLUME_BYTES / u64::from(options.block_bytes);
         // When the copy is made, and how long before the stop, milliseconds.
         let (made, before, again) = if rng.chance(1, 2) {
@@ -532,17 +544,24 @@ impl Options {
     /// The same, with these stingy hosts and one of this protocol that works.
     pub fn beside(seed: u64, good: Protocol, stingy: &[(Protocol, Habit)]) -> Self {
         let mut options = Self::calm(seed);
-        (options.hosts, options.stingy) = (vec![good], stingy.to_vec());
+        options.hosts = vec![good];
+        options.stingy = stingy.to_vec();
         options.shards = 1;
-        (options.mirrors, options.shard_bytes, options.block_bytes) = (1, 11 * MIB, 4096);
-        (options.habits.depth, options.habits.blocks_max, options.habits.reset_ppm) = (16, 32, 0);
+        options.mirrors = 1;
+        options.shard_bytes = 11 * MIB;
+        options.block_bytes = 4096;
+        options.habits.depth = 16;
+        options.habits.blocks_max = 32;
+        options.habits.reset_ppm = 0;
         options.habits.blocks = 400;
         options
     }
     /// A world of this size with nothing wrong in it: what speed is measured by.
     pub fn calm(seed: u64) -> Self {
         let mut options = Self::usual(seed);
-        (options.legs, options.mirrors, options.troubles) = (2, 2, vec![]);
+        options.legs = 2;
+        options.mirrors = 2;
+        options.troubles = vec![];
         options.moves = 0;
         options
     }

@@ -52,7 +52,9 @@ impl Replica {
             let files = core::iter::once(self.state.clone()).chain(self.filing.iter().map(after)).collect();
             self.files = Some(files);
         }
-        (self.state, self.filing, self.read) = (State::default(), vec![], false);
+        self.state = State::default();
+        self.filing = vec![];
+        self.read = false;
     }
 
     /// Takes what happened.

@@ -91,7 +91,8 @@ impl Run {
         {
             self.world.say(|| format!("d{disk} is exchanged for an older copy of itself"));
             self.world.disks[disk].put_copy(copy);
-            (self.ailed, self.ailed_at) = (true, self.world.now());
+            self.ailed_at = self.world.now();
+            self.ailed = true;
         }
     }
     pub(super) fn ends(&mut self, fate: Fate) {
@@ -256,7 +257,8 @@ impl Run {
             }
             Deed::Freeze | Deed::Thaw => {
                 self.world.servers[0].frozen_at = Some(self.world.now()).filter(|_| deed == Deed::Freeze);
-                (self.froze, self.unrecorded) = (true, false);
+                self.froze = true;
+                self.unrecorded = false;
                 return;
             }
             Deed::Copy => {
@@ -265,7 +267,8 @@ impl Run {
             }
             Deed::Stop => return self.stop(),
         }
-        (self.ailed, self.ailed_at) = (true, self.world.now());
+        self.ailed_at = self.world.now();
+        self.ailed = true;
         self.unrecorded |= deed != Deed::Heal && self.world.may_be_unrecorded(self.ailed_at);
     }
 

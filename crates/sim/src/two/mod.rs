@@ -121,7 +121,8 @@ struct Run {
 pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
     let seed = options.seed;
     let mut world = World::new(seed, options.kindness.clone());
-    (world.tell, world.trace) = (options.tell || options.trace, options.trace);
+    world.tell = options.tell || options.trace;
+    world.trace = options.trace;
     world.addresses_move = options.addresses_move;
     for d in 0..options.mirrors * 2 {
         let mut disk = Disk::new(format!("d{d}"), 64 * MIB + d as u64 * MIB, options.volatile);

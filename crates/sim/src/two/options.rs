@@ -130,7 +130,8 @@ impl Options {
         let clocks = [clock(), clock()];
         let hosts = (0..2).map(|_| *rng.pick(&[Protocol::Nvme, Protocol::Iscsi])).collect();
         let mut habits = Habits::swarm(&mut rng);
-        (habits.commands, habits.block_bytes) = (u32::MAX, 4096);
+        habits.commands = u32::MAX;
+        habits.block_bytes = 4096;
         habits.depth = rng.between(1, 4) as u32;
         habits.reset_ppm = rng.below(200);
         // From sources of their own, so that worlds without them stay what they were.
@@ -195,9 +196,13 @@ impl Options {
     /// A world of quick drives in which this happens to the head that leads, once, and else nothing: how long do hosts wait?
     pub fn of_one(seed: u64, trouble: Trouble) -> Self {
         let mut options = Self::swarm(seed);
-        (options.troubles, options.once, options.addresses_move) = (vec![trouble], true, true);
-        (options.used, options.habits.reset_ppm) = (false, 0);
-        (options.standby, options.habits.lose_ppm) = (false, 0);
+        options.troubles = vec![trouble];
+        options.once = true;
+        options.addresses_move = true;
+        options.used = false;
+        options.habits.reset_ppm = 0;
+        options.standby = false;
+        options.habits.lose_ppm = 0;
         options.pause = Duration::from_secs(1);
         let quick = Kindness { drive_us: 500, late_permille: 0, split_permille: 0, ..options.kindness };
         options.kindness = quick;
@@ -207,38 +212,48 @@ impl Options {
     pub fn paths(seed: u64) -> Self {
         let mut options = Self::swarm(seed);
         options.troubles.clear();
-        (options.both, options.used, options.habits.reset_ppm) = (true, false, 0);
+        options.both = true;
+        options.used = false;
+        options.habits.reset_ppm = 0;
         let mut rng = Prng::new(seed ^ 0x7061_7468_7301);
         options.loses = Some((rng.below(2) as usize, rng.below(2 * options.mirrors as u64) as usize));
         options.work = Duration::from_secs(rng.between(5, 15));
-        (options.kindness.late_permille, options.kindness.split_permille) = (0, 0);
+        options.kindness.late_permille = 0;
+        options.kindness.split_permille = 0;
         options
     }
     /// A world in which lanes go round again and again under load at both heads, while connections between them break.
     pub fn turns(seed: u64) -> Self {
         let mut options = Self::swarm(seed);
         options.troubles = vec![Trouble::ResetNetwork, Trouble::SlowNetwork];
-        (options.both, options.used, options.shards) = (true, false, options.shards.max(2));
+        options.shards = options.shards.max(2);
+        options.used = false;
+        options.both = true;
         let mut rng = Prng::new(seed ^ 0x7475_726e_7301);
         options.turns = Some(Duration::from_millis(rng.between(5, 60)));
         options.pause = Duration::from_millis(rng.between(20, 300));
         options.work = Duration::from_secs(4);
-        (options.habits.write_permille, options.habits.blocks) = (600, options.habits.blocks.min(200));
+        options.habits.blocks = options.habits.blocks.min(200);
+        options.habits.write_permille = 600;
         options
     }
     /// A world of long commands, so many at both heads that each waits for memory of the other one: nothing breaks, and all must end.
     pub fn full(seed: u64) -> Self {
         let mut options = Self::swarm(seed);
         options.troubles.clear();
-        (options.both, options.used, options.standby) = (true, false, false);
+        options.both = true;
+        options.used = false;
+        options.standby = false;
         let mut rng = Prng::new(seed ^ 0x6675_6c6c_6832);
-        (options.in_turns, options.shards) = (true, rng.between(1, 3) as u16);
+        options.in_turns = true;
+        options.shards = rng.between(1, 3) as u16;
         options.mirrors = 1;
         options.work = Duration::from_secs(3);
         options.shard_bytes = (16 << 20) + rng.below(2) * (8 << 20);
         options.hosts = (0..5).map(|_| *rng.pick(&[Protocol::Nvme, Protocol::Iscsi])).collect();
         let habits = &mut options.habits;
-        (habits.reset_ppm, habits.lose_ppm) = (0, 0);
+        habits.reset_ppm = 0;
+        habits.lose_ppm = 0;
         habits.transfer_max = 1 << 20;
         habits.blocks = super::VOLUME_BYTES / u64::from(habits.block_bytes);
         habits.blocks_max = (256 << 10 << rng.between(1, 2)) / u64::from(habits.block_bytes);
@@ -250,11 +265,18 @@ impl Options {
     pub fn of_cut(seed: u64, cut: Cut) -> Self {
         let mut options = Self::swarm(seed);
         options.troubles.clear();
-        (options.cut, options.mirrors, options.shards, options.networks) = (Some(cut), 2, 1, 1);
-        (options.both, options.standby, options.in_turns) = (false, false, false);
+        options.cut = Some(cut);
+        options.mirrors = 2;
+        options.shards = 1;
+        options.networks = 1;
+        options.both = false;
+        options.standby = false;
+        options.in_turns = false;
         options.volatile = true;
         options.hosts.truncate(1);
-        (options.habits.depth, options.habits.blocks, options.habits.reset_ppm) = (4, 40, 0);
+        options.habits.depth = 4;
+        options.habits.blocks = 40;
+        options.habits.reset_ppm = 0;
         options.habits.write_permille = 300;
         options.kindness = Kindness { late_permille: 0, split_permille: 0, ..options.kindness };
         options

@@ -412,7 +412,8 @@ impl World {
         let late = if late { self.rng.below(900_000) } else { 0 };
         let takes = 5 + self.rng.below(self.kindness.drive_us) + slow + late;
         let pending = self.drives.ops[op].as_mut().expect("looked at above");
-        (pending.arrived, pending.fenced) = (true, fenced);
+        pending.arrived = true;
+        pending.fenced = fenced;
         if lost {
             pending.place = None;
         }

@@ -45,7 +45,8 @@ impl Way {
         {
             let n = (first.len() - self.taken).min(memory.len() - filled);
             memory[filled..filled + n].copy_from_slice(&first[self.taken..self.taken + n]);
-            (filled, self.taken) = (filled + n, self.taken + n);
+            filled += n;
+            self.taken += n;
             if self.taken == first.len() {
                 self.inbox.pop_front();
                 self.taken = 0;
@@ -277,8 +278,10 @@ impl World {
         self.say(|| format!("link {link} is cut"));
         for to in 0..2 {
             if let Some(l) = &mut self.links.all[link] {
-                (l.ways[to].inbox, l.ways[to].taken) = Default::default();
-                l.ways[to].last = NEVER;
+                let way = &mut l.ways[to];
+                way.inbox.clear();
+                way.taken = 0;
+                way.last = NEVER;
                 self.push(self.now(), Happening::Hangup { link, to });
             }
         }

@@ -147,7 +147,8 @@ impl World {
     }
     /// Nothing of a server stands still: who is killed goes on no more.
     pub(super) fn goes_on(&mut self, server: usize) {
-        (self.servers[server].pause, self.servers[server].steward_until) = (None, None);
+        self.servers[server].pause = None;
+        self.servers[server].steward_until = None;
     }
     /// Whether a process runs there.
     pub fn runs(&self, server: usize) -> bool {

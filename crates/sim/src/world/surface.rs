@@ -600,8 +600,10 @@ impl World {
         surface.records.clear();
         surface.refused.clear();
         surface.untaken.clear();
-        (surface.witness, surface.asked) = (None, None);
-        (surface.life_began, surface.moved) = (self.now, true);
+        surface.witness = None;
+        surface.asked = None;
+        surface.life_began = self.now;
+        surface.moved = true;
     }
     /// A file of the state directory was written.
     pub(super) fn surface_state(&mut self, name: &str, contents: &[u8]) {

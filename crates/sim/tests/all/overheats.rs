@@ -15,12 +15,17 @@ fn at(seconds: u64, disk: usize, deed: Deed) -> Act {
 /// Hosts are at work all the time: drives take their time for each operation.
 fn slowly(seed: u64, script: Vec<Act>, commands: u32) -> Outcome {
     let mut options = Options::calm(seed);
-    (options.legs, options.mirrors, options.script, options.commands) = (2, 1, script, commands);
+    options.legs = 2;
+    options.mirrors = 1;
+    options.script = script;
+    options.commands = commands;
     options.kindness.drive_us = 100_000;
     options.habits.depth = 1;
-    (options.habits.reset_ppm, options.habits.abort_permille) = (0, 0);
+    options.habits.reset_ppm = 0;
+    options.habits.abort_permille = 0;
     // Comparisons that fail, and deallocation where it is not offered, are failures that prove nothing here.
-    (options.habits.compare_permille, options.habits.deallocate_permille) = (0, 0);
+    options.habits.compare_permille = 0;
+    options.habits.deallocate_permille = 0;
     options.ill_max = 1;
     run(options).unwrap_or_else(|f| panic!("seed {seed}: {}", f.what))
 }

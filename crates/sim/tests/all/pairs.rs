@@ -27,9 +27,11 @@ fn a_last_leg_that_was_pulled_serves_soon_after_it_is_put_back() {
             at(10 + away, 0, Deed::Heal),
             at(50, 1, Deed::Heal),
         ];
-        (options.kindness.drive_us, options.commands) = (50_000, 2000);
+        options.kindness.drive_us = 50_000;
+        options.commands = 2000;
         options.habits.depth = 1;
-        (options.habits.reset_ppm, options.habits.abort_permille) = (0, 0);
+        options.habits.reset_ppm = 0;
+        options.habits.abort_permille = 0;
         // `run` takes amiss what hosts are told some seconds after it is back.
         match run(options) {
             Ok(o) => assert!(o.time > Duration::from_secs(50), "hosts were at work throughout: {:?}", o.time),

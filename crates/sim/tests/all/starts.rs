@@ -14,10 +14,14 @@ fn at(millis: u64, disk: usize, deed: Deed) -> Act {
 /// Hosts are at work throughout, and no operator.
 fn world(seed: u64, mirrors: usize, script: Vec<Act>) -> Outcome {
     let mut options = Options::calm(seed);
-    (options.legs, options.mirrors, options.script, options.commands) = (2, mirrors, script, 2000);
+    options.legs = 2;
+    options.mirrors = mirrors;
+    options.script = script;
+    options.commands = 2000;
     options.kindness.drive_us = 50_000;
     options.habits.depth = 1;
-    (options.habits.reset_ppm, options.habits.abort_permille) = (0, 0);
+    options.habits.reset_ppm = 0;
+    options.habits.abort_permille = 0;
     options.ill_max = 2;
     run(options).unwrap_or_else(|f| panic!("seed {seed}: {}", f.what))
 }

@@ -89,9 +89,13 @@ fn two_full_heads_do_not_wait_for_each_other() {
 fn hosts_with_a_path_to_each_head_use_both_in_turns() {
     for protocol in [Protocol::Nvme, Protocol::Iscsi] {
         let mut options = calm(None);
-        (options.both, options.in_turns, options.standby, options.used) = (true, true, false, false);
+        options.both = true;
+        options.in_turns = true;
+        options.standby = false;
+        options.used = false;
         options.addresses_move = false;
-        (options.hosts, options.habits.reset_ppm) = (vec![protocol; 2], 2000);
+        options.hosts = vec![protocol; 2];
+        options.habits.reset_ppm = 2000;
         let outcome = run(options).unwrap_or_else(|f| panic!("{protocol:?}: {}", f.what));
         println!("{protocol:?}: {:?}, {} sent again", outcome.by_server, outcome.repeated);
         assert_eq!(outcome.by_server.len(), 2, "of each host");
@@ -156,9 +160,11 @@ fn the_same_seed_of_two_heads_gives_the_same_run() {
 /// A world in which nothing goes wrong but what its drives do.
 fn calm(lying: Option<usize>) -> Options {
     let mut options = Options::swarm(7);
-    (options.mirrors, options.lying) = (2, lying);
+    options.mirrors = 2;
+    options.lying = lying;
     options.troubles.clear();
-    (options.kindness.late_permille, options.kindness.split_permille) = (0, 0);
+    options.kindness.late_permille = 0;
+    options.kindness.split_permille = 0;
     options
 }
 
@@ -173,7 +179,8 @@ fn a_follower_is_ready_once_the_fence_of_each_drive_was_tried() {
 #[test]
 fn a_path_that_the_follower_loses_is_told_and_so_is_its_return() {
     let mut options = calm(None);
-    (options.loses, options.work) = (Some((1, 3)), Duration::from_secs(10));
+    options.loses = Some((1, 3));
+    options.work = Duration::from_secs(10);
     let outcome = run(options).unwrap_or_else(|f| panic!("{}", f.what));
     for words in ["does not reach d3: it would take over without it", "reaches d3 again"] {
         let told =

@@ -122,7 +122,8 @@ impl Machine for Machinist {
                 fx.push(Self::tell(Say::Loading));
             }
             Event::Mail { mail: Say::Settle, .. } => {
-                (self.load, self.settling) = (None, true);
+                self.load = None;
+                self.settling = true;
                 self.stop(fx);
             }
             Event::Mail { mail: Say::FirstError, .. } => {

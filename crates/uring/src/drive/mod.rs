@@ -620,7 +620,8 @@ fn open_file(
         if e.raw_os_error() != Some(libc::EINVAL) {
             return Err(sentence(e));
         }
-        (file, direct) = (open_buffered(&path, flags)?, false);
+        file = open_buffered(&path, flags)?;
+        direct = false;
     }
     let flock =
         if shared { FlockOperation::NonBlockingLockShared } else { FlockOperation::NonBlockingLockExclusive };

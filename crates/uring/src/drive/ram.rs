@@ -141,7 +141,8 @@ impl Ram {
                 libc::madvise(self.base.add(at as usize).cast(), pages as usize, libc::MADV_DONTNEED_LOCKED)
             };
             if given_back == 0 {
-                (at, len) = (at + pages, len - pages);
+                at += pages;
+                len -= pages;
             }
         }
         for word in self.words(at, len as usize) {

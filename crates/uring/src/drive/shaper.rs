@@ -127,7 +127,8 @@ impl Shaper {
             state.uplink = Some((link, drive));
         }
         // Debts of the old limits are forgiven.
-        (state.next_by_iops, state.next_by_bytes) = (0, 0);
+        state.next_by_iops = 0;
+        state.next_by_bytes = 0;
         state.shape = shape;
         self.active.store(active, Ordering::SeqCst);
     }

@@ -131,7 +131,8 @@ impl Staging {
         self.most = self.most.max(needed);
         self.turns += 1;
         if self.turns == STRETCH {
-            (self.turns, self.wanted) = (0, WANTED_MIN.max(std::mem::take(&mut self.most)));
+            self.wanted = WANTED_MIN.max(std::mem::take(&mut self.most));
+            self.turns = 0;
         }
         self.wanted = self.wanted.max(needed).min(self.mask + 1);
         self.provide();

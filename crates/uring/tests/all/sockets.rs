@@ -251,7 +251,8 @@ impl Machine for Swallow {
             Event::Received { connection, data } => {
                 fx.push(more(connection));
                 fx.push(Effect::Recycle { data });
-                (self.brought, self.bytes) = (self.brought + 1, self.bytes + u64::from(data.len));
+                self.brought += 1;
+                self.bytes += u64::from(data.len);
             }
             Event::Broken { connection } => fx.push(Effect::Close { connection }),
             Event::Closed { .. } => {}

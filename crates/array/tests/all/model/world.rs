@@ -378,7 +378,9 @@ impl World {
         self.steward.clean = 0;
         self.steward.marking = None;
         self.steward.gave_up = None;
-        (self.steward.marks, self.steward.marked, self.steward.cleared) = (0, 0, 0);
+        self.steward.marks = 0;
+        self.steward.marked = 0;
+        self.steward.cleared = 0;
         // What was being returned is returned anew.
         if !self.steward.returning.is_empty() {
             self.mark();
@@ -386,7 +388,8 @@ impl World {
     }
     fn mark(&mut self) {
         self.steward.marks += 1;
-        (self.steward.marked, self.steward.cleared) = (0, 0);
+        self.steward.marked = 0;
+        self.steward.cleared = 0;
         let (marks, ranges) = (self.steward.marks, self.steward.returning.clone());
         self.broadcast(&Letter::Returned(marks, ranges));
     }

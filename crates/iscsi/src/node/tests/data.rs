@@ -5,7 +5,8 @@ use base::Status;
 fn write(talk: &mut Talk, at: u32, data: &[u8], immediate: usize, last: bool) -> u32 {
     let blocks = (data.len() / 512) as u16;
     let mut c = talk.command(0, &write10(at, blocks), data.len() as u32);
-    (c.write, c.last) = (true, last);
+    c.write = true;
+    c.last = last;
     talk.send(c.encode(), &data[..immediate]);
     c.task_tag
 }
@@ -263,7 +264,8 @@ fn what_came_unasked_is_carried_out_before_the_rest_is_asked_for() {
 #[test]
 fn a_comparison_in_two_parts_finds_differences_in_both() {
     let mut cdb = read10(0, 4);
-    (cdb[0], cdb[1]) = (0x2f, 2);
+    cdb[0] = 0x2f;
+    cdb[1] = 2;
     let right = pattern(3, 2048);
     for (wrong, immediate) in [(None, 700), (Some(100), 700), (Some(600), 700), (Some(1500), 1024)] {
         let mut talk = Talk::ready(&[("ImmediateData", "Yes")]);
@@ -386,7 +388,9 @@ fn write_same_unmap_and_verify_go_in_steps_on_one_tag() {
     use base::Op;
     let mut talk = Talk::ready(&[]);
     let mut same = [0; 16];
-    (same[0], same[12], same[13]) = (0x93, 3, 0); // 768 blocks from 0
+    same[0] = 0x93;
+    same[12] = 3;
+    same[13] = 0; // 768 blocks from 0
     let mut c = talk.command(0, &same, 512);
     c.write = true;
     talk.send(c.encode(), &[9; 512]);

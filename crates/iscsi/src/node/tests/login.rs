@@ -279,7 +279,8 @@ fn a_text_in_pieces_is_one_text() {
     talk.send(request.encode(), one);
     let Some(Heard { response: Response::Login(answer), data }) = talk.hear() else { panic!("no answer") };
     assert_eq!((answer.status, answer.transit, data.len()), (0, false, 0));
-    (request.continues, request.transit) = (false, true);
+    request.continues = false;
+    request.transit = true;
     talk.send(request.encode(), two);
     let Some(Heard { response: Response::Login(answer), .. }) = talk.hear() else { panic!("no answer") };
     assert_eq!((answer.status, answer.tsih), (0, 7));

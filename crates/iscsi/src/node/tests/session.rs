@@ -286,7 +286,8 @@ fn immediate_commands_do_not_count_and_are_limited() {
     for i in 0..9 {
         let mut c = talk.command(0, &read10(0, 1), 512);
         talk.cmd_sn -= 1;
-        (c.immediate, c.read) = (true, true);
+        c.immediate = true;
+        c.read = true;
         talk.send(c.encode(), &[]);
         match talk.hear() {
             None => assert!(i < 8),
@@ -307,7 +308,8 @@ fn a_task_tag_in_use_is_rejected_and_the_first_task_goes_on() {
     talk.prompt = false;
     let task = reading(&mut talk, 0);
     let mut c = talk.command(0, &write10(0, 1), 512);
-    (c.task_tag, c.write) = (task, true);
+    c.task_tag = task;
+    c.write = true;
     talk.send(c.encode(), &[1; 512]);
     let Some(Heard { response: Response::Reject(r), .. }) = talk.hear() else { panic!("no reject") };
     assert_eq!(r.reason, 7);

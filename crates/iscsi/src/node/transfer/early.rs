@@ -42,7 +42,8 @@ impl Session {
             // Parameter lists and single blocks: short enough to be kept aside whole.
             _ => return self.change_buffer(slot, io),
         };
-        (task.part, task.held) = (part, true);
+        task.part = part;
+        task.held = true;
         let command = Command { volume: task.unit.volume, op, at, blocks: u64::from(part / size), fua };
         let data = task.buffer.head(part);
         self.set_phase(slot, Phase::Submitted);
@@ -64,7 +65,9 @@ impl Session {
         if came.len > 0 {
             task.kept.extend_from_slice(io.bytes(came));
         }
-        (task.base, task.part, task.inline) = (task.part, 0, false);
+        task.base = task.part;
+        task.part = 0;
+        task.inline = false;
         io.finish(tag);
         let len = task.rest_len();
         self.set_phase(slot, Phase::Buffer);

@@ -245,7 +245,9 @@ fn a_response_after_success_is_refused() {
         1000,
         |record| {
             let mut response = vec![0; 24];
-            (response[0], response[2], response[4]) = (kind::RESPONSE, 24, 24);
+            response[0] = kind::RESPONSE;
+            response[2] = 24;
+            response[4] = 24;
             record.get_mut("io 02").expect("a read").extend_from_slice(&response);
         },
     );

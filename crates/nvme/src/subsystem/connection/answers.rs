@@ -11,7 +11,8 @@ impl Connection {
     /// The command has ended; its answer goes out when there is room, in order.
     pub(super) fn answer(&mut self, tag: u16, completion: Completion) {
         let slot = &mut self.table[tag];
-        (slot.answer, slot.phase) = (completion, Phase::AwaitingRoom);
+        slot.answer = completion;
+        slot.phase = Phase::AwaitingRoom;
         if !completion.status.is_good()
             && let Role::Admin(controller) = &mut self.role
         {

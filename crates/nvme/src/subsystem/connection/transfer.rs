@@ -15,7 +15,9 @@ impl Connection {
     pub(super) fn send_r2t(&mut self, now: Instant, tag: u16, io: &mut impl FrontIo) {
         let ttag = tag | self.given_up.unbounded_shl(self.tag_bits());
         let slot = &mut self.table[tag];
-        (slot.phase, slot.since, slot.ttag) = (Phase::AwaitingData, now, ttag);
+        slot.phase = Phase::AwaitingData;
+        slot.since = now;
+        slot.ttag = ttag;
         let t = Transfer { cccid: slot.sqe.cid.get(), ttag, offset: 0, length: slot.length };
         self.transfers += 1;
         self.last_r2t = slot.length;

@@ -33,7 +33,8 @@ fn an_abort_is_answered_when_the_io_queue_has_and_says_whether_it_was_one() {
         let cid = t.start(abort(3, 77));
         assert_eq!(t.io.wishes[0].1, Intervention::AbortCommand { queue: 3, cid: 77 });
         assert!(t.replies.is_empty());
-        (t.hold_wishes, t.yes) = (false, yes);
+        t.hold_wishes = false;
+        t.yes = yes;
         t.settle();
         let cqe = t.cqe();
         assert_eq!((cqe.cid.get(), cqe.status(), cqe.dw0.get()), (cid, StatusField::SUCCESS, dw0));
@@ -91,11 +92,13 @@ fn a_command_of_many_steps_stops_at_an_abort() {
 fn a_command_that_waits_for_a_buffer_never_gets_one() {
     for sgl in [Sgl::transport(2048), Sgl::in_capsule(2048)] {
         let mut t = Talk::io(NONE, 0);
-        (t.io.stingy, t.hold_grants) = (true, true);
+        t.io.stingy = true;
+        t.hold_grants = true;
         let cid = if sgl.kind == Sgl::IN_CAPSULE {
             let mut sqe = ranged(nvm::WRITE, 1, 0, 4);
             t.cid += 1;
-            (sqe.cid, sqe.sgl) = (t.cid.into(), sgl);
+            sqe.cid = t.cid.into();
+            sqe.sgl = sgl;
             t.capsule(&sqe, &[7; 2048]);
             t.cid
         } else {
@@ -129,7 +132,8 @@ fn a_write_whose_data_are_awaited_is_answered_at_once_and_late_data_are_dropped(
         // The next command has the same identifier, and in the end the same slot; what the host had sent of the first
         // comes then.
         let mut sqe = ranged(nvm::WRITE, 1, 0, 4);
-        (sqe.sgl, sqe.cid) = (Sgl::transport(2048), cid.into());
+        sqe.sgl = Sgl::transport(2048);
+        sqe.cid = cid.into();
         for _ in 0..130 {
             t.capsule(&sqe, &[]);
             let next = t.r2t();
@@ -216,7 +220,8 @@ fn csts_says_ready_when_io_queues_are_let_in() {
     assert_eq!(t.connect(connect(0), data(0xffff, NQN, HOST)), StatusField::SUCCESS);
     t.hold_wishes = true;
     let mut p = PropertyFields::of(&Sqe::new(admin::FABRICS, 0));
-    (p.offset, p.value) = (property::CC.into(), u64::from(property::CC_HOST).into());
+    p.offset = property::CC.into();
+    p.value = u64::from(property::CC_HOST).into();
     let cid = t.start(p.sqe());
     assert!(matches!(t.io.wishes[0].1, Intervention::BeginQueues { .. }));
     assert_eq!(t.get_property(property::CSTS, 0), Ok(0));

@@ -12,7 +12,8 @@ const ANA_CHANGED: u32 = 0x000c_0302;
 /// A host at `head` of two.
 fn host_at(head: u8, paths: [PathState; 2]) -> Talk {
     let mut t = Talk::new();
-    (t.io.view.head, t.io.view.paths) = (head, Some(paths));
+    t.io.view.head = head;
+    t.io.view.paths = Some(paths);
     t.io.view.portals.iter_mut().for_each(|p| p.head = head);
     t.into_admin()
 }
@@ -239,7 +240,8 @@ fn a_controller_keeps_what_it_said_of_itself() {
 #[test]
 fn discovery_shows_the_portals_of_both_heads() {
     let mut t = Talk::new();
-    (t.io.view.head, t.io.view.paths) = (1, Some([Optimized; 2]));
+    t.io.view.head = 1;
+    t.io.view.paths = Some([Optimized; 2]);
     // Those of the usual view are the other head's now.
     let own = |id, address| Portal { head: 1, ..portal(id, Protocol::Nvme, address) };
     t.io.view.portals.extend([own(5, "0.0.0.0:4420"), own(6, "10.1.0.2:4420")]);

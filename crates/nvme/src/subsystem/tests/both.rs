@@ -112,8 +112,10 @@ fn our_host_and_our_target_understand_each_other() {
         (true, true, 1),
     ] {
         let mut config = Config::new(HOST, [7; 16], NQN);
-        (config.header_digest, config.data_digest) = (digests, digests);
-        (config.flow_control, config.queues) = (flow_control, 1);
+        config.header_digest = digests;
+        config.data_digest = digests;
+        config.flow_control = flow_control;
+        config.queues = 1;
         let mut pair = Pair::new(config, piece);
         assert!(pair.session.is_ready());
         assert_eq!((pair.session.namespace().block_bytes, pair.session.namespace().blocks), (512, BLOCKS));

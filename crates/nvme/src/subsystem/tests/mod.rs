@@ -209,12 +209,16 @@ impl Talk {
     }
     fn set_property(&mut self, offset: u32, attrib: u8, value: u64) -> StatusField {
         let mut p = PropertyFields::of(&Sqe::new(admin::FABRICS, 0));
-        (p.attrib, p.offset, p.value) = (attrib, offset.into(), value.into());
+        p.attrib = attrib;
+        p.offset = offset.into();
+        p.value = value.into();
         self.run(p.sqe()).status()
     }
     fn get_property(&mut self, offset: u32, attrib: u8) -> Result<u64, StatusField> {
         let mut p = PropertyFields::of(&Sqe::new(admin::FABRICS, 0));
-        (p.fctype, p.attrib, p.offset) = (4, attrib, offset.into());
+        p.fctype = 4;
+        p.attrib = attrib;
+        p.offset = offset.into();
         let cqe = self.run(p.sqe());
         if cqe.status().is_good() { Ok(cqe.result()) } else { Err(cqe.status()) }
     }

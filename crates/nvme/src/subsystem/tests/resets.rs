@@ -9,7 +9,8 @@ const OTHER: ControllerLife = ControllerLife { id: 8194, uniquifier: 7, random: 
 fn reset(life: ControllerLife) -> Sqe {
     let mut sqe = Sqe::new(admin::CROSS_CONTROLLER_RESET, 0);
     sqe.cdw10 = (u32::from(life.id) | u32::from(life.uniquifier) << 16).into();
-    (sqe.cdw12, sqe.cdw13) = ((life.random as u32).into(), ((life.random >> 32) as u32).into());
+    sqe.cdw12 = (life.random as u32).into();
+    sqe.cdw13 = ((life.random >> 32) as u32).into();
     sqe
 }
 fn other(n: u16) -> ControllerLife {
@@ -108,7 +109,8 @@ fn a_controller_gets_another_name_whenever_it_is_enabled() {
     for n in 1..=256u16 {
         t.hold_wishes = true;
         let mut p = PropertyFields::of(&Sqe::new(admin::FABRICS, 0));
-        (p.offset, p.value) = (property::CC.into(), u64::from(property::CC_HOST).into());
+        p.offset = property::CC.into();
+        p.value = u64::from(property::CC_HOST).into();
         t.start(p.sqe());
         let Intervention::BeginQueues { life: told } = t.io.wishes[0].1 else { panic!("queues are let in") };
         t.hold_wishes = false;
