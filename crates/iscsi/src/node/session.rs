@@ -29,7 +29,119 @@ pub(super) enum Phase {
     /// Room in the outbox, to be answered.
     Answer,
     /// Its end at the head; it was aborted and is not answered.
-    Aborting,
+    Aborting {
+        /// Management functions that wait for that end, one bit each.
+        awaited_by: u8,
+    },
+}
+
+/// How a task ends, as far as that is known.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Ending {
+    /// With GOOD, if nothing happens.
+    Good,
+    /// With CHECK CONDITION and this sense.
+    Failed(Sense),
+    /// Another session cleared it while it was at the head: with GOOD if the head carries it out all the same,
+    /// otherwise with TASK ABORTED.
+    Cleared,
+    /// With TASK ABORTED.
+    Aborted,
+}
+
+impl Ending {
+    /// The task cannot be carried out. The first failure counts.
+    pub(super) fn fail(&mut self, sense: Sense) {
+        match self {
+            Self::Good => *self = Self::Failed(sense),
+            Self::Cleared => *self = Self::Aborted,
+            Self::Failed(_) | Self::Aborted => {}
+        }
+    }
+    /// Another session cleared the task.
+    pub(super) fn clear(&mut self) {
+        match self {
+            Self::Good => *self = Self::Cleared,
+            Self::Failed(_) => *self = Self::Aborted,
+            Self::Cleared | Self::Aborted => {}
+        }
+    }
+    pub(super) fn is_failure(self) -> bool {
+        matches!(self, Self::Failed(_) | Self::Aborted)
+    }
+    pub(super) fn is_cleared(self) -> bool {
+        matches!(self, Self::Cleared | Self::Aborted)
+    }
+}
+
+/// Which of the command's data the buffer holds.
+#[derive(Debug)]
+pub(super) enum Holds {
+    /// All of them.
+    All,
+    /// Those that come unasked. The buffer is of the memory for such data: nothing may be asked for while it is held.
+    Unasked,
+    /// Those that came unasked. The head carries out the first `bytes` of them before the rest has come.
+    Early { bytes: u32 },
+    /// Those from `base` on: what lies before has been carried out. `kept` has come and waits for the buffer.
+    Rest { base: u32, kept: Vec<u8> },
+}
+
+/// Why the host sends the data that are still to come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Turn {
+    /// The command announced them: nobody asks for them.
+    Unsolicited,
+    /// R2Ts ask for them.
+    Solicited {
+        /// R2Ts sent.
+        r2ts: u32,
+        /// Sequences that have ended, one for each R2T.
+        ended: u32,
+        /// The end of what the R2Ts ask for.
+        end: u32,
+    },
+}
+
+impl Turn {
+    /// No R2T has been sent.
+    pub(super) const SOLICITED: Self = Self::Solicited { r2ts: 0, ended: 0, end: 0 };
+}
+
+/// Data of a task that come from the host (Data-Out).
+#[derive(Debug)]
+pub(super) struct FromHost {
+    /// Bytes that the command defines.
+    pub defined: u64,
+    /// Bytes that we take of them: no more than the host announced.
+    pub wire: u32,
+    /// Bytes received, in order, surplus included.
+    pub received: u32,
+    pub turn: Turn,
+    /// End of the current sequence, and its next DataSN.
+    pub sequence_end: u32,
+    pub data_sn: u32,
+}
+
+/// Data of a task that go to the host (Data-In) once all is well.
+#[derive(Debug)]
+pub(super) struct ToHost {
+    /// Bytes that the command defines.
+    pub defined: u64,
+    /// Bytes that the host takes of them: none if it did not say that it reads.
+    pub total: u32,
+    /// Bytes and PDUs sent.
+    pub sent: u32,
+    pub pdus: u32,
+}
+
+/// How far a command has come that the head gets in steps.
+#[derive(Default, Debug)]
+pub(super) struct Steps {
+    /// The descriptor of an UNMAP.
+    pub descriptor: u32,
+    /// Blocks done, of the command or of that descriptor.
+    pub blocks: u32,
 }
 
 /// One SCSI command under way.
@@ -38,55 +150,22 @@ pub(super) struct Task {
     pub task_tag: u32,
     /// Counted by CmdSN, so it takes part in the window.
     pub numbered: bool,
+    /// The head knows the tag: a buffer was asked for, or a command submitted.
+    pub held: bool,
     pub lun_field: u64,
     pub unit: Unit,
     pub work: Work,
     pub phase: Phase,
+    pub ending: Ending,
     /// Expected Data Transfer Length.
     pub expected: u32,
     pub buffer: Slice,
-    /// The buffer is of the memory for data that come unasked: nothing may be asked for while it is held.
-    pub inline: bool,
-    /// Where in the command's data the buffer begins: what lies before has been carried out.
-    pub base: u32,
-    /// Bytes of the buffer that are being carried out before the rest has come.
-    pub part: u32,
-    /// What has come and not been carried out, between two buffers.
-    pub kept: Vec<u8>,
-    /// The head knows the tag: a buffer was asked for, or a command submitted.
-    pub held: bool,
-    /// The host takes data (the R bit).
-    pub read: bool,
-    /// Bytes of data that go out to the host (read) once all is well.
-    pub data_in: u64,
-    /// Bytes of data that the command defines in the other direction.
-    pub data_out: u64,
-    /// Bytes that we take of them: no more than the host announced.
-    pub wire: u32,
-    /// Bytes received, in order, surplus included.
-    pub received: u32,
-    /// Unsolicited data are still to come.
-    pub unsolicited: bool,
-    /// End of the current sequence, its next DataSN, and its R2T's number.
-    pub sequence_end: u32,
-    pub data_sn: u32,
-    pub sequence: u32,
-    /// R2Ts sent, and the end of what they ask for.
-    pub r2t_sn: u32,
-    pub solicited: u32,
+    pub holds: Holds,
+    pub from_host: FromHost,
+    pub to_host: ToHost,
     /// Tells reuses of a slot apart in transfer tags.
     pub generation: u32,
-    pub failed: Option<Sense>,
-    /// Another session ended it: it is told TASK ABORTED, unless it ended well before.
-    pub cleared: bool,
-    /// Progress of work in steps: blocks done, or descriptor and blocks done in it.
-    pub step: u64,
-    pub descriptor: u32,
-    /// Data-In bytes and PDUs sent.
-    pub sent: u32,
-    pub sent_pdus: u32,
-    /// Management functions that wait for its end, one bit each.
-    pub awaited_by: u8,
+    pub steps: Steps,
     /// An answer that is too long for the ring, until its buffer is there.
     pub answer: Vec<u8>,
 }
@@ -507,13 +586,12 @@ impl Session {
     fn abort(&mut self, slot: u32, by: usize, io: &mut impl FrontIo) -> bool {
         match self.tasks[slot].phase {
             Phase::Buffer | Phase::Submitted => {
-                self.set_phase(slot, Phase::Aborting);
-                self.tasks[slot].awaited_by |= 1 << by;
+                self.set_phase(slot, Phase::Aborting { awaited_by: 1 << by });
                 io.abort(Tag(slot as u16));
                 true
             }
-            Phase::Aborting => {
-                self.tasks[slot].awaited_by |= 1 << by;
+            Phase::Aborting { awaited_by } => {
+                self.set_phase(slot, Phase::Aborting { awaited_by: awaited_by | 1 << by });
                 true
             }
             // Nothing of it is at the head. RFC 7143 4.2.3.3 would wait for the answers to its R2Ts;
@@ -532,12 +610,12 @@ impl Session {
     }
 
     /// An aborted task has ended at the head.
-    pub(super) fn aborted(&mut self, slot: u32, io: &mut impl FrontIo) {
-        let task = self.remove(slot);
+    pub(super) fn aborted(&mut self, slot: u32, awaited_by: u8, io: &mut impl FrontIo) {
+        self.remove(slot);
         io.finish(Tag(slot as u16));
         self.strays = true;
         for by in 0..MANAGEMENTS_MAX {
-            if task.awaited_by & 1 << by != 0 {
+            if awaited_by & 1 << by != 0 {
                 self.one_less(by);
             }
         }
