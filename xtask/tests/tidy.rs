@@ -739,7 +739,7 @@ fn strange_letters(sources: &[Source]) -> Vec<String> {
 }
 
 /// Folders with more source files than somebody can survey.
-fn crowded_folders(sources: &[Source]) -> Vec<String> {
+fn full_folders(sources: &[Source]) -> Vec<String> {
     let mut folders: BTreeMap<&str, usize> = BTreeMap::new();
     for source in sources.iter().filter(|s| s.path.ends_with(".rs") && s.path.contains("/src/")) {
         let (folder, _) = source.path.rsplit_once('/').expect("it lies in a folder, as was seen above");
@@ -747,13 +747,13 @@ fn crowded_folders(sources: &[Source]) -> Vec<String> {
             *folders.entry(folder).or_default() += 1;
         }
     }
-    let crowded = folders.into_iter().filter(|(_, files)| *files > FOLDER_MAX);
+    let full = folders.into_iter().filter(|(_, files)| *files > FOLDER_MAX);
     let sentence = |(folder, files)| {
         format!(
             "{folder} has {files} source files, at most {FOLDER_MAX} may lie there: group them by subject"
         )
     };
-    crowded.map(sentence).collect()
+    full.map(sentence).collect()
 }
 
 fn assert_none(found: Vec<String>) {
@@ -816,8 +816,8 @@ fn nobody_takes_the_letters_of_another() {
 }
 
 #[test]
-fn no_folder_is_crowded() {
-    assert_none(crowded_folders(&tracked()));
+fn no_folder_is_too_full() {
+    assert_none(full_folders(&tracked()));
 }
 
 #[test]
@@ -1048,7 +1048,7 @@ fn a_letter_in_the_wrong_hands_is_found() {
 }
 
 #[test]
-fn a_crowded_folder_is_found() {
+fn a_folder_that_is_too_full_is_found() {
     let files =
         |folder: &str, n: usize| (0..n).map(|i| source(&format!("{folder}/f{i}.rs"), "")).collect::<Vec<_>>();
     let mut sources = files("crates/uring/src", FOLDER_MAX);
@@ -1056,9 +1056,9 @@ fn a_crowded_folder_is_found() {
     sources.extend(files("crates/uring/src/net/tests", 40));
     sources.extend(files("crates/uring/tests/all", 40));
     sources.push(source("crates/uring/src/report.css", ""));
-    assert_none(crowded_folders(&sources));
+    assert_none(full_folders(&sources));
     sources.push(source("crates/uring/src/net/more.rs", ""));
-    let found = crowded_folders(&sources);
+    let found = full_folders(&sources);
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(found[0].starts_with("crates/uring/src/net has 16 source files, at most 15 may"), "{found:?}");
 }

@@ -17,10 +17,10 @@ use crate::geometry::{Geometry, LANES, LEGS_MAX, Lanes, PLACES_MAX};
 use crate::hedge::state::{HEDGES_MAX, Hedging};
 use crate::intent::state::Intent;
 use crate::latency::state::{Judging, Latency};
+use crate::local_leg::{LocalLeg, Sets};
 use crate::locks::Locks;
 use crate::resync::state::Resync;
 use crate::scrub::state::Scrubbing;
-use crate::standing::{Sets, Standing};
 use crate::uncleared::state::{CLEARS_MAX, Meeting, Uncleared};
 use base::{Bug, DriveError, DriveOp, DriveOpKind, Instant, Slice, Slots, Status, Token, Uuid, planted};
 use std::collections::VecDeque;
@@ -54,12 +54,12 @@ pub struct Array {
     pub(crate) geometry: Geometry,
     pub(crate) shard: u16,
     pub(crate) lanes: Lanes,
-    pub(crate) legs: [Standing; PLACES_MAX],
+    pub(crate) legs: [LocalLeg; PLACES_MAX],
     sets: Sets,
     pub(crate) epoch: u64,
     pub(crate) recorded: u64,
     /// Nothing takes the record: hosts do not wait for it.
-    pub(crate) unrecorded: bool,
+    pub(crate) loss_not_on_record: bool,
     pub(crate) flights: Slots<Flight>,
     pub(crate) commands: u32,
     pub(crate) heals: u32,
@@ -71,7 +71,7 @@ pub struct Array {
     pub(crate) locks: Locks,
     pub(crate) ready: VecDeque<u32>,
     /// Flights whose range may stay with a drive that hangs: looked at when nobody is ready.
-    turned_away: VecDeque<u32>,
+    rejections: VecDeque<u32>,
     stuck: Vec<u32>,
     pub(crate) buffers: Buffers,
     pub(crate) intent: Intent,
@@ -100,7 +100,7 @@ impl Array {
         let geometry = config.geometry;
         geometry.check();
         assert!(config.membership.legs.len() <= PLACES_MAX, "an array has few legs");
-        let mut legs = [Standing {
+        let mut legs = [LocalLeg {
             leg: None,
             lost: false,
             kept: false,
@@ -116,8 +116,8 @@ impl Array {
             try_at: Instant(0),
             latency: Latency::default(),
         }; PLACES_MAX];
-        for (standing, leg) in legs.iter_mut().zip(&config.membership.legs) {
-            standing.leg = *leg;
+        for (local, leg) in legs.iter_mut().zip(&config.membership.legs) {
+            local.leg = *leg;
         }
         if geometry.redundant() {
             assert_eq!(config.dirty.len(), geometry.regions(), "a bitmap has a bit for each region");
@@ -144,7 +144,7 @@ impl Array {
             sets: Sets::of(&legs),
             epoch: config.membership.epoch,
             recorded: config.membership.epoch,
-            unrecorded: false,
+            loss_not_on_record: false,
             flights: Slots::with_capacity(FLIGHTS_MAX),
             commands: 0,
             heals: 0,
@@ -153,7 +153,7 @@ impl Array {
             ops: Slots::with_capacity(LEG_OPS_MAX * PLACES_MAX as u32),
             locks: Locks::new(FLIGHTS_MAX),
             ready: VecDeque::with_capacity(FLIGHTS_MAX as usize),
-            turned_away: VecDeque::with_capacity(FLIGHTS_MAX as usize),
+            rejections: VecDeque::with_capacity(FLIGHTS_MAX as usize),
             stuck: Vec::with_capacity(FLIGHTS_MAX as usize),
             buffers: Buffers::new(config.scratch, geometry.redundant()),
             resync: Resync::new(intent.locals()),
@@ -613,7 +613,7 @@ impl Array {
         if self.locks.acquire(id, at, len) {
             self.ready.push_back(id);
         } else if self.locks.is_stuck(id) {
-            self.turned_away.push_back(id);
+            self.rejections.push_back(id);
         }
     }
     /// The range of this flight is not free before a drive that hangs lets go of it: hosts that wait for it are told to
@@ -625,14 +625,14 @@ impl Array {
         }
         let mut waits = core::mem::take(&mut self.stuck);
         self.locks.stick(id, &mut waits);
-        self.turned_away.extend(&waits);
+        self.rejections.extend(&waits);
         self.stuck = waits;
     }
     /// Those that would wait for a drive that hangs: nothing of them has started.
     #[cold]
-    fn turn_away(&mut self, now: Instant, io: &mut impl ArrayIo) {
+    fn reject_stuck(&mut self, now: Instant, io: &mut impl ArrayIo) {
         // In their order: who waits for one of them alone goes on.
-        while let Some(id) = self.turned_away.pop_front() {
+        while let Some(id) = self.rejections.pop_front() {
             let Some(flight) = self.flights.get(id) else { continue };
             let waits = matches!(flight.job, Job::Host(_)) && flight.phase == Phase::AwaitingLock;
             if waits && !self.locks.held(id) {
@@ -647,8 +647,8 @@ impl Array {
             while let Some(id) = self.ready.pop_front() {
                 self.enter_intent(now, id, io);
             }
-            if !self.turned_away.is_empty() {
-                self.turn_away(now, io);
+            if !self.rejections.is_empty() {
+                self.reject_stuck(now, io);
                 continue;
             }
             if !self.resync.poke {
@@ -659,7 +659,7 @@ impl Array {
             self.clear_step(now, io);
         }
     }
-    /// The standing of some leg has changed.
+    /// The local of some leg has changed.
     pub(crate) fn legs_changed(&mut self) {
         self.sets = Sets::of(&self.legs);
     }
@@ -746,10 +746,10 @@ impl Array {
     /// Notes on the flight that `leg` does not have it, and so what must be on record before it is
     /// answered.
     pub(crate) fn miss(&mut self, id: u32, leg: usize) {
-        let standing = &self.legs[leg];
-        let gone = standing.leg.is_none_or(|l| l.state == LegState::Missing);
-        let (lost, since, recorded) = (standing.lost, standing.missing_since, self.recorded);
-        let (kept, epoch) = (standing.kept, self.epoch);
+        let local = &self.legs[leg];
+        let gone = local.leg.is_none_or(|l| l.state == LegState::Missing);
+        let (lost, since, recorded) = (local.lost, local.missing_since, self.recorded);
+        let (kept, epoch) = (local.kept, self.epoch);
         let flight = &mut self.flights[id];
         if lost && !gone && kept && !planted(Bug::KeptIsAwaited) {
             flight.lacks_kept(leg, epoch);
@@ -822,9 +822,9 @@ impl Array {
         let reads = self.ops.iter().filter(|(_, op)| matches!(op.owner, Owner::Read(_)));
         assert_eq!((hosts.count() + reads.count()) as u32, self.commands, "commands are counted");
         assert_eq!(self.sets, Sets::of(&self.legs), "the sets of legs are up to date");
-        for (leg, standing) in self.legs.iter().enumerate() {
+        for (leg, local) in self.legs.iter().enumerate() {
             let live = self.ops.iter().filter(|(_, op)| op.leg == leg && !op.given_up).count();
-            assert_eq!(live as u32, standing.in_flight, "operations are counted");
+            assert_eq!(live as u32, local.in_flight, "operations are counted");
         }
         let given_up: u32 = self.legs.iter().map(|leg| leg.given_up).sum();
         assert_eq!(given_up, self.given_up, "operations that were given up are counted");

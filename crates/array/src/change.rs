@@ -290,7 +290,7 @@ impl Array {
         if waits && (missed != 0 || needs_epoch > self.recorded) {
             // Shards that do not know yet that the leg is lost would read there once hosts are served again.
             let decided = missed == 0;
-            if self.unrecorded && decided && matches!(job, Job::Host(_)) {
+            if self.loss_not_on_record && decided && matches!(job, Job::Host(_)) {
                 let status = match refused {
                     Some(error @ DriveError::Fenced) => status_of(error, self.shared),
                     _ => Status::NotReady,

@@ -16,12 +16,12 @@ mod geometry;
 mod hedge;
 mod intent;
 mod latency;
+mod local_leg;
 mod locks;
 mod members;
 mod read;
 mod resync;
 mod scrub;
-mod standing;
 mod uncleared;
 mod writing;
 

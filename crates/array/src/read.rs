@@ -35,10 +35,10 @@ impl Array {
             return;
         };
         self.commands += 1;
-        let standing = &mut self.legs[leg];
-        standing.in_flight += 1;
-        standing.last_end = at + len;
-        let drive = standing.leg.expect("a leg in sync is a member").drive;
+        let local = &mut self.legs[leg];
+        local.in_flight += 1;
+        local.last_end = at + len;
+        let drive = local.leg.expect("a leg in sync is a member").drive;
         let (owner, kind) = (Owner::Read(ticket), DriveOpKind::Read);
         let tag = DriveTag::new(now, owner, leg, drive, kind, at, len, data, None);
         let tag = self.ops.insert(tag).expect("there is a tag for each operation of each command");
@@ -56,9 +56,9 @@ impl Array {
         if watched {
             self.leave_young(previous, next);
         }
-        let standing = &mut self.legs[leg];
-        standing.in_flight -= 1;
-        standing.answers(now);
+        let local = &mut self.legs[leg];
+        local.in_flight -= 1;
+        local.answers(now);
         self.note_latency(now, leg, len, since, io);
         self.commands -= 1;
         io.done(ticket, Status::Good);
@@ -219,14 +219,14 @@ impl Array {
     }
 
     pub(crate) fn count_error(&mut self, now: Instant, leg: usize, error: DriveError, io: &mut impl ArrayIo) {
-        let standing = &mut self.legs[leg];
-        let forgotten = now.since(standing.errors_at).as_nanos() / ERROR_FORGOTTEN.as_nanos();
+        let local = &mut self.legs[leg];
+        let forgotten = now.since(local.errors_at).as_nanos() / ERROR_FORGOTTEN.as_nanos();
         if forgotten > 0 {
-            standing.errors = standing.errors.saturating_sub(u32::try_from(forgotten).unwrap_or(u32::MAX));
-            standing.errors_at = now;
+            local.errors = local.errors.saturating_sub(u32::try_from(forgotten).unwrap_or(u32::MAX));
+            local.errors_at = now;
         }
-        standing.errors = standing.errors.saturating_add(weight(error));
-        if standing.errors >= ERRORS_MAX {
+        local.errors = local.errors.saturating_add(weight(error));
+        if local.errors >= ERRORS_MAX {
             self.lose(leg, error, io);
         }
     }

@@ -91,7 +91,7 @@ pub struct Decider {
     /// The record of the highest accepted ballot that this round has seen.
     seen: Option<(u64, SystemRecord)>,
     /// What is proposed if nothing is accepted.
-    wish: Option<SystemRecord>,
+    pending: Option<SystemRecord>,
     asks: Vec<Ask>,
 }
 
@@ -111,7 +111,7 @@ impl Decider {
             round: 0,
             votes: BTreeMap::new(),
             seen: None,
-            wish: None,
+            pending: None,
             asks: vec![],
         }
     }
@@ -146,7 +146,7 @@ impl Decider {
     /// Panics if it is not of the next epoch.
     pub fn propose(&mut self, record: SystemRecord) {
         assert_eq!(record.epoch, self.known.epoch + 1, "one record for each epoch");
-        self.wish = Some(record);
+        self.pending = Some(record);
         self.begin();
     }
     /// Somebody who knows says what is decided. Whether that is news.
@@ -225,7 +225,7 @@ impl Decider {
     /// What is under way is over; its answers are no news.
     fn give_up(&mut self) {
         self.phase = Phase::Idle;
-        self.wish = None;
+        self.pending = None;
         self.round += 1;
         self.asks.clear();
     }
@@ -316,7 +316,7 @@ impl Decider {
             }
             Phase::Begin => {
                 let seen = self.seen.take().filter(|_| !planted(Bug::SeenIgnored));
-                let value = seen.map(|(_, value)| value).or_else(|| self.wish.clone());
+                let value = seen.map(|(_, value)| value).or_else(|| self.pending.clone());
                 let value = value.expect("a ballot is begun for a record");
                 self.accepted = Some((self.promised, value));
                 self.start(Phase::Accept);

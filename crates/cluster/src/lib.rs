@@ -1,8 +1,8 @@
 //! Cluster: two heads share drives; who is in, who leads, and who is shut out is decided here, on the drives.
 //!
 //! ```text
-//!   beats by the link ─┐                                   ┌─▶ read and write blocks on voters
-//!   beats on drives ───┼─▶ watch ─▶ suspect ─▶ decider ────┤
+//!   heartbeats by the link ─┐                                   ┌─▶ read and write blocks on voters
+//!   heartbeats on drives ───┼─▶ watch ─▶ suspect ─▶ decider ────┤
 //!   time ──────────────┘                │                  └─▶ decided: one record for each epoch
 //!                                       ▼
 //!                          fence: the other's key is gone from every drive ─▶ serve
@@ -12,9 +12,9 @@
 //! drive. Promises: one record for each epoch; no head serves while another one's key is on a drive that it serves
 //! from. Does not know pools, volumes and hosts, how bytes travel, or what time it is. Why so: docs/rfcs/0007-cluster.md.
 
-pub mod beat;
 pub mod decide;
 pub mod fence;
+pub mod heartbeat;
 pub mod link;
 pub mod member;
 pub mod message;
@@ -27,8 +27,8 @@ mod voters;
 pub mod watch;
 pub mod world;
 
-pub use beat::Beat;
 pub use decide::{Ask, Decider, Outcome};
+pub use heartbeat::Heartbeat;
 pub use member::{Member, Part};
 
 pub use record::{HeadNo, HeadRow, HeadState, SystemRecord, Voter};

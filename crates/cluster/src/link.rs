@@ -2,7 +2,7 @@
 //! order in which they were sent, over whichever network is there.
 //!
 //! ```text
-//!   up ─▶ Hello, and theirs ─▶ messages go by the first network that has met the other; beats go by all
+//!   up ─▶ Hello, and theirs ─▶ messages go by the first network that has met the other; heartbeats go by all
 //!                               └─ it ends: what was not acknowledged goes again by the next one that meets
 //! ```
 //!
@@ -10,7 +10,7 @@
 //! lost to it: `Heard::Met` says so. Whoever sends bytes knows by the transport that they are the other head's; what is decoded here
 //! is checked all the same.
 
-use crate::beat::Beat;
+use crate::heartbeat::Heartbeat;
 use crate::record::HeadNo;
 use base::Uuid;
 use base::codec::{Malformed, Reader, Writer};
@@ -29,7 +29,7 @@ pub const UNACKNOWLEDGED_MAX: usize = 8 << 20;
 const FRAME_MAX: usize = MESSAGE_MAX + 64;
 
 const HELLO: u8 = 1;
-const BEAT: u8 = 2;
+const HEARTBEAT: u8 = 2;
 const MESSAGE: u8 = 3;
 const ACK: u8 = 4;
 
@@ -140,11 +140,11 @@ pub enum Heard {
         fresh: bool,
     },
     /// It lives.
-    Beat {
+    Heartbeat {
         /// By which network.
         path: usize,
         /// What it sees.
-        beat: Beat,
+        heartbeat: Heartbeat,
     },
     /// A message, once and in order.
     Message(Vec<u8>),
@@ -295,11 +295,11 @@ impl Link {
         }
         Ok(())
     }
-    /// Sends a beat by every network on which the other head was met.
-    pub fn beat(&mut self, beat: &Beat) {
+    /// Sends a heartbeat by every network on which the other head was met.
+    pub fn send_heartbeat(&mut self, heartbeat: &Heartbeat) {
         for path in 0..self.paths.len() {
             if self.paths[path].met {
-                self.put(path, BEAT, |w| beat.write(w));
+                self.put(path, HEARTBEAT, |w| heartbeat.write(w));
             }
         }
     }
@@ -333,12 +333,15 @@ impl Link {
                 let hello = Hello::read(&mut r).map_err(garbage)?;
                 self.meet(path, hello)?;
             }
-            (BEAT, true) => {
-                let beat = Beat::read(&mut r).map_err(garbage)?;
-                if beat.system != self.system || beat.head == self.me || beat.life != self.theirs {
+            (HEARTBEAT, true) => {
+                let heartbeat = Heartbeat::read(&mut r).map_err(garbage)?;
+                if heartbeat.system != self.system
+                    || heartbeat.head == self.me
+                    || heartbeat.life != self.theirs
+                {
                     return Err(Fault::Garbage);
                 }
-                self.heard.push(Heard::Beat { path, beat });
+                self.heard.push(Heard::Heartbeat { path, heartbeat });
             }
             (MESSAGE, true) => {
                 let (number, ack) = (r.u64().map_err(garbage)?, r.u64().map_err(garbage)?);

@@ -14,8 +14,8 @@
 //! Does no I/O: `turn` says what is to be done on voters and by the link. Who leads may not serve before every drive that it serves from
 //! has confirmed that the other head is shut out; that is the layer above's, and it says so (`on_fenced`).
 
-use crate::beat::Beat;
 use crate::decide::{Ask, Decider, Found, Outcome};
+use crate::heartbeat::Heartbeat;
 use crate::link::{self, Heard, Link};
 use crate::message::Message;
 use crate::parts::{Incoming, Outgoing, PART_MAX, WINDOW};
@@ -25,7 +25,7 @@ use base::fence::Process;
 use base::{Bug, Duration, Instant, Prng, Uuid, planted};
 use std::collections::{BTreeMap, BTreeSet};
 
-mod wish;
+mod pending;
 
 /// A head that starts and meets nobody waits so long before it goes on alone.
 pub const ALONE: Duration = Duration::from_secs(1);
@@ -99,12 +99,12 @@ pub enum Do {
         /// The other head's block, to be written first.
         write: Option<crate::slot::Slot>,
     },
-    /// On a drive: write the own beat, then read the other's; ends in `on_drive`.
-    Beat {
+    /// On a drive: write the own heartbeat, then read the other's; ends in `on_drive`.
+    Heartbeat {
         /// Which drive.
         drive: Uuid,
         /// What to write.
-        beat: Beat,
+        heartbeat: Heartbeat,
     },
     /// This head leads from now on. It may serve from a drive once the other head is shut out there.
     Lead {
@@ -144,9 +144,9 @@ pub enum NotReached {
     Failed,
 }
 
-/// A drive on which this head beats.
+/// A drive on which this head writes heartbeats.
 #[derive(Clone, Copy, Debug, Default)]
-struct DriveBeat {
+struct DriveHeartbeat {
     asked: Option<Instant>,
     next: Option<Instant>,
     fails: Option<NotReached>,
@@ -188,13 +188,13 @@ pub struct Member {
     started: Option<Instant>,
     /// The last turn.
     turned: Instant,
-    beats: u64,
-    next_beat: Instant,
+    heartbeats: u64,
+    next_heartbeat: Instant,
     next_join: Instant,
-    drives: BTreeMap<Uuid, DriveBeat>,
-    /// Drives that took a beat of this head since that is in.
+    drives: BTreeMap<Uuid, DriveHeartbeat>,
+    /// Drives that took a heartbeat of this head since that is in.
     taken: BTreeSet<Uuid>,
-    /// A drive whose fence is being tried on this head: that it refuses says nothing, and it gets no beats.
+    /// A drive whose fence is being tried on this head: that it refuses says nothing, and it gets no heartbeats.
     tried: Option<Uuid>,
     /// Voters in the other head's directory that were asked, with when.
     remote: BTreeMap<u64, Instant>,
@@ -249,8 +249,8 @@ impl Member {
             peer: None,
             started: None,
             turned: Instant(0),
-            beats: 0,
-            next_beat: Instant(0),
+            heartbeats: 0,
+            next_heartbeat: Instant(0),
             next_join: Instant(0),
             drives: BTreeMap::new(),
             taken: BTreeSet::new(),
@@ -307,20 +307,20 @@ impl Member {
     pub fn is_linked(&self) -> bool {
         self.link.is_up()
     }
-    /// Of each network of the link: whether it meets the other head, and when that one's last beat came.
+    /// Of each network of the link: whether it meets the other head, and when that one's last heartbeat came.
     pub fn networks(&self) -> Vec<(bool, Option<Instant>)> {
-        (0..self.set.networks).map(|path| (self.link.is_met(path), self.watch.beat_by(path))).collect()
+        (0..self.set.networks).map(|path| (self.link.is_met(path), self.watch.heartbeat_by(path))).collect()
     }
-    /// When a drive was asked that showed a new beat of the other head.
-    pub fn beat_on_drives(&self) -> Option<Instant> {
-        self.watch.beat_on_drives()
+    /// When a drive was asked that showed a new heartbeat of the other head.
+    pub fn heartbeat_on_drives(&self) -> Option<Instant> {
+        self.watch.heartbeat_on_drives()
     }
     /// The other head is met, and is not in either.
     pub fn meets_outsider(&self) -> bool {
         self.link.is_up() && self.peer.as_ref().is_some_and(|p| p.asks.is_some())
     }
-    /// The other head's last beat.
-    pub fn last_beat(&self) -> Option<&Beat> {
+    /// The other head's last heartbeat.
+    pub fn last_heartbeat(&self) -> Option<&Heartbeat> {
         self.watch.last()
     }
     /// The other head's process, as far as it has said: for drives that are files.
@@ -366,8 +366,8 @@ impl Member {
     pub fn on_voted_for(&mut self, round: u64, found: Option<Found>) {
         self.tell(&Message::Voted { round, found: found.map(Box::new) });
     }
-    /// A beat was written to a drive and the other's read there; None: there is none, or it is just being written.
-    pub fn on_drive(&mut self, now: Instant, drive: Uuid, found: Result<Option<Beat>, NotReached>) {
+    /// A heartbeat was written to a drive and the other's read there; None: there is none, or it is just being written.
+    pub fn on_drive(&mut self, now: Instant, drive: Uuid, found: Result<Option<Heartbeat>, NotReached>) {
         let Some(d) = self.drives.get_mut(&drive) else { return };
         let Some(asked) = d.asked.take() else { return };
         d.next = Some((asked + self.set.times.drive_every).max(now));
@@ -375,14 +375,15 @@ impl Member {
         if found.is_ok() {
             self.taken.insert(drive);
         }
-        if let Ok(beat) = found {
-            let others = |b: &Beat| b.head == self.set.me.other() && b.system == self.decider.known().system;
-            let beat = beat.filter(others);
-            self.doubt |= beat.is_some_and(|b| b.epoch > self.decider.known().epoch);
-            self.watch.on_drive(asked, beat);
+        if let Ok(heartbeat) = found {
+            let others =
+                |b: &Heartbeat| b.head == self.set.me.other() && b.system == self.decider.known().system;
+            let heartbeat = heartbeat.filter(others);
+            self.doubt |= heartbeat.is_some_and(|b| b.epoch > self.decider.known().epoch);
+            self.watch.on_drive(asked, heartbeat);
         }
         // One that is let in is not registered everywhere at once: who refuses it then has not shut it out.
-        let refuses = |(drive, d): &(&Uuid, &DriveBeat)| {
+        let refuses = |(drive, d): &(&Uuid, &DriveHeartbeat)| {
             self.taken.contains(drive) && d.fails == Some(NotReached::Fenced) && self.tried != Some(**drive)
         };
         let refuse = self.drives.iter().filter(refuses).count();
@@ -390,16 +391,16 @@ impl Member {
             self.end(Out::Fenced);
         }
     }
-    /// The fence of this drive is being tried on this head, or of none any more: the drive gets no beats meanwhile.
+    /// The fence of this drive is being tried on this head, or of none any more: the drive gets no heartbeats meanwhile.
     pub fn on_tried(&mut self, drive: Option<Uuid>) {
         let before = core::mem::replace(&mut self.tried, drive);
-        // What it said meanwhile is over: its next beat tells.
+        // What it said meanwhile is over: its next heartbeat tells.
         if let Some(d) = before.and_then(|d| self.drives.get_mut(&d)) {
             d.fails = None;
         }
     }
-    /// Whether a beat to this drive is under way.
-    pub fn beats_on(&self, drive: Uuid) -> bool {
+    /// Whether a heartbeat to this drive is under way.
+    pub fn heartbeat_is_under_way_on(&self, drive: Uuid) -> bool {
         self.drives.get(&drive).is_some_and(|d| d.asked.is_some())
     }
     /// No drive that this head is to serve from lets the other head's last process in: it may be let in as a new one. Said again when
@@ -499,7 +500,7 @@ impl Member {
         let drives = self.drives.values().filter(|d| d.asked.is_none()).filter_map(|d| d.next);
         let waits = [Some(self.retry), self.watch.next_deadline()].into_iter().flatten();
         let later = waits.chain(remote).chain(drives).filter(|at| *at > self.turned);
-        later.chain(self.next_look().filter(|at| *at > self.turned)).chain([self.next_beat]).min()
+        later.chain(self.next_look().filter(|at| *at > self.turned)).chain([self.next_heartbeat]).min()
     }
 
     fn is_in(&self) -> bool {
@@ -512,7 +513,7 @@ impl Member {
         }
     }
     fn tell(&mut self, message: &Message) {
-        // A link that takes nothing any more is one that brings no beats either.
+        // A link that takes nothing any more is one that brings no heartbeats either.
         let _ = self.link.send(message.encode());
     }
     /// Sends what waits of the layer above, as much as may be under way. Not before the link's news are heard: it may have met another
@@ -536,7 +537,7 @@ impl Member {
         for heard in self.link.heard() {
             self.hear(now, heard);
         }
-        self.beat(now);
+        self.send_heartbeats(now);
         let over = |asked: &Instant| now >= *asked + REMOTE;
         let late: Vec<u64> = self.remote.iter().filter(|(_, a)| over(a)).map(|(r, _)| *r).collect();
         for round in late {
@@ -570,9 +571,9 @@ impl Member {
                     self.tell(&Message::Record(Box::new(known)));
                 }
             }
-            Heard::Beat { path, beat } => {
-                self.doubt |= beat.epoch > self.known().epoch;
-                self.watch.on_beat(now, path, beat);
+            Heard::Heartbeat { path, heartbeat } => {
+                self.doubt |= heartbeat.epoch > self.known().epoch;
+                self.watch.on_heartbeat(now, path, heartbeat);
             }
             Heard::Message(bytes) => {
                 // Others are of a later version: whoever sends what we must understand asks for our version first.
@@ -618,22 +619,22 @@ impl Member {
     }
 
     /// Beats by the link and on the voter drives, as often as is due.
-    fn beat(&mut self, now: Instant) {
-        let beat = Beat {
+    fn send_heartbeats(&mut self, now: Instant) {
+        let heartbeat = Heartbeat {
             system: self.known().system,
             head: self.set.me,
             hosts: self.hosts,
             reaches: self.reaches(),
             process: self.set.process,
             life: self.set.life,
-            count: self.beats + 1,
+            count: self.heartbeats + 1,
             epoch: self.known().epoch,
         };
-        let mut beaten = false;
-        if now >= self.next_beat {
-            self.next_beat = now + self.set.times.link_every;
-            self.link.beat(&beat);
-            beaten = true;
+        let mut sent = false;
+        if now >= self.next_heartbeat {
+            self.next_heartbeat = now + self.set.times.link_every;
+            self.link.send_heartbeat(&heartbeat);
+            sent = true;
             if self.part == Part::Outside && now >= self.next_join && self.link.is_up() {
                 self.next_join = now + JOIN_AGAIN;
                 self.tell(&Message::Join { name: self.set.name.clone() });
@@ -649,12 +650,12 @@ impl Member {
                 let spared = self.tried == Some(drive);
                 if !spared && d.asked.is_none() && d.next.is_none_or(|at| now >= at) {
                     d.asked = Some(now);
-                    self.dos.push(Do::Beat { drive, beat });
-                    beaten = true;
+                    self.dos.push(Do::Heartbeat { drive, heartbeat });
+                    sent = true;
                 }
             }
         }
-        self.beats += u64::from(beaten);
+        self.heartbeats += u64::from(sent);
     }
 
     /// Asks voters, until there is nothing to ask.

@@ -98,7 +98,7 @@ impl Flaw {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::beat::{BEAT_BYTES, BEATS_AT};
+    use crate::heartbeat::{HEARTBEAT_BYTES, HEARTBEATS_AT};
     use crate::slot::{SLOT_BYTES, SLOTS_AT};
 
     const TRIAL: Trial = Trial { life: 77, number: 3 };
@@ -150,8 +150,8 @@ mod tests {
         for at in SLOTS_AT.into_iter().flatten() {
             assert!(at + SLOT_BYTES as u64 <= TRIAL_AT || at >= end);
         }
-        for at in BEATS_AT {
-            assert!(at + BEAT_BYTES as u64 <= TRIAL_AT || at >= end);
+        for at in HEARTBEATS_AT {
+            assert!(at + HEARTBEAT_BYTES as u64 <= TRIAL_AT || at >= end);
         }
         assert!(TRIAL_AT > 3 << 20 && end <= 4 << 20);
     }

@@ -151,7 +151,7 @@ impl World {
         };
         let mut io = Head::new(view, OUTBOX_BYTES, 3, BUFFER_BYTES);
         let poor = choice & 8 != 0;
-        io.stingy = poor;
+        io.withholds_buffers = poor;
         Self { target: Connection::new(config), io, now: Instant(1), staged: Vec::new(), done: 0, poor }
     }
     fn log_in(&mut self, digests: u8, queue: u16, subsystem: &str) {
@@ -219,7 +219,7 @@ impl World {
                 moved = true;
                 self.target.on_answer(self.now, Answer::Admitted { id: 1 }, &mut self.io);
             }
-            if let Some((key, _)) = self.io.wishes.pop_front() {
+            if let Some((key, _)) = self.io.interventions.pop_front() {
                 moved = true;
                 self.target.on_intervened(self.now, key, i.is_multiple_of(2), &mut self.io);
             }

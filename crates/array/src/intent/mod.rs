@@ -369,8 +369,9 @@ impl Array {
 
     /// Whether any bit may be cleared: every member is present.
     fn may_clear(&self) -> bool {
-        let present =
-            |s: &crate::standing::Standing| s.leg.is_none_or(|leg| leg.state != LegState::Missing && !s.lost);
+        let present = |s: &crate::local_leg::LocalLeg| {
+            s.leg.is_none_or(|leg| leg.state != LegState::Missing && !s.lost)
+        };
         let all = self.legs.iter().all(present) || planted(Bug::BitClearedDegraded);
         !self.intent.hold_marks && self.in_sync() != 0 && all
     }

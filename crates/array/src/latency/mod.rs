@@ -21,7 +21,7 @@ pub(crate) mod state;
 use crate::array::Array;
 use crate::door::{ArrayIo, Note, Verdict};
 use crate::flight::{Flight, Job, Legs, bit, members};
-use crate::standing::Standing;
+use crate::local_leg::LocalLeg;
 use base::{Duration, Instant};
 use state::{CLASSES, Latency, Window, class_of};
 
@@ -87,7 +87,7 @@ impl Array {
         let limit = best.saturating_mul(EQUAL);
         let (mut chosen, mut least) = (None, (u64::MAX, u64::MAX));
         for leg in members(candidates) {
-            let Standing { latency, in_flight, last_end, .. } = &self.legs[leg];
+            let LocalLeg { latency, in_flight, last_end, .. } = &self.legs[leg];
             let mean = latency.mean[class];
             let slow = mean > limit;
             let due = slow && now.since(latency.seen_at) >= PROBE_AFTER || latency.unknown >= UNKNOWN_TIMES;
@@ -152,8 +152,8 @@ impl Array {
         // A window that nobody closed for long holds reads of long ago beside what is new.
         let recent = now.since(end) < WINDOW;
         self.judge_legs(recent, io);
-        for standing in &mut self.legs {
-            standing.latency.window = Window::default();
+        for local in &mut self.legs {
+            local.latency.window = Window::default();
         }
     }
 
@@ -199,10 +199,10 @@ impl Array {
 
     /// The legs have changed: nobody has an old debt, and a leg that joined is measured anew.
     pub(crate) fn forget_latency(&mut self, joined: Legs) {
-        for (leg, standing) in self.legs.iter_mut().enumerate() {
-            standing.latency.picked = 0;
+        for (leg, local) in self.legs.iter_mut().enumerate() {
+            local.latency.picked = 0;
             if joined & bit(leg) != 0 {
-                standing.latency = Latency::default();
+                local.latency = Latency::default();
             }
         }
     }

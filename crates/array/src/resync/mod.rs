@@ -72,7 +72,7 @@ impl Array {
         self.rebuilding() != 0 || self.unclean.is_some()
     }
     fn has_work(&self) -> bool {
-        self.resync.pass == Pass::Copying || self.unclean.is_some() && !self.resync.clean_told
+        self.resync.pass == Pass::Copying || self.unclean.is_some() && !self.resync.clean_reported
     }
 
     /// Starts what may be started now.
@@ -234,8 +234,8 @@ impl Array {
             self.resync.poke = true;
             return;
         }
-        if self.unclean.is_some() && !self.resync.clean_told {
-            self.resync.clean_told = true;
+        if self.unclean.is_some() && !self.resync.clean_reported {
+            self.resync.clean_reported = true;
             io.note(Note::CrashClean { epoch: self.epoch });
         }
         if self.resync.pass != Pass::Copying {

@@ -521,8 +521,8 @@ impl Array {
     /// When the background goes on by itself. While something of it is under way, the end of that is awaited.
     pub(crate) fn uncleared_deadline(&self) -> Option<Instant> {
         let uncleared = &self.uncleared;
-        let untold = uncleared.left > 0 || uncleared.told != Some(uncleared.marks);
-        let due = !uncleared.edges.is_empty() || !uncleared.marking && untold;
+        let unreported = uncleared.left > 0 || uncleared.told != Some(uncleared.marks);
+        let due = !uncleared.edges.is_empty() || !uncleared.marking && unreported;
         let can = !self.rests() && self.in_sync() != 0 && uncleared.works == 0;
         (due && can).then_some(uncleared.next_at)
     }

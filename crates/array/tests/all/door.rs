@@ -118,7 +118,7 @@ fn a_write_whose_loss_nothing_takes_on_record_ends_in_not_ready_until_something_
     b.array.on_membership(b.now, &members(2, &[InSync, Missing]), &mut b.io);
     b.command(3, Kind::Write, 8192, 4096);
     assert_eq!(b.done(), []);
-    b.array.on_unrecorded(b.now, &mut b.io);
+    b.array.on_loss_not_on_record(b.now, &mut b.io);
     assert_eq!(b.done(), [(2, Status::NotReady)]);
     b.run();
     b.command(4, Kind::Flush, 0, 0);
@@ -136,7 +136,7 @@ fn a_write_that_missed_a_leg_of_whose_loss_others_know_nothing_is_never_answered
     b.array.on_membership(b.now, &members(2, &[InSync, InSync, Missing]), &mut b.io);
     b.command(1, Kind::Write, 0, 4096);
     b.run();
-    b.array.on_unrecorded(b.now, &mut b.io);
+    b.array.on_loss_not_on_record(b.now, &mut b.io);
     assert_eq!(b.done(), [(1, Status::NotReady)]);
     b.command(2, Kind::Write, 0, 4096);
     let tags = b.tags();

@@ -1,7 +1,7 @@
 //! Two heads, their drives and the link between them, in simulated time and with whatever goes wrong: everything from one seed.
 //!
 //! ```text
-//!   member ◀─ turns, by a clock of its own ─ process ── blocks, beats, keys, values ─▶ drives: slow, lost, who is not registered is refused
+//!   member ◀─ turns, by a clock of its own ─ process ── blocks, heartbeats, keys, values ─▶ drives: slow, lost, who is not registered is refused
 //!                                               └────── bytes ─▶ networks: slow, cut one way or both, closed at any byte
 //! ```
 //!
@@ -95,7 +95,7 @@ enum Input {
         op: u64,
         round: u64,
     },
-    BeatLimit {
+    HeartbeatLimit {
         drive: Uuid,
         op: u64,
     },

@@ -152,7 +152,9 @@ impl World {
                 drive.ops.retain(|o| o.id != id);
                 let reply = match (&op.act, op.reply) {
                     (Act::Vote(_), Reply::Good) => Reply::Found(Box::new(found(&drive.slots))),
-                    (Act::Beat(_), Reply::Good) => Reply::Beat(drive.beats[head.other().index()]),
+                    (Act::Heartbeat(_), Reply::Good) => {
+                        Reply::Heartbeat(drive.heartbeats[head.other().index()])
+                    }
                     (Act::Register(_) | Act::ShutOut { .. }, Reply::Good) => Reply::Keys(drive.registrants()),
                     (_, reply) => reply,
                 };
@@ -215,7 +217,7 @@ impl World {
                     drive.slots[head.index()][slot.place()] = Some(slot.clone());
                 }
             }
-            Act::Beat(beat) => drive.beats[head.index()] = Some(*beat),
+            Act::Heartbeat(heartbeat) => drive.heartbeats[head.index()] = Some(*heartbeat),
             Act::Register(key) => drive.register(head, *key),
             Act::Write { .. } => self.outcome.writes += 1,
             Act::Read => {}

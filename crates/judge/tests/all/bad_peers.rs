@@ -93,25 +93,25 @@ fn malformed_pdus_are_answered_in_their_protocols_words() {
 }
 
 /// Thousands of connections that one peer keeps, until this is dropped.
-struct Crowd(Child);
+struct Peers(Child);
 
-impl Crowd {
+impl Peers {
     /// Starts a peer with these words, which ask for 5000; when it says how many there are, most of them must be.
     fn come(head: &Head, words: &str) -> Self {
         let mut command = head.net.command("bash");
         command.args(["-c", &format!("ulimit -n 12000 && exec {PEER} {words}")]);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the crowd");
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the peers");
         let mut said = BufReader::new(child.stdout.take().expect("its output"));
-        let crowd = Self(child);
+        let peers = Self(child);
         let mut line = String::new();
         said.read_line(&mut line).expect("a line");
         let count: u64 = line.trim().rsplit(' ').next().and_then(|n| n.parse().ok()).expect("a count");
         assert!(count > 4000, "only {count} of 5000 are there: {words:.60}");
-        crowd
+        peers
     }
 }
 
-impl Drop for Crowd {
+impl Drop for Peers {
     fn drop(&mut self) {
         self.0.kill().ok();
         self.0.wait().ok();
@@ -123,15 +123,15 @@ fn ten_thousand_silent_connections_do_not_stop_a_good_host() {
     if skipped("10,000 connections") {
         return;
     }
-    let (head, lun) = given("crowd");
+    let (head, lun) = given("peers");
     head.wait_for_memory();
     let before = head.memory_mib();
-    let crowds = PORTS.map(|port| Crowd::come(&head, &format!("hold {port} 5000")));
+    let peers = PORTS.map(|port| Peers::come(&head, &format!("hold {port} 5000")));
     serves(&head, lun);
     let during = head.memory_mib();
     assert!(during < before + 256, "memory grew from {before} to {during} MiB");
     assert!(head.json("status")["volumes"][0]["name"] == "tank/v");
-    drop(crowds);
+    drop(peers);
     serves(&head, lun);
     until("the connections are gone", 60, || {
         head.json("status")["connections"].as_array().is_some_and(|all| all.len() < 50)
@@ -184,16 +184,16 @@ fn iscsi_word(initiator: &str) -> String {
 }
 
 /// While these 10,000 are there, who is known by iSCSI or NVMe is let in and served, and memory does not grow with them.
-fn a_good_host_gets_in_beside(name: &str, crowd: impl Fn(&Head) -> [[String; 2]; 2]) {
+fn a_good_host_gets_in_beside(name: &str, peers: impl Fn(&Head) -> [[String; 2]; 2]) {
     let head = Head::with_tank(name);
     let lun = head.give("v", "32M", 512, "good", &format!("--iqn {ME} --nqn {GOOD_NQN}"));
     head.wait_for_memory();
     let before = head.memory_mib();
-    let words = crowd(&head);
-    let crowds: Vec<Crowd> = PORTS
+    let words = peers(&head);
+    let peers: Vec<Peers> = PORTS
         .iter()
         .zip(&words)
-        .map(|(port, words)| Crowd::come(&head, &format!("visit {port} 5000 {}", words.join(" ").trim_end())))
+        .map(|(port, words)| Peers::come(&head, &format!("visit {port} 5000 {}", words.join(" ").trim_end())))
         .collect();
     let connect = nvme_words(&head.nqn(), GOOD_NQN).concat();
     for _ in 0..2 {
@@ -206,7 +206,7 @@ fn a_good_host_gets_in_beside(name: &str, crowd: impl Fn(&Head) -> [[String; 2];
     }
     let during = head.memory_mib();
     assert!(during < before + 256, "memory grew from {before} to {during} MiB");
-    drop(crowds);
+    drop(peers);
     serves(&head, lun);
 }
 
@@ -217,7 +217,7 @@ fn ten_thousand_discovery_sessions_of_strangers_keep_no_known_host_out() {
     if skipped("10,000 discovery sessions") {
         return;
     }
-    a_good_host_gets_in_beside("visitors", |_| {
+    a_good_host_gets_in_beside("discovery", |_| {
         let iscsi = iscsi_word("iqn.2026-01.org.millrace.judge:nobody");
         [nvme_words(DISCOVERY, "nqn.2026-01.org.millrace.judge:nobody"), [iscsi, String::new()]]
     });

@@ -385,7 +385,7 @@ impl<M: Hosted> World<M> {
             moved = true;
         }
         if s.head.closed.is_none()
-            && let Some((key, _)) = s.head.wishes.pop_front()
+            && let Some((key, _)) = s.head.interventions.pop_front()
         {
             each!(s.front, c => c.on_intervened(now, key, false, &mut s.head));
             moved = true;

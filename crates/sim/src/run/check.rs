@@ -1,6 +1,6 @@
 //! What must be true when a run is over, and the words for what is not.
 
-use super::{DEALT_MAX, READ_MAX, Run, SCARCE_HUNG_MAX, SCARCE_MAX, STINGY_MAX, WRITE_MAX};
+use super::{DEALT_MAX, READ_MAX, Run, SCARCE_HUNG_MAX, SCARCE_MAX, SLOW_PEERS_MAX, WRITE_MAX};
 use crate::host::Ledger;
 use crate::volume::Broken;
 use base::view::Protocol;
@@ -49,8 +49,8 @@ impl Run {
         };
         // A loss that came before it was known that the state directory takes nothing waits until it does, whatever becomes
         // of the other legs meanwhile.
-        let unrecorded = self.unrecorded && self.world.servers[0].frozen_at.is_some();
-        let waits = unrecorded || self.world.may_be_unrecorded(self.ailed_at);
+        let loss_not_on_record = self.loss_not_on_record && self.world.servers[0].frozen_at.is_some();
+        let waits = loss_not_on_record || self.world.may_have_loss_not_on_record(self.ailed_at);
         let served = since(self.ailed_at) > patience && self.world.has_good_legs();
         // Whatever was on record: all drives are there, and have been for long.
         let whole = self.world.servers[0].frozen_at.is_none()
@@ -58,7 +58,7 @@ impl Run {
             && since(self.ailed_at.max(self.booted)) > UP_LATE;
         long_up && !waits && !self.stalls && (served || whole)
     }
-    /// What the surface of the drives shows, at this moment and beside the answers of it.
+    /// What the drive_checker of the drives shows, at this moment and beside the answers of it.
     pub(super) fn check_surface(&mut self) -> Result<(), String> {
         let cut_off = self.world.take_cut_off();
         for (i, (ledger, host)) in self.ledgers.iter().zip(&self.hosts).enumerate() {
@@ -139,8 +139,8 @@ impl Run {
         if late && !self.froze || self.stalls || self.options.tight {
             return Ok(());
         }
-        let stingy = if self.options.stingy.is_empty() { Duration::ZERO } else { STINGY_MAX };
-        let more = stingy + if self.options.deals.is_some() { DEALT_MAX } else { Duration::ZERO };
+        let slow_peers = if self.options.slow_peers.is_empty() { Duration::ZERO } else { SLOW_PEERS_MAX };
+        let more = slow_peers + if self.options.deals.is_some() { DEALT_MAX } else { Duration::ZERO };
         for (i, ledger) in self.ledgers.iter().enumerate() {
             let Ledger { slowest_read, slowest_write, .. } = *ledger.borrow();
             if slowest_read > READ_MAX + more || slowest_write > WRITE_MAX + more {

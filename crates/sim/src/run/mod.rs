@@ -18,9 +18,9 @@ use crate::host::{Host, Ledger};
 use crate::memory::SimMemory;
 use crate::operator::Repair;
 use crate::operator::{ISCSI, NVME, iqn, lets_in, nqn};
-use crate::stingy::{self, Stingy};
+use crate::slow_peer::{self, SlowPeer};
 use crate::volume::Volume;
-use crate::world::{ActorId, Fate, Step, World};
+use crate::world::{ActorId, Crash, Step, World};
 use base::view::Protocol;
 use base::{Address, Duration, Instant, Prng, Slice};
 use head::layout::ArrayId;
@@ -45,7 +45,7 @@ const DEALT_MAX: Duration = Duration::from_millis(600);
 /// See `READ_MAX`.
 const WRITE_MAX: Duration = Duration::from_millis(5100);
 /// What hosts that keep what they are lent may add to it: until they are cut off.
-const STINGY_MAX: Duration = Duration::from_secs(6);
+const SLOW_PEERS_MAX: Duration = Duration::from_secs(6);
 /// Longest time that a command may take where memory is scarce: others' that a leg keeps for its deadline, and its own.
 const SCARCE_MAX: Duration = Duration::from_secs(12);
 /// The same where both legs of a mirror hang: hosts are told to come again, and lose no session.
@@ -163,7 +163,7 @@ struct Run {
     /// The state directory took nothing once.
     froze: bool,
     /// A drive became ill when it could not be known yet that the state directory takes nothing, which is so still.
-    unrecorded: bool,
+    loss_not_on_record: bool,
     /// Some drive was ill once.
     ailed: bool,
     /// Some drive was pulled, and came back as another.
@@ -184,7 +184,7 @@ struct Run {
     deals_tried: u32,
     /// Orders about drives that were given.
     moves: u32,
-    /// Stingy hosts are to go.
+    /// SlowPeer hosts are to go.
     over: Rc<Cell<bool>>,
     /// Takes what the head decides.
     replica: replay::Replica,
@@ -194,7 +194,7 @@ struct Run {
 /// Runs one seed to its end.
 pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
     let seed = options.seed;
-    let mut world = World::new(seed, options.kindness.clone());
+    let mut world = World::new(seed, options.delivery.clone());
     world.tell = options.tell || options.trace;
     world.trace = options.trace;
     let more = if options.moves > 0 { crate::moves::MORE_DRIVES } else { 0 };
@@ -236,7 +236,7 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
         slowest_start: Duration::ZERO,
         ailed_at: Instant(0),
         froze: false,
-        unrecorded: false,
+        loss_not_on_record: false,
         ailed: false,
         pulled: false,
         repair: Repair::default(),
@@ -363,7 +363,7 @@ impl Run {
         self.replica.take(entries)?;
         let cuts = self.options.cuts_in_sync && matches!(self.stage, Stage::Working);
         if cuts && self.replica.in_sync() > before && self.rng.chance(1, 2) {
-            self.doom(Fate::PowerCut);
+            self.doom(Crash::PowerCut);
         }
         match self.world.decided().filter(|_| compare && !self.down) {
             Some(state) => self.replica.compare(&state),
@@ -385,7 +385,7 @@ impl Run {
         match step {
             Step::Happened => {}
             Step::Alarm(mark) => self.alarm(mark),
-            Step::Fell { fate, .. } => self.fell(fate),
+            Step::Fell { crash, .. } => self.fell(crash),
             Step::ToManager { mail: ManagerMail::Ready { .. }, .. } => {
                 self.ready = true;
                 self.replica.ready()?;
@@ -461,7 +461,7 @@ impl Run {
             block_bytes: Some(self.options.block_bytes),
         }]);
         orders.extend(lets_in(self.options.hosts.len()));
-        for i in 0..self.options.stingy.len() {
+        for i in 0..self.options.slow_peers.len() {
             let host = self.options.hosts.len() + i;
             let settings = HostSettings {
                 nqns: Some(vec![nqn(host)]),
@@ -509,8 +509,8 @@ impl Run {
         let pause = Duration::from_millis(self.rng.below(15_000));
         self.hold(pause);
         if self.rng.chance(1, 2) {
-            let fate = if self.rng.chance(1, 2) { Fate::Killed } else { Fate::PowerCut };
-            self.ends(fate);
+            let crash = if self.rng.chance(1, 2) { Crash::Killed } else { Crash::PowerCut };
+            self.ends(crash);
         }
     }
 
@@ -655,7 +655,7 @@ impl Run {
             self.hosts.push(id);
             self.world.nudge(id);
         }
-        for i in 0..self.options.stingy.len() {
+        for i in 0..self.options.slow_peers.len() {
             self.begin_stinginess(i, snapshot);
         }
         for (i, act) in self.options.script.iter().enumerate() {
@@ -669,18 +669,18 @@ impl Run {
 
     /// One of the hosts that keep what they are lent.
     fn begin_stinginess(&mut self, i: usize, snapshot: &Snapshot) {
-        let (protocol, habit) = self.options.stingy[i];
+        let (protocol, habit) = self.options.slow_peers[i];
         let host = if self.options.kin { 0 } else { self.options.hosts.len() + i };
         let (peer, target) = match protocol {
             Protocol::Nvme | Protocol::Discovery => {
                 let mut c = nvme::host::Config::new(&nqn(host), [host as u8 + 1; 16], &snapshot.system.nqn);
-                c.depth = stingy::DEPTH;
+                c.depth = slow_peer::DEPTH;
                 c.queues = 2;
                 (NVME, load::Target::Nvme(c))
             }
             Protocol::Iscsi => {
                 let mut c = iscsi::initiator::Config::new(&iqn(host), Some(&snapshot.system.iqn));
-                c.depth = stingy::DEPTH;
+                c.depth = slow_peer::DEPTH;
                 c.immediate_data = i.is_multiple_of(2);
                 c.initial_r2t = false;
                 c.isid[5] = i as u8 + 2;
@@ -689,8 +689,8 @@ impl Run {
         };
         let config = load::Config { peer: peer.parse().expect("an address"), target };
         let at = (200 + i as u64) << 32;
-        let bytes = MIB + Stingy::memory_bytes(&config);
-        let mut host = Stingy::new(config, habit, (at, bytes), MIB, self.over.clone());
+        let bytes = MIB + SlowPeer::memory_bytes(&config);
+        let mut host = SlowPeer::new(config, habit, (at, bytes), MIB, self.over.clone());
         if self.options.kin {
             // On the volume of the one that works, of which it writes the blocks before: what came of a write that was cut
             // off may be there.
@@ -724,8 +724,8 @@ impl Run {
                 self.next_deal();
             }
             // Its supervisor has no more patience.
-            ALARM_STOP if self.stopping && !self.down => self.ends(Fate::Killed),
-            ALARM_DOOM if self.stage == Stage::Working => self.doom(Fate::Killed),
+            ALARM_STOP if self.stopping && !self.down => self.ends(Crash::Killed),
+            ALARM_DOOM if self.stage == Stage::Working => self.doom(Crash::Killed),
             mark if mark >= ALARM_ACT => self.act((mark - ALARM_ACT) as usize),
             mark if mark >= ALARM_HEAL => self.heal((mark - ALARM_HEAL) as usize),
             _ => {}

@@ -3,8 +3,8 @@
 use super::MIB;
 use crate::host::Habits;
 use crate::memory::SimMemory;
-use crate::stingy::Habit;
-use crate::world::{HeadMachine, Kindness};
+use crate::slow_peer::Habit;
+use crate::world::{Delivery, HeadMachine};
 use base::view::Protocol;
 use base::{Duration, Prng};
 use head::Shard;
@@ -132,7 +132,7 @@ pub struct Options {
     /// One host each.
     pub hosts: Vec<Protocol>,
     /// More hosts, with a volume of their own, that keep what they are lent.
-    pub stingy: Vec<(Protocol, Habit)>,
+    pub slow_peers: Vec<(Protocol, Habit)>,
     /// They are other sessions of the first host instead.
     pub kin: bool,
     /// Commands of each host.
@@ -170,7 +170,7 @@ pub struct Options {
     /// loses the one and another the other.
     pub seesaw: bool,
     /// How kind the world is.
-    pub kindness: Kindness,
+    pub delivery: Delivery,
     /// What hosts do.
     pub habits: Habits,
     /// Keep a story.
@@ -249,7 +249,7 @@ impl Options {
             block_bytes: if rng.chance(1, 6) { 512 } else { 4096 },
             deallocate_zeroes: rng.chance(3, 4),
             hosts,
-            stingy: vec![],
+            slow_peers: vec![],
             kin: false,
             commands: 1000,
             troubles,
@@ -258,7 +258,7 @@ impl Options {
             pause: Duration::from_millis(rng.between(3, 80) * spread),
             troubles_max: 150,
             kills_max: 12,
-            kindness: Kindness {
+            delivery: Delivery {
                 drive_us: rng.between(20, 2000),
                 link_us: rng.between(10, 500),
                 mail_us: *rng.pick(&[1, 3, 30, 300]),
@@ -400,11 +400,11 @@ impl Options {
         // Which ills it are each leg has from a source of its own.
         options.troubles = vec![Trouble::WriteErrors];
         // As on a machine that has too much to do.
-        options.kindness.mail_us = *rng.pick(&[3000, 20_000, 100_000]);
+        options.delivery.mail_us = *rng.pick(&[3000, 20_000, 100_000]);
         options.habits.reset_ppm = 0;
         if rng.chance(3, 4) {
             // From the first commands on: most regions are written for the first time, whose bits are not durable yet.
-            options.kindness.drive_us = rng.between(5000, 60_000);
+            options.delivery.drive_us = rng.between(5000, 60_000);
             options.pause = Duration::from_millis(rng.between(1, 100));
             options.habits.depth = rng.between(1, 4) as u32;
             options.habits.blocks = super::VOLUME_BYTES / u64::from(options.block_bytes);
@@ -412,7 +412,7 @@ impl Options {
             options.commands = 300;
         } else {
             // Few blocks: what is given up and what comes behind it meet.
-            options.kindness.drive_us = rng.between(200, 5000);
+            options.delivery.drive_us = rng.between(200, 5000);
             options.pause = Duration::from_millis(rng.between(5, 300));
             options.habits.depth = rng.between(4, 32) as u32;
             options.habits.blocks = 4 << rng.between(0, 5);
@@ -429,7 +429,7 @@ impl Options {
         options.ill_max = 2;
         options.commands = 1500;
         // Slowly, so that hosts are at work throughout, and on few blocks: what was overwritten is missed soon.
-        options.kindness.drive_us = rng.between(10_000, 40_000);
+        options.delivery.drive_us = rng.between(10_000, 40_000);
         options.habits.depth = rng.between(1, 4) as u32;
         options.habits.blocks = 8 << rng.between(0, 3);
         options.habits.blocks_max = options.habits.blocks_max.min(4);
@@ -506,14 +506,14 @@ impl Options {
         let (made, before, again) = if rng.chance(1, 2) {
             // Slowly, and few writes, to all regions: most have no bit set when the copy is made, so that nobody compares
             // them afterwards.
-            options.kindness.drive_us = rng.between(50_000, 100_000);
+            options.delivery.drive_us = rng.between(50_000, 100_000);
             options.habits.depth = 1;
             options.habits.blocks = blocks;
             options.habits.write_permille = rng.between(20, 100);
             (6000, 6000, 40_000)
         } else {
             // Quickly, to few blocks: the same are read and written all the time.
-            options.kindness.drive_us = rng.between(2000, 10_000);
+            options.delivery.drive_us = rng.between(2000, 10_000);
             options.habits.depth = rng.between(1, 8) as u32;
             options.habits.blocks = 8 << rng.between(0, 5);
             (100, 500, 2000)
@@ -533,19 +533,19 @@ impl Options {
         options
     }
     /// A world with hosts that ask for much and then give or take nothing, beside one that works.
-    pub fn beside_stingy(seed: u64) -> Self {
+    pub fn beside_slow_peers(seed: u64) -> Self {
         let mut rng = Prng::new(seed ^ 0x7374_696e_6779);
         let protocols = [Protocol::Nvme, Protocol::Iscsi];
-        let stingy: Vec<_> = (0..rng.between(1, 6))
+        let slow_peers: Vec<_> = (0..rng.between(1, 6))
             .map(|_| (*rng.pick(&protocols), *rng.pick(&[Habit::Withholds, Habit::Dribbles, Habit::Deaf])))
             .collect();
-        Self::beside(seed, *rng.pick(&protocols), &stingy)
+        Self::beside(seed, *rng.pick(&protocols), &slow_peers)
     }
-    /// The same, with these stingy hosts and one of this protocol that works.
-    pub fn beside(seed: u64, good: Protocol, stingy: &[(Protocol, Habit)]) -> Self {
+    /// The same, with these slow peers and one of this protocol that works.
+    pub fn beside(seed: u64, good: Protocol, slow_peers: &[(Protocol, Habit)]) -> Self {
         let mut options = Self::calm(seed);
         options.hosts = vec![good];
-        options.stingy = stingy.to_vec();
+        options.slow_peers = slow_peers.to_vec();
         options.shards = 1;
         options.mirrors = 1;
         options.shard_bytes = 11 * MIB;

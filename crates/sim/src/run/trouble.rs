@@ -6,7 +6,7 @@ use super::{
     NOTICED, Run, WRITE_MAX,
 };
 use crate::moves;
-use crate::world::Fate;
+use crate::world::Crash;
 use array::format::{
     BITMAP_AT, CONFIG_AT, CONFIG_BYTES, LABEL_AT, LegState, MEMBERSHIP_AT, MembershipRecord, RECORD_BYTES,
     label_copy_at, newest_label,
@@ -43,7 +43,7 @@ impl Run {
         self.world.say(|| format!("trouble: {trouble:?}"));
         match trouble {
             Trouble::Kill | Trouble::PowerCut => {
-                self.doom(if trouble == Trouble::Kill { Fate::Killed } else { Fate::PowerCut });
+                self.doom(if trouble == Trouble::Kill { Crash::Killed } else { Crash::PowerCut });
             }
             Trouble::Cut => self.world.cut_one_link(),
             Trouble::Stall => {
@@ -63,8 +63,8 @@ impl Run {
     }
 
     /// The head has fallen.
-    pub(super) fn fell(&mut self, fate: Fate) {
-        let cut = fate == Fate::PowerCut || self.world.now() < self.drained_until;
+    pub(super) fn fell(&mut self, crash: Crash) {
+        let cut = crash == Crash::PowerCut || self.world.now() < self.drained_until;
         self.volume.borrow_mut().head_fell(cut && self.options.volatile);
         self.down = true;
         let pause = Duration::from_micros(self.rng.between(10, 20_000));
@@ -82,8 +82,8 @@ impl Run {
     }
     /// It has.
     pub(super) fn stopped(&mut self) {
-        let fate = if self.rng.chance(1, 2) { Fate::Killed } else { Fate::PowerCut };
-        self.ends(fate);
+        let crash = if self.rng.chance(1, 2) { Crash::Killed } else { Crash::PowerCut };
+        self.ends(crash);
         if let Some((disk, copy)) = self.copy.take()
             // What is copied over it comes from the others, which must be well.
             && self.world.disks.iter().all(|d| !d.faults.any())
@@ -95,9 +95,9 @@ impl Run {
             self.ailed = true;
         }
     }
-    pub(super) fn ends(&mut self, fate: Fate) {
-        self.world.fall(fate);
-        self.fell(fate);
+    pub(super) fn ends(&mut self, crash: Crash) {
+        self.world.fall(crash);
+        self.fell(crash);
     }
     /// Of some drive a copy is made, for later.
     fn copy_a_drive(&mut self) {
@@ -170,7 +170,7 @@ impl Run {
         }
         let each = self.rng.chance(3, 4);
         let shard = self.rng.below(u64::from(self.options.shards)) as u16;
-        let mail = self.options.kindness.mail_us;
+        let mail = self.options.delivery.mail_us;
         let mut longest = 0;
         for (i, disk) in [disk, disk ^ 1].into_iter().enumerate() {
             let trouble = *self.rng.pick(&[Trouble::Hang, Trouble::Drop, Trouble::WriteErrors]);
@@ -190,14 +190,14 @@ impl Run {
             }
         }
         if self.rng.chance(1, 2) {
-            let after = longest + self.rng.between(0, 4 * mail + 2 * self.options.kindness.drive_us);
+            let after = longest + self.rng.between(0, 4 * mail + 2 * self.options.delivery.drive_us);
             self.world.alarm(Duration::from_micros(after), ALARM_DOOM);
         }
     }
-    pub(super) fn doom(&mut self, fate: Fate) {
+    pub(super) fn doom(&mut self, crash: Crash) {
         if !self.down && self.kills < self.options.kills_max {
             self.kills += 1;
-            self.world.doom(self.rng.below(DOOM_EFFECTS) as u32, fate);
+            self.world.doom(self.rng.below(DOOM_EFFECTS) as u32, crash);
         }
     }
     fn ail_for(&mut self, trouble: Trouble, disk: usize, until: Duration) {
@@ -252,13 +252,13 @@ impl Run {
                 self.world.alarm(LANDED_AFTER, ALARM_LANDED);
             }
             Deed::Kill | Deed::PowerCut => {
-                let fate = if deed == Deed::Kill { Fate::Killed } else { Fate::PowerCut };
-                return self.world.doom(0, fate);
+                let crash = if deed == Deed::Kill { Crash::Killed } else { Crash::PowerCut };
+                return self.world.doom(0, crash);
             }
             Deed::Freeze | Deed::Thaw => {
                 self.world.servers[0].frozen_at = Some(self.world.now()).filter(|_| deed == Deed::Freeze);
                 self.froze = true;
-                self.unrecorded = false;
+                self.loss_not_on_record = false;
                 return;
             }
             Deed::Copy => {
@@ -269,7 +269,8 @@ impl Run {
         }
         self.ailed_at = self.world.now();
         self.ailed = true;
-        self.unrecorded |= deed != Deed::Heal && self.world.may_be_unrecorded(self.ailed_at);
+        self.loss_not_on_record |=
+            deed != Deed::Heal && self.world.may_have_loss_not_on_record(self.ailed_at);
     }
 
     /// A bit of a block that a host wrote changes on one leg. A mirror cannot know which leg is right, so

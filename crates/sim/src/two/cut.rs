@@ -9,7 +9,7 @@
 
 use super::{ALARM_CUT, Run, Stage};
 use crate::disk::{Disk, DiskOp};
-use crate::world::Fate;
+use crate::world::Crash;
 use array::format::{CONFIG_AT, CONFIG_BYTES, ConfigSlot, newest_config};
 use base::{Address, DriveOpKind, Duration, Uuid};
 use cluster::slot::{SLOTS_AT, Slot};
@@ -102,8 +102,8 @@ impl Cut {
             Doing::Leave => vec![Order::HeadRelease { itself: false }, Order::SystemLeave],
         }
     }
-    fn fate(self) -> Fate {
-        if self.end == End::PowerCut { Fate::PowerCut } else { Fate::Killed }
+    fn crash(self) -> Crash {
+        if self.end == End::PowerCut { Crash::PowerCut } else { Crash::Killed }
     }
 }
 
@@ -147,7 +147,7 @@ impl Run {
         self.cut_step = step;
         self.orders = cut.orders(self).into();
         if step == Step::First {
-            self.world.doom_at(0, Address::Steward, cut.after, cut.fate());
+            self.world.doom_at(0, Address::Steward, cut.after, cut.crash());
         }
     }
     /// An order of these was answered.
@@ -165,7 +165,7 @@ impl Run {
         match (self.cut_step, order) {
             (Step::Releasing, _) => {
                 // The other daemon forgets its system, and starts alone.
-                self.world.fall_on(1, Fate::Killed);
+                self.world.fall_on(1, Crash::Killed);
                 self.ready.retain(|s| *s != 1);
                 self.world.servers[1].state.retain(|name, _| !is_left_behind(name));
                 self.give_orders(cut, Step::First);
@@ -182,7 +182,7 @@ impl Run {
             }
             (_, Order::SystemLeave) => {
                 self.is_over();
-                self.world.fall_on(0, Fate::Killed);
+                self.world.fall_on(0, Crash::Killed);
                 self.starts_alone();
                 self.fell(0, Duration::from_millis(20));
             }
@@ -205,14 +205,14 @@ impl Run {
         self.world.servers[0].state.retain(|name, _| !name.starts_with("system-"));
     }
     /// The orders were cut off.
-    pub(super) fn cut_fell(&mut self, fate: Fate) -> Result<(), String> {
+    pub(super) fn cut_fell(&mut self, crash: Crash) -> Result<(), String> {
         let cut = self.cut().expect("a world of a cut");
         self.troubles += 1;
         self.orders.clear();
         self.fell(0, Duration::from_millis(20));
-        if fate == Fate::PowerCut {
+        if crash == Crash::PowerCut {
             if self.world.runs(1) {
-                self.world.fall_on(1, fate);
+                self.world.fall_on(1, crash);
             }
             self.world.drives_fall();
             self.volume.borrow_mut().head_fell(self.options.volatile);

@@ -120,7 +120,7 @@ struct Run {
 /// A promise was broken, or nothing goes on.
 pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
     let seed = options.seed;
-    let mut world = World::new(seed, options.kindness.clone());
+    let mut world = World::new(seed, options.delivery.clone());
     world.tell = options.tell || options.trace;
     world.trace = options.trace;
     world.addresses_move = options.addresses_move;
@@ -316,7 +316,7 @@ impl Run {
         match self.world.step() {
             Step::Happened => {}
             Step::Alarm(mark) => self.alarm(mark),
-            Step::Fell { fate, .. } if self.stage == Stage::Cutting => self.cut_fell(fate)?,
+            Step::Fell { crash, .. } if self.stage == Stage::Cutting => self.cut_fell(crash)?,
             Step::Fell { server, .. } => {
                 let after = self.pause_of_a_start();
                 self.fell(server, after);
@@ -559,15 +559,15 @@ impl Run {
             if stays {
                 habits.reset_ppm = 0;
             }
-            let standby = self.options.standby && protocol == Protocol::Nvme;
-            let other = ((standby || self.options.in_turns) && !stays).then(|| second_path(&config));
+            let failover = self.options.failover && protocol == Protocol::Nvme;
+            let other = ((failover || self.options.in_turns) && !stays).then(|| second_path(&config));
             let at = (150 + i as u64) << 32;
             let rings = other.as_ref().map_or(0, load::Config::memory_bytes);
             let bytes = MIB + Host::memory_bytes(&config, &habits) + rings;
             let seed = self.rng.next_u64();
             let mut host = Host::new(config, habits, (at, bytes), MIB, self.volume.clone(), seed);
             if let Some(other) = other {
-                host = if standby { host.with_standby(other) } else { host.with_second_path(other) };
+                host = if failover { host.with_failover(other) } else { host.with_second_path(other) };
             }
             host.ledger.borrow_mut().told = self.world.tell.then(Vec::new);
             self.ledgers.push(host.ledger.clone());

@@ -2,7 +2,7 @@
 
 use super::Cut;
 use crate::host::Habits;
-use crate::world::{Clock, Kindness};
+use crate::world::{Clock, Delivery};
 use base::view::Protocol;
 use base::{Duration, Prng};
 
@@ -89,7 +89,7 @@ pub struct Options {
     pub both: bool,
     /// NVMe hosts have a second path, to the other head. Now and then they lose the first one, and no head is told: then they have its
     /// controller ended by way of the second one, and go on there.
-    pub standby: bool,
+    pub failover: bool,
     /// Hosts have a path to each head, and send commands by both in turns. One that is lost with its path is sent again by the other. None loses
     /// a path to a head that lives without that head being told.
     pub in_turns: bool,
@@ -102,7 +102,7 @@ pub struct Options {
     /// How long hosts work.
     pub work: Duration,
     /// How kind the world is.
-    pub kindness: Kindness,
+    pub delivery: Delivery,
     /// What hosts do.
     pub habits: Habits,
     /// Keep a story.
@@ -116,7 +116,7 @@ impl Options {
     pub fn swarm(seed: u64) -> Self {
         let mut options = Self::one_path(seed);
         let mut turns = Prng::new(seed ^ 0x7475_726e_7301);
-        if options.both && !options.standby && turns.chance(3, 4) {
+        if options.both && !options.failover && turns.chance(3, 4) {
             options.in_turns = true;
             options.habits.reset_ppm = turns.between(100, 2000);
         }
@@ -153,13 +153,13 @@ impl Options {
             clocks,
             addresses_move: rng.chance(1, 2),
             both: Prng::new(seed ^ 0x626f_7468_7301).chance(1, 2),
-            standby: false,
+            failover: false,
             in_turns: false,
             troubles,
             once: false,
             pause: Duration::from_millis(rng.between(200, 3000)),
             work: Duration::from_secs(rng.between(5, 15)),
-            kindness: Kindness {
+            delivery: Delivery {
                 drive_us: rng.between(500, 4000),
                 link_us: rng.between(50, 500),
                 mail_us: *rng.pick(&[1, 3, 30]),
@@ -176,7 +176,7 @@ impl Options {
         // Worlds that failed once (tests) are none of these, and stay what they were.
         let mut paths = Prng::new(seed ^ 0x7061_7468_e7c2);
         if options.both && paths.chance(1, 3) {
-            options.standby = true;
+            options.failover = true;
             options.habits.lose_ppm = paths.between(100, 2000);
         }
         options
@@ -201,11 +201,11 @@ impl Options {
         options.addresses_move = true;
         options.used = false;
         options.habits.reset_ppm = 0;
-        options.standby = false;
+        options.failover = false;
         options.habits.lose_ppm = 0;
         options.pause = Duration::from_secs(1);
-        let quick = Kindness { drive_us: 500, late_permille: 0, split_permille: 0, ..options.kindness };
-        options.kindness = quick;
+        let quick = Delivery { drive_us: 500, late_permille: 0, split_permille: 0, ..options.delivery };
+        options.delivery = quick;
         options
     }
     /// A world in which nothing happens but that one head loses its path to a drive for a while: no leg may be lost.
@@ -218,8 +218,8 @@ impl Options {
         let mut rng = Prng::new(seed ^ 0x7061_7468_7301);
         options.loses = Some((rng.below(2) as usize, rng.below(2 * options.mirrors as u64) as usize));
         options.work = Duration::from_secs(rng.between(5, 15));
-        options.kindness.late_permille = 0;
-        options.kindness.split_permille = 0;
+        options.delivery.late_permille = 0;
+        options.delivery.split_permille = 0;
         options
     }
     /// A world in which lanes go round again and again under load at both heads, while connections between them break.
@@ -243,7 +243,7 @@ impl Options {
         options.troubles.clear();
         options.both = true;
         options.used = false;
-        options.standby = false;
+        options.failover = false;
         let mut rng = Prng::new(seed ^ 0x6675_6c6c_6832);
         options.in_turns = true;
         options.shards = rng.between(1, 3) as u16;
@@ -270,7 +270,7 @@ impl Options {
         options.shards = 1;
         options.networks = 1;
         options.both = false;
-        options.standby = false;
+        options.failover = false;
         options.in_turns = false;
         options.volatile = true;
         options.hosts.truncate(1);
@@ -278,7 +278,7 @@ impl Options {
         options.habits.blocks = 40;
         options.habits.reset_ppm = 0;
         options.habits.write_permille = 300;
-        options.kindness = Kindness { late_permille: 0, split_permille: 0, ..options.kindness };
+        options.delivery = Delivery { late_permille: 0, split_permille: 0, ..options.delivery };
         options
     }
 }

@@ -125,7 +125,7 @@ impl World {
         }
         let slow = place.map_or(0, |p| self.disks[p.disk].faults.slow_us);
         let slow = if slow > 0 { self.rng.between(slow / 2, slow) } else { 0 };
-        let at = self.now() + Duration::from_micros(5 + self.rng.below(self.kindness.drive_us) + slow);
+        let at = self.now() + Duration::from_micros(5 + self.rng.below(self.delivery.drive_us) + slow);
         self.push(at, Happening::DriveDone { op: index, nth });
     }
     /// A drive does an operation, or part of it (`tear`), on memory as it is now.
@@ -273,10 +273,10 @@ impl World {
             let _ = self.carry(&pending, true);
             self.drives.ops[i] = Some(pending);
         }
-        let Self { disks, rng, surface, now, .. } = self;
+        let Self { disks, rng, drive_checker, now, .. } = self;
         if power {
             disks[disk].power_cut(rng);
-            surface.drained.insert(disk, *now);
+            drive_checker.drained.insert(disk, *now);
         }
         disks[disk].appearance += 1;
         disks[disk].faults.gone = true;
@@ -296,7 +296,7 @@ impl World {
             }
             None => {
                 let result = Err(format!("there is no drive {spec}").into());
-                self.tell_head(actor, Event::DriveOpened { token, result });
+                self.send_to_head(actor, Event::DriveOpened { token, result });
             }
         }
     }
@@ -313,7 +313,7 @@ impl World {
             if of != server || self.drives.busy(of, opened.disk) {
                 self.drives.closing.push(((of, drive), opened));
             } else {
-                self.tell_head(id, Event::DriveClosed { drive });
+                self.send_to_head(id, Event::DriveClosed { drive });
             }
         }
     }
@@ -356,7 +356,7 @@ impl World {
                 self.drives.open.insert((server, opening.drive), now);
             }
             if self.actors[opening.actor].life == opening.life {
-                self.tell_head(opening.actor, Event::DriveOpened { token: opening.token, result });
+                self.send_to_head(opening.actor, Event::DriveOpened { token: opening.token, result });
             }
         }
     }
@@ -372,7 +372,7 @@ impl World {
             Some(p) => Ok(DriveHealth { bytes: self.disks[p.disk].bytes, ..DriveHealth::default() }),
             None => Err(DriveError::Gone),
         };
-        self.tell_head(actor, Event::DriveInspected { token, result });
+        self.send_to_head(actor, Event::DriveInspected { token, result });
     }
     pub(super) fn shape(&mut self, actor: ActorId, drive: DriveId, shape: &Shape) {
         let server = usize::from(self.nexus_of(actor));
@@ -391,7 +391,7 @@ impl World {
 impl World {
     /// It waits in its server's kernel.
     fn leaves_later(&mut self, op: usize, nth: u64) {
-        let at = self.now() + Duration::from_micros(1 + self.rng.below(self.kindness.drive_us));
+        let at = self.now() + Duration::from_micros(1 + self.rng.below(self.delivery.drive_us));
         self.push(at, Happening::DriveArrives { op, nth });
     }
     pub(super) fn server_of_op(&self, op: usize, nth: u64) -> Option<usize> {
@@ -408,9 +408,9 @@ impl World {
         let fenced = disk.is_some_and(|d| !self.disks[d].admits(nexus));
         let slow = disk.map_or(0, |d| self.disks[d].faults.slow_us);
         let slow = if slow > 0 { self.rng.between(slow / 2, slow) } else { 0 };
-        let late = self.rng.chance(self.kindness.late_permille, 1000) && !lost && !fenced;
+        let late = self.rng.chance(self.delivery.late_permille, 1000) && !lost && !fenced;
         let late = if late { self.rng.below(900_000) } else { 0 };
-        let takes = 5 + self.rng.below(self.kindness.drive_us) + slow + late;
+        let takes = 5 + self.rng.below(self.delivery.drive_us) + slow + late;
         let pending = self.drives.ops[op].as_mut().expect("looked at above");
         pending.arrived = true;
         pending.fenced = fenced;

@@ -51,7 +51,7 @@ impl World {
             Some(_) => None,
         };
         if let Some(error) = at_once {
-            return self.tell_head(actor, Event::Fenced { token, result: Err(error) });
+            return self.send_to_head(actor, Event::Fenced { token, result: Err(error) });
         }
         self.fences.asked += 1;
         let (nth, life, until) = (self.fences.asked, self.actors[actor].life, self.now() + op.within());
@@ -68,7 +68,7 @@ impl World {
             begins,
             given_up: false,
         });
-        let at = self.now() + Duration::from_micros(5 + self.rng.below(self.kindness.drive_us));
+        let at = self.now() + Duration::from_micros(5 + self.rng.below(self.delivery.drive_us));
         self.push(at, Happening::Fence { nth });
     }
 
@@ -87,7 +87,7 @@ impl World {
     }
     /// When the next fence begins: where two heads share drives, now and then late, or too late.
     fn late_fence(&mut self) -> Instant {
-        if self.kindness.late_permille == 0 || !self.rng.chance(self.kindness.late_permille, 1000) {
+        if self.delivery.late_permille == 0 || !self.rng.chance(self.delivery.late_permille, 1000) {
             return self.now();
         }
         self.now() + Duration::from_micros(self.rng.below(400_000))
@@ -105,7 +105,7 @@ impl World {
         let behind = self.fences.under_way.iter().take(at).any(same);
         let told = |w: &mut Self, result| {
             if !given_up && w.actors[actor].life == life {
-                w.tell_head(actor, Event::Fenced { token, result });
+                w.send_to_head(actor, Event::Fenced { token, result });
             }
         };
         if disk.is_some() && (hangs || behind) {

@@ -334,9 +334,9 @@ impl World {
         let theirs = self.links.next_of(shard);
         let up_at = self.now + Duration::from_micros(UP_MICROS);
         self.links.join([(from, id), (shard, theirs)], Some(network), peer.port(), up_at);
-        self.tell_head(shard, Event::Accepted { connection: theirs, portal, local: peer, peer });
+        self.send_to_head(shard, Event::Accepted { connection: theirs, portal, local: peer, peer });
         let ok = || Event::Connected { connection: id, result: Ok(()) };
-        self.tell_either(from, UP_MICROS, ok, || unreachable!("hosts go to no shard of their own"));
+        self.send_to_either(from, UP_MICROS, ok, || unreachable!("hosts go to no shard of their own"));
     }
 
     pub(super) fn connect(&mut self, host: ActorId, id: ConnectionId, peer: SocketAddr) {
@@ -355,7 +355,7 @@ impl World {
         let Some((portal, local)) = portal else {
             let failed = || Event::Connected { connection: id, result: Err(NetError::Refused) };
             let host_failed = || Event::Connected { connection: id, result: Err(NetError::Refused) };
-            self.tell_either(host, 30, failed, host_failed);
+            self.send_to_either(host, 30, failed, host_failed);
             return;
         };
         let shard = *self.rng.pick(&shards);
@@ -367,10 +367,10 @@ impl World {
             Ipv4Addr::new(10, 0, 0, (host % 250) as u8 + 1),
             40000 + (accepts % 20000) as u16,
         ));
-        self.tell_head(shard, Event::Accepted { connection: theirs, portal, local, peer: from });
+        self.send_to_head(shard, Event::Accepted { connection: theirs, portal, local, peer: from });
         let ok = || Event::Connected { connection: id, result: Ok(()) };
         let host_ok = || Event::Connected { connection: id, result: Ok(()) };
-        self.tell_either(host, UP_MICROS, ok, host_ok);
+        self.send_to_either(host, UP_MICROS, ok, host_ok);
     }
     pub(super) fn receive(&mut self, id: ActorId, connection: ConnectionId, into: Option<Slice>, most: u32) {
         let Some(&(link, end)) = self.links.by_end.get(&(id, connection)) else { return };
@@ -400,7 +400,7 @@ impl World {
             if way.ended && !way.told {
                 way.told = true;
                 let connection = end.id;
-                self.tell_either(
+                self.send_to_either(
                     end.actor,
                     1,
                     || Event::Broken { connection },
@@ -427,7 +427,7 @@ impl World {
         let data = place.head(filled as u32);
         let connection = end.id;
         let (head, host) = (|| Event::Received { connection, data }, || Event::Received { connection, data });
-        self.tell_either(end.actor, 1, head, host);
+        self.send_to_either(end.actor, 1, head, host);
         let l = self.links.all[link].as_mut().expect("looked at above");
         let (from, way) = (l.ends[1 - to], &mut l.ways[to]);
         if way.held_up && !way.is_full() {
@@ -448,7 +448,7 @@ impl World {
         let sent = || Event::Sent { connection, bytes: bytes_sent };
         let host_sent = || Event::Sent { connection, bytes: bytes_sent };
         let late = 1 + self.rng.below(10);
-        self.tell_either(id, late, sent, host_sent);
+        self.send_to_either(id, late, sent, host_sent);
     }
     /// What the kernel takes of a connection's segments: all, or the beginning.
     fn bytes_to_send(&mut self, id: ActorId, connection: ConnectionId) -> Vec<u8> {
@@ -460,7 +460,7 @@ impl World {
         }
         let total: u64 = segments.iter().map(|s| u64::from(s.len)).sum();
         assert!(total > 0, "a send of nothing");
-        let split = self.rng.chance(self.kindness.split_permille, 1000);
+        let split = self.rng.chance(self.delivery.split_permille, 1000);
         let taken = if split { self.rng.between(1, total) } else { total };
         let mut bytes = Vec::with_capacity(taken as usize);
         for s in &segments {
@@ -473,7 +473,7 @@ impl World {
         bytes
     }
     fn carry_bytes(&mut self, link: usize, to: usize, mut bytes: Vec<u8>) {
-        let delay = Duration::from_micros(1 + self.rng.below(self.kindness.link_us));
+        let delay = Duration::from_micros(1 + self.rng.below(self.delivery.link_us));
         let now = self.now();
         let l = self.links.all[link].as_mut().expect("ends lead to links");
         let stalled = l.stalled_until;
@@ -518,7 +518,7 @@ impl World {
             }
         }
         // Late enough for the `Sent` of a send under way.
-        self.tell_either(id, 15, || Event::Closed { connection }, || Event::Closed { connection });
+        self.send_to_either(id, 15, || Event::Closed { connection }, || Event::Closed { connection });
     }
     fn drop_end(&mut self, link: usize, end: usize) {
         let now = self.now();

@@ -42,10 +42,10 @@ impl World {
         let looks = matches!(op, StateOp::Look { .. });
         let result = self.state_op_on(server, token, op);
         let event = Event::State { token, result };
-        match (looks, self.kindness.state_us) {
+        match (looks, self.delivery.state_us) {
             // Looks come each second: without a draw, so that worlds stay what they were before there were any.
             (true, _) => self.post(id, super::LOOK_TIME, HeadOrHost::Head(event)),
-            (false, 0) => self.tell_head(id, event),
+            (false, 0) => self.send_to_head(id, event),
             (false, most) => {
                 let takes = Duration::from_micros(1 + self.servers[server].pending.rng.below(most));
                 let now = self.now();

@@ -38,7 +38,7 @@ fn a_leg_that_was_lost_beside_a_frozen_directory_is_not_proven_by_what_lies_ther
             at(130, 0, Deed::Heal),
             at(135, 0, Deed::Thaw),
         ];
-        options.kindness.drive_us = 150_000;
+        options.delivery.drive_us = 150_000;
         options.habits.depth = 1;
         options.habits.reset_ppm = 0;
         options.habits.abort_permille = 0;

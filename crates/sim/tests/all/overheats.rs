@@ -19,7 +19,7 @@ fn slowly(seed: u64, script: Vec<Act>, commands: u32) -> Outcome {
     options.mirrors = 1;
     options.script = script;
     options.commands = commands;
-    options.kindness.drive_us = 100_000;
+    options.delivery.drive_us = 100_000;
     options.habits.depth = 1;
     options.habits.reset_ppm = 0;
     options.habits.abort_permille = 0;

@@ -27,7 +27,7 @@ fn a_last_leg_that_was_pulled_serves_soon_after_it_is_put_back() {
             at(10 + away, 0, Deed::Heal),
             at(50, 1, Deed::Heal),
         ];
-        options.kindness.drive_us = 50_000;
+        options.delivery.drive_us = 50_000;
         options.commands = 2000;
         options.habits.depth = 1;
         options.habits.reset_ppm = 0;

@@ -18,7 +18,7 @@ fn world(seed: u64, mirrors: usize, script: Vec<Act>) -> Outcome {
     options.mirrors = mirrors;
     options.script = script;
     options.commands = 2000;
-    options.kindness.drive_us = 50_000;
+    options.delivery.drive_us = 50_000;
     options.habits.depth = 1;
     options.habits.reset_ppm = 0;
     options.habits.abort_permille = 0;

@@ -67,7 +67,7 @@ fn two_whole_heads_keep_their_promises_in_worlds_50_to_99() {
 
 #[test]
 fn hosts_that_lose_a_path_have_its_controller_ended_and_go_on_by_another() {
-    let worlds = (0..).map(Options::swarm).filter(|o| o.standby && o.hosts.contains(&Protocol::Nvme));
+    let worlds = (0..).map(Options::swarm).filter(|o| o.failover && o.hosts.contains(&Protocol::Nvme));
     for options in worlds.take(4) {
         let seed = options.seed;
         let outcome = run(options).unwrap_or_else(|f| panic!("seed {seed}: {}", f.what));
@@ -91,7 +91,7 @@ fn hosts_with_a_path_to_each_head_use_both_in_turns() {
         let mut options = calm(None);
         options.both = true;
         options.in_turns = true;
-        options.standby = false;
+        options.failover = false;
         options.used = false;
         options.addresses_move = false;
         options.hosts = vec![protocol; 2];
@@ -163,8 +163,8 @@ fn calm(lying: Option<usize>) -> Options {
     options.mirrors = 2;
     options.lying = lying;
     options.troubles.clear();
-    options.kindness.late_permille = 0;
-    options.kindness.split_permille = 0;
+    options.delivery.late_permille = 0;
+    options.delivery.split_permille = 0;
     options
 }
 

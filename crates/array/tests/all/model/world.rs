@@ -172,7 +172,7 @@ impl ArrayIo for Io {
 struct Steward {
     membership: Membership,
     record: Membership,
-    told_recorded: u64,
+    reported_recorded: u64,
     confirmed: Vec<u64>,
     joined: [u64; LEGS_MAX],
     synced: [u32; LEGS_MAX],
@@ -268,7 +268,7 @@ impl World {
         let steward = Steward {
             record: membership.clone(),
             membership,
-            told_recorded: 1,
+            reported_recorded: 1,
             confirmed: Vec::new(),
             joined: [0; LEGS_MAX],
             synced: [0; LEGS_MAX],
@@ -372,7 +372,7 @@ impl World {
         self.notes = vec![VecDeque::new(); usize::from(shards)];
         let epoch = self.steward.membership.epoch;
         self.steward.confirmed = vec![epoch; usize::from(shards)];
-        self.steward.told_recorded = epoch;
+        self.steward.reported_recorded = epoch;
         self.steward.joined = [epoch; LEGS_MAX];
         self.steward.synced = [0; LEGS_MAX];
         self.steward.clean = 0;
@@ -713,7 +713,7 @@ impl World {
             }
             Letter::Unrecorded => {
                 self.gave_up += 1;
-                array.on_unrecorded(self.now, &mut self.io);
+                array.on_loss_not_on_record(self.now, &mut self.io);
             }
             Letter::Ready => self.unready[shard] = false,
             Letter::Heal { leg, at, len } => array.on_heal(self.now, leg, at, len, &mut self.io),
@@ -849,10 +849,10 @@ impl World {
     fn record(&mut self) {
         self.steward.record = self.steward.membership.clone();
     }
-    fn tell_recorded(&mut self) {
+    fn report_recorded(&mut self) {
         let epoch = self.steward.confirmed.iter().copied().min().unwrap_or(0).min(self.steward.record.epoch);
-        if epoch > self.steward.told_recorded {
-            self.steward.told_recorded = epoch;
+        if epoch > self.steward.reported_recorded {
+            self.steward.reported_recorded = epoch;
             self.broadcast(&Letter::Recorded(epoch));
             if self.steward.gave_up.take().is_some() {
                 self.broadcast(&Letter::Ready);
@@ -1020,7 +1020,7 @@ impl World {
                 self.hear(shard);
             }
             88..91 => self.record(),
-            91..94 => self.tell_recorded(),
+            91..94 => self.report_recorded(),
             94 if !self.calm => {
                 if let Some(ticket) = self.pending.keys().nth(self.rng.below(20) as usize).copied() {
                     let shard = usize::from(self.pending[&ticket].shard);
@@ -1043,7 +1043,7 @@ impl World {
             }
             95 if self.gives_up
                 && self.steward.gave_up.is_none()
-                && self.steward.told_recorded < self.steward.membership.epoch
+                && self.steward.reported_recorded < self.steward.membership.epoch
                 && self.steward.confirmed.iter().all(|c| *c == self.steward.membership.epoch) =>
             {
                 self.give_up_record();

@@ -205,7 +205,7 @@ fn residuals_count_what_was_announced_against_what_is() {
 #[test]
 fn buffers_that_come_later_hold_back_only_what_needs_them() {
     let mut talk = Talk::ready(&[("ImmediateData", "Yes")]);
-    talk.io.stingy = true;
+    talk.io.withholds_buffers = true;
     // A read waits without stopping the stream.
     let mut read = talk.command(0, &read10(0, 1), 512);
     read.read = true;
@@ -316,7 +316,7 @@ fn a_block_to_be_repeated_may_come_in_two_parts() {
 #[test]
 fn a_buffer_that_never_comes_fails_the_command_and_the_stream_goes_on() {
     let mut talk = Talk::ready(&[]);
-    talk.io.stingy = true;
+    talk.io.withholds_buffers = true;
     let tag = write(&mut talk, 0, &[1; 512], 512, true);
     let given_up = talk.io.give_up().expect("it waits");
     talk.connection.on_done(talk.now, given_up, Status::Aborted, &mut talk.io);
@@ -359,7 +359,7 @@ fn a_read_whose_buffer_moved_is_sent_from_the_new_one() {
 
 #[test]
 fn ends_of_commands_become_sense() {
-    for (fate, write, want) in [
+    for (outcome, write, want) in [
         (Status::Medium, false, (3, 0x11, 0)),
         (Status::Medium, true, (3, 0x0c, 0)),
         (Status::NotReady, false, (2, 4, 1)),
@@ -371,14 +371,14 @@ fn ends_of_commands_become_sense() {
         (Status::OutOfRange, true, (5, 0x21, 0)),
     ] {
         let mut talk = Talk::ready(&[]);
-        talk.fate = Some(fate);
+        talk.outcome = Some(outcome);
         let (r, data) = if write {
             let tag = self::write(&mut talk, 0, &[1; 512], 512, true);
             talk.answer_of(tag)
         } else {
             talk.simple(0, &read10(0, 1), 512)
         };
-        assert_eq!((r.status, Talk::sense(&data)), (2, want), "{fate:?}");
+        assert_eq!((r.status, Talk::sense(&data)), (2, want), "{outcome:?}");
         talk.no_leaks();
     }
 }
@@ -436,7 +436,7 @@ fn a_long_list_of_units_goes_through_a_buffer() {
     );
     talk.login(&[]);
     for generous in [true, false] {
-        talk.io.stingy = !generous;
+        talk.io.withholds_buffers = !generous;
         let mut c = talk.command(0, &[0xa0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0], 0xffff);
         c.read = true;
         talk.send(c.encode(), &[]);

@@ -95,7 +95,7 @@ fn an_abort_while_data_are_awaited_is_answered_at_once_and_late_data_are_dropped
 #[test]
 fn an_abort_of_a_task_that_waits_for_its_buffer_waits_for_the_head() {
     let mut talk = Talk::ready(&[]);
-    talk.io.stingy = true;
+    talk.io.withholds_buffers = true;
     let task = reading(&mut talk, 0);
     manage(&mut talk, function::CLEAR_TASK_SET, 0, task);
     assert_eq!(managed(&mut talk), None);
@@ -139,7 +139,7 @@ fn what_ends_the_tasks_of_all_hosts_is_answered_when_other_sessions_have_done_it
         let mut talk = Talk::ready(&[]);
         talk.agreeable = false;
         manage(&mut talk, function, lun, RESERVED_TAG);
-        let wished = talk.io.wishes.pop_front();
+        let wished = talk.io.interventions.pop_front();
         assert_eq!(wished.as_ref().map(|(_, what)| what), wish.as_ref(), "{function}");
         if let Some((key, _)) = wished {
             assert_eq!(managed(&mut talk), None, "{function}");
@@ -216,7 +216,7 @@ fn a_cleared_write_ends_when_its_data_have_come_and_is_not_carried_out() {
         c.write = true;
         let mut bytes = vec![];
         talk.framing.put(&mut bytes, c.encode(), &[1; 512]);
-        talk.io.stingy = !generous;
+        talk.io.withholds_buffers = !generous;
         talk.feed(&bytes[..200]);
         clear(&mut talk, 6, true);
         assert_eq!(!talk.io.obeyed.is_empty(), generous);

@@ -5,7 +5,7 @@
 //! (`bench/peak`), or ourselves in another shape; B is ourselves. Rows that share a measurement are measured together, in
 //! turn (A B C A B C …), and share it in each round. What cannot be measured here says why. Ends with 1 if a row falls short.
 
-mod crowd;
+mod controllers;
 mod heads;
 mod shares;
 
@@ -348,8 +348,8 @@ impl Bench {
         if wanted(self, "forwarded write") {
             lines.extend(heads::forwarded(self.rounds, Time { ramp: RAMP, seconds: self.seconds }));
         }
-        if wanted(self, "controllers") && crowd::is_possible() {
-            lines.extend(crowd::idle());
+        if wanted(self, "controllers") && controllers::is_possible() {
+            lines.extend(controllers::idle());
         }
         if !lines.is_empty() {
             println!("\n{:<62} {:>9} {:>11}", "row (one figure)", "", "wanted");

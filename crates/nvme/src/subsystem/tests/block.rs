@@ -317,7 +317,7 @@ fn data_may_lie_anywhere_in_the_capsule() {
 #[test]
 fn no_r2t_before_there_is_a_buffer() {
     let mut t = Talk::io(NONE, 0);
-    t.io.stingy = true;
+    t.io.withholds_buffers = true;
     t.hold_grants = true;
     let mut sqe = ranged(nvm::WRITE, 1, 0, 100);
     sqe.sgl = Sgl::transport(51200);
@@ -338,7 +338,7 @@ fn no_r2t_before_there_is_a_buffer() {
 #[test]
 fn in_capsule_data_wait_for_their_buffer_and_hold_up_what_follows() {
     let mut t = Talk::io(BOTH, 0);
-    t.io.stingy = true;
+    t.io.withholds_buffers = true;
     t.hold_grants = true;
     let mut sqe = ranged(nvm::WRITE, 1, 0, 16);
     sqe.cid = 900.into();

@@ -365,7 +365,7 @@ fn an_abort_tells_whether_it_found_anything() {
     assert_eq!(abort(1, 1), (StatusField::SUCCESS, 1), "the I/O queue does not know it");
     // Itself.
     assert_eq!(abort(0, 6).1, 1);
-    t.io.stingy = true;
+    t.io.withholds_buffers = true;
     t.hold_grants = true;
     let mut identify = Sqe::new(admin::IDENTIFY, 0);
     identify.cdw10 = 1.into();
@@ -381,7 +381,7 @@ fn an_abort_tells_whether_it_found_anything() {
 #[test]
 fn identify_waits_for_its_buffer() {
     let mut t = Talk::admin();
-    t.io.stingy = true;
+    t.io.withholds_buffers = true;
     t.hold_grants = true;
     let mut sqe = Sqe::new(admin::IDENTIFY, 0);
     sqe.cdw10 = 1.into();

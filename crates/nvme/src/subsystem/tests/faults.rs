@@ -193,7 +193,7 @@ fn keep_alive_runs_out_in_silence_only() {
 #[test]
 fn keep_alive_does_not_run_out_while_we_do_not_listen() {
     let mut t = Talk::admin();
-    t.io.stingy = true;
+    t.io.withholds_buffers = true;
     t.hold_grants = true;
     let mut sqe = Sqe::new(admin::SET_FEATURES, 700);
     sqe.cdw10 = 0x16.into();

@@ -112,7 +112,7 @@ struct Talk {
     /// Buffers stay with the head until told.
     hold_grants: bool,
     /// What it wants of I/O queues waits until told; else they say this.
-    hold_wishes: bool,
+    hold_interventions: bool,
     yes: bool,
     /// Nothing is sent until told.
     stuck: bool,
@@ -148,7 +148,7 @@ impl Talk {
             came: Vec::new(),
             hold: false,
             hold_grants: false,
-            hold_wishes: false,
+            hold_interventions: false,
             yes: false,
             stuck: false,
             answer: Some(Answer::Admitted { id: 5 }),
@@ -351,8 +351,8 @@ impl Talk {
             self.target.on_answer(self.now, answer, &mut self.io);
             moved = true;
         }
-        if !self.hold_wishes
-            && let Some((key, _)) = self.io.wishes.pop_front()
+        if !self.hold_interventions
+            && let Some((key, _)) = self.io.interventions.pop_front()
         {
             self.target.on_intervened(self.now, key, self.yes, &mut self.io);
             moved = true;

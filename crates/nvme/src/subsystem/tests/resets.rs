@@ -17,11 +17,11 @@ fn other(n: u16) -> ControllerLife {
     ControllerLife { id: OTHER.id + n, ..OTHER }
 }
 fn holding() -> Talk {
-    Talk { hold_wishes: true, ..Talk::admin() }
+    Talk { hold_interventions: true, ..Talk::admin() }
 }
 /// The oldest wish is done.
 fn done(t: &mut Talk) -> ControllerLife {
-    let (key, what) = t.io.wishes.pop_front().expect("it wants something");
+    let (key, what) = t.io.interventions.pop_front().expect("it wants something");
     let Intervention::ResetController { life } = what else { panic!("{what:?}") };
     t.target.on_intervened(t.now, key, false, &mut t.io);
     t.settle();
@@ -49,7 +49,7 @@ fn a_reset_is_answered_when_that_controller_is_over_and_says_that_it_was_immedia
 fn nobody_resets_the_controller_that_he_speaks_to() {
     let mut t = holding();
     assert_eq!(t.run(reset(ControllerLife { id: 5, ..OTHER })).status(), INVALID);
-    assert!(t.io.wishes.is_empty());
+    assert!(t.io.interventions.is_empty());
     let mut t = Talk::discovery(HOST);
     assert_eq!(t.run(reset(OTHER)).status(), StatusField::INVALID_OPCODE.dnr());
     assert_eq!(log(&mut t, 0x1e, 0, 8), Err(StatusField::INVALID_LOG_PAGE.dnr()));
@@ -83,7 +83,7 @@ fn a_reset_that_takes_too_long_goes_on_and_whoever_asks_again_waits_for_it() {
     assert_eq!((cqe.cid.get(), cqe.status()), (first, StatusField::INTERNAL_ERROR));
     assert!(!cqe.status().is_dnr(), "the host may ask again");
     let again = t.start(reset(OTHER));
-    assert_eq!(t.io.wishes.len(), 1, "it goes on, and is not begun anew");
+    assert_eq!(t.io.interventions.len(), 1, "it goes on, and is not begun anew");
     assert_eq!(done(&mut t), OTHER);
     let cqe = t.cqe();
     assert_eq!((cqe.cid.get(), cqe.status(), cqe.dw0.get()), (again, StatusField::SUCCESS, 1));
@@ -107,13 +107,15 @@ fn a_controller_gets_another_name_whenever_it_is_enabled() {
     assert_eq!(t.connect(connect(0), data(0xffff, NQN, HOST)), StatusField::SUCCESS);
     let mut seen = std::collections::BTreeSet::new();
     for n in 1..=256u16 {
-        t.hold_wishes = true;
+        t.hold_interventions = true;
         let mut p = PropertyFields::of(&Sqe::new(admin::FABRICS, 0));
         p.offset = property::CC.into();
         p.value = u64::from(property::CC_HOST).into();
         t.start(p.sqe());
-        let Intervention::BeginQueues { life: told } = t.io.wishes[0].1 else { panic!("queues are let in") };
-        t.hold_wishes = false;
+        let Intervention::BeginQueues { life: told } = t.io.interventions[0].1 else {
+            panic!("queues are let in")
+        };
+        t.hold_interventions = false;
         t.settle();
         assert_eq!(t.cqe().status(), StatusField::SUCCESS);
         let (uniquifier, random) = life(&mut t);

@@ -7,7 +7,7 @@ use base::{
 };
 use head::mail::Mail;
 use sim::disk::Disk;
-use sim::world::{HeadMachine, Kindness, Step, World};
+use sim::world::{Delivery, HeadMachine, Step, World};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -77,7 +77,7 @@ fn shut_out(own: u64, victim: u64) -> FenceAct {
 
 impl Bench {
     fn new(seed: u64, kind: FenceKind) -> Self {
-        let mut world = World::new(seed, Kindness { drive_us: 1000, ..Kindness::default() });
+        let mut world = World::new(seed, Delivery { drive_us: 1000, ..Delivery::default() });
         let mut disk = Disk::new("d".into(), 16 << 20, false);
         disk.fence = kind;
         world.disks.push(disk);

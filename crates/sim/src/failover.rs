@@ -8,7 +8,7 @@ use base::front::ControllerLife;
 use load::{Initiator, State};
 
 /// The second path.
-pub struct Standby {
+pub struct Failover {
     /// The host exchanges its session for that of the first path.
     pub path: Path,
     /// What the controller of the first path was known by.
@@ -27,7 +27,7 @@ pub enum Other {
     Unknown,
 }
 
-impl Standby {
+impl Failover {
     /// One that has not begun.
     pub fn new(initiator: Initiator) -> Self {
         Self { path: Path::new(initiator), life: None, asked: false }

@@ -24,17 +24,17 @@ impl Member {
             self.retry = now;
             self.began = now;
             self.decider.look();
-        } else if let Some(mut wish) =
-            self.wish(now, verdict).or_else(|| self.owes_mark().then(|| self.known().next()))
+        } else if let Some(mut pending) =
+            self.pending(now, verdict).or_else(|| self.owes_mark().then(|| self.known().next()))
         {
-            assert!(wish.epoch == self.known().epoch + 1, "one record for each epoch");
+            assert!(pending.epoch == self.known().epoch + 1, "one record for each epoch");
             if self.owes_mark() {
-                wish.changed = wish.epoch;
-                self.marking = Some((wish.epoch, self.changes));
+                pending.changed = pending.epoch;
+                self.marking = Some((pending.epoch, self.changes));
             }
             self.retry = now;
             self.began = now;
-            self.decider.propose(wish);
+            self.decider.propose(pending);
         } else if self.doubt || self.next_look().is_some_and(|at| now >= at) {
             self.doubt = false;
             self.retry = now;
@@ -78,7 +78,7 @@ impl Member {
     pub(super) fn owes_mark(&self) -> bool {
         self.part == Part::Leader && self.marked < self.changes
     }
-    pub(super) fn wish(&mut self, now: Instant, verdict: Verdict) -> Option<SystemRecord> {
+    pub(super) fn pending(&mut self, now: Instant, verdict: Verdict) -> Option<SystemRecord> {
         let (me, life, other) = (self.set.me, self.set.life, self.set.me.other());
         let known = self.known().clone();
         match self.part {
