@@ -20,7 +20,7 @@ const WORLDS: u64 = 4;
 const COMMANDS: u64 = 2000;
 
 /// Counts every scenario in the list; `keep` writes what was counted instead of judging it. With `built` the programs
-/// are there. The simulator is the one that tests run: an optimised one takes minutes to build, and would tell no more.
+/// are there. The simulator is the one that tests run: an optimised one takes minutes to build, and would show no more.
 ///
 /// # Errors
 /// A sentence: something does not run, or costs more than it did.

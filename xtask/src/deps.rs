@@ -38,7 +38,7 @@ pub fn install(packages: &[&str]) -> Result<(), String> {
     run(apt(&["update", "-qq"])).map_err(|why| hint(&why, &missing))?;
     let mut command = apt(&["install", "-qq", "-y", "--no-install-recommends"]);
     command.args(&missing);
-    // dpkg tells of every file; who installs wants to see errors alone.
+    // dpkg prints every file; only errors matter here.
     command.stdout(std::process::Stdio::null());
     run(command).map_err(|why| hint(&why, &missing))
 }

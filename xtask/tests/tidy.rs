@@ -591,7 +591,7 @@ fn circles(sources: &[&Source], modules: &BTreeMap<Module, usize>) -> Vec<Vec<us
     let circle = |of: usize| -> Vec<usize> {
         reached[of].iter().copied().filter(|at| reached[*at].contains(&of)).collect()
     };
-    // Each of its members tells the same circle.
+    // Each of its members names the same circle.
     let found: BTreeSet<Vec<usize>> = (0..sources.len()).map(circle).filter(|c| c.len() > 1).collect();
     found.into_iter().collect()
 }
@@ -845,7 +845,7 @@ fn source(path: &str, text: &str) -> Source {
 }
 
 #[test]
-fn a_room_that_reads_the_clock_is_found_and_told_what_to_use() {
+fn a_room_that_reads_the_clock_is_found_with_what_to_use() {
     let found = banned_words(&[source(
         "crates/array/src/mirror.rs",
         "fn f() {\n let t = std::time::Instant::now();\n}",

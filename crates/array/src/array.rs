@@ -616,8 +616,8 @@ impl Array {
             self.rejections.push_back(id);
         }
     }
-    /// The range of this flight is not free before a drive that hangs lets go of it: hosts that wait for it are told to
-    /// come again.
+    /// The range of this flight is not free before a drive that hangs lets go of it: host commands that wait for it are
+    /// completed with a retry status.
     #[cold]
     pub(crate) fn stick(&mut self, id: u32) {
         if planted(Bug::WaitsForHung) {
@@ -769,7 +769,7 @@ impl Array {
             flight.needs_epoch = flight.needs_epoch.max(gone_since);
         }
     }
-    /// Tells the host, if the flight is a host's that was not told yet.
+    /// Completes the host command of this flight, unless it is completed already.
     #[inline]
     pub(crate) fn answer(&mut self, id: u32, status: Status, io: &mut impl ArrayIo) {
         let Flight { phase, job, .. } = self.flights[id];

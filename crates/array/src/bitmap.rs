@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_misplaced_and_future_blocks_are_told_apart() {
+    fn foreign_misplaced_and_future_blocks_are_distinguished() {
         let (geometry, array, _, bytes) = sample();
         let size = BITMAP_BLOCK_BYTES as usize;
         let mut set = Bitmap::new(geometry.regions());

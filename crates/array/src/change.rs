@@ -1,4 +1,4 @@
-//! Changes: order, fan-out, the loss of a leg, and when the host may be told.
+//! Changes: order, fan-out, the loss of a leg, and when the host command may be completed.
 //!
 //! A change holds its range from before its bit is set until its last operation is over. It goes to
 //! every writable leg. A leg that fails it is out of use at once, but the answer waits until the

@@ -137,17 +137,17 @@ impl Default for Pace {
 pub struct Scrub {
     /// It goes on here: bytes of the data space, a multiple of the region. 0 for a new one.
     pub from: u64,
-    /// Legs that differ are made equal; else that is only told.
+    /// Legs that differ are made equal; otherwise the difference is only reported.
     pub repair: bool,
     /// The leg that counts where it is not known which one is right.
     pub prefer: Option<usize>,
     /// What is compared and mended at once, bytes, a power of two up to 4096: the largest block of the drives. A smaller
-    /// one tells more: of three legs, two may rot in one another's neighbourhood.
+    /// one says more: of three legs, two may rot in one another's neighbourhood.
     pub block_bytes: u32,
 }
 
 impl Default for Scrub {
-    /// A new one that only tells, on any drives.
+    /// A new one that only reports, on any drives.
     fn default() -> Self {
         Self { from: 0, repair: false, prefer: None, block_bytes: 4096 }
     }

@@ -51,7 +51,7 @@ pub enum DriveError {
     /// Not answered before the deadline; the operation may still be in the kernel.
     TimedOut,
     /// Another head, or another machine, has reserved the drive, and our key is not registered with it (EBADE; SAM-5
-    /// RESERVATION CONFLICT). Says nothing of the drive's blocks: no host is told Medium for it.
+    /// RESERVATION CONFLICT). Says nothing of the drive's blocks: no host gets Medium for it.
     Fenced,
     /// Another errno.
     Other(i32),
@@ -175,7 +175,7 @@ impl From<String> for OpenError {
     }
 }
 
-/// How a drive is, as far as can be told without touching its blocks.
+/// How a drive is, as far as can be known without touching its blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct DriveHealth {
     /// Its size now, bytes.

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Every operation may be asked for again, whatever the last one said: it looks first, does what is missing, and looks
-//! again. So `Ok` tells how the drive is, and not only that a command ended well.
+//! again. So `Ok` carries the state of the drive, not only the success of a command.
 
 use crate::Duration;
 use core::num::NonZeroU64;
@@ -27,8 +27,8 @@ impl FenceKey {
     }
 }
 
-/// By what means others can be kept from a drive. Known from what the operating system tells, without a command to
-/// the drive: whether the drive itself has these commands, `FenceAct::Look` tells.
+/// By what means others can be kept from a drive. Known from what the operating system reports, without a command to
+/// the drive: `FenceAct::Look` finds whether the drive itself has these commands.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum FenceKind {
     /// SCSI persistent reservations, then a reset of the logical unit.
@@ -110,7 +110,7 @@ impl NoFence {
 pub struct Process {
     /// Its process id. It can be another's later.
     pub pid: u32,
-    /// When it began, in clock ticks since the machine's start (proc(5), `/proc/PID/stat`, field 22): tells it from a
+    /// When it began, in clock ticks since the machine's start (proc(5), `/proc/PID/stat`, field 22): distinguishes it from a
     /// later process with the same id.
     pub started: u64,
 }

@@ -157,7 +157,7 @@ pub enum Intervention {
     ClearTasks {
         /// The logical units.
         units: Arc<[VolumeId]>,
-        /// It is a reset: a unit attention tells of it.
+        /// It is a reset: a unit attention reports it.
         reset: bool,
     },
 }
@@ -227,7 +227,7 @@ pub trait FrontIo {
     fn pending(&self) -> u64;
     /// Asks the Steward; the answer comes by `on_answer`.
     fn ask(&mut self, ask: Ask);
-    /// Somebody is turned away: told to the operator, with what he calls himself (empty if he did not
+    /// A peer is rejected: reported to the operator, with the name that it gives (empty if he did not
     /// say) and why. Never a secret.
     fn refused(&mut self, name: &str, why: &'static str) {
         let _ = (name, why);
@@ -245,7 +245,7 @@ pub trait FrontIo {
 pub enum Close {
     /// The host said good-bye.
     Logout,
-    /// It broke the protocol; counted, and told in `status`.
+    /// It broke the protocol; counted, and reported in `status`.
     Protocol(&'static str),
     /// It is not let in.
     Refused(&'static str),

@@ -38,7 +38,7 @@ id!(
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Token(pub u64);
 
-/// A connection: the low half is a slot that the world reuses, the high half tells reuses apart.
+/// A connection: the low half is a slot that the world reuses, the high half distinguishes reuses.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct ConnectionId(pub u64);
 

@@ -11,7 +11,7 @@
 //! A head that starts remembers no promise. So on each voter it reads its own block before it writes the first one there; of what it ever
 //! accepted, the ballot is on most voters, and one of them is among most others.
 //!
-//! Whoever reads a higher ballot gives way, and tries again when it is told to: when that is, and what is proposed, is not decided
+//! Whoever reads a higher ballot gives way, and tries again when the layer above asks it to: when that is, and what is proposed, is not decided
 //! here. No time: a voter that does not answer is one that its asker reports as failed.
 
 use crate::record::{HeadNo, SystemRecord, Voter};

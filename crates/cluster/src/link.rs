@@ -407,7 +407,7 @@ impl Link {
         Ok(())
     }
     /// The process at the other end is this one from now on. What waits for the first one is for whoever comes; what another one did not get,
-    /// this one is not to be told as if nothing had happened.
+    /// this one is not to be taken up as if nothing had happened.
     fn turn_to(&mut self, life: u64) {
         let before = core::mem::replace(&mut self.theirs, life);
         if before == 0 {

@@ -218,7 +218,7 @@ pub struct Member {
     released: bool,
     /// The epoch of the newest record that the own directory knows of.
     directory: u64,
-    /// Changes of hosts and portals that the layer above has told of, and those that a decision was made for.
+    /// Changes of hosts and portals that the layer above has reported, and those that a decision was made for.
     changes: u64,
     marked: u64,
     /// The decision of this epoch is made for so many of them.
@@ -355,8 +355,8 @@ impl Member {
     pub fn on_voted(&mut self, now: Instant, voter: Voter, round: u64, found: Option<Found>) {
         let before = self.known().epoch;
         let outcome = self.decider.on_done(voter, round, found);
-        let told = matches!(outcome, Some(Outcome::Decided(_))) || planted(Bug::LookKeptSecret);
-        if self.known().epoch > before && !told {
+        let reported = matches!(outcome, Some(Outcome::Decided(_))) || planted(Bug::LookKeptSecret);
+        if self.known().epoch > before && !reported {
             // A look that finds something newer goes on behind it; what it found counts at once.
             self.on_known(now);
         }
@@ -364,7 +364,7 @@ impl Member {
     }
     /// The own state directory has done what the other head asked of it.
     pub fn on_voted_for(&mut self, round: u64, found: Option<Found>) {
-        self.tell(&Message::Voted { round, found: found.map(Box::new) });
+        self.send_message(&Message::Voted { round, found: found.map(Box::new) });
     }
     /// A heartbeat was written to a drive and the other's read there; None: there is none, or it is just being written.
     pub fn on_drive(&mut self, now: Instant, drive: Uuid, found: Result<Option<Heartbeat>, NotReached>) {
@@ -394,7 +394,7 @@ impl Member {
     /// The fence of this drive is being tried on this head, or of none any more: the drive gets no heartbeats meanwhile.
     pub fn on_tried(&mut self, drive: Option<Uuid>) {
         let before = core::mem::replace(&mut self.tried, drive);
-        // What it said meanwhile is over: its next heartbeat tells.
+        // What it said meanwhile is over: its next heartbeat says more.
         if let Some(d) = before.and_then(|d| self.drives.get_mut(&d)) {
             d.fails = None;
         }
@@ -512,7 +512,7 @@ impl Member {
             self.dos.push(Do::End(out));
         }
     }
-    fn tell(&mut self, message: &Message) {
+    fn send_message(&mut self, message: &Message) {
         // A link that takes nothing any more is one that brings no heartbeats either.
         let _ = self.link.send(message.encode());
     }
@@ -565,10 +565,10 @@ impl Member {
                     }
                     self.next_join = now;
                 }
-                // What was decided while no network was there was told to nobody, and who is shut off the drives hears it here alone.
+                // What was decided while no network was there reached nobody, and a head that is shut off the drives learns it here alone.
                 if fresh || hello.epoch < self.known().epoch && !planted(Bug::EpochNotTold) {
                     let known = self.known().clone();
-                    self.tell(&Message::Record(Box::new(known)));
+                    self.send_message(&Message::Record(Box::new(known)));
                 }
             }
             Heard::Heartbeat { path, heartbeat } => {
@@ -637,12 +637,12 @@ impl Member {
             sent = true;
             if self.part == Part::Outside && now >= self.next_join && self.link.is_up() {
                 self.next_join = now + JOIN_AGAIN;
-                self.tell(&Message::Join { name: self.set.name.clone() });
+                self.send_message(&Message::Join { name: self.set.name.clone() });
             }
         }
         let voters: Vec<Uuid> = self.known().voters.iter().filter_map(|v| v.drive()).collect();
         self.drives.retain(|d, _| voters.contains(d));
-        // Who is not in leaves the drives alone while the link may tell what it wants to know.
+        // Who is not in leaves the drives alone while the link may bring what it wants to know.
         let alone = !self.link.is_up() && self.started.is_some_and(|s| now >= s + self.set.times.silence);
         if self.is_in() || alone {
             for drive in voters {
@@ -670,7 +670,7 @@ impl Member {
                     self.dos.push(Do::Vote(ask));
                 } else if self.link.is_up() {
                     self.remote.insert(ask.round, now);
-                    self.tell(&Message::Vote { round: ask.round, write: ask.write.map(Box::new) });
+                    self.send_message(&Message::Vote { round: ask.round, write: ask.write.map(Box::new) });
                 } else {
                     self.on_voted(now, ask.voter, ask.round, None);
                 }
@@ -712,7 +712,7 @@ impl Member {
         let known = self.known().clone();
         self.link.knows(known.epoch);
         if self.link.is_up() {
-            self.tell(&Message::Record(Box::new(known.clone())));
+            self.send_message(&Message::Record(Box::new(known.clone())));
         }
         if self.part == Part::Over {
             return;

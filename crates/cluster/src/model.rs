@@ -1,7 +1,7 @@
 //! Every order of what two heads do to decide: each step of each head at each voter, with voters that fail and heads that are killed
 //! and start again. A small scenario is looked at in every order, larger ones in orders from seeds.
 //!
-//! The steps are those that differ: a block is written; the blocks are read and the head is told. That it is told later than it read
+//! The steps are those that differ: a block is written; the blocks are read and the head gets the answer. That the answer comes later than the read
 //! is no step of its own: what it does then is a write, and that comes later, too.
 
 use crate::decide::{Ask, Decider, Found, Outcome};
@@ -165,7 +165,7 @@ impl World {
             Choice::Step(n) => self.step(n),
         }
     }
-    /// Writes, or reads and tells.
+    /// Writes, or reads and reports.
     fn step(mut self, n: usize) -> Result<World, String> {
         let Op { head, ask, written, early, stale } = self.ops[n].clone();
         let blocks = self.voters.get_mut(&ask.voter).expect("it is one of four");

@@ -1,4 +1,4 @@
-//! The trial of a drive's fence: a head that is shut off the drive writes until it is refused, and what lies there afterwards tells whether
+//! The trial of a drive's fence: a head that is shut off the drive writes until it is refused, and what lies there afterwards shows whether
 //! the fence holds. Where it writes, and what: docs/formats/system.md, "Trial".
 //!
 //! ```text
@@ -44,7 +44,7 @@ impl Trial {
             && word(8) == Some(&self.life.to_le_bytes())
             && word(16) == Some(&self.number.to_le_bytes())
     }
-    /// What a trial tells, of what lay there once the fence had confirmed, and some time later; `refused`: the head that was shut out says
+    /// What a trial shows, from what lay there once the fence had confirmed, and some time later; `refused`: the head that was shut out says
     /// that the drive refused it in the end.
     ///
     /// # Errors

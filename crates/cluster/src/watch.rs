@@ -203,7 +203,7 @@ impl Watch {
             self.still = self.still.max(Some(asked));
         }
     }
-    /// A drive shows a heartbeat: of what the link has brought already, it tells that drives bring it, too.
+    /// A drive shows a heartbeat: if the link has brought it already, this shows that drives bring it, too.
     fn shows(&mut self, asked: Instant, heartbeat: &Heartbeat) {
         let before = self.on_drives;
         if before.life == heartbeat.life && heartbeat.count > before.count {
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_power_cut_is_told_by_silence_and_by_heartbeats_that_stand_still() {
+    fn a_power_cut_is_known_by_silence_and_by_heartbeats_that_stand_still() {
         let mut w = heard_until(1000);
         // A look before a heartbeat was due says nothing.
         w.on_drive(at(1100), Some(heartbeat(10)));
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_told_when_a_heartbeat_came_by_each_network_and_on_the_drives() {
+    fn it_is_reported_when_a_heartbeat_came_by_each_network_and_on_the_drives() {
         let mut w = heard_until(1000);
         assert_eq!(
             (w.heartbeat_by(0), w.heartbeat_by(1)),

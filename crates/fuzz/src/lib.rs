@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_planted_bug_is_found_and_its_input_told() {
+    fn a_planted_bug_is_found_and_its_input_shown() {
         let planted = target(
             |bytes| assert!(!(bytes.len() > 7 && bytes.starts_with(b"GOOD") && bytes[6] == 0xff)),
             &[b"GOOD    "],

@@ -51,7 +51,7 @@ impl Algorithm {
     }
 }
 
-/// Whether two responses are the same, in a time that does not tell where they differ.
+/// Whether two responses are the same, in a time that does not show where they differ.
 pub fn same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && bool::from(a.ct_eq(b))
 }

@@ -139,8 +139,8 @@ fn iscsi_ls_finds_the_target_and_its_units() {
     let Some((good, text)) = tool("iscsi-ls", &["-s", "-i", INITIATOR, &at]) else { return };
     assert!(good && text.contains(IQN), "{text}");
     assert!(text.contains("Lun:0 ") && text.contains("Lun:16684" /* 300, flat */), "{text}");
-    let (_, text) = tool("iscsi-ls", &["-i", "iqn.2026-01.org.example:stranger", &at]).expect("found above");
-    assert!(!text.contains(IQN), "a stranger sees no target: {text}");
+    let (_, text) = tool("iscsi-ls", &["-i", "iqn.2026-01.org.example:unknown", &at]).expect("found above");
+    assert!(!text.contains(IQN), "an unknown host sees no target: {text}");
 }
 
 #[test]
@@ -277,6 +277,6 @@ fn iscsi_test_cu_asks_what_we_are() {
 #[test]
 fn iscsi_test_cu_breaks_iscsi_itself() {
     conformance(&["ALL.iSCSIcmdsn", "ALL.iSCSIdatasn", "ALL.iSCSIResiduals", "ALL.iSCSITMF"]);
-    // MultipathIO.Reset wants a reset to be noticed by other sessions, which a connection cannot tell.
+    // MultipathIO.Reset wants a reset to be noticed by other sessions, which a connection cannot see.
     conformance(&["ALL.MultipathIO.Simple"]);
 }

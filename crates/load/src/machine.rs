@@ -368,7 +368,7 @@ impl Run {
             }
         }
         self.advance(now);
-        self.tell(now, fx);
+        self.report_interval(now, fx);
     }
 
     /// Connections that came and went. True: one is made anew.
@@ -725,7 +725,7 @@ impl Run {
         any
     }
 
-    fn tell(&mut self, now: Instant, fx: &mut Effects<Mail>) {
+    fn report_interval(&mut self, now: Instant, fx: &mut Effects<Mail>) {
         if self.progress_at.is_none_or(|at| at > now) {
             return;
         }

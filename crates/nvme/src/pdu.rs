@@ -749,7 +749,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_header_digest_is_told_with_what_was_received() {
+    fn a_wrong_header_digest_is_reported_with_what_was_received() {
         let mut e = encode::command(&Sqe::default(), 0, BOTH, 0).to_vec();
         e[20] ^= 1;
         let violation = decode(Receiver::Controller, BOTH, 0, &e).expect_err("invalid");

@@ -59,7 +59,7 @@ pub struct Habits {
     pub block_bytes: u32,
     /// Sessions are dropped without good-bye so many times in a million turns.
     pub reset_ppm: u64,
-    /// The same, and their path brings nothing any more, so that the head is not told: for hosts that have a second one.
+    /// The same, and their path brings nothing any more, so that the head gets no event: for hosts that have a second one.
     pub lose_ppm: u64,
 }
 
@@ -134,7 +134,7 @@ pub struct Ledger {
     pub broken: Vec<Broken>,
     /// What targets said when they said no, in the protocol's own numbers too.
     pub refused: BTreeSet<(FaultKind, u32)>,
-    /// It was told that its volume is not ready, since somebody looked.
+    /// It got NotReady for its volume, since somebody looked.
     pub unready: bool,
     /// Every command has ended.
     pub finished: bool,
@@ -155,13 +155,13 @@ pub struct Ledger {
     /// Nothing new is started.
     pub stop: bool,
     /// What happened, for the story, if anybody wants it.
-    pub told: Option<Vec<String>>,
+    pub log: Option<Vec<String>>,
 }
 
 impl Ledger {
-    fn tell(&mut self, line: impl FnOnce() -> String) {
-        if let Some(told) = &mut self.told {
-            told.push(line());
+    fn note(&mut self, line: impl FnOnce() -> String) {
+        if let Some(log) = &mut self.log {
+            log.push(line());
         }
     }
 }
@@ -266,7 +266,7 @@ impl Host {
             let mut slot = self.slots[id].take().expect("a command ends once");
             let copy = Copy { path, session: self.paths[path].session };
             if done.status == HostStatus::ConnectionLost && self.paths.len() > 1 {
-                self.ledger.borrow_mut().tell(|| format!("{id} is lost with path {path}"));
+                self.ledger.borrow_mut().note(|| format!("{id} is lost with path {path}"));
                 slot.copies.push(copy);
                 slot.under_way = None;
                 self.slots[id] = Some(slot);
@@ -281,7 +281,7 @@ impl Host {
                 Doing::Write(_) | Doing::Advice(_) | Doing::Flush(_) => &mut figures.slowest_write,
             };
             *slowest = took.max(*slowest);
-            ledger.tell(|| format!("{} ends: {:?}", done.id, done.status));
+            ledger.note(|| format!("{} ends: {:?}", done.id, done.status));
             let good = done.status == HostStatus::Good;
             match done.status {
                 HostStatus::Good => {
@@ -377,7 +377,7 @@ impl Host {
             }
             let mut ledger = self.ledger.borrow_mut();
             ledger.repeated += 1;
-            ledger.tell(|| format!("{id} is sent again by path {path}"));
+            ledger.note(|| format!("{id} is sent again by path {path}"));
             drop(ledger);
             self.send(id, path, now);
         }
@@ -395,7 +395,7 @@ impl Host {
                 let victim = self.rng.below(self.slots.len() as u64) as u32;
                 if let Some((path, _)) = self.slots[victim as usize].as_ref().and_then(|s| s.under_way) {
                     self.paths[path].initiator.abort(victim);
-                    self.ledger.borrow_mut().tell(|| format!("{victim} shall be aborted"));
+                    self.ledger.borrow_mut().note(|| format!("{victim} shall be aborted"));
                 }
             }
         }
@@ -461,7 +461,7 @@ impl Host {
             Doing::Write(_) | Doing::Advice(_) | Doing::Flush(_) => {}
         }
         drop(volume);
-        self.ledger.borrow_mut().tell(|| {
+        self.ledger.borrow_mut().note(|| {
             let name = if let Doing::Write(w) | Doing::Advice(w) = &doing { w.id } else { 0 };
             let forced = if fua { ", forced" } else { "" };
             format!("{id} begins: {op:?} {name} at {at}, {blocks} blocks{forced}")
@@ -497,7 +497,7 @@ impl Host {
         self.limbo = limbo;
         for Limbo { write, lost, .. } in over {
             volume.write_settled(&write);
-            self.ledger.borrow_mut().tell(|| format!("write {} lands no more", write.id));
+            self.ledger.borrow_mut().note(|| format!("write {} lands no more", write.id));
             if lost {
                 self.ledger.borrow_mut().let_in.insert(write.id);
             }
@@ -517,7 +517,7 @@ impl Host {
             first.goes_on_with(&mut failover.path.initiator);
             let mut ledger = self.ledger.borrow_mut();
             ledger.ended += 1;
-            ledger.tell(|| "the controller of the lost path is over".into());
+            ledger.note(|| "the controller of the lost path is over".into());
             drop(ledger);
             self.settle(|copy| *copy == ended);
         }
@@ -549,7 +549,7 @@ impl Host {
         let path_lost = core::mem::take(&mut self.ledger.borrow_mut().path_lost);
         let patient = self.oldest(path).is_none_or(|since| now.since(since) < PATIENCE);
         if !patient || path_lost || self.rng.chance(self.habits.reset_ppm, 1_000_000) {
-            self.ledger.borrow_mut().tell(|| format!("the session of path {path} is given up"));
+            self.ledger.borrow_mut().note(|| format!("the session of path {path} is given up"));
             self.paths[path].initiator.reset(fx);
         }
     }

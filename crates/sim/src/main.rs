@@ -250,13 +250,13 @@ fn one(seed: u64, words: &Words) -> ExitCode {
 }
 
 impl Words {
-    /// Runs one seed; a failure is told with how to see it again.
-    fn attempt(&self, seed: u64, tell: bool, trace: bool) -> Result<Outcome, String> {
+    /// Runs one seed; a failure is printed with how to see it again.
+    fn attempt(&self, seed: u64, log: bool, trace: bool) -> Result<Outcome, String> {
         let result = if let Some(two) = self.two {
-            let options = sim::two::Options { tell, trace, ..two.options(seed) };
+            let options = sim::two::Options { log, trace, ..two.options(seed) };
             std::panic::catch_unwind(|| sim::two::run(options))
         } else {
-            let options = Options { tell, trace, ..self.options(seed) };
+            let options = Options { log, trace, ..self.options(seed) };
             if options.shard_bytes < options.shard_bytes_min() {
                 let (is, least) = (options.shard_bytes, options.shard_bytes_min());
                 return Err(format!("--shard-bytes {is}: seed {seed} needs at least {least}"));
@@ -292,7 +292,7 @@ fn commit() -> String {
 
 fn many(words: &Words) -> ExitCode {
     let (from, count) = (words.from, words.seeds.unwrap_or(200));
-    // A panic is told with its seed and its place, once.
+    // A panic is printed with its seed and its place, once.
     std::panic::set_hook(Box::new(|info| {
         PLACE.set(info.location().map(|l| format!("{}:{}", l.file(), l.line())).unwrap_or_default());
     }));

@@ -10,7 +10,7 @@
 /// A write, as its stamp names it; 0 is the block's first state, all zeroes.
 pub type WriteId = u64;
 
-/// Marks a write of zeroes: what it leaves cannot be told from the first state.
+/// Marks a write of zeroes: what it leaves cannot be distinguished from the first state.
 pub const ZEROES: WriteId = 1 << 63;
 
 /// What a block shows after this write.

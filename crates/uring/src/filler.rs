@@ -1,7 +1,7 @@
 //! Filler: makes the region resident while the machines work.
 //!
 //! First touches of memory cost a second for each few GiB, on some machines much more, and a head that stands up again
-//! has hosts that wait. So nothing is touched before it is used, and this thread, once it is told to, touches the rest and
+//! has hosts that wait. So nothing is touched before it is used, and this thread, once it is asked to, touches the rest and
 //! has it registered piece by piece. Whatever it has passed is there for good if the process's memory is locked.
 //!
 //! It keeps the mark of an I/O flusher that it has from its parent: if it waited for a volume that this process
@@ -22,7 +22,7 @@ pub(crate) struct Filler {
 }
 
 impl Filler {
-    /// Begins. Every reactor is told of each piece that is there.
+    /// Begins. Every reactor gets an event for each piece that is there.
     pub(crate) fn start<M: Send + 'static>(
         region: Arc<Region>,
         routes: Arc<Routes<M>>,

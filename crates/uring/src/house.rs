@@ -215,7 +215,7 @@ impl<M: Send + 'static> House<M> {
             .spawn(body)
             .map_err(|e| format!("a thread for {address:?} could not be started: {e}"))?;
         self.threads.push((address, handle));
-        // No answer at all means that `make` panicked; `stop` tells how.
+        // No answer at all means that `make` panicked; `stop` says how.
         is_ready.recv().unwrap_or_else(|_| Err(format!("{address:?} failed while it was being made")))
     }
 

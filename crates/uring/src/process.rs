@@ -156,7 +156,7 @@ fn started_in(stat: &str) -> Option<u64> {
 pub fn die_with_parent(parent: u32) -> io::Result<()> {
     // SAFETY: this prctl takes integers alone.
     check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM, 0, 0, 0) })?;
-    // The parent may have died before the mark was set; then nobody would tell us.
+    // The parent may have died before the mark was set; then nobody would signal us.
     if std::os::unix::process::parent_id() == parent {
         Ok(())
     } else {
@@ -290,7 +290,7 @@ fn write_record(what: &[u8]) {
     let mut line = [0u8; CRASH_LINE_MAX];
     let len = crash_line(u64::try_from(now.tv_sec).unwrap_or(0), what, &mut line);
     // SAFETY: the descriptor is never closed, and `line` has `len` bytes. Its failure cannot be
-    // told to anybody any more.
+    // reported to anybody any more.
     unsafe { libc::write(fd, line.as_ptr().cast(), len) };
 }
 
@@ -402,8 +402,8 @@ mod tests {
 
     #[test]
     fn a_parent_that_is_gone_is_noticed() {
-        let stranger = std::os::unix::process::parent_id() + 1_000_000;
-        assert_eq!(die_with_parent(stranger).expect_err("not our parent").raw_os_error(), Some(libc::ESRCH));
+        let no_parent = std::os::unix::process::parent_id() + 1_000_000;
+        assert_eq!(die_with_parent(no_parent).expect_err("not our parent").raw_os_error(), Some(libc::ESRCH));
         die_with_parent(std::os::unix::process::parent_id()).expect("our parent");
     }
 }

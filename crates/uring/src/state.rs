@@ -36,7 +36,7 @@ impl StateThread {
         })?;
         Ok(Self { jobs })
     }
-    /// Does `op` after those before it; the inbox is told.
+    /// Does `op` after those before it; the inbox gets the result.
     pub(crate) fn ask(&self, token: Token, op: StateOp) {
         self.jobs.send((token, op)).expect("the state thread lives as long as its reactor");
     }
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_is_a_file_is_told_in_words() {
+    fn a_directory_that_is_a_file_is_reported_in_words() {
         let dir = tempfile::tempdir().unwrap();
         write(dir.path(), "file", "x").unwrap();
         let failed = write(&dir.path().join("file"), "x", "y");

@@ -62,7 +62,7 @@ pub struct ArrayVerdict {
 }
 
 impl ArrayVerdict {
-    /// Some leg has every acknowledged write, as far as can be told.
+    /// Some leg has every acknowledged write, as far as can be known.
     pub fn has_current(&self) -> bool {
         self.legs.contains(&LegVerdict::Current)
     }
@@ -260,7 +260,7 @@ fn comes_before(r: &MembershipRecord, later: &MembershipRecord) -> bool {
     match r.kin(later) {
         Kin::Forefather(_) => true,
         // Left behind while the others went on: then it still has those in sync that are in sync now. Legs that
-        // joined since say nothing; if nobody else is left, nothing can be told.
+        // joined since say nothing; if nobody else is left, nothing can be known.
         Kin::TooOld => {
             let now = later.arrays.iter().flat_map(|a| &a.legs).filter(|l| l.state == LegState::InSync);
             let mut then = now.filter_map(|l| r.leg(l.drive)).peekable();
@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn two_histories_are_told_by_parentage_and_refused_until_somebody_chooses() {
+    fn two_histories_are_distinguished_by_parentage_and_refused_until_somebody_chooses() {
         let r = first(1);
         let mine = next(&r, ME, 2, &[(1, Out)]);
         let yours = next(&next(&r, YOU, 3, &[(0, Out)]), YOU, 4, &[]);
@@ -557,7 +557,7 @@ mod tests {
         // But one that had put the others out went its own way.
         let own_way = next(&r, YOU, 99, &[(0, Out)]);
         check(&[found(0, &line), found(1, &own_way)], Some(&line), "diverged 59:[0] 99:[1]");
-        // A drive that joined meanwhile says nothing of it; with nobody of then left it cannot be told.
+        // A drive that joined meanwhile says nothing of it; with nobody of then left it cannot be known.
         let mut joined = line.next(ME, 60);
         joined.arrays[0].legs.push(MemberLeg { drive: drive(2), state: InSync });
         check(&[found(0, &joined), found(1, &r), found(2, &joined)], None, "60 current,full,current");

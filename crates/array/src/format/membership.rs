@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn kinship_is_told_by_names_not_by_numbers() {
+    fn kinship_is_known_by_names_not_by_numbers() {
         let first = record(1, 2);
         let mut line = vec![first.clone()];
         for i in 0..40 {

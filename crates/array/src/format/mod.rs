@@ -60,7 +60,7 @@ pub mod feature {
     /// Incompat, of configurations: drives take the places of others, or a mirror has another number of legs
     /// than 2 to 4.
     pub const LEGS: u64 = 2;
-    /// Incompat, of configurations: a scrub under way was told the good drives of several mirrors.
+    /// Incompat, of configurations: a scrub under way knows the good drives of several mirrors.
     pub const PREFERS: u64 = 4;
     /// Incompat, of configurations: the extras end with caps of volumes.
     pub const CAPS: u64 = 16;

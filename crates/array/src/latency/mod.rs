@@ -42,7 +42,7 @@ const UNKNOWN_TIMES: u8 = 2;
 /// Reads are judged in windows of this length. It is several times `PROBE_AFTER`: a leg that is passed by
 /// still gets enough of them.
 const WINDOW: Duration = Duration::from_secs(5);
-/// So many windows in a row must say the same before it is told.
+/// So many windows in a row must say the same before it is reported.
 const WINDOWS: u8 = 2;
 /// A leg is slow if the median of its reads is so many steps above another's: more than four times it.
 const SLOW_STEPS: usize = 3;
@@ -172,13 +172,14 @@ impl Array {
             latency.times = if accused == latency.accused { latency.times.saturating_add(1) } else { 1 };
             latency.accused = accused;
             // A leg that was never called slow has nothing to take back.
-            let silent = latency.told == found || (latency.told, found) == (Verdict::Well, Verdict::Stale);
+            let silent =
+                latency.reported == found || (latency.reported, found) == (Verdict::Well, Verdict::Stale);
             if !silent && latency.times >= WINDOWS {
-                latency.told = found;
+                latency.reported = found;
                 io.note(Note::Judged { leg, verdict: found, epoch });
             }
         }
-        self.judging.slow = self.legs.iter().any(|l| l.latency.told == Verdict::Slow);
+        self.judging.slow = self.legs.iter().any(|l| l.latency.reported == Verdict::Slow);
     }
 
     /// What this window says of a leg beside the others in sync.

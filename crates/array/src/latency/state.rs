@@ -53,8 +53,8 @@ pub(crate) struct Latency {
     ended_at: Instant,
     /// Reads sent there since the legs last changed: at a tie, the leg with fewer is next.
     pub(crate) picked: u64,
-    /// What was told of it.
-    pub(super) told: Verdict,
+    /// The last verdict that was reported.
+    pub(super) reported: Verdict,
     /// Whether the last windows found it slow, and how many of them in a row said so.
     pub(super) accused: bool,
     pub(super) times: u8,

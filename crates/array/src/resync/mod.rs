@@ -145,7 +145,7 @@ impl Array {
         }
         let same = self.same_kind(next, end - next);
         let Some(buffer) = self.buffers.piece() else {
-            // Operations that were given up hold them all: whoever was told "now" would ask for ever.
+            // Operations that were given up hold them all: a deadline of "now" would come up for ever.
             self.resync.next_at = now + LOOK_AGAIN;
             return false;
         };

@@ -3,7 +3,7 @@
 //! ```text
 //! piece ▶ AwaitingLock ▶ AwaitingScrub (all legs read) ▶ the same: next piece
 //!                                                       ▶ a leg cannot read it: healed, and read again
-//!                                                       ▶ they differ: told; with `repair`: bit, write, read again
+//!                                                       ▶ they differ: reported; with `repair`: bit, write, read again
 //! ```
 //!
 //! Each instance does its own regions, in the order of their numbers, so that one position stands for all.
@@ -11,7 +11,7 @@
 //! being rebuilt or regions are unclean after a crash, since there legs may differ with good reason.
 //!
 //! Who is right: with three or four legs what more than half of them say. With two, or two against two, nobody
-//! knows without a checksum: the difference is told, and is mended only if `repair` was asked for and the leg that
+//! knows without a checksum: the difference is reported, and is mended only if `repair` was asked for and the leg that
 //! counts was named. Read errors prove nothing: the leg that has had none may be the one that was never written.
 
 pub(crate) mod state;
@@ -186,7 +186,7 @@ impl Array {
         while offset < len as u32 {
             let Some(run) = self.next_run(id, offset, order, io) else { break };
             offset = run.offset + run.len;
-            // What differs again where it was just mended is told and left alone: the drive lies.
+            // What differs again where it was just mended is reported and left alone: the drive lies.
             let sure = run.known || order.prefer == Some(run.source);
             let mend = order.repair && sure && repaired_at.is_none_or(|last| run.at > last);
             let Run { at, len, bad, source, known, .. } = run;

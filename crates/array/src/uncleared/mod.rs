@@ -376,7 +376,7 @@ impl Array {
         }
         self.uncleared.marks = marks;
         self.uncleared.marking = true;
-        self.uncleared.told = None;
+        self.uncleared.reported = None;
         self.uncleared.edges.clear();
         for (at, len) in ranges {
             let (mut from, end) = (*at, at + len);
@@ -435,8 +435,8 @@ impl Array {
                 io.note(Note::Returned { marks: uncleared.marks });
             }
         }
-        if !uncleared.marking && uncleared.left == 0 && uncleared.told != Some(uncleared.marks) {
-            uncleared.told = Some(uncleared.marks);
+        if !uncleared.marking && uncleared.left == 0 && uncleared.reported != Some(uncleared.marks) {
+            uncleared.reported = Some(uncleared.marks);
             io.note(Note::AllCleared { marks: uncleared.marks });
         }
     }
@@ -521,7 +521,7 @@ impl Array {
     /// When the background goes on by itself. While something of it is under way, the end of that is awaited.
     pub(crate) fn uncleared_deadline(&self) -> Option<Instant> {
         let uncleared = &self.uncleared;
-        let unreported = uncleared.left > 0 || uncleared.told != Some(uncleared.marks);
+        let unreported = uncleared.left > 0 || uncleared.reported != Some(uncleared.marks);
         let due = !uncleared.edges.is_empty() || !uncleared.marking && unreported;
         let can = !self.rests() && self.in_sync() != 0 && uncleared.works == 0;
         (due && can).then_some(uncleared.next_at)

@@ -89,7 +89,7 @@ impl World {
         }
     }
     /// Its records, a line each.
-    fn tell(&self) -> String {
+    fn describe(&self) -> String {
         let line = |(place, r): (usize, &MembershipRecord)| {
             let legs: Vec<_> = r.arrays[0].legs.iter().map(|l| l.state).collect();
             format!(
@@ -100,7 +100,7 @@ impl World {
         self.on.iter().enumerate().map(line).collect::<String>()
             + &format!("\n  writes {:?} of {}", self.has, self.acknowledged)
     }
-    /// What a later step can tell one world from another by.
+    /// What a later step distinguishes one world from another by.
     fn key(&self) -> Vec<u8> {
         let mut key = vec![u8::from(self.whole)];
         let all = || self.on.iter().chain([&self.current]);
@@ -138,7 +138,7 @@ impl Search {
             let assembly = w.assemble(places);
             if places == all && w.whole {
                 let array = &assembly.as_ref().expect("one history").arrays[0];
-                assert!(array.proven, "everything is there, and is not believed: {array:?}{}", w.tell());
+                assert!(array.proven, "everything is there, and is not believed: {array:?}{}", w.describe());
             }
             let Some(a) = assembly else { continue };
             for (leg, verdict) in a.record.arrays[0].legs.iter().zip(&a.arrays[0].legs) {
@@ -147,7 +147,7 @@ impl Search {
                 let near = own == a.record.incarnation || own == a.record.ancestors[0];
                 self.behind += u64::from(*verdict == LegVerdict::Current && !near);
                 if *verdict == LegVerdict::Current && a.arrays[0].proven {
-                    assert_eq!(w.has[leg], w.acknowledged, "leg {leg} of {places:b} in{}", w.tell());
+                    assert_eq!(w.has[leg], w.acknowledged, "leg {leg} of {places:b} in{}", w.describe());
                 }
             }
         }

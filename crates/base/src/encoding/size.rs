@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_size_is_told_in_a_sentence() {
+    fn what_is_not_a_size_is_refused_in_a_sentence() {
         for text in ["", "G", "-1", "-1G", "1e3", "ten", "1..5G", "1.G", ".5G", "4X", "0x10", "1G1", "1.1"] {
             let error = parse(text).expect_err(text);
             assert!(error.contains(text), "{error}");

@@ -169,7 +169,7 @@ impl World {
         machine.waits.clear();
         self.lose_ops(head)?;
         for path in 0..self.nets.len() {
-            // Nobody tells the other side.
+            // The other side gets no notice.
             self.will_be_silent(path, None);
             self.nets[path].close(head);
         }

@@ -65,14 +65,14 @@ impl Fencing {
         }
         asked
     }
-    /// A drive was asked. That it did as it was told says nothing by itself: the keys that are there now do.
+    /// A drive was asked. That it did as it was asked says nothing by itself: the keys that are there now do.
     pub fn on_done(&mut self, drive: Uuid, result: &Result<Fence, FenceError>, now: Instant) {
         let Some(state) = self.drives.get_mut(&drive).filter(|s| **s != State::Confirmed) else { return };
         let fenced = match result {
             Ok(Fence::Keys(there)) => {
                 let older = stale_key(there, self.victim, self.again);
                 if let Some(older) = older.filter(|_| there.has(self.own)) {
-                    // The drive did as it was told, and there is more to do: at once.
+                    // The drive did as it was asked, and there is more to do: at once.
                     self.older.insert(drive, older);
                     *state = State::Waits(now);
                     return;

@@ -43,7 +43,7 @@ pub(super) struct Work {
     pub number: u64,
     pub own: FenceKey,
     /// What `on_fenced` was called for last.
-    pub told: BTreeSet<Uuid>,
+    pub reported: BTreeSet<Uuid>,
 }
 
 /// What it serves from.
@@ -103,7 +103,7 @@ impl Process {
     }
     /// Whether every drive but those that are given up has confirmed its fence.
     pub fn is_fenced(&self) -> bool {
-        self.work.as_ref().is_some_and(|w| !w.told.is_empty())
+        self.work.as_ref().is_some_and(|w| !w.reported.is_empty())
     }
     /// A drive has refused its heartbeat, or not. Who is in and was let in there before has been shut out.
     fn on_refused(&mut self, drive: Uuid, why: Option<NotReached>) {
@@ -121,7 +121,7 @@ impl Process {
     /// The drives of that which have not confirmed it.
     pub fn unconfirmed(&self) -> Option<Uuid> {
         let work = self.work.as_ref()?;
-        work.told.iter().copied().find(|d| work.fencing.state(*d) != Some(State::Confirmed))
+        work.reported.iter().copied().find(|d| work.fencing.state(*d) != Some(State::Confirmed))
     }
 }
 

@@ -346,7 +346,7 @@ impl World {
             }
         }
     }
-    /// A connection on which nothing can be told ends in a while.
+    /// A connection on which nothing can be sent ends in a while.
     pub(super) fn will_be_silent(&mut self, path: usize, cut: Option<u64>) {
         if let Some(c) = &self.nets[path].connection {
             let id = c.id;

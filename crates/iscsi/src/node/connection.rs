@@ -245,7 +245,7 @@ impl Connection {
                 session.exp_cmd_sn = self.session.exp_cmd_sn;
                 session.discovery = login.discovery;
                 session.host = login.host;
-                session.max_recv = if login.told_max_recv { MAX_RECV } else { MAX_RECV_DEFAULT };
+                session.max_recv = if login.declared_max_recv { MAX_RECV } else { MAX_RECV_DEFAULT };
                 session.refresh(true, io);
                 self.send_login(response, &text, io);
                 session.stat_sn = self.session.stat_sn;
@@ -621,7 +621,7 @@ impl Connection {
             || len == 0
             || digest[..DIGEST_BYTES] == self.padded_digest(len)[..];
         if !intact {
-            // RFC 7143 7.8: tell that the data were broken; what they belonged to fails.
+            // RFC 7143 7.8: say that the data were broken; what they belonged to fails.
             self.session.reject(reject_reason::DATA_DIGEST, &bhs, io);
         }
         match self.current {

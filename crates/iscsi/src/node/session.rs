@@ -163,7 +163,7 @@ pub(super) struct Task {
     pub holds: Holds,
     pub from_host: FromHost,
     pub to_host: ToHost,
-    /// Tells reuses of a slot apart in transfer tags.
+    /// Distinguishes reuses of a slot in transfer tags.
     pub generation: u32,
     pub steps: Steps,
     /// An answer that is too long for the ring, until its buffer is there.
@@ -194,7 +194,7 @@ struct Management {
     then: Then,
 }
 
-/// Unit attentions of one unit: a bit for each, lowest told first.
+/// Unit attentions of one unit: a bit for each, lowest reported first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Attentions(u8);
 
@@ -204,7 +204,7 @@ impl Attentions {
     const ACCESS: u8 = 1 << 2;
     const CAPACITY: u8 = 1 << 3;
     const LUNS: u8 = 1 << 4;
-    /// What each bit is told as.
+    /// The sense that reports each bit.
     const SENSES: [Sense; 5] =
         [Sense::POWER_ON, Sense::RESET, Sense::ACCESS_CHANGED, Sense::CAPACITY_CHANGED, Sense::LUNS_CHANGED];
 
@@ -215,8 +215,8 @@ impl Attentions {
     fn first(self) -> Option<Sense> {
         if self.0 == 0 { None } else { Some(Self::SENSES[self.0.trailing_zeros() as usize]) }
     }
-    /// The first one was told.
-    fn told(&mut self) {
+    /// The first one is reported.
+    fn reported(&mut self) {
         // SAM-5 5.14: a power on says everything that a reset would.
         let also = if self.0 & Self::POWER_ON != 0 { Self::RESET } else { 0 };
         self.0 &= self.0.wrapping_sub(1) & !also;
@@ -384,7 +384,7 @@ impl Session {
     pub(super) fn refresh(&mut self, login: bool, io: &impl FrontIo) {
         let host = self.host.and_then(|id| io.view().host(id));
         let exports = host.map_or(&[][..], |h| &h.exports);
-        // SPC-4 5.15.2.3: every session is told of a change of any group.
+        // SPC-4 5.15.2.3: a change of any group is reported to every session.
         let paths = [0, 1].map(|head| io.view().path_of(head));
         let other_paths = core::mem::replace(&mut self.paths, paths) != paths && !login;
         let old = core::mem::take(&mut self.units);
@@ -418,14 +418,14 @@ impl Session {
             None => (None, None),
         }
     }
-    /// The first attention of the unit was told.
-    pub(super) fn attention_told(&mut self, lun: Option<u16>) {
+    /// The first attention of the unit is reported.
+    pub(super) fn attention_reported(&mut self, lun: Option<u16>) {
         if let Some(i) = self.place(lun) {
-            self.units[i].attentions.told();
+            self.units[i].attentions.reported();
         }
     }
-    /// SPC-4 6.33: REPORT LUNS tells the list, so no unit need tell that it changed.
-    pub(super) fn luns_told(&mut self) {
+    /// SPC-4 6.33: REPORT LUNS returns the list, so no unit needs to report that it changed.
+    pub(super) fn luns_reported(&mut self) {
         for unit in &mut self.units {
             unit.attentions.0 &= !Attentions::LUNS;
         }

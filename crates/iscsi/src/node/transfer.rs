@@ -67,11 +67,11 @@ impl Session {
         }
         match work {
             Work::Attention(sense) => {
-                self.attention_told(lun);
+                self.attention_reported(lun);
                 work = Work::Fail(sense);
             }
-            Work::SenseData => self.attention_told(lun),
-            Work::Luns => self.luns_told(),
+            Work::SenseData => self.attention_reported(lun),
+            Work::Luns => self.luns_reported(),
             _ => {}
         }
         let unit = unit.unwrap_or(NO_UNIT);

@@ -71,7 +71,7 @@ impl Sense {
     /// NOT ENOUGH UNSOLICITED DATA (RFC 7143 11.4.7.2).
     pub const NOT_ENOUGH_DATA: Self = Self::new(key::ABORTED_COMMAND, 0x0c, 0x0d);
 
-    /// Aborted by us, not by the host: nobody else tells it, and the host tries again.
+    /// Aborted by us, not by the host: nobody else reports it, and the host tries again.
     pub const ABORTED: Self = Self::new(key::ABORTED_COMMAND, 0, 0);
 
     /// INVALID FIELD IN CDB, at byte `at`.

@@ -213,7 +213,7 @@ fn a_good_host_gets_in_beside(name: &str, peers: impl Fn(&Head) -> [[String; 2];
 /// 256 MiB of memory, as every head of these tests has, were full of outputs after 3000 of them, and 8191
 /// took every controller id.
 #[test]
-fn ten_thousand_discovery_sessions_of_strangers_keep_no_known_host_out() {
+fn ten_thousand_discovery_sessions_of_unknown_hosts_keep_no_known_host_out() {
     if skipped("10,000 discovery sessions") {
         return;
     }

@@ -1,5 +1,5 @@
 //! One initiator against one target through its door: every operation, aborts, good-bye, discovery,
-//! and what the target tells of a volume that changes.
+//! and what the target reports of a volume that changes.
 
 use crate::world::{Disk, Hosted, STAGING_BYTES, World};
 use base::memory::PlainMemory;

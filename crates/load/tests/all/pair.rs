@@ -189,7 +189,7 @@ fn a_disk_that_forgets_a_write_is_found_out() {
 
 #[test]
 fn a_host_that_is_not_known_gets_a_sentence() {
-    let plan = plan(vec![nvme(|c| c.host_nqn = "nqn.2026-01.org.example:stranger".into())]);
+    let plan = plan(vec![nvme(|c| c.host_nqn = "nqn.2026-01.org.example:unknown".into())]);
     let mut w = world(1, &plan, host(), 4096, 64);
     let report = finish(&mut w, plan);
     let End::Failed(why) = report.end else { panic!("{report:?}") };
@@ -279,7 +279,7 @@ fn stop_ends_a_run_without_end_and_progress_comes_meanwhile() {
 }
 
 #[test]
-fn a_window_of_two_latencies_tells_the_rate_of_a_long_one() {
+fn a_window_of_two_latencies_gives_the_rate_of_a_long_one() {
     let run = |time: u64| {
         let (time, ramp) = (Duration::from_micros(time), Duration::from_millis(1));
         let sessions = vec![nvme(|c| (c.queues, c.depth) = (1, 64))];

@@ -60,7 +60,7 @@ struct Link {
     sending: bool,
     closing: bool,
     broken: bool,
-    told: bool,
+    reported: bool,
 }
 
 /// A machine of `base::Machine` whose memory the world reaches.
@@ -252,7 +252,7 @@ impl<M: Hosted> World<M> {
             sending: false,
             closing: false,
             broken: false,
-            told: false,
+            reported: false,
         };
         assert!(self.links.insert(connection.slot(), link).is_none(), "the slot is in use");
         self.events.push_back(Event::Connected { connection, result: Ok(()) });
@@ -319,8 +319,8 @@ impl<M: Hosted> World<M> {
             self.events.push_back(Event::Received { connection, data });
         }
         let over = link.server.gone && link.to_client.is_empty();
-        if (link.broken || over) && !link.told {
-            link.told = true;
+        if (link.broken || over) && !link.reported {
+            link.reported = true;
             *moved = true;
             self.events.push_back(Event::Broken { connection });
         }

@@ -84,7 +84,7 @@ pub struct DiscoveryRecord {
 
 const ADMIN_DEPTH: u16 = 31;
 const CSTS_PAUSE: Duration = Duration::from_millis(10);
-/// Entries of a discovery log that we read; a target with more is told from one that lies by nothing.
+/// Entries of a discovery log that we read; nothing distinguishes a target with more from one that lies.
 const RECORDS_MAX: u64 = 1024;
 const ABORTS_UNDER_WAY: u16 = 4;
 
@@ -494,7 +494,7 @@ impl Session {
                 }
             }
             purpose::ABORT => self.aborts_under_way -= 1,
-            // Immediate Reset Successful. Who is told that it goes on would have to read the log page.
+            // Immediate Reset Successful. A host that learns that it goes on would have to read the log page.
             purpose::RESET => {
                 self.reset = Reset::Answered(cqe.status().is_good() && cqe.dw0.get() & 1 == 1);
             }

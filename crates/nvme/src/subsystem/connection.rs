@@ -247,7 +247,7 @@ impl Connection {
             Phase::Submitted if status == Status::Good => self.work(tag.0, io),
             Phase::Submitted => self.refuse(tag.0, status),
             Phase::AwaitingBuffer | Phase::AwaitingCapsuleBuffer => {
-                // Aborted, or told to come again, while it waited for a buffer: its data, if they are next, belong to
+                // Aborted, or completed with a retry status, while it waited for a buffer: its data, if they are next, belong to
                 // nobody.
                 if let Rx::AwaitingBuffer(p) = self.rx
                     && p.to == To::Command(tag.0)
@@ -735,7 +735,7 @@ impl Connection {
         let Role::Io(queue) = &self.role else { unreachable!("block commands come on I/O queues") };
         let slot = &mut self.table[tag];
         let data = slot.buffer.head(slot.length.min(slot.buffer.len));
-        // Only Dataset Management is told by its data what to do.
+        // Only Dataset Management has in its data what to do.
         let ranges = if slot.sqe.opcode == nvm::DATASET_MANAGEMENT { io.bytes(data) } else { &[] };
         let work = queue.work(slot, ranges);
         match work {
@@ -755,7 +755,7 @@ impl Connection {
         self.handed += bytes.len() as u64;
     }
 
-    /// The host broke the protocol: it is told where, and the connection ends (NVMe/TCP 3.5).
+    /// The host broke the protocol: it gets the place of the fault, and the connection ends (NVMe/TCP 3.5).
     fn fail(&mut self, violation: Violation, io: &mut impl FrontIo) {
         let term = Term { fes: violation.fes, fei: violation.fei };
         let bytes = encode::term(kind::C2H_TERM, term, self.decoder.quote());

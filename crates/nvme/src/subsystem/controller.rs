@@ -42,7 +42,7 @@ pub(crate) struct Controller {
     pub namespaces: Namespaces,
     pub errors: Errors,
     pub features: Features,
-    /// What Identify told of paths, for this controller's life; None: nothing, the head was alone when it was made.
+    /// What Identify reported of paths, for this controller's life; None: nothing, the head was alone when it was made.
     pub ana: Option<Ana>,
     /// Other controllers that it ends.
     pub resets: Resets,
@@ -62,7 +62,7 @@ pub(crate) struct Controller {
     ana_notice: Notice,
     discovery_notice: Notice,
     changed: BTreeSet<u32>,
-    /// CRC32C of the discovery log's entries: tells whether a view changed them.
+    /// CRC32C of the discovery log's entries: shows whether a view changed them.
     entries: u32,
     heard: Instant,
 }
@@ -336,7 +336,7 @@ impl Controller {
     pub fn unhold(&mut self, tag: u16) {
         self.waiting.retain(|t| *t != tag);
     }
-    /// The next event to tell, and the command that tells it. Apart from what I/O queues run at each input.
+    /// The next event to report, and the command that carries it. Apart from what I/O queues run at each input.
     #[cold]
     pub fn next_event(&mut self) -> Option<(u16, Completion)> {
         let events = self.features.events;

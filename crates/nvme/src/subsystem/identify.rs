@@ -21,7 +21,7 @@ pub(crate) const ERROR_ENTRIES: usize = 16;
 const _: () = assert!(TRANSFER_MAX == 4096 << MDTS);
 const MDTS: u8 = 8;
 
-/// Answers Identify, or tells why not.
+/// Answers Identify, or says why not.
 pub(crate) fn answer(
     controller: &Controller,
     config: &ConnectionConfig,

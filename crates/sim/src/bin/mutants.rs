@@ -25,7 +25,7 @@ fn main() -> ExitCode {
         eprintln!("{HELP}");
         return ExitCode::from(2);
     };
-    // A panic is a finding; what it says is told in its row.
+    // A panic is a finding; what it says is in its row.
     std::panic::set_hook(Box::new(|_| {}));
     println!("| promise | bug | found at seed | of | by |\n| --- | --- | --- | --- | --- |");
     let began = Instant::now();

@@ -24,15 +24,15 @@ impl Run {
         for (i, ledger) in self.ledgers.iter().enumerate() {
             let ledger = ledger.borrow();
             if let Some(broken) = ledger.broken.first() {
-                return Err(tell(i, broken));
+                return Err(describe(i, broken));
             }
             if let Some((kind, raw)) = ledger.refused.iter().find(|(kind, _)| !self.may_refuse(*kind)) {
-                return Err(format!("status: host {i} was told {kind:?} ({raw:#x}), for no reason"));
+                return Err(format!("status: host {i} got {kind:?} ({raw:#x}), for no reason"));
             }
         }
         let unready = |l: &Rc<RefCell<Ledger>>| core::mem::take(&mut l.borrow_mut().unready);
         if self.ledgers.iter().filter(|l| unready(l)).count() > 0 && self.is_calm() {
-            return Err("status: a host was told NotReady beside good legs".into());
+            return Err("status: a host got NotReady beside good legs".into());
         }
         Ok(())
     }
@@ -130,7 +130,7 @@ impl Run {
     /// Promise 7. While the head is down nobody answers, and when it is back there is much to do; links
     /// that keep bytes back make anything late; a mirror without a leg answers when it has one; and who
     /// waits for memory waits as long as those whose memory a drive holds. Where the state directory froze nobody waits
-    /// for it: what can be put on record nowhere is told to come again.
+    /// for it: a write whose loss can be put on record nowhere gets a retry status.
     fn check_times(&self) -> Result<(), String> {
         if self.options.scarce {
             return self.check_waits();
@@ -240,7 +240,7 @@ impl Run {
     }
 }
 
-fn tell(host: usize, broken: &Broken) -> String {
+fn describe(host: usize, broken: &Broken) -> String {
     match broken {
         Broken::Stale { block, what } => {
             format!(
@@ -252,7 +252,7 @@ fn tell(host: usize, broken: &Broken) -> String {
             format!("data: host {host} read {head:?} in block {block}, which is no stamp of it")
         }
         Broken::Miscompared { at } => {
-            format!("data: host {host} compared block {at} with the only thing it may hold, and was told no")
+            format!("data: host {host} compared block {at} with the only thing it may hold, and it differed")
         }
     }
 }

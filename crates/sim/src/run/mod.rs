@@ -48,7 +48,7 @@ const WRITE_MAX: Duration = Duration::from_millis(5100);
 const SLOW_PEERS_MAX: Duration = Duration::from_secs(6);
 /// Longest time that a command may take where memory is scarce: others' that a leg keeps for its deadline, and its own.
 const SCARCE_MAX: Duration = Duration::from_secs(12);
-/// The same where both legs of a mirror hang: hosts are told to come again, and lose no session.
+/// The same where both legs of a mirror hang: hosts get a retry status, and lose no session.
 const SCARCE_HUNG_MAX: Duration = Duration::from_secs(22);
 /// Events of one run; a healthy one has a hundredth of it.
 const STEPS_MAX: u64 = 10_000_000;
@@ -195,7 +195,7 @@ struct Run {
 pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
     let seed = options.seed;
     let mut world = World::new(seed, options.delivery.clone());
-    world.tell = options.tell || options.trace;
+    world.log = options.log || options.trace;
     world.trace = options.trace;
     let more = if options.moves > 0 { crate::moves::MORE_DRIVES } else { 0 };
     for d in 0..options.mirrors * options.legs + more {
@@ -411,8 +411,8 @@ impl Run {
             self.order();
         }
         for (i, ledger) in self.ledgers.iter().enumerate() {
-            if self.world.tell {
-                let lines = ledger.borrow_mut().told.as_mut().map(core::mem::take).unwrap_or_default();
+            if self.world.log {
+                let lines = ledger.borrow_mut().log.as_mut().map(core::mem::take).unwrap_or_default();
                 lines.into_iter().for_each(|l| self.world.say(|| format!("host {i}: {l}")));
             }
         }
@@ -649,7 +649,7 @@ impl Run {
             let bytes = MIB + Host::memory_bytes(&config, &habits);
             let seed = self.rng.next_u64();
             let host = Host::new(config, habits, (at, bytes), MIB, self.volume.clone(), seed);
-            host.ledger.borrow_mut().told = self.world.tell.then(Vec::new);
+            host.ledger.borrow_mut().log = self.world.log.then(Vec::new);
             self.ledgers.push(host.ledger.clone());
             let id = self.world.put_host(Box::new(host), Slice::new(at, MIB as u32));
             self.hosts.push(id);

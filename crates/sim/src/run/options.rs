@@ -20,7 +20,7 @@ pub enum Trouble {
     Cut,
     /// A link brings bytes late, up to seconds.
     Stall,
-    /// A link brings nothing any more, and nobody is told.
+    /// A link brings nothing any more, and nobody gets an event.
     Silence,
     /// A drive takes operations and does not answer for a while.
     Hang,
@@ -174,7 +174,7 @@ pub struct Options {
     /// What hosts do.
     pub habits: Habits,
     /// Keep a story.
-    pub tell: bool,
+    pub log: bool,
     /// Tell the whole story at once, as it happens, on standard error.
     pub trace: bool,
     /// Shards as they are, if None.
@@ -268,7 +268,7 @@ impl Options {
                 late_permille: 0,
             },
             habits: Habits::swarm(&mut rng),
-            tell: false,
+            log: false,
             trace: false,
             wrap: None,
             used: false,

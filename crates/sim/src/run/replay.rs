@@ -181,14 +181,14 @@ impl Replica {
             }
         }
         let same_config =
-            all.iter().any(|p| p.generation() == generation && told(p.config()) == told(&config));
+            all.iter().any(|p| p.generation() == generation && comparable(p.config()) == comparable(&config));
         if !same_config {
             return Err(format!(
                 "replay: pool {} was found with configuration {generation}, which is none of {:?} that were decided or begun: {}",
                 config.name,
                 all.iter().map(Pool::generation).collect::<Vec<_>>(),
                 all.iter().find(|p| p.generation() == generation).map_or(String::new(), |p| {
-                    format!("{:?}, not {:?}", told(&config), told(p.config()))
+                    format!("{:?}, not {:?}", comparable(&config), comparable(p.config()))
                 })
             ));
         }
@@ -230,7 +230,7 @@ fn read(bytes: &[u8]) -> Result<Change, String> {
 }
 
 /// A configuration but for who is a leg, which the record says, and for where drives lie, which is a hint.
-fn told(config: &PoolConfig) -> PoolConfig {
+fn comparable(config: &PoolConfig) -> PoolConfig {
     let mut config = config.clone();
     config.arrays.iter_mut().for_each(|a| a.legs.clear());
     config.extras.spares.iter_mut().for_each(|s| s.path.clear());

@@ -71,7 +71,7 @@ impl Run {
         self.world.alarm(pause, ALARM_BOOT);
     }
 
-    /// The head is told to stop. It is ended when it says that it has, or when that takes too long.
+    /// The head is asked to stop. It is ended when it says that it has, or when that takes too long.
     fn stop(&mut self) {
         if !self.down && self.ready && !self.stopping && self.kills < self.options.kills_max {
             self.kills += 1;

@@ -4,7 +4,7 @@
 //! hosts at work ─▶ orders, cut off ─▶ a start, as the state directory says ─▶ the same orders ─▶ b joins, or the head is alone ─▶ calm
 //! ```
 //!
-//! The daemon's part is played here: its file `link` is there before the Steward is told to create a system, and is removed once the
+//! The daemon's part is played here: its file `link` is there before the Steward is asked to create a system, and is removed once the
 //! Steward has said that it left.
 
 use super::{ALARM_CUT, Run, Stage};
@@ -301,7 +301,7 @@ impl Run {
         };
         for disk in &self.world.disks {
             let (named, registered) = (systems(disk), disk.registrations.look());
-            // A drive that came back, or a pool that was taken by force, is told once.
+            // A drive that came back, or a pool that was taken by force, is reported once.
             let once = cut.away.is_some() || cut.end == End::LinkLost;
             let good = if once { newest(disk) == system } else { named.iter().all(|s| *s == system) };
             // Who does not know of its system takes no key from drives.

@@ -43,7 +43,7 @@ const CONVERGENCE: Duration = Duration::from_secs(300);
 /// An order that is not answered in this time is asked of nobody any more: its head hangs, or is out.
 const ORDER_PATIENCE: Duration = Duration::from_secs(8);
 const STEPS_MAX: u64 = 20_000_000;
-/// Lines of what heads said that a failure tells.
+/// Lines of what heads said that a failure prints.
 const LOG_LINES: usize = 24;
 const LOOK: Duration = Duration::from_millis(300);
 
@@ -82,7 +82,7 @@ struct Run {
     system: bool,
     /// The process of this server is out, and is to end.
     out: [bool; 2],
-    /// When a server was told that it leads in place of the other one, if it has not served since.
+    /// When a server learned that it leads in place of the other one, if it has not served since.
     led: [Option<Instant>; 2],
     /// What heads said last.
     log: VecDeque<String>,
@@ -121,7 +121,7 @@ struct Run {
 pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
     let seed = options.seed;
     let mut world = World::new(seed, options.delivery.clone());
-    world.tell = options.tell || options.trace;
+    world.log = options.log || options.trace;
     world.trace = options.trace;
     world.addresses_move = options.addresses_move;
     for d in 0..options.mirrors * 2 {
@@ -326,8 +326,8 @@ impl Run {
         }
         self.order();
         for (i, ledger) in self.ledgers.iter().enumerate() {
-            if self.world.tell {
-                let lines = ledger.borrow_mut().told.as_mut().map(core::mem::take).unwrap_or_default();
+            if self.world.log {
+                let lines = ledger.borrow_mut().log.as_mut().map(core::mem::take).unwrap_or_default();
                 lines.into_iter().for_each(|l| self.world.say(|| format!("host {i}: {l}")));
             }
         }
@@ -569,7 +569,7 @@ impl Run {
             if let Some(other) = other {
                 host = if failover { host.with_failover(other) } else { host.with_second_path(other) };
             }
-            host.ledger.borrow_mut().told = self.world.tell.then(Vec::new);
+            host.ledger.borrow_mut().log = self.world.log.then(Vec::new);
             self.ledgers.push(host.ledger.clone());
             let id: ActorId = self.world.put_host(Box::new(host), Slice::new(at, MIB as u32));
             self.hosts.push(id);

@@ -83,15 +83,15 @@ pub struct Options {
     pub networks: usize,
     /// The servers' clocks.
     pub clocks: [Clock; 2],
-    /// Addresses go to whoever leads, and hosts of the other one are told so. Else they stay with it until it ends.
+    /// Addresses go to whoever leads, and hosts of the other one get an event. Else they stay with it until it ends.
     pub addresses_move: bool,
     /// The second head has portals, and every second host goes there.
     pub both: bool,
-    /// NVMe hosts have a second path, to the other head. Now and then they lose the first one, and no head is told: then they have its
+    /// NVMe hosts have a second path, to the other head. Now and then they lose the first one, and no head gets an event: then they have its
     /// controller ended by way of the second one, and go on there.
     pub failover: bool,
     /// Hosts have a path to each head, and send commands by both in turns. One that is lost with its path is sent again by the other. None loses
-    /// a path to a head that lives without that head being told.
+    /// a path to a head that lives without an event for that head.
     pub in_turns: bool,
     /// What may go wrong.
     pub troubles: Vec<Trouble>,
@@ -106,7 +106,7 @@ pub struct Options {
     /// What hosts do.
     pub habits: Habits,
     /// Keep a story.
-    pub tell: bool,
+    pub log: bool,
     /// Tell it on standard error, too.
     pub trace: bool,
 }
@@ -168,7 +168,7 @@ impl Options {
                 late_permille: *rng.pick(&[0, 0, 2, 20]),
             },
             habits,
-            tell: false,
+            log: false,
             trace: false,
         };
         let mut former = Prng::new(seed ^ 0x6675_6c6c_7501);

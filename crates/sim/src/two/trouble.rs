@@ -105,7 +105,7 @@ impl Run {
             }
         }
     }
-    /// Hosts that say so lose their path, and no head is told.
+    /// Hosts that say so lose their path, and no head gets an event.
     pub(super) fn lose_paths_of_hosts(&mut self) {
         if !self.options.failover {
             return;

@@ -626,7 +626,7 @@ impl World {
         for answer in answers.iter().filter(|a| a.began > life_began) {
             // What was refused before it came to a drive says nothing of the drives: legs may differ since a crash.
             let begun = |id| self.drive_checker.first.contains_key(&(id, answer.block));
-            // What is told to come again, as its loss can be put on record nowhere, is not read until it is.
+            // A write that got a retry status, as the loss can be put on record nowhere, is not read until it is on record.
             let loss_not_on_record = self.may_have_loss_not_on_record(answer.began);
             if answer.failed.is_some_and(|id| !begun(id) || loss_not_on_record) {
                 continue;
@@ -735,8 +735,8 @@ impl World {
     /// Promise 3: the head closed the last connection of the host of these writes. What is not at a drive by then never
     /// starts, once the word of it has come to the shards of their blocks.
     pub fn surface_cut_off(&mut self, writes: impl Iterator<Item = u64>) {
-        let told = self.now + Duration::from_micros(self.delivery.mail_us) + TURN;
-        self.drive_checker.dead.extend(writes.map(|id| (id, told)));
+        let reported = self.now + Duration::from_micros(self.delivery.mail_us) + TURN;
+        self.drive_checker.dead.extend(writes.map(|id| (id, reported)));
     }
     /// Promise 2: every leg is in sync, as the head says. They hold the same then, wherever nothing moves.
     pub fn surface_look(&mut self) {

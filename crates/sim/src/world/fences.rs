@@ -1,4 +1,4 @@
-//! Fences of drives: each in its turn, as long as its drive takes, and told within its limit.
+//! Fences of drives: each in its turn, as long as its drive takes, and reported within its limit.
 
 use super::actor::ActorId;
 use super::{Happening, World};
@@ -20,7 +20,7 @@ struct Fencing {
     until: Instant,
     /// Nothing is done before.
     begins: Instant,
-    /// Its limit struck, and whoever asked was told.
+    /// Its limit struck, and whoever asked got the result.
     given_up: bool,
 }
 
@@ -103,14 +103,14 @@ impl World {
         let hangs = now < begins || disk.is_some_and(waits);
         let same = |f: &Fencing| f.drive == drive && self.nexus_of(f.actor) == own;
         let behind = self.fences.under_way.iter().take(at).any(same);
-        let told = |w: &mut Self, result| {
+        let report = |w: &mut Self, result| {
             if !given_up && w.actors[actor].life == life {
                 w.send_to_head(actor, Event::Fenced { token, result });
             }
         };
         if disk.is_some() && (hangs || behind) {
             if now >= until {
-                told(self, Err(FenceError::TimedOut));
+                report(self, Err(FenceError::TimedOut));
                 if behind {
                     // It was not begun, and never is.
                     self.fences.under_way.remove(at);
@@ -133,6 +133,6 @@ impl World {
         {
             self.reset_unit(disk, own);
         }
-        told(self, result);
+        report(self, result);
     }
 }

@@ -25,7 +25,7 @@ struct Way {
     receive: Option<(Option<Slice>, u32)>,
     /// The sender has closed, and that is known at this end.
     ended: bool,
-    told: bool,
+    reported: bool,
     /// The link breaks when so many more bytes have been sent on this way.
     fuse: Option<u64>,
     /// The sender waits for the receiver to take what has arrived.
@@ -69,11 +69,11 @@ struct Link {
     ways: [Way; 2],
     /// What is sent now arrives after this.
     stalled_until: Instant,
-    /// What is sent is lost, and nobody is told.
+    /// What is sent is lost, and nobody gets an event.
     silent: bool,
-    /// Its address is at another server: the host's end was told so.
+    /// Its address is at another server: the host's end got an event.
     moved: bool,
-    /// When the host gave it up, if nobody was told.
+    /// When the host gave it up, if nobody got an event.
     left_at: Option<Instant>,
     /// It is between shards of two heads, by this network of their link.
     network: Option<usize>,
@@ -233,7 +233,7 @@ impl World {
         let until = self.now() + time;
         self.links.all[link].as_mut().expect("it is live").stalled_until = until;
     }
-    /// A link takes bytes and brings them nowhere; nobody is told.
+    /// A link takes bytes and brings them nowhere; nobody is reported.
     pub fn silence_one_link(&mut self) {
         let Some(link) = self.any_link() else { return };
         self.say(|| format!("link {link} is silent from now on"));
@@ -388,7 +388,7 @@ impl World {
             self.deliver(link, 1);
         }
     }
-    /// Gives the receiver what is there, or tells it that the other end is gone.
+    /// Gives the receiver what is there, or an event that the other end is gone.
     fn deliver(&mut self, link: usize, to: usize) {
         let Some(l) = &mut self.links.all[link] else { return };
         let end = l.ends[to];
@@ -397,8 +397,8 @@ impl World {
         }
         let way = &mut l.ways[to];
         if way.inbox.is_empty() {
-            if way.ended && !way.told {
-                way.told = true;
+            if way.ended && !way.reported {
+                way.reported = true;
                 let connection = end.id;
                 self.send_to_either(
                     end.actor,

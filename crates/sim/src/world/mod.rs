@@ -151,7 +151,7 @@ struct Doom {
     crash: Crash,
 }
 
-/// What a step of the world told its script.
+/// What a step of the world reports to its script.
 #[derive(Debug)]
 pub enum Step {
     /// Something happened.
@@ -211,11 +211,11 @@ pub struct World {
     host_fx: Effects<()>,
     /// The last events, for a readable story.
     pub story: VecDeque<String>,
-    /// Where two servers share drives: portals' addresses go to whoever listens there last, and hosts of the other one are told so.
+    /// Where two servers share drives: portals' addresses go to whoever listens there last, and hosts of the other one get an event.
     /// Else they stay connected with whom they were.
     pub addresses_move: bool,
     /// Keep a story (slow).
-    pub tell: bool,
+    pub log: bool,
     /// Tell it on standard error, too.
     pub trace: bool,
 }
@@ -249,7 +249,7 @@ impl World {
             host_fx: vec![],
             story: VecDeque::new(),
             addresses_move: false,
-            tell: false,
+            log: false,
             trace: false,
         }
     }
@@ -354,7 +354,7 @@ impl World {
     }
     /// A line of the story.
     pub fn say(&mut self, text: impl FnOnce() -> String) {
-        if self.tell {
+        if self.log {
             if self.story.len() == STORY_LINES {
                 self.story.pop_front();
             }
@@ -369,7 +369,7 @@ impl World {
     // ---- lives
 
     /// The head's life ends before it carries out the effect after `effects` more: in the middle of a
-    /// turn, as a rule. `Step::Fell` tells when.
+    /// turn, as a rule. `Step::Fell` says when.
     pub fn doom(&mut self, effects: u32, crash: Crash) {
         self.doom_on(0, effects, crash);
     }
@@ -554,7 +554,7 @@ impl World {
             HeadOrHost::Host(e) => add(kind_of(e)),
         }
         self.hash = h;
-        if self.tell {
+        if self.log {
             let text = match event {
                 HeadOrHost::Head(e) => format!("head actor {id}: {e:?}"),
                 HeadOrHost::Host(e) => format!("host actor {id}: {e:?}"),

@@ -26,7 +26,7 @@ fn world(seed: u64, mirrors: usize, script: Vec<Act>) -> Outcome {
     run(options).unwrap_or_else(|f| panic!("seed {seed}: {}", f.what))
 }
 
-fn told(o: &Outcome, words: &str) -> bool {
+fn reports(o: &Outcome, words: &str) -> bool {
     o.events.iter().any(|e| e.contains(words))
 }
 
@@ -40,8 +40,8 @@ fn a_head_that_starts_beside_a_leg_that_hangs_serves_within_ten_seconds_and_take
         assert!(o.slowest_start < UP, "seed {seed}: {:?}", o.slowest_start);
         // `run` has seen every leg in sync at the end, and compared them.
         // One that cannot be opened was not found, and one that is open cannot be read.
-        assert!(told(&o, "d1: it is out of pool tank: it "), "seed {seed}: {:#?}", o.events);
-        assert!(told(&o, "d1: it is in sync in pool tank"), "seed {seed}: {:#?}", o.events);
+        assert!(reports(&o, "d1: it is out of pool tank: it "), "seed {seed}: {:#?}", o.events);
+        assert!(reports(&o, "d1: it is in sync in pool tank"), "seed {seed}: {:#?}", o.events);
     }
 }
 
@@ -54,7 +54,11 @@ fn a_pool_of_which_all_legs_hang_at_a_start_is_served_when_they_answer() {
         let o = world(seed, 1, script);
         // Which of the two is looked at first is the draw's.
         let why = if end == Deed::Kill { " is in use" } else { "not answer" };
-        assert!(told(&o, "pool tank is not imported: ") && told(&o, why), "seed {seed}: {:#?}", o.events);
+        assert!(
+            reports(&o, "pool tank is not imported: ") && reports(&o, why),
+            "seed {seed}: {:#?}",
+            o.events
+        );
         assert!(o.time > Duration::from_secs(32), "seed {seed}: {:?}", o.time);
     }
 }

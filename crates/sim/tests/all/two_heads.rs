@@ -48,7 +48,7 @@ fn two_whole_heads_keep_their_promises_in_worlds_that_once_failed() {
 }
 
 /// Worlds as they are drawn today, which failed once: the simulator erred (973: a write that a power cut may have brought back was taken
-/// for replaced, while its host was still sending it again); a host was told that its write was aborted while the head that it had been sent to was out,
+/// for replaced, while its host was still sending it again); a host learned that its write was aborted while the head that it had been sent to was out,
 /// and not yet shut off the drives (71494); a head that had stood still took the uncleared map that it had read too late for an empty one (62238).
 #[test]
 fn two_whole_heads_keep_their_promises_in_worlds_of_today_that_once_failed() {
@@ -177,15 +177,15 @@ fn a_follower_is_ready_once_the_fence_of_each_drive_was_tried() {
 
 /// Nobody writes to a drive by the follower's path: it reads there, and so notices.
 #[test]
-fn a_path_that_the_follower_loses_is_told_and_so_is_its_return() {
+fn a_path_that_the_follower_loses_is_reported_and_so_is_its_return() {
     let mut options = calm(None);
     options.loses = Some((1, 3));
     options.work = Duration::from_secs(10);
     let outcome = run(options).unwrap_or_else(|f| panic!("{}", f.what));
     for words in ["does not reach d3: it would take over without it", "reaches d3 again"] {
-        let told =
+        let found =
             outcome.events.iter().find(|e| e.starts_with("system: head b (right)") && e.contains(words));
-        println!("{}", told.unwrap_or_else(|| panic!("{words}: {:#?}", outcome.events)));
+        println!("{}", found.unwrap_or_else(|| panic!("{words}: {:#?}", outcome.events)));
     }
 }
 
@@ -206,7 +206,7 @@ fn a_drive_whose_fence_does_not_hold_is_found_and_the_follower_is_not_ready() {
 fn a_path_that_one_head_loses_costs_no_leg() {
     for seed in 0..8 {
         let outcome = run(Options::paths(seed)).unwrap_or_else(|f| panic!("seed {seed}: {}", f.what));
-        let told = outcome.events.iter().filter(|e| e.contains("lost its path to it"));
-        println!("{seed}: {:#?}", told.collect::<Vec<_>>());
+        let found = outcome.events.iter().filter(|e| e.contains("lost its path to it"));
+        println!("{seed}: {:#?}", found.collect::<Vec<_>>());
     }
 }

@@ -82,7 +82,7 @@ struct Local {
 impl Local {
     /// Whether the file was cut off before `reap`, which is the last one.
     ///
-    /// The kernel does not tell: a write behind the new end makes the file longer again, with a hole that
+    /// The kernel does not say: a write behind the new end makes the file longer again, with a hole that
     /// reads as zeroes. But nothing of ours is ever written to its very end (the label is, once, when the drive is
     /// made ours), so who looks after an operation ended sees a cut that came before.
     fn is_cut(&mut self, reap: u64) -> bool {

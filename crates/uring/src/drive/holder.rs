@@ -1,4 +1,4 @@
-//! Who holds a drive that cannot be claimed: what /proc tells of other processes. A guess is worse than nothing, so
+//! Who holds a drive that cannot be claimed: what /proc shows of other processes. A guess is worse than nothing, so
 //! what is not known is not said.
 
 use crate::drive::sysfs;

@@ -96,7 +96,7 @@ struct Entry {
     drive: Arc<Drive>,
     /// Reactors that hold it.
     users: u32,
-    /// Being closed: the inbox that is to be told.
+    /// Being closed: the inbox that gets the event.
     closing: Option<usize>,
 }
 
@@ -138,7 +138,7 @@ impl Drives {
         }
     }
 
-    /// Opens in a thread of its own, as some devices take seconds; the inbox `notify` is told.
+    /// Opens in a thread of its own, as some devices take seconds; the inbox `notify` gets the result.
     pub(crate) fn open<M: Send + 'static>(
         self: &Arc<Self>,
         token: Token,
@@ -168,7 +168,7 @@ impl Drives {
         if table.len() <= id.index() {
             table.resize_with(id.index() + 1, || None);
         }
-        // Shared locks do not tell two of our own apart.
+        // Shared locks do not distinguish two of our own.
         if drive.shared && table.iter().flatten().any(|e| e.drive.path == drive.path) {
             return Err(twice(drive.path.as_deref().unwrap_or(Path::new(""))));
         }
@@ -187,7 +187,7 @@ impl Drives {
         drop(all);
     }
 
-    /// Begins to close; `notify` is told when nobody uses it any more and the claim is gone.
+    /// Begins to close; `notify` gets an event when nobody uses it any more and the claim is gone.
     pub(crate) fn close<M: Send + 'static>(&self, id: DriveId, notify: usize, routes: &Arc<Routes<M>>) {
         let mut table = self.table();
         let Some(entry) = table.get_mut(id.index()).and_then(Option::as_mut) else {
@@ -209,7 +209,7 @@ impl Drives {
     }
 
     /// Looks at a drive from outside, in a thread of its own, as a file system may hang; the inbox `notify`
-    /// is told.
+    /// gets the result.
     pub(crate) fn inspect<M: Send + 'static>(
         &self,
         token: Token,
@@ -227,7 +227,7 @@ impl Drives {
         });
     }
 
-    /// Works on a drive's fence, beside everything else; the inbox `notify` is told within the operation's limit.
+    /// Works on a drive's fence, beside everything else; the inbox `notify` gets the result within the operation's limit.
     pub(crate) fn fence<M: Send + 'static>(
         &self,
         token: Token,
@@ -237,15 +237,15 @@ impl Drives {
         routes: &Arc<Routes<M>>,
     ) {
         let routes = Arc::clone(routes);
-        let tell = move |result| {
+        let report = move |result| {
             routes.inboxes[notify].1.control(Control::Fenced(token, result));
         };
         let table = self.table();
         match table.get(id.index()).and_then(Option::as_ref).filter(|e| e.closing.is_none()) {
-            None => tell(Err(FenceError::Gone)),
+            None => report(Err(FenceError::Gone)),
             Some(Entry { drive, .. }) => match drive.info.fence {
-                FenceKind::None(why) => tell(Err(FenceError::None(why))),
-                FenceKind::Scsi | FenceKind::Nvme | FenceKind::File => Line::ask(drive, op, tell),
+                FenceKind::None(why) => report(Err(FenceError::None(why))),
+                FenceKind::Scsi | FenceKind::Nvme | FenceKind::File => Line::ask(drive, op, report),
             },
         }
     }
@@ -289,7 +289,7 @@ fn inspect(drive: &Drive) -> Result<DriveHealth, DriveError> {
 }
 
 /// Refuses what somebody uses through a loop device: neither a lock of a file nor a claim of a device says so. Who has one of
-/// our own drives open by both names is told elsewhere, with the pool.
+/// our own drives open by both names is reported elsewhere, with the pool.
 fn check_loops(path: &Path, meta: &fs::Metadata, ours: &dyn Fn(&Path) -> bool) -> Result<(), OpenError> {
     for node in sysfs::loops_over(meta) {
         let Ok(there) = fs::metadata(&node) else { continue };
@@ -368,7 +368,7 @@ fn finish_close<M: Send + 'static>(id: DriveId, drive: Arc<Drive>, notify: usize
         remove_unused(&drive);
         match &drive.backend {
             Backend::Kernel(file) => {
-                // At once, even while a ring still holds the file: each has told that no operation on it is left.
+                // At once, even while a ring still holds the file: each has reported that no operation on it is left.
                 let _ = lock(file, Lock::None);
                 let _ = rustix::fs::flock(file, FlockOperation::Unlock);
             }
@@ -651,7 +651,7 @@ fn open_file(
         made: false,
         bytes,
         block_bytes,
-        // The file system keeps both data and extents until it is told.
+        // The file system keeps both data and extents until it is asked to drop them.
         volatile_cache: true,
         deallocate_zeroes: true,
         reads_zeroes: is_hole(&file, &meta),

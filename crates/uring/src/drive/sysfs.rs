@@ -1,4 +1,4 @@
-//! What Linux tells of block devices in /sys and /proc.
+//! What Linux shows of block devices in /sys and /proc.
 
 use base::{FenceKind, NoFence, Place};
 use std::fs;
@@ -100,7 +100,7 @@ impl BlockDevice {
         }
         places
     }
-    /// By what means others can be kept from it, as far as the kernel tells without a word to the device.
+    /// By what means others can be kept from it, as far as the kernel knows without a command to the device.
     pub(crate) fn fence(&self) -> FenceKind {
         let has = |name: &str| self.sys.join(name).exists();
         let target = |name: &str| fs::read_link(self.sys.join(name)).unwrap_or_default();

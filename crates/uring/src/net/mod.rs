@@ -349,8 +349,8 @@ impl Net {
                 let data = staging.take(id, 0);
                 staging.recycle(data);
             }
-            let told = std::mem::replace(&mut conn.broken, true);
-            return (!told).then_some(Event::Broken { connection });
+            let reported = std::mem::replace(&mut conn.broken, true);
+            return (!reported).then_some(Event::Broken { connection });
         }
         conn.drained = !cqueue::sock_nonempty(done.flags);
         let bytes = done.result as u32;
@@ -468,8 +468,8 @@ impl Net {
         }
         // A send of at least one byte that took none has failed, whatever the reason.
         conn.send_failed = true;
-        let told = std::mem::replace(&mut conn.broken, true);
-        (!told).then_some(Event::Broken { connection })
+        let reported = std::mem::replace(&mut conn.broken, true);
+        (!reported).then_some(Event::Broken { connection })
     }
 
     /// When [`on_look`](Self::on_look) has something to do.

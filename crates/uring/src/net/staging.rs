@@ -103,7 +103,7 @@ impl Staging {
         self.buffer(id).head(len)
     }
 
-    /// The machine gives a buffer back: the slice that it was told of, or a part of it.
+    /// The machine gives a buffer back: the slice that it got, or a part of it.
     pub(crate) fn recycle(&mut self, data: Slice) {
         let id = data.at.checked_sub(self.start).expect("a recycled slice is a staging buffer")
             / u64::from(STAGING_BYTES);

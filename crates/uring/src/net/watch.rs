@@ -34,7 +34,7 @@ pub(super) enum Peer {
 }
 
 impl Watch {
-    /// This one sends; not told again before [`look`](Self::look) has let go of it.
+    /// This one sends; not reported again before [`look`](Self::look) has let go of it.
     pub fn add(&mut self, slot: u32) {
         self.slots.push(slot);
     }

@@ -218,7 +218,7 @@ pub struct World {
     gives_up: bool,
     /// Shards that do not serve hosts.
     unready: Vec<bool>,
-    tells: bool,
+    logs: bool,
     crash_at: Option<u64>,
     pub crashes: u32,
     pub losses: u32,
@@ -308,7 +308,7 @@ impl World {
             unready: Vec::new(),
             crashes: 0,
             crash_at: None,
-            tells: std::env::var_os("MODEL_LOG").is_some(),
+            logs: std::env::var_os("MODEL_LOG").is_some(),
             losses: 0,
             gave_up: 0,
             returned: 0,
@@ -338,7 +338,7 @@ impl World {
         }
     }
     fn say(&mut self, text: impl FnOnce() -> String) {
-        if self.tells {
+        if self.logs {
             eprintln!("{} {}", self.time, text());
         }
     }

@@ -1,6 +1,6 @@
 //! What other sessions' task management does here (SAM-5 5.7, RFC 7143 11.5.1): CLEAR TASK SET, LOGICAL UNIT
 //! RESET and TARGET RESET end the tasks of all hosts on a unit. The control mode page says TAS 1, so our
-//! host is told TASK ABORTED and tries again; a reset is told by a unit attention besides.
+//! host gets TASK ABORTED and tries again; a unit attention reports a reset besides.
 
 use super::{Attentions, Phase, Session};
 use crate::scsi::Sense;

@@ -20,7 +20,7 @@ fn a_wrong_header_digest_ends_the_connection() {
 #[test]
 fn a_wrong_data_digest_fails_the_command_and_not_the_connection() {
     let mut talk = Talk::ready(&[("DataDigest", "CRC32C")]);
-    assert_eq!(talk.connection.digests(), (false, true), "the head tells what was agreed");
+    assert_eq!(talk.connection.digests(), (false, true), "the head reports what was agreed");
     let mut c = talk.command(0, &write10(0, 1), 512);
     c.write = true;
     let mut bytes = vec![];

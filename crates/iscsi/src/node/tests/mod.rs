@@ -92,7 +92,7 @@ impl Talk {
         }
     }
 
-    /// Logged in with these operational keys, unit attentions told.
+    /// Logged in with these operational keys, unit attentions reported.
     fn ready(keys: &[(&str, &str)]) -> Self {
         let mut talk = Self::new();
         talk.login(keys);
@@ -191,7 +191,7 @@ impl Talk {
             }
         }
     }
-    /// Takes what is in the outbox; whether the connection has to be told that something was sent.
+    /// Takes what is in the outbox; whether the connection gets an event that something was sent.
     fn take_sent(&mut self) -> bool {
         let n = self.io.outbox.pending() as u32;
         let bytes = self.io.sent(n);

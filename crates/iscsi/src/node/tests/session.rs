@@ -318,14 +318,14 @@ fn a_task_tag_in_use_is_rejected_and_the_first_task_goes_on() {
 }
 
 #[test]
-fn unit_attentions_tell_what_changed_once() {
+fn unit_attentions_report_what_changed_once() {
     let mut talk = Talk::ready(&[]);
     talk.io.view.hosts[0].exports[0].blocks += 10;
     talk.connection.on_view(talk.now, &mut talk.io);
     let (_, data) = talk.simple(0, &[0; 6], 0);
     assert_eq!(Talk::sense(&data), (6, 0x2a, 9));
     assert_eq!(talk.simple(0, &[0; 6], 0).0.status, 0);
-    // A unit more: the others tell that the list changed, until the list is read.
+    // A unit more: the others report that the list changed, until the list is read.
     let mut more = talk.io.view.hosts[0].exports[0].clone();
     more.lun = 5;
     talk.io.view.hosts[0].exports.push(more);
@@ -334,7 +334,7 @@ fn unit_attentions_tell_what_changed_once() {
     assert_eq!(Talk::sense(&data), (6, 0x3f, 0x0e));
     let (_, list) = talk.simple(0, &[0xa0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0], 256);
     assert_eq!(list[..4], [0, 0, 0, 24]);
-    assert_eq!(talk.simple(300, &[0; 6], 0).0.status, 0, "reading the list told it for all");
+    assert_eq!(talk.simple(300, &[0; 6], 0).0.status, 0, "reading the list reported it for all");
     let (_, data) = talk.simple(5, &[0; 6], 0);
     assert_eq!(Talk::sense(&data), (6, 0x29, 0));
     // A unit less.
@@ -350,7 +350,7 @@ fn unit_attentions_tell_what_changed_once() {
 }
 
 #[test]
-fn request_sense_tells_and_ends_a_unit_attention() {
+fn request_sense_reports_and_ends_a_unit_attention() {
     let mut talk = Talk::new();
     talk.login(&[]);
     let (r, data) = talk.simple(0, &[0x03, 0, 0, 0, 18, 0], 18);
@@ -440,9 +440,11 @@ fn a_logout_of_a_connection_that_is_not_there_says_so_and_ends_nothing() {
 
 #[test]
 fn a_ping_comes_back_as_far_as_the_bounds_go() {
-    for (told, sent, back) in [(65536, 0, 0), (65536, 4096, 4096), (65536, 100_000, 4096), (512, 4096, 512)] {
-        let told = told.to_string();
-        let mut talk = Talk::ready(&[("MaxRecvDataSegmentLength", told.as_str())]);
+    for (declared, sent, back) in
+        [(65536, 0, 0), (65536, 4096, 4096), (65536, 100_000, 4096), (512, 4096, 512)]
+    {
+        let declared = declared.to_string();
+        let mut talk = Talk::ready(&[("MaxRecvDataSegmentLength", declared.as_str())]);
         let ping = NopOut {
             immediate: true,
             task_tag: 7,

@@ -13,7 +13,7 @@ const DATA: Slice = Slice { at: RING.at + RING.len as u64, len: 4096 };
 /// Requests and their answers, a line each: `name = bytes`; `00*N` stands for N zeroes.
 const RECORDED: &str = include_str!("spdk.txt");
 
-/// The name of a request in the record: its queue, its opcode, and what tells commands of one opcode apart.
+/// The name of a request in the record: its queue, its opcode, and what distinguishes commands of one opcode.
 fn name(link: usize, pdu: &[u8]) -> String {
     let queue = ["admin", "io"][link];
     if pdu[0] == kind::IC_REQ {

@@ -94,7 +94,7 @@ impl Connection {
             Err(status) => self.answer(tag, Completion::failed(status)),
         }
     }
-    /// Those that have waited for the Command Quiesce Time are told so: their host may ask again, or wait by itself.
+    /// Those that have waited for the Command Quiesce Time are completed with that status: their host may ask again, or wait by itself.
     pub(super) fn refuse_late_resets(&mut self, now: Instant) {
         while let Role::Admin(controller) = &mut self.role
             && let Some(tag) = controller.resets.overdue(now)
@@ -176,7 +176,7 @@ impl Connection {
     }
 }
 
-/// Dword 0 of Cross-Controller Reset, bit 0: it is done, and no log page will tell of it.
+/// Dword 0 of Cross-Controller Reset, bit 0: it is done, and no log page will report it.
 const IMMEDIATE_RESET: u32 = 1;
 
 /// NVMe Base 5.1: bit 0 set is "not aborted".

@@ -64,7 +64,7 @@ fn a_command_with_the_head_is_aborted_by_the_head_and_waited_for() {
         let cid = t.start(ranged(nvm::WRITE_ZEROES, 1, 0, 8));
         obey(&mut t, 1, cid);
         obey(&mut t, 2, cid);
-        assert_eq!((t.io.stopped.len(), t.io.obeyed.len()), (1, 0), "told once, and not over yet");
+        assert_eq!((t.io.stopped.len(), t.io.obeyed.len()), (1, 0), "asked once, and not over yet");
         t.complete(Some(end));
         t.settle();
         let cqe = t.cqe();
@@ -281,7 +281,7 @@ fn csts_says_that_a_shutdown_is_over_when_the_io_queues_have_ended() {
 }
 
 #[test]
-fn a_retry_delay_is_told_only_where_acre_was_enabled() {
+fn a_retry_delay_is_reported_only_where_acre_was_enabled() {
     let status = |enabled: Option<bool>| {
         let mut t = Talk::io(NONE, 0);
         if let Some(enabled) = enabled {
@@ -319,5 +319,5 @@ fn host_behavior_is_answered_when_the_io_queues_know_it() {
     t.settle();
     assert_eq!(t.cqe().status(), StatusField::SUCCESS);
     t.hold_interventions = true;
-    assert_eq!(t.write(sqe, &behavior), StatusField::SUCCESS, "nothing new to tell");
+    assert_eq!(t.write(sqe, &behavior), StatusField::SUCCESS, "nothing new to report");
 }

@@ -46,7 +46,7 @@ fn data_survive_any_piecing_any_digest_and_any_alignment() {
     for (digests, hpda) in [(NONE, 0), (BOTH, 0), (BOTH, 31), (Digests { header: true, data: false }, 3)] {
         for piece in [usize::MAX, 1, 2, 3, 7, 131, 4096, 10000] {
             let mut t = Talk::io(digests, hpda);
-            assert_eq!(t.target.digests(), digests, "the head tells what was agreed");
+            assert_eq!(t.target.digests(), digests, "the head reports what was agreed");
             t.piece = piece;
             let disk = exercise(t);
             assert_eq!(*expected.get_or_insert_with(|| disk.clone()), disk);

@@ -121,7 +121,7 @@ fn identify_controller_has_its_fields_where_hosts_look() {
 }
 
 #[test]
-fn identify_namespace_tells_size_and_names() {
+fn identify_namespace_gives_size_and_names() {
     let mut t = Talk::admin();
     let n: id::Namespace = of(&identify(&mut t, 0, 2).expect("active"));
     assert_eq!((n.nsze.get(), n.ncap.get(), n.nuse.get()), (BLOCKS, BLOCKS, BLOCKS));
@@ -242,7 +242,7 @@ fn features_are_what_was_set() {
 }
 
 #[test]
-fn host_behavior_is_accepted_and_told() {
+fn host_behavior_is_accepted_and_reported() {
     let mut t = Talk::admin();
     let mut sqe = Sqe::new(admin::SET_FEATURES, 0);
     sqe.cdw10 = 0x16.into();
@@ -282,7 +282,7 @@ pub(super) fn event(t: &mut Talk) -> (u16, u32) {
 const NAMESPACE_CHANGED: u32 = 0x0004_0002;
 
 #[test]
-fn a_namespace_that_comes_grows_or_goes_is_told_once_until_the_list_is_read() {
+fn a_namespace_that_comes_grows_or_goes_is_reported_once_until_the_list_is_read() {
     let mut t = Talk::admin();
     assert_eq!(set(&mut t, 11, 0x100), Ok(0));
     let (first, second) = (await_event(&mut t), await_event(&mut t));
@@ -353,7 +353,7 @@ fn four_events_may_be_waited_for_and_die_with_the_controller() {
 }
 
 #[test]
-fn an_abort_tells_whether_it_found_anything() {
+fn an_abort_says_whether_it_found_anything() {
     let mut t = Talk::admin();
     let mut abort = |queue: u32, cid: u32| {
         let mut sqe = Sqe::new(admin::ABORT, 0);
@@ -459,7 +459,7 @@ fn discovery_shows_a_known_host_where_to_go() {
 }
 
 #[test]
-fn discovery_shows_a_stranger_nothing() {
+fn discovery_shows_an_unknown_host_nothing() {
     let mut t = Talk::discovery(STRANGER);
     let (header, entries) = discover(&mut t);
     assert_eq!((header.records.get(), entries.len()), (0, 0));

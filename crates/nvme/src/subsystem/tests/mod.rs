@@ -107,14 +107,14 @@ struct Talk {
     piece: usize,
     replies: VecDeque<Reply>,
     came: Vec<u8>,
-    /// Commands stay with the head until told.
+    /// Commands stay with the head until the test releases them.
     hold: bool,
-    /// Buffers stay with the head until told.
+    /// Buffers stay with the head until the test releases them.
     hold_grants: bool,
-    /// What it wants of I/O queues waits until told; else they say this.
+    /// What it wants of I/O queues waits until the test answers it; else they say this.
     hold_interventions: bool,
     yes: bool,
-    /// Nothing is sent until told.
+    /// Nothing is sent until the test says so.
     stuck: bool,
     answer: Option<Answer>,
     disk: Vec<u8>,

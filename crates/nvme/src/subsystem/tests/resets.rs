@@ -41,7 +41,7 @@ fn a_reset_is_answered_when_that_controller_is_over_and_says_that_it_was_immedia
     assert_eq!(done(&mut t), OTHER);
     let cqe = t.cqe();
     assert_eq!((cqe.cid.get(), cqe.status(), cqe.dw0.get()), (cid, StatusField::SUCCESS, 1));
-    assert_eq!(log(&mut t, 0x1e, 0, 64), Ok(vec![0; 64]), "none is left to be told of");
+    assert_eq!(log(&mut t, 0x1e, 0, 64), Ok(vec![0; 64]), "none is left to be reported");
     assert_eq!(log(&mut t, 5, 0, 4096).expect("effects")[0x38 * 4], 1);
 }
 
@@ -112,14 +112,14 @@ fn a_controller_gets_another_name_whenever_it_is_enabled() {
         p.offset = property::CC.into();
         p.value = u64::from(property::CC_HOST).into();
         t.start(p.sqe());
-        let Intervention::BeginQueues { life: told } = t.io.interventions[0].1 else {
+        let Intervention::BeginQueues { life: given } = t.io.interventions[0].1 else {
             panic!("queues are let in")
         };
         t.hold_interventions = false;
         t.settle();
         assert_eq!(t.cqe().status(), StatusField::SUCCESS);
         let (uniquifier, random) = life(&mut t);
-        assert_eq!(told, ControllerLife { id: 5, uniquifier, random }, "hosts and the head know the same");
+        assert_eq!(given, ControllerLife { id: 5, uniquifier, random }, "hosts and the head know the same");
         assert_eq!(u16::from(uniquifier), if n == 256 { 1 } else { n }, "never 0");
         assert!(seen.insert(random));
         assert_eq!(t.set_property(property::CC, 0, 0), StatusField::SUCCESS);

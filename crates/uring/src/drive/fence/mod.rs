@@ -5,8 +5,8 @@
 //! else who looks at the clock:
 //!
 //! ```text
-//! ask ─▶ queue ─▶ worker (in order) ─▶ result ─▶ told
-//!          │         └ in the kernel at its limit: TimedOut is told, the drive is stuck until it ends,
+//! ask ─▶ queue ─▶ worker (in order) ─▶ result ─▶ reported
+//!          │         └ in the kernel at its limit: TimedOut is reported, the drive is stuck until it ends,
 //!          │           and whatever is asked meanwhile is TimedOut at once
 //!          └ not begun at its limit: taken out again, TimedOut
 //! ```
@@ -86,12 +86,12 @@ impl Line {
         self.closed.store(true, Ordering::Relaxed);
     }
 
-    /// Does `op` after those before it; `tell` is called within its limit, in a thread of its own or at once.
-    pub(super) fn ask(drive: &Arc<Drive>, op: FenceOp, tell: impl FnOnce(Outcome) + Send + 'static) {
+    /// Does `op` after those before it; `report` is called within its limit, in a thread of its own or at once.
+    pub(super) fn ask(drive: &Arc<Drive>, op: FenceOp, report: impl FnOnce(Outcome) + Send + 'static) {
         let mut line = drive.fence.lock();
         if line.stuck {
             drop(line);
-            return tell(Err(FenceError::TimedOut));
+            return report(Err(FenceError::TimedOut));
         }
         let (to, result) = channel();
         line.asked += 1;
@@ -123,7 +123,7 @@ impl Line {
                     })
                 }
             };
-            tell(outcome);
+            report(outcome);
         });
     }
 }
@@ -156,7 +156,7 @@ fn carry_out(drive: &Drive, act: FenceAct, limit: &Limit<'_>) -> Outcome {
     }
 }
 
-/// The commands of a drive with reservations. Each either ends well or says why not; what then is so, `look` tells.
+/// The commands of a drive with reservations. Each either ends well or says why not; `look` finds the state afterwards.
 trait Reservations {
     /// Reads all keys and the reservation.
     fn look(&self) -> Result<Registrants, FenceError>;

@@ -138,7 +138,7 @@ fn out(action: u8, kind: u8, key: u64, other: u64, flags: u8) -> ([u8; 10], [u8;
 impl Reservations for Unit<'_> {
     fn look(&self) -> Result<Registrants, FenceError> {
         let mut seen = None;
-        // Two commands: keys may change in between, but then both tell another generation.
+        // Two commands: keys may change in between, but then both have another generation.
         until_answered(self.limit, || {
             let (keys, held) = (self.read(READ_KEYS)?, self.read(READ_RESERVATION)?);
             if keys[..4] != held[..4] {
