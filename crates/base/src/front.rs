@@ -16,7 +16,7 @@
 //! - `on_sent(now, io)`: the outbox has more room.
 //! - `on_answer(now, answer, io)`: the Steward's answer to `ask`.
 //! - `on_intervened(now, key, yes, io)`: what it asked for by `intervene` is done everywhere.
-//! - `on_intervention(now, id, what, io)`: another connection's wish. It is answered by
+//! - `on_intervention(now, id, what, io)`: another connection asks for something. It is answered by
 //!   `io.intervened(id, …)`, once none of the commands that it means can change anything any more.
 //! - `on_view(now, io)`: `io.view()` is a new one.
 //! - `on_timer(now, io)` and `next_deadline() -> Option<Instant>`.

@@ -93,8 +93,8 @@ bugs! {
     LastLegLost promise 7 within 150 in Pairs: "the last leg in sync is given up",
     KeptForGood promise 8 within 100 in Scarce: "what a drive that hangs keeps of the memory for data is not made up for",
     PeersBehindOwn promise 8 within 0 in Scarce: "commands of other shards wait while the shard's own have all their parts under way",
-    NeverCutOff promise 8 within 100 in SlowPeers: "hosts that keep what they are lent are never cut off",
-    LentUncounted promise 8 within 100 in SlowPeers: "what a host is lent is not counted",
+    NeverCutOff promise 8 within 100 in SlowPeers: "hosts that keep buffers are never cut off",
+    LentUncounted promise 8 within 100 in SlowPeers: "buffers that a host holds are not counted",
     UnclearedHandedOut promise 13 within 100 in Volumes: "the space of a removed volume is handed out as it is",
     MarksNotDurable promise 13 within 0 in Volumes: "what is uncleared is only in memory",
     MarksBeforeRecord promise 13 within 0 in Volumes: "space is free before the loss of a leg that lacks its marks is on record",
@@ -190,7 +190,7 @@ pub enum Worlds {
     Power,
     /// Lanes go from shard to shard.
     Dealt,
-    /// Hosts that keep what they are lent, beside one that works.
+    /// Slow peers, which keep buffers, beside one host that works.
     SlowPeers,
     /// Volumes are removed, shrunk and made anew, on drives that were somebody's before.
     Volumes,

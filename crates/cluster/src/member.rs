@@ -618,7 +618,7 @@ impl Member {
         self.on_voted(now, Voter::Directory(self.set.me.other()), round, found);
     }
 
-    /// Beats by the link and on the voter drives, as often as is due.
+    /// Sends heartbeats by the link and on the voter drives, each as often as it is due.
     fn send_heartbeats(&mut self, now: Instant) {
         let heartbeat = Heartbeat {
             system: self.known().system,

@@ -1,4 +1,4 @@
-//! Hosts that keep what they are lent: they ask for much and then give, or take, nothing.
+//! Slow peers: hosts that start many commands and then send no data, or take none.
 
 use crate::memory::SimMemory;
 use base::{

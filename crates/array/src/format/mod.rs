@@ -62,7 +62,7 @@ pub mod feature {
     pub const LEGS: u64 = 2;
     /// Incompat, of configurations: a scrub under way knows the good drives of several mirrors.
     pub const PREFERS: u64 = 4;
-    /// Incompat, of configurations: the extras end with caps of volumes.
+    /// Incompat, of configurations: the extras end with rate limits of volumes.
     pub const CAPS: u64 = 16;
     /// Incompat, of configurations: the pool is being made, and holds nothing yet.
     pub const UNFINISHED: u64 = 32;

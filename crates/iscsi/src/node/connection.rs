@@ -269,7 +269,7 @@ impl Connection {
     /// Another session has ended the tasks on some units.
     pub fn on_intervention(&mut self, now: Instant, id: u32, what: &Intervention, io: &mut impl FrontIo) {
         let Intervention::ClearTasks { units, reset } = what else {
-            unreachable!("not a wish for an iSCSI session")
+            unreachable!("not an intervention for an iSCSI session")
         };
         let receiving = match (self.stage, self.current) {
             (Stage::Header | Stage::Begin, _) => None,

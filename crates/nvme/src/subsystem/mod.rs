@@ -3,7 +3,7 @@
 //! [`Connection`] implements the door of `base::front`. It owns the PDU parser, the command table of one
 //! queue, the digests and R2Ts; on an admin queue also the controller: properties, features, log pages,
 //! asynchronous events, keep alive. Memory: a few KiB, the command table made when Connect gives the
-//! queue's depth (136 bytes per entry), and buffers lent by the head. Does not know drives, other
+//! queue's depth (136 bytes per entry), and buffers of the head. Does not know drives, other
 //! connections or clocks.
 //!
 //! A command's way: parsed → (buffer) → (data) → submitted → answered; see `table::Phase`. A

@@ -74,19 +74,19 @@ impl Run {
                 ));
             }
             let over = core::mem::take(&mut ledger.borrow_mut().over);
-            self.world.surface_over(over.into_iter());
+            self.world.checker_over(over.into_iter());
             if cut_off.contains(host) {
                 let lost = core::mem::take(&mut ledger.borrow_mut().begun);
-                self.world.surface_cut_off(lost.into_iter());
+                self.world.checker_cut_off(lost.into_iter());
             }
             if !ledger.borrow().let_in.is_empty() {
                 let lost = core::mem::take(&mut ledger.borrow_mut().let_in);
-                self.world.surface_let_in(*host, &lost);
+                self.world.checker_let_in(*host, &lost);
             }
         }
         let answers = core::mem::take(&mut self.volume.borrow_mut().answers);
         if !self.down && !answers.is_empty() {
-            self.world.surface_answered(&answers);
+            self.world.checker_answered(&answers);
         }
         self.world.broken_at_surface().map_or(Ok(()), Err)
     }

@@ -44,7 +44,7 @@ const READ_MAX: Duration = Duration::from_millis(2100);
 const DEALT_MAX: Duration = Duration::from_millis(600);
 /// See `READ_MAX`.
 const WRITE_MAX: Duration = Duration::from_millis(5100);
-/// What hosts that keep what they are lent may add to it: until they are cut off.
+/// What hosts that keep buffers may add to it: until they are cut off.
 const SLOW_PEERS_MAX: Duration = Duration::from_secs(6);
 /// Longest time that a command may take where memory is scarce: others' that a leg keeps for its deadline, and its own.
 const SCARCE_MAX: Duration = Duration::from_secs(12);
@@ -589,7 +589,7 @@ impl Run {
                 }
                 let moving = self.moving || !self.orders.is_empty();
                 if snapshot.health == State::Optimal && quiet(&snapshot) && !moving {
-                    self.world.surface_look();
+                    self.world.checker_look();
                 }
                 self.moving &= !self.orders.is_empty();
                 self.snapshot = Some(snapshot);
@@ -667,7 +667,7 @@ impl Run {
         self.next_deal();
     }
 
-    /// One of the hosts that keep what they are lent.
+    /// One of the hosts that keep buffers.
     fn begin_stinginess(&mut self, i: usize, snapshot: &Snapshot) {
         let (protocol, habit) = self.options.slow_peers[i];
         let host = if self.options.kin { 0 } else { self.options.hosts.len() + i };

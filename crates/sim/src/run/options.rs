@@ -131,7 +131,7 @@ pub struct Options {
     pub deallocate_zeroes: bool,
     /// One host each.
     pub hosts: Vec<Protocol>,
-    /// More hosts, with a volume of their own, that keep what they are lent.
+    /// More hosts, with a volume of their own, that keep buffers.
     pub slow_peers: Vec<(Protocol, Habit)>,
     /// They are other sessions of the first host instead.
     pub kin: bool,

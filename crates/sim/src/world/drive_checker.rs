@@ -223,7 +223,7 @@ impl World {
 
     /// An operation for what was opened before the drive was pulled: it fails, and with it the record that it has, and
     /// the bits that it clears.
-    pub(super) fn surface_in_vain(&mut self, op: &DriveOp, disk: usize) {
+    pub(super) fn checker_in_vain(&mut self, op: &DriveOp, disk: usize) {
         if op.kind != DriveOpKind::Write {
             return;
         }
@@ -249,7 +249,7 @@ impl World {
         }
     }
 
-    pub(super) fn surface_asked(&mut self, nth: u64, actor: ActorId, op: &DriveOp, place: Opened) {
+    pub(super) fn checker_asked(&mut self, nth: u64, actor: ActorId, op: &DriveOp, place: Opened) {
         let mut held = Held {
             nth,
             actor,
@@ -472,7 +472,7 @@ impl World {
     // ---- what the kernel says
 
     /// An operation ends next; its memory is still what it was.
-    pub(super) fn surface_ends(&mut self, nth: u64) {
+    pub(super) fn checker_ends(&mut self, nth: u64) {
         let Some(held) = self.drive_checker.held.iter().find(|h| h.nth == nth) else { return };
         if held.kind != DriveOpKind::Write || held.orphan {
             return;
@@ -484,7 +484,7 @@ impl World {
             self.drive_checker.breaks(|| "the data of a write change while the kernel holds them".into());
         }
     }
-    pub(super) fn surface_ended(&mut self, nth: u64, result: Result<(), DriveError>) {
+    pub(super) fn checker_ended(&mut self, nth: u64, result: Result<(), DriveError>) {
         let drive_checker = &mut self.drive_checker;
         let Some(i) = drive_checker.held.iter().position(|h| h.nth == nth) else { return };
         let held = drive_checker.held.swap_remove(i);
@@ -575,7 +575,7 @@ impl World {
         self.servers[0].frozen_at.is_some_and(|at| then <= at + FREEZE_KNOWN)
     }
     /// Promise 7: a leg that does not answer is put out.
-    pub(super) fn surface_hangs(&mut self, nth: u64) {
+    pub(super) fn checker_hangs(&mut self, nth: u64) {
         let Some(held) = self.drive_checker.held.iter().find(|h| h.nth == nth) else { return };
         let old = self.now.since(held.began) > GIVEN_UP && !held.orphan;
         let disk = held.place.disk;
@@ -594,7 +594,7 @@ impl World {
         }
     }
     /// The head is gone; with its power, or without it.
-    pub(super) fn surface_fell(&mut self, power: bool) {
+    pub(super) fn checker_fell(&mut self, power: bool) {
         let drive_checker = &mut self.drive_checker;
         drive_checker.held.iter_mut().for_each(|h| h.orphan = true);
         if power {
@@ -609,7 +609,7 @@ impl World {
         drive_checker.moved = true;
     }
     /// A file of the state directory was written.
-    pub(super) fn surface_state(&mut self, name: &str, contents: &[u8]) {
+    pub(super) fn checker_state(&mut self, name: &str, contents: &[u8]) {
         if name.starts_with("witness-") {
             self.drive_checker.witness = witness(contents);
         }
@@ -618,7 +618,7 @@ impl World {
     // ---- what hosts see
 
     /// Promises 3 and 5: changes were answered, and nobody else is at these blocks.
-    pub fn surface_answered(&mut self, answers: &[Answer]) {
+    pub fn checker_answered(&mut self, answers: &[Answer]) {
         /// An array, its legs in use, and those of them whose records do not know that another is out.
         type Known = (usize, Vec<usize>, Vec<(usize, usize)>);
         let mut known: Option<Known> = None;
@@ -708,7 +708,7 @@ impl World {
     /// Promise 3: a host is let in again. The writes that it lost with its last session have ended, but for
     /// those that were given up, and those at legs that are out on record: nobody reads there, and a leg is taken back only when
     /// nothing is left at it.
-    pub fn surface_let_in(&mut self, host: ActorId, lost: &BTreeSet<u64>) {
+    pub fn checker_let_in(&mut self, host: ActorId, lost: &BTreeSet<u64>) {
         // A host may have several controllers, so the head lets it in beside one whose loss it cannot know of yet.
         if self.left_in_silence(host).is_some() {
             return;
@@ -728,18 +728,18 @@ impl World {
         }
     }
     /// Promise 3: these writes were answered to their hosts, and start at no drive from now on.
-    pub fn surface_over(&mut self, writes: impl Iterator<Item = u64>) {
+    pub fn checker_over(&mut self, writes: impl Iterator<Item = u64>) {
         let now = self.now;
         self.drive_checker.dead.extend(writes.map(|id| (id, now)));
     }
     /// Promise 3: the head closed the last connection of the host of these writes. What is not at a drive by then never
     /// starts, once the word of it has come to the shards of their blocks.
-    pub fn surface_cut_off(&mut self, writes: impl Iterator<Item = u64>) {
+    pub fn checker_cut_off(&mut self, writes: impl Iterator<Item = u64>) {
         let reported = self.now + Duration::from_micros(self.delivery.mail_us) + TURN;
         self.drive_checker.dead.extend(writes.map(|id| (id, reported)));
     }
     /// Promise 2: every leg is in sync, as the head says. They hold the same then, wherever nothing moves.
-    pub fn surface_look(&mut self) {
+    pub fn checker_look(&mut self) {
         let slow = |h: &Held| h.changes() && self.now.since(h.began) > Duration::from_millis(500);
         let restless = self.now.since(self.drive_checker.failed_at.max(self.drive_checker.life_began))
             < SETTLED

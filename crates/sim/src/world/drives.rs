@@ -101,9 +101,9 @@ impl World {
         match place {
             Some(_) if shared => {}
             Some(place) if !fenced && self.disks[place.disk].appearance == place.appearance => {
-                self.surface_asked(nth, actor, &op, place);
+                self.checker_asked(nth, actor, &op, place);
             }
-            Some(place) => self.surface_in_vain(&op, place.disk),
+            Some(place) => self.checker_in_vain(&op, place.disk),
             None => {}
         }
         let arrived = !shared;
@@ -191,15 +191,15 @@ impl World {
             // It looks again later: hung operations complete when the drive comes back.
             let at = self.now() + LOOK_AGAIN;
             self.drives.ops[index] = Some(pending);
-            self.surface_hangs(nth);
+            self.checker_hangs(nth);
             self.push(at, Happening::DriveDone { op: index, nth });
             return;
         }
         self.drives.free.push(index);
-        self.surface_ends(nth);
+        self.checker_ends(nth);
         let result = self.carry(&pending, false);
         let result = if pending.unheard { Err(DriveError::Gone) } else { result };
-        self.surface_ended(nth, result);
+        self.checker_ended(nth, result);
         let PendingOp { actor, life, op, nexus, .. } = pending;
         if self.actors[actor].life == life {
             let event = HeadOrHost::Head(Event::DriveDone { token: op.token, result });

@@ -394,7 +394,7 @@ impl World {
             Crash::Killed => self.orphan_ops(0),
             Crash::PowerCut => self.tear_ops(),
         }
-        self.surface_fell(crash == Crash::PowerCut);
+        self.checker_fell(crash == Crash::PowerCut);
         self.head_ends(0, crash);
     }
     /// The head of one of two servers is gone. Drives are elsewhere, and keep their power: what has come to them lands, in part

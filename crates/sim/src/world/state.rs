@@ -105,7 +105,7 @@ impl World {
             return Err(StateError::Failed("read-only file system".into()));
         }
         if let (StateOp::Write { name, contents }, false) = (&op, self.is_shared()) {
-            self.surface_state(name, contents);
+            self.checker_state(name, contents);
         }
         let now = self.now();
         let Self { servers, disks, .. } = self;

@@ -101,7 +101,7 @@ pub(crate) struct Net {
     region: Arc<Region>,
     scratch: Vec<Slice>,
     pub(crate) listeners: Listeners,
-    /// Connections turned away because every slot was taken.
+    /// Connections rejected because every slot was taken.
     pub(crate) refused: u64,
 }
 

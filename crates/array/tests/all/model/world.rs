@@ -114,7 +114,7 @@ struct Io {
     replaced: Vec<(Ticket, Slice)>,
     hedges: BTreeMap<Ticket, Slice>,
     /// Buffers of hedges, until their command is answered.
-    lent: Vec<(Ticket, Slice)>,
+    hedge_buffers: Vec<(Ticket, Slice)>,
     held: Vec<u32>,
     memory: Stamps,
     generous: bool,
@@ -150,7 +150,7 @@ impl ArrayIo for Io {
     fn hedge_buffer(&mut self, ticket: Ticket, old: Slice) -> Option<Slice> {
         let new = self.generous.then(|| self.memory.allocate(old.len))?;
         assert!(self.hedges.insert(ticket, new).is_none(), "a command has one hedge at a time");
-        self.lent.push((ticket, new));
+        self.hedge_buffers.push((ticket, new));
         Some(new)
     }
     fn answer_from_hedge(&mut self, ticket: Ticket, _: Slice, hedge: Slice, read: bool) -> bool {
@@ -366,7 +366,7 @@ impl World {
             })
             .collect();
         self.io.hedges.clear();
-        self.io.lent.clear();
+        self.io.hedge_buffers.clear();
         self.unready = vec![false; usize::from(shards)];
         self.letters = vec![VecDeque::new(); usize::from(shards)];
         self.notes = vec![VecDeque::new(); usize::from(shards)];
@@ -531,12 +531,12 @@ impl World {
         let status = if unread { Status::NotReady } else { status };
         let now = self.tick();
         // Whoever is still at a drive with memory of this command keeps it.
-        let lent = &mut self.io.lent;
+        let hedge_buffers = &mut self.io.hedge_buffers;
         for f in self.flying.iter().filter(|f| f.op.kind == DriveOpKind::Read) {
-            let mine = f.op.data == command.data || lent.contains(&(ticket, f.op.data));
+            let mine = f.op.data == command.data || hedge_buffers.contains(&(ticket, f.op.data));
             assert!(!mine || f.given_up || f.held, "a drive reads into memory that is free");
         }
-        lent.retain(|(t, _)| *t != ticket);
+        hedge_buffers.retain(|(t, _)| *t != ticket);
         self.say(|| format!("{ticket:?} {status:?}"));
         self.trace = self.trace.rotate_left(5) ^ ticket.0;
         let durable = command.fua || !self.drives.iter().any(|d| d.volatile);

@@ -130,7 +130,7 @@ fn functions_that_cannot_be_say_so() {
 fn what_ends_the_tasks_of_all_hosts_is_answered_when_other_sessions_have_done_it() {
     let both: Arc<[VolumeId]> = [VolumeId(0), VolumeId(1)].into();
     let one: Arc<[VolumeId]> = [VolumeId(1)].into();
-    for (function, lun, wish) in [
+    for (function, lun, intervention) in [
         (function::ABORT_TASK_SET, 300, None),
         (function::CLEAR_TASK_SET, 300, Some(Intervention::ClearTasks { units: one.clone(), reset: false })),
         (function::LUN_RESET, 300, Some(Intervention::ClearTasks { units: one, reset: true })),
@@ -139,9 +139,9 @@ fn what_ends_the_tasks_of_all_hosts_is_answered_when_other_sessions_have_done_it
         let mut talk = Talk::ready(&[]);
         talk.agreeable = false;
         manage(&mut talk, function, lun, RESERVED_TAG);
-        let wished = talk.io.interventions.pop_front();
-        assert_eq!(wished.as_ref().map(|(_, what)| what), wish.as_ref(), "{function}");
-        if let Some((key, _)) = wished {
+        let asked = talk.io.interventions.pop_front();
+        assert_eq!(asked.as_ref().map(|(_, what)| what), intervention.as_ref(), "{function}");
+        if let Some((key, _)) = asked {
             assert_eq!(managed(&mut talk), None, "{function}");
             talk.connection.on_intervened(talk.now, key, true, &mut talk.io);
             talk.settle();

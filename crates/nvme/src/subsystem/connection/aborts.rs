@@ -26,7 +26,7 @@ impl Connection {
             Intervention::BeginQueues { .. }
             | Intervention::EndQueues
             | Intervention::ResetController { .. }
-            | Intervention::ClearTasks { .. } => unreachable!("not a wish for an NVMe queue"),
+            | Intervention::ClearTasks { .. } => unreachable!("not an intervention for an NVMe queue"),
         }
         self.resume(now, io);
     }

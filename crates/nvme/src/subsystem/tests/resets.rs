@@ -19,7 +19,7 @@ fn other(n: u16) -> ControllerLife {
 fn holding() -> Talk {
     Talk { hold_interventions: true, ..Talk::admin() }
 }
-/// The oldest wish is done.
+/// The oldest intervention is done.
 fn done(t: &mut Talk) -> ControllerLife {
     let (key, what) = t.io.interventions.pop_front().expect("it wants something");
     let Intervention::ResetController { life } = what else { panic!("{what:?}") };
