@@ -1,5 +1,5 @@
-//! Instructions of a command and of a simulated world, held against what they were. Time depends on the machine and on
-//! what else it does; the number of instructions nearly not, so a test may hold it.
+//! The number of instructions of a command and of a simulated world, compared with the accepted number. Time depends on the
+//! machine and its other load; the number of instructions nearly does not, so a test can check it.
 
 use crate::run::{cargo, root, run, target};
 use crate::suites;

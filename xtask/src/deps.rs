@@ -1,4 +1,4 @@
-//! What must be installed: Debian packages, and nothing else.
+//! The Debian packages that must be installed; nothing else is needed.
 
 use crate::run::run;
 use std::process::Command;

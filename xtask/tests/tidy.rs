@@ -1,4 +1,4 @@
-//! Rules of the house that a machine can check. Each rule is proven below on text that breaks it.
+//! House rules that a machine can check. Tests below prove each rule on text that breaks it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What each host sees. Kept in the pool, so hosts are named by their names in the protocols.
+//! Exports: what each host sees. They are kept in the pool, so they name hosts by their protocol names.
 
 use crate::{AccessError, Host, LUN_MAX, NAMES_MAX};
 use base::Uuid;

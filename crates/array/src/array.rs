@@ -1,10 +1,9 @@
 //! One array on one shard: its state, its door, and what all its machines share.
 //!
-//! The machines lie in files of their own, each an `impl Array`: `read` (balancing, retry, healing),
-//! `change` (order, fan-out, loss), `intent` (the bitmap), `resync` (rebuilding legs, crash), and
-//! `members` (what the Steward decides).
+//! Each machine has a file of its own with an `impl Array`: `read` (balancing, retry, healing), `change` (order,
+//! fan-out, loss), `intent` (the bitmap), `resync` (rebuilding legs, crash), and `members` (what the Steward decides).
 //!
-//! What a machine remembers between calls lies in a `state` of its own, below this file; the machine lies above it.
+//! What a machine keeps between calls is in its own `state` module, which this file uses; the machine uses this file.
 
 use crate::bitmap::Bitmap;
 use crate::buffers::{BufferId, Buffers};

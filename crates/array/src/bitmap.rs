@@ -1,7 +1,7 @@
 //! Sets of regions, and the blocks in which the write-intent bitmap lies on the drives.
 //!
-//! The bytes are drawn in `docs/formats/bitmap.md`. A block that does not check says nothing; whoever
-//! reads it must then believe another leg's, or take every region of the block as dirty.
+//! The bytes are drawn in `docs/formats/bitmap.md`. A block with a wrong checksum says nothing: the reader must use
+//! the block of another leg, or take every region of the block as dirty.
 
 use crate::geometry::{BITMAP_BLOCK_BYTES, BITMAP_HEADER_BYTES, BITS_PER_BLOCK, Geometry};
 use base::crc::crc32c;

@@ -2,10 +2,12 @@
 //!
 //! A change holds its range from before its bit is set until its last operation is over. It goes to
 //! every writable leg. A leg that fails it is out of use at once, but the answer waits until the
-//! Steward has put the loss on record: else a crash could bring up the lost leg alone, without an
-//! acknowledged write. The last leg in sync is never given up; what it refuses is an error to the
-//! host. Then legs that are being rebuilt, and took it, differ from it: they are given up. If one of them
-//! has come in sync meanwhile, the one that refused is not the last any more, and is given up itself.
+//! Steward has put the loss on record. Otherwise a crash could bring up the lost leg alone, without an
+//! acknowledged write.
+//!
+//! The last leg in sync is never given up: if it refuses a change, the host gets the error. Legs that are being
+//! rebuilt and took the change then differ from it, so they are given up. If one of them has come in sync
+//! meanwhile, the leg that refused is no longer the last one, and is given up itself.
 //!
 //! Copies (pieces, heals, reads of dirty regions) end like changes, with other targets.
 

@@ -1,8 +1,8 @@
 //! The door of an array: what the head hands in, what it gets back, and the effects.
 //!
 //! One `Array` lives on each shard. The head routes changes of a redundant array to `Array::owner`,
-//! and reads too where `Array::read_is_local` is false. What concerns an array as a whole (who is a
-//! member, what is on record) comes from the Steward, to every shard's instance.
+//! and reads too where `Array::read_is_local` is false. Whatever concerns the whole array (its members, what is on
+//! record) comes from the Steward to the instance of every shard.
 
 use crate::bitmap::Bitmap;
 use crate::geometry::{Geometry, Lanes};

@@ -1,4 +1,4 @@
-//! How the legs stand, as one instance sees them, and what follows from that.
+//! The legs as one instance sees them, and the sets of legs that follow from that.
 
 use crate::door::{Leg, LegState};
 use crate::flight::{Legs, bit};

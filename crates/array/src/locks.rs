@@ -1,11 +1,12 @@
 //! Range locks: overlapping changes take their turn, in the order in which they came.
 //!
-//! An entry waits for every earlier entry that it overlaps, held or waiting, and for nothing else. So
-//! nobody starves and nothing can deadlock. An entry counts how many it waits for; whoever leaves
-//! counts down those behind it. To find overlaps, entries are linked into buckets by the units of
+//! An entry waits for every earlier entry that it overlaps, held or waiting, and for nothing else. So no entry
+//! starves and none can deadlock. An entry counts the entries that it waits for; an entry that leaves
+//! decrements the counts behind it. To find overlaps, entries are linked into buckets by the units of
 //! `UNIT_BYTES` that they touch; the few that touch many units are in a list of their own.
 //!
-//! A range that a drive holds which hangs is *stuck*, and so is whoever waits for it: hosts do not wait for that.
+//! A range that a hung drive holds is *stuck*, and so are the entries that wait for it. Host commands do not wait for
+//! a stuck range: they are completed with a retry status.
 //!
 //! Entries are named by the slot of the flight that they belong to. Nothing is allocated after `new`.
 

@@ -3,8 +3,8 @@
 //! This instance reports a leg that failed and stops using it at once (`lost`). The Steward answers, to
 //! all instances, with a membership in which the leg is Missing; then it puts that on record; then
 //! `on_recorded`. Two shards may lose two legs at the same time. The Steward then keeps the last one in
-//! sync although a shard had lost it: that shard takes it back, and what it had not written there ends
-//! in an error that hosts retry.
+//! sync although a shard had lost it. That shard takes the leg back, and writes that had not reached the leg end in an
+//! error that hosts retry.
 
 use crate::array::Array;
 use crate::door::{ArrayIo, Leg, LegState, Membership};

@@ -1,4 +1,4 @@
-//! A host's block command, in no protocol's words, and how it ended.
+//! A block command of a host, independent of the protocol, and how it ended.
 
 use crate::VolumeId;
 

@@ -1,4 +1,4 @@
-//! What rooms ask of a drive, and what it says.
+//! Drive operations that rooms ask for, and their results.
 
 use crate::{DriveId, DriveKind, FenceKind, Slice, Token};
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
 //! A head and a host made of plain memory, for tests and fuzzing of front ends and of the host's side. The head
-//! keeps the door's rules and panics when a connection breaks them.
+//! follows the rules of the door and panics when a connection breaks them.
 
 use crate::front::{Close, Intervention, TRANSFER_MAX};
 use crate::memory::PlainMemory;

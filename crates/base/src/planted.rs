@@ -1,9 +1,9 @@
-//! Planted bugs: mistakes that the simulator must find, or it would not find ours either.
+//! Planted bugs: mistakes on purpose. If the simulator finds them, it can find real ones.
 //!
-//! Each breaks one promise of SPECIFICATION.md at one place. They are compiled in by the feature `planted`
-//! alone, and one is chosen at run time, by name. Without the feature `planted(…)` is the constant `false`,
-//! and nothing of a bug is left in the product. `make mutants` looks for each of them. The tests of `make test` are built with
-//! the feature too, so that one build serves them and the quick part of that search; they choose no mistake.
+//! Each breaks one promise of SPECIFICATION.md at one place. Only the feature `planted` compiles them in, and one is
+//! chosen by name at run time. Without the feature `planted(…)` is the constant `false`, and the product contains no
+//! planted bug. `make mutants` looks for each of them. `make test` builds with the feature too, so that one build serves
+//! the tests, which choose no bug, and the quick part of that search.
 
 #[cfg(feature = "planted")]
 macro_rules! worlds {

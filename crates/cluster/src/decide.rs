@@ -8,11 +8,11 @@
 //!            most voters, and no higher ballot: decided
 //! ```
 //!
-//! A head that starts remembers no promise. So on each voter it reads its own block before it writes the first one there; of what it ever
-//! accepted, the ballot is on most voters, and one of them is among most others.
+//! A head that starts remembers no promise, so it reads its own block on each voter before it first writes there. The ballot of every
+//! record that it ever accepted is on most voters, and any other majority shares a voter with them.
 //!
-//! Whoever reads a higher ballot gives way, and tries again when the layer above asks it to: when that is, and what is proposed, is not decided
-//! here. No time: a voter that does not answer is one that its asker reports as failed.
+//! A head that reads a higher ballot gives way. The layer above decides when it tries again and what it proposes. This module knows no
+//! time: the layer above reports a voter without an answer as failed.
 
 use crate::record::{HeadNo, SystemRecord, Voter};
 use crate::slot::Slot;

@@ -6,9 +6,8 @@
 //!                               └─ it ends: what was not acknowledged goes again by the next one that meets
 //! ```
 //!
-//! Each pair of processes has numbers of its own: a head that starts again begins at 1, and what its former life had not acknowledged is
-//! lost to it: `Heard::Met` says so. Whoever sends bytes knows by the transport that they are the other head's; what is decoded here
-//! is checked all the same.
+//! Each pair of processes numbers its messages from 1. Messages that a former life of a head had not acknowledged are lost;
+//! `Heard::Met` reports that. The transport has authenticated the other head; the decoder checks its bytes all the same.
 
 use crate::heartbeat::Heartbeat;
 use crate::record::HeadNo;

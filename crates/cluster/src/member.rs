@@ -8,11 +8,11 @@
 //!                                              Over: this process is out, and ends ◀── the other says so ──┘
 //! ```
 //!
-//! A process is in once, and out for good: it is named by its *life*, and what comes back is another one. So whatever is left of a process
-//! that is out need not be found and undone: it ends, and the kernel does that.
+//! A process is in once, and then out for good: its *life* names it, and a head that comes back has another life. So nothing of a process
+//! that is out needs to be undone: it ends, and the kernel cleans up.
 //!
-//! Does no I/O: `turn` says what is to be done on voters and by the link. Who leads may not serve before every drive that it serves from
-//! has confirmed that the other head is shut out; that is the layer above's, and it says so (`on_fenced`).
+//! Does no I/O: `turn` lists what is to be done on voters and by the link. A leader may not serve before every drive that it serves from
+//! has confirmed that the other head is shut out. The layer above sees to that, and reports it (`on_fenced`).
 
 use crate::decide::{Ask, Decider, Found, Outcome};
 use crate::heartbeat::Heartbeat;

@@ -1,4 +1,4 @@
-//! What two members say to each other, each in one message of the link: docs/formats/link.md, "Messages".
+//! Messages between two members, each in one message of the link: docs/formats/link.md, "Messages".
 
 use crate::decide::Found;
 use crate::record::{HeadNo, SystemRecord, short_name};

@@ -1,4 +1,4 @@
-//! Who votes on what comes next: chosen by whoever leads, among drives that are legs in sync.
+//! Which drives vote on the next record: the leader chooses them among drives that are legs in sync.
 
 use crate::record::{HeadNo, HeadState, SystemRecord, Voter};
 use base::{Bug, Uuid, planted};

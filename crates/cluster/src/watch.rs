@@ -1,13 +1,13 @@
-//! Watches the other head: by its heartbeats on each network of the link, and on the voter drives. Says when it is suspected, and when this head
-//! should propose to go on without it.
+//! Watches the heartbeats of the other head on each network of the link and on the voter drives. Reports when that head is suspected, and
+//! when this head should propose to go on without it.
 //!
 //! ```text
 //!   heartbeats ─▶ heard ── reset, or silent on all networks ─▶ suspected ── its heartbeats on the drives stand still ─▶ propose
-//!                                                             └─ they move: the link is cut ─▶ who sees more proposes, the other waits
+//!                                                             └─ they move: the link is cut ─▶ the head that sees more proposes, the other waits
 //! ```
 //!
-//! A wrong suspicion costs a takeover, never data: nothing here is believed by whoever keeps data safe. A head that was paused
-//! itself has heard nobody meanwhile; it says so (`on_pause`), and looks at the record before it suspects anybody.
+//! A wrong suspicion costs a takeover, never data: data safety depends on fences, not on this module. A head that was paused itself
+//! has received nothing meanwhile. It notices that (`on_pause`), and reads the record before it suspects the other head.
 
 use crate::heartbeat::Heartbeat;
 use base::{Duration, Instant};

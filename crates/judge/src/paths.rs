@@ -1,4 +1,4 @@
-//! A Linux host with paths to both heads: it is set up by the lines that `millrace export` prints, and asked what it makes of them.
+//! A Linux host with paths to both heads: the lines that `millrace export` prints set it up, and then it reports its paths.
 
 use crate::until;
 use lab::Vm;

@@ -1,5 +1,5 @@
-//! Targets of others, each with a volume that forgets what is written: what users would pick instead, and guests for our
-//! initiators. SPDK is run from a checkout that somebody has built, tgt from Debian's package.
+//! Targets of others, each with a volume that discards writes: alternatives that users have, and targets for our
+//! initiators. SPDK runs from a checkout that is built already, tgt from Debian's package.
 
 use lab::Net;
 use std::fs::{self, File};

@@ -11,8 +11,7 @@
 //! - looks at `state()` after `end_of_turn`: `Ready` takes commands; `Down` says why it ended, after
 //!   every command under way has ended in `ConnectionLost`. `start` then begins anew.
 //!
-//! A command's data is not read or written any more once its `HostDone` is there: ends are held back
-//! until the kernel is through with it.
+//! `HostDone` comes only when the kernel has let go of the data of the command, so the owner may use it at once.
 
 use base::front::ControllerLife;
 use base::{

@@ -5,8 +5,8 @@
 //!              (if asked)                                     (if asked)
 //! ```
 //!
-//! An operation belongs to one session for life: it is sent again only there, after that session's new
-//! login, which the target answers only when nothing of the old one can still land.
+//! An operation belongs to one session. It is sent again only by that session, after a new login; the target
+//! answers the login only when no write of the old one can still land.
 
 use crate::initiator::{Config, Down, Initiator, State, VolumeInfo};
 use crate::plan::Plan;

@@ -1,4 +1,4 @@
-//! What to do: targets, shape of the load, and how long.
+//! The plan of a run: targets, load and duration.
 
 use crate::initiator::Config;
 use base::Duration;

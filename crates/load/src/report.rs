@@ -1,4 +1,4 @@
-//! What came of a run: plain figures for whoever prints them.
+//! The results of a run as plain figures.
 
 use base::Histogram;
 use base::{Duration, FaultKind};

@@ -1,6 +1,6 @@
-//! Entry points for arbitrary bytes: they must not panic, and what they keep is bounded.
+//! Entry points for arbitrary bytes: they must not panic, and their memory is bounded.
 //!
-//! Used by the tests below with a fixed number of inputs, and by fuzzers for as long as one likes. The
+//! Used by the tests below with a fixed number of inputs, and by fuzzers for any time. The
 //! host's end has its own in [`crate::host::fuzz`].
 
 use crate::pdu::{Decoder, Digests, Header, Receiver};

@@ -1,4 +1,4 @@
-//! A simulated drive: sparse sectors, a volatile cache, and every fault on the menu.
+//! A simulated drive: sparse sectors, a volatile cache, and every kind of fault.
 //!
 //! Contents live in three layers: `durable` (what a power cut leaves), `cached` (completed writes that a
 //! Flush has not covered), and operations under way. A completed write is visible at once; a power cut

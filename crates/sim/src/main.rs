@@ -1,5 +1,5 @@
-//! `sim --seed N`: one world again, with its story if it fails. `sim --seeds N [--from M]`: many, on all
-//! cores, to the first failure.
+//! `sim --seed N`: one world again, with its log if it fails. `sim --seeds N [--from M]`: many worlds, on all
+//! cores, until the first failure.
 
 use sim::run::{Options, Outcome, run};
 use std::io::Write;

@@ -1,8 +1,8 @@
-//! What an operator does to drives in one world of five, while hosts work and things break: they are replaced,
-//! added, removed, failed and spared, one after the other, with four drives to spare, of which two may become another
-//! mirror: the pool grows while hosts work. What is refused is refused;
-//! at the end every mirror must be whole again, with all data on all legs. Beside the volume that hosts use others come,
-//! change their size and go, and each must have space of its own.
+//! Orders about drives in one world of five, while hosts work and faults happen: drives are replaced, added, removed,
+//! failed and made spares, one order after the other. Four more drives are there, of which two may become another mirror:
+//! the pool grows while hosts work. Orders may be refused; at the end every mirror must be whole again, with all data on
+//! all legs. Other volumes are created, resized and deleted beside the volume of the hosts, and each must have space of
+//! its own.
 
 use base::{Duration, Instant, Prng};
 use head::order::{Array, ArraySpec, Order, Snapshot, State};

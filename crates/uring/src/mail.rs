@@ -1,4 +1,4 @@
-//! Mail: an in-order queue per machine, a wake-up only for who sleeps, and the manager's hand in it.
+//! Mail: one in-order queue per machine, wake-ups only for machines that sleep, and the end for the manager.
 
 use base::{
     Address, DriveError, DriveHealth, DriveId, DriveInfo, Fence, FenceError, OpenError, StateError, Token,

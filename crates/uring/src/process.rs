@@ -1,8 +1,8 @@
 //! What the daemon asks of the kernel for the whole process, and the record of its own death.
 //!
 //! Owns memory locking, limits, the I/O-flusher mark, and the crash record: a file descriptor opened
-//! in good times, into which the panic hook or a fatal signal's handler writes one line. Promise:
-//! a handler here calls nothing but async-signal-safe functions. Does not know who counts the lines.
+//! at the start, into which the panic hook or the handler of a fatal signal writes one line. Promise:
+//! a handler here calls nothing but async-signal-safe functions. Does not know the readers of that file.
 #![allow(unsafe_code)]
 
 use base::fence::Process;

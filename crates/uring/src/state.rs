@@ -1,4 +1,4 @@
-//! The state directory: small files, replaced atomically and durably, by a helper thread that may wait.
+//! The state directory: small files, replaced atomically and durably by a helper thread that may block.
 
 use crate::drive::sysfs;
 use crate::mail::{Control, Inbox};

@@ -2,7 +2,7 @@
 //! assembled from what is found. Drawn in docs/formats/.
 //!
 //! Pure: bytes in, records or verdicts out. A record is read only if its magic, version, checksum and
-//! feature bits allow it; what cannot be read is said in `Fault`'s words.
+//! feature bits allow it; otherwise a `Fault` says why it cannot be read.
 
 mod assemble;
 mod label;

@@ -7,14 +7,14 @@
 //! ```
 //!
 //! Only reads that any leg in sync may answer are hedged, never copies and never regions that are
-//! unclean since a crash: there the owner reads, and makes the legs equal first. A hedge needs a share of
-//! a small pool, as many in a hundred reads and as many bytes as stand below; when there is none, the read
-//! waits for its deadline like any other. A loser that misses its deadline counts against its leg
-//! like any other read: being late alone fails nobody.
+//! unclean since a crash: there the owner reads, and makes the legs equal first. A small pool limits hedges, to so
+//! many in a hundred reads and to so many bytes (constants below). When the pool is empty, the read waits for its
+//! deadline like any other. A loser that misses its deadline counts against its leg like any other read; lateness
+//! alone fails no leg.
 //!
-//! Reads stand in a list in the order of their start, linked through their operations, and leave it when they
-//! are over. A read that is beyond the floor gets a flight, and a place in another list, where it is looked at until
-//! it is over: that costs nothing while all are fast.
+//! Reads are in a list in the order of their start, linked through their operations, until they are over. A read
+//! that takes longer than the floor gets a flight in a second list, which is checked until the read is
+//! over. While all reads are fast the second list is empty and costs nothing.
 
 pub(crate) mod state;
 

@@ -1,6 +1,6 @@
 //! The write-intent bitmap: a region's bit is durable before its first change, and is cleared lazily.
 //!
-//! Three sets of this instance's own regions say all:
+//! Three sets of this instance's own regions hold the state:
 //! - `wanted`: the bit is set in the next block that is written;
 //! - `durable`: the bit is known to be set on every leg in sync (a subset of `wanted`);
 //! - the image of each block under way: what that write will have made durable.
@@ -11,7 +11,7 @@
 //! ```
 //!
 //! A change waits for the write of its block that holds its bit: the one that starts now, or, when one
-//! is under way, the next, together with everybody else who comes meanwhile. A bit is a candidate for
+//! is under way, the next one, together with all changes that arrive meanwhile. A bit is a candidate for
 //! clearing when its region had no change for a while and has none under way, no leg is missing, and no
 //! leg lacks the region. The caches are flushed after that was seen, so every leg has the region
 //! durably. A change that comes meanwhile takes its region off the candidates; one that comes after

@@ -3,13 +3,11 @@
 //! For each leg and size class: a running mean, which weighs its queue, and a running high percentile
 //! (about the 99th), beyond which a read counts as late (`hedge`). Both follow with a few integer
 //! operations for each read. A leg whose mean stands far above the others' gets fewer reads; once a
-//! second it gets one all the same, so that it is noticed when it is well again. So does a leg of which
-//! nothing is known, since the others were free each time: one that is slow from its first moment on has
-//! writes under way whenever somebody chooses.
+//! second it gets one all the same, so that its recovery is noticed. So does a leg without any reads so far: a leg
+//! that is slow from its first moment always has writes under way, so the other legs are chosen each time.
 //!
-//! Whether a leg is *called* slow is decided apart from that, since the means above never grow old: by the
-//! reads of a few seconds alone, of which there must be some at the leg and at one beside it, and by their
-//! medians, so that one read that met a hiccup accuses nobody.
+//! The verdict `Slow` does not use these means, since they never expire. It compares the medians of the reads of the
+//! last few seconds, and needs some reads at the leg and at another one. With medians one slow read does not count.
 //!
 //! ```text
 //! Well ▶ two windows say so ▶ Slow ▶ two windows do not, the last one says well ▶ Well

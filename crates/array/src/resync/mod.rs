@@ -6,9 +6,9 @@
 //!
 //! A pass takes the dirty regions as they are when a leg joins: what is dirtied later is written to the
 //! leg by the change itself. Pieces are copies under the range lock, so a host's write waits for at
-//! most one piece. Each instance does its own lanes. It says `Synced` only after a flush that began
-//! after it had learnt of the leg, even if it had nothing to copy: until then its hosts' flushes did not
-//! go there. A region that no leg can read fails the pass, which is tried again later.
+//! most one piece. Each instance does its own lanes. It reports `Synced` only after a flush that began
+//! after it knew of the leg, even if it had nothing to copy: earlier flushes of its hosts did not
+//! go to that leg. A region that no leg can read fails the pass, which is tried again later.
 //!
 //! Pace: the floor while hosts are busy, the ceiling while they are quiet.
 

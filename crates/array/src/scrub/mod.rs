@@ -10,9 +10,9 @@
 //! Under the lock no write of a host is half done, so there are no false alarms. It waits while a leg is
 //! being rebuilt or regions are unclean after a crash, since there legs may differ with good reason.
 //!
-//! Who is right: with three or four legs what more than half of them say. With two, or two against two, nobody
-//! knows without a checksum: the difference is reported, and is mended only if `repair` was asked for and the leg that
-//! counts was named. Read errors prove nothing: the leg that has had none may be the one that was never written.
+//! Which leg is right: with three or four legs, what more than half of them hold. With two legs, or two against two,
+//! this cannot be known without a checksum: the difference is reported, and is repaired only if `repair` is set and the
+//! leg to copy from is named. Read errors prove nothing: the leg without errors may be the one that was never written.
 
 pub(crate) mod state;
 

@@ -1,4 +1,4 @@
-//! Uncleared pieces: what another volume, or whoever had the drive before, left there. They read as zeroes.
+//! Uncleared pieces: they still hold data of another volume, or of a former use of the drive. They read as zeroes.
 //!
 //! ```text
 //! uncleared ▶ first write, or the background: zeroes to all legs ▶ caches flushed ▶ losses on record
@@ -6,10 +6,10 @@
 //! cleared   ▶ space is returned (`on_returned`): block with the bit, durable ▶ uncleared
 //! ```
 //!
-//! The owner of a region alone knows its pieces, also in arrays without redundancy; other instances know which regions
-//! may have some, and send commands there to the owner (`Array::read_is_local`, `Array::owner`). They learn from it when a
-//! region has none any more (`on_region_cleared`). A piece is cleared under the lock of the whole piece, so the first
-//! write to it and everything else there take turns. Only space that no volume has is marked.
+//! Only the owner of a region knows its pieces, also in arrays without redundancy. Other instances know which regions
+//! may have some, and send commands for them to the owner (`Array::read_is_local`, `Array::owner`), which reports when a
+//! region has none left (`on_region_cleared`). A piece is cleared under the lock of the whole piece, so the first
+//! write to it and other commands there take turns. Only space without a volume is marked.
 //!
 //! A block of the map is written by one write at a time, to every leg that is written. Where legs in sync differ after a
 //! crash, *uncleared* counts: a write is answered only when every leg that is in sync on record has the block.

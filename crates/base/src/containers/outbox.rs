@@ -1,4 +1,4 @@
-//! What a connection has yet to send, in order: small pieces in a ring of its own, payloads in place.
+//! What a connection has still to send, in order: small pieces in its own ring, payloads where they are.
 
 use crate::{Memory, Slice};
 use std::collections::VecDeque;

@@ -1,4 +1,4 @@
-//! What a head wants to be decided next: who is in, who leads, who votes.
+//! The pending change of a head: which record it wants decided next (members, leader, voters).
 
 use super::{AFTER_YOU, ALONE, Do, Member, Out, Part, Peer, SIGHT_EVERY, Serve, VOTER_GONE};
 use crate::fence::SIGHT;

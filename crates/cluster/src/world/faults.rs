@@ -1,4 +1,4 @@
-//! What goes wrong: a mixture from the seed, or one thing alone in a world that is calm otherwise.
+//! Faults of a world: a mixture from the seed, or one kind alone.
 
 use super::{Event, Failure, MS, SECOND, World};
 use crate::member::Part;

@@ -5,8 +5,8 @@
 //!                                               └────── bytes ─▶ networks: slow, cut one way or both, closed at any byte
 //! ```
 //!
-//! The layer above the member is a small one (`layer.rs`): it shuts out, and serves by writing stamped values. What must never be is
-//! looked at in every step (`check.rs`); in the end nothing goes wrong any more, and one head is to lead and serve, and the other to follow.
+//! The layer above the member is a small one (`layer.rs`): it shuts out the other head, and serves by writing stamped values. Every step checks
+//! the invariants (`check.rs`). At the end the faults stop: then one head must lead and serve, and the other follow.
 
 mod check;
 mod drive;

@@ -1,4 +1,4 @@
-//! The login phase (RFC 7143 6 and 12): what to offer, and what the target made of it.
+//! The login phase (RFC 7143 6 and 12): what to offer, and what the target accepted.
 
 use super::{Config, Error};
 use crate::pdu::{LoginRequest, LoginResponse, Stage, login_status};

@@ -1,4 +1,4 @@
-//! What a SCSI status means for whoever asked (SAM-5 5.3, SPC-4 4.5).
+//! What a SCSI status means for the owner of the session (SAM-5 5.3, SPC-4 4.5).
 
 use base::{Duration, Fault, FaultKind, HostStatus};
 

@@ -1,9 +1,9 @@
 //! The target's end of an iSCSI connection, behind the door of `base::front`.
 //!
 //! `connection` cuts the stream into PDUs, `login` brings an initiator to full feature phase, `session`
-//! keeps numbers, units and task management, `transfer` moves data, `discovery` answers SendTargets.
-//! One connection per session, error recovery level 0: what is broken on the wire ends the connection,
-//! and the host comes back.
+//! keeps sequence numbers, units and task management, `transfer` moves data, `discovery` answers SendTargets.
+//! One connection per session, error recovery level 0: a fault on the wire ends the connection,
+//! and the host logs in again.
 
 mod connection;
 mod discovery;

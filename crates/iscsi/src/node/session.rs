@@ -1,4 +1,4 @@
-//! Full feature phase: numbers (RFC 7143 4.2.2), logical units and their unit attentions, tasks, and
+//! Full feature phase: sequence numbers (RFC 7143 4.2.2), logical units and their unit attentions, tasks, and
 //! task management (RFC 7143 4.2.3, 11.5, 11.6).
 
 mod clears;

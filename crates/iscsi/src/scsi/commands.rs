@@ -1,4 +1,4 @@
-//! From a CDB to the work that it asks for.
+//! From a CDB to the work that it requests.
 
 use super::cdb::{Cdb, SUPPORTED, Supported, opcode, service_action};
 use super::inquiry::{self, Identity, target_port_group};

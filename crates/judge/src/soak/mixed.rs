@@ -1,4 +1,4 @@
-//! Mixed load on 24 drives of which one is slow, one throws errors, and one comes and goes.
+//! Mixed load on 24 drives: one is slow, one has errors, and one comes and goes.
 
 use super::truth::{Truth, Words};
 use super::{Rows, legs_equal};

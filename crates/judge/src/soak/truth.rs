@@ -1,4 +1,4 @@
-//! Whether `status` says what is true: the test knows what it did to the drives.
+//! Checks that `status` is true: the test knows what it did to the drives.
 
 use crate::Head;
 use serde_json::Value;

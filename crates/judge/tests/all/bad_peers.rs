@@ -1,4 +1,4 @@
-//! Whoever can reach a port can send anything. The others are served on, at bounded memory.
+//! Any peer that reaches a port can send any bytes. Other hosts are served meanwhile, at bounded memory.
 
 use judge::{Head, until};
 use lab::skipped;

@@ -1,4 +1,4 @@
-//! What `topology`, `pool create` and `tune` make of a machine that a real kernel shows: two NUMA nodes, a switch, links of several
+//! What `topology`, `pool create` and `tune` find on a machine under a real kernel: two NUMA nodes, a switch, links of several
 //! speeds. pciutils, hwloc and numactl look at the same machine and must see the same.
 
 use judge::{Head, binary};

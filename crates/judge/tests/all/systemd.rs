@@ -1,4 +1,4 @@
-//! The unit in `packaging/` under systemd, on the oldest kernel: what it starts stands up again.
+//! The unit in `packaging/` under systemd, on the oldest kernel: the daemon starts again after it ends.
 
 use judge::{binary, until};
 use lab::{Kernel, Net, Vm, skipped};

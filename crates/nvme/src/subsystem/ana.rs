@@ -1,7 +1,7 @@
-//! Asymmetric Namespace Access (NVMe Base 2.0 8.1): what a controller reports to its host of the path that it is.
+//! Asymmetric Namespace Access (NVMe Base 2.0 8.1): the path state that a controller reports to its host.
 //!
-//! One group has all namespaces, as a head reaches all volumes equally well, and only two states are ever reported: whatever
-//! the state, commands are carried out.
+//! One group has all namespaces, as a head reaches all volumes equally well. Only two states are ever reported, and commands are
+//! carried out in both.
 
 use super::namespaces::Namespaces;
 use crate::spec::log::{AnaGroup, AnaHeader};

@@ -1,4 +1,4 @@
-//! Connect: who may come in, and as what (NVMe Base 6.3).
+//! Connect: which hosts are let in, to which controller (NVMe Base 6.3).
 
 use super::ConnectionConfig;
 use super::table::Completion;

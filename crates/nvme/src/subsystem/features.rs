@@ -1,4 +1,4 @@
-//! Features (NVMe Base 5.27): what the host may ask and set.
+//! Features (NVMe Base 5.27) that the host may get and set.
 
 use super::io::Plan;
 use super::table::Completion;

@@ -1,4 +1,4 @@
-//! Identify: what we are (NVMe Base 5.17).
+//! Identify (NVMe Base 5.17): the data structures that describe the subsystem.
 
 use super::ana;
 use super::controller::Controller;

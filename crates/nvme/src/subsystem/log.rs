@@ -1,4 +1,4 @@
-//! Log pages (NVMe Base 5.16): which bytes of which page a command asks for, and what stands there.
+//! Log pages (NVMe Base 5.16): the range of a page that a command asks for, and the contents of the pages.
 
 use super::controller::Controller;
 use super::identify::ERROR_ENTRIES;

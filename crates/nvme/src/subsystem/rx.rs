@@ -1,4 +1,4 @@
-//! Where received bytes belong: what the connection's reader remembers between two pieces.
+//! Receive state: where the next bytes of the connection belong.
 
 use crate::spec::{Sgl, Sqe, StatusField};
 

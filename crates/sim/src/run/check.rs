@@ -1,4 +1,4 @@
-//! What must be true when a run is over, and the words for what is not.
+//! Checks at the end of a run, and the words for a failure.
 
 use super::{DEALT_MAX, READ_MAX, Run, SCARCE_HUNG_MAX, SCARCE_MAX, SLOW_PEERS_MAX, WRITE_MAX};
 use crate::host::Ledger;

@@ -1,5 +1,5 @@
 //! One seed: a system is built by orders, hosts work, faults happen; then faults stop and everything must
-//! converge; then the checkers look.
+//! converge; then the checkers run.
 //!
 //! ```text
 //! boot ─▶ orders (pool, volume, hosts, portals, exports) ─▶ work and faults ─▶ calm: faults off,

@@ -1,4 +1,4 @@
-//! What a seed decides.
+//! The options of a world, drawn from its seed.
 
 use super::MIB;
 use crate::host::Habits;

@@ -1,6 +1,6 @@
-//! A second state takes every change of what the head decides, as a second head would, and is equal. After a crash, what the next
-//! head finds on the drives and in the state directory is what the second state says, or that with something that was about to
-//! become durable (docs/formats/changes.md).
+//! A second state gets every change of the head, as a second head would, and must be equal. After a crash, the next head must find
+//! on the drives and in the state directory what the second state says, possibly with the changes that were about to become
+//! durable (docs/formats/changes.md).
 
 use array::format::{LegState, MembershipRecord, RecordArray};
 use base::{Bug, HostId, Uuid, planted};

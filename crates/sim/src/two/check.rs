@@ -1,4 +1,4 @@
-//! What must be true of two heads.
+//! Checks of two heads.
 
 use super::Run;
 use crate::registrants::Nexus;

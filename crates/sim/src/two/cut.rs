@@ -1,11 +1,11 @@
-//! A head becomes one of a system, or the last one leaves it, and is cut off at a certain effect of its Steward.
+//! A head creates a system, or the last head leaves it, and is cut off at a chosen effect of its Steward.
 //!
 //! ```text
 //! hosts at work ─▶ orders, cut off ─▶ a start, as the state directory says ─▶ the same orders ─▶ b joins, or the head is alone ─▶ calm
 //! ```
 //!
-//! The daemon's part is played here: its file `link` is there before the Steward is asked to create a system, and is removed once the
-//! Steward has said that it left.
+//! This module also plays the daemon: it writes the file `link` before the Steward is asked to create a system, and removes it when the
+//! Steward reports that the head left.
 
 use super::{ALARM_CUT, Run, Stage};
 use crate::disk::{Disk, DiskOp};

@@ -1,4 +1,4 @@
-//! What a seed of two heads decides.
+//! The options of a world of two heads, drawn from its seed.
 
 use super::Cut;
 use crate::host::Habits;

@@ -1,5 +1,5 @@
-//! The drive_checker of the drives: every operation that a head asks for and every completion, held against the
-//! promises where they are kept, and not only where a read happens to show that they were not.
+//! The drive checker: it checks every operation that a head asks for, and every completion, against the promises. So a
+//! broken promise is found where it is broken, not only when a read happens to show it.
 //!
 //! | promise | rule |
 //! | --- | --- |
@@ -14,8 +14,8 @@
 //! | 7 | memory that the kernel holds is neither read into twice nor changed |
 //! | 7 | a leg that holds a change for longer than its deadline is put out, unless it is the last |
 //!
-//! What is on record it knows from the records that it sees go by, in this life of the head; where things
-//! lie, from the labels. What a drive holds, and holds durably, it asks the drive itself.
+//! It knows what is on record from the records written in this life of the head, and where things lie from the labels.
+//! It reads from the drives themselves what they hold, and what they hold durably.
 
 use super::World;
 use super::actor::{Actor, ActorId};

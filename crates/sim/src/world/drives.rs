@@ -1,5 +1,5 @@
 //! Drives at work: operations that end in any order, hang, are torn by a power cut or outlive the head
-//! that asked for them; claims that are exclusive.
+//! that asked for them; exclusive claims.
 
 use super::actor::ActorId;
 use super::{Happening, HeadOrHost, World};

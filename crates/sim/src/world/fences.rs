@@ -1,4 +1,4 @@
-//! Fences of drives: each in its turn, as long as its drive takes, and reported within its limit.
+//! Fences of drives: one operation at a time for each drive, as slow as the drive, with a result within its limit.
 
 use super::actor::ActorId;
 use super::{Happening, World};

@@ -2,8 +2,8 @@
 //!
 //! It carries out the effects of a head's machines and of hosts. Everything that happens is one entry of
 //! a queue ordered by time and by the order in which it was asked for, so that the same seed gives the
-//! same run. Every event is folded into a hash that proves it. Links, drives and the state directory have
-//! files of their own; here are time, turns, lives, and the story.
+//! same run. Every event goes into a hash that proves it. Links, drives and the state directory have
+//! files of their own; this file has time, turns, lives, and the log.
 
 mod actor;
 mod drive_checker;
@@ -110,7 +110,7 @@ impl Ord for Entry {
     }
 }
 
-/// How kind the world is; chosen per seed.
+/// How the world delivers operations, bytes and mail: the delays, chosen per seed.
 #[derive(Clone, Debug)]
 pub struct Delivery {
     /// Longest delay of a drive operation, microseconds.

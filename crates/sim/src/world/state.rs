@@ -1,5 +1,5 @@
-//! The state directory: small files that are replaced atomically, one after another. What was answered survives every crash;
-//! of what was not, the last may be as if they had never been, and what was being appended may be there in part.
+//! The state directory: small files that are replaced atomically, one after another. Writes that were answered survive every crash. The
+//! last ones that were not answered may be missing, and an append among them may be there in part.
 
 use super::actor::ActorId;
 use super::{HeadOrHost, Server, World};

@@ -1,4 +1,4 @@
-//! A state directory that becomes read-only while the head serves: what it has of the past proves no leg that lost touch.
+//! A state directory that becomes read-only while the head serves: its old contents prove no leg that was out of reach meanwhile.
 
 use base::Duration;
 use sim::run::{Act, Deed, Options, run};

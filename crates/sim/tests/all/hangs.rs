@@ -1,5 +1,5 @@
 //! Worlds in which legs hang again and again, and hosts write the same few blocks: a write waits for others whose
-//! leg hangs, and then its own leg does.
+//! leg hangs, and then its own leg hangs.
 
 use base::Duration;
 use sim::run::{Options, Trouble, run};

@@ -1,5 +1,5 @@
-//! Worlds with the least memory that works, and long commands that come in part unasked: everybody waits for
-//! memory, and nobody for ever.
+//! Worlds with the least memory that works, and long commands with unsolicited data: all commands wait for memory, and
+//! none waits for ever.
 
 use sim::run::{Options, run};
 

@@ -1,4 +1,4 @@
-//! A drive that was exchanged for an older copy of itself while the head was stopped is distinguished from the one that was there.
+//! While the head is stopped, a drive is exchanged for an older copy of itself: the head distinguishes the copy from the drive.
 
 use sim::run::{Options, run};
 

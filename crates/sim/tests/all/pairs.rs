@@ -1,5 +1,5 @@
-//! Worlds of one mirror of which both legs fall ill, side by side or at the same moment: the last leg in sync refuses
-//! what it is asked, shards lose different legs at once, a leg fails while it is copied from.
+//! Worlds of one mirror with faults on both legs, one after the other or at the same moment: the last leg in sync refuses
+//! operations, shards lose different legs at once, a leg fails while it is copied from.
 
 use base::Duration;
 use sim::run::{Act, Deed, Options, run};

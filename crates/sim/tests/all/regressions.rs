@@ -1,4 +1,4 @@
-//! Worlds in which something was once wrong, each with its story. A seed means what it means as long as
+//! Worlds that once failed, each with the reason. A seed means what it means as long as
 //! `Options::usual` stays as it is; whoever changes that leaves the stories and, where one still matters,
 //! finds a seed that shows it again with the mistake put back (those before this list are planted bugs now:
 //! crates/base/src/planted.rs).

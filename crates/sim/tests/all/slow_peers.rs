@@ -1,5 +1,5 @@
-//! Hosts that ask for much and then give or take nothing, beside one that works: it is served, and the
-//! memory that they held comes back.
+//! Slow peers, which start many commands and then send or take no data, beside one host that works: that host is served,
+//! and the memory that the slow peers held comes back.
 
 use base::view::Protocol;
 use sim::run::{Options, run};

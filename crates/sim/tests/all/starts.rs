@@ -1,5 +1,5 @@
-//! Heads that start while drives hang, whether nobody holds them (the power went) or operations of the life before do
-//! (the daemon was killed).
+//! Heads that start while drives hang: because the power went, or with operations of the former life at the drives (the
+//! daemon was killed).
 
 use base::Duration;
 use sim::run::{Act, Deed, Options, Outcome, run};

@@ -1,4 +1,4 @@
-//! Worlds of two whole heads that are green: always the same ones.
+//! Worlds of two whole heads, always the same ones, that must pass.
 
 use base::Duration;
 use base::view::Protocol;

@@ -1,20 +1,20 @@
-//! Drives a drive's fence from a shell, for tests: a house with the real reactor, driven by its arguments,
-//! each a step, in order.
+//! Works on the fence of a drive from a shell, for tests: a house with the real reactor that carries out its arguments
+//! as steps, in order.
 //!
 //! ```text
 //! fence DRIVE [shared] STEP…
 //!   look | register=KEY | reserve=KEY | unregister=KEY        keys are hexadecimal
 //!   shutout=OWN,VICTIM[,PID,STARTED]
 //!   limit=MS          of the fence's operations from here on (10000)
-//!   load=FIRST,BLOCKS,DEPTH   writes with stamps from here on, to blocks of 4 KiB one after the other, all over again
+//!   load=FIRST,BLOCKS,DEPTH   writes with stamps from here on, to blocks of 4 KiB one after the other, again and again
 //!   settle            no new writes; waits for those under way
 //!   write=BLOCK | read=BLOCK  one operation, waited for
-//!   awaited=PATH | touch=PATH | sleep=MS   who runs side by side meets by files
+//!   awaited=PATH | touch=PATH | sleep=MS   processes that run at the same time meet by files
 //!   awaiterror        waits until a write of the load has failed
 //! ```
 //!
-//! Every step prints one line: ms since the machine's start, the step, how it ended, how long it took. Each write that fails is
-//! counted, and reported by `settle` with its error. It never ends before all that was asked of the drive is over.
+//! Every step prints one line: ms since the machine's start, the step, how it ended, how long it took. `settle` counts the writes
+//! that failed, by error. The program never ends before every operation on the drive is over.
 
 use base::fence::Process;
 use base::{

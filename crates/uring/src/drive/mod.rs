@@ -1,4 +1,4 @@
-//! Drives: claimed and opened once for the whole house, used by every reactor, let go of together.
+//! Drives: claimed and opened once for the whole house, used by every reactor, and closed together.
 
 pub(crate) mod disk;
 mod fence;

@@ -1,6 +1,5 @@
-//! Memory as a drive: shared by all reactors of the process, copied word by word so that operations on
-//! the same blocks at the same time are a race between blocks' words, as on a real drive, and not
-//! undefined behaviour.
+//! Memory as a drive: shared by all reactors of the process, copied word by word. Concurrent operations on the
+//! same blocks may then mix words, as on a real drive, but are not undefined behaviour.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

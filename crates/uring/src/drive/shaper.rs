@@ -1,4 +1,4 @@
-//! Artificial behaviour of a drive, shared by all reactors.
+//! Artificial limits and delays of a drive, shared by all reactors.
 
 use base::machine::Shape;
 use base::{DriveError, DriveId, DriveOp, DriveOpKind, Instant, Prng};

@@ -1,5 +1,5 @@
-//! Sockets' connections: a slot each, at most one receive and one send in the kernel, and an end that is
-//! reported only when the kernel holds nothing any more.
+//! Connections over sockets: a slot for each, at most one receive and one send in the kernel. The end of a
+//! connection is reported only when the kernel holds nothing of it.
 
 pub mod address;
 pub mod ethtool;

@@ -1,10 +1,10 @@
 //! Staging: the receive buffers that the kernel takes when bytes arrive, so that idle connections hold no
 //! memory (a provided buffer ring, Linux 5.19).
 //!
-//! The kernel fills them in the order in which it was given them. If it had them all, each would come again only after
-//! all others, and its bytes would have left the processor's cache by then: the kernel would copy into cold memory,
-//! and we would read cold memory. So it has no more than a turn takes, and of those that lie here it is given the one
-//! that came back last. When it runs out, it gets more.
+//! The kernel fills buffers in the order in which it got them. If it had all of them, each would come round only after
+//! all others and would have left the processor's cache: the kernel would write cold memory, and we would read cold
+//! memory. So the kernel has no more than a turn takes, and gets the buffer next that came back last. When it runs out,
+//! it gets more.
 
 use crate::region::Region;
 use crate::ring::Ring;

@@ -1,4 +1,4 @@
-//! What a session asks on its own: targets on discovery, the logical unit otherwise.
+//! Commands that a session sends on its own: SendTargets on discovery, otherwise those that learn the logical unit.
 
 use super::{ANSWER_BYTES, FoundTarget, OWN_BYTES, PDU_ROOM, STEP_TRIES, Session, Source, Step, tag};
 use crate::initiator::Error;

@@ -1,4 +1,4 @@
-//! What other sessions' task management does here (SAM-5 5.7, RFC 7143 11.5.1): CLEAR TASK SET, LOGICAL UNIT
+//! Task management of other sessions that ends tasks of this one (SAM-5 5.7, RFC 7143 11.5.1): CLEAR TASK SET, LOGICAL UNIT
 //! RESET and TARGET RESET end the tasks of all hosts on a unit. The control mode page says TAS 1, so our
 //! host gets TASK ABORTED and tries again; a unit attention reports a reset besides.
 

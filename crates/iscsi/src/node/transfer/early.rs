@@ -1,9 +1,9 @@
-//! Commands whose data come in part unasked, and in part on request.
+//! Commands with both unsolicited and solicited data.
 //!
-//! The first part blocks the stream until it has a buffer, and the second may stand behind such parts of
-//! other commands. So a command never holds memory of the first kind while it waits for the second: the
-//! blocks that came unasked are carried out, what is less than a block is kept aside, the buffer goes back, and
-//! then the rest is asked for. (SBC-3 promises no atomicity beyond a block, nor do our pages.)
+//! Unsolicited data blocks the stream until it has a buffer, and solicited data may wait in the stream behind
+//! unsolicited data of other commands. So a command never holds memory for unsolicited data while it waits for solicited
+//! data: the head carries out the whole blocks that came unsolicited, less than a block is kept aside, the buffer goes
+//! back, and then an R2T asks for the rest. (SBC-3 promises no atomicity beyond a block, nor do our pages.)
 
 use super::super::session::{Holds, Phase, Session, Task};
 use crate::scsi::{Sense, Work};

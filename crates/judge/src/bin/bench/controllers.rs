@@ -1,4 +1,4 @@
-//! A thousand controllers that do nothing.
+//! A thousand idle controllers.
 
 use crate::Line;
 use judge::measure::Shown;

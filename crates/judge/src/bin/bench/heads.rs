@@ -1,4 +1,4 @@
-//! What a write costs that goes to the other head: TWO-HEADS, "a forwarded write".
+//! The cost of a write that is forwarded to the other head: TWO-HEADS, "a forwarded write".
 
 use crate::Line;
 use judge::measure::{Shown, Time, middle, pin};

@@ -1,5 +1,5 @@
-//! Our host as the guest of a target that was recorded: SPDK's, as it is without options. It sets SUCCESS also where SQ flow
-//! control is on, and its queues have 128 entries.
+//! Our host against a recorded target: SPDK's, without options. It sets SUCCESS also where SQ flow control is on, and its queues
+//! have 128 entries.
 
 use super::super::{Config, Error, Session};
 use crate::pdu::{flag, kind};

@@ -1,8 +1,8 @@
-//! Abort and reset across the connections of a controller: an admin queue asks, I/O queues obey. And the reset of another
-//! controller of the same host.
+//! Abort and reset across the connections of a controller: the admin queue asks, the I/O queues carry it out. Also the
+//! reset of another controller of the same host.
 //!
-//! An Abort is answered once its command is, so that nothing of an aborted write lands afterwards: what is
-//! not at a drive never starts, what is there is waited for.
+//! An Abort is answered after its command, so that nothing of an aborted write lands afterwards: drive operations that
+//! have not begun never start, and those under way are waited for.
 
 use super::{Completion, Connection, Phase, QUEUES_BEGUN, QUEUES_ENDED, RESETS, Role, head_tag};
 use crate::spec::{Sqe, StatusField, admin};

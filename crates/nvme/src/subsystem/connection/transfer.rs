@@ -1,8 +1,8 @@
-//! Data that an R2T asks for: the R2T, its H2CData, and what becomes of them when the command is aborted.
+//! Data that an R2T asks for: the R2T, its H2CData, and what happens to them when the command is aborted.
 //!
-//! A command that is aborted while its data are on their way is answered at once. What the host has sent by then
-//! still comes; it is read and dropped. So that it is never taken for data of the tag's next command, the tags of
-//! transfers change with each that was given up.
+//! A command that is aborted while its data are on their way is answered at once. Data that the host has sent by then
+//! still arrive, and are read and dropped. Each transfer that is given up changes the transfer tags, so that late data
+//! are never taken for data of the tag's next command.
 
 use super::{Completion, Connection, Phase, StatusField};
 use crate::pdu::{Transfer, Violation, encode, fes};

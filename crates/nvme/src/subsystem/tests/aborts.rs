@@ -1,4 +1,4 @@
-//! Abort, reset, shutdown and ACRE: what an admin queue wants of I/O queues, and what those do.
+//! Abort, reset, shutdown and ACRE: what an admin queue asks of I/O queues, and what they do.
 
 use super::*;
 use crate::spec::nvm;

@@ -1,4 +1,4 @@
-//! Our host against our target: written apart from each other, they must understand each other.
+//! Our host against our target: they were written independently, and must understand each other.
 
 use super::*;
 use crate::host::{Config, Session};

@@ -1,4 +1,4 @@
-//! Fences of a world's drives: what is at a drive, what comes, and what hangs.
+//! Fences of a world's drives: operations at a drive, operations that arrive, and operations that hang.
 
 use base::machine::Shape;
 use base::{

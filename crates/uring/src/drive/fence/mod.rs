@@ -1,8 +1,8 @@
-//! Fences of drives: others are kept from them (`base::fence`; docs/fencing.md).
+//! Fences of drives: they keep other heads from a drive (`base::fence`; docs/fencing.md).
 //!
-//! A command of a fence may take seconds, or never end: it waits for what other machines have at the drive. So each drive
-//! has a line of its own, worked off by a thread that is there while there is work, and each operation has somebody
-//! else who looks at the clock:
+//! A command of a fence may take seconds, or never end: it waits for operations of other machines at the drive. So each
+//! drive has a queue of its own with a thread that lives while there is work, and another thread watches the limit of
+//! each operation:
 //!
 //! ```text
 //! ask ─▶ queue ─▶ worker (in order) ─▶ result ─▶ reported

@@ -1,8 +1,8 @@
 //! SCSI: PERSISTENT RESERVE IN and OUT, and the reset of a logical unit.
 //!
-//! The commands are ours, by `SG_IO`, and not the kernel's `IOC_PR_…`: those say "check condition" for whatever is not
-//! good, another number for the same conflict from kernel to kernel, and cannot read keys before Linux 6.5. Of the
-//! sense data we learn whether to try again.
+//! The commands are ours, by `SG_IO`, and not the kernel's `IOC_PR_…`: those report "check condition" for every
+//! failure, number the same conflict differently from kernel to kernel, and cannot read keys before Linux 6.5. The
+//! sense data shows whether to try again.
 
 use super::{Answer, Limit, Reservations, refused, sorted, until_answered};
 use base::fence::{Registrants, Reservation, ReservationKind};
