@@ -78,7 +78,7 @@ impl Grants {
         v.grants.retain(|g| !g.shares_name(&grant));
         v.grants.insert(at.min(v.grants.len()), grant);
     }
-    /// Takes a volume from whoever has one of these names.
+    /// Takes a volume from the hosts with one of these names.
     pub fn take(&mut self, volume: Uuid, names: &Grant) {
         if let Some(v) = self.volumes.iter_mut().find(|v| v.volume == volume) {
             v.grants.retain(|g| !g.shares_name(names));

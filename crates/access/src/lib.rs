@@ -33,7 +33,7 @@ pub enum AccessError {
     NoHost(String),
     /// More than `HOSTS_MAX` hosts.
     TooManyHosts,
-    /// Neither an NQN nor an IQN: nobody could come in as this host.
+    /// Neither an NQN nor an IQN: no connection could belong to this host.
     Nameless,
     /// More than `NAMES_MAX` names.
     TooManyNames,

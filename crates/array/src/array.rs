@@ -26,7 +26,7 @@ use std::collections::VecDeque;
 
 /// A leg that answers nothing is tried with commands of no more than that.
 const TRY_BYTES: u64 = 64 << 10;
-/// Heals under way at once; more wait for the next time that somebody reads the blocks.
+/// Heals under way at once; more wait for the next read of the blocks.
 pub(crate) const HEALS_MAX: u32 = 4;
 /// Flights that are not a host's.
 const INTERNAL_MAX: u32 = crate::buffers::PIECES_MAX + HEALS_MAX + CLEARS_MAX + 1;
@@ -69,7 +69,7 @@ pub struct Array {
     pub(crate) ops: Slots<DriveTag>,
     pub(crate) locks: Locks,
     pub(crate) ready: VecDeque<u32>,
-    /// Flights whose range may stay with a drive that hangs: looked at when nobody is ready.
+    /// Flights whose range may stay with a drive that hangs: looked at when no flight is ready.
     rejections: VecDeque<u32>,
     stuck: Vec<u32>,
     pub(crate) buffers: Buffers,
@@ -311,7 +311,7 @@ impl Array {
         self.shared = shared;
     }
 
-    /// Whether a drive that hangs would keep another command, too. A last leg that has answered nothing since something was
+    /// Whether a hung drive would keep another command as well. A last leg that has answered nothing since something was
     /// given up there is tried with one short command at a time, after as long again as it has been silent.
     #[cold]
     fn would_keep(&self, now: Instant, len: u64) -> bool {
@@ -536,7 +536,7 @@ impl Array {
             && self.intent_idle()
             && self.uncleared.idle()
     }
-    /// No command is here, and nobody waits for a drive. What waits for a decision about a leg may still do so.
+    /// No command is here, and nothing waits for a drive. What waits for a decision about a leg may still do so.
     pub fn is_still(&self) -> bool {
         self.commands == 0 && self.legs.iter().all(|leg| leg.in_flight == 0)
     }
@@ -639,7 +639,7 @@ impl Array {
             }
         }
     }
-    /// Runs everybody who got his range, until nobody is left.
+    /// Runs every flight that has its range, until none is left.
     #[inline]
     pub(crate) fn drain(&mut self, now: Instant, io: &mut impl ArrayIo) {
         loop {

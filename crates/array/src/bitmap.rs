@@ -128,7 +128,7 @@ impl Bitmap {
 /// Why the bytes are not a block of this array's bitmap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BitmapError {
-    /// No bitmap block at all: never written, or overwritten by somebody.
+    /// No bitmap block at all: never written, or overwritten.
     Magic,
     /// A layout that this program does not know.
     Version(u32),

@@ -62,7 +62,7 @@ impl Array {
         self.fan_out(now, id, kind, (at, len), targets, io);
     }
 
-    /// A copy has its data: to the legs that shall have them.
+    /// A copy has its data: they go to its target legs.
     pub(crate) fn copy_targets(&mut self, now: Instant, id: u32, io: &mut impl ArrayIo) {
         let Flight { job, at, len, source, .. } = self.flights[id];
         let others = self.writable() & !bit(source);

@@ -79,7 +79,7 @@ pub struct Leg {
     pub map_at: u64,
 }
 
-/// Who is a member, as decided by the Steward.
+/// The members, as decided by the Steward.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Membership {
     /// Grows with each change.
@@ -96,7 +96,7 @@ pub struct ArrayConfig {
     pub uuid: Uuid,
     /// Where things lie.
     pub geometry: Geometry,
-    /// Who is a member; already on record.
+    /// The members; already on record.
     pub membership: Membership,
     /// This shard.
     pub shard: u16,
@@ -132,7 +132,7 @@ impl Default for Pace {
     }
 }
 
-/// What a scrub shall do.
+/// What a scrub does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Scrub {
     /// It goes on here: bytes of the data space, a multiple of the region. 0 for a new one.

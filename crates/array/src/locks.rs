@@ -109,7 +109,7 @@ impl Locks {
         }
         waits_for == 0
     }
-    /// `id` leaves, held or waiting; whoever holds its range now is handed to `granted`.
+    /// `id` leaves, held or waiting; entries that hold their range now go to `granted`.
     pub(crate) fn release(&mut self, id: u32, mut granted: impl FnMut(u32)) {
         let entry = self.entries[id as usize];
         assert!(entry.used, "a lock was released twice");
@@ -141,8 +141,8 @@ impl Locks {
             }
         }
     }
-    /// Whether it is plain at the first look that nobody overlaps an entry that is linked nowhere: it touches one
-    /// unit, like most, nobody else is in the bucket of that, and none is wide.
+    /// Whether a quick check shows that no entry overlaps one that is not linked yet: it touches one unit, like most,
+    /// the bucket of that unit is empty, and no entry is wide.
     #[inline]
     fn is_alone(&self, entry: &Entry) -> bool {
         let unit = first_unit(entry);
@@ -174,7 +174,7 @@ impl Locks {
             done += 1;
         }
     }
-    /// Whether who waits for this range may wait for ever.
+    /// Whether an entry that waits for this range may wait for ever.
     pub(crate) fn is_stuck(&self, id: u32) -> bool {
         self.entries[id as usize].stuck
     }

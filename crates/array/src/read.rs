@@ -149,7 +149,7 @@ impl Array {
         }
     }
 
-    /// A drive has let this head read where nobody wrote.
+    /// A drive has let this head read blocks that were never written.
     fn read_zeroes(&mut self, now: Instant, id: u32, io: &mut impl ArrayIo) {
         let Flight { job: Job::Host(ticket), data, .. } = self.flights[id] else {
             unreachable!("only hosts read what was never written")

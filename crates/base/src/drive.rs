@@ -46,7 +46,7 @@ pub enum DriveError {
     Gone,
     /// The file system under a file drive is full (ENOSPC).
     NoSpace,
-    /// The file has become shorter than it was when it was opened: what it holds is not to be believed.
+    /// The file has become shorter than it was when it was opened: its contents cannot be trusted.
     Cut,
     /// Not answered before the deadline; the operation may still be in the kernel.
     TimedOut,
@@ -196,7 +196,7 @@ pub enum FileName {
     There,
     /// Elsewhere: nothing, or another file, is at its path.
     Moved,
-    /// It has none any more: what the file holds ends with whoever has it open.
+    /// It has no name any more: its contents end when the file is closed.
     Removed,
 }
 

@@ -192,7 +192,7 @@ pub enum Worlds {
     Dealt,
     /// Slow peers, which keep buffers, beside one host that works.
     SlowPeers,
-    /// Volumes are removed, shrunk and made anew, on drives that were somebody's before.
+    /// Volumes are removed, shrunk and made anew, on used drives.
     Volumes,
     /// Of the least memory, with many hosts.
     Scarce,

@@ -38,7 +38,7 @@ pub type Found = [Option<Slot>; 2];
 /// What a turn led to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// This is the record of its epoch, whoever proposed it. What is under way is over.
+    /// This is the record of its epoch, from either head. The decision under way is over.
     Decided(Box<SystemRecord>),
     /// The other head has begun a higher ballot: try again, a little later.
     Outbid,
@@ -149,7 +149,7 @@ impl Decider {
         self.pending = Some(record);
         self.begin();
     }
-    /// Somebody who knows says what is decided. Whether that is news.
+    /// Takes over a record that is known to be decided. Whether it is news.
     pub fn learn(&mut self, record: &SystemRecord) -> bool {
         let news = record.system == self.known.system && record.epoch > self.known.epoch;
         if news {

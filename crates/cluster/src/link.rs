@@ -65,11 +65,11 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Whether the other head is refused for what it is: it comes again, and is refused again, until somebody does something.
+    /// Whether the other head is refused for a reason that lasts: it tries again, and is refused again, until an operator acts.
     pub fn lasts(self) -> bool {
         matches!(self, Fault::OtherSystem | Fault::SameHead | Fault::Version(..))
     }
-    /// What somebody is to do, if it lasts.
+    /// What an operator can do, if it lasts.
     pub fn next(self) -> String {
         match self {
             Fault::Garbage | Fault::FormerLife => "millrace head ls, in a moment".into(),
@@ -161,7 +161,7 @@ struct Path {
     up: bool,
     met: bool,
     received: Vec<u8>,
-    /// Which connection it is, of those of all networks: who came by an earlier one is no later process.
+    /// Which connection it is, of those of all networks: a process with an earlier one is not a later process.
     since: u64,
 }
 

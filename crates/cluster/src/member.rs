@@ -27,7 +27,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 mod pending;
 
-/// A head that starts and meets nobody waits so long before it goes on alone.
+/// A head that starts and does not meet the other one waits so long before it goes on alone.
 pub const ALONE: Duration = Duration::from_secs(1);
 /// A head that starts beside one that starts, and did not lead before, waits so long for the other one to.
 pub const AFTER_YOU: Duration = Duration::from_secs(2);
@@ -226,7 +226,7 @@ pub struct Member {
     serve: Serve,
     /// Why the other one is being put out.
     why: Option<Why>,
-    /// Drives that may vote, the best first; None until somebody said so.
+    /// Drives that may vote, the best first; None until the layer above has set them.
     candidates: Option<Vec<Uuid>>,
     /// When a voter was first seen to be none of them.
     voter_gone: Option<Instant>,
@@ -459,7 +459,7 @@ impl Member {
     pub fn on_confirmed(&mut self) {
         self.serve = if planted(Bug::ServedUnlooked) { Serve::Looked } else { Serve::Wanted };
     }
-    /// Drives that may vote, the best first. Whoever leads chooses among them.
+    /// Drives that may vote, the best first. The leader chooses among them.
     pub fn on_candidates(&mut self, drives: Vec<Uuid>) {
         self.candidates = Some(drives);
     }

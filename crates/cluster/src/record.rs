@@ -98,14 +98,14 @@ impl Voter {
     }
 }
 
-/// Who is in, who leads, who votes on what comes next.
+/// Which heads are in, which one leads, and which drives vote on the next record.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct SystemRecord {
     /// The system.
     pub system: Uuid,
     /// From 1; the newest counts.
     pub epoch: u64,
-    /// Which heads have the latest hosts, portals and lists of pools in their state directories: who has not does not lead.
+    /// Which heads have the latest hosts, portals and lists of pools in their state directories: a head without them does not lead.
     pub latest: [bool; HEADS],
     /// The epoch of the last decision that was made because hosts or portals have changed, 0: none. A state directory that knows of
     /// none as new is an older copy.
@@ -204,7 +204,7 @@ impl SystemRecord {
     pub fn has_latest(&self, head: HeadNo) -> bool {
         self.latest[head.index()]
     }
-    /// The next record, by which this process leads alone: nobody else was there.
+    /// The next record, by which this process leads alone: the other head was not there.
     #[must_use]
     pub fn led_by(&self, head: HeadNo, life: u64, name: &str) -> Self {
         let mut next = self.without(head.other());

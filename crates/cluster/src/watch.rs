@@ -49,7 +49,7 @@ pub enum End {
     Closed,
     /// Nothing came for too long, or our side could not send.
     Lost,
-    /// The other machine says that nobody listens there: its process has ended.
+    /// The other machine refuses the connection: its process has ended.
     Refused,
 }
 
@@ -103,7 +103,7 @@ pub enum Why {
 struct Network {
     heard: Option<Instant>,
     end: Option<End>,
-    /// When a heartbeat came: what nobody is blamed for does not count as one.
+    /// When a heartbeat came; pauses of this head do not count as one.
     heartbeat: Option<Instant>,
 }
 
@@ -134,7 +134,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Watches a head with so many networks of the link, from now on: it has as long as anybody to say its first word.
+    /// Watches a head with so many networks of the link, from now on: its first heartbeat may take as long as any other.
     pub fn new(times: Times, networks: usize, now: Instant) -> Self {
         let network = Network { heard: Some(now), ..Network::default() };
         Self {
@@ -213,7 +213,7 @@ impl Watch {
             self.on_drives = OnDrives { life: heartbeat.life, count: heartbeat.count, at: before.at };
         }
     }
-    /// This head was paused, or starts: what came meanwhile was not heard, and nobody is to be blamed for it.
+    /// This head was paused, or starts: heartbeats that came meanwhile were not received, and the other head is not suspected for that.
     pub fn on_pause(&mut self, now: Instant) {
         for n in &mut self.networks {
             n.heard = Some(now);

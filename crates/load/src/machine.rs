@@ -591,7 +591,7 @@ impl Run {
             l.initiator.stop(now);
         }
     }
-    /// Ends the run early: what is under way is waited for, unless there is nobody to wait for.
+    /// Ends the run early: it waits for operations under way, unless no session is left.
     fn stop(&mut self, now: Instant, end: End) {
         if self.end == End::Completed {
             self.end = end;

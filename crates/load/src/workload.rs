@@ -96,7 +96,7 @@ impl Workload {
     pub fn rewind(&mut self) {
         self.cursor = 0;
     }
-    /// An operation is over. After a failed write nobody knows what the unit holds.
+    /// An operation is over. After a failed write the contents of the unit are unknown.
     pub fn over(&mut self, pick: Pick, good: bool) {
         if self.versions.is_empty() {
             return;

@@ -23,7 +23,7 @@ pub enum Other {
     Ends,
     /// It is over, and so is all that it had under way.
     Over,
-    /// Nothing: nobody could be asked, or the answer was no.
+    /// Nothing: no head could be asked, or the answer was no.
     Unknown,
 }
 

@@ -134,7 +134,7 @@ pub struct Ledger {
     pub broken: Vec<Broken>,
     /// What targets said when they said no, in the protocol's own numbers too.
     pub refused: BTreeSet<(FaultKind, u32)>,
-    /// It got NotReady for its volume, since somebody looked.
+    /// It got NotReady for its volume, since the last look.
     pub unready: bool,
     /// Every command has ended.
     pub finished: bool,
@@ -154,7 +154,7 @@ pub struct Ledger {
     pub ended: u64,
     /// Nothing new is started.
     pub stop: bool,
-    /// What happened, for the story, if anybody wants it.
+    /// What happened, for the log, if it is printed.
     pub log: Option<Vec<String>>,
 }
 

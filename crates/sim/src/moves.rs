@@ -8,7 +8,7 @@ use base::{Duration, Instant, Prng};
 use head::order::{Array, ArraySpec, Order, Snapshot, State};
 use volume::{GRANULE_BYTES, Volume};
 
-/// Drives that belong to nobody at the start, where somebody moves drives about.
+/// Drives without a pool at the start, in worlds where the operator moves drives.
 pub const MORE_DRIVES: usize = 4;
 /// Mirrors by which a pool grows, at most.
 const GROWS_MAX: usize = 1;
@@ -16,7 +16,7 @@ const GROWS_MAX: usize = 1;
 /// How often, at least, before hosts and faults may end.
 pub const MOVES: u32 = 8;
 
-/// Whether somebody moves drives about in this world.
+/// Whether the operator moves drives in this world.
 pub fn moves_drives(seed: u64) -> bool {
     seed % 5 == 4
 }
@@ -81,7 +81,7 @@ fn space(v: &head::order::Volume) -> u64 {
     Volume::granules_for(v.bytes) * GRANULE_BYTES
 }
 
-/// Space that volumes gave back not long ago, and that may not be anybody's yet.
+/// Space that volumes gave back a short time ago, and that may not be free yet.
 #[derive(Default)]
 pub struct Freed(Vec<(Instant, u64)>);
 

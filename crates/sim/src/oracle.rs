@@ -174,7 +174,7 @@ impl Block {
         self.views.iter_mut().for_each(|(_, view)| view.disturbed = true);
     }
     /// The power was cut: anything since the last flush may be there. The first read decides. Writes
-    /// under way stay open until their hosts learn that nobody will answer.
+    /// under way stay open until their hosts learn that no answer will come.
     pub fn power_cut(&mut self) {
         for w in self.durable.clone() {
             push(&mut self.possible, w);

@@ -235,7 +235,7 @@ impl<M: Send + 'static> House<M> {
         Some(&self.counters[self.routes.index(address)?])
     }
 
-    /// Letters to nobody.
+    /// Letters without a receiver.
     pub fn mail_dropped(&self) -> u64 {
         self.routes.dropped()
     }
@@ -257,7 +257,7 @@ impl<M: Send + 'static> House<M> {
             Filler::start(Arc::clone(&self.region), Arc::clone(&self.routes), Arc::clone(&self.drives))
         });
     }
-    /// The same, and waits for the end: for who measures.
+    /// The same, and waits for the end: for measurements.
     pub fn make_resident_now(&mut self) {
         self.make_resident();
         self.filler.iter_mut().for_each(Filler::wait);

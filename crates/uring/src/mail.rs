@@ -63,7 +63,7 @@ impl<M> Inbox<M> {
         // A panic elsewhere does not make letters wrong.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    /// Delivers everything in `letters`; false (and all of it dropped) if nobody lives here any more.
+    /// Delivers everything in `letters`; false (and all of it dropped) if the machine here has ended.
     pub(crate) fn post(&self, letters: &mut Vec<Letter<M>>) -> bool {
         if self.closed.load(Ordering::Relaxed) {
             letters.clear();

@@ -15,7 +15,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Larger files are not ours.
 const FILE_BYTES_MAX: u64 = 64 << 20;
-/// What a new file is called until it is durable; names beginning with a dot are nobody else's.
+/// What a new file is called until it is durable; no other file has a name that begins with a dot.
 const TEMPORARY: &str = ".new";
 
 /// The thread that works on the state directory, in order.
@@ -42,7 +42,7 @@ impl StateThread {
     }
 }
 
-/// Drives worth looking at: paths of block devices that are writable, not empty and used by nobody.
+/// Drives worth looking at: paths of block devices that are writable, not empty and unused.
 pub fn candidates() -> Vec<String> {
     sysfs::candidates()
 }

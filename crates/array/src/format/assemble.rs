@@ -20,7 +20,7 @@ pub struct Found {
 pub enum Verdict {
     /// No drive and no witness has a record.
     Nothing,
-    /// Some heads went on apart from each other. Nothing is used until somebody says which side counts.
+    /// Heads went on apart from each other. Nothing is used until the operator chooses a side.
     Diverged(Vec<Side>),
     /// One history.
     Assembled(Assembly),
@@ -55,7 +55,7 @@ pub struct Assembly {
 pub struct ArrayVerdict {
     /// Its legs, in order.
     pub legs: Vec<LegVerdict>,
-    /// Every leg with which somebody may have gone on is here: what they say needs no witness.
+    /// Every leg with which a head may have gone on is here: their records need no witness.
     pub complete: bool,
     /// The current legs are known to be the truth. Without it, only the override brings the array up.
     pub proven: bool,
@@ -78,7 +78,7 @@ pub enum LegVerdict {
         /// Everything, not only what the bitmaps mark.
         full: bool,
     },
-    /// It is there, and may hold writes that those in sync lack: nobody but the operator has it copied over.
+    /// It is there, and may hold writes that the legs in sync lack: only the operator may have it overwritten.
     Apart,
     /// It was not found.
     Missing {
@@ -193,7 +193,7 @@ fn was_source(own: &MembershipRecord, drive: Uuid, record: &MembershipRecord) ->
     itself && others && in_sync.all(|l| then.legs.iter().any(|t| t.drive == l.drive && is_out(t)))
 }
 
-/// Whether the last leg in sync, which was away for a moment, is as it was: nobody else went on from it.
+/// Whether the last leg in sync, which was away for a moment, is as it was: no other head went on from it.
 pub fn is_current(own: Option<&MembershipRecord>, record: &MembershipRecord) -> bool {
     match own.map(|own| own.kin(record)) {
         Some(Kin::Same) => true,
@@ -228,7 +228,7 @@ fn judge(state: LegState, found: &Found, record: &MembershipRecord) -> LegVerdic
     }
 }
 
-/// Rule 1: the records that are nobody's forefather, with the drives that stand on each.
+/// Rule 1: the records that no other record descends from, with the drives that have each of them.
 fn sides<'a>(
     found: &'a [Found],
     witness: Option<&'a MembershipRecord>,

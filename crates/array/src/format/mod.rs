@@ -70,7 +70,7 @@ pub mod feature {
     pub const WEIGHTS: u64 = 64;
     /// Incompat, of configurations: something is uncleared (docs/formats/uncleared.md).
     pub const UNCLEARED: u64 = 128;
-    /// Incompat, of configurations: two heads share the drives, and decide who may write (docs/rfcs/0007-cluster.md).
+    /// Incompat, of configurations: two heads share the drives, and decide which may write (docs/rfcs/0007-cluster.md).
     pub const SHARED: u64 = 256;
     /// Compat, of configurations: no free space holds anything but what is uncleared. Programs that know nothing of it drop it.
     pub const ACCOUNTED: u64 = 1;

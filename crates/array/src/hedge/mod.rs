@@ -165,7 +165,7 @@ impl Array {
         flight.pending += 1;
     }
 
-    /// One of the two operations of a hedged read was good: the other one is nobody's answer any more.
+    /// One of the two operations of a hedged read was good: the other one is not needed any more.
     pub(crate) fn settle_hedge(&mut self, id: u32, winner: u32, io: &mut impl ArrayIo) {
         let Flight { job, first, hedge, data, hedge_data, pending, .. } = self.flights[id];
         if hedge == NONE {
@@ -227,7 +227,7 @@ impl Array {
         false
     }
 
-    /// The operation goes on to its end without anybody waiting for it, and so does its memory.
+    /// The operation runs to its end and keeps its memory until then, but nothing waits for it.
     fn disown_read(&mut self, tag: u32, io: &mut impl ArrayIo) {
         let op = &mut self.ops[tag];
         op.owner = Owner::Loser;

@@ -37,7 +37,7 @@ const PROBE_AFTER: Duration = Duration::from_secs(1);
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// A leg of which nothing was known so many times is read next.
 const UNKNOWN_TIMES: u8 = 2;
-/// Reads are judged in windows of this length. It is several times `PROBE_AFTER`: a leg that is passed by
+/// Reads are compared in windows of this length. It is several times `PROBE_AFTER`: a leg that is passed by
 /// still gets enough of them.
 const WINDOW: Duration = Duration::from_secs(5);
 /// So many windows in a row must say the same before it is reported.
@@ -196,7 +196,7 @@ impl Array {
         found
     }
 
-    /// The legs have changed: nobody has an old debt, and a leg that joined is measured anew.
+    /// The legs have changed: old counts are dropped, and a leg that joined is measured anew.
     pub(crate) fn forget_latency(&mut self, joined: Legs) {
         for (leg, local) in self.legs.iter_mut().enumerate() {
             local.latency.picked = 0;

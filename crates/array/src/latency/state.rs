@@ -7,12 +7,12 @@ use base::{Duration, Instant};
 pub(super) const CLASSES: usize = 3;
 /// Reads further apart than this are rare.
 const RARE: Duration = Duration::from_millis(200);
-/// Reads of a class that a leg must have ended within a window to be judged by, or held against.
+/// Reads of a class that a leg must have ended within a window to be compared.
 const ENOUGH: u32 = 4;
 /// Times are counted by their binary logarithm; the last step holds what is longer too (8 s).
 const STEPS: usize = 32;
 
-/// When legs are looked at and judged.
+/// When legs are compared.
 #[derive(Debug, Default)]
 pub(crate) struct Judging {
     pub(super) look_at: Instant,

@@ -43,7 +43,7 @@ impl Array {
     fn piece_owner(&self, region: u32) -> u16 {
         self.lanes.of_region(region)
     }
-    /// Who executes changes here because of uncleared pieces; None: nobody in particular.
+    /// The shard that executes changes here because of uncleared pieces; None: any shard.
     #[inline]
     pub(crate) fn uncleared_owner(&self, at: u64) -> Option<u16> {
         let region = self.geometry.region(at);

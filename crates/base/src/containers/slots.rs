@@ -72,7 +72,7 @@ impl<T> Slots<T> {
             None => Err(item),
         }
     }
-    /// Empties slot `i`. Panics if it is empty: somebody completed twice.
+    /// Empties slot `i`. Panics if it is empty: then an item was completed twice.
     #[inline]
     pub fn remove(&mut self, i: u32) -> T {
         let slot = &mut self.slots[i as usize];
@@ -84,7 +84,7 @@ impl<T> Slots<T> {
         self.used -= 1;
         item
     }
-    /// Empties slot `i` of an item that nobody needs any more. Panics if it is empty, as `remove` does.
+    /// Empties slot `i` and drops its item. Panics if it is empty, as `remove` does.
     #[inline]
     pub fn free(&mut self, i: u32) {
         let slot = &mut self.slots[i as usize];

@@ -55,7 +55,7 @@ pub fn print_free(bytes: u64) -> String {
     print_with(bytes, |_| 0)
 }
 
-/// The same of space that is needed, rounded up: whoever brings as much has enough.
+/// The same of space that is needed, rounded up, so that a drive of the printed size is large enough.
 pub fn print_needed(bytes: u64) -> String {
     print_with(bytes, |scale| scale - 1)
 }

@@ -46,7 +46,7 @@ impl Member {
     pub(super) fn serves(part: Part) -> bool {
         matches!(part, Part::Leader | Part::Follower)
     }
-    /// When who serves looks at the voters again, for nothing but its sight.
+    /// When a head that serves looks at the voters again, only to see whether it reaches them.
     pub(super) fn next_look(&self) -> Option<Instant> {
         self.looked.filter(|_| Self::serves(self.part)).map(|at| at + SIGHT_EVERY)
     }

@@ -75,7 +75,7 @@ pub(super) struct Drive {
     pub slots: [Places; 2],
     pub heartbeats: [Option<Heartbeat>; 2],
     pub keys: [Option<FenceKey>; 2],
-    /// The drive takes only who is registered.
+    /// The drive takes operations of registered heads only.
     pub reserved: Option<HeadNo>,
     /// Heads that cannot reach it, until then.
     pub lost: [u64; 2],

@@ -105,7 +105,7 @@ impl Process {
     pub fn is_fenced(&self) -> bool {
         self.work.as_ref().is_some_and(|w| !w.reported.is_empty())
     }
-    /// A drive has refused its heartbeat, or not. Who is in and was let in there before has been shut out.
+    /// A drive has refused its heartbeat, or not. A head that is in, and was registered there before, has been shut out.
     fn on_refused(&mut self, drive: Uuid, why: Option<NotReached>) {
         let is_in = matches!(self.member.part(), Part::Follower | Part::Leader);
         let voters: Vec<Uuid> = self.member.known().voters.iter().filter_map(|v| v.drive()).collect();

@@ -205,7 +205,7 @@ struct World {
     /// The last change of hosts in each state directory, and the last that was answered.
     files: [u64; 2],
     answered: u64,
-    /// What happened, in words, if anybody wants to know.
+    /// What happened, in words, if it is to be printed.
     story: Option<Vec<String>>,
 }
 

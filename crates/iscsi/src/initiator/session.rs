@@ -377,7 +377,7 @@ impl Session {
             }
         }
     }
-    /// Where the next bytes shall go.
+    /// Where the next bytes go.
     pub fn want(&self) -> Want {
         match self.receiver.part() {
             Part::Data(left) if left >= DIRECT_MIN && self.error.is_none() => match self.arriving() {

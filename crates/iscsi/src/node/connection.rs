@@ -66,7 +66,7 @@ enum Destination {
 /// What the PDU under way is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Current {
-    /// Dropped without a word.
+    /// Dropped without an answer.
     Ignored,
     /// Answered with a Reject.
     Rejected(u8),
@@ -97,7 +97,7 @@ pub struct Connection {
     opened: Option<Instant>,
     state: State,
     session: Session,
-    /// As the initiator called it in its login.
+    /// The connection id that the initiator gave in its login.
     cid: u16,
     stage: Stage,
     head: [u8; HEAD_BYTES_MAX],
@@ -158,7 +158,7 @@ impl Connection {
     pub fn digests(&self) -> (bool, bool) {
         (self.session.framing.header_digest, self.session.framing.data_digest)
     }
-    /// Where the next bytes shall go.
+    /// Where the next bytes go.
     pub fn want(&self) -> Want {
         match (self.stage, &self.state) {
             (_, State::Closed) | (Stage::Begin | Stage::Grant(_) | Stage::End, _) => Want::Nothing,

@@ -217,7 +217,7 @@ impl Login {
         Ok(())
     }
 
-    /// RFC 7143 6.3: who comes, for what, to whom; all of it in the first request.
+    /// RFC 7143 6.3: initiator, session type and target, all in the first request.
     fn names(&mut self, whole: &[u8], view: &View) -> Result<(), Failure> {
         let find = |wanted: &str| text::pairs(whole).filter_map(Result::ok).find(|p| p.key == wanted);
         let missing = |why| Err((status::MISSING_PARAMETER, why));

@@ -90,7 +90,7 @@ pub(super) enum Holds {
 /// Why the host sends the data that are still to come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Turn {
-    /// The command announced them: nobody asks for them.
+    /// The command announced them, without an R2T.
     Unsolicited,
     /// R2Ts ask for them.
     Solicited {
@@ -118,8 +118,9 @@ pub(super) struct FromHost {
     /// Bytes received, in order, surplus included.
     pub received: u32,
     pub turn: Turn,
-    /// End of the current sequence, and its next DataSN.
+    /// End of the current sequence.
     pub sequence_end: u32,
+    /// Next DataSN of the current sequence.
     pub data_sn: u32,
 }
 
@@ -130,12 +131,13 @@ pub(super) struct ToHost {
     pub defined: u64,
     /// Bytes that the host takes of them: none if it did not say that it reads.
     pub total: u32,
-    /// Bytes and PDUs sent.
+    /// Bytes sent.
     pub sent: u32,
+    /// PDUs sent.
     pub pdus: u32,
 }
 
-/// How far a command has come that the head gets in steps.
+/// Progress of a command that goes to the head in steps.
 #[derive(Default, Debug)]
 pub(super) struct Steps {
     /// The descriptor of an UNMAP.
@@ -230,7 +232,7 @@ struct KnownUnit {
     attentions: Attentions,
 }
 
-/// How a numbered PDU stands to ExpCmdSN.
+/// What to do with a numbered PDU, by its CmdSN.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Order {
     Take,
@@ -271,8 +273,9 @@ pub(super) struct Session {
     pub strays: bool,
     /// The session is over; nothing more is to be done.
     pub closing: Option<Close>,
-    /// Text exchange: what came and what is still to be said.
+    /// Text received in the exchange under way.
     pub text_in: Vec<u8>,
+    /// Text that is still to be sent.
     pub text_out: Vec<u8>,
 }
 

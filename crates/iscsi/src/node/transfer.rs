@@ -190,7 +190,7 @@ impl Session {
         self.set_phase(slot, Phase::Data);
     }
 
-    /// A Data-Out header: its task and the place of its data. None: nobody's any more. Data of a failed
+    /// A Data-Out header: its task and the place of its data. None: its task is over. Data of a failed
     /// task have no place, but end its sequences.
     pub(super) fn begin_data(&mut self, d: &DataOut) -> Result<Option<(u32, Slice)>, &'static str> {
         let Some(slot) = self.find(d.task_tag) else {

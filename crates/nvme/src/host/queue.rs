@@ -298,7 +298,7 @@ impl Queue {
             rest = rest.tail(n);
         }
     }
-    /// Where the next bytes shall go.
+    /// Where the next bytes go.
     pub fn want(&self) -> Want {
         let Some(arrival) = self.arrival else { return Want::Staging };
         match self.flights.get(usize::from(arrival.cid)) {

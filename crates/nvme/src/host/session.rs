@@ -309,7 +309,7 @@ impl Session {
         self.queue(link).on_bytes(data, io);
         self.after(link, io);
     }
-    /// Where the next bytes of `link` shall go.
+    /// Where the next bytes of `link` go.
     pub fn want(&self, link: u16) -> Want {
         match link {
             0 => self.admin.want(),

@@ -178,7 +178,7 @@ impl Connection {
     pub fn digests(&self) -> Digests {
         self.digests
     }
-    /// Where the next bytes shall go.
+    /// Where the next bytes go.
     pub fn want(&self) -> Want {
         match (&self.stage, &self.rx) {
             (Stage::Closed | Stage::AwaitingAnswer(_), _) => Want::Nothing,
@@ -331,7 +331,7 @@ impl Connection {
         self.refuse_late_resets(now);
         self.resume(now, io);
     }
-    /// When `on_timer` shall be called.
+    /// When `on_timer` must be called.
     pub fn next_deadline(&self) -> Option<Instant> {
         // Asked in every turn, and nearly always so.
         let commands = matches!((&self.stage, &self.role), (Stage::Live, Role::Io(_)));

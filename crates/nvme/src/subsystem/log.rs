@@ -64,7 +64,7 @@ impl Errors {
     }
 }
 
-/// Whether the page exists and the part makes sense; the page's own length is judged when it is made.
+/// Whether the page exists and the part makes sense; the length of the page is checked when it is made.
 pub(crate) fn plan(controller: &Controller, sqe: &Sqe) -> Plan {
     let request = Request::of(sqe);
     let known = match request.page {

@@ -52,7 +52,7 @@ const SCARCE_MAX: Duration = Duration::from_secs(12);
 const SCARCE_HUNG_MAX: Duration = Duration::from_secs(22);
 /// Events of one run; a healthy one has a hundredth of it.
 const STEPS_MAX: u64 = 10_000_000;
-/// A drive that was pulled is noticed within this time, though nobody uses it.
+/// A drive that was pulled is noticed within this time, even if it is unused.
 const NOTICED: Duration = Duration::from_secs(7);
 /// How often the operator looks at `status` while there is trouble, and when there is none.
 const LOOK: Duration = Duration::from_millis(500);

@@ -41,7 +41,7 @@ pub enum Trouble {
     /// A bit of a label, a record, a configuration or a bitmap changes, on one drive of the world: where two
     /// have lost theirs, or one has and the other is away, nobody can be asked to know.
     RotMetadata,
-    /// A bit of somebody's data changes on one drive.
+    /// A bit of a volume's data changes on one drive.
     Rot,
     /// The head is stopped in order, and ends. Before the next one begins a drive may be exchanged for an older copy of
     /// itself, where nothing else is ill.
@@ -139,7 +139,7 @@ pub struct Options {
     pub commands: u32,
     /// What may go wrong.
     pub troubles: Vec<Trouble>,
-    /// What happens in any case; nobody helps the head then.
+    /// Deeds that happen in any case; then no operator helps the head.
     pub script: Vec<Act>,
     /// Drives that may be ill at a time. With 1, only while every leg is in sync, so that there is always
     /// a leg to live on; with 2, whole mirrors may be away.
@@ -160,7 +160,7 @@ pub struct Options {
     pub shard_bytes: u64,
     /// Commands wait for memory, beside everything else that they wait for.
     pub tight: bool,
-    /// The same with many hosts and the longest commands beside short ones; nobody waits for longer than a leg may take.
+    /// The same with many hosts and the longest commands beside short ones; no command waits for longer than a leg may take.
     pub scarce: bool,
     /// The last host has one command under way at a time, nearly always a short read.
     pub looker: bool,
@@ -179,7 +179,7 @@ pub struct Options {
     pub trace: bool,
     /// Shards as they are, if None.
     pub wrap: Option<Wrap>,
-    /// The drives were somebody's before: they hold something.
+    /// The drives were used before: they hold data.
     pub used: bool,
     /// The power goes as soon as a leg is in sync again, in half of the cases.
     pub cuts_in_sync: bool,

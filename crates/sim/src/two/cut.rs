@@ -20,7 +20,7 @@ use head::steward::state::config::PoolConfig;
 
 /// Where a system has its own records on each drive.
 const AREA: (u64, u64) = (3 << 20, 1 << 20);
-/// Hosts are at work so long before anybody orders.
+/// Hosts are at work so long before the first order.
 pub(super) const BEFORE: Duration = Duration::from_millis(100);
 /// In this time hosts' writes have found a leg that is away.
 const AWAY: Duration = Duration::from_millis(500);
@@ -80,7 +80,7 @@ pub(super) enum Step {
 }
 
 impl Cut {
-    /// Drives on which somebody was before: a former system, and others.
+    /// Used drives: of a former system, and others.
     pub(super) fn soil(disks: &mut [Disk], rng: &mut base::Prng) {
         for (tag, disk) in disks.iter_mut().enumerate() {
             disk.soil(AREA.0, AREA.1, tag as u32);

@@ -40,7 +40,7 @@ const MIB: u64 = 1 << 20;
 const VOLUME_BYTES: u64 = 16 * MIB;
 /// Virtual time in which everything must be well once faults have stopped.
 const CONVERGENCE: Duration = Duration::from_secs(300);
-/// An order that is not answered in this time is asked of nobody any more: its head hangs, or is out.
+/// An order that is not answered in this time is given up: its head hangs, or is out.
 const ORDER_PATIENCE: Duration = Duration::from_secs(8);
 const STEPS_MAX: u64 = 20_000_000;
 /// Lines of what heads said that a failure prints.
@@ -301,7 +301,7 @@ impl Run {
         self.forget_order(server);
         self.world.alarm(after, ALARM_BOOT + server as u64);
     }
-    /// Whoever was asked does not answer any more: it has done it, or not.
+    /// The head that was asked does not answer any more: it has done it, or not.
     fn forget_order(&mut self, server: usize) {
         if let Some((.., order)) = self.waiting.take_if(|(_, of, ..)| *of == server) {
             self.ordered.is_unknown(&order);
@@ -436,7 +436,7 @@ impl Run {
         orders.push_back(Order::SystemCreate { settings: Box::new(self.settings(0)) });
         orders
     }
-    /// Who is asked: whoever said last that it serves.
+    /// The head that is asked: the one that last said that it serves.
     fn leader(&self) -> Option<usize> {
         self.ready.last().copied().filter(|s| self.world.runs(*s))
     }

@@ -74,7 +74,7 @@ pub struct Options {
     pub cut: Option<Cut>,
     /// Drives have volatile caches.
     pub volatile: bool,
-    /// Drives were somebody's before: what nobody has written holds junk, and must read as zeroes. Hosts come to all of the volume, and
+    /// Drives were used before: blocks without a write hold junk, and must read as zeroes. Hosts come to all of the volume, and
     /// write little, so that there is such space to the end.
     pub used: bool,
     /// One host each.
@@ -83,7 +83,7 @@ pub struct Options {
     pub networks: usize,
     /// The servers' clocks.
     pub clocks: [Clock; 2],
-    /// Addresses go to whoever leads, and hosts of the other one get an event. Else they stay with it until it ends.
+    /// Addresses move to the leader, and hosts of the other head get an event. Else they stay with it until it ends.
     pub addresses_move: bool,
     /// The second head has portals, and every second host goes there.
     pub both: bool,
@@ -181,7 +181,7 @@ impl Options {
         }
         options
     }
-    /// The same world on drives that were somebody's. Hosts go to the other head now and then, while one goes on with a head that is out:
+    /// The same world on used drives. Hosts go to the other head now and then, while one goes on with a head that is out:
     /// what that one takes for never written may be written elsewhere by now.
     fn on_used_drives(mut self, rng: &mut Prng) -> Self {
         self.used = true;

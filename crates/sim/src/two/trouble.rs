@@ -140,7 +140,7 @@ impl Run {
             self.fell(server, after);
         }
     }
-    /// One path of one server: what is in sync is reached by somebody.
+    /// One path of one server: a head still reaches every leg in sync.
     fn lose_path(&mut self, server: usize) {
         let well = self.last_look.as_ref().is_some_and(|s| s.health == State::Optimal);
         let disk = self.rng.below(self.world.disks.len() as u64) as usize;

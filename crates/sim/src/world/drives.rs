@@ -22,7 +22,7 @@ struct PendingOp {
     actor: ActorId,
     life: u32,
     op: DriveOp,
-    /// The drive, and which of its appearances was opened; None if nobody has it open.
+    /// The drive, and which of its appearances was opened; None if it is not open.
     place: Option<Opened>,
     /// Tells users of one slot apart.
     nth: u64,
@@ -33,7 +33,7 @@ struct PendingOp {
     fenced: bool,
     /// It has left the kernel. Worlds of one head know no difference.
     arrived: bool,
-    /// The path was lost: nobody hears of it.
+    /// The path was lost: no event comes.
     unheard: bool,
     /// Its server sends no more of it: what lands may be a part.
     torn: bool,
@@ -419,7 +419,7 @@ impl World {
         }
         self.push(self.now() + Duration::from_micros(takes), Happening::DriveDone { op, nth });
     }
-    /// What a server had at a drive to which it loses the path lands, and nobody hears of it.
+    /// What a server had at a drive to which it loses the path lands, and no event comes.
     pub(super) fn answers_are_lost(&mut self, server: usize, disk: usize) {
         let its = |p: &&mut PendingOp| {
             usize::from(p.nexus) == server && p.place.is_some_and(|p| p.disk == disk) && p.arrived

@@ -20,7 +20,7 @@ struct Fencing {
     until: Instant,
     /// Nothing is done before.
     begins: Instant,
-    /// Its limit struck, and whoever asked got the result.
+    /// Its limit was reached, and the asker got the result.
     given_up: bool,
 }
 
@@ -29,7 +29,7 @@ struct Fencing {
 pub(super) struct Fences {
     under_way: VecDeque<Fencing>,
     asked: u64,
-    /// Drives that shut nobody out, until then: the reset that belongs to it hangs.
+    /// Drives that shut no head out until then: the reset that belongs to it hangs.
     held_up: BTreeMap<usize, Instant>,
 }
 
@@ -72,7 +72,7 @@ impl World {
         self.push(at, Happening::Fence { nth });
     }
 
-    /// A drive shuts nobody out for a time. It goes on with all else, and does then what it was asked for.
+    /// A drive shuts no head out for a time. It goes on with all else, and does then what it was asked for.
     pub fn hold_fences_up(&mut self, disk: usize, time: Duration) {
         self.say(|| format!("d{disk} shuts nobody out for {time:?}"));
         self.fences.held_up.insert(disk, self.now() + time);

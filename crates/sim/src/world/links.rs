@@ -33,7 +33,7 @@ struct Way {
 }
 
 impl Way {
-    /// Whether nobody asks for what has arrived, and it is much.
+    /// Whether much has arrived that was not asked for yet.
     fn is_full(&self) -> bool {
         self.receive.is_none() && self.inbox.iter().map(Vec::len).sum::<usize>() - self.taken > WINDOW
     }
@@ -79,15 +79,15 @@ struct Link {
     network: Option<usize>,
     /// The port of the portal that it came to.
     port: u16,
-    /// When whoever connects hears that it is up.
+    /// When the end that connects gets the event that it is up.
     up_at: Instant,
 }
 
 /// Portals where shards listen for those of the other head have the highest numbers.
 const FAR_PORTALS: u32 = u32::MAX - (1 << 18);
-/// How long it takes until whoever connects hears that the connection is up.
+/// How long it takes until the end that connects gets the event that the connection is up.
 const UP_MICROS: u64 = 30;
-/// How long it takes until somebody knows that nobody answers.
+/// How long a connection attempt without an answer takes to fail.
 const UNANSWERED: Duration = Duration::from_millis(20);
 
 /// The network of the heads' link that an address belongs to: the `n` of 10.9.n.x.
@@ -98,7 +98,7 @@ fn network_of(address: SocketAddr) -> Option<usize> {
     }
 }
 
-/// Every link, and who listens.
+/// Every link, and the listeners.
 #[derive(Default)]
 pub(super) struct Links {
     all: Vec<Option<Link>>,
@@ -153,7 +153,7 @@ impl Links {
             }
         }
     }
-    /// Who listens at this port: whoever began last, since the address is there.
+    /// The listener of this port: the one that began last, since the address is there.
     fn listener(&self, port: u16) -> Option<(usize, PortalId, SocketAddr)> {
         let here = self.listeners.iter().filter(|(_, (a, _))| a.port() == port);
         let (server, _) = here.max_by_key(|(_, (_, since))| *since)?.0;
@@ -226,14 +226,14 @@ impl World {
         self.links.all[link].as_mut().expect("it is live").ways[to].fuse = Some(after);
     }
     /// What is sent on a link waits for a while. If its host gives it up meanwhile, that is lost: what
-    /// arrives after a host's next login is a promise of nobody on one path (docs/faults.md).
+    /// arrives after a host's next login is promised by nothing on one path (docs/faults.md).
     pub fn stall_one_link(&mut self, time: Duration) {
         let Some(link) = self.any_link() else { return };
         self.say(|| format!("link {link} stalls for {time:?}"));
         let until = self.now() + time;
         self.links.all[link].as_mut().expect("it is live").stalled_until = until;
     }
-    /// A link takes bytes and brings them nowhere; nobody is reported.
+    /// A link takes bytes and brings them nowhere; nobody gets an event.
     pub fn silence_one_link(&mut self) {
         let Some(link) = self.any_link() else { return };
         self.say(|| format!("link {link} is silent from now on"));

@@ -199,7 +199,7 @@ pub struct World {
     to_manager: VecDeque<(usize, ManagerMail)>,
     /// When the last letter from one machine to another arrives.
     mailed: BTreeMap<(ActorId, ActorId), Instant>,
-    /// Hosts whose last connection the head has closed, since somebody asked.
+    /// Hosts whose last connection the head has closed, since the last call.
     cut_off: Vec<ActorId>,
     doom: Option<Doom>,
     fell: Option<(usize, Crash)>,
@@ -211,7 +211,7 @@ pub struct World {
     host_fx: Effects<()>,
     /// The last events, for a readable story.
     pub story: VecDeque<String>,
-    /// Where two servers share drives: portals' addresses go to whoever listens there last, and hosts of the other one get an event.
+    /// Where two servers share drives: addresses of portals go to the last listener, and hosts of the other one get an event.
     /// Else they stay connected with whom they were.
     pub addresses_move: bool,
     /// Keep a story (slow).

@@ -145,7 +145,7 @@ impl World {
     pub fn is_paused(&self, server: usize) -> Option<Pause> {
         self.servers[server].pause.filter(|p| p.until > self.now)
     }
-    /// Nothing of a server stands still: who is killed goes on no more.
+    /// A killed server is not paused any more.
     pub(super) fn goes_on(&mut self, server: usize) {
         self.servers[server].pause = None;
         self.servers[server].steward_until = None;

@@ -84,7 +84,7 @@ impl Local {
     ///
     /// The kernel does not say: a write behind the new end makes the file longer again, with a hole that
     /// reads as zeroes. But nothing of ours is ever written to its very end (the label is, once, when the drive is
-    /// made ours), so who looks after an operation ended sees a cut that came before.
+    /// made ours), so a check after the end of an operation sees a cut that came before.
     fn is_cut(&mut self, reap: u64) -> bool {
         let (true, Some(file)) = (self.file, self.drive.file()) else { return false };
         if self.measured != reap {

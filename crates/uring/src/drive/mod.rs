@@ -187,7 +187,7 @@ impl Drives {
         drop(all);
     }
 
-    /// Begins to close; `notify` gets an event when nobody uses it any more and the claim is gone.
+    /// Begins to close; `notify` gets an event when nothing uses it any more and the claim is gone.
     pub(crate) fn close<M: Send + 'static>(&self, id: DriveId, notify: usize, routes: &Arc<Routes<M>>) {
         let mut table = self.table();
         let Some(entry) = table.get_mut(id.index()).and_then(Option::as_mut) else {
@@ -711,7 +711,7 @@ fn try_read(file: &File, block_bytes: u32) -> io::Result<()> {
     file.read_exact_at(&mut memory.0[..block_bytes as usize], u64::from(block_bytes) % 4096)
 }
 
-/// What follows the last 4096 whole bytes of `bytes`. What cannot be read holds nobody's mark.
+/// What follows the last 4096 whole bytes of `bytes`. Bytes that cannot be read hold no mark.
 fn read_end(file: &File, bytes: u64) -> Vec<u8> {
     let odd = (bytes % 4096) as usize;
     if odd == 0 {

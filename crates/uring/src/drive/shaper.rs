@@ -13,7 +13,7 @@ const ACTIVE_NS: u64 = 50_000_000;
 
 /// A link that several drives share, as below a switch. It has each rate once for reads and once for writes.
 ///
-/// While all parts are equal, operations pass in the order in which they come, and whoever asks for more gets more. Where
+/// While all parts are equal, operations pass in the order in which they come, and a host that asks for more gets more. Where
 /// they differ, as below a switch that divides unfairly, each drive that loads the link gets its part of the rate.
 #[derive(Debug, Default)]
 pub(crate) struct Uplink(Mutex<[Direction; 2]>);

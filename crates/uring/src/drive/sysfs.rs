@@ -266,7 +266,7 @@ pub(crate) fn file_name(meta: &fs::Metadata) -> String {
     format!("file {}:{}", meta.dev(), meta.ino())
 }
 
-/// Paths of block devices that are there, writable, not empty and used by nobody.
+/// Paths of block devices that are there, writable, not empty and unused.
 pub fn candidates() -> Vec<String> {
     let mut found: Vec<String> = entries(Path::new(CLASS))
         .into_iter()

@@ -31,7 +31,7 @@ pub(crate) struct Staging {
     out: Vec<bool>,
     /// Neither with the machine nor with the kernel; the last one is the next one.
     here: Vec<u16>,
-    /// How many the kernel has, and how many it shall have.
+    /// How many the kernel has, and how many it should have.
     given: u16,
     wanted: u16,
     /// Taken, and not found, since the kernel was last called; and both in the busiest turn of this stretch.

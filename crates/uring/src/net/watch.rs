@@ -50,7 +50,7 @@ impl Watch {
         self.at
     }
 
-    /// Whether it is time; then `keep` is asked of each whether it shall be looked at again.
+    /// Whether it is time; then `keep` says of each whether it is checked again.
     pub fn look(&mut self, now: Instant, keep: impl FnMut(&u32) -> bool) {
         if self.at.is_some_and(|at| at <= now) {
             self.at = None;
