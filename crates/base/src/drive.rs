@@ -134,8 +134,8 @@ impl Place {
             None => Self { all: false, ..self },
         }
     }
-    /// Whether a block may be in both. Of two that lie somewhere in a third, as mapped devices do, nobody knows: they
-    /// count as apart.
+    /// Whether a block may be in both. Two places somewhere in a third, as of mapped devices, count as apart: whether they
+    /// overlap is not known.
     fn meets(&self, other: &Self) -> bool {
         let same = self.within == other.within && (self.all || other.all);
         same && self.first < other.end && other.first < self.end
@@ -143,8 +143,8 @@ impl Place {
 }
 
 impl DriveInfo {
-    /// Whether blocks of the other are blocks of this one, too: one is the other by another name, or lies in it. Two that lie in
-    /// a third one, as partitions of a disk do, are two.
+    /// Whether the two share blocks: one is the other by another name, or lies in it. Two drives in a third one, as partitions
+    /// of a disk are, share none.
     pub fn overlaps(&self, other: &Self) -> bool {
         self.places.iter().any(|a| other.places.iter().any(|b| a.meets(b)))
     }

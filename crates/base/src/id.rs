@@ -1,4 +1,4 @@
-//! Names of things. An id is an index into somebody's table unless it says otherwise.
+//! Names of things. An id is an index into a table of its owner unless its docstring says otherwise.
 
 use core::fmt;
 use core::str::FromStr;

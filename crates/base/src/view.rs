@@ -216,8 +216,8 @@ impl Moving {
 
 impl Portal {
     /// Where a client finds this portal whose connection ends at the address `local` of `head`: the same address as it uses
-    /// itself, if we listen at all of them. None if it cannot get there: from elsewhere nobody reaches our loopback addresses,
-    /// nobody comes by IPv6 to 0.0.0.0, and which addresses the other head has is not known here.
+    /// itself, if we listen at all of them. None if it cannot get there: a client elsewhere does not reach our loopback addresses,
+    /// IPv6 does not reach 0.0.0.0, and the addresses of the other head are not known here.
     pub fn seen_at(&self, local: IpAddr, head: u8) -> Option<SocketAddr> {
         let (own, local) = (self.address.ip().to_canonical(), local.to_canonical());
         let reachable = match own {

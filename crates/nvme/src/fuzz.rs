@@ -85,7 +85,7 @@ fn converse(data: &[u8]) -> (u32, Option<Close>) {
             return (world.done, world.io.closed);
         }
     }
-    // Time passes: nobody lives on half a PDU.
+    // Time passes: a connection with half a PDU ends.
     for _ in 0..50 {
         world.turn(usize::MAX);
         world.now = world.now + Duration::from_secs(5);

@@ -169,7 +169,7 @@ impl Login {
         if config.chap_md5_only && algorithm != MD5 {
             return Err(Error::Protocol("a CHAP algorithm that nobody offered"));
         }
-        // RFC 7143 12.1.3: whoever gets its own challenge back is being used as an oracle.
+        // RFC 7143 12.1.3: a peer that returns our own challenge uses us to compute its response.
         if challenge == self.ours.1 {
             return Err(Error::NotTheTarget);
         }

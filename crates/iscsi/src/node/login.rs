@@ -346,7 +346,7 @@ impl Login {
                         let (Some(their_id), Some(theirs)) = (their_id, theirs) else {
                             return error("a CHAP challenge that is none");
                         };
-                        // RFC 7143 12.1.3: whoever sends our own challenge back wants us to do his work.
+                        // RFC 7143 12.1.3: an initiator that sends our own challenge back wants the target to compute its response.
                         if theirs == *challenge {
                             return Err((REFUSED, "our own CHAP challenge came back"));
                         }

@@ -288,7 +288,7 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
 }
 
 impl Run {
-    /// Half of all worlds have few places at each array, so that commands stand in line there.
+    /// Half of all worlds have a small in-flight window at each array, so that commands wait for it.
     fn places(&self) -> u32 {
         let mut rng = Prng::new(self.options.seed ^ 0x706c_6163_6573);
         if rng.chance(1, 2) { rng.between(2, 6) as u32 } else { head::PLACES }

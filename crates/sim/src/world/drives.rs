@@ -387,7 +387,7 @@ impl World {
     }
 }
 
-// Drives that two servers share: an operation has two places.
+// Drives that two servers share: an operation has two moments.
 impl World {
     /// It waits in its server's kernel.
     fn leaves_later(&mut self, op: usize, nth: u64) {

@@ -304,7 +304,7 @@ fn a_namespace_that_comes_grows_or_goes_is_reported_once_until_the_list_is_read(
     t.new_view(|v| drop(v.hosts[0].exports.pop()));
     assert_eq!(event(&mut t), (second, NAMESPACE_CHANGED));
     assert_eq!(ids(&identify(&mut t, 2, 0).expect("list")), [1]);
-    // An event that nobody waits for is kept.
+    // An event without a waiting request is kept.
     log(&mut t, 4, 0, 4096).expect("list");
     t.new_view(|v| v.hosts[0].exports.push(export(7, 512)));
     assert!(t.replies.is_empty());
