@@ -447,7 +447,7 @@ impl Array {
         if planted(Bug::AbortedStarts) && matches!(flight.phase, Phase::AwaitingLock | Phase::AwaitingIntent)
         {
             self.answer(id, Status::Aborted, io);
-            // It flies on, and nobody waits for it any more.
+            // It goes on to its end, and nothing waits for it any more.
             self.flights[id].job = Job::Heal { leg: LEGS_MAX, rest: 0 };
             self.heals += 1;
             return;

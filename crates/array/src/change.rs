@@ -181,7 +181,7 @@ impl Array {
             } else {
                 self.flights[id].refused = Some(error);
                 self.flights[id].refusers |= bit(leg);
-                // It may still land on a leg that is in use, so nobody may pass it.
+                // It may still land on a leg that is in use, so no later change may pass it.
                 let lands = plan != Plan::Flush && phase == Phase::AwaitingLegs;
                 keeps = error == DriveError::TimedOut && lands;
                 self.flights[id].late += u8::from(keeps);

@@ -176,7 +176,7 @@ impl Array {
             flight.medium |= bit(leg);
         }
         if error == DriveError::Fenced && !bad && matches!(flight.job, Job::Host(_)) {
-            // Its blocks may be well: whoever holds the reservation reads them, and the host must come back.
+            // Its blocks may be good: the holder of the reservation reads them, and the host must retry.
             flight.fenced = true;
         }
         self.count_error(now, leg, error, io);
@@ -185,7 +185,7 @@ impl Array {
             return;
         }
         let Flight { job, medium, data, fenced, .. } = self.flights[id];
-        // The given-up read may still arrive in its buffer, so nobody may answer from there.
+        // The given-up read may still arrive in its buffer, so no answer may come from there.
         if error == DriveError::TimedOut && !was_hedge && !planted(Bug::ReadIntoHeldBuffer) {
             let another = match job {
                 Job::Host(ticket) => io.replace_buffer(ticket, data),
@@ -200,7 +200,7 @@ impl Array {
         }
         match self.choose_leg(now, id) {
             Some(next) => self.read_from(now, id, next, io),
-            // They cannot read what nobody wants to know, and they let this head try.
+            // They cannot read blocks that no host needs, and they let this head try.
             None if medium != 0 && !fenced && self.flights[id].zeroes => self.read_zeroes(now, id, io),
             None if medium != 0 && !fenced => {
                 let Flight { at, len, .. } = self.flights[id];

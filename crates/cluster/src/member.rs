@@ -565,7 +565,7 @@ impl Member {
                     }
                     self.next_join = now;
                 }
-                // What was decided while no network was there reached nobody, and a head that is shut off the drives learns it here alone.
+                // A decision without any network did not reach the other head, and a head that is shut off the drives learns it only here.
                 if fresh || hello.epoch < self.known().epoch && !planted(Bug::EpochNotTold) {
                     let known = self.known().clone();
                     self.send_message(&Message::Record(Box::new(known)));
@@ -576,7 +576,7 @@ impl Member {
                 self.watch.on_heartbeat(now, path, heartbeat);
             }
             Heard::Message(bytes) => {
-                // Others are of a later version: whoever sends what we must understand asks for our version first.
+                // Others are of a later version: a sender asks for our version before it sends what we must understand.
                 if let Ok(message) = Message::decode(self.set.me.other(), &bytes) {
                     self.on_message(now, message);
                 }

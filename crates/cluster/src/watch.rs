@@ -244,7 +244,7 @@ impl Watch {
         if !open && self.networks.iter().any(|n| n.end == Some(End::Refused)) {
             return Verdict::Propose(Why::Ended);
         }
-        // A look at a drive shows that the other stands still if a heartbeat was due on it since the link brought the last one.
+        // The other head stands still on a drive if a heartbeat was due there since the last one by the link, and none came.
         let due = heard.map(|h| h + self.times.drive_every + self.times.link_every);
         // What a head wrote last before it died may differ from drive to drive, and seem to move once.
         let again =
@@ -342,7 +342,7 @@ mod tests {
         let (first, later) = cut(false, OURS);
         assert_eq!(first, Verdict::Suspected { at: at(1802) });
         assert!(matches!(later, Verdict::Propose(Why::Cut { .. })));
-        // Who sees less gives way, whoever leads.
+        // The head that sees less gives way, whichever leads.
         let less = View { reaches: 2, ..OURS };
         assert!(matches!(cut(true, less), (Verdict::Suspected { .. }, Verdict::Propose(_))));
         let more = View { reaches: 4, ..OURS };

@@ -467,7 +467,7 @@ impl<M: Send + 'static> World<M> {
 
 impl<M> Drop for World<M> {
     fn drop(&mut self) {
-        // However the thread ends: nobody reads these letters any more.
+        // However the thread ends: these letters have no reader any more.
         self.inbox.close();
     }
 }

@@ -260,7 +260,7 @@ fn comes_before(r: &MembershipRecord, later: &MembershipRecord) -> bool {
     match r.kin(later) {
         Kin::Forefather(_) => true,
         // Left behind while the others went on: then it still has those in sync that are in sync now. Legs that
-        // joined since say nothing; if nobody else is left, nothing can be known.
+        // joined since say nothing; if no other drive is left, nothing can be known.
         Kin::TooOld => {
             let now = later.arrays.iter().flat_map(|a| &a.legs).filter(|l| l.state == LegState::InSync);
             let mut then = now.filter_map(|l| r.leg(l.drive)).peekable();
@@ -511,7 +511,7 @@ mod tests {
         let mut alone = left.clone();
         alone.arrays[1].legs[0].state = Out;
         assert_eq!(judge_return(Some(&alone), drive(3), &now), Return::Diverged);
-        // Nor if nobody is left to say so.
+        // Nor if no drive is left that says so.
         now.arrays[1].legs[0].state = Out;
         assert_eq!(judge_return(Some(&left), drive(3), &now), Return::Diverged);
     }
@@ -540,7 +540,7 @@ mod tests {
         let on = next(&settled, ME, 6, &[]);
         now = next(&now, ME, 7, &[]);
         assert_eq!(judge_return(Some(&on), drive(1), &now), Return::Diverged);
-        // And with nobody who followed the other line since, neither is the one that counts.
+        // Without a drive that followed the other line since, neither line counts.
         let other = next(&line, YOU, 8, &[]);
         let both = [found(0, &line), found(1, &short), found(2, &other)];
         assert!(matches!(assemble(&both, None, ME, None), Verdict::Diverged(_)));
@@ -557,7 +557,7 @@ mod tests {
         // But one that had put the others out went its own way.
         let own_way = next(&r, YOU, 99, &[(0, Out)]);
         check(&[found(0, &line), found(1, &own_way)], Some(&line), "diverged 59:[0] 99:[1]");
-        // A drive that joined meanwhile says nothing of it; with nobody of then left it cannot be known.
+        // A drive that joined meanwhile says nothing of it; without a drive from that time it cannot be known.
         let mut joined = line.next(ME, 60);
         joined.arrays[0].legs.push(MemberLeg { drive: drive(2), state: InSync });
         check(&[found(0, &joined), found(1, &r), found(2, &joined)], None, "60 current,full,current");

@@ -178,7 +178,7 @@ impl Array {
             self.disown_read(loser, io);
             self.flights[id].pending -= 1;
             if won {
-                // The pool counts the memory of whoever is still at a drive.
+                // The pool counts the memory of operations that are still at a drive.
                 self.ops[loser].share = true;
                 self.hedging.out += 1;
                 self.hedging.out_bytes += u64::from(data.len);

@@ -147,7 +147,7 @@ impl Array {
             return;
         }
         self.judging.window_end = now + WINDOW;
-        // A window that nobody closed for long holds reads of long ago beside what is new.
+        // A window that stayed open for long mixes old reads with new ones.
         let recent = now.since(end) < WINDOW;
         self.judge_legs(recent, io);
         for local in &mut self.legs {

@@ -86,7 +86,7 @@ impl Array {
         let Scrubbing { next, end, .. } = *self.scrub.as_ref().expect("seen above");
         let run = self.uncleared_run(next, end - next);
         if run > 0 && !planted(Bug::UnclearedIsCompared) {
-            // Legs may differ there with good reason, and nobody reads it.
+            // Legs may differ there with good reason, and hosts do not read it.
             let scrub = self.scrub.as_mut().expect("seen above");
             scrub.next = next + run;
             scrub.done += run;

@@ -452,7 +452,7 @@ impl Array {
         while self.uncleared.works < CLEARS_MAX && now >= self.uncleared.next_at {
             let (job, at, len) = match self.uncleared.edges.pop_front() {
                 Some((at, len)) => (Job::Edge, at, len),
-                // Marks first: somebody waits for their space.
+                // Marks first: an order waits for their space.
                 None if self.uncleared.marking => break,
                 None => match self.next_clear_run() {
                     Some((at, len)) => (Job::Clear, at, len),

@@ -441,7 +441,7 @@ impl World {
             }
         }
         if refused && self.process(head).member.part() == Part::Outside {
-            // Who is not in votes under a key of its own, at which nobody takes offence.
+            // A head that is not in votes under a key of its own, which counts as no key too many.
             let key = self.process(head).member.known().key_outside(head);
             self.register(head, drive, key, None);
         }

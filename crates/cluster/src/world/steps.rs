@@ -130,7 +130,7 @@ impl World {
         let nth = self.drives.iter().position(|d| d.id == drive).expect("one of the drives");
         let due = self.now + after;
         let d = &mut self.drives[nth];
-        // Whoever opens the drive opens it alone: not before what a former process has here is over.
+        // A process opens the drive exclusively: not before the operations of a former process here are over.
         let (stage, reply) = if d.is_kept_from(head, process) {
             (Stage::Landed, Reply::Failed)
         } else {

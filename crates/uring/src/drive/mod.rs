@@ -254,7 +254,7 @@ impl Drives {
     pub(crate) fn shape<M>(&self, id: DriveId, shape: Shape, routes: &Routes<M>) {
         let table = self.table();
         if let Some(entry) = table.get(id.index()).and_then(Option::as_ref) {
-            // Whoever names the same link shares it.
+            // Drives that name the same link share it.
             let others = table.iter().flatten().map(|e| &e.drive.shaper);
             let link = others.filter_map(|s| s.uplink(shape.uplink)).next();
             entry.drive.shaper.set(shape, id, link);
@@ -348,12 +348,12 @@ fn is_hole(file: &File, meta: &fs::Metadata) -> bool {
 /// has given back what was written.
 fn remove_unused(drive: &Drive) {
     let (Backend::Kernel(file), Some(path)) = (&drive.backend, &drive.path) else { return };
-    // One that somebody else cut off is not as it was made.
+    // A file that another process truncated is not as it was made.
     let whole =
         |open: &fs::Metadata| open.len() >= drive.info.bytes && name_of(open, path) == FileName::There;
     let empty = |open: &fs::Metadata| whole(open) && is_hole(file, open);
     if drive.info.made && file.metadata().is_ok_and(|open| empty(&open)) {
-        // It is in the way of nobody if it cannot be removed.
+        // A file that cannot be removed does no harm.
         let _ = fs::remove_file(path);
     }
 }
@@ -410,7 +410,7 @@ fn open(text: &str, shared: bool, shards: u32, ours: &dyn Fn(&Path) -> bool) -> 
         Spec::Made(path) => {
             let mut meta = fs::metadata(&path).map_err(|e| explain(&path, &e, None))?;
             if meta.is_file() && meta.len() == 0 {
-                // Whoever was making it was cut off before it had its size.
+                // Its maker was cut off before it had its size.
                 fs::remove_file(&path).map_err(|e| explain(&path, &e, None))?;
                 meta = fs::metadata(&path).map_err(|e| explain(&path, &e, None))?;
             }
@@ -630,7 +630,7 @@ fn open_file(
     }
     let claimed = claim(!ours(&path), || {
         rustix::fs::flock(&file, flock)?;
-        // Another head that shuts somebody out has it alone for a moment.
+        // Another head that shuts a head out has it exclusively for a moment.
         if shared { lock(&file, Lock::Shared) } else { Ok(()) }
     });
     claimed.map_err(|e| {

@@ -135,7 +135,7 @@ impl Ram {
             // The advice that also works on memory that is locked, as all of the daemon's is. (The usual one is refused
             // there. Nobody looked, and whole MiB that hosts had zeroed kept what was in them.)
             // SAFETY: whole pages of our private anonymous mapping, checked by `words`; they read as zeroes
-            // afterwards. For whoever reads at the same time this is a store of zeroes.
+            // afterwards. For a concurrent reader this is a store of zeroes.
             let given_back = unsafe {
                 libc::madvise(self.base.add(at as usize).cast(), pages as usize, libc::MADV_DONTNEED_LOCKED)
             };

@@ -222,7 +222,7 @@ fn may_hang(path: &str, ours: (u32, u32), mountinfo: &str) -> bool {
         if device == format!("{}:{}", ours.0, ours.1) && at != "/" {
             return false;
         }
-        // Where the root itself hangs nobody asks us.
+        // If the root file system hangs, this code does not run.
         remote |= at != "/" && is_remote(&kind);
     }
     remote

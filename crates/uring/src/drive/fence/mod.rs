@@ -141,7 +141,7 @@ fn work(drive: &Drive) {
         let outcome = carry_out(drive, job.act, &Limit { until: job.until, closed: &drive.fence.closed });
         let mut line = drive.fence.lock();
         line.stuck = false;
-        // Whoever waited may have given up.
+        // The asker may have given up.
         let _ = job.to.send(outcome);
     }
 }
@@ -211,7 +211,7 @@ fn keys(drive: &impl Reservations, act: FenceAct, limit: &Limit<'_>) -> Result<R
                 }
             }
             // From here on nothing new of it is let in; what it has at the drive is not over yet. It is ended even if its
-            // key was gone before: whoever took it away may not have come so far.
+            // key was gone before: the head that removed it may not have come so far.
             reserve(drive, key, now, limit)?;
             limit.check()?;
             drive.end_commands()?;
