@@ -1,5 +1,5 @@
-//! Instructions of a command and of a simulated world, held against what they were. Time depends on the machine and on
-//! what else it does; the number of instructions nearly not, so a test may hold it.
+//! The number of instructions of a command and of a simulated world, compared with the accepted number. Time depends on the
+//! machine and its other load; the number of instructions nearly does not, so a test can check it.
 
 use crate::run::{cargo, root, run, target};
 use crate::suites;
@@ -20,7 +20,7 @@ const WORLDS: u64 = 4;
 const COMMANDS: u64 = 2000;
 
 /// Counts every scenario in the list; `keep` writes what was counted instead of judging it. With `built` the programs
-/// are there. The simulator is the one that tests run: an optimised one takes minutes to build, and would tell no more.
+/// are there. The simulator is the one that tests run: an optimised one takes minutes to build, and would show no more.
 ///
 /// # Errors
 /// A sentence: something does not run, or costs more than it did.
@@ -36,12 +36,13 @@ pub fn count(keep: bool, built: bool) -> Result<(), String> {
         Ok((long - short) / COMMANDS)
     })?);
     worse.extend(hold(WORLDS_ACCEPTED, WORLDS_RISE_MAX, keep, instructions_of_worlds)?);
-    match worse.is_empty() {
-        true => Ok(()),
-        false => Err(format!(
+    if worse.is_empty() {
+        Ok(())
+    } else {
+        Err(format!(
             "too much dearer: {}. Next: make it cheaper, or accept it with make count KEEP=1",
             worse.join(", ")
-        )),
+        ))
     }
 }
 

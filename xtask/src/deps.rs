@@ -1,4 +1,4 @@
-//! What must be installed: Debian packages, and nothing else.
+//! The Debian packages that must be installed; nothing else is needed.
 
 use crate::run::run;
 use std::process::Command;
@@ -38,7 +38,7 @@ pub fn install(packages: &[&str]) -> Result<(), String> {
     run(apt(&["update", "-qq"])).map_err(|why| hint(&why, &missing))?;
     let mut command = apt(&["install", "-qq", "-y", "--no-install-recommends"]);
     command.args(&missing);
-    // dpkg tells of every file; who installs wants to see errors alone.
+    // dpkg prints every file; only errors matter here.
     command.stdout(std::process::Stdio::null());
     run(command).map_err(|why| hint(&why, &missing))
 }

@@ -61,7 +61,7 @@ pub fn build() -> Result<Vec<Suite>, String> {
     if suites.is_empty() { Err("cargo built no test".into()) } else { Ok(suites) }
 }
 
-/// The test program that a line of cargo's tells of, if it does.
+/// The test program that a line of cargo's names, if any.
 fn suite(line: &str) -> Option<Suite> {
     let (_, profile) = line.split_once("\"profile\":{")?;
     if !profile.split('}').next()?.contains("\"test\":true") {

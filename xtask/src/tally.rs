@@ -51,7 +51,7 @@ impl Tally {
     /// its job's name, and counts.
     ///
     /// Tests that failed run once more at the end, alone: what real kernels and clocks do on a machine that has
-    /// other work is not always the same, and one that then passes is told at the end as unsteady,
+    /// other work is not always the same, and one that then passes is reported at the end as unsteady,
     /// so that somebody looks at it. What is decided by a seed fails again.
     pub fn side_by_side(&mut self, lanes: Vec<Vec<Job>>) {
         let ends = Ends::default();
@@ -115,7 +115,7 @@ pub struct Job {
     what: String,
     /// What stands before each of its lines.
     prefix: String,
-    /// Its lines tell of tests; else it is one test as a whole.
+    /// Its lines name tests; else it is one test as a whole.
     tests: bool,
     limit: Duration,
     /// What must have ended well before it begins.
@@ -225,14 +225,13 @@ impl Ends {
     /// Runs a job when what it needs has ended.
     fn run(&self, job: &Job, all: &[&str]) -> Counts {
         let ready = job.needs.filter(|needs| all.contains(needs)).is_none_or(|needs| self.wait(needs));
-        let counts = match ready {
-            true => {
-                step(&job.what);
-                let counts = job.run(&[]);
-                step(&format!("{}: at an end", job.what));
-                counts
-            }
-            false => Counts::default().and(format!("{}: not run, as what it needs failed", job.what)),
+        let counts = if ready {
+            step(&job.what);
+            let counts = job.run(&[]);
+            step(&format!("{}: at an end", job.what));
+            counts
+        } else {
+            Counts::default().and(format!("{}: not run, as what it needs failed", job.what))
         };
         self.ended.lock().expect("no panic").push((job.what.clone(), counts.failed == 0));
         self.changed.notify_all();
@@ -303,12 +302,12 @@ mod tests {
     use std::time::Duration;
 
     fn counted(script: &str, limit: Duration) -> (u64, u64) {
-        let tally = told(script, limit);
+        let tally = tally_of(script, limit);
         (tally.passed, tally.failed)
     }
 
     /// A suite that is this script; `$1` and on are the tests that it shall run again.
-    fn told(script: &str, limit: Duration) -> Tally {
+    fn tally_of(script: &str, limit: Duration) -> Tally {
         let mut tally = Tally::default();
         tally.side_by_side(vec![vec![shell("a suite", script, limit)]]);
         tally
@@ -337,7 +336,7 @@ mod tests {
             [ $# = 0 ] && echo 'test result: FAILED. 4 passed; 2 failed; 0 ignored' && exit 101
             [ \"$*\" = 'a b' ] && echo 'test a ... FAILED'
             echo 'test result: FAILED. 1 passed; 1 failed; 5 filtered out'; exit 101";
-        let tally = told(script, Duration::from_secs(10));
+        let tally = tally_of(script, Duration::from_secs(10));
         assert_eq!((tally.passed, tally.failed), (8, 1));
         assert_eq!(
             (tally.failures, tally.unsteady),

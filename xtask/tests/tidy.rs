@@ -1,4 +1,4 @@
-//! Rules of the house that a machine can check. Each rule is proven below on text that breaks it.
+//! House rules that a machine can check. Tests below prove each rule on text that breaks it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -394,8 +394,14 @@ fn comment_end(code: &[char]) -> usize {
     let (mut depth, mut at) = (0, 0);
     while at < code.len() {
         match &code[at..] {
-            ['/', '*', ..] => (depth, at) = (depth + 1, at + 2),
-            ['*', '/', ..] => (depth, at) = (depth - 1, at + 2),
+            ['/', '*', ..] => {
+                depth += 1;
+                at += 2;
+            }
+            ['*', '/', ..] => {
+                depth -= 1;
+                at += 2;
+            }
             _ => at += 1,
         }
         if depth == 0 {
@@ -585,7 +591,7 @@ fn circles(sources: &[&Source], modules: &BTreeMap<Module, usize>) -> Vec<Vec<us
     let circle = |of: usize| -> Vec<usize> {
         reached[of].iter().copied().filter(|at| reached[*at].contains(&of)).collect()
     };
-    // Each of its members tells the same circle.
+    // Each of its members names the same circle.
     let found: BTreeSet<Vec<usize>> = (0..sources.len()).map(circle).filter(|c| c.len() > 1).collect();
     found.into_iter().collect()
 }
@@ -733,7 +739,7 @@ fn strange_letters(sources: &[Source]) -> Vec<String> {
 }
 
 /// Folders with more source files than somebody can survey.
-fn crowded_folders(sources: &[Source]) -> Vec<String> {
+fn full_folders(sources: &[Source]) -> Vec<String> {
     let mut folders: BTreeMap<&str, usize> = BTreeMap::new();
     for source in sources.iter().filter(|s| s.path.ends_with(".rs") && s.path.contains("/src/")) {
         let (folder, _) = source.path.rsplit_once('/').expect("it lies in a folder, as was seen above");
@@ -741,13 +747,13 @@ fn crowded_folders(sources: &[Source]) -> Vec<String> {
             *folders.entry(folder).or_default() += 1;
         }
     }
-    let crowded = folders.into_iter().filter(|(_, files)| *files > FOLDER_MAX);
+    let full = folders.into_iter().filter(|(_, files)| *files > FOLDER_MAX);
     let sentence = |(folder, files)| {
         format!(
             "{folder} has {files} source files, at most {FOLDER_MAX} may lie there: group them by subject"
         )
     };
-    crowded.map(sentence).collect()
+    full.map(sentence).collect()
 }
 
 fn assert_none(found: Vec<String>) {
@@ -810,8 +816,8 @@ fn nobody_takes_the_letters_of_another() {
 }
 
 #[test]
-fn no_folder_is_crowded() {
-    assert_none(crowded_folders(&tracked()));
+fn no_folder_is_too_full() {
+    assert_none(full_folders(&tracked()));
 }
 
 #[test]
@@ -839,7 +845,7 @@ fn source(path: &str, text: &str) -> Source {
 }
 
 #[test]
-fn a_room_that_reads_the_clock_is_found_and_told_what_to_use() {
+fn a_room_that_reads_the_clock_is_found_with_what_to_use() {
     let found = banned_words(&[source(
         "crates/array/src/mirror.rs",
         "fn f() {\n let t = std::time::Instant::now();\n}",
@@ -1042,7 +1048,7 @@ fn a_letter_in_the_wrong_hands_is_found() {
 }
 
 #[test]
-fn a_crowded_folder_is_found() {
+fn a_folder_that_is_too_full_is_found() {
     let files =
         |folder: &str, n: usize| (0..n).map(|i| source(&format!("{folder}/f{i}.rs"), "")).collect::<Vec<_>>();
     let mut sources = files("crates/uring/src", FOLDER_MAX);
@@ -1050,9 +1056,9 @@ fn a_crowded_folder_is_found() {
     sources.extend(files("crates/uring/src/net/tests", 40));
     sources.extend(files("crates/uring/tests/all", 40));
     sources.push(source("crates/uring/src/report.css", ""));
-    assert_none(crowded_folders(&sources));
+    assert_none(full_folders(&sources));
     sources.push(source("crates/uring/src/net/more.rs", ""));
-    let found = crowded_folders(&sources);
+    let found = full_folders(&sources);
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(found[0].starts_with("crates/uring/src/net has 16 source files, at most 15 may"), "{found:?}");
 }

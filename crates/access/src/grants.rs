@@ -1,4 +1,4 @@
-//! What each host sees. Kept in the pool, so hosts are named by their names in the protocols.
+//! Exports: what each host sees. They are kept in the pool, so they name hosts by their protocol names.
 
 use crate::{AccessError, Host, LUN_MAX, NAMES_MAX};
 use base::Uuid;
@@ -78,7 +78,7 @@ impl Grants {
         v.grants.retain(|g| !g.shares_name(&grant));
         v.grants.insert(at.min(v.grants.len()), grant);
     }
-    /// Takes a volume from whoever has one of these names.
+    /// Takes a volume from the hosts with one of these names.
     pub fn take(&mut self, volume: Uuid, names: &Grant) {
         if let Some(v) = self.volumes.iter_mut().find(|v| v.volume == volume) {
             v.grants.retain(|g| !g.shares_name(names));

@@ -1,4 +1,4 @@
-//! Who may come.
+//! Hosts: which ones are known, by which names, with which secrets.
 
 use crate::{AccessError, HOSTS_MAX, NAMES_MAX, check_nqn, check_secret, normal_iqn};
 use base::HostId;

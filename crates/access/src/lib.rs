@@ -1,4 +1,4 @@
-//! Access: who may come, and what each sees.
+//! Access: which hosts may connect, and what each of them sees.
 //!
 //! Owns hosts (their names and secrets), exports (which volume as which NSID and LUN) and the rules for
 //! names and secrets. Promise: a host sees what was given to it and nothing else, two hosts never share
@@ -33,7 +33,7 @@ pub enum AccessError {
     NoHost(String),
     /// More than `HOSTS_MAX` hosts.
     TooManyHosts,
-    /// Neither an NQN nor an IQN: nobody could come in as this host.
+    /// Neither an NQN nor an IQN: no connection could belong to this host.
     Nameless,
     /// More than `NAMES_MAX` names.
     TooManyNames,

@@ -1,10 +1,9 @@
 //! One array on one shard: its state, its door, and what all its machines share.
 //!
-//! The machines lie in files of their own, each an `impl Array`: `read` (balancing, retry, healing),
-//! `change` (order, fan-out, loss), `intent` (the bitmap), `resync` (rebuilding legs, crash), and
-//! `members` (what the Steward decides).
+//! Each machine has a file of its own with an `impl Array`: `read` (balancing, retry, healing), `change` (order,
+//! fan-out, loss), `intent` (the bitmap), `resync` (rebuilding legs, crash), and `members` (what the Steward decides).
 //!
-//! What a machine remembers between calls lies in a `state` of its own, below this file; the machine lies above it.
+//! What a machine keeps between calls is in its own `state` module, which this file uses; the machine uses this file.
 
 use crate::bitmap::Bitmap;
 use crate::buffers::{BufferId, Buffers};
@@ -17,17 +16,17 @@ use crate::geometry::{Geometry, LANES, LEGS_MAX, Lanes, PLACES_MAX};
 use crate::hedge::state::{HEDGES_MAX, Hedging};
 use crate::intent::state::Intent;
 use crate::latency::state::{Judging, Latency};
+use crate::local_leg::{LocalLeg, Sets};
 use crate::locks::Locks;
 use crate::resync::state::Resync;
 use crate::scrub::state::Scrubbing;
-use crate::standing::{Sets, Standing};
 use crate::uncleared::state::{CLEARS_MAX, Meeting, Uncleared};
 use base::{Bug, DriveError, DriveOp, DriveOpKind, Instant, Slice, Slots, Status, Token, Uuid, planted};
 use std::collections::VecDeque;
 
 /// A leg that answers nothing is tried with commands of no more than that.
 const TRY_BYTES: u64 = 64 << 10;
-/// Heals under way at once; more wait for the next time that somebody reads the blocks.
+/// Heals under way at once; more wait for the next read of the blocks.
 pub(crate) const HEALS_MAX: u32 = 4;
 /// Flights that are not a host's.
 const INTERNAL_MAX: u32 = crate::buffers::PIECES_MAX + HEALS_MAX + CLEARS_MAX + 1;
@@ -54,12 +53,12 @@ pub struct Array {
     pub(crate) geometry: Geometry,
     pub(crate) shard: u16,
     pub(crate) lanes: Lanes,
-    pub(crate) legs: [Standing; PLACES_MAX],
+    pub(crate) legs: [LocalLeg; PLACES_MAX],
     sets: Sets,
     pub(crate) epoch: u64,
     pub(crate) recorded: u64,
     /// Nothing takes the record: hosts do not wait for it.
-    pub(crate) unrecorded: bool,
+    pub(crate) loss_not_on_record: bool,
     pub(crate) flights: Slots<Flight>,
     pub(crate) commands: u32,
     pub(crate) heals: u32,
@@ -70,8 +69,8 @@ pub struct Array {
     pub(crate) ops: Slots<DriveTag>,
     pub(crate) locks: Locks,
     pub(crate) ready: VecDeque<u32>,
-    /// Flights whose range may stay with a drive that hangs: looked at when nobody is ready.
-    turned_away: VecDeque<u32>,
+    /// Flights whose range may stay with a drive that hangs: looked at when no flight is ready.
+    rejections: VecDeque<u32>,
     stuck: Vec<u32>,
     pub(crate) buffers: Buffers,
     pub(crate) intent: Intent,
@@ -100,7 +99,7 @@ impl Array {
         let geometry = config.geometry;
         geometry.check();
         assert!(config.membership.legs.len() <= PLACES_MAX, "an array has few legs");
-        let mut legs = [Standing {
+        let mut legs = [LocalLeg {
             leg: None,
             lost: false,
             kept: false,
@@ -116,8 +115,8 @@ impl Array {
             try_at: Instant(0),
             latency: Latency::default(),
         }; PLACES_MAX];
-        for (standing, leg) in legs.iter_mut().zip(&config.membership.legs) {
-            standing.leg = *leg;
+        for (local, leg) in legs.iter_mut().zip(&config.membership.legs) {
+            local.leg = *leg;
         }
         if geometry.redundant() {
             assert_eq!(config.dirty.len(), geometry.regions(), "a bitmap has a bit for each region");
@@ -144,7 +143,7 @@ impl Array {
             sets: Sets::of(&legs),
             epoch: config.membership.epoch,
             recorded: config.membership.epoch,
-            unrecorded: false,
+            loss_not_on_record: false,
             flights: Slots::with_capacity(FLIGHTS_MAX),
             commands: 0,
             heals: 0,
@@ -153,7 +152,7 @@ impl Array {
             ops: Slots::with_capacity(LEG_OPS_MAX * PLACES_MAX as u32),
             locks: Locks::new(FLIGHTS_MAX),
             ready: VecDeque::with_capacity(FLIGHTS_MAX as usize),
-            turned_away: VecDeque::with_capacity(FLIGHTS_MAX as usize),
+            rejections: VecDeque::with_capacity(FLIGHTS_MAX as usize),
             stuck: Vec::with_capacity(FLIGHTS_MAX as usize),
             buffers: Buffers::new(config.scratch, geometry.redundant()),
             resync: Resync::new(intent.locals()),
@@ -265,11 +264,9 @@ impl Array {
             }
         }
         let forget = kind == Kind::Deallocate && !planted(Bug::DeallocateUnequal);
-        let kind = match forget && !self.present().all(|leg| leg.deallocate_zeroes) {
-            // Zeroes afterwards, on every leg: what cannot promise that is written with them.
-            true => Kind::WriteZeroes,
-            false => kind,
-        };
+        // A leg that does not read zeroes after a deallocation makes all legs write zeroes, so that they stay equal.
+        let kind =
+            if forget && !self.present().all(|leg| leg.deallocate_zeroes) { Kind::WriteZeroes } else { kind };
         if self.given_up > 0 && self.would_keep(now, len) {
             io.done(ticket, Status::NotReady);
             return;
@@ -293,7 +290,10 @@ impl Array {
         self.commands += 1;
         let mut flight = Flight::new(Job::Host(ticket), plan, kind, at, len);
         flight.data = data;
-        (flight.fua, flight.came, flight.clears, flight.zeroes) = (fua, now, clears, zeroes);
+        flight.fua = fua;
+        flight.came = now;
+        flight.clears = clears;
+        flight.zeroes = zeroes;
         let id = self.insert(flight);
         match plan {
             Plan::Flush => self.start_flush(now, id, io),
@@ -311,7 +311,7 @@ impl Array {
         self.shared = shared;
     }
 
-    /// Whether a drive that hangs would keep another command, too. A last leg that has answered nothing since something was
+    /// Whether a hung drive would keep another command as well. A last leg that has answered nothing since something was
     /// given up there is tried with one short command at a time, after as long again as it has been silent.
     #[cold]
     fn would_keep(&self, now: Instant, len: u64) -> bool {
@@ -447,8 +447,9 @@ impl Array {
         if planted(Bug::AbortedStarts) && matches!(flight.phase, Phase::AwaitingLock | Phase::AwaitingIntent)
         {
             self.answer(id, Status::Aborted, io);
-            // It flies on, and nobody waits for it any more.
-            (self.flights[id].job, self.heals) = (Job::Heal { leg: LEGS_MAX, rest: 0 }, self.heals + 1);
+            // It goes on to its end, and nothing waits for it any more.
+            self.flights[id].job = Job::Heal { leg: LEGS_MAX, rest: 0 };
+            self.heals += 1;
             return;
         }
         if flight.clears
@@ -519,7 +520,8 @@ impl Array {
     /// How far the work in the background is.
     pub fn progress(&self) -> Progress {
         let mut progress = self.counters;
-        (progress.hedges_sent, progress.hedges_won) = (self.hedging.sent, self.hedging.won);
+        progress.hedges_sent = self.hedging.sent;
+        progress.hedges_won = self.hedging.won;
         self.count_intent(&mut progress);
         self.count_resync(&mut progress);
         self.count_scrub(&mut progress);
@@ -534,7 +536,7 @@ impl Array {
             && self.intent_idle()
             && self.uncleared.idle()
     }
-    /// No command is here, and nobody waits for a drive. What waits for a decision about a leg may still do so.
+    /// No command is here, and nothing waits for a drive. What waits for a decision about a leg may still do so.
     pub fn is_still(&self) -> bool {
         self.commands == 0 && self.legs.iter().all(|leg| leg.in_flight == 0)
     }
@@ -558,7 +560,8 @@ impl Array {
     }
     /// Takes `quiesce` and `pause` back: what was under way in the background goes on.
     pub fn resume(&mut self, now: Instant, io: &mut impl ArrayIo) {
-        (self.quiescing, self.paused) = (false, false);
+        self.quiescing = false;
+        self.paused = false;
         self.resync.poke = true;
         self.drain(now, io);
     }
@@ -609,11 +612,11 @@ impl Array {
         if self.locks.acquire(id, at, len) {
             self.ready.push_back(id);
         } else if self.locks.is_stuck(id) {
-            self.turned_away.push_back(id);
+            self.rejections.push_back(id);
         }
     }
-    /// The range of this flight is not free before a drive that hangs lets go of it: hosts that wait for it are told to
-    /// come again.
+    /// The range of this flight is not free before a drive that hangs lets go of it: host commands that wait for it are
+    /// completed with a retry status.
     #[cold]
     pub(crate) fn stick(&mut self, id: u32) {
         if planted(Bug::WaitsForHung) {
@@ -621,14 +624,14 @@ impl Array {
         }
         let mut waits = core::mem::take(&mut self.stuck);
         self.locks.stick(id, &mut waits);
-        self.turned_away.extend(&waits);
+        self.rejections.extend(&waits);
         self.stuck = waits;
     }
     /// Those that would wait for a drive that hangs: nothing of them has started.
     #[cold]
-    fn turn_away(&mut self, now: Instant, io: &mut impl ArrayIo) {
+    fn reject_stuck(&mut self, now: Instant, io: &mut impl ArrayIo) {
         // In their order: who waits for one of them alone goes on.
-        while let Some(id) = self.turned_away.pop_front() {
+        while let Some(id) = self.rejections.pop_front() {
             let Some(flight) = self.flights.get(id) else { continue };
             let waits = matches!(flight.job, Job::Host(_)) && flight.phase == Phase::AwaitingLock;
             if waits && !self.locks.held(id) {
@@ -636,15 +639,15 @@ impl Array {
             }
         }
     }
-    /// Runs everybody who got his range, until nobody is left.
+    /// Runs every flight that has its range, until none is left.
     #[inline]
     pub(crate) fn drain(&mut self, now: Instant, io: &mut impl ArrayIo) {
         loop {
             while let Some(id) = self.ready.pop_front() {
                 self.enter_intent(now, id, io);
             }
-            if !self.turned_away.is_empty() {
-                self.turn_away(now, io);
+            if !self.rejections.is_empty() {
+                self.reject_stuck(now, io);
                 continue;
             }
             if !self.resync.poke {
@@ -655,7 +658,7 @@ impl Array {
             self.clear_step(now, io);
         }
     }
-    /// The standing of some leg has changed.
+    /// The local of some leg has changed.
     pub(crate) fn legs_changed(&mut self) {
         self.sets = Sets::of(&self.legs);
     }
@@ -742,10 +745,10 @@ impl Array {
     /// Notes on the flight that `leg` does not have it, and so what must be on record before it is
     /// answered.
     pub(crate) fn miss(&mut self, id: u32, leg: usize) {
-        let standing = &self.legs[leg];
-        let gone = standing.leg.is_none_or(|l| l.state == LegState::Missing);
-        let (lost, since, recorded) = (standing.lost, standing.missing_since, self.recorded);
-        let (kept, epoch) = (standing.kept, self.epoch);
+        let local = &self.legs[leg];
+        let gone = local.leg.is_none_or(|l| l.state == LegState::Missing);
+        let (lost, since, recorded) = (local.lost, local.missing_since, self.recorded);
+        let (kept, epoch) = (local.kept, self.epoch);
         let flight = &mut self.flights[id];
         if lost && !gone && kept && !planted(Bug::KeptIsAwaited) {
             flight.lacks_kept(leg, epoch);
@@ -765,7 +768,7 @@ impl Array {
             flight.needs_epoch = flight.needs_epoch.max(gone_since);
         }
     }
-    /// Tells the host, if the flight is a host's that was not told yet.
+    /// Completes the host command of this flight, unless it is completed already.
     #[inline]
     pub(crate) fn answer(&mut self, id: u32, status: Status, io: &mut impl ArrayIo) {
         let Flight { phase, job, .. } = self.flights[id];
@@ -818,9 +821,9 @@ impl Array {
         let reads = self.ops.iter().filter(|(_, op)| matches!(op.owner, Owner::Read(_)));
         assert_eq!((hosts.count() + reads.count()) as u32, self.commands, "commands are counted");
         assert_eq!(self.sets, Sets::of(&self.legs), "the sets of legs are up to date");
-        for (leg, standing) in self.legs.iter().enumerate() {
+        for (leg, local) in self.legs.iter().enumerate() {
             let live = self.ops.iter().filter(|(_, op)| op.leg == leg && !op.given_up).count();
-            assert_eq!(live as u32, standing.in_flight, "operations are counted");
+            assert_eq!(live as u32, local.in_flight, "operations are counted");
         }
         let given_up: u32 = self.legs.iter().map(|leg| leg.given_up).sum();
         assert_eq!(given_up, self.given_up, "operations that were given up are counted");

@@ -1,7 +1,7 @@
 //! Sets of regions, and the blocks in which the write-intent bitmap lies on the drives.
 //!
-//! The bytes are drawn in `docs/formats/bitmap.md`. A block that does not check says nothing; whoever
-//! reads it must then believe another leg's, or take every region of the block as dirty.
+//! The bytes are drawn in `docs/formats/bitmap.md`. A block with a wrong checksum says nothing: the reader must use
+//! the block of another leg, or take every region of the block as dirty.
 
 use crate::geometry::{BITMAP_BLOCK_BYTES, BITMAP_HEADER_BYTES, BITS_PER_BLOCK, Geometry};
 use base::crc::crc32c;
@@ -128,7 +128,7 @@ impl Bitmap {
 /// Why the bytes are not a block of this array's bitmap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BitmapError {
-    /// No bitmap block at all: never written, or overwritten by somebody.
+    /// No bitmap block at all: never written, or overwritten.
     Magic,
     /// A layout that this program does not know.
     Version(u32),
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_misplaced_and_future_blocks_are_told_apart() {
+    fn foreign_misplaced_and_future_blocks_are_distinguished() {
         let (geometry, array, _, bytes) = sample();
         let size = BITMAP_BLOCK_BYTES as usize;
         let mut set = Bitmap::new(geometry.regions());

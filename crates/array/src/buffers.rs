@@ -47,9 +47,10 @@ impl Buffers {
             blocks: Vec::new(),
             pieces: Vec::new(),
         };
-        let (least, more) = match redundant {
-            true => (SCRATCH_BYTES, BLOCK_BUFFERS + PIECE_BUFFERS),
-            false => (SINGLE_SCRATCH_BYTES, 0),
+        let (least, more) = if redundant {
+            (SCRATCH_BYTES, BLOCK_BUFFERS + PIECE_BUFFERS)
+        } else {
+            (SINGLE_SCRATCH_BYTES, 0)
         };
         assert!(scratch.len >= least, "an array got too little scratch memory");
         let mut from = 0;

@@ -1,11 +1,13 @@
-//! Changes: order, fan-out, the loss of a leg, and when the host may be told.
+//! Changes: order, fan-out, the loss of a leg, and when the host command may be completed.
 //!
 //! A change holds its range from before its bit is set until its last operation is over. It goes to
 //! every writable leg. A leg that fails it is out of use at once, but the answer waits until the
-//! Steward has put the loss on record: else a crash could bring up the lost leg alone, without an
-//! acknowledged write. The last leg in sync is never given up; what it refuses is an error to the
-//! host. Then legs that are being rebuilt, and took it, differ from it: they are given up. If one of them
-//! has come in sync meanwhile, the one that refused is not the last any more, and is given up itself.
+//! Steward has put the loss on record. Otherwise a crash could bring up the lost leg alone, without an
+//! acknowledged write.
+//!
+//! The last leg in sync is never given up: if it refuses a change, the host gets the error. Legs that are being
+//! rebuilt and took the change then differ from it, so they are given up. If one of them has come in sync
+//! meanwhile, the leg that refused is no longer the last one, and is given up itself.
 //!
 //! Copies (pieces, heals, reads of dirty regions) end like changes, with other targets.
 
@@ -60,7 +62,7 @@ impl Array {
         self.fan_out(now, id, kind, (at, len), targets, io);
     }
 
-    /// A copy has its data: to the legs that shall have them.
+    /// A copy has its data: they go to its target legs.
     pub(crate) fn copy_targets(&mut self, now: Instant, id: u32, io: &mut impl ArrayIo) {
         let Flight { job, at, len, source, .. } = self.flights[id];
         let others = self.writable() & !bit(source);
@@ -179,7 +181,7 @@ impl Array {
             } else {
                 self.flights[id].refused = Some(error);
                 self.flights[id].refusers |= bit(leg);
-                // It may still land on a leg that is in use, so nobody may pass it.
+                // It may still land on a leg that is in use, so no later change may pass it.
                 let lands = plan != Plan::Flush && phase == Phase::AwaitingLegs;
                 keeps = error == DriveError::TimedOut && lands;
                 self.flights[id].late += u8::from(keeps);
@@ -290,7 +292,7 @@ impl Array {
         if waits && (missed != 0 || needs_epoch > self.recorded) {
             // Shards that do not know yet that the leg is lost would read there once hosts are served again.
             let decided = missed == 0;
-            if self.unrecorded && decided && matches!(job, Job::Host(_)) {
+            if self.loss_not_on_record && decided && matches!(job, Job::Host(_)) {
                 let status = match refused {
                     Some(error @ DriveError::Fenced) => status_of(error, self.shared),
                     _ => Status::NotReady,

@@ -1,8 +1,8 @@
 //! The door of an array: what the head hands in, what it gets back, and the effects.
 //!
 //! One `Array` lives on each shard. The head routes changes of a redundant array to `Array::owner`,
-//! and reads too where `Array::read_is_local` is false. What concerns an array as a whole (who is a
-//! member, what is on record) comes from the Steward, to every shard's instance.
+//! and reads too where `Array::read_is_local` is false. Whatever concerns the whole array (its members, what is on
+//! record) comes from the Steward to the instance of every shard.
 
 use crate::bitmap::Bitmap;
 use crate::geometry::{Geometry, Lanes};
@@ -79,7 +79,7 @@ pub struct Leg {
     pub map_at: u64,
 }
 
-/// Who is a member, as decided by the Steward.
+/// The members, as decided by the Steward.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Membership {
     /// Grows with each change.
@@ -96,7 +96,7 @@ pub struct ArrayConfig {
     pub uuid: Uuid,
     /// Where things lie.
     pub geometry: Geometry,
-    /// Who is a member; already on record.
+    /// The members; already on record.
     pub membership: Membership,
     /// This shard.
     pub shard: u16,
@@ -132,22 +132,22 @@ impl Default for Pace {
     }
 }
 
-/// What a scrub shall do.
+/// What a scrub does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Scrub {
     /// It goes on here: bytes of the data space, a multiple of the region. 0 for a new one.
     pub from: u64,
-    /// Legs that differ are made equal; else that is only told.
+    /// Legs that differ are made equal; otherwise the difference is only reported.
     pub repair: bool,
     /// The leg that counts where it is not known which one is right.
     pub prefer: Option<usize>,
     /// What is compared and mended at once, bytes, a power of two up to 4096: the largest block of the drives. A smaller
-    /// one tells more: of three legs, two may rot in one another's neighbourhood.
+    /// one says more: of three legs, two may rot in one another's neighbourhood.
     pub block_bytes: u32,
 }
 
 impl Default for Scrub {
-    /// A new one that only tells, on any drives.
+    /// A new one that only reports, on any drives.
     fn default() -> Self {
         Self { from: 0, repair: false, prefer: None, block_bytes: 4096 }
     }

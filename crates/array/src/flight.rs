@@ -299,12 +299,12 @@ impl List {
     }
 }
 
-/// What a host is told when the last good leg refuses, of drives that two heads share or not.
+/// The status that a host gets when the last good leg refuses, on drives that two heads share or not.
 pub(crate) fn status_of(error: DriveError, shared: bool) -> Status {
     match error {
         DriveError::Medium | DriveError::Cut | DriveError::Other(_) => Status::Medium,
         DriveError::NoSpace => Status::NoSpace,
-        // A reservation says nothing of the blocks. That of the other head is told nobody: hosts would wait here, and reach them there.
+        // A reservation says nothing of the blocks. That of the other head is reported to no host: hosts would wait here, although they reach the blocks through the other head.
         DriveError::Fenced if shared => Status::Withheld,
         DriveError::Gone | DriveError::TimedOut | DriveError::Fenced => Status::NotReady,
     }

@@ -181,7 +181,7 @@ impl Lanes {
     pub fn are_below(&self, shards: u16) -> bool {
         self.0.iter().all(|shard| *shard < shards)
     }
-    /// Who has the lane of this region.
+    /// The shard that has the lane of this region.
     #[inline]
     pub fn of_region(&self, region: u32) -> u16 {
         self.0[(region % LANES) as usize]

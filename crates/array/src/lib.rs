@@ -3,7 +3,7 @@
 //! Owns the layout of the data space and the bitmap, write order, fan-out, read balancing, retry and
 //! healing, the write-intent bitmap, resync, and the formats of what we write on drives. Promise: a
 //! `Good` write is on every leg in sync, and each leg that lacks it is on record as missing. Does not
-//! know volumes, hosts, sockets or time. The rules are told in `docs/mirror.md`.
+//! know volumes, hosts, sockets or time. The rules are in `docs/mirror.md`.
 
 mod array;
 mod bitmap;
@@ -16,12 +16,12 @@ mod geometry;
 mod hedge;
 mod intent;
 mod latency;
+mod local_leg;
 mod locks;
 mod members;
 mod read;
 mod resync;
 mod scrub;
-mod standing;
 mod uncleared;
 mod writing;
 

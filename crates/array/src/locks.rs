@@ -1,11 +1,12 @@
 //! Range locks: overlapping changes take their turn, in the order in which they came.
 //!
-//! An entry waits for every earlier entry that it overlaps, held or waiting, and for nothing else. So
-//! nobody starves and nothing can deadlock. An entry counts how many it waits for; whoever leaves
-//! counts down those behind it. To find overlaps, entries are linked into buckets by the units of
+//! An entry waits for every earlier entry that it overlaps, held or waiting, and for nothing else. So no entry
+//! starves and none can deadlock. An entry counts the entries that it waits for; an entry that leaves
+//! decrements the counts behind it. To find overlaps, entries are linked into buckets by the units of
 //! `UNIT_BYTES` that they touch; the few that touch many units are in a list of their own.
 //!
-//! A range that a drive holds which hangs is *stuck*, and so is whoever waits for it: hosts do not wait for that.
+//! A range that a hung drive holds is *stuck*, and so are the entries that wait for it. Host commands do not wait for
+//! a stuck range: they are completed with a retry status.
 //!
 //! Entries are named by the slot of the flight that they belong to. Nothing is allocated after `new`.
 
@@ -108,7 +109,7 @@ impl Locks {
         }
         waits_for == 0
     }
-    /// `id` leaves, held or waiting; whoever holds its range now is handed to `granted`.
+    /// `id` leaves, held or waiting; entries that hold their range now go to `granted`.
     pub(crate) fn release(&mut self, id: u32, mut granted: impl FnMut(u32)) {
         let entry = self.entries[id as usize];
         assert!(entry.used, "a lock was released twice");
@@ -140,8 +141,8 @@ impl Locks {
             }
         }
     }
-    /// Whether it is plain at the first look that nobody overlaps an entry that is linked nowhere: it touches one
-    /// unit, like most, nobody else is in the bucket of that, and none is wide.
+    /// Whether a quick check shows that no entry overlaps one that is not linked yet: it touches one unit, like most,
+    /// the bucket of that unit is empty, and no entry is wide.
     #[inline]
     fn is_alone(&self, entry: &Entry) -> bool {
         let unit = first_unit(entry);
@@ -173,7 +174,7 @@ impl Locks {
             done += 1;
         }
     }
-    /// Whether who waits for this range may wait for ever.
+    /// Whether an entry that waits for this range may wait for ever.
     pub(crate) fn is_stuck(&self, id: u32) -> bool {
         self.entries[id as usize].stuck
     }

@@ -3,8 +3,8 @@
 //! This instance reports a leg that failed and stops using it at once (`lost`). The Steward answers, to
 //! all instances, with a membership in which the leg is Missing; then it puts that on record; then
 //! `on_recorded`. Two shards may lose two legs at the same time. The Steward then keeps the last one in
-//! sync although a shard had lost it: that shard takes it back, and what it had not written there ends
-//! in an error that hosts retry.
+//! sync although a shard had lost it. That shard takes the leg back, and writes that had not reached the leg end in an
+//! error that hosts retry.
 
 use crate::array::Array;
 use crate::door::{ArrayIo, Leg, LegState, Membership};
@@ -27,24 +27,24 @@ impl Array {
         let (mut joined, mut promoted): (Legs, Legs) = (0, 0);
         for i in 0..self.legs.len() {
             let new = membership.legs.get(i).copied().flatten();
-            let standing = &mut self.legs[i];
-            let old = standing.leg;
+            let local = &mut self.legs[i];
+            let old = local.leg;
             let same = matches!((old, new), (Some(a), Some(b)) if a.drive == b.drive);
             let demoted = same
                 && old.is_some_and(|l| l.state == LegState::InSync)
                 && new.is_some_and(|l| l.state == LegState::Rebuilding);
             if works(old) && (!works(new) || !same || demoted) {
-                standing.missing_since = self.epoch;
-                standing.lost = false;
-                standing.kept = false;
+                local.missing_since = self.epoch;
+                local.lost = false;
+                local.kept = false;
                 self.loss_decided(i);
             }
-            let standing = &mut self.legs[i];
-            standing.leg = new;
+            let local = &mut self.legs[i];
+            local.leg = new;
             if works(new) && (!works(old) || !same || demoted) {
                 joined |= bit(i);
-                standing.lost = false;
-                standing.errors = 0;
+                local.lost = false;
+                local.errors = 0;
             } else if same
                 && old.is_some_and(|l| l.state == LegState::Rebuilding)
                 && new.is_some_and(|l| l.state == LegState::InSync)
@@ -88,7 +88,7 @@ impl Array {
     /// If the only leg in sync is one that was lost here, the Steward keeps it: it is used again, once
     /// none of the operations that were given up on it can land any more.
     pub(crate) fn take_back(&mut self, io: &mut impl ArrayIo) {
-        let is_in_sync = |s: &crate::standing::Standing| s.leg.is_some_and(|l| l.state == LegState::InSync);
+        let is_in_sync = |s: &crate::local_leg::LocalLeg| s.leg.is_some_and(|l| l.state == LegState::InSync);
         let mut decided = (0..self.legs.len()).filter(|i| is_in_sync(&self.legs[*i]));
         if let (Some(only), None) = (decided.next(), decided.next())
             && self.legs[only].lost
@@ -99,8 +99,8 @@ impl Array {
             self.disown(only, io);
         }
         for leg in 0..self.legs.len() {
-            let standing = &self.legs[leg];
-            if !standing.kept || standing.given_up > 0 && !planted(Bug::TakenBackEarly) {
+            let local = &self.legs[leg];
+            if !local.kept || local.given_up > 0 && !planted(Bug::TakenBackEarly) {
                 continue;
             }
             self.disown(leg, io);
@@ -140,7 +140,7 @@ impl Array {
     /// confirmed that it starts no more reads there: held answers go out.
     pub fn on_recorded(&mut self, now: Instant, epoch: u64, io: &mut impl ArrayIo) {
         self.recorded = self.recorded.max(epoch.min(self.epoch));
-        self.unrecorded = false;
+        self.loss_not_on_record = false;
         self.resync.poke = true;
         self.review(now, io);
         self.drain(now, io);
@@ -149,8 +149,8 @@ impl Array {
     /// Nothing takes the record of this membership, which all shards obey, and no shard answers a read any more:
     /// until `on_recorded`, commands that must wait for it end in `NotReady`. They may or may not have happened,
     /// and nobody sees which before that is settled.
-    pub fn on_unrecorded(&mut self, now: Instant, io: &mut impl ArrayIo) {
-        self.unrecorded = true;
+    pub fn on_loss_not_on_record(&mut self, now: Instant, io: &mut impl ArrayIo) {
+        self.loss_not_on_record = true;
         self.review(now, io);
         self.drain(now, io);
     }

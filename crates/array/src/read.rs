@@ -35,10 +35,10 @@ impl Array {
             return;
         };
         self.commands += 1;
-        let standing = &mut self.legs[leg];
-        standing.in_flight += 1;
-        standing.last_end = at + len;
-        let drive = standing.leg.expect("a leg in sync is a member").drive;
+        let local = &mut self.legs[leg];
+        local.in_flight += 1;
+        local.last_end = at + len;
+        let drive = local.leg.expect("a leg in sync is a member").drive;
         let (owner, kind) = (Owner::Read(ticket), DriveOpKind::Read);
         let tag = DriveTag::new(now, owner, leg, drive, kind, at, len, data, None);
         let tag = self.ops.insert(tag).expect("there is a tag for each operation of each command");
@@ -56,9 +56,9 @@ impl Array {
         if watched {
             self.leave_young(previous, next);
         }
-        let standing = &mut self.legs[leg];
-        standing.in_flight -= 1;
-        standing.answers(now);
+        let local = &mut self.legs[leg];
+        local.in_flight -= 1;
+        local.answers(now);
         self.note_latency(now, leg, len, since, io);
         self.commands -= 1;
         io.done(ticket, Status::Good);
@@ -74,8 +74,11 @@ impl Array {
         let Owner::Read(ticket) = owner else { unreachable!("only hosts' reads have no flight") };
         let mut flight = Flight::new(Job::Host(ticket), Plan::Read, Kind::Read, at, len);
         flight.phase = Phase::AwaitingSource;
-        (flight.data, flight.since, flight.source) = (data, since, leg);
-        (flight.first, flight.pending) = (tag, 1);
+        flight.data = data;
+        flight.since = since;
+        flight.source = leg;
+        flight.first = tag;
+        flight.pending = 1;
         let id = self.insert(flight);
         self.ops[tag].owner = Owner::Flight(id);
         id
@@ -92,7 +95,8 @@ impl Array {
 
     fn read_from(&mut self, now: Instant, id: u32, leg: usize, io: &mut impl ArrayIo) {
         let flight = &mut self.flights[id];
-        (flight.source, flight.since) = (leg, now);
+        flight.source = leg;
+        flight.since = now;
         flight.pending = 1;
         let Flight { at, len, data, buffer, .. } = *flight;
         self.legs[leg].last_end = at + len;
@@ -145,7 +149,7 @@ impl Array {
         }
     }
 
-    /// A drive has let this head read where nobody wrote.
+    /// A drive has let this head read blocks that were never written.
     fn read_zeroes(&mut self, now: Instant, id: u32, io: &mut impl ArrayIo) {
         let Flight { job: Job::Host(ticket), data, .. } = self.flights[id] else {
             unreachable!("only hosts read what was never written")
@@ -172,7 +176,7 @@ impl Array {
             flight.medium |= bit(leg);
         }
         if error == DriveError::Fenced && !bad && matches!(flight.job, Job::Host(_)) {
-            // Its blocks may be well: whoever holds the reservation reads them, and the host must come back.
+            // Its blocks may be good: the holder of the reservation reads them, and the host must retry.
             flight.fenced = true;
         }
         self.count_error(now, leg, error, io);
@@ -181,7 +185,7 @@ impl Array {
             return;
         }
         let Flight { job, medium, data, fenced, .. } = self.flights[id];
-        // The given-up read may still arrive in its buffer, so nobody may answer from there.
+        // The given-up read may still arrive in its buffer, so no answer may come from there.
         if error == DriveError::TimedOut && !was_hedge && !planted(Bug::ReadIntoHeldBuffer) {
             let another = match job {
                 Job::Host(ticket) => io.replace_buffer(ticket, data),
@@ -196,7 +200,7 @@ impl Array {
         }
         match self.choose_leg(now, id) {
             Some(next) => self.read_from(now, id, next, io),
-            // They cannot read what nobody wants to know, and they let this head try.
+            // They cannot read blocks that no host needs, and they let this head try.
             None if medium != 0 && !fenced && self.flights[id].zeroes => self.read_zeroes(now, id, io),
             None if medium != 0 && !fenced => {
                 let Flight { at, len, .. } = self.flights[id];
@@ -215,14 +219,14 @@ impl Array {
     }
 
     pub(crate) fn count_error(&mut self, now: Instant, leg: usize, error: DriveError, io: &mut impl ArrayIo) {
-        let standing = &mut self.legs[leg];
-        let forgotten = now.since(standing.errors_at).as_nanos() / ERROR_FORGOTTEN.as_nanos();
+        let local = &mut self.legs[leg];
+        let forgotten = now.since(local.errors_at).as_nanos() / ERROR_FORGOTTEN.as_nanos();
         if forgotten > 0 {
-            standing.errors = standing.errors.saturating_sub(u32::try_from(forgotten).unwrap_or(u32::MAX));
-            standing.errors_at = now;
+            local.errors = local.errors.saturating_sub(u32::try_from(forgotten).unwrap_or(u32::MAX));
+            local.errors_at = now;
         }
-        standing.errors = standing.errors.saturating_add(weight(error));
-        if standing.errors >= ERRORS_MAX {
+        local.errors = local.errors.saturating_add(weight(error));
+        if local.errors >= ERRORS_MAX {
             self.lose(leg, error, io);
         }
     }

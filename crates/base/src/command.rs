@@ -1,4 +1,4 @@
-//! A host's block command, in no protocol's words, and how it ended.
+//! A block command of a host, independent of the protocol, and how it ended.
 
 use crate::VolumeId;
 
@@ -79,6 +79,6 @@ pub enum Status {
     /// Another head has shut this one off the drives, or may have: no answer is given, and the host's connection ends, so that it goes
     /// to where it is served. Front ends never see it.
     Withheld,
-    /// Whoever was asked has other lanes by now: the command is to be asked for anew. Front ends never see it.
+    /// The lanes have moved meanwhile: the command must be routed again. Front ends never see this status.
     Moved,
 }

@@ -1,4 +1,4 @@
-//! What rooms ask of a drive, and what it says.
+//! Drive operations that rooms ask for, and their results.
 
 use crate::{DriveId, DriveKind, FenceKind, Slice, Token};
 use serde::{Deserialize, Serialize};
@@ -46,12 +46,12 @@ pub enum DriveError {
     Gone,
     /// The file system under a file drive is full (ENOSPC).
     NoSpace,
-    /// The file has become shorter than it was when it was opened: what it holds is not to be believed.
+    /// The file has become shorter than it was when it was opened: its contents cannot be trusted.
     Cut,
     /// Not answered before the deadline; the operation may still be in the kernel.
     TimedOut,
     /// Another head, or another machine, has reserved the drive, and our key is not registered with it (EBADE; SAM-5
-    /// RESERVATION CONFLICT). Says nothing of the drive's blocks: no host is told Medium for it.
+    /// RESERVATION CONFLICT). Says nothing of the drive's blocks: no host gets Medium for it.
     Fenced,
     /// Another errno.
     Other(i32),
@@ -134,8 +134,8 @@ impl Place {
             None => Self { all: false, ..self },
         }
     }
-    /// Whether a block may be in both. Of two that lie somewhere in a third, as mapped devices do, nobody knows: they
-    /// count as apart.
+    /// Whether a block may be in both. Two places somewhere in a third, as of mapped devices, count as apart: whether they
+    /// overlap is not known.
     fn meets(&self, other: &Self) -> bool {
         let same = self.within == other.within && (self.all || other.all);
         same && self.first < other.end && other.first < self.end
@@ -143,8 +143,8 @@ impl Place {
 }
 
 impl DriveInfo {
-    /// Whether blocks of the other are blocks of this one, too: one is the other by another name, or lies in it. Two that lie in
-    /// a third one, as partitions of a disk do, are two.
+    /// Whether the two share blocks: one is the other by another name, or lies in it. Two drives in a third one, as partitions
+    /// of a disk are, share none.
     pub fn overlaps(&self, other: &Self) -> bool {
         self.places.iter().any(|a| other.places.iter().any(|b| a.meets(b)))
     }
@@ -175,7 +175,7 @@ impl From<String> for OpenError {
     }
 }
 
-/// How a drive is, as far as can be told without touching its blocks.
+/// How a drive is, as far as can be known without touching its blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct DriveHealth {
     /// Its size now, bytes.
@@ -196,7 +196,7 @@ pub enum FileName {
     There,
     /// Elsewhere: nothing, or another file, is at its path.
     Moved,
-    /// It has none any more: what the file holds ends with whoever has it open.
+    /// It has no name any more: its contents end when the file is closed.
     Removed,
 }
 

@@ -1,4 +1,4 @@
-//! Kinds of drives, and what each of them answers.
+//! Kinds of drives, and the properties of each.
 
 /// What kind of drive one is. A specification says it by its first word; a path alone leads to a block device or a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]

@@ -1,5 +1,5 @@
 //! A head and a host made of plain memory, for tests and fuzzing of front ends and of the host's side. The head
-//! keeps the door's rules and panics when a connection breaks them.
+//! follows the rules of the door and panics when a connection breaks them.
 
 use crate::front::{Close, Intervention, TRANSFER_MAX};
 use crate::memory::PlainMemory;
@@ -34,7 +34,7 @@ pub struct Head {
     /// What was asked of the Steward.
     pub asks: VecDeque<Ask>,
     /// What it wanted of other connections.
-    pub wishes: VecDeque<(u16, Intervention)>,
+    pub interventions: VecDeque<(u16, Intervention)>,
     /// What it answered them.
     pub obeyed: Vec<(u32, bool)>,
     /// How long buffers were that were asked for data that come unasked.
@@ -50,7 +50,7 @@ pub struct Head {
     /// How many commands it was admitted with.
     pub admitted: Option<u16>,
     /// No buffer at once: all wait for `grant`.
-    pub stingy: bool,
+    pub withholds_buffers: bool,
     /// `admit` refuses.
     pub full: bool,
     outbox_bytes: u32,
@@ -73,7 +73,7 @@ impl Head {
             waiting: VecDeque::new(),
             aborted: Vec::new(),
             asks: VecDeque::new(),
-            wishes: VecDeque::new(),
+            interventions: VecDeque::new(),
             obeyed: Vec::new(),
             inline: Vec::new(),
             inline_tags: Vec::new(),
@@ -81,7 +81,7 @@ impl Head {
             closed: None,
             refused: vec![],
             admitted: None,
-            stingy: false,
+            withholds_buffers: false,
             full: false,
             outbox_bytes,
             buffer_bytes,
@@ -179,7 +179,7 @@ impl FrontIo for Head {
         assert_eq!(self.tags[tag.index()], State::Free, "a tag is under way already");
         self.tags[tag.index()] = State::Waiting(len);
         self.waiting.push_back(tag);
-        if self.stingy || self.waiting.len() > 1 {
+        if self.withholds_buffers || self.waiting.len() > 1 {
             return None;
         }
         self.grant().map(|(_, slice)| slice)
@@ -205,9 +205,10 @@ impl FrontIo for Head {
     }
     fn finish_after_send(&mut self, tag: Tag) {
         if let Some(buffer) = self.end(tag) {
-            match self.outbox.release_after(buffer) {
-                true => self.sending += 1,
-                false => self.free.push(buffer),
+            if self.outbox.release_after(buffer) {
+                self.sending += 1;
+            } else {
+                self.free.push(buffer);
             }
         }
     }
@@ -245,7 +246,7 @@ impl FrontIo for Head {
         self.refused.push((name.into(), why));
     }
     fn intervene(&mut self, key: u16, what: Intervention) {
-        self.wishes.push_back((key, what));
+        self.interventions.push_back((key, what));
     }
     fn intervened(&mut self, id: u32, yes: bool) {
         self.obeyed.push((id, yes));

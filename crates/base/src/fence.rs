@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Every operation may be asked for again, whatever the last one said: it looks first, does what is missing, and looks
-//! again. So `Ok` tells how the drive is, and not only that a command ended well.
+//! again. So `Ok` carries the state of the drive, not only the success of a command.
 
 use crate::Duration;
 use core::num::NonZeroU64;
@@ -27,8 +27,8 @@ impl FenceKey {
     }
 }
 
-/// By what means others can be kept from a drive. Known from what the operating system tells, without a command to
-/// the drive: whether the drive itself has these commands, `FenceAct::Look` tells.
+/// By what means others can be kept from a drive. Known from what the operating system reports, without a command to
+/// the drive: `FenceAct::Look` finds whether the drive itself has these commands.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum FenceKind {
     /// SCSI persistent reservations, then a reset of the logical unit.
@@ -110,7 +110,7 @@ impl NoFence {
 pub struct Process {
     /// Its process id. It can be another's later.
     pub pid: u32,
-    /// When it began, in clock ticks since the machine's start (proc(5), `/proc/PID/stat`, field 22): tells it from a
+    /// When it began, in clock ticks since the machine's start (proc(5), `/proc/PID/stat`, field 22): distinguishes it from a
     /// later process with the same id.
     pub started: u64,
 }
@@ -118,14 +118,14 @@ pub struct Process {
 /// What to do.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum FenceAct {
-    /// Look who is registered and who holds. Changes nothing.
+    /// Read the registered keys and the holder. Changes nothing.
     Look,
     /// Register this path to the drive with `key`, in place of whatever key it had.
     Register {
         /// Our own.
         key: FenceKey,
     },
-    /// Take the reservation: from then on, only who is registered reads and writes.
+    /// Take the reservation: from then on, only registered heads read and write.
     Reserve {
         /// Our own, registered before.
         key: FenceKey,
@@ -142,7 +142,7 @@ pub enum FenceAct {
         /// gone.
         process: Option<Process>,
     },
-    /// Take our key back, and the reservation with it if it is ours. Good, too, if it is not registered.
+    /// Take our key back, and the reservation with it if it is ours. Also succeeds if it is not registered.
     Unregister {
         /// Our own.
         key: FenceKey,
@@ -195,7 +195,7 @@ pub struct Registrants {
 }
 
 impl Registrants {
-    /// Whether somebody is registered under `key`.
+    /// Whether `key` is registered.
     pub fn has(&self, key: FenceKey) -> bool {
         self.keys.binary_search(&key).is_ok()
     }
@@ -225,7 +225,7 @@ pub enum FenceError {
     None(NoFence),
     /// Another holds the reservation, or the drive said "reservation conflict" in the end.
     Conflict,
-    /// Our own key is not registered (any more): we may be the one who was shut out.
+    /// Our own key is not registered (any more): this head may have been shut out.
     NotRegistered,
     /// The file is still another's, and the process named is not there: another one has its id. Nobody was killed.
     NotThatProcess,

@@ -16,7 +16,7 @@
 //! - `on_sent(now, io)`: the outbox has more room.
 //! - `on_answer(now, answer, io)`: the Steward's answer to `ask`.
 //! - `on_intervened(now, key, yes, io)`: what it asked for by `intervene` is done everywhere.
-//! - `on_intervention(now, id, what, io)`: another connection's wish. It is answered by
+//! - `on_intervention(now, id, what, io)`: another connection asks for something. It is answered by
 //!   `io.intervened(id, …)`, once none of the commands that it means can change anything any more.
 //! - `on_view(now, io)`: `io.view()` is a new one.
 //! - `on_timer(now, io)` and `next_deadline() -> Option<Instant>`.
@@ -56,7 +56,7 @@ pub enum Want {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Ask {
     /// A host's admin queue: NVMe-oF Connect with queue id 0. `host` is None for a discovery
-    /// controller opened by somebody unknown.
+    /// controller opened by an unknown host.
     NvmeAdmin {
         /// The host, as found in the view.
         host: Option<HostId>,
@@ -80,7 +80,7 @@ pub enum Ask {
     },
     /// The end of an iSCSI login.
     Iscsi {
-        /// The host; None for a discovery session of somebody unknown.
+        /// The host; None for a discovery session of an unknown host.
         host: Option<HostId>,
         /// Its iSCSI name.
         initiator: String,
@@ -157,7 +157,7 @@ pub enum Intervention {
     ClearTasks {
         /// The logical units.
         units: Arc<[VolumeId]>,
-        /// It is a reset: a unit attention tells of it.
+        /// It is a reset: a unit attention reports it.
         reset: bool,
     },
 }
@@ -178,9 +178,9 @@ pub trait FrontIo {
     fn reserve(&mut self, tag: Tag, len: u32) -> Option<Slice>;
     /// The same for data that come next in the stream unasked (in-capsule, immediate, unsolicited): the
     /// connection reads nothing more until it has the buffer. Part of the memory is kept for these, so
-    /// that what was asked for, and lies behind them in the stream, cannot hold it all. Hence whoever
-    /// holds such a buffer waits for nothing but the data that come next and the head: before a
-    /// connection asks its host for more data of a command, it gives the buffer back.
+    /// that data that were asked for, and lie behind them in the stream, cannot hold all of it. Hence a connection
+    /// that holds such a buffer waits only for the next data in the stream and for the head: before it asks its host
+    /// for more data of a command, it gives the buffer back.
     fn reserve_inline(&mut self, tag: Tag, len: u32) -> Option<Slice> {
         self.reserve(tag, len)
     }
@@ -227,8 +227,8 @@ pub trait FrontIo {
     fn pending(&self) -> u64;
     /// Asks the Steward; the answer comes by `on_answer`.
     fn ask(&mut self, ask: Ask);
-    /// Somebody is turned away: told to the operator, with what he calls himself (empty if he did not
-    /// say) and why. Never a secret.
+    /// A peer is rejected: the operator gets the name that it gave (empty if it gave none) and the reason, never a
+    /// secret.
     fn refused(&mut self, name: &str, why: &'static str) {
         let _ = (name, why);
     }
@@ -245,7 +245,7 @@ pub trait FrontIo {
 pub enum Close {
     /// The host said good-bye.
     Logout,
-    /// It broke the protocol; counted, and told in `status`.
+    /// It broke the protocol; counted, and reported in `status`.
     Protocol(&'static str),
     /// It is not let in.
     Refused(&'static str),

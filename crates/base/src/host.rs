@@ -95,7 +95,7 @@ pub enum HostStatus {
         /// What the target said.
         fault: Fault,
     },
-    /// The connection was lost first: done or not, nobody knows.
+    /// The connection was lost first: it is unknown whether the command was carried out.
     ConnectionLost,
 }
 

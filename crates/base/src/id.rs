@@ -1,4 +1,4 @@
-//! Names of things. An id is an index into somebody's table unless it says otherwise.
+//! Names of things. An id is an index into a table of its owner unless its docstring says otherwise.
 
 use core::fmt;
 use core::str::FromStr;
@@ -38,7 +38,7 @@ id!(
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Token(pub u64);
 
-/// A connection: the low half is a slot that the world reuses, the high half tells reuses apart.
+/// A connection: the low half is a slot that the world reuses, the high half distinguishes reuses.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct ConnectionId(pub u64);
 

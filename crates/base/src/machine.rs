@@ -22,7 +22,7 @@ pub enum Address {
     Shard(u16),
     /// The Steward.
     Steward,
-    /// Whoever manages this head: the HTTP server, a test.
+    /// The manager of this head: the HTTP server, or a test.
     Manager,
 }
 
@@ -235,7 +235,7 @@ pub enum Effect<M> {
         /// connections hold none). Some: at most so many bytes, here; the world may wait until all
         /// of it is there.
         into: Option<Slice>,
-        /// Most bytes that a staging buffer shall be given.
+        /// Most bytes that a staging buffer may take.
         most: u32,
         /// About how many PDUs may come at once: a world that has other work may ask for them later, so that they do. 0: at once.
         batch: u32,
@@ -286,7 +286,7 @@ pub enum Effect<M> {
         drive: DriveId,
         /// A path, `ram:SIZE`, `null:SIZE`.
         spec: String,
-        /// A file may be another head's, too: its lock is shared with those who open it so. Other drives are claimed
+        /// A file may be open at another head, too: its lock is shared with heads that open it the same way. Other drives are claimed
         /// for this machine alone, as ever; what other machines do to them, a fence decides.
         shared: bool,
     },
@@ -351,7 +351,7 @@ pub trait Machine {
     fn end_of_turn(&mut self, now: Instant, fx: &mut Effects<Self::Mail>);
     /// When it wants to be woken without an event.
     fn next_deadline(&self) -> Option<Instant>;
-    /// What `Effect::Send` shall send now, in order, appended to `out` (at most `max` slices).
+    /// What `Effect::Send` sends now, in order, appended to `out` (at most `max` slices).
     fn segments(&self, connection: ConnectionId, max: usize, out: &mut Vec<Slice>);
 }
 

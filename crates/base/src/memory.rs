@@ -1,8 +1,8 @@
 //! The one region of memory that sockets and drives read and write.
 //!
 //! Every byte that the kernel (or the simulator's devices) ever touches lies in this region, which
-//! lives as long as the world does. So a mistake in a machine can at worst send wrong bytes, never
-//! freed memory.
+//! lives as long as the world does. A mistake in a machine can send wrong bytes, but
+//! never freed memory.
 
 /// `len` bytes at byte `at` of the region.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]

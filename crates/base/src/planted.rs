@@ -1,9 +1,9 @@
-//! Planted bugs: mistakes that the simulator must find, or it would not find ours either.
+//! Planted bugs: mistakes on purpose. If the simulator finds them, it can find real ones.
 //!
-//! Each breaks one promise of SPECIFICATION.md at one place. They are compiled in by the feature `planted`
-//! alone, and one is chosen at run time, by name. Without the feature `planted(…)` is the constant `false`,
-//! and nothing of a bug is left in the product. `make mutants` looks for each of them. The tests of `make test` are built with
-//! the feature too, so that one build serves them and the quick part of that search; they choose no mistake.
+//! Each breaks one promise of SPECIFICATION.md at one place. Only the feature `planted` compiles them in, and one is
+//! chosen by name at run time. Without the feature `planted(…)` is the constant `false`, and the product contains no
+//! planted bug. `make mutants` looks for each of them. `make test` builds with the feature too, so that one build serves
+//! the tests, which choose no bug, and the quick part of that search.
 
 #[cfg(feature = "planted")]
 macro_rules! worlds {
@@ -93,8 +93,8 @@ bugs! {
     LastLegLost promise 7 within 150 in Pairs: "the last leg in sync is given up",
     KeptForGood promise 8 within 100 in Scarce: "what a drive that hangs keeps of the memory for data is not made up for",
     PeersBehindOwn promise 8 within 0 in Scarce: "commands of other shards wait while the shard's own have all their parts under way",
-    NeverCutOff promise 8 within 100 in Stingy: "hosts that keep what they are lent are never cut off",
-    LentUncounted promise 8 within 100 in Stingy: "what a host is lent is not counted",
+    NeverCutOff promise 8 within 100 in SlowPeers: "hosts that keep buffers are never cut off",
+    LentUncounted promise 8 within 100 in SlowPeers: "buffers that a host holds are not counted",
     UnclearedHandedOut promise 13 within 100 in Volumes: "the space of a removed volume is handed out as it is",
     MarksNotDurable promise 13 within 0 in Volumes: "what is uncleared is only in memory",
     MarksBeforeRecord promise 13 within 0 in Volumes: "space is free before the loss of a leg that lacks its marks is on record",
@@ -111,9 +111,9 @@ bugs! {
     HaltUnheeded promise 2 within 300 in Dealt: "commands of other shards go on where an array is halted",
     AppliedBeforeDurable promise 14 within 300: "a change counts before anything durable says it",
     WrittenPastApply promise 14 within 100: "something that is decided is changed by no change",
-    ChangeLost promise 14 within 100: "a second state is not told of a change",
-    ChangeRepeated promise 14 within 100: "a second state is told of a change twice",
-    ChangesReordered promise 14 within 100: "a second state is told of two changes in another order",
+    ChangeLost promise 14 within 100: "a second state does not get a change",
+    ChangeRepeated promise 14 within 100: "a second state gets a change twice",
+    ChangesReordered promise 14 within 100: "a second state gets two changes in another order",
     ReadBeforeWrite promise 15 within 5000 in Decision: "a head reads the other's block before its own is written",
     AcceptedForgotten promise 15 within 5000 in Decision: "a block does not say what its head accepted",
     FormerLifeForgotten promise 15 within 30000 in Decision: "a head that starts forgets what it promised before",
@@ -190,9 +190,9 @@ pub enum Worlds {
     Power,
     /// Lanes go from shard to shard.
     Dealt,
-    /// Hosts that keep what they are lent, beside one that works.
-    Stingy,
-    /// Volumes are removed, shrunk and made anew, on drives that were somebody's before.
+    /// Slow peers, which keep buffers, beside one host that works.
+    SlowPeers,
+    /// Volumes are removed, shrunk and made anew, on used drives.
     Volumes,
     /// Of the least memory, with many hosts.
     Scarce,

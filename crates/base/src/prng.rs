@@ -1,4 +1,4 @@
-//! A small deterministic generator (xoshiro256++). The world gives the seed; rooms never find entropy.
+//! A small deterministic generator (xoshiro256++). The world gives the seed; rooms have no other randomness.
 
 /// The generator's state.
 #[derive(Clone, Debug)]

@@ -35,7 +35,7 @@ pub struct View {
     pub hosts: Vec<Host>,
     /// Whose view this is: head 0 or 1 of the system.
     pub head: u8,
-    /// How well each head reaches the volumes, by its number; None: it is a head alone, and hosts are told of no paths.
+    /// How well each head reaches the volumes, by its number; None: it is a head alone, and hosts see no path states.
     pub paths: Option<[PathState; 2]>,
 }
 
@@ -216,8 +216,8 @@ impl Moving {
 
 impl Portal {
     /// Where a client finds this portal whose connection ends at the address `local` of `head`: the same address as it uses
-    /// itself, if we listen at all of them. None if it cannot get there: from elsewhere nobody reaches our loopback addresses,
-    /// nobody comes by IPv6 to 0.0.0.0, and which addresses the other head has is not known here.
+    /// itself, if we listen at all of them. None if it cannot get there: a client elsewhere does not reach our loopback addresses,
+    /// IPv6 does not reach 0.0.0.0, and the addresses of the other head are not known here.
     pub fn seen_at(&self, local: IpAddr, head: u8) -> Option<SocketAddr> {
         let (own, local) = (self.address.ip().to_canonical(), local.to_canonical());
         let reachable = match own {
@@ -279,7 +279,7 @@ pub struct Export {
 }
 
 impl View {
-    /// What hosts are told of the paths through this head; None: nothing, it is a head alone.
+    /// The path states through this head that hosts see; None: nothing, it is a head alone.
     pub fn path(&self) -> Option<PathState> {
         self.paths.map(|_| self.path_of(self.head))
     }
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subnet_is_told_from_another() {
+    fn a_subnet_is_distinguished_from_another() {
         let beside = |ip: &str, prefix, other: &str| {
             let moving = Moving { ip: ip.parse().expect("one"), moves: Moves { prefix, interface: None } };
             moving.is_beside(other.parse().expect("one"))
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn a_portal_is_told_as_the_client_reaches_it() {
+    fn a_portal_is_shown_as_the_client_reaches_it() {
         for (portal, local, seen) in [
             ("0.0.0.0:4420", "10.0.0.7", Some("10.0.0.7:4420")),
             ("0.0.0.0:4420", "::ffff:10.0.0.7", Some("10.0.0.7:4420")),
@@ -402,7 +402,7 @@ mod tests {
             let local_ip: IpAddr = local.parse().expect("an address");
             let got = portal_of.seen_at(local_ip, 1);
             assert_eq!(got.map(|a| a.to_string()).as_deref(), seen, "{portal} from {local}");
-            // At the other head it is told as far as it has an address of its own.
+            // At the other head it is shown as far as it has an address of its own.
             let seen = seen.filter(|_| !address.ip().is_unspecified());
             let got = portal_of.seen_at(local_ip, 0);
             assert_eq!(
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_alone_has_no_path_to_tell_of() {
+    fn a_head_alone_has_no_path_state() {
         let [optimized, other] = [PathState::Optimized, PathState::NonOptimized];
         for head in [0, 1] {
             let view = View { head, ..View::default() };

@@ -8,11 +8,11 @@
 //!            most voters, and no higher ballot: decided
 //! ```
 //!
-//! A head that starts remembers no promise. So on each voter it reads its own block before it writes the first one there; of what it ever
-//! accepted, the ballot is on most voters, and one of them is among most others.
+//! A head that starts remembers no promise, so it reads its own block on each voter before it first writes there. The ballot of every
+//! record that it ever accepted is on most voters, and any other majority shares a voter with them.
 //!
-//! Whoever reads a higher ballot gives way, and tries again when it is told to: when that is, and what is proposed, is not decided
-//! here. No time: a voter that does not answer is one that its asker reports as failed.
+//! A head that reads a higher ballot gives way. The layer above decides when it tries again and what it proposes. This module knows no
+//! time: the layer above reports a voter without an answer as failed.
 
 use crate::record::{HeadNo, SystemRecord, Voter};
 use crate::slot::Slot;
@@ -38,7 +38,7 @@ pub type Found = [Option<Slot>; 2];
 /// What a turn led to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// This is the record of its epoch, whoever proposed it. What is under way is over.
+    /// This is the record of its epoch, from either head. The decision under way is over.
     Decided(Box<SystemRecord>),
     /// The other head has begun a higher ballot: try again, a little later.
     Outbid,
@@ -91,7 +91,7 @@ pub struct Decider {
     /// The record of the highest accepted ballot that this round has seen.
     seen: Option<(u64, SystemRecord)>,
     /// What is proposed if nothing is accepted.
-    wish: Option<SystemRecord>,
+    pending: Option<SystemRecord>,
     asks: Vec<Ask>,
 }
 
@@ -111,7 +111,7 @@ impl Decider {
             round: 0,
             votes: BTreeMap::new(),
             seen: None,
-            wish: None,
+            pending: None,
             asks: vec![],
         }
     }
@@ -146,10 +146,10 @@ impl Decider {
     /// Panics if it is not of the next epoch.
     pub fn propose(&mut self, record: SystemRecord) {
         assert_eq!(record.epoch, self.known.epoch + 1, "one record for each epoch");
-        self.wish = Some(record);
+        self.pending = Some(record);
         self.begin();
     }
-    /// Somebody who knows says what is decided. Whether that is news.
+    /// Takes over a record that is known to be decided. Whether it is news.
     pub fn learn(&mut self, record: &SystemRecord) -> bool {
         let news = record.system == self.known.system && record.epoch > self.known.epoch;
         if news {
@@ -216,13 +216,16 @@ impl Decider {
     /// Another record is decided: promises and what was accepted were of the epoch before.
     fn advance(&mut self, record: SystemRecord) {
         self.known = record;
-        (self.promised, self.highest, self.accepted, self.seen) = (0, 0, None, None);
+        self.promised = 0;
+        self.highest = 0;
+        self.accepted = None;
+        self.seen = None;
         self.give_up();
     }
     /// What is under way is over; its answers are no news.
     fn give_up(&mut self) {
         self.phase = Phase::Idle;
-        self.wish = None;
+        self.pending = None;
         self.round += 1;
         self.asks.clear();
     }
@@ -313,7 +316,7 @@ impl Decider {
             }
             Phase::Begin => {
                 let seen = self.seen.take().filter(|_| !planted(Bug::SeenIgnored));
-                let value = seen.map(|(_, value)| value).or_else(|| self.wish.clone());
+                let value = seen.map(|(_, value)| value).or_else(|| self.pending.clone());
                 let value = value.expect("a ballot is begun for a record");
                 self.accepted = Some((self.promised, value));
                 self.start(Phase::Accept);

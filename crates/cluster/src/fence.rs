@@ -1,5 +1,5 @@
-//! What every part that shuts a head off drives goes by: its times, and which keys are one too many (docs/rfcs/0007-cluster.md, "Keys
-//! say who may write"). The loop that asks drives is the head's (`head`, `steward/system/fence.rs`).
+//! Rules for every part that shuts a head off drives: its deadlines, and which keys must go (docs/rfcs/0007-cluster.md, "Keys
+//! say who may write"). The loop that asks drives is in the head (`head`, `steward/system/fence.rs`).
 
 use crate::record::{are_of_one_head, is_outside};
 use base::fence::Registrants;

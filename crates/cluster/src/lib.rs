@@ -1,20 +1,20 @@
-//! Cluster: two heads share drives; who is in, who leads, and who is shut out is decided here, on the drives.
+//! Cluster: two heads share drives. This crate decides, by blocks on the drives, which heads are in, which one leads, and which one is shut out.
 //!
 //! ```text
-//!   beats by the link ─┐                                   ┌─▶ read and write blocks on voters
-//!   beats on drives ───┼─▶ watch ─▶ suspect ─▶ decider ────┤
-//!   time ──────────────┘                │                  └─▶ decided: one record for each epoch
-//!                                       ▼
+//!   heartbeats by the link ─┐                              ┌─▶ read and write blocks on voters
+//!   heartbeats on drives ───┼─▶ watch ─▶ suspect ─▶ decider ─┤
+//!   time ───────────────────┘                           │    └─▶ decided: one record for each epoch
+//!                                                       ▼
 //!                          fence: the other's key is gone from every drive ─▶ serve
 //! ```
 //!
-//! Owns: the system record and its epochs (docs/formats/system.md), heartbeats and suspicion, and which keys are one too many on a
+//! Owns: the system record and its epochs (docs/formats/system.md), heartbeats and suspicion, and which keys must go from a
 //! drive. Promises: one record for each epoch; no head serves while another one's key is on a drive that it serves
 //! from. Does not know pools, volumes and hosts, how bytes travel, or what time it is. Why so: docs/rfcs/0007-cluster.md.
 
-pub mod beat;
 pub mod decide;
 pub mod fence;
+pub mod heartbeat;
 pub mod link;
 pub mod member;
 pub mod message;
@@ -27,8 +27,8 @@ mod voters;
 pub mod watch;
 pub mod world;
 
-pub use beat::Beat;
 pub use decide::{Ask, Decider, Outcome};
+pub use heartbeat::Heartbeat;
 pub use member::{Member, Part};
 
 pub use record::{HeadNo, HeadRow, HeadState, SystemRecord, Voter};

@@ -2,15 +2,14 @@
 //! order in which they were sent, over whichever network is there.
 //!
 //! ```text
-//!   up ─▶ Hello, and theirs ─▶ messages go by the first network that has met the other; beats go by all
+//!   up ─▶ Hello, and theirs ─▶ messages go by the first network that has met the other; heartbeats go by all
 //!                               └─ it ends: what was not acknowledged goes again by the next one that meets
 //! ```
 //!
-//! Each pair of processes has numbers of its own: a head that starts again begins at 1, and what its former life had not acknowledged is
-//! lost to it: `Heard::Met` says so. Whoever sends bytes knows by the transport that they are the other head's; what is decoded here
-//! is checked all the same.
+//! Each pair of processes numbers its messages from 1. Messages that a former life of a head had not acknowledged are lost;
+//! `Heard::Met` reports that. The transport has authenticated the other head; the decoder checks its bytes all the same.
 
-use crate::beat::Beat;
+use crate::heartbeat::Heartbeat;
 use crate::record::HeadNo;
 use base::Uuid;
 use base::codec::{Malformed, Reader, Writer};
@@ -29,7 +28,7 @@ pub const UNACKNOWLEDGED_MAX: usize = 8 << 20;
 const FRAME_MAX: usize = MESSAGE_MAX + 64;
 
 const HELLO: u8 = 1;
-const BEAT: u8 = 2;
+const HEARTBEAT: u8 = 2;
 const MESSAGE: u8 = 3;
 const ACK: u8 = 4;
 
@@ -66,11 +65,11 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Whether the other head is refused for what it is: it comes again, and is refused again, until somebody does something.
+    /// Whether the other head is refused for a reason that lasts: it tries again, and is refused again, until an operator acts.
     pub fn lasts(self) -> bool {
         matches!(self, Fault::OtherSystem | Fault::SameHead | Fault::Version(..))
     }
-    /// What somebody is to do, if it lasts.
+    /// What an operator can do, if it lasts.
     pub fn next(self) -> String {
         match self {
             Fault::Garbage | Fault::FormerLife => "millrace head ls, in a moment".into(),
@@ -140,11 +139,11 @@ pub enum Heard {
         fresh: bool,
     },
     /// It lives.
-    Beat {
+    Heartbeat {
         /// By which network.
         path: usize,
         /// What it sees.
-        beat: Beat,
+        heartbeat: Heartbeat,
     },
     /// A message, once and in order.
     Message(Vec<u8>),
@@ -162,7 +161,7 @@ struct Path {
     up: bool,
     met: bool,
     received: Vec<u8>,
-    /// Which connection it is, of those of all networks: who came by an earlier one is no later process.
+    /// Which connection it is, of those of all networks: a process with an earlier one is not a later process.
     since: u64,
 }
 
@@ -264,7 +263,8 @@ impl Link {
     pub fn on_up(&mut self, path: usize) {
         self.end(path);
         self.ups += 1;
-        (self.paths[path].up, self.paths[path].since) = (true, self.ups);
+        self.paths[path].up = true;
+        self.paths[path].since = self.ups;
         let hello = Hello {
             versions: (VERSION_MIN, VERSION),
             system: self.system,
@@ -294,11 +294,11 @@ impl Link {
         }
         Ok(())
     }
-    /// Sends a beat by every network on which the other head was met.
-    pub fn beat(&mut self, beat: &Beat) {
+    /// Sends a heartbeat by every network on which the other head was met.
+    pub fn send_heartbeat(&mut self, heartbeat: &Heartbeat) {
         for path in 0..self.paths.len() {
             if self.paths[path].met {
-                self.put(path, BEAT, |w| beat.write(w));
+                self.put(path, HEARTBEAT, |w| heartbeat.write(w));
             }
         }
     }
@@ -332,12 +332,15 @@ impl Link {
                 let hello = Hello::read(&mut r).map_err(garbage)?;
                 self.meet(path, hello)?;
             }
-            (BEAT, true) => {
-                let beat = Beat::read(&mut r).map_err(garbage)?;
-                if beat.system != self.system || beat.head == self.me || beat.life != self.theirs {
+            (HEARTBEAT, true) => {
+                let heartbeat = Heartbeat::read(&mut r).map_err(garbage)?;
+                if heartbeat.system != self.system
+                    || heartbeat.head == self.me
+                    || heartbeat.life != self.theirs
+                {
                     return Err(Fault::Garbage);
                 }
-                self.heard.push(Heard::Beat { path, beat });
+                self.heard.push(Heard::Heartbeat { path, heartbeat });
             }
             (MESSAGE, true) => {
                 let (number, ack) = (r.u64().map_err(garbage)?, r.u64().map_err(garbage)?);
@@ -403,7 +406,7 @@ impl Link {
         Ok(())
     }
     /// The process at the other end is this one from now on. What waits for the first one is for whoever comes; what another one did not get,
-    /// this one is not to be told as if nothing had happened.
+    /// this one is not to be taken up as if nothing had happened.
     fn turn_to(&mut self, life: u64) {
         let before = core::mem::replace(&mut self.theirs, life);
         if before == 0 {

@@ -8,14 +8,14 @@
 //!                                              Over: this process is out, and ends ◀── the other says so ──┘
 //! ```
 //!
-//! A process is in once, and out for good: it is named by its *life*, and what comes back is another one. So whatever is left of a process
-//! that is out need not be found and undone: it ends, and the kernel does that.
+//! A process is in once, and then out for good: its *life* names it, and a head that comes back has another life. So nothing of a process
+//! that is out needs to be undone: it ends, and the kernel cleans up.
 //!
-//! Does no I/O: `turn` says what is to be done on voters and by the link. Who leads may not serve before every drive that it serves from
-//! has confirmed that the other head is shut out; that is the layer above's, and it says so (`on_fenced`).
+//! Does no I/O: `turn` lists what is to be done on voters and by the link. A leader may not serve before every drive that it serves from
+//! has confirmed that the other head is shut out. The layer above sees to that, and reports it (`on_fenced`).
 
-use crate::beat::Beat;
 use crate::decide::{Ask, Decider, Found, Outcome};
+use crate::heartbeat::Heartbeat;
 use crate::link::{self, Heard, Link};
 use crate::message::Message;
 use crate::parts::{Incoming, Outgoing, PART_MAX, WINDOW};
@@ -25,9 +25,9 @@ use base::fence::Process;
 use base::{Bug, Duration, Instant, Prng, Uuid, planted};
 use std::collections::{BTreeMap, BTreeSet};
 
-mod wish;
+mod pending;
 
-/// A head that starts and meets nobody waits so long before it goes on alone.
+/// A head that starts and does not meet the other one waits so long before it goes on alone.
 pub const ALONE: Duration = Duration::from_secs(1);
 /// A head that starts beside one that starts, and did not lead before, waits so long for the other one to.
 pub const AFTER_YOU: Duration = Duration::from_secs(2);
@@ -99,12 +99,12 @@ pub enum Do {
         /// The other head's block, to be written first.
         write: Option<crate::slot::Slot>,
     },
-    /// On a drive: write the own beat, then read the other's; ends in `on_drive`.
-    Beat {
+    /// On a drive: write the own heartbeat, then read the other's; ends in `on_drive`.
+    Heartbeat {
         /// Which drive.
         drive: Uuid,
         /// What to write.
-        beat: Beat,
+        heartbeat: Heartbeat,
     },
     /// This head leads from now on. It may serve from a drive once the other head is shut out there.
     Lead {
@@ -144,9 +144,9 @@ pub enum NotReached {
     Failed,
 }
 
-/// A drive on which this head beats.
+/// A drive on which this head writes heartbeats.
 #[derive(Clone, Copy, Debug, Default)]
-struct DriveBeat {
+struct DriveHeartbeat {
     asked: Option<Instant>,
     next: Option<Instant>,
     fails: Option<NotReached>,
@@ -188,13 +188,13 @@ pub struct Member {
     started: Option<Instant>,
     /// The last turn.
     turned: Instant,
-    beats: u64,
-    next_beat: Instant,
+    heartbeats: u64,
+    next_heartbeat: Instant,
     next_join: Instant,
-    drives: BTreeMap<Uuid, DriveBeat>,
-    /// Drives that took a beat of this head since that is in.
+    drives: BTreeMap<Uuid, DriveHeartbeat>,
+    /// Drives that took a heartbeat of this head since that is in.
     taken: BTreeSet<Uuid>,
-    /// A drive whose fence is being tried on this head: that it refuses says nothing, and it gets no beats.
+    /// A drive whose fence is being tried on this head: that it refuses says nothing, and it gets no heartbeats.
     tried: Option<Uuid>,
     /// Voters in the other head's directory that were asked, with when.
     remote: BTreeMap<u64, Instant>,
@@ -218,7 +218,7 @@ pub struct Member {
     released: bool,
     /// The epoch of the newest record that the own directory knows of.
     directory: u64,
-    /// Changes of hosts and portals that the layer above has told of, and those that a decision was made for.
+    /// Changes of hosts and portals that the layer above has reported, and those that a decision was made for.
     changes: u64,
     marked: u64,
     /// The decision of this epoch is made for so many of them.
@@ -226,7 +226,7 @@ pub struct Member {
     serve: Serve,
     /// Why the other one is being put out.
     why: Option<Why>,
-    /// Drives that may vote, the best first; None until somebody said so.
+    /// Drives that may vote, the best first; None until the layer above has set them.
     candidates: Option<Vec<Uuid>>,
     /// When a voter was first seen to be none of them.
     voter_gone: Option<Instant>,
@@ -249,8 +249,8 @@ impl Member {
             peer: None,
             started: None,
             turned: Instant(0),
-            beats: 0,
-            next_beat: Instant(0),
+            heartbeats: 0,
+            next_heartbeat: Instant(0),
             next_join: Instant(0),
             drives: BTreeMap::new(),
             taken: BTreeSet::new(),
@@ -307,20 +307,20 @@ impl Member {
     pub fn is_linked(&self) -> bool {
         self.link.is_up()
     }
-    /// Of each network of the link: whether it meets the other head, and when that one's last beat came.
+    /// Of each network of the link: whether it meets the other head, and when that one's last heartbeat came.
     pub fn networks(&self) -> Vec<(bool, Option<Instant>)> {
-        (0..self.set.networks).map(|path| (self.link.is_met(path), self.watch.beat_by(path))).collect()
+        (0..self.set.networks).map(|path| (self.link.is_met(path), self.watch.heartbeat_by(path))).collect()
     }
-    /// When a drive was asked that showed a new beat of the other head.
-    pub fn beat_on_drives(&self) -> Option<Instant> {
-        self.watch.beat_on_drives()
+    /// When a drive was asked that showed a new heartbeat of the other head.
+    pub fn heartbeat_on_drives(&self) -> Option<Instant> {
+        self.watch.heartbeat_on_drives()
     }
     /// The other head is met, and is not in either.
     pub fn meets_outsider(&self) -> bool {
         self.link.is_up() && self.peer.as_ref().is_some_and(|p| p.asks.is_some())
     }
-    /// The other head's last beat.
-    pub fn last_beat(&self) -> Option<&Beat> {
+    /// The other head's last heartbeat.
+    pub fn last_heartbeat(&self) -> Option<&Heartbeat> {
         self.watch.last()
     }
     /// The other head's process, as far as it has said: for drives that are files.
@@ -355,8 +355,8 @@ impl Member {
     pub fn on_voted(&mut self, now: Instant, voter: Voter, round: u64, found: Option<Found>) {
         let before = self.known().epoch;
         let outcome = self.decider.on_done(voter, round, found);
-        let told = matches!(outcome, Some(Outcome::Decided(_))) || planted(Bug::LookKeptSecret);
-        if self.known().epoch > before && !told {
+        let reported = matches!(outcome, Some(Outcome::Decided(_))) || planted(Bug::LookKeptSecret);
+        if self.known().epoch > before && !reported {
             // A look that finds something newer goes on behind it; what it found counts at once.
             self.on_known(now);
         }
@@ -364,10 +364,10 @@ impl Member {
     }
     /// The own state directory has done what the other head asked of it.
     pub fn on_voted_for(&mut self, round: u64, found: Option<Found>) {
-        self.tell(&Message::Voted { round, found: found.map(Box::new) });
+        self.send_message(&Message::Voted { round, found: found.map(Box::new) });
     }
-    /// A beat was written to a drive and the other's read there; None: there is none, or it is just being written.
-    pub fn on_drive(&mut self, now: Instant, drive: Uuid, found: Result<Option<Beat>, NotReached>) {
+    /// A heartbeat was written to a drive and the other's read there; None: there is none, or it is just being written.
+    pub fn on_drive(&mut self, now: Instant, drive: Uuid, found: Result<Option<Heartbeat>, NotReached>) {
         let Some(d) = self.drives.get_mut(&drive) else { return };
         let Some(asked) = d.asked.take() else { return };
         d.next = Some((asked + self.set.times.drive_every).max(now));
@@ -375,14 +375,15 @@ impl Member {
         if found.is_ok() {
             self.taken.insert(drive);
         }
-        if let Ok(beat) = found {
-            let others = |b: &Beat| b.head == self.set.me.other() && b.system == self.decider.known().system;
-            let beat = beat.filter(others);
-            self.doubt |= beat.is_some_and(|b| b.epoch > self.decider.known().epoch);
-            self.watch.on_drive(asked, beat);
+        if let Ok(heartbeat) = found {
+            let others =
+                |b: &Heartbeat| b.head == self.set.me.other() && b.system == self.decider.known().system;
+            let heartbeat = heartbeat.filter(others);
+            self.doubt |= heartbeat.is_some_and(|b| b.epoch > self.decider.known().epoch);
+            self.watch.on_drive(asked, heartbeat);
         }
         // One that is let in is not registered everywhere at once: who refuses it then has not shut it out.
-        let refuses = |(drive, d): &(&Uuid, &DriveBeat)| {
+        let refuses = |(drive, d): &(&Uuid, &DriveHeartbeat)| {
             self.taken.contains(drive) && d.fails == Some(NotReached::Fenced) && self.tried != Some(**drive)
         };
         let refuse = self.drives.iter().filter(refuses).count();
@@ -390,16 +391,16 @@ impl Member {
             self.end(Out::Fenced);
         }
     }
-    /// The fence of this drive is being tried on this head, or of none any more: the drive gets no beats meanwhile.
+    /// The fence of this drive is being tried on this head, or of none any more: the drive gets no heartbeats meanwhile.
     pub fn on_tried(&mut self, drive: Option<Uuid>) {
         let before = core::mem::replace(&mut self.tried, drive);
-        // What it said meanwhile is over: its next beat tells.
+        // What it said meanwhile is over: its next heartbeat says more.
         if let Some(d) = before.and_then(|d| self.drives.get_mut(&d)) {
             d.fails = None;
         }
     }
-    /// Whether a beat to this drive is under way.
-    pub fn beats_on(&self, drive: Uuid) -> bool {
+    /// Whether a heartbeat to this drive is under way.
+    pub fn heartbeat_is_under_way_on(&self, drive: Uuid) -> bool {
         self.drives.get(&drive).is_some_and(|d| d.asked.is_some())
     }
     /// No drive that this head is to serve from lets the other head's last process in: it may be let in as a new one. Said again when
@@ -458,7 +459,7 @@ impl Member {
     pub fn on_confirmed(&mut self) {
         self.serve = if planted(Bug::ServedUnlooked) { Serve::Looked } else { Serve::Wanted };
     }
-    /// Drives that may vote, the best first. Whoever leads chooses among them.
+    /// Drives that may vote, the best first. The leader chooses among them.
     pub fn on_candidates(&mut self, drives: Vec<Uuid>) {
         self.candidates = Some(drives);
     }
@@ -499,7 +500,7 @@ impl Member {
         let drives = self.drives.values().filter(|d| d.asked.is_none()).filter_map(|d| d.next);
         let waits = [Some(self.retry), self.watch.next_deadline()].into_iter().flatten();
         let later = waits.chain(remote).chain(drives).filter(|at| *at > self.turned);
-        later.chain(self.next_look().filter(|at| *at > self.turned)).chain([self.next_beat]).min()
+        later.chain(self.next_look().filter(|at| *at > self.turned)).chain([self.next_heartbeat]).min()
     }
 
     fn is_in(&self) -> bool {
@@ -511,8 +512,8 @@ impl Member {
             self.dos.push(Do::End(out));
         }
     }
-    fn tell(&mut self, message: &Message) {
-        // A link that takes nothing any more is one that brings no beats either.
+    fn send_message(&mut self, message: &Message) {
+        // A link that takes nothing any more is one that brings no heartbeats either.
         let _ = self.link.send(message.encode());
     }
     /// Sends what waits of the layer above, as much as may be under way. Not before the link's news are heard: it may have met another
@@ -536,7 +537,7 @@ impl Member {
         for heard in self.link.heard() {
             self.hear(now, heard);
         }
-        self.beat(now);
+        self.send_heartbeats(now);
         let over = |asked: &Instant| now >= *asked + REMOTE;
         let late: Vec<u64> = self.remote.iter().filter(|(_, a)| over(a)).map(|(r, _)| *r).collect();
         for round in late {
@@ -564,18 +565,18 @@ impl Member {
                     }
                     self.next_join = now;
                 }
-                // What was decided while no network was there was told to nobody, and who is shut off the drives hears it here alone.
+                // A decision without any network did not reach the other head, and a head that is shut off the drives learns it only here.
                 if fresh || hello.epoch < self.known().epoch && !planted(Bug::EpochNotTold) {
                     let known = self.known().clone();
-                    self.tell(&Message::Record(Box::new(known)));
+                    self.send_message(&Message::Record(Box::new(known)));
                 }
             }
-            Heard::Beat { path, beat } => {
-                self.doubt |= beat.epoch > self.known().epoch;
-                self.watch.on_beat(now, path, beat);
+            Heard::Heartbeat { path, heartbeat } => {
+                self.doubt |= heartbeat.epoch > self.known().epoch;
+                self.watch.on_heartbeat(now, path, heartbeat);
             }
             Heard::Message(bytes) => {
-                // Others are of a later version: whoever sends what we must understand asks for our version first.
+                // Others are of a later version: a sender asks for our version before it sends what we must understand.
                 if let Ok(message) = Message::decode(self.set.me.other(), &bytes) {
                     self.on_message(now, message);
                 }
@@ -617,31 +618,31 @@ impl Member {
         self.on_voted(now, Voter::Directory(self.set.me.other()), round, found);
     }
 
-    /// Beats by the link and on the voter drives, as often as is due.
-    fn beat(&mut self, now: Instant) {
-        let beat = Beat {
+    /// Sends heartbeats by the link and on the voter drives, each as often as it is due.
+    fn send_heartbeats(&mut self, now: Instant) {
+        let heartbeat = Heartbeat {
             system: self.known().system,
             head: self.set.me,
             hosts: self.hosts,
             reaches: self.reaches(),
             process: self.set.process,
             life: self.set.life,
-            count: self.beats + 1,
+            count: self.heartbeats + 1,
             epoch: self.known().epoch,
         };
-        let mut beaten = false;
-        if now >= self.next_beat {
-            self.next_beat = now + self.set.times.link_every;
-            self.link.beat(&beat);
-            beaten = true;
+        let mut sent = false;
+        if now >= self.next_heartbeat {
+            self.next_heartbeat = now + self.set.times.link_every;
+            self.link.send_heartbeat(&heartbeat);
+            sent = true;
             if self.part == Part::Outside && now >= self.next_join && self.link.is_up() {
                 self.next_join = now + JOIN_AGAIN;
-                self.tell(&Message::Join { name: self.set.name.clone() });
+                self.send_message(&Message::Join { name: self.set.name.clone() });
             }
         }
         let voters: Vec<Uuid> = self.known().voters.iter().filter_map(|v| v.drive()).collect();
         self.drives.retain(|d, _| voters.contains(d));
-        // Who is not in leaves the drives alone while the link may tell what it wants to know.
+        // Who is not in leaves the drives alone while the link may bring what it wants to know.
         let alone = !self.link.is_up() && self.started.is_some_and(|s| now >= s + self.set.times.silence);
         if self.is_in() || alone {
             for drive in voters {
@@ -649,12 +650,12 @@ impl Member {
                 let spared = self.tried == Some(drive);
                 if !spared && d.asked.is_none() && d.next.is_none_or(|at| now >= at) {
                     d.asked = Some(now);
-                    self.dos.push(Do::Beat { drive, beat });
-                    beaten = true;
+                    self.dos.push(Do::Heartbeat { drive, heartbeat });
+                    sent = true;
                 }
             }
         }
-        self.beats += u64::from(beaten);
+        self.heartbeats += u64::from(sent);
     }
 
     /// Asks voters, until there is nothing to ask.
@@ -669,7 +670,7 @@ impl Member {
                     self.dos.push(Do::Vote(ask));
                 } else if self.link.is_up() {
                     self.remote.insert(ask.round, now);
-                    self.tell(&Message::Vote { round: ask.round, write: ask.write.map(Box::new) });
+                    self.send_message(&Message::Vote { round: ask.round, write: ask.write.map(Box::new) });
                 } else {
                     self.on_voted(now, ask.voter, ask.round, None);
                 }
@@ -711,7 +712,7 @@ impl Member {
         let known = self.known().clone();
         self.link.knows(known.epoch);
         if self.link.is_up() {
-            self.tell(&Message::Record(Box::new(known.clone())));
+            self.send_message(&Message::Record(Box::new(known.clone())));
         }
         if self.part == Part::Over {
             return;
@@ -747,17 +748,20 @@ impl Member {
                 }
             }
             (Part::Outside | Part::Follower, Part::Leader) => {
-                (self.fenced, self.serve) = (false, Serve::No);
+                self.fenced = false;
+                self.serve = Serve::No;
                 self.dos.push(Do::Lead { why });
             }
             (Part::Outside, Part::Follower) => self.dos.push(Do::Follow),
             (Part::Leader, Part::Leader) => {
                 let there = known.is_in(other);
                 if there && self.fenced {
-                    (self.fenced, self.synced) = (false, false);
+                    self.fenced = false;
+                    self.synced = false;
                     self.dos.push(Do::LetIn);
                 } else if let (false, Some(why)) = (there, why) {
-                    (self.fenced, self.serve) = (false, Serve::No);
+                    self.fenced = false;
+                    self.serve = Serve::No;
                     self.dos.push(Do::PutOut { why });
                 }
             }

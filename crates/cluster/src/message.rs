@@ -1,4 +1,4 @@
-//! What two members say to each other, each in one message of the link: docs/formats/link.md, "Messages".
+//! Messages between two members, each in one message of the link: docs/formats/link.md, "Messages".
 
 use crate::decide::Found;
 use crate::record::{HeadNo, SystemRecord, short_name};
@@ -92,10 +92,7 @@ impl Message {
             RECORD => return SystemRecord::from_bytes(r.0).map(|r| Message::Record(Box::new(r))),
             VOTE => {
                 let round = r.u64()?;
-                let write = match r.0.is_empty() {
-                    true => None,
-                    false => Some(Box::new(slot(&mut r, from)?)),
-                };
+                let write = if r.0.is_empty() { None } else { Some(Box::new(slot(&mut r, from)?)) };
                 Message::Vote { round, write }
             }
             VOTED => {

@@ -1,8 +1,8 @@
-//! Every order of what two heads do to decide: each step of each head at each voter, with voters that fail and heads that are killed
-//! and start again. A small scenario is looked at in every order, larger ones in orders from seeds.
+//! A model of two heads that decide, in every order of their steps: voters fail, heads are killed and start again. A small scenario runs in
+//! every order, larger ones in orders from seeds.
 //!
-//! The steps are those that differ: a block is written; the blocks are read and the head is told. That it is told later than it read
-//! is no step of its own: what it does then is a write, and that comes later, too.
+//! Only steps with an effect are modelled: a block is written; the blocks are read and the head gets the answer. A delay between that read
+//! and its answer is no step: the head then writes, and that write may be late as well.
 
 use crate::decide::{Ask, Decider, Found, Outcome};
 use crate::record::{HeadNo, HeadRow, HeadState, SystemRecord, Voter};
@@ -165,7 +165,7 @@ impl World {
             Choice::Step(n) => self.step(n),
         }
     }
-    /// Writes, or reads and tells.
+    /// Writes, or reads and reports.
     fn step(mut self, n: usize) -> Result<World, String> {
         let Op { head, ask, written, early, stale } = self.ops[n].clone();
         let blocks = self.voters.get_mut(&ask.voter).expect("it is one of four");

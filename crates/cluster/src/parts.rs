@@ -1,5 +1,5 @@
-//! What the layer above says, in parts: docs/formats/link.md, "Messages". A message of the link is short, so that heartbeats and votes do
-//! not wait behind it; what the layer above says is as long as a file.
+//! Messages of the layer above, in parts: docs/formats/link.md, "Messages". A message of the link is short, so that heartbeats and votes do
+//! not wait behind it; a message of the layer above is as long as a file.
 
 use crate::message::Message;
 use std::collections::VecDeque;

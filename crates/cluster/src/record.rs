@@ -98,14 +98,14 @@ impl Voter {
     }
 }
 
-/// Who is in, who leads, who votes on what comes next.
+/// Which heads are in, which one leads, and which drives vote on the next record.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct SystemRecord {
     /// The system.
     pub system: Uuid,
     /// From 1; the newest counts.
     pub epoch: u64,
-    /// Which heads have the latest hosts, portals and lists of pools in their state directories: who has not does not lead.
+    /// Which heads have the latest hosts, portals and lists of pools in their state directories: a head without them does not lead.
     pub latest: [bool; HEADS],
     /// The epoch of the last decision that was made because hosts or portals have changed, 0: none. A state directory that knows of
     /// none as new is an older copy.
@@ -164,7 +164,9 @@ impl SystemRecord {
     pub fn with(&self, head: HeadNo, life: u64) -> Self {
         let mut next = self.next();
         let row = &mut next.heads[head.index()];
-        (row.state, row.since, row.life) = (HeadState::In, next.epoch, life);
+        row.state = HeadState::In;
+        row.since = next.epoch;
+        row.life = life;
         next
     }
     /// The next record, by which one head leads alone and the other is out. What that one keeps of hosts and portals is old from then
@@ -202,12 +204,14 @@ impl SystemRecord {
     pub fn has_latest(&self, head: HeadNo) -> bool {
         self.latest[head.index()]
     }
-    /// The next record, by which this process leads alone: nobody else was there.
+    /// The next record, by which this process leads alone: the other head was not there.
     #[must_use]
     pub fn led_by(&self, head: HeadNo, life: u64, name: &str) -> Self {
         let mut next = self.without(head.other());
         let row = &mut next.heads[head.index()];
-        (row.state, row.since, row.life) = (HeadState::In, next.epoch, life);
+        row.state = HeadState::In;
+        row.since = next.epoch;
+        row.life = life;
         row.name = name.into();
         next
     }
@@ -264,7 +268,9 @@ impl SystemRecord {
                 3 => HeadState::Out,
                 _ => return Err(Malformed),
             };
-            (head.since, head.life, head.certificate) = (r.u64()?, r.u64()?, r.array()?);
+            head.since = r.u64()?;
+            head.life = r.u64()?;
+            head.certificate = r.array()?;
             head.name = r.text()?;
             if head.name.len() > NAME_MAX {
                 return Err(Malformed);

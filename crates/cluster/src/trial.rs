@@ -1,4 +1,4 @@
-//! The trial of a drive's fence: a head that is shut off the drive writes until it is refused, and what lies there afterwards tells whether
+//! The trial of a drive's fence: a head that is shut off the drive writes until it is refused, and what lies there afterwards shows whether
 //! the fence holds. Where it writes, and what: docs/formats/system.md, "Trial".
 //!
 //! ```text
@@ -44,7 +44,7 @@ impl Trial {
             && word(8) == Some(&self.life.to_le_bytes())
             && word(16) == Some(&self.number.to_le_bytes())
     }
-    /// What a trial tells, of what lay there once the fence had confirmed, and some time later; `refused`: the head that was shut out says
+    /// What a trial shows, from what lay there once the fence had confirmed, and some time later; `refused`: the head that was shut out says
     /// that the drive refused it in the end.
     ///
     /// # Errors
@@ -98,7 +98,7 @@ impl Flaw {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::beat::{BEAT_BYTES, BEATS_AT};
+    use crate::heartbeat::{HEARTBEAT_BYTES, HEARTBEATS_AT};
     use crate::slot::{SLOT_BYTES, SLOTS_AT};
 
     const TRIAL: Trial = Trial { life: 77, number: 3 };
@@ -150,8 +150,8 @@ mod tests {
         for at in SLOTS_AT.into_iter().flatten() {
             assert!(at + SLOT_BYTES as u64 <= TRIAL_AT || at >= end);
         }
-        for at in BEATS_AT {
-            assert!(at + BEAT_BYTES as u64 <= TRIAL_AT || at >= end);
+        for at in HEARTBEATS_AT {
+            assert!(at + HEARTBEAT_BYTES as u64 <= TRIAL_AT || at >= end);
         }
         assert!(TRIAL_AT > 3 << 20 && end <= 4 << 20);
     }

@@ -1,4 +1,4 @@
-//! Who votes on what comes next: chosen by whoever leads, among drives that are legs in sync.
+//! Which drives vote on the next record: the leader chooses them among drives that are legs in sync.
 
 use crate::record::{HeadNo, HeadState, SystemRecord, Voter};
 use base::{Bug, Uuid, planted};
@@ -11,7 +11,7 @@ pub(crate) fn of(record: &SystemRecord, me: HeadNo, drives: &[Uuid]) -> Vec<Vote
     if voters.len() < 2 {
         return voters;
     }
-    // The directory of a head that is out answers nobody: with it among few voters, one drive that fails would be most of the others.
+    // The directory of a head that is out does not answer: with it among few voters, one drive that fails would be most of the others.
     let out = record.head(me.other()).state == HeadState::Out;
     let alone = out && drives.len() >= 2 && !planted(Bug::OutHeadVotes);
     if alone {

@@ -1,29 +1,29 @@
-//! Watches the other head: by its beats on each network of the link, and on the voter drives. Says when it is suspected, and when this head
-//! should propose to go on without it.
+//! Watches the heartbeats of the other head on each network of the link and on the voter drives. Reports when that head is suspected, and
+//! when this head should propose to go on without it.
 //!
 //! ```text
-//!   beats ─▶ heard ── reset, or silent on all networks ─▶ suspected ── its beats on the drives stand still ─▶ propose
-//!                                                             └─ they move: the link is cut ─▶ who sees more proposes, the other waits
+//!   heartbeats ─▶ heard ── reset, or silent on all networks ─▶ suspected ── its heartbeats on the drives stand still ─▶ propose
+//!                                                             └─ they move: the link is cut ─▶ the head that sees more proposes, the other waits
 //! ```
 //!
-//! A wrong suspicion costs a takeover, never data: nothing here is believed by whoever keeps data safe. A head that was paused
-//! itself has heard nobody meanwhile; it says so (`on_pause`), and looks at the record before it suspects anybody.
+//! A wrong suspicion costs a takeover, never data: data safety depends on fences, not on this module. A head that was paused itself
+//! has received nothing meanwhile. It notices that (`on_pause`), and reads the record before it suspects the other head.
 
-use crate::beat::Beat;
+use crate::heartbeat::Heartbeat;
 use base::{Duration, Instant};
 
 /// How long what may take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Times {
-    /// Between two beats by each network of the link.
+    /// Between two heartbeats by each network of the link.
     pub link_every: Duration,
-    /// Between two beats on each voter drive, and between two looks at the other's.
+    /// Between two heartbeats on each voter drive, and between two looks at the other's.
     pub drive_every: Duration,
     /// Silence on all networks by which a head is suspected.
     pub silence: Duration,
     /// How long the head that sees less, or follows, waits while the other one lives.
     pub patience: Duration,
-    /// A gap between two turns of our own that is a pause: beats that came meanwhile were not heard.
+    /// A gap between two turns of our own that is a pause: heartbeats that came meanwhile were not heard.
     pub pause: Duration,
 }
 
@@ -49,7 +49,7 @@ pub enum End {
     Closed,
     /// Nothing came for too long, or our side could not send.
     Lost,
-    /// The other machine says that nobody listens there: its process has ended.
+    /// The other machine refuses the connection: its process has ended.
     Refused,
 }
 
@@ -81,7 +81,7 @@ pub enum Verdict {
 pub enum Why {
     /// The other's process has ended: its machine refuses the link.
     Ended,
-    /// No network of the link brings anything, and its beats on the drives stand still.
+    /// No network of the link brings anything, and its heartbeats on the drives stand still.
     Still {
         /// Silence of the link, so far.
         silent: Duration,
@@ -103,8 +103,8 @@ pub enum Why {
 struct Network {
     heard: Option<Instant>,
     end: Option<End>,
-    /// When a beat came: what nobody is blamed for does not count as one.
-    beat: Option<Instant>,
+    /// When a heartbeat came; pauses of this head do not count as one.
+    heartbeat: Option<Instant>,
 }
 
 /// What the drives have brought of the other head.
@@ -120,11 +120,11 @@ struct OnDrives {
 pub struct Watch {
     times: Times,
     networks: Vec<Network>,
-    /// The last beat, by whichever way.
-    last: Option<Beat>,
+    /// The last heartbeat, by whichever way.
+    last: Option<Heartbeat>,
     /// The largest count of each life that was seen, the latest lives last: what lies on a drive may be of one long ago.
     lives: Vec<(u64, u64)>,
-    /// When a beat was last seen on a drive that the link had not brought before.
+    /// When a heartbeat was last seen on a drive that the link had not brought before.
     moved: Option<Instant>,
     /// When a drive was last looked at, and that said nothing new.
     still: Option<Instant>,
@@ -134,7 +134,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Watches a head with so many networks of the link, from now on: it has as long as anybody to say its first word.
+    /// Watches a head with so many networks of the link, from now on: its first heartbeat may take as long as any other.
     pub fn new(times: Times, networks: usize, now: Instant) -> Self {
         let network = Network { heard: Some(now), ..Network::default() };
         Self {
@@ -149,38 +149,38 @@ impl Watch {
             turned: Some(now),
         }
     }
-    /// The last beat of the other head.
-    pub fn last(&self) -> Option<&Beat> {
+    /// The last heartbeat of the other head.
+    pub fn last(&self) -> Option<&Heartbeat> {
         self.last.as_ref()
     }
-    /// When the last beat came by a network of the link.
-    pub fn beat_by(&self, network: usize) -> Option<Instant> {
-        self.networks.get(network).and_then(|n| n.beat)
+    /// When the last heartbeat came by a network of the link.
+    pub fn heartbeat_by(&self, network: usize) -> Option<Instant> {
+        self.networks.get(network).and_then(|n| n.heartbeat)
     }
-    /// When a drive was asked that showed a beat which no drive had shown before.
-    pub fn beat_on_drives(&self) -> Option<Instant> {
+    /// When a drive was asked that showed a heartbeat which no drive had shown before.
+    pub fn heartbeat_on_drives(&self) -> Option<Instant> {
         self.on_drives.at
     }
-    /// A beat came by a network of the link.
-    pub fn on_beat(&mut self, now: Instant, network: usize, beat: Beat) {
+    /// A heartbeat came by a network of the link.
+    pub fn on_heartbeat(&mut self, now: Instant, network: usize, heartbeat: Heartbeat) {
         if let Some(n) = self.networks.get_mut(network) {
-            *n = Network { heard: Some(now), end: None, beat: Some(now) };
+            *n = Network { heard: Some(now), end: None, heartbeat: Some(now) };
         }
-        self.count(&beat);
-        self.last = Some(beat);
+        self.count(&heartbeat);
+        self.last = Some(heartbeat);
         self.suspected = None;
     }
-    /// Whether a beat is newer than all that were seen of its life; None if it is the first.
-    fn count(&mut self, beat: &Beat) -> Option<bool> {
-        if let Some((_, count)) = self.lives.iter_mut().find(|(life, _)| *life == beat.life) {
-            let news = beat.count > *count;
-            *count = beat.count.max(*count);
+    /// Whether a heartbeat is newer than all that were seen of its life; None if it is the first.
+    fn count(&mut self, heartbeat: &Heartbeat) -> Option<bool> {
+        if let Some((_, count)) = self.lives.iter_mut().find(|(life, _)| *life == heartbeat.life) {
+            let news = heartbeat.count > *count;
+            *count = heartbeat.count.max(*count);
             return Some(news);
         }
         if self.lives.len() == LIVES_MAX {
             self.lives.remove(0);
         }
-        self.lives.push((beat.life, beat.count));
+        self.lives.push((heartbeat.life, heartbeat.count));
         None
     }
     /// A network of the link ended.
@@ -189,35 +189,38 @@ impl Watch {
             n.end = Some(end);
         }
     }
-    /// A voter drive was read, `asked` then: the other's beat there, if it is whole.
-    pub fn on_drive(&mut self, asked: Instant, beat: Option<Beat>) {
-        if let Some(beat) = beat {
-            self.shows(asked, &beat);
+    /// A voter drive was read, `asked` then: the other's heartbeat there, if it is whole.
+    pub fn on_drive(&mut self, asked: Instant, heartbeat: Option<Heartbeat>) {
+        if let Some(heartbeat) = heartbeat {
+            self.shows(asked, &heartbeat);
         }
         // The first of a life may be an old one; the second shows that it lives.
-        let news = beat.is_some_and(|b| self.count(&b) == Some(true));
-        if let (true, Some(beat)) = (news, beat) {
-            (self.last, self.moved) = (Some(beat), Some(asked));
+        let news = heartbeat.is_some_and(|b| self.count(&b) == Some(true));
+        if let (true, Some(heartbeat)) = (news, heartbeat) {
+            self.last = Some(heartbeat);
+            self.moved = Some(asked);
         } else {
             self.still = self.still.max(Some(asked));
         }
     }
-    /// A drive shows a beat: of what the link has brought already, it tells that drives bring it, too.
-    fn shows(&mut self, asked: Instant, beat: &Beat) {
+    /// A drive shows a heartbeat: if the link has brought it already, this shows that drives bring it, too.
+    fn shows(&mut self, asked: Instant, heartbeat: &Heartbeat) {
         let before = self.on_drives;
-        if before.life == beat.life && beat.count > before.count {
-            self.on_drives = OnDrives { count: beat.count, at: Some(asked), ..before };
-        } else if before.life != beat.life && self.last.is_none_or(|last| last.life == beat.life) {
+        if before.life == heartbeat.life && heartbeat.count > before.count {
+            self.on_drives = OnDrives { count: heartbeat.count, at: Some(asked), ..before };
+        } else if before.life != heartbeat.life && self.last.is_none_or(|last| last.life == heartbeat.life) {
             // The first of a life may have lain there for long.
-            self.on_drives = OnDrives { life: beat.life, count: beat.count, at: before.at };
+            self.on_drives = OnDrives { life: heartbeat.life, count: heartbeat.count, at: before.at };
         }
     }
-    /// This head was paused, or starts: what came meanwhile was not heard, and nobody is to be blamed for it.
+    /// This head was paused, or starts: heartbeats that came meanwhile were not received, and the other head is not suspected for that.
     pub fn on_pause(&mut self, now: Instant) {
         for n in &mut self.networks {
             n.heard = Some(now);
         }
-        (self.suspected, self.moved, self.still) = (None, None, None);
+        self.suspected = None;
+        self.moved = None;
+        self.still = None;
     }
     /// A turn of this head begins; whether it was paused since the last one.
     pub fn on_turn(&mut self, now: Instant) -> bool {
@@ -241,7 +244,7 @@ impl Watch {
         if !open && self.networks.iter().any(|n| n.end == Some(End::Refused)) {
             return Verdict::Propose(Why::Ended);
         }
-        // A look at a drive shows that the other stands still if a beat was due on it since the link brought the last one.
+        // The other head stands still on a drive if a heartbeat was due there since the last one by the link, and none came.
         let due = heard.map(|h| h + self.times.drive_every + self.times.link_every);
         // What a head wrote last before it died may differ from drive to drive, and seem to move once.
         let again =
@@ -253,17 +256,14 @@ impl Watch {
             let theirs = self.last.map(|b| View { hosts: b.hosts, reaches: b.reaches });
             let better = theirs.is_none_or(|theirs| (ours, leads) > (theirs, !leads));
             let at = since + self.times.patience;
-            return match better || now >= at {
-                true => Verdict::Propose(Why::Cut { silent }),
-                false => Verdict::Suspected { at },
-            };
+            if better || now >= at {
+                return Verdict::Propose(Why::Cut { silent });
+            }
+            return Verdict::Suspected { at };
         }
-        match still {
-            true => Verdict::Propose(Why::Still { silent }),
-            // Nothing was seen yet. Drives that show nothing at all for long show that they are not reached: then a vote shows it, too.
-            false if now >= since + self.times.patience => Verdict::Propose(Why::Still { silent }),
-            false => Verdict::Suspected { at: since + self.times.patience },
-        }
+        // Without a look at any drive for that long, this head does not reach the drives. Then the vote shows that, too.
+        let at = since + self.times.patience;
+        if still || now >= at { Verdict::Propose(Why::Still { silent }) } else { Verdict::Suspected { at } }
     }
     /// When to ask for a verdict again, if nothing happens before.
     pub fn next_deadline(&self) -> Option<Instant> {
@@ -285,23 +285,23 @@ mod tests {
     fn at(ms: u64) -> Instant {
         Instant(1_000_000_000 + ms * 1_000_000)
     }
-    fn beat(count: u64) -> Beat {
+    fn heartbeat(count: u64) -> Heartbeat {
         let (system, head, process) = (Uuid([1; 16]), HeadNo::B, Process { pid: 1, started: 2 });
-        Beat { system, head, hosts: true, reaches: 3, process, life: 9, count, epoch: 1 }
+        Heartbeat { system, head, hosts: true, reaches: 3, process, life: 9, count, epoch: 1 }
     }
     const OURS: View = View { hosts: true, reaches: 3 };
 
     fn heard_until(ms: u64) -> Watch {
         let mut w = Watch::new(Times::default(), 2, at(0));
         for n in 1..=ms / 100 {
-            w.on_beat(at(n * 100), 0, beat(n));
+            w.on_heartbeat(at(n * 100), 0, heartbeat(n));
             assert_eq!(w.verdict(at(n * 100 + 99), OURS, true), Verdict::Well);
         }
         w
     }
 
     #[test]
-    fn a_head_that_beats_by_one_network_is_well() {
+    fn a_head_with_heartbeats_by_one_network_is_well() {
         let mut w = heard_until(1000);
         w.on_end(1, End::Closed);
         assert_eq!(w.verdict(at(1099), OURS, true), Verdict::Well);
@@ -319,12 +319,12 @@ mod tests {
     }
 
     #[test]
-    fn a_power_cut_is_told_by_silence_and_by_beats_that_stand_still() {
+    fn a_power_cut_is_known_by_silence_and_by_heartbeats_that_stand_still() {
         let mut w = heard_until(1000);
-        // A look before a beat was due says nothing.
-        w.on_drive(at(1100), Some(beat(10)));
+        // A look before a heartbeat was due says nothing.
+        w.on_drive(at(1100), Some(heartbeat(10)));
         assert!(matches!(w.verdict(at(1300), OURS, false), Verdict::Suspected { .. }));
-        w.on_drive(at(1301), Some(beat(10)));
+        w.on_drive(at(1301), Some(heartbeat(10)));
         let silent = Duration::from_millis(302);
         assert_eq!(w.verdict(at(1302), OURS, false), Verdict::Propose(Why::Still { silent }));
     }
@@ -333,16 +333,16 @@ mod tests {
     fn while_the_other_lives_the_leader_goes_first_and_the_follower_waits() {
         let cut = |leads: bool, ours: View| {
             let mut w = heard_until(1000);
-            w.on_drive(at(1301), Some(beat(13)));
+            w.on_drive(at(1301), Some(heartbeat(13)));
             let first = w.verdict(at(1302), ours, leads);
-            w.on_drive(at(1700), Some(beat(17)));
+            w.on_drive(at(1700), Some(heartbeat(17)));
             (first, w.verdict(at(1802), ours, leads))
         };
         assert!(matches!(cut(true, OURS), (Verdict::Propose(Why::Cut { .. }), _)));
         let (first, later) = cut(false, OURS);
         assert_eq!(first, Verdict::Suspected { at: at(1802) });
         assert!(matches!(later, Verdict::Propose(Why::Cut { .. })));
-        // Who sees less gives way, whoever leads.
+        // The head that sees less gives way, whichever leads.
         let less = View { reaches: 2, ..OURS };
         assert!(matches!(cut(true, less), (Verdict::Suspected { .. }, Verdict::Propose(_))));
         let more = View { reaches: 4, ..OURS };
@@ -351,26 +351,30 @@ mod tests {
     }
 
     #[test]
-    fn it_is_told_when_a_beat_came_by_each_network_and_on_the_drives() {
+    fn it_is_reported_when_a_heartbeat_came_by_each_network_and_on_the_drives() {
         let mut w = heard_until(1000);
-        assert_eq!((w.beat_by(0), w.beat_by(1)), (Some(at(1000)), None), "who says nothing is not heard");
-        w.on_drive(at(900), Some(beat(8)));
-        assert_eq!(w.beat_on_drives(), None, "it may have lain there for long");
-        w.on_drive(at(1100), Some(beat(10)));
-        w.on_drive(at(1101), Some(beat(9)));
-        w.on_drive(at(1300), Some(beat(10)));
-        assert_eq!(w.beat_on_drives(), Some(at(1100)), "it stands still since");
+        assert_eq!(
+            (w.heartbeat_by(0), w.heartbeat_by(1)),
+            (Some(at(1000)), None),
+            "who says nothing is not heard"
+        );
+        w.on_drive(at(900), Some(heartbeat(8)));
+        assert_eq!(w.heartbeat_on_drives(), None, "it may have lain there for long");
+        w.on_drive(at(1100), Some(heartbeat(10)));
+        w.on_drive(at(1101), Some(heartbeat(9)));
+        w.on_drive(at(1300), Some(heartbeat(10)));
+        assert_eq!(w.heartbeat_on_drives(), Some(at(1100)), "it stands still since");
         w.on_pause(at(9000));
-        assert_eq!((w.beat_by(0), w.beat_by(1)), (Some(at(1000)), None), "a pause is no beat");
-        w.on_drive(at(9100), Some(Beat { life: 3, ..beat(99) }));
-        assert_eq!(w.beat_on_drives(), Some(at(1100)), "of a life that is over");
+        assert_eq!((w.heartbeat_by(0), w.heartbeat_by(1)), (Some(at(1000)), None), "a pause is no heartbeat");
+        w.on_drive(at(9100), Some(Heartbeat { life: 3, ..heartbeat(99) }));
+        assert_eq!(w.heartbeat_on_drives(), Some(at(1100)), "of a life that is over");
     }
 
     #[test]
     fn a_link_that_comes_back_ends_the_suspicion() {
         let mut w = heard_until(1000);
         assert!(matches!(w.verdict(at(1350), OURS, false), Verdict::Suspected { .. }));
-        w.on_beat(at(1400), 1, beat(14));
+        w.on_heartbeat(at(1400), 1, heartbeat(14));
         assert_eq!(w.verdict(at(1401), OURS, false), Verdict::Well);
         assert!(matches!(w.verdict(at(1701), OURS, false), Verdict::Suspected { .. }), "it begins anew");
     }
@@ -385,24 +389,24 @@ mod tests {
     }
 
     #[test]
-    fn a_new_life_of_the_other_is_heard_and_an_old_beat_on_a_drive_is_no_news() {
+    fn a_new_life_of_the_other_is_heard_and_an_old_heartbeat_on_a_drive_is_no_news() {
         let mut w = heard_until(1000);
-        w.on_beat(at(1100), 0, Beat { life: 10, count: 1, ..beat(1) });
-        w.on_drive(at(1401), Some(beat(10)));
+        w.on_heartbeat(at(1100), 0, Heartbeat { life: 10, count: 1, ..heartbeat(1) });
+        w.on_drive(at(1401), Some(heartbeat(10)));
         let verdict = w.verdict(at(1402), OURS, true);
         assert!(matches!(verdict, Verdict::Propose(Why::Still { .. })), "{verdict:?}");
     }
 
     #[test]
-    fn the_last_beats_of_one_that_died_differ_from_drive_to_drive() {
+    fn the_last_heartbeats_of_one_that_died_differ_from_drive_to_drive() {
         let mut w = Watch::new(Times::default(), 2, at(0));
         let mut look = |ms: u64| {
-            w.on_drive(at(ms), Some(beat(7)));
-            w.on_drive(at(ms), Some(beat(8)));
+            w.on_drive(at(ms), Some(heartbeat(7)));
+            w.on_drive(at(ms), Some(heartbeat(8)));
             w.verdict(at(ms + 1), OURS, false)
         };
         assert!(matches!(look(400), Verdict::Suspected { .. }), "it may live");
-        assert!(matches!(look(600), Verdict::Suspected { .. }), "a beat may be late");
+        assert!(matches!(look(600), Verdict::Suspected { .. }), "a heartbeat may be late");
         let verdict = look(800);
         assert!(matches!(verdict, Verdict::Propose(Why::Still { .. })), "{verdict:?}");
     }
@@ -410,7 +414,7 @@ mod tests {
     #[test]
     fn one_that_started_again_and_has_no_link_yet_lives() {
         let mut w = heard_until(1000);
-        let again = |count| Some(Beat { life: 10, count, ..beat(1) });
+        let again = |count| Some(Heartbeat { life: 10, count, ..heartbeat(1) });
         w.on_drive(at(1310), again(1));
         assert!(
             matches!(w.verdict(at(1311), OURS, false), Verdict::Propose(Why::Still { .. })),

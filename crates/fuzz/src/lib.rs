@@ -1,8 +1,8 @@
-//! Fuzz: every decoder under bytes that nobody meant.
+//! Fuzz: every decoder with random and mutated bytes.
 //!
 //! A [`Target`] takes any bytes and must not panic; what it decodes, it must also be able to write down
-//! and read again. [`run`] feeds it noise and mutations of good examples for a bounded time, on the
-//! stable compiler and without a tool to install. Does not know what the bytes are for.
+//! and read again. [`run`] feeds it noise and mutations of good examples for a bounded time, with the
+//! stable compiler and no tool to install. Does not know what the bytes are for.
 
 use base::Prng;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_planted_bug_is_found_and_its_input_told() {
+    fn a_planted_bug_is_found_and_its_input_shown() {
         let planted = target(
             |bytes| assert!(!(bytes.len() > 7 && bytes.starts_with(b"GOOD") && bytes[6] == 0xff)),
             &[b"GOOD    "],

@@ -191,15 +191,15 @@ fn fuzz_membership_records() {
 #[test]
 fn fuzz_blocks_and_heartbeats_of_heads() {
     use base::fence::Process;
-    use cluster::{Beat, HeadNo, HeadRow, HeadState, Slot, SystemRecord, Voter};
+    use cluster::{HeadNo, HeadRow, HeadState, Heartbeat, Slot, SystemRecord, Voter};
     let take = |bytes: &[u8]| {
         for head in [HeadNo::A, HeadNo::B] {
             if let Ok(slot) = Slot::decode(head, bytes) {
                 assert_eq!(Slot::decode(head, &slot.encode()), Ok(slot));
             }
         }
-        if let Ok(beat) = Beat::decode(bytes) {
-            assert_eq!(Beat::decode(&beat.encode()), Ok(beat));
+        if let Ok(heartbeat) = Heartbeat::decode(bytes) {
+            assert_eq!(Heartbeat::decode(&heartbeat.encode()), Ok(heartbeat));
         }
     };
     let system = base::Uuid([7; 16]);
@@ -226,9 +226,9 @@ fn fuzz_blocks_and_heartbeats_of_heads() {
     let accepted = Some((3, decided.without(HeadNo::A)));
     let slot = Slot { head: HeadNo::B, life: 5, sequence: 8, promised: 3, decided, accepted };
     let (head, hosts, process) = (HeadNo::A, true, Process { pid: 4711, started: 99 });
-    let beat = Beat { system, head, hosts, reaches: 3, process, life: 5, count: 1, epoch: 4 };
+    let heartbeat = Heartbeat { system, head, hosts, reaches: 3, process, life: 5, count: 1, epoch: 4 };
     assert_eq!(Slot::decode(HeadNo::B, &slot.encode()).as_ref(), Ok(&slot), "the example is good");
-    let examples = vec![slot.encode(), beat.encode()];
+    let examples = vec![slot.encode(), heartbeat.encode()];
     check(&Target { name: "system area", run: take, examples, mend: seal, bytes_max: 4096 });
 }
 

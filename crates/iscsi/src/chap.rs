@@ -1,4 +1,4 @@
-//! CHAP (RFC 1994 as RFC 7143 12.1.3 uses it): who knows the secret can answer the challenge.
+//! CHAP (RFC 1994 as RFC 7143 12.1.3 uses it): a correct response to the challenge proves the secret.
 
 use md5::{Digest, Md5};
 use sha2::Sha256;
@@ -51,7 +51,7 @@ impl Algorithm {
     }
 }
 
-/// Whether two responses are the same, in a time that does not tell where they differ.
+/// Whether two responses are the same, in a time that does not show where they differ.
 pub fn same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && bool::from(a.ct_eq(b))
 }

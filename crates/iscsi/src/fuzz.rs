@@ -52,12 +52,12 @@ pub struct Head {
     running: VecDeque<Tag>,
     asked: bool,
     /// What it wanted of other sessions, and what they want of it.
-    wishes: Vec<u16>,
+    asked_of_others: Vec<u16>,
     interventions: Vec<u32>,
     last_intervention: u32,
     closed: bool,
     lots: Prng,
-    stingy: bool,
+    withholds_buffers: bool,
 }
 
 impl Default for Head {
@@ -85,12 +85,12 @@ impl Default for Head {
             ring_used: 0,
             running: VecDeque::new(),
             asked: false,
-            wishes: vec![],
+            asked_of_others: vec![],
             interventions: vec![],
             last_intervention: 0,
             closed: false,
             lots: Prng::new(0),
-            stingy: false,
+            withholds_buffers: false,
         }
     }
 }
@@ -111,7 +111,7 @@ impl FrontIo for Head {
     fn reserve(&mut self, tag: Tag, len: u32) -> Option<Slice> {
         assert_eq!(self.uses[tag.index()], Use::Free);
         assert!((1..=2 * TRANSFER_MAX).contains(&len));
-        let waits = self.stingy && self.lots.chance(1, 2);
+        let waits = self.withholds_buffers && self.lots.chance(1, 2);
         self.uses[tag.index()] = if waits { Use::Waiting(len) } else { Use::Held };
         (!waits).then(|| Slice::new(0, len))
     }
@@ -164,7 +164,7 @@ impl FrontIo for Head {
         self.asked = true;
     }
     fn intervene(&mut self, key: u16, _: Intervention) {
-        self.wishes.push(key);
+        self.asked_of_others.push(key);
     }
     fn intervened(&mut self, id: u32, _: bool) {
         assert!(self.interventions.contains(&id), "what was asked is answered, once");
@@ -182,9 +182,12 @@ pub fn connection(bytes: &[u8], head: &mut Head) {
     let Some((&choice, bytes)) = bytes.split_first() else { return };
     head.uses.clear();
     head.running.clear();
-    head.wishes.clear();
+    head.asked_of_others.clear();
     head.interventions.clear();
-    (head.ring_used, head.asked, head.closed, head.stingy) = (0, false, false, choice & 2 != 0);
+    head.ring_used = 0;
+    head.asked = false;
+    head.closed = false;
+    head.withholds_buffers = choice & 2 != 0;
     head.lots = Prng::new(u64::from(choice) + bytes.len() as u64);
     let config = ConnectionConfig {
         local: portal().address,
@@ -280,7 +283,7 @@ fn settle(c: &mut Connection, head: &mut Head, now: Instant) {
         let waiting = head.uses.iter().position(|u| matches!(u, Use::Waiting(_)));
         if core::mem::take(&mut head.asked) {
             c.on_answer(now, Answer::Admitted { id: 3 }, head);
-        } else if let Some(key) = head.wishes.pop() {
+        } else if let Some(key) = head.asked_of_others.pop() {
             c.on_intervened(now, key, true, head);
         } else if let Some(tag) = head.running.pop_front() {
             head.uses[tag.index()] = Use::Held;
@@ -337,7 +340,9 @@ mod tests {
             c.cdb[0] = op;
             if prng.chance(3, 4) {
                 c.cdb[1..].fill(0);
-                (c.cdb[7], c.cdb[8], c.cdb[13]) = (0, prng.below(20) as u8, 1);
+                c.cdb[7] = 0;
+                c.cdb[8] = prng.below(20) as u8;
+                c.cdb[13] = 1;
             }
             let data = vec![0; if c.write { *prng.pick(&[0, 100, 512, 1024]) } else { 0 }];
             match prng.below(8) {

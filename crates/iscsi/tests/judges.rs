@@ -59,10 +59,8 @@ fn serve(mut stream: TcpStream, view: View, disks: Disks) {
                 let (at, aborted) = (command.volume.index(), head.take_stopped(tag));
                 let data = head.memory.bytes_mut(data);
                 let disk = &mut disks.lock().expect("nobody panicked")[at];
-                let status = match aborted {
-                    true => Status::Aborted,
-                    false => carry_out(disk, [512, 4096][at], &command, data),
-                };
+                let status =
+                    if aborted { Status::Aborted } else { carry_out(disk, [512, 4096][at], &command, data) };
                 connection.on_done(now(), tag, status, &mut head);
             } else if !unread.is_empty() && connection.want() != Want::Nothing {
                 let n = match connection.want() {
@@ -141,8 +139,8 @@ fn iscsi_ls_finds_the_target_and_its_units() {
     let Some((good, text)) = tool("iscsi-ls", &["-s", "-i", INITIATOR, &at]) else { return };
     assert!(good && text.contains(IQN), "{text}");
     assert!(text.contains("Lun:0 ") && text.contains("Lun:16684" /* 300, flat */), "{text}");
-    let (_, text) = tool("iscsi-ls", &["-i", "iqn.2026-01.org.example:stranger", &at]).expect("found above");
-    assert!(!text.contains(IQN), "a stranger sees no target: {text}");
+    let (_, text) = tool("iscsi-ls", &["-i", "iqn.2026-01.org.example:unknown", &at]).expect("found above");
+    assert!(!text.contains(IQN), "an unknown host sees no target: {text}");
 }
 
 #[test]
@@ -279,6 +277,6 @@ fn iscsi_test_cu_asks_what_we_are() {
 #[test]
 fn iscsi_test_cu_breaks_iscsi_itself() {
     conformance(&["ALL.iSCSIcmdsn", "ALL.iSCSIdatasn", "ALL.iSCSIResiduals", "ALL.iSCSITMF"]);
-    // MultipathIO.Reset wants a reset to be noticed by other sessions, which a connection cannot tell.
+    // MultipathIO.Reset wants a reset to be noticed by other sessions, which a connection cannot see.
     conformance(&["ALL.MultipathIO.Simple"]);
 }

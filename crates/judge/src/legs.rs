@@ -1,5 +1,5 @@
-//! The bytes of a mirror's legs, as they lie in the drives' files: what the product says of itself does not
-//! count here.
+//! The bytes of the legs of a mirror, read from the files of the drives: these tests do not rely on what the product
+//! reports.
 
 use crate::Head;
 use std::fs::File;

@@ -1,7 +1,7 @@
 //! Judge: the finished program in the hands of real hosts and tools.
 //!
 //! A [`Head`] is a running daemon with its own state, drives in files and a network of its own; tests
-//! (`tests/`) set it up by the command line as an operator does, and let others judge what it does:
+//! (`tests/`) set it up by the command line as an operator does, and check it with programs of others:
 //! kernels, libiscsi, QEMU, tshark, and a peer that behaves badly (`peer.rs`).
 //!
 //! Does not know: any crate of the product. What is seen here is seen by every user.

@@ -20,7 +20,7 @@ pub enum Protocol {
     Iscsi,
 }
 
-/// `millrace bench` with stamps in the head's network, until it is told to stop. Lost connections and refusals
+/// `millrace bench` with stamps in the head's network, until it is asked to stop. Lost connections and refusals
 /// are retried for two minutes; what was acknowledged is checked whenever it is read, and all of it at the end.
 pub struct Load {
     name: String,
@@ -120,7 +120,7 @@ impl Load {
         Load { name: name.into(), child, said, complaint }
     }
 
-    /// Panics if it has ended: it shall run until it is told to stop.
+    /// Panics if it has ended: it shall run until it is asked to stop.
     pub fn must_run(&mut self) {
         if let Ok(Some(status)) = self.child.try_wait() {
             panic!("the load '{}' ended ({status}): {}", self.name, self.complaint());

@@ -102,7 +102,9 @@ pub fn load(net: &Net, target: u32, urls: &[String], words: &str, time: Time) ->
         let total = |key: &str| report["total"][key].as_f64().expect("a figure");
         sum.iops += total("iops");
         sum.mb_per_s += total("mb_per_s");
-        (sum.mean_us, sum.p50_us, sum.p999_us) = (total("mean_us"), total("p50_us"), total("p999_us"));
+        sum.mean_us = total("mean_us");
+        sum.p50_us = total("p50_us");
+        sum.p999_us = total("p999_us");
     }
     Ok(Run {
         target_ns: (after[0] - before[0]) / (sum.iops * took / 1e9).max(1.0),

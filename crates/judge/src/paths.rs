@@ -1,4 +1,4 @@
-//! A Linux host with paths to both heads: it is set up by the lines that `millrace export` prints, and asked what it makes of them.
+//! A Linux host with paths to both heads: the lines that `millrace export` prints set it up, and then it reports its paths.
 
 use crate::until;
 use lab::Vm;
@@ -198,7 +198,7 @@ fn sorted(mut all: Vec<&str>) -> Vec<&str> {
 /// How many commands to volumes a host has sent, by protocol and head, over the connections that it has.
 pub type Commands = BTreeMap<(String, String), u64>;
 
-/// As a head's status tells it.
+/// As a head's status shows it.
 pub fn commands(status: &Value, host: &str) -> Commands {
     let mut sums = Commands::new();
     for connection in status["connections"].as_array().into_iter().flatten() {

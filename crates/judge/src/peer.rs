@@ -200,7 +200,8 @@ fn send(to: SocketAddr, data: &[u8]) {
 /// A command capsule: 64 bytes of command with data behind it (NVMe/TCP 3.6.2.3).
 fn capsule(command: &[(usize, &[u8])], data: &[u8]) -> Vec<u8> {
     let mut pdu = vec![0; 72];
-    (pdu[0], pdu[2]) = (4, 72);
+    pdu[0] = 4;
+    pdu[2] = 72;
     pdu[3] = if data.is_empty() { 0 } else { 72 };
     pdu[4..8].copy_from_slice(&(72 + data.len() as u32).to_le_bytes());
     pdu[9] = 0x40;
@@ -222,7 +223,8 @@ fn ask(stream: &mut TcpStream, capsule: &[u8]) -> Option<u32> {
 fn queue(to: SocketAddr, names: (&str, &str), id: u16, controller: u16) -> Option<(TcpStream, u16)> {
     let mut stream = connect(to)?;
     let mut hello = [0; 128];
-    (hello[2], hello[4]) = (128, 128);
+    hello[2] = 128;
+    hello[4] = 128;
     stream.write_all(&hello).ok()?;
     stream.read_exact(&mut hello).ok()?;
     let mut data = vec![0; 1024];

@@ -1,5 +1,5 @@
-//! Targets of others, each with a volume that forgets what is written: what users would pick instead, and guests for our
-//! initiators. SPDK is run from a checkout that somebody has built, tgt from Debian's package.
+//! Targets of others, each with a volume that discards writes: alternatives that users have, and targets for our
+//! initiators. SPDK runs from a checkout that is built already, tgt from Debian's package.
 
 use lab::Net;
 use std::fs::{self, File};
@@ -181,9 +181,9 @@ fn spawn_spdk(
         .stderr(Stdio::piped())
         .spawn()
         .map_err(|e| format!("{} does not run: {e}", root.join("scripts/rpc.py").display()))?;
-    let told = child.stdin.take().map(|mut stdin| stdin.write_all(calls.as_bytes()));
+    let written = child.stdin.take().map(|mut stdin| stdin.write_all(calls.as_bytes()));
     let done = child.wait_with_output().map_err(|e| e.to_string())?;
-    if !done.status.success() || !matches!(told, Some(Ok(()))) {
+    if !done.status.success() || !matches!(written, Some(Ok(()))) {
         return Err(format!("rpc.py: {}", String::from_utf8_lossy(&done.stderr).trim()));
     }
     Ok(peer)

@@ -1,4 +1,4 @@
-//! What the lab does to the machine that it runs on.
+//! Changes that the lab makes to the machine that it runs on.
 
 use anyhow::{Context, Result, bail};
 use std::ffi::OsStr;

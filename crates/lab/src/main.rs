@@ -1,5 +1,5 @@
-//! The lab by hand: `setup` builds the guests' images; without a word a guest boots, and every line that
-//! is typed runs in it.
+//! The lab by hand: `setup` builds the images of the guests. Without an argument it boots a guest and runs every
+//! line from its input there.
 
 use anyhow::{Result, bail};
 use lab::{Kernel, Net, Vm, setup};

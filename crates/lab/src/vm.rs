@@ -33,19 +33,19 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// The kernel to boot; 6.1 unless told otherwise.
+    /// The kernel to boot; 6.1 by default.
     pub fn kernel(mut self, kernel: Kernel) -> Builder {
         self.kernel = kernel;
         self
     }
 
-    /// Virtual processors; 2 unless told otherwise.
+    /// Virtual processors; 2 by default.
     pub fn cpus(mut self, cpus: u32) -> Builder {
         self.cpus = cpus;
         self
     }
 
-    /// Memory in MiB; 1024 unless told otherwise.
+    /// Memory in MiB; 1024 by default.
     pub fn mem(mut self, mb: u32) -> Builder {
         self.mem_mb = mb;
         self
@@ -153,7 +153,7 @@ impl Builder {
             "-initrd".into(),
             format!("{at}/initrd"),
             "-append".into(),
-            // The guest's own measurement of its clock is wrong under load, so it is told the rate.
+            // The guest's own measurement of its clock is wrong under load, so it gets the rate.
             // Address randomization is off: programs start 2.7 times faster, since QEMU finds the
             // translated code again.
             format!(

@@ -11,8 +11,7 @@
 //! - looks at `state()` after `end_of_turn`: `Ready` takes commands; `Down` says why it ended, after
 //!   every command under way has ended in `ConnectionLost`. `start` then begins anew.
 //!
-//! A command's data is not read or written any more once its `HostDone` is there: ends are held back
-//! until the kernel is through with it.
+//! `HostDone` comes only when the kernel has let go of the data of the command, so the owner may use it at once.
 
 use base::front::ControllerLife;
 use base::{
@@ -443,7 +442,8 @@ impl Initiator {
                 for i in 0..n {
                     let link = 1 + (self.turn + i) % n;
                     if s.free(link) > most {
-                        (best, most) = (link, s.free(link));
+                        best = link;
+                        most = s.free(link);
                     }
                 }
                 if best == 0 {
@@ -626,7 +626,8 @@ impl Initiator {
             for link in 0..self.links.len() as u16 {
                 let l = &mut self.links[usize::from(link)];
                 l.outbox.clear(|_| ());
-                (l.sending, l.receiving) = (false, Receive::None);
+                l.sending = false;
+                l.receiving = Receive::None;
                 with!(self, link, memory, s => s.on_lost(link, io), s => s.on_lost(io), io);
             }
             self.state = State::Down(self.down);
@@ -657,14 +658,16 @@ impl Initiator {
             return self.fail(Down::Stopped, fx);
         }
         if ready && self.state == State::Starting {
-            (self.state, self.deadline) = (State::Ready, None);
+            self.state = State::Ready;
+            self.deadline = None;
         }
         for link in 0..wanted {
             let l = &mut self.links[usize::from(link)];
             if l.phase == Phase::Closed {
                 l.generation = l.generation.wrapping_add(1);
                 l.phase = Phase::Connecting;
-                (l.sending, l.receiving) = (false, Receive::None);
+                l.sending = false;
+                l.receiving = Receive::None;
                 fx.push(Effect::Connect { connection: self.id(link), peer: self.config.peer });
             }
         }
@@ -675,7 +678,8 @@ impl Initiator {
             return;
         }
         self.down = if self.state == State::Stopping { Down::Stopped } else { down };
-        (self.state, self.deadline) = (State::Closing, None);
+        self.state = State::Closing;
+        self.deadline = None;
         for link in 0..self.links.len() as u16 {
             let id = self.id(link);
             let l = &mut self.links[usize::from(link)];

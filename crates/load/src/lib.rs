@@ -5,7 +5,7 @@
 //! - [`Workload`], [`stamp`]: what comes next, and what it must read back.
 //!
 //! Promise: an error in the report is a real one. Connections lost and temporary refusals are retried
-//! for as long as the plan's patience lasts; a read is judged only if it is known what it must find.
+//! for as long as the patience of the plan lasts; a read is checked only if its expected data is known.
 //! Does not know sockets, clocks or how figures are printed.
 
 mod initiator;

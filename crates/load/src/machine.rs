@@ -5,8 +5,8 @@
 //!              (if asked)                                     (if asked)
 //! ```
 //!
-//! An operation belongs to one session for life: it is sent again only there, after that session's new
-//! login, which the target answers only when nothing of the old one can still land.
+//! An operation belongs to one session. It is sent again only by that session, after a new login; the target
+//! answers the login only when no write of the old one can still land.
 
 use crate::initiator::{Config, Down, Initiator, State, VolumeInfo};
 use crate::plan::Plan;
@@ -368,7 +368,7 @@ impl Run {
             }
         }
         self.advance(now);
-        self.tell(now, fx);
+        self.report_interval(now, fx);
     }
 
     /// Connections that came and went. True: one is made anew.
@@ -379,7 +379,8 @@ impl Run {
             State::Ready => {
                 if l.down_since.take().is_some() {
                     self.reconnects += u64::from(l.was_ready);
-                    (l.was_ready, l.backoff) = (true, BACKOFF_MIN);
+                    l.was_ready = true;
+                    l.backoff = BACKOFF_MIN;
                 }
                 self.info.changes = self.info.changes.max(l.initiator.info().changes);
             }
@@ -580,7 +581,8 @@ impl Run {
         }
     }
     fn go(&mut self, now: Instant, phase: Phase) {
-        (self.phase, self.phase_started) = (phase, now);
+        self.phase = phase;
+        self.phase_started = now;
     }
     fn close(&mut self, now: Instant) {
         self.go(now, Phase::Closing);
@@ -589,7 +591,7 @@ impl Run {
             l.initiator.stop(now);
         }
     }
-    /// Ends the run early: what is under way is waited for, unless there is nobody to wait for.
+    /// Ends the run early: it waits for operations under way, unless no session is left.
     fn stop(&mut self, now: Instant, end: End) {
         if self.end == End::Completed {
             self.end = end;
@@ -658,9 +660,10 @@ impl Run {
         }
         let mut i = 0;
         while i < l.waiting.len() {
-            match l.waiting[i].0 <= now {
-                true => l.pending.push_back(l.waiting.swap_remove(i).1),
-                false => i += 1,
+            if l.waiting[i].0 <= now {
+                l.pending.push_back(l.waiting.swap_remove(i).1);
+            } else {
+                i += 1;
             }
         }
         let pauses = matches!(self.phase, Phase::Ramp | Phase::Measuring);
@@ -682,8 +685,11 @@ impl Run {
             self.begun += 1;
             let operation = &mut l.operations[index as usize];
             let parts = (self.plan.io_bytes / self.info.block_bytes).div_ceil(self.part_blocks);
-            (operation.pick, operation.started, operation.measured) = (pick, now, measuring);
-            (operation.left, operation.failed) = (parts as u16, None);
+            operation.pick = pick;
+            operation.started = now;
+            operation.measured = measuring;
+            operation.left = parts as u16;
+            operation.failed = None;
             if pick.write && self.plan.verify {
                 let at = self.plan.region_at + pick.unit * u64::from(self.plan.io_bytes);
                 let version = u64::from(pick.version);
@@ -719,7 +725,7 @@ impl Run {
         any
     }
 
-    fn tell(&mut self, now: Instant, fx: &mut Effects<Mail>) {
+    fn report_interval(&mut self, now: Instant, fx: &mut Effects<Mail>) {
         if self.progress_at.is_none_or(|at| at > now) {
             return;
         }
@@ -758,7 +764,8 @@ impl Run {
             trouble: self.trouble.filter(|_| ready < self.lanes.len()).map(|t| t.to_string()),
         };
         self.interval.0.clear();
-        (self.interval.1, self.interval_started) = (0, now);
+        self.interval.1 = 0;
+        self.interval_started = now;
         fx.push(Effect::Mail { to: self.manager, mail: Mail::Progress(Box::new(progress)) });
     }
     fn error_count(&self) -> u64 {

@@ -1,4 +1,4 @@
-//! What to do: targets, shape of the load, and how long.
+//! The plan of a run: targets, load and duration.
 
 use crate::initiator::Config;
 use base::Duration;
@@ -16,7 +16,7 @@ pub enum Pattern {
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The sessions to open: NVMe sessions have `queues` I/O connections each, iSCSI sessions one.
-    /// All must lead to the same volume, or verification would judge one volume by another's writes.
+    /// All must lead to the same volume, or verification would compare one volume with the writes to another.
     pub sessions: Vec<Config>,
     /// Bytes of one operation: a multiple of 512 and of the volume's block, at most 4 MiB. What is
     /// larger than the target takes in one command is split.

@@ -1,4 +1,4 @@
-//! What came of a run: plain figures for whoever prints them.
+//! The results of a run as plain figures.
 
 use base::Histogram;
 use base::{Duration, FaultKind};
@@ -129,7 +129,7 @@ pub struct Progress {
     /// What it is doing: `connecting`, `preparing`, `ramp`, `measuring`, `draining`, `reading back`,
     /// `closing`.
     pub phase: &'static str,
-    /// Part of the phase that is done, 0 to 1; None where nobody knows.
+    /// Part of the phase that is done, 0 to 1; None if unknown.
     pub done: Option<f64>,
     /// Time since the start of the run.
     pub elapsed: Duration,

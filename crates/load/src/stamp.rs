@@ -1,7 +1,7 @@
-//! Stamps: what verified load writes, so that a read tells whose data it is.
+//! Stamps: what verified load writes, so that a read shows whose data it is.
 //!
 //! Every 512 bytes begin with a 32-byte stamp; the other 480 bytes repeat one word derived from it. So
-//! each sector says by itself which block, which version and which run it belongs to, a torn or
+//! each sector identifies which block, which version and which run it belongs to, a torn or
 //! misplaced write is seen at sector grain, and no byte is left unchecked.
 
 use base::crc::crc32c;

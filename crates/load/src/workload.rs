@@ -1,7 +1,7 @@
-//! The generator: which place next, read or write, and what a read of a place must find.
+//! The generator: which blocks come next, read or write, and what a read of them must return.
 //!
 //! The region is divided into units of one operation. With verification no two operations in flight
-//! touch the same unit, so that what a read must find is known exactly.
+//! touch the same unit, so that the expected data of a read is known exactly.
 
 use crate::plan::{Pattern, Plan, VERIFIED_UNITS_MAX};
 use base::Prng;
@@ -96,7 +96,7 @@ impl Workload {
     pub fn rewind(&mut self) {
         self.cursor = 0;
     }
-    /// An operation is over. After a failed write nobody knows what the unit holds.
+    /// An operation is over. After a failed write the contents of the unit are unknown.
     pub fn over(&mut self, pick: Pick, good: bool) {
         if self.versions.is_empty() {
             return;

@@ -1,6 +1,6 @@
-//! Entry points for arbitrary bytes: they must not panic, and what they keep is bounded.
+//! Entry points for arbitrary bytes: they must not panic, and their memory is bounded.
 //!
-//! Used by the tests below with a fixed number of inputs, and by fuzzers for as long as one likes. The
+//! Used by the tests below with a fixed number of inputs, and by fuzzers for any time. The
 //! host's end has its own in [`crate::host::fuzz`].
 
 use crate::pdu::{Decoder, Digests, Header, Receiver};
@@ -85,7 +85,7 @@ fn converse(data: &[u8]) -> (u32, Option<Close>) {
             return (world.done, world.io.closed);
         }
     }
-    // Time passes: nobody lives on half a PDU.
+    // Time passes: a connection with half a PDU ends.
     for _ in 0..50 {
         world.turn(usize::MAX);
         world.now = world.now + Duration::from_secs(5);
@@ -151,7 +151,7 @@ impl World {
         };
         let mut io = Head::new(view, OUTBOX_BYTES, 3, BUFFER_BYTES);
         let poor = choice & 8 != 0;
-        io.stingy = poor;
+        io.withholds_buffers = poor;
         Self { target: Connection::new(config), io, now: Instant(1), staged: Vec::new(), done: 0, poor }
     }
     fn log_in(&mut self, digests: u8, queue: u16, subsystem: &str) {
@@ -160,7 +160,9 @@ impl World {
         self.feed(&crate::pdu::encode::ic_req(request));
         let mut fields = ConnectFields::of(&Sqe::new(admin::FABRICS, 0));
         fields.fctype = 1;
-        (fields.sgl, fields.qid, fields.sqsize) = (Sgl::in_capsule(1024), queue.into(), 15.into());
+        fields.sgl = Sgl::in_capsule(1024);
+        fields.qid = queue.into();
+        fields.sqsize = 15.into();
         let data = ConnectData::new([1; 16], if queue == 0 { 0xffff } else { 1 }, subsystem, HOST);
         self.feed(&crate::pdu::encode::command(&fields.sqe(), 1024, digests, 0));
         self.feed(data.as_bytes());
@@ -217,7 +219,7 @@ impl World {
                 moved = true;
                 self.target.on_answer(self.now, Answer::Admitted { id: 1 }, &mut self.io);
             }
-            if let Some((key, _)) = self.io.wishes.pop_front() {
+            if let Some((key, _)) = self.io.interventions.pop_front() {
                 moved = true;
                 self.target.on_intervened(self.now, key, i.is_multiple_of(2), &mut self.io);
             }

@@ -394,10 +394,10 @@ impl Decoder {
             return bare;
         }
         if term {
-            return match plen <= whole as u32 + data_max {
-                true => bare,
-                false => Err(Violation::field(4, "PDU too long")),
-            };
+            if plen > whole as u32 + data_max {
+                return Err(Violation::field(4, "PDU too long"));
+            }
+            return bare;
         }
         if !carries {
             return Err(Violation::field(4, "PDU longer than its header"));
@@ -538,7 +538,9 @@ pub mod encode {
 
     fn start<const N: usize>(kind: u8, flags: u8, hlen: usize) -> Encoded<N> {
         let mut e = Encoded { bytes: [0; N], len: hlen as u8 };
-        (e.bytes[0], e.bytes[1], e.bytes[2]) = (kind, flags, hlen as u8);
+        e.bytes[0] = kind;
+        e.bytes[1] = flags;
+        e.bytes[2] = hlen as u8;
         e
     }
     fn put<const N: usize>(e: &mut Encoded<N>, at: usize, bytes: &[u8]) {
@@ -576,7 +578,8 @@ pub mod encode {
         let mut e = start(kind, 0, IC_BYTES);
         plen(&mut e, IC_BYTES as u32);
         put(&mut e, 8, &pfv.to_le_bytes());
-        (e.bytes[10], e.bytes[11]) = (pda, digests.byte());
+        e.bytes[10] = pda;
+        e.bytes[11] = digests.byte();
         put(&mut e, 12, &last.to_le_bytes());
         e
     }
@@ -746,7 +749,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_header_digest_is_told_with_what_was_received() {
+    fn a_wrong_header_digest_is_reported_with_what_was_received() {
         let mut e = encode::command(&Sqe::default(), 0, BOTH, 0).to_vec();
         e[20] ^= 1;
         let violation = decode(Receiver::Controller, BOTH, 0, &e).expect_err("invalid");

@@ -17,7 +17,7 @@ pub use space::{Granules, NoRoom};
 pub const CHUNK_BYTES_MIN: u32 = 16 << 10;
 /// Largest chunk of the stripe, bytes.
 pub const CHUNK_BYTES_MAX: u32 = 4 << 20;
-/// Chunk unless somebody says otherwise, bytes.
+/// Default chunk, bytes.
 pub const CHUNK_BYTES_DEFAULT: u32 = 64 << 10;
 /// Most arrays of a pool.
 pub const ARRAYS_MAX: usize = 128;

@@ -262,7 +262,7 @@ impl StripeMap {
         }
     }
 
-    /// Reads what `encode` wrote, and believes none of it: a part that overlaps another, a number out of
+    /// Reads what `encode` wrote, and checks all of it: a part that overlaps another, a number out of
     /// range or a pattern that this program would lay out differently is malformed.
     pub fn decode(r: &mut Reader<'_>) -> Result<Self, Malformed> {
         let chunk_shift = u32::from(r.u8()?);

@@ -9,7 +9,7 @@ use crate::PATTERN_MAX;
 /// tasks on one processor: the k-th place of an array (from 0) may not come before place
 /// floor(k·W/w) and should come before place ceil((k+1)·W/w), with w its weight and W the sum; each
 /// place goes to the array whose next one is due first, the lower index at a tie. So after any number
-/// of places, each array has its share to within less than one place, and no stretch starves anybody;
+/// of places, each array has its share to within less than one place, and no stretch leaves an array out;
 /// simple round robin by weight (all of the first, then all of the second) would send bursts.
 pub(crate) fn pattern(weights: &[u32]) -> Vec<(u16, u16)> {
     let sum: u64 = weights.iter().map(|w| u64::from(*w)).sum();

@@ -1,4 +1,4 @@
-//! A simulated drive: sparse sectors, a volatile cache, and every fault on the menu.
+//! A simulated drive: sparse sectors, a volatile cache, and every kind of fault.
 //!
 //! Contents live in three layers: `durable` (what a power cut leaves), `cached` (completed writes that a
 //! Flush has not covered), and operations under way. A completed write is visible at once; a power cut
@@ -21,7 +21,7 @@ enum Sector {
     Bytes(Box<[u8]>),
 }
 
-/// How a sector begins that holds what somebody left who had the drive, or its space, before.
+/// How a sector begins that holds data of a former user of the drive, or of its space.
 const JUNK: [u8; 4] = *b"JUNK";
 
 impl Sector {
@@ -127,7 +127,7 @@ pub struct Disk {
     pub fence: FenceKind,
     /// It says that it shuts a head out, and takes its commands all the same.
     pub fence_lies: bool,
-    /// Who is registered with it. Outlives power cuts.
+    /// The registered keys. They outlive power cuts.
     pub registrations: Registrations,
     durable: BTreeMap<u64, Sector>,
     cached: BTreeMap<u64, Sector>,
@@ -338,7 +338,7 @@ impl Disk {
         }
     }
 
-    /// Every second sector of a range of bytes holds something of its own, durably: somebody was here before.
+    /// Every second sector of a range of bytes holds data of its own, durably: the drive was used before.
     pub fn soil(&mut self, at: u64, len: u64, tag: u32) {
         for sector in (at / self.sector..(at + len) / self.sector).step_by(2) {
             let mut stamp = [0; 16];

@@ -1,10 +1,10 @@
 //! A simulated host: it speaks the real PDUs through `load::Initiator`, and knows what every block may
 //! hold.
 
+use crate::failover::{Failover, Other};
 use crate::memory::SimMemory;
 use crate::oracle::WriteId;
 use crate::path::{Copy, Path};
-use crate::standby::{Other, Standby};
 use crate::volume::{Broken, Flush, Read, Volume, Write, stamp};
 use base::{
     ConnectionId, Dma, Duration, Effects, Event, Fault, FaultKind, HostCommand, HostStatus, Instant, Machine,
@@ -59,7 +59,7 @@ pub struct Habits {
     pub block_bytes: u32,
     /// Sessions are dropped without good-bye so many times in a million turns.
     pub reset_ppm: u64,
-    /// The same, and their path brings nothing any more, so that the head is not told: for hosts that have a second one.
+    /// The same, and their path brings nothing any more, so that the head gets no event: for hosts that have a second one.
     pub lose_ppm: u64,
 }
 
@@ -134,7 +134,7 @@ pub struct Ledger {
     pub broken: Vec<Broken>,
     /// What targets said when they said no, in the protocol's own numbers too.
     pub refused: BTreeSet<(FaultKind, u32)>,
-    /// It was told that its volume is not ready, since somebody looked.
+    /// It got NotReady for its volume, since the last look.
     pub unready: bool,
     /// Every command has ended.
     pub finished: bool,
@@ -154,14 +154,14 @@ pub struct Ledger {
     pub ended: u64,
     /// Nothing new is started.
     pub stop: bool,
-    /// What happened, for the story, if anybody wants it.
-    pub told: Option<Vec<String>>,
+    /// What happened, for the log, if it is printed.
+    pub log: Option<Vec<String>>,
 }
 
 impl Ledger {
-    fn tell(&mut self, line: impl FnOnce() -> String) {
-        if let Some(told) = &mut self.told {
-            told.push(line());
+    fn note(&mut self, line: impl FnOnce() -> String) {
+        if let Some(log) = &mut self.log {
+            log.push(line());
         }
     }
 }
@@ -172,7 +172,7 @@ pub struct Host {
     paths: Vec<Path>,
     /// The path whose turn it is.
     turn: usize,
-    standby: Option<Standby>,
+    failover: Option<Failover>,
     memory: SimMemory,
     buffers: Vec<Slice>,
     slots: Vec<Option<Slot>>,
@@ -219,7 +219,7 @@ impl Host {
         Self {
             paths: vec![Path::new(Initiator::new(config, 0, own))],
             turn: 0,
-            standby: None,
+            failover: None,
             memory: SimMemory::new(at, bytes),
             slots: (0..depth).map(|_| None).collect(),
             buffers,
@@ -240,12 +240,12 @@ impl Host {
 
     /// The same with a second path that takes no commands until the first one is lost. Its session has the last `config.memory_bytes()` bytes
     /// of the host's memory.
-    pub fn with_standby(mut self, config: load::Config) -> Self {
-        self.standby = Some(Standby::new(self.second(config)));
+    pub fn with_failover(mut self, config: load::Config) -> Self {
+        self.failover = Some(Failover::new(self.second(config)));
         self
     }
     /// The same with a second path that takes every second command. A command that is lost with its path is sent again by the other one, as
-    /// Linux does. Memory: as with a standby.
+    /// Linux does. Memory: as with a failover.
     pub fn with_second_path(mut self, config: load::Config) -> Self {
         let second = self.second(config);
         self.paths.push(Path::new(second));
@@ -266,7 +266,7 @@ impl Host {
             let mut slot = self.slots[id].take().expect("a command ends once");
             let copy = Copy { path, session: self.paths[path].session };
             if done.status == HostStatus::ConnectionLost && self.paths.len() > 1 {
-                self.ledger.borrow_mut().tell(|| format!("{id} is lost with path {path}"));
+                self.ledger.borrow_mut().note(|| format!("{id} is lost with path {path}"));
                 slot.copies.push(copy);
                 slot.under_way = None;
                 self.slots[id] = Some(slot);
@@ -281,7 +281,7 @@ impl Host {
                 Doing::Write(_) | Doing::Advice(_) | Doing::Flush(_) => &mut figures.slowest_write,
             };
             *slowest = took.max(*slowest);
-            ledger.tell(|| format!("{} ends: {:?}", done.id, done.status));
+            ledger.note(|| format!("{} ends: {:?}", done.id, done.status));
             let good = done.status == HostStatus::Good;
             match done.status {
                 HostStatus::Good => {
@@ -377,7 +377,7 @@ impl Host {
             }
             let mut ledger = self.ledger.borrow_mut();
             ledger.repeated += 1;
-            ledger.tell(|| format!("{id} is sent again by path {path}"));
+            ledger.note(|| format!("{id} is sent again by path {path}"));
             drop(ledger);
             self.send(id, path, now);
         }
@@ -395,7 +395,7 @@ impl Host {
                 let victim = self.rng.below(self.slots.len() as u64) as u32;
                 if let Some((path, _)) = self.slots[victim as usize].as_ref().and_then(|s| s.under_way) {
                     self.paths[path].initiator.abort(victim);
-                    self.ledger.borrow_mut().tell(|| format!("{victim} shall be aborted"));
+                    self.ledger.borrow_mut().note(|| format!("{victim} shall be aborted"));
                 }
             }
         }
@@ -461,7 +461,7 @@ impl Host {
             Doing::Write(_) | Doing::Advice(_) | Doing::Flush(_) => {}
         }
         drop(volume);
-        self.ledger.borrow_mut().tell(|| {
+        self.ledger.borrow_mut().note(|| {
             let name = if let Doing::Write(w) | Doing::Advice(w) = &doing { w.id } else { 0 };
             let forced = if fua { ", forced" } else { "" };
             format!("{id} begins: {op:?} {name} at {at}, {blocks} blocks{forced}")
@@ -497,32 +497,32 @@ impl Host {
         self.limbo = limbo;
         for Limbo { write, lost, .. } in over {
             volume.write_settled(&write);
-            self.ledger.borrow_mut().tell(|| format!("write {} lands no more", write.id));
+            self.ledger.borrow_mut().note(|| format!("write {} lands no more", write.id));
             if lost {
                 self.ledger.borrow_mut().let_in.insert(write.id);
             }
         }
     }
-    /// The standby goes on with what the first path did, if that is over. True: it is to be known soon.
+    /// The failover goes on with what the first path did, if that is over. True: it is to be known soon.
     fn changes_over(&mut self, now: Instant, fx: &mut Effects<()>) -> bool {
-        let Some(standby) = &mut self.standby else { return false };
+        let Some(failover) = &mut self.failover else { return false };
         let first = &mut self.paths[0];
-        standby.path.initiator.end_of_turn(now, &mut self.memory, fx);
-        standby.path.keep_up(now);
-        standby.knows(&first.initiator);
+        failover.path.initiator.end_of_turn(now, &mut self.memory, fx);
+        failover.path.keep_up(now);
+        failover.knows(&first.initiator);
         let is_down = matches!(first.initiator.state(), State::Down(_));
-        let other = if is_down { standby.ends_other() } else { Other::Unknown };
+        let other = if is_down { failover.ends_other() } else { Other::Unknown };
         if other == Other::Over {
             let ended = Copy { path: 0, session: first.session };
-            first.goes_on_with(&mut standby.path.initiator);
+            first.goes_on_with(&mut failover.path.initiator);
             let mut ledger = self.ledger.borrow_mut();
             ledger.ended += 1;
-            ledger.tell(|| "the controller of the lost path is over".into());
+            ledger.note(|| "the controller of the lost path is over".into());
             drop(ledger);
             self.settle(|copy| *copy == ended);
         }
-        let standby = self.standby.as_mut().expect("it was there");
-        standby.path.initiator.end_of_turn(now, &mut self.memory, fx);
+        let failover = self.failover.as_mut().expect("it was there");
+        failover.path.initiator.end_of_turn(now, &mut self.memory, fx);
         other == Other::Ends
     }
 
@@ -543,13 +543,13 @@ impl Host {
         if !self.volume.borrow().hangs && !self.ledger.borrow().left_in_silence {
             self.settle(|copy| copy.path == path);
         }
-        if self.standby.is_some() && self.rng.chance(self.habits.lose_ppm, 1_000_000) {
+        if self.failover.is_some() && self.rng.chance(self.habits.lose_ppm, 1_000_000) {
             self.ledger.borrow_mut().loses = Some(self.paths[path].initiator.config().peer.port());
         }
         let path_lost = core::mem::take(&mut self.ledger.borrow_mut().path_lost);
         let patient = self.oldest(path).is_none_or(|since| now.since(since) < PATIENCE);
         if !patient || path_lost || self.rng.chance(self.habits.reset_ppm, 1_000_000) {
-            self.ledger.borrow_mut().tell(|| format!("the session of path {path} is given up"));
+            self.ledger.borrow_mut().note(|| format!("the session of path {path} is given up"));
             self.paths[path].initiator.reset(fx);
         }
     }
@@ -577,19 +577,19 @@ impl Host {
             self.end_commands(path, now);
         }
     }
-    /// Its sessions, the standby's too.
+    /// Its sessions, the failover's too.
     fn initiators(&mut self) -> impl Iterator<Item = &mut Initiator> {
-        let standby = self.standby.iter_mut().map(|s| &mut s.path.initiator);
-        self.paths.iter_mut().map(|p| &mut p.initiator).chain(standby)
+        let failover = self.failover.iter_mut().map(|s| &mut s.path.initiator);
+        self.paths.iter_mut().map(|p| &mut p.initiator).chain(failover)
     }
 }
 
 impl Machine for Host {
     type Mail = ();
     fn on_event(&mut self, now: Instant, event: Event<()>, fx: &mut Effects<()>) {
-        let Self { paths, standby, memory, .. } = self;
-        let standby = standby.iter_mut().map(|s| &mut s.path);
-        for path in paths.iter_mut().chain(standby) {
+        let Self { paths, failover, memory, .. } = self;
+        let failover = failover.iter_mut().map(|s| &mut s.path);
+        for path in paths.iter_mut().chain(failover) {
             if path.initiator.on_event(now, &event, memory, fx) {
                 break;
             }
@@ -611,13 +611,13 @@ impl Machine for Host {
         let ready = (0..self.paths.len()).filter(ready);
         let patience = ready.clone().filter_map(|path| self.oldest(path)).map(|since| since + PATIENCE);
         let pause = ready.map(|_| self.pause_until).filter(|until| *until > Instant(0));
-        let standby = self.standby.iter().map(|s| &s.path);
-        let paths = self.paths.iter().chain(standby).filter_map(Path::next_deadline);
+        let failover = self.failover.iter().map(|s| &s.path);
+        let paths = self.paths.iter().chain(failover).filter_map(Path::next_deadline);
         paths.chain(patience).chain(pause).min()
     }
     fn segments(&self, connection: ConnectionId, max: usize, out: &mut Vec<Slice>) {
-        let standby = self.standby.iter().map(|s| &s.path);
-        let owner = self.paths.iter().chain(standby).find(|p| p.initiator.owns(connection));
+        let failover = self.failover.iter().map(|s| &s.path);
+        let owner = self.paths.iter().chain(failover).find(|p| p.initiator.owns(connection));
         owner.expect("a connection is a path's").initiator.segments(connection, max, out);
     }
 }

@@ -4,6 +4,7 @@
 //! the checkers. Promise: the same seed gives the same run, to the last event. Does not know the kernel.
 
 pub mod disk;
+pub mod failover;
 pub mod host;
 pub mod memory;
 pub mod moves;
@@ -12,8 +13,7 @@ pub mod oracle;
 pub mod path;
 pub mod registrants;
 pub mod run;
-pub mod standby;
-pub mod stingy;
+pub mod slow_peer;
 pub mod two;
 pub mod volume;
 pub mod world;

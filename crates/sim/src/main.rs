@@ -1,5 +1,5 @@
-//! `sim --seed N`: one world again, with its story if it fails. `sim --seeds N [--from M]`: many, on all
-//! cores, to the first failure.
+//! `sim --seed N`: one world again, with its log if it fails. `sim --seeds N [--from M]`: many worlds, on all
+//! cores, until the first failure.
 
 use sim::run::{Options, Outcome, run};
 use std::io::Write;
@@ -250,13 +250,13 @@ fn one(seed: u64, words: &Words) -> ExitCode {
 }
 
 impl Words {
-    /// Runs one seed; a failure is told with how to see it again.
-    fn attempt(&self, seed: u64, tell: bool, trace: bool) -> Result<Outcome, String> {
+    /// Runs one seed; a failure is printed with how to see it again.
+    fn attempt(&self, seed: u64, log: bool, trace: bool) -> Result<Outcome, String> {
         let result = if let Some(two) = self.two {
-            let options = sim::two::Options { tell, trace, ..two.options(seed) };
+            let options = sim::two::Options { log, trace, ..two.options(seed) };
             std::panic::catch_unwind(|| sim::two::run(options))
         } else {
-            let options = Options { tell, trace, ..self.options(seed) };
+            let options = Options { log, trace, ..self.options(seed) };
             if options.shard_bytes < options.shard_bytes_min() {
                 let (is, least) = (options.shard_bytes, options.shard_bytes_min());
                 return Err(format!("--shard-bytes {is}: seed {seed} needs at least {least}"));
@@ -292,7 +292,7 @@ fn commit() -> String {
 
 fn many(words: &Words) -> ExitCode {
     let (from, count) = (words.from, words.seeds.unwrap_or(200));
-    // A panic is told with its seed and its place, once.
+    // A panic is printed with its seed and its place, once.
     std::panic::set_hook(Box::new(|info| {
         PLACE.set(info.location().map(|l| format!("{}:{}", l.file(), l.line())).unwrap_or_default());
     }));

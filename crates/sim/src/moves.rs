@@ -1,14 +1,14 @@
-//! What an operator does to drives in one world of five, while hosts work and things break: they are replaced,
-//! added, removed, failed and spared, one after the other, with four drives to spare, of which two may become another
-//! mirror: the pool grows while hosts work. What is refused is refused;
-//! at the end every mirror must be whole again, with all data on all legs. Beside the volume that hosts use others come,
-//! change their size and go, and each must have space of its own.
+//! Orders about drives in one world of five, while hosts work and faults happen: drives are replaced, added, removed,
+//! failed and made spares, one order after the other. Four more drives are there, of which two may become another mirror:
+//! the pool grows while hosts work. Orders may be refused; at the end every mirror must be whole again, with all data on
+//! all legs. Other volumes are created, resized and deleted beside the volume of the hosts, and each must have space of
+//! its own.
 
 use base::{Duration, Instant, Prng};
 use head::order::{Array, ArraySpec, Order, State, Status};
 use volume::{GRANULE_BYTES, Volume};
 
-/// Drives that belong to nobody at the start, where somebody moves drives about.
+/// Drives without a pool at the start, in worlds where the operator moves drives.
 pub const MORE_DRIVES: usize = 4;
 /// Mirrors by which a pool grows, at most.
 const GROWS_MAX: usize = 1;
@@ -16,7 +16,7 @@ const GROWS_MAX: usize = 1;
 /// How often, at least, before hosts and faults may end.
 pub const MOVES: u32 = 8;
 
-/// Whether somebody moves drives about in this world.
+/// Whether the operator moves drives in this world.
 pub fn moves_drives(seed: u64) -> bool {
     seed % 5 == 4
 }
@@ -81,7 +81,7 @@ fn space(v: &head::order::Volume) -> u64 {
     Volume::granules_for(v.bytes) * GRANULE_BYTES
 }
 
-/// Space that volumes gave back not long ago, and that may not be anybody's yet.
+/// Space that volumes gave back a short time ago, and that may not be free yet.
 #[derive(Default)]
 pub struct Freed(Vec<(Instant, u64)>);
 

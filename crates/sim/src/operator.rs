@@ -1,8 +1,8 @@
-//! What an operator does while hosts work and things break: a scrub, in one world of four; and one that
-//! repairs, when all is over, in worlds where blocks rotted.
+//! Orders of an operator while hosts work and faults happen: a scrub in one world of four, and in worlds with rotten
+//! blocks a scrub with repair at the end.
 //!
-//! Nothing rots in the former, so a scrub that says that legs differ is a false alarm, whatever hosts
-//! write beside it and however often the head is ended in the middle.
+//! Worlds of the first kind have no rot, so a scrub that reports a difference is a false alarm, whatever hosts write
+//! meanwhile and however often the head ends in the middle.
 
 use base::view::Protocol;
 use head::order::{Drive, DriveRole, HostSettings, Order, PoolScrub, Scrub, State, Status};

@@ -10,7 +10,7 @@
 /// A write, as its stamp names it; 0 is the block's first state, all zeroes.
 pub type WriteId = u64;
 
-/// Marks a write of zeroes: what it leaves cannot be told from the first state.
+/// Marks a write of zeroes: what it leaves cannot be distinguished from the first state.
 pub const ZEROES: WriteId = 1 << 63;
 
 /// What a block shows after this write.
@@ -174,7 +174,7 @@ impl Block {
         self.views.iter_mut().for_each(|(_, view)| view.disturbed = true);
     }
     /// The power was cut: anything since the last flush may be there. The first read decides. Writes
-    /// under way stay open until their hosts learn that nobody will answer.
+    /// under way stay open until their hosts learn that no answer will come.
     pub fn power_cut(&mut self) {
         for w in self.durable.clone() {
             push(&mut self.possible, w);

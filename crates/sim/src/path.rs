@@ -1,4 +1,4 @@
-//! One path of a host: a session by one portal, begun anew whenever it has ended.
+//! One path of a host: a session by one portal, started again whenever it ends.
 
 use base::{Duration, Instant};
 use load::{Initiator, State};

@@ -1,8 +1,8 @@
-//! Who is registered with a simulated drive, and who has reserved it (`base::fence`).
+//! Registrations and the reservation of a simulated drive (`base::fence`).
 //!
-//! An operation has two places. When it *arrives*, the drive looks whether its head may (`admits`); what was let in
-//! *lands* later, whatever happens to the registration meanwhile. So taking a key away stops nothing that is at the
-//! drive already: only the reset that belongs to a fence does, which the world carries out.
+//! An operation has two moments. When it *arrives*, the drive checks that its head is registered (`admits`); then it *lands*
+//! later, whatever happens to the registration meanwhile. So the removal of a key stops no operation that is at the
+//! drive already. Only the reset that belongs to a fence does, and the world carries that out.
 
 use base::fence::{Registrants, Reservation, ReservationKind};
 use base::{FenceAct, FenceError, FenceKey};

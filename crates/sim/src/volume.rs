@@ -23,11 +23,11 @@ pub struct Volume {
     /// A drive holds operations back: a write that was given up on the last leg may land although its host
     /// was let in again (docs/faults.md).
     pub hangs: bool,
-    /// What was answered since somebody looked.
+    /// What was answered since the last look.
     pub answers: Vec<Answer>,
 }
 
-/// A block whose change was answered while nobody else's was under way there.
+/// A block whose change was answered while no other change was under way there.
 #[derive(Debug, Clone, Copy)]
 pub struct Answer {
     /// The block.
@@ -146,7 +146,7 @@ impl Volume {
     pub fn rots(&mut self, block: u64) {
         self.rotten.insert(block, self.writes);
     }
-    /// Whether a leg rotted there, and nobody has written it since.
+    /// Whether a leg rotted there, and was not written since.
     pub fn is_rotten(&self, block: u64) -> bool {
         self.rotten.contains_key(&block)
     }
@@ -252,7 +252,7 @@ impl Volume {
     pub fn leader_fell(&mut self) {
         self.blocks.values_mut().for_each(Block::leader_fell);
     }
-    /// The head fell; with `caches` drives lost some of what nobody had made durable.
+    /// The head fell; with `caches` drives lost some of the writes that were not durable.
     pub fn head_fell(&mut self, caches: bool) {
         self.blocks.values_mut().for_each(Block::head_fell);
         if caches {

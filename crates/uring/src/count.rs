@@ -1,4 +1,4 @@
-//! An allocator that counts, for the tests that hold the data path to "nothing is allocated after start".
+//! An allocator that counts, for the tests that check "nothing is allocated after start".
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

@@ -1,11 +1,11 @@
 //! Filler: makes the region resident while the machines work.
 //!
-//! First touches of memory cost a second for each few GiB, on some machines much more, and a head that stands up again
-//! has hosts that wait. So nothing is touched before it is used, and this thread, once it is told to, touches the rest and
-//! has it registered piece by piece. Whatever it has passed is there for good if the process's memory is locked.
+//! The first touch of memory costs a second for each few GiB, on some machines much more, and hosts wait while a head
+//! restarts. So the head touches no memory before it is used. This thread, once it is asked to, touches the rest and
+//! registers it piece by piece. Pieces that it has passed stay resident if the memory of the process is locked.
 //!
-//! It keeps the mark of an I/O flusher that it has from its parent: if it waited for a volume that this process
-//! serves, while it holds the lock of the address space, who serves that volume might wait for it.
+//! It keeps the I/O flusher mark of its parent. Without the mark it could wait for a volume of this process while it
+//! holds the lock of the address space, and the thread that serves the volume could wait for that lock.
 
 use crate::drive::Drives;
 use crate::mail::{Control, Routes};
@@ -22,7 +22,7 @@ pub(crate) struct Filler {
 }
 
 impl Filler {
-    /// Begins. Every reactor is told of each piece that is there.
+    /// Begins. Every reactor gets an event for each piece that is there.
     pub(crate) fn start<M: Send + 'static>(
         region: Arc<Region>,
         routes: Arc<Routes<M>>,

@@ -215,7 +215,7 @@ impl<M: Send + 'static> House<M> {
             .spawn(body)
             .map_err(|e| format!("a thread for {address:?} could not be started: {e}"))?;
         self.threads.push((address, handle));
-        // No answer at all means that `make` panicked; `stop` tells how.
+        // No answer at all means that `make` panicked; `stop` says how.
         is_ready.recv().unwrap_or_else(|_| Err(format!("{address:?} failed while it was being made")))
     }
 
@@ -235,7 +235,7 @@ impl<M: Send + 'static> House<M> {
         Some(&self.counters[self.routes.index(address)?])
     }
 
-    /// Letters to nobody.
+    /// Letters without a receiver.
     pub fn mail_dropped(&self) -> u64 {
         self.routes.dropped()
     }
@@ -257,7 +257,7 @@ impl<M: Send + 'static> House<M> {
             Filler::start(Arc::clone(&self.region), Arc::clone(&self.routes), Arc::clone(&self.drives))
         });
     }
-    /// The same, and waits for the end: for who measures.
+    /// The same, and waits for the end: for measurements.
     pub fn make_resident_now(&mut self) {
         self.make_resident();
         self.filler.iter_mut().for_each(Filler::wait);

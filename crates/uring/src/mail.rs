@@ -1,4 +1,4 @@
-//! Mail: an in-order queue per machine, a wake-up only for who sleeps, and the manager's hand in it.
+//! Mail: one in-order queue per machine, wake-ups only for machines that sleep, and the end for the manager.
 
 use base::{
     Address, DriveError, DriveHealth, DriveId, DriveInfo, Fence, FenceError, OpenError, StateError, Token,
@@ -63,7 +63,7 @@ impl<M> Inbox<M> {
         // A panic elsewhere does not make letters wrong.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    /// Delivers everything in `letters`; false (and all of it dropped) if nobody lives here any more.
+    /// Delivers everything in `letters`; false (and all of it dropped) if the machine here has ended.
     pub(crate) fn post(&self, letters: &mut Vec<Letter<M>>) -> bool {
         if self.closed.load(Ordering::Relaxed) {
             letters.clear();

@@ -1,8 +1,8 @@
 //! What the daemon asks of the kernel for the whole process, and the record of its own death.
 //!
 //! Owns memory locking, limits, the I/O-flusher mark, and the crash record: a file descriptor opened
-//! in good times, into which the panic hook or a fatal signal's handler writes one line. Promise:
-//! a handler here calls nothing but async-signal-safe functions. Does not know who counts the lines.
+//! at the start, into which the panic hook or the handler of a fatal signal writes one line. Promise:
+//! a handler here calls nothing but async-signal-safe functions. Does not know the readers of that file.
 #![allow(unsafe_code)]
 
 use base::fence::Process;
@@ -156,7 +156,7 @@ fn started_in(stat: &str) -> Option<u64> {
 pub fn die_with_parent(parent: u32) -> io::Result<()> {
     // SAFETY: this prctl takes integers alone.
     check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM, 0, 0, 0) })?;
-    // The parent may have died before the mark was set; then nobody would tell us.
+    // The parent may have died before the mark was set; then nobody would signal us.
     if std::os::unix::process::parent_id() == parent {
         Ok(())
     } else {
@@ -263,7 +263,7 @@ fn write_record(what: &[u8]) {
     let mut line = [0u8; CRASH_LINE_MAX];
     let len = crash_line(u64::try_from(now.tv_sec).unwrap_or(0), what, &mut line);
     // SAFETY: the descriptor is never closed, and `line` has `len` bytes. Its failure cannot be
-    // told to anybody any more.
+    // reported to anybody any more.
     unsafe { libc::write(fd, line.as_ptr().cast(), len) };
 }
 
@@ -375,8 +375,8 @@ mod tests {
 
     #[test]
     fn a_parent_that_is_gone_is_noticed() {
-        let stranger = std::os::unix::process::parent_id() + 1_000_000;
-        assert_eq!(die_with_parent(stranger).expect_err("not our parent").raw_os_error(), Some(libc::ESRCH));
+        let no_parent = std::os::unix::process::parent_id() + 1_000_000;
+        assert_eq!(die_with_parent(no_parent).expect_err("not our parent").raw_os_error(), Some(libc::ESRCH));
         die_with_parent(std::os::unix::process::parent_id()).expect("our parent");
     }
 }

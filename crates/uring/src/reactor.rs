@@ -1,4 +1,4 @@
-//! Reactor: one thread, one ring, one machine. A turn is: reap, tell the machine, carry out what it
+//! Reactor: one thread, one ring, one machine. A turn is: reap, give the machine its events, carry out what it
 //! wants, enter the kernel once.
 
 use crate::clock;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Completions told in one turn; the rest comes in the next, so that answers are not held up.
+/// Completions reported in one turn; the rest comes in the next, so that answers are not held up.
 const TURN_MAX: usize = 512;
 /// Turns that may follow each other on in-process completions alone before the kernel is asked again.
 const INNER_TURNS_MAX: u32 = 8;
@@ -33,7 +33,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// How long a turn may take: connections of other hosts wait for so long at most.
 pub const TURN_BUDGET: Duration = Duration::from_millis(5);
-/// The longest turn is told of a time at least so long, and at most twice.
+/// The longest turn is reported for a time at least so long, and at most twice.
 const LONGEST_OF: Duration = Duration::from_secs(60);
 
 /// What a reactor has counted since it began. Read from any thread.
@@ -41,7 +41,7 @@ const LONGEST_OF: Duration = Duration::from_secs(60);
 pub struct Counters {
     /// Turns, each with at most one system call for all sockets and drives.
     pub turns: AtomicU64,
-    /// Events told to the machine.
+    /// Events that the machine got.
     pub events: AtomicU64,
     /// Times that the thread went to sleep in the kernel.
     pub sleeps: AtomicU64,
@@ -187,39 +187,39 @@ impl<M: Send + 'static> World<M> {
         let mut done: Vec<Done> = Vec::with_capacity(TURN_MAX);
         let mut events: VecDeque<Event<M>> = VecDeque::with_capacity(4096);
         let mut inner = 0;
-        // The first turn tells nothing: it lets the machine begin.
+        // The first turn has no event: it lets the machine begin.
         let mut first = true;
         loop {
             let now = clock::now();
             std::mem::swap(&mut events, &mut self.pending);
-            let mut told = u64::from(std::mem::take(&mut first));
+            let mut reported = u64::from(std::mem::take(&mut first));
             self.read_mail(now, &mut events);
             self.ring.reap(&mut done, TURN_MAX);
             self.disk.on_reaped();
             // Nothing in between may reorder what happened here first and in the kernel later: what
-            // happened here is told first, and of that the drives, so that a drive's last operation comes
+            // happened here is reported first, and of that the drives, so that a drive's last operation comes
             // before its end.
             while let Some((token, result)) = self.ended.pop_front() {
-                told += 1;
+                reported += 1;
                 machine.on_event(now, Event::DriveDone { token, result }, &mut fx);
             }
             while let Some(event) = events.pop_front() {
-                told += 1;
+                reported += 1;
                 machine.on_event(now, event, &mut fx);
             }
             for done in done.drain(..) {
                 if let Some(event) = self.on_done(done) {
-                    told += 1;
+                    reported += 1;
                     machine.on_event(now, event, &mut fx);
                 }
             }
             self.own_timers(now);
             if machine.next_deadline().is_some_and(|at| at <= now) {
-                told += 1;
+                reported += 1;
                 machine.on_timer(now, &mut fx);
             }
-            if told > 0 {
-                self.place.counters.events.fetch_add(told, Ordering::Relaxed);
+            if reported > 0 {
+                self.place.counters.events.fetch_add(reported, Ordering::Relaxed);
                 machine.end_of_turn(now, &mut fx);
                 for effect in fx.drain(..) {
                     self.carry_out(now, effect, &machine);
@@ -245,7 +245,7 @@ impl<M: Send + 'static> World<M> {
         }
     }
 
-    /// Something happened here that the machine has not been told.
+    /// Something happened here that the machine has not got as an event.
     fn has_pending(&self) -> bool {
         !self.pending.is_empty() || !self.ended.is_empty()
     }
@@ -467,7 +467,7 @@ impl<M: Send + 'static> World<M> {
 
 impl<M> Drop for World<M> {
     fn drop(&mut self) {
-        // However the thread ends: nobody reads these letters any more.
+        // However the thread ends: these letters have no reader any more.
         self.inbox.close();
     }
 }
@@ -480,7 +480,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn the_longest_turn_is_told_for_a_minute_and_forgotten_after_two() {
+    fn the_longest_turn_is_reported_for_a_minute_and_forgotten_after_two() {
         let counters = Counters::default();
         let turn = |at_s: u64, took_ms: u64| {
             let began = at_s * 1_000_000_000;

@@ -1,4 +1,4 @@
-//! The one region of memory that sockets and drives read and write, and a machine's handle on its part.
+//! The one region of memory that sockets and drives read and write, and the handle of each machine on its part.
 
 use base::{Memory, Slice};
 use std::io;

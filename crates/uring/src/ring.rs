@@ -117,11 +117,12 @@ impl Ring {
 
     fn set_up(ring: IoUring) -> Self {
         let files = if ring.submitter().register_files_sparse(FILES).is_ok() { FILES } else { 0 };
-        // We sleep because nobody asks for anything, not because a drive is slow.
+        // We sleep because there is no work, not because a drive is slow.
         let mut flags = if ring.params().is_feature_no_iowait() { ENTER_NO_IOWAIT } else { 0 };
         let mut enter_fd = ring.as_raw_fd();
         if let Some(index) = register_ring_fd(&ring) {
-            (enter_fd, flags) = (index, flags | ENTER_REGISTERED_RING);
+            enter_fd = index;
+            flags |= ENTER_REGISTERED_RING;
         }
         Self { ring, chunks: 0, files, enter_fd, flags, spilled: VecDeque::new() }
     }

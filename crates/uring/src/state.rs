@@ -1,4 +1,4 @@
-//! The state directory: small files, replaced atomically and durably, by a helper thread that may wait.
+//! The state directory: small files, replaced atomically and durably by a helper thread that may block.
 
 use crate::drive::sysfs;
 use crate::mail::{Control, Inbox};
@@ -15,7 +15,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Larger files are not ours.
 const FILE_BYTES_MAX: u64 = 64 << 20;
-/// What a new file is called until it is durable; names beginning with a dot are nobody else's.
+/// What a new file is called until it is durable; no other file has a name that begins with a dot.
 const TEMPORARY: &str = ".new";
 
 /// The thread that works on the state directory, in order.
@@ -36,13 +36,13 @@ impl StateThread {
         })?;
         Ok(Self { jobs })
     }
-    /// Does `op` after those before it; the inbox is told.
+    /// Does `op` after those before it; the inbox gets the result.
     pub(crate) fn ask(&self, token: Token, op: StateOp) {
         self.jobs.send((token, op)).expect("the state thread lives as long as its reactor");
     }
 }
 
-/// Drives worth looking at: paths of block devices that are writable, not empty and used by nobody.
+/// Drives worth looking at: paths of block devices that are writable, not empty and unused.
 pub fn candidates() -> Vec<String> {
     sysfs::candidates()
 }
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_is_a_file_is_told_in_words() {
+    fn a_directory_that_is_a_file_is_reported_in_words() {
         let dir = tempfile::tempdir().unwrap();
         write(dir.path(), "file", "x").unwrap();
         let failed = write(&dir.path().join("file"), "x", "y");

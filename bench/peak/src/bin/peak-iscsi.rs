@@ -43,7 +43,8 @@ impl Wire for Iscsi {
         let mut at = 0;
         loop {
             let skipped = self.skip.min(input.len() - at);
-            (at, self.skip) = (at + skipped, self.skip - skipped);
+            at += skipped;
+            self.skip -= skipped;
             let rest = &input[at..];
             if rest.len() < BHS {
                 return at;
@@ -90,7 +91,8 @@ impl Iscsi {
     /// A PDU with a status number of its own.
     fn answer(&mut self, opcode: u8, task: u32) -> [u8; BHS] {
         let mut pdu = [0; BHS];
-        (pdu[0], pdu[1]) = (opcode, 0x80);
+        pdu[0] = opcode;
+        pdu[1] = 0x80;
         pdu[16..20].copy_from_slice(&task.to_be_bytes());
         pdu[24..28].copy_from_slice(&self.stat_sn.to_be_bytes());
         self.stat_sn = self.stat_sn.wrapping_add(1);
@@ -148,7 +150,8 @@ impl Iscsi {
             // Block limits: transfers of 1 MiB.
             0x12 if cdb[2] == 0xb0 => {
                 let mut page = [0; 64];
-                (page[1], page[3]) = (0xb0, 60);
+                page[1] = 0xb0;
+                page[3] = 60;
                 page[8..12].copy_from_slice(&(TRANSFER_MAX as u32 / self.block).to_be_bytes());
                 self.small(task, &page, expected, out);
             }
@@ -171,14 +174,16 @@ impl Iscsi {
             let last = at + len == expected as usize;
             self.data_in(task, (number, at as u32, len as u32), last, out);
             out.payload(len);
-            (at, number) = (at + len, number + 1);
+            at += len;
+            number += 1;
         }
     }
 
     fn data_in(&mut self, task: u32, (number, at, len): (u32, u32, u32), last: bool, out: &mut Outbox) {
         let mut pdu = if last { self.answer(0x25, task) } else { [0; BHS] };
         // Final and status, or neither.
-        (pdu[0], pdu[1]) = (0x25, if last { 0x81 } else { 0 });
+        pdu[0] = 0x25;
+        pdu[1] = if last { 0x81 } else { 0 };
         pdu[4..8].copy_from_slice(&len.to_be_bytes());
         pdu[16..20].copy_from_slice(&task.to_be_bytes());
         pdu[20..24].copy_from_slice(&RESERVED.to_be_bytes());
@@ -217,7 +222,8 @@ impl Iscsi {
         let (from, len) = (write.1, (write.2 - write.1).min(MAX_BURST));
         write.1 += len;
         let mut pdu = [0; BHS];
-        (pdu[0], pdu[1]) = (0x31, 0x80);
+        pdu[0] = 0x31;
+        pdu[1] = 0x80;
         pdu[16..20].copy_from_slice(&task.to_be_bytes());
         pdu[20..24].copy_from_slice(&task.to_be_bytes());
         pdu[24..28].copy_from_slice(&self.stat_sn.to_be_bytes());

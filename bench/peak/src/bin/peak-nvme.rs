@@ -51,7 +51,8 @@ impl Wire for Nvme {
         let mut at = 0;
         loop {
             let skipped = self.skip.min(input.len() - at);
-            (at, self.skip) = (at + skipped, self.skip - skipped);
+            at += skipped;
+            self.skip -= skipped;
             let rest = &input[at..];
             // Data of a write is not looked at: its header is enough.
             if rest.len() < 8 || rest.len() < usize::from(rest[2]) {
@@ -137,14 +138,18 @@ impl Nvme {
 
 fn ic_resp(out: &mut Outbox) {
     let mut pdu = [0u8; 128];
-    (pdu[0], pdu[2], pdu[4]) = (IC_RESP, 128, 128);
+    pdu[0] = IC_RESP;
+    pdu[2] = 128;
+    pdu[4] = 128;
     pdu[12..16].copy_from_slice(&(TRANSFER_MAX as u32).to_le_bytes());
     out.header(&pdu);
 }
 
 fn response(out: &mut Outbox, cid: u16, result: u64) {
     let mut pdu = [0u8; 24];
-    (pdu[0], pdu[2], pdu[4]) = (RESPONSE, 24, 24);
+    pdu[0] = RESPONSE;
+    pdu[2] = 24;
+    pdu[4] = 24;
     pdu[8..16].copy_from_slice(&result.to_le_bytes());
     pdu[20..22].copy_from_slice(&cid.to_le_bytes());
     out.header(&pdu);
@@ -152,7 +157,9 @@ fn response(out: &mut Outbox, cid: u16, result: u64) {
 
 fn r2t(out: &mut Outbox, cid: u16, bytes: u32) {
     let mut pdu = [0u8; 24];
-    (pdu[0], pdu[2], pdu[4]) = (R2T, 24, 24);
+    pdu[0] = R2T;
+    pdu[2] = 24;
+    pdu[4] = 24;
     pdu[8..10].copy_from_slice(&cid.to_le_bytes());
     pdu[10..12].copy_from_slice(&cid.to_le_bytes());
     pdu[16..20].copy_from_slice(&bytes.to_le_bytes());
@@ -163,7 +170,10 @@ fn r2t(out: &mut Outbox, cid: u16, bytes: u32) {
 fn data_in(out: &mut Outbox, cid: u16, bytes: u32) {
     let mut pdu = [0u8; 24];
     // Flags: the last PDU of the command.
-    (pdu[0], pdu[1], pdu[2], pdu[3]) = (DATA_IN, 4, 24, 24);
+    pdu[0] = DATA_IN;
+    pdu[1] = 4;
+    pdu[2] = 24;
+    pdu[3] = 24;
     pdu[4..8].copy_from_slice(&(24 + bytes).to_le_bytes());
     pdu[8..10].copy_from_slice(&cid.to_le_bytes());
     pdu[16..20].copy_from_slice(&bytes.to_le_bytes());

@@ -20,7 +20,7 @@ pub struct Found {
 pub enum Verdict {
     /// No drive and no witness has a record.
     Nothing,
-    /// Some heads went on apart from each other. Nothing is used until somebody says which side counts.
+    /// Heads went on apart from each other. Nothing is used until the operator chooses a side.
     Diverged(Vec<Side>),
     /// One history.
     Assembled(Assembly),
@@ -55,14 +55,14 @@ pub struct Assembly {
 pub struct ArrayVerdict {
     /// Its legs, in order.
     pub legs: Vec<LegVerdict>,
-    /// Every leg with which somebody may have gone on is here: what they say needs no witness.
+    /// Every leg with which a head may have gone on is here: their records need no witness.
     pub complete: bool,
     /// The current legs are known to be the truth. Without it, only the override brings the array up.
     pub proven: bool,
 }
 
 impl ArrayVerdict {
-    /// Some leg has every acknowledged write, as far as can be told.
+    /// Some leg has every acknowledged write, as far as can be known.
     pub fn has_current(&self) -> bool {
         self.legs.contains(&LegVerdict::Current)
     }
@@ -78,7 +78,7 @@ pub enum LegVerdict {
         /// Everything, not only what the bitmaps mark.
         full: bool,
     },
-    /// It is there, and may hold writes that those in sync lack: nobody but the operator has it copied over.
+    /// It is there, and may hold writes that the legs in sync lack: only the operator may have it overwritten.
     Apart,
     /// It was not found.
     Missing {
@@ -193,7 +193,7 @@ fn was_source(own: &MembershipRecord, drive: Uuid, record: &MembershipRecord) ->
     itself && others && in_sync.all(|l| then.legs.iter().any(|t| t.drive == l.drive && is_out(t)))
 }
 
-/// Whether the last leg in sync, which was away for a moment, is as it was: nobody else went on from it.
+/// Whether the last leg in sync, which was away for a moment, is as it was: no other head went on from it.
 pub fn is_current(own: Option<&MembershipRecord>, record: &MembershipRecord) -> bool {
     match own.map(|own| own.kin(record)) {
         Some(Kin::Same) => true,
@@ -228,7 +228,7 @@ fn judge(state: LegState, found: &Found, record: &MembershipRecord) -> LegVerdic
     }
 }
 
-/// Rule 1: the records that are nobody's forefather, with the drives that stand on each.
+/// Rule 1: the records that no other record descends from, with the drives that have each of them.
 fn sides<'a>(
     found: &'a [Found],
     witness: Option<&'a MembershipRecord>,
@@ -260,7 +260,7 @@ fn comes_before(r: &MembershipRecord, later: &MembershipRecord) -> bool {
     match r.kin(later) {
         Kin::Forefather(_) => true,
         // Left behind while the others went on: then it still has those in sync that are in sync now. Legs that
-        // joined since say nothing; if nobody else is left, nothing can be told.
+        // joined since say nothing; if no other drive is left, nothing can be known.
         Kin::TooOld => {
             let now = later.arrays.iter().flat_map(|a| &a.legs).filter(|l| l.state == LegState::InSync);
             let mut then = now.filter_map(|l| r.leg(l.drive)).peekable();
@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn two_histories_are_told_by_parentage_and_refused_until_somebody_chooses() {
+    fn two_histories_are_distinguished_by_parentage_and_refused_until_somebody_chooses() {
         let r = first(1);
         let mine = next(&r, ME, 2, &[(1, Out)]);
         let yours = next(&next(&r, YOU, 3, &[(0, Out)]), YOU, 4, &[]);
@@ -503,14 +503,15 @@ mod tests {
         };
         let left = away(&r);
         let mut now = (3..40).fold(left.clone(), |r, n| next(&r, ME, n, &[]));
-        (now.arrays[0].legs[1].state, now.arrays[1].legs[1].state) = (InSync, Out);
+        now.arrays[0].legs[1].state = InSync;
+        now.arrays[1].legs[1].state = Out;
         assert_eq!(left.kin(&now), Kin::TooOld);
         assert_eq!(judge_return(Some(&left), drive(3), &now), Return::Full);
         // Not if its own partner was out by its record: it may hold what that one lacks.
         let mut alone = left.clone();
         alone.arrays[1].legs[0].state = Out;
         assert_eq!(judge_return(Some(&alone), drive(3), &now), Return::Diverged);
-        // Nor if nobody is left to say so.
+        // Nor if no drive is left that says so.
         now.arrays[1].legs[0].state = Out;
         assert_eq!(judge_return(Some(&left), drive(3), &now), Return::Diverged);
     }
@@ -539,7 +540,7 @@ mod tests {
         let on = next(&settled, ME, 6, &[]);
         now = next(&now, ME, 7, &[]);
         assert_eq!(judge_return(Some(&on), drive(1), &now), Return::Diverged);
-        // And with nobody who followed the other line since, neither is the one that counts.
+        // Without a drive that followed the other line since, neither line counts.
         let other = next(&line, YOU, 8, &[]);
         let both = [found(0, &line), found(1, &short), found(2, &other)];
         assert!(matches!(assemble(&both, None, ME, None), Verdict::Diverged(_)));
@@ -556,7 +557,7 @@ mod tests {
         // But one that had put the others out went its own way.
         let own_way = next(&r, YOU, 99, &[(0, Out)]);
         check(&[found(0, &line), found(1, &own_way)], Some(&line), "diverged 59:[0] 99:[1]");
-        // A drive that joined meanwhile says nothing of it; with nobody of then left it cannot be told.
+        // A drive that joined meanwhile says nothing of it; without a drive from that time it cannot be known.
         let mut joined = line.next(ME, 60);
         joined.arrays[0].legs.push(MemberLeg { drive: drive(2), state: InSync });
         check(&[found(0, &joined), found(1, &r), found(2, &joined)], None, "60 current,full,current");

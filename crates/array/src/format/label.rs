@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_copy_helps_and_none_is_told_from_damaged() {
+    fn a_second_copy_helps_and_none_is_distinguished_from_damaged() {
         let (good, none) = (label().encode(), vec![0; RECORD_BYTES]);
         let mut bad = good.clone();
         bad[100] ^= 1;

@@ -49,7 +49,7 @@ pub struct RecordArray {
     pub legs: Vec<MemberLeg>,
 }
 
-/// Who is in sync, in all arrays of a pool, and where this knowledge comes from.
+/// The legs in sync in all arrays of a pool, and the origin of this knowledge.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MembershipRecord {
     /// Feature bits.
@@ -114,7 +114,7 @@ impl MembershipRecord {
         }
         next
     }
-    /// Whether nobody can have gone on from a leg and know nothing of its loss: then its place is free.
+    /// Whether no head can have gone on from a leg without knowledge of its loss: then its place is free.
     pub fn is_gone(&self, array: usize, leg: usize) -> bool {
         let row = &self.arrays[array];
         let out = matches!(row.legs[leg].state, LegState::Out | LegState::JustOut);
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn kinship_is_told_by_names_not_by_numbers() {
+    fn kinship_is_known_by_names_not_by_numbers() {
         let first = record(1, 2);
         let mut line = vec![first.clone()];
         for i in 0..40 {

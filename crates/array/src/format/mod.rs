@@ -2,7 +2,7 @@
 //! assembled from what is found. Drawn in docs/formats/.
 //!
 //! Pure: bytes in, records or verdicts out. A record is read only if its magic, version, checksum and
-//! feature bits allow it; what cannot be read is said in `Fault`'s words.
+//! feature bits allow it; otherwise a `Fault` says why it cannot be read.
 
 mod assemble;
 mod label;
@@ -60,9 +60,9 @@ pub mod feature {
     /// Incompat, of configurations: drives take the places of others, or a mirror has another number of legs
     /// than 2 to 4.
     pub const LEGS: u64 = 2;
-    /// Incompat, of configurations: a scrub under way was told the good drives of several mirrors.
+    /// Incompat, of configurations: a scrub under way knows the good drives of several mirrors.
     pub const PREFERS: u64 = 4;
-    /// Incompat, of configurations: the extras end with caps of volumes.
+    /// Incompat, of configurations: the extras end with rate limits of volumes.
     pub const CAPS: u64 = 16;
     /// Incompat, of configurations: the pool is being made, and holds nothing yet.
     pub const UNFINISHED: u64 = 32;
@@ -70,7 +70,7 @@ pub mod feature {
     pub const WEIGHTS: u64 = 64;
     /// Incompat, of configurations: something is uncleared (docs/formats/uncleared.md).
     pub const UNCLEARED: u64 = 128;
-    /// Incompat, of configurations: two heads share the drives, and decide who may write (docs/rfcs/0007-cluster.md).
+    /// Incompat, of configurations: two heads share the drives, and decide which may write (docs/rfcs/0007-cluster.md).
     pub const SHARED: u64 = 256;
     /// Compat, of configurations: no free space holds anything but what is uncleared. Programs that know nothing of it drop it.
     pub const ACCOUNTED: u64 = 1;

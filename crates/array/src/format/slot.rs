@@ -24,7 +24,7 @@ impl ConfigSlot {
     pub fn slot(&self) -> usize {
         (self.generation % 2) as usize
     }
-    /// The same, of a pool that is being made: whoever finds it on every drive finds a pool that was never finished.
+    /// The same, of a pool that is being made: if every drive has it, the creation of the pool was never finished.
     pub fn unfinished(mut self) -> Self {
         self.features.incompat |= feature::UNFINISHED;
         self

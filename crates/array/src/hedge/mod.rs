@@ -7,14 +7,14 @@
 //! ```
 //!
 //! Only reads that any leg in sync may answer are hedged, never copies and never regions that are
-//! unclean since a crash: there the owner reads, and makes the legs equal first. A hedge needs a share of
-//! a small pool, as many in a hundred reads and as many bytes as stand below; when there is none, the read
-//! waits for its deadline like any other. A loser that misses its deadline counts against its leg
-//! like any other read: being late alone fails nobody.
+//! unclean since a crash: there the owner reads, and makes the legs equal first. A small pool limits hedges, to so
+//! many in a hundred reads and to so many bytes (constants below). When the pool is empty, the read waits for its
+//! deadline like any other. A loser that misses its deadline counts against its leg like any other read; lateness
+//! alone fails no leg.
 //!
-//! Reads stand in a list in the order of their start, linked through their operations, and leave it when they
-//! are over. A read that is beyond the floor gets a flight, and a place in another list, where it is looked at until
-//! it is over: that costs nothing while all are fast.
+//! Reads are in a list in the order of their start, linked through their operations, until they are over. A read
+//! that takes longer than the floor gets a flight in a second list, which is checked until the read is
+//! over. While all reads are fast the second list is empty and costs nothing.
 
 pub(crate) mod state;
 
@@ -52,7 +52,8 @@ impl Array {
         hedging.credit = (hedging.credit + 1).min(CREDIT_MAX);
         let before = core::mem::replace(&mut hedging.young.tail, tag);
         let op = &mut self.ops[tag];
-        (op.watched, op.previous) = (true, before);
+        op.watched = true;
+        op.previous = before;
         match before {
             NONE => self.hedging.young.head = tag,
             before => self.ops[before].next = tag,
@@ -75,7 +76,9 @@ impl Array {
         let id = self.give_flight(tag);
         let tail = self.hedging.reads.tail;
         let flight = &mut self.flights[id];
-        (flight.watched, flight.previous, flight.next) = (true, tail, NONE);
+        flight.watched = true;
+        flight.previous = tail;
+        flight.next = NONE;
         match tail {
             NONE => self.hedging.reads.head = id,
             tail => self.flights[tail].next = id,
@@ -148,19 +151,21 @@ impl Array {
         let Some(buffer) = io.hedge_buffer(ticket, data) else { return };
         assert_eq!(buffer.len, data.len, "a hedge reads as much as its read");
         let leg = self.choose_among(now, legs, at, len).expect("there is a leg, as was seen above");
-        (self.hedging.credit, self.hedging.sent) =
-            (self.hedging.credit - CREDIT_FOR_ONE, self.hedging.sent + 1);
-        (self.hedging.out, self.hedging.out_bytes) = (self.hedging.out + 1, self.hedging.out_bytes + len);
+        self.hedging.credit -= CREDIT_FOR_ONE;
+        self.hedging.sent += 1;
+        self.hedging.out += 1;
+        self.hedging.out_bytes += len;
         let drive_at = self.geometry.data_at + at;
         let owner = Owner::Flight(id);
         let tag = self.submit(now, owner, leg, DriveOpKind::Read, drive_at, len, buffer, false, None, io);
         self.ops[tag].share = true;
         let flight = &mut self.flights[id];
-        (flight.hedge, flight.hedge_data) = (tag, buffer);
+        flight.hedge = tag;
+        flight.hedge_data = buffer;
         flight.pending += 1;
     }
 
-    /// One of the two operations of a hedged read was good: the other one is nobody's answer any more.
+    /// One of the two operations of a hedged read was good: the other one is not needed any more.
     pub(crate) fn settle_hedge(&mut self, id: u32, winner: u32, io: &mut impl ArrayIo) {
         let Flight { job, first, hedge, data, hedge_data, pending, .. } = self.flights[id];
         if hedge == NONE {
@@ -173,7 +178,7 @@ impl Array {
             self.disown_read(loser, io);
             self.flights[id].pending -= 1;
             if won {
-                // The pool counts the memory of whoever is still at a drive.
+                // The pool counts the memory of operations that are still at a drive.
                 self.ops[loser].share = true;
                 self.hedging.out += 1;
                 self.hedging.out_bytes += u64::from(data.len);
@@ -212,7 +217,8 @@ impl Array {
         // What was given up may still arrive in the first buffer: the answer comes from the other one.
         self.flights[id].hedge = NONE;
         if io.answer_from_hedge(ticket, data, hedge_data, false) {
-            (self.flights[id].first, self.flights[id].data) = (hedge, hedge_data);
+            self.flights[id].first = hedge;
+            self.flights[id].data = hedge_data;
             return true;
         }
         self.disown_read(hedge, io);
@@ -221,7 +227,7 @@ impl Array {
         false
     }
 
-    /// The operation goes on to its end without anybody waiting for it, and so does its memory.
+    /// The operation runs to its end and keeps its memory until then, but nothing waits for it.
     fn disown_read(&mut self, tag: u32, io: &mut impl ArrayIo) {
         let op = &mut self.ops[tag];
         op.owner = Owner::Loser;

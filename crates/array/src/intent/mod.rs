@@ -1,6 +1,6 @@
 //! The write-intent bitmap: a region's bit is durable before its first change, and is cleared lazily.
 //!
-//! Three sets of this instance's own regions say all:
+//! Three sets of this instance's own regions hold the state:
 //! - `wanted`: the bit is set in the next block that is written;
 //! - `durable`: the bit is known to be set on every leg in sync (a subset of `wanted`);
 //! - the image of each block under way: what that write will have made durable.
@@ -11,7 +11,7 @@
 //! ```
 //!
 //! A change waits for the write of its block that holds its bit: the one that starts now, or, when one
-//! is under way, the next, together with everybody else who comes meanwhile. A bit is a candidate for
+//! is under way, the next one, together with all changes that arrive meanwhile. A bit is a candidate for
 //! clearing when its region had no change for a while and has none under way, no leg is missing, and no
 //! leg lacks the region. The caches are flushed after that was seen, so every leg has the region
 //! durably. A change that comes meanwhile takes its region off the candidates; one that comes after
@@ -71,7 +71,8 @@ impl Array {
                 self.intent.want(local);
                 let block = self.intent.block_of(local);
                 let state = &mut self.intent.blocks[block as usize];
-                (state.stale, state.sets) = (true, true);
+                state.stale = true;
+                state.sets = true;
                 self.kick_block(now, block, io);
             }
             return;
@@ -368,8 +369,9 @@ impl Array {
 
     /// Whether any bit may be cleared: every member is present.
     fn may_clear(&self) -> bool {
-        let present =
-            |s: &crate::standing::Standing| s.leg.is_none_or(|leg| leg.state != LegState::Missing && !s.lost);
+        let present = |s: &crate::local_leg::LocalLeg| {
+            s.leg.is_none_or(|leg| leg.state != LegState::Missing && !s.lost)
+        };
         let all = self.legs.iter().all(present) || planted(Bug::BitClearedDegraded);
         !self.intent.hold_marks && self.in_sync() != 0 && all
     }

@@ -25,7 +25,7 @@ pub(super) struct Block {
     pub(super) writing: Option<Writing>,
     /// It must be written (again).
     pub(super) stale: bool,
-    /// Only bits are to be cleared by the next write: nobody waits.
+    /// The next write only clears bits: nothing waits for it.
     pub(super) sets: bool,
     /// What the write under way says, by bit.
     pub(super) image: Bitmap,

@@ -3,13 +3,11 @@
 //! For each leg and size class: a running mean, which weighs its queue, and a running high percentile
 //! (about the 99th), beyond which a read counts as late (`hedge`). Both follow with a few integer
 //! operations for each read. A leg whose mean stands far above the others' gets fewer reads; once a
-//! second it gets one all the same, so that it is noticed when it is well again. So does a leg of which
-//! nothing is known, since the others were free each time: one that is slow from its first moment on has
-//! writes under way whenever somebody chooses.
+//! second it gets one all the same, so that its recovery is noticed. So does a leg without any reads so far: a leg
+//! that is slow from its first moment always has writes under way, so the other legs are chosen each time.
 //!
-//! Whether a leg is *called* slow is decided apart from that, since the means above never grow old: by the
-//! reads of a few seconds alone, of which there must be some at the leg and at one beside it, and by their
-//! medians, so that one read that met a hiccup accuses nobody.
+//! The verdict `Slow` does not use these means, since they never expire. It compares the medians of the reads of the
+//! last few seconds, and needs some reads at the leg and at another one. With medians one slow read does not count.
 //!
 //! ```text
 //! Well ▶ two windows say so ▶ Slow ▶ two windows do not, the last one says well ▶ Well
@@ -21,7 +19,7 @@ pub(crate) mod state;
 use crate::array::Array;
 use crate::door::{ArrayIo, Note, Verdict};
 use crate::flight::{Flight, Job, Legs, bit, members};
-use crate::standing::Standing;
+use crate::local_leg::LocalLeg;
 use base::{Duration, Instant};
 use state::{CLASSES, Latency, Window, class_of};
 
@@ -39,10 +37,10 @@ const PROBE_AFTER: Duration = Duration::from_secs(1);
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// A leg of which nothing was known so many times is read next.
 const UNKNOWN_TIMES: u8 = 2;
-/// Reads are judged in windows of this length. It is several times `PROBE_AFTER`: a leg that is passed by
+/// Reads are compared in windows of this length. It is several times `PROBE_AFTER`: a leg that is passed by
 /// still gets enough of them.
 const WINDOW: Duration = Duration::from_secs(5);
-/// So many windows in a row must say the same before it is told.
+/// So many windows in a row must say the same before it is reported.
 const WINDOWS: u8 = 2;
 /// A leg is slow if the median of its reads is so many steps above another's: more than four times it.
 const SLOW_STEPS: usize = 3;
@@ -87,7 +85,7 @@ impl Array {
         let limit = best.saturating_mul(EQUAL);
         let (mut chosen, mut least) = (None, (u64::MAX, u64::MAX));
         for leg in members(candidates) {
-            let Standing { latency, in_flight, last_end, .. } = &self.legs[leg];
+            let LocalLeg { latency, in_flight, last_end, .. } = &self.legs[leg];
             let mean = latency.mean[class];
             let slow = mean > limit;
             let due = slow && now.since(latency.seen_at) >= PROBE_AFTER || latency.unknown >= UNKNOWN_TIMES;
@@ -98,12 +96,15 @@ impl Array {
             // From the highest bit on: who is due comes first, then load (below 2^42), then distance.
             let key = (u64::from(!due) << 63 | load << 21 | distance, latency.picked);
             if key < least {
-                (chosen, least) = (Some(leg), key);
+                chosen = Some(leg);
+                least = key;
             }
         }
         let chosen = chosen?;
         let latency = &mut self.legs[chosen].latency;
-        (latency.picked, latency.seen_at, latency.unknown) = (latency.picked + 1, now, 0);
+        latency.picked += 1;
+        latency.seen_at = now;
+        latency.unknown = 0;
         Some(chosen)
     }
 
@@ -146,11 +147,11 @@ impl Array {
             return;
         }
         self.judging.window_end = now + WINDOW;
-        // A window that nobody closed for long holds reads of long ago beside what is new.
+        // A window that stayed open for long mixes old reads with new ones.
         let recent = now.since(end) < WINDOW;
         self.judge_legs(recent, io);
-        for standing in &mut self.legs {
-            standing.latency.window = Window::default();
+        for local in &mut self.legs {
+            local.latency.window = Window::default();
         }
     }
 
@@ -158,9 +159,10 @@ impl Array {
     fn judge_legs(&mut self, recent: bool, io: &mut impl ArrayIo) {
         let in_sync = self.in_sync();
         for leg in 0..self.legs.len() {
-            let found = match recent && in_sync & bit(leg) != 0 {
-                true => self.found(leg, in_sync & !bit(leg)),
-                false => Verdict::Stale,
+            let found = if recent && in_sync & bit(leg) != 0 {
+                self.found(leg, in_sync & !bit(leg))
+            } else {
+                Verdict::Stale
             };
             let epoch = self.epoch;
             let latency = &mut self.legs[leg].latency;
@@ -168,13 +170,14 @@ impl Array {
             latency.times = if accused == latency.accused { latency.times.saturating_add(1) } else { 1 };
             latency.accused = accused;
             // A leg that was never called slow has nothing to take back.
-            let silent = latency.told == found || (latency.told, found) == (Verdict::Well, Verdict::Stale);
+            let silent =
+                latency.reported == found || (latency.reported, found) == (Verdict::Well, Verdict::Stale);
             if !silent && latency.times >= WINDOWS {
-                latency.told = found;
+                latency.reported = found;
                 io.note(Note::Judged { leg, verdict: found, epoch });
             }
         }
-        self.judging.slow = self.legs.iter().any(|l| l.latency.told == Verdict::Slow);
+        self.judging.slow = self.legs.iter().any(|l| l.latency.reported == Verdict::Slow);
     }
 
     /// What this window says of a leg beside the others in sync.
@@ -193,12 +196,12 @@ impl Array {
         found
     }
 
-    /// The legs have changed: nobody has an old debt, and a leg that joined is measured anew.
+    /// The legs have changed: old counts are dropped, and a leg that joined is measured anew.
     pub(crate) fn forget_latency(&mut self, joined: Legs) {
-        for (leg, standing) in self.legs.iter_mut().enumerate() {
-            standing.latency.picked = 0;
+        for (leg, local) in self.legs.iter_mut().enumerate() {
+            local.latency.picked = 0;
             if joined & bit(leg) != 0 {
-                standing.latency = Latency::default();
+                local.latency = Latency::default();
             }
         }
     }

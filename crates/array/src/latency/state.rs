@@ -7,12 +7,12 @@ use base::{Duration, Instant};
 pub(super) const CLASSES: usize = 3;
 /// Reads further apart than this are rare.
 const RARE: Duration = Duration::from_millis(200);
-/// Reads of a class that a leg must have ended within a window to be judged by, or held against.
+/// Reads of a class that a leg must have ended within a window to be compared.
 const ENOUGH: u32 = 4;
 /// Times are counted by their binary logarithm; the last step holds what is longer too (8 s).
 const STEPS: usize = 32;
 
-/// When legs are looked at and judged.
+/// When legs are compared.
 #[derive(Debug, Default)]
 pub(crate) struct Judging {
     pub(super) look_at: Instant,
@@ -53,8 +53,8 @@ pub(crate) struct Latency {
     ended_at: Instant,
     /// Reads sent there since the legs last changed: at a tie, the leg with fewer is next.
     pub(crate) picked: u64,
-    /// What was told of it.
-    pub(super) told: Verdict,
+    /// The last verdict that was reported.
+    pub(super) reported: Verdict,
     /// Whether the last windows found it slow, and how many of them in a row said so.
     pub(super) accused: bool,
     pub(super) times: u8,
@@ -78,7 +78,8 @@ impl Latency {
         self.ended_at = now;
         let (mean, high) = (&mut self.mean[class], &mut self.high[class]);
         if *mean == 0 {
-            (*mean, *high) = (took.max(1), 2 * took.max(1));
+            *mean = took.max(1);
+            *high = 2 * took.max(1);
             return;
         }
         *mean = (*mean - (*mean >> shift) + (took >> shift)).max(1);

@@ -6,9 +6,9 @@
 //!
 //! A pass takes the dirty regions as they are when a leg joins: what is dirtied later is written to the
 //! leg by the change itself. Pieces are copies under the range lock, so a host's write waits for at
-//! most one piece. Each instance does its own lanes. It says `Synced` only after a flush that began
-//! after it had learnt of the leg, even if it had nothing to copy: until then its hosts' flushes did not
-//! go there. A region that no leg can read fails the pass, which is tried again later.
+//! most one piece. Each instance does its own lanes. It reports `Synced` only after a flush that began
+//! after it knew of the leg, even if it had nothing to copy: earlier flushes of its hosts did not
+//! go to that leg. A region that no leg can read fails the pass, which is tried again later.
 //!
 //! Pace: the floor while hosts are busy, the ceiling while they are quiet.
 
@@ -72,7 +72,7 @@ impl Array {
         self.rebuilding() != 0 || self.unclean.is_some()
     }
     fn has_work(&self) -> bool {
-        self.resync.pass == Pass::Copying || self.unclean.is_some() && !self.resync.clean_told
+        self.resync.pass == Pass::Copying || self.unclean.is_some() && !self.resync.clean_reported
     }
 
     /// Starts what may be started now.
@@ -137,14 +137,15 @@ impl Array {
         let run = self.uncleared_run(next, end - next);
         if run > 0 {
             let current = self.resync.current.as_mut().expect("a region under way");
-            (current.next, current.in_flight) = (next + run, current.in_flight + 1);
+            current.next = next + run;
+            current.in_flight += 1;
             let id = self.insert(Flight::new(Job::Piece, Plan::Copy, Kind::Write, next, run));
             self.queue(id);
             return true;
         }
         let same = self.same_kind(next, end - next);
         let Some(buffer) = self.buffers.piece() else {
-            // Operations that were given up hold them all: whoever was told "now" would ask for ever.
+            // Operations that were given up hold them all: a deadline of "now" would come up for ever.
             self.resync.next_at = now + LOOK_AGAIN;
             return false;
         };
@@ -190,7 +191,8 @@ impl Array {
     }
     fn flush_region(&mut self, now: Instant, io: &mut impl ArrayIo) {
         let current = self.resync.current.as_mut().expect("a region under way");
-        (current.flushed, current.in_flight) = (true, 1);
+        current.flushed = true;
+        current.in_flight = 1;
         let at = current.end - 1;
         let id = self.insert(Flight::new(Job::Piece, Plan::Flush, Kind::Flush, at, 0));
         self.start_flush(now, id, io);
@@ -232,8 +234,8 @@ impl Array {
             self.resync.poke = true;
             return;
         }
-        if self.unclean.is_some() && !self.resync.clean_told {
-            self.resync.clean_told = true;
+        if self.unclean.is_some() && !self.resync.clean_reported {
+            self.resync.clean_reported = true;
             io.note(Note::CrashClean { epoch: self.epoch });
         }
         if self.resync.pass != Pass::Copying {

@@ -42,7 +42,7 @@ pub(crate) struct Resync {
     pub(super) next_at: Instant,
     pub(super) retry_at: Option<Instant>,
     /// Our lanes were reported clean after the crash.
-    pub(super) clean_told: bool,
+    pub(super) clean_reported: bool,
     /// Bytes of our lanes that might differ between legs in sync when this instance began.
     pub(crate) crash_total: u64,
     /// A step may be possible.
@@ -62,7 +62,7 @@ impl Resync {
             failed: false,
             next_at: Instant(0),
             retry_at: None,
-            clean_told: false,
+            clean_reported: false,
             crash_total: 0,
             poke: false,
             total: 0,

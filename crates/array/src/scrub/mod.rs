@@ -3,16 +3,16 @@
 //! ```text
 //! piece ▶ AwaitingLock ▶ AwaitingScrub (all legs read) ▶ the same: next piece
 //!                                                       ▶ a leg cannot read it: healed, and read again
-//!                                                       ▶ they differ: told; with `repair`: bit, write, read again
+//!                                                       ▶ they differ: reported; with `repair`: bit, write, read again
 //! ```
 //!
 //! Each instance does its own regions, in the order of their numbers, so that one position stands for all.
 //! Under the lock no write of a host is half done, so there are no false alarms. It waits while a leg is
 //! being rebuilt or regions are unclean after a crash, since there legs may differ with good reason.
 //!
-//! Who is right: with three or four legs what more than half of them say. With two, or two against two, nobody
-//! knows without a checksum: the difference is told, and is mended only if `repair` was asked for and the leg that
-//! counts was named. Read errors prove nothing: the leg that has had none may be the one that was never written.
+//! Which leg is right: with three or four legs, what more than half of them hold. With two legs, or two against two,
+//! this cannot be known without a checksum: the difference is reported, and is repaired only if `repair` is set and the
+//! leg to copy from is named. Read errors prove nothing: the leg without errors may be the one that was never written.
 
 pub(crate) mod state;
 
@@ -57,7 +57,8 @@ impl Array {
     }
     pub(crate) fn count_scrub(&self, progress: &mut Progress) {
         if let Some(scrub) = &self.scrub {
-            (progress.scrub_done, progress.scrub_total) = (scrub.done, scrub.total);
+            progress.scrub_done = scrub.done;
+            progress.scrub_total = scrub.total;
             progress.scrub_from = scrub.next / self.geometry.region_bytes * self.geometry.region_bytes;
         }
     }
@@ -85,9 +86,10 @@ impl Array {
         let Scrubbing { next, end, .. } = *self.scrub.as_ref().expect("seen above");
         let run = self.uncleared_run(next, end - next);
         if run > 0 && !planted(Bug::UnclearedIsCompared) {
-            // Legs may differ there with good reason, and nobody reads it.
+            // Legs may differ there with good reason, and hosts do not read it.
             let scrub = self.scrub.as_mut().expect("seen above");
-            (scrub.next, scrub.done) = (next + run, scrub.done + run);
+            scrub.next = next + run;
+            scrub.done += run;
             self.resync.poke = true;
             return;
         }
@@ -123,7 +125,9 @@ impl Array {
             return;
         }
         let flight = &mut self.flights[id];
-        (flight.phase, flight.tried, flight.pending) = (Phase::AwaitingScrub, legs, legs.count_ones() as u8);
+        flight.phase = Phase::AwaitingScrub;
+        flight.tried = legs;
+        flight.pending = legs.count_ones() as u8;
         for leg in members(legs) {
             let (part, at) = (self.scrub_part(id, leg), self.geometry.data_at + at);
             let kind = DriveOpKind::Read;
@@ -182,7 +186,7 @@ impl Array {
         while offset < len as u32 {
             let Some(run) = self.next_run(id, offset, order, io) else { break };
             offset = run.offset + run.len;
-            // What differs again where it was just mended is told and left alone: the drive lies.
+            // What differs again where it was just mended is reported and left alone: the drive lies.
             let sure = run.known || order.prefer == Some(run.source);
             let mend = order.repair && sure && repaired_at.is_none_or(|last| run.at > last);
             let Run { at, len, bad, source, known, .. } = run;
@@ -252,7 +256,8 @@ impl Array {
         let targets = run.bad & self.in_sync();
         let part = self.scrub_part(id, run.source).part(run.offset, run.len);
         let flight = &mut self.flights[id];
-        (flight.phase, flight.pending) = (Phase::AwaitingLegs, targets.count_ones() as u8);
+        flight.phase = Phase::AwaitingLegs;
+        flight.pending = targets.count_ones() as u8;
         flight.wrote = targets | bit(run.source);
         let (buffer, at) = (flight.buffer, self.geometry.data_at + run.at);
         for leg in members(targets) {
@@ -269,7 +274,8 @@ impl Array {
     /// The repair of a piece ended: it is read again.
     pub(crate) fn scrub_written(&mut self) {
         if let Some(scrub) = &mut self.scrub {
-            (scrub.under_way, scrub.again) = (false, false);
+            scrub.under_way = false;
+            scrub.again = false;
             self.resync.poke = true;
         }
     }
@@ -285,8 +291,10 @@ impl Array {
                 if !compared {
                     io.note(Note::Unreadable { at, len });
                 }
-                (scrub.next, scrub.done) = (at + len, scrub.done + len);
-                (scrub.again, scrub.repaired_at) = (false, None);
+                scrub.next = at + len;
+                scrub.done += len;
+                scrub.again = false;
+                scrub.repaired_at = None;
             } else {
                 // While legs are missing nothing is said of the piece: it waits.
                 scrub.again = !degraded;

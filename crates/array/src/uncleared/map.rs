@@ -143,10 +143,7 @@ fn decode_block<'a>(
         && block[16..32] == array.0
         && (long(40), long(52)) == (pieces.bytes, life)
         && (word(48), word(12)) == (lane, index);
-    match ours {
-        true => Copy::Whole(long(32), &block[BITMAP_HEADER_BYTES as usize..]),
-        false => Copy::Absent,
-    }
+    if ours { Copy::Whole(long(32), &block[BITMAP_HEADER_BYTES as usize..]) } else { Copy::Absent }
 }
 
 /// The map of one array.
@@ -383,7 +380,7 @@ mod tests {
             rotten[at + byte] ^= 4;
             let alone = UnclearedMap::merge(&geometry, array, LIFE, &[Some(&rotten)]);
             assert!(alone.map.pieces.count() < map.pieces.count(), "byte {byte}: no bit is believed");
-            // Without its magic it was never written, as far as anybody can tell.
+            // Without its magic it was never written, as far as anybody can know.
             assert_eq!(alone.lost, u32::from(byte >= 8));
             let both = UnclearedMap::merge(&geometry, array, LIFE, &[Some(&rotten), Some(&area)]);
             assert_eq!((&both.map.pieces, both.lost), (&map.pieces, 0), "another leg knows");

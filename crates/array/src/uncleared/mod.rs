@@ -1,4 +1,4 @@
-//! Uncleared pieces: what another volume, or whoever had the drive before, left there. They read as zeroes.
+//! Uncleared pieces: they still hold data of another volume, or of a former use of the drive. They read as zeroes.
 //!
 //! ```text
 //! uncleared ▶ first write, or the background: zeroes to all legs ▶ caches flushed ▶ losses on record
@@ -6,10 +6,10 @@
 //! cleared   ▶ space is returned (`on_returned`): block with the bit, durable ▶ uncleared
 //! ```
 //!
-//! The owner of a region alone knows its pieces, also in arrays without redundancy; other instances know which regions
-//! may have some, and send commands there to the owner (`Array::read_is_local`, `Array::owner`). They learn from it when a
-//! region has none any more (`on_region_cleared`). A piece is cleared under the lock of the whole piece, so the first
-//! write to it and everything else there take turns. Only space that no volume has is marked.
+//! Only the owner of a region knows its pieces, also in arrays without redundancy. Other instances know which regions
+//! may have some, and send commands for them to the owner (`Array::read_is_local`, `Array::owner`), which reports when a
+//! region has none left (`on_region_cleared`). A piece is cleared under the lock of the whole piece, so the first
+//! write to it and other commands there take turns. Only space without a volume is marked.
 //!
 //! A block of the map is written by one write at a time, to every leg that is written. Where legs in sync differ after a
 //! crash, *uncleared* counts: a write is answered only when every leg that is in sync on record has the block.
@@ -43,7 +43,7 @@ impl Array {
     fn piece_owner(&self, region: u32) -> u16 {
         self.lanes.of_region(region)
     }
-    /// Who executes changes here because of uncleared pieces; None: nobody in particular.
+    /// The shard that executes changes here because of uncleared pieces; None: any shard.
     #[inline]
     pub(crate) fn uncleared_owner(&self, at: u64) -> Option<u16> {
         let region = self.geometry.region(at);
@@ -162,10 +162,8 @@ impl Array {
         // A write of the whole piece needs no zeroes before it.
         let whole = matches!(job, Job::Host(_)) && (from, bytes) == (at, len);
         let kind = if whole { DriveOpKind::Write } else { DriveOpKind::WriteZeroes };
-        let (from, bytes) = match planted(Bug::PartOfPieceCleared) && !whole {
-            true => (at, len),
-            false => (from, bytes),
-        };
+        let (from, bytes) =
+            if planted(Bug::PartOfPieceCleared) && !whole { (at, len) } else { (from, bytes) };
         self.flights[id].whole = whole;
         self.fan_out(now, id, kind, (from, bytes), targets, io);
         true
@@ -181,9 +179,10 @@ impl Array {
         let block = &mut self.uncleared.blocks[nth as usize];
         block.stale = true;
         let list = &mut block.next;
-        match list.is_empty() {
-            true => list.head = id,
-            false => self.flights[list.tail].next = id,
+        if list.is_empty() {
+            list.head = id;
+        } else {
+            self.flights[list.tail].next = id;
         }
         list.tail = id;
         self.kick_map_block(now, nth, io);
@@ -377,7 +376,7 @@ impl Array {
         }
         self.uncleared.marks = marks;
         self.uncleared.marking = true;
-        self.uncleared.told = None;
+        self.uncleared.reported = None;
         self.uncleared.edges.clear();
         for (at, len) in ranges {
             let (mut from, end) = (*at, at + len);
@@ -409,7 +408,8 @@ impl Array {
                     self.uncleared.set(piece);
                     let nth = self.uncleared.block_of(piece);
                     let block = &mut self.uncleared.blocks[nth as usize];
-                    (block.stale, block.marking) = (!planted(Bug::MarksNotDurable), true);
+                    block.stale = !planted(Bug::MarksNotDurable);
+                    block.marking = true;
                 }
             } else if own && !planted(Bug::EdgesNotZeroed) {
                 self.uncleared.edges.push_back((part_at, part_end - part_at));
@@ -435,8 +435,8 @@ impl Array {
                 io.note(Note::Returned { marks: uncleared.marks });
             }
         }
-        if !uncleared.marking && uncleared.left == 0 && uncleared.told != Some(uncleared.marks) {
-            uncleared.told = Some(uncleared.marks);
+        if !uncleared.marking && uncleared.left == 0 && uncleared.reported != Some(uncleared.marks) {
+            uncleared.reported = Some(uncleared.marks);
             io.note(Note::AllCleared { marks: uncleared.marks });
         }
     }
@@ -452,7 +452,7 @@ impl Array {
         while self.uncleared.works < CLEARS_MAX && now >= self.uncleared.next_at {
             let (job, at, len) = match self.uncleared.edges.pop_front() {
                 Some((at, len)) => (Job::Edge, at, len),
-                // Marks first: somebody waits for their space.
+                // Marks first: an order waits for their space.
                 None if self.uncleared.marking => break,
                 None => match self.next_clear_run() {
                     Some((at, len)) => (Job::Clear, at, len),
@@ -521,8 +521,8 @@ impl Array {
     /// When the background goes on by itself. While something of it is under way, the end of that is awaited.
     pub(crate) fn uncleared_deadline(&self) -> Option<Instant> {
         let uncleared = &self.uncleared;
-        let untold = uncleared.left > 0 || uncleared.told != Some(uncleared.marks);
-        let due = !uncleared.edges.is_empty() || !uncleared.marking && untold;
+        let unreported = uncleared.left > 0 || uncleared.reported != Some(uncleared.marks);
+        let due = !uncleared.edges.is_empty() || !uncleared.marking && unreported;
         let can = !self.rests() && self.in_sync() != 0 && uncleared.works == 0;
         (due && can).then_some(uncleared.next_at)
     }

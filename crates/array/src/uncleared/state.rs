@@ -58,7 +58,7 @@ pub(crate) struct Uncleared {
     pub(super) cursor: u32,
     pub(super) next_at: Instant,
     /// That nothing is left was reported after this mark.
-    pub(super) told: Option<u32>,
+    pub(super) reported: Option<u32>,
 }
 
 impl Uncleared {
@@ -104,7 +104,7 @@ impl Uncleared {
             works: 0,
             cursor: 0,
             next_at: Instant(0),
-            told: (map.life == 0).then_some(0),
+            reported: (map.life == 0).then_some(0),
         };
         if !map.is_clear() {
             uncleared.regions = Bitmap::new(geometry.regions());

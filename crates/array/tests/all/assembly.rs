@@ -18,7 +18,7 @@ const ME: Uuid = Uuid([1; 16]);
 struct World {
     on: Vec<MembershipRecord>,
     /// What the head that is up goes by.
-    desk: MembershipRecord,
+    current: MembershipRecord,
     /// Number of the last write acknowledged, and that each leg has.
     acknowledged: u32,
     has: Vec<u32>,
@@ -61,7 +61,7 @@ impl World {
         record.settle();
         Self {
             on: vec![record.clone(); drives + 2],
-            desk: record,
+            current: record,
             acknowledged: 0,
             has: vec![0; drives],
             whole: true,
@@ -75,7 +75,7 @@ impl World {
         record.arrays[0].legs.iter().find(|l| l.drive == drive(leg)).map(|l| l.state)
     }
     fn state(&self, leg: usize) -> Option<LegState> {
-        Self::state_by(&self.desk, leg)
+        Self::state_by(&self.current, leg)
     }
     fn assemble(&self, places: u32) -> Option<Assembly> {
         let witness = self.legs() + 1;
@@ -89,7 +89,7 @@ impl World {
         }
     }
     /// Its records, a line each.
-    fn tell(&self) -> String {
+    fn describe(&self) -> String {
         let line = |(place, r): (usize, &MembershipRecord)| {
             let legs: Vec<_> = r.arrays[0].legs.iter().map(|l| l.state).collect();
             format!(
@@ -100,10 +100,10 @@ impl World {
         self.on.iter().enumerate().map(line).collect::<String>()
             + &format!("\n  writes {:?} of {}", self.has, self.acknowledged)
     }
-    /// What a later step can tell one world from another by.
+    /// What a later step distinguishes one world from another by.
     fn key(&self) -> Vec<u8> {
         let mut key = vec![u8::from(self.whole)];
-        let all = || self.on.iter().chain([&self.desk]);
+        let all = || self.on.iter().chain([&self.current]);
         for a in all() {
             key.extend(a.arrays[0].legs.iter().flat_map(|l| [l.drive.0[0], l.state as u8]));
             key.extend([a.lag_max() as u8, a.arrays[0].rivals]);
@@ -138,7 +138,7 @@ impl Search {
             let assembly = w.assemble(places);
             if places == all && w.whole {
                 let array = &assembly.as_ref().expect("one history").arrays[0];
-                assert!(array.proven, "everything is there, and is not believed: {array:?}{}", w.tell());
+                assert!(array.proven, "everything is there, and is not believed: {array:?}{}", w.describe());
             }
             let Some(a) = assembly else { continue };
             for (leg, verdict) in a.record.arrays[0].legs.iter().zip(&a.arrays[0].legs) {
@@ -147,7 +147,7 @@ impl Search {
                 let near = own == a.record.incarnation || own == a.record.ancestors[0];
                 self.behind += u64::from(*verdict == LegVerdict::Current && !near);
                 if *verdict == LegVerdict::Current && a.arrays[0].proven {
-                    assert_eq!(w.has[leg], w.acknowledged, "leg {leg} of {places:b} in{}", w.tell());
+                    assert_eq!(w.has[leg], w.acknowledged, "leg {leg} of {places:b} in{}", w.describe());
                 }
             }
         }
@@ -171,13 +171,13 @@ impl Search {
                 None => LegState::Rebuilding,
             };
             let mut next = w.clone();
-            let mut record = self.next(&w.desk);
+            let mut record = self.next(&w.current);
             match record.arrays[0].legs.iter_mut().find(|l| l.drive == drive(leg)) {
                 Some(row) => row.state = to,
                 None => {
                     record.arrays[0].legs.push(MemberLeg { drive: drive(leg), state: to });
                     // It was labelled with the record before, which does not name it.
-                    next.on[leg] = w.desk.clone();
+                    next.on[leg] = w.current.clone();
                 }
             }
             if to == LegState::InSync {
@@ -210,17 +210,17 @@ impl Search {
         for places in (0..=first).filter(|p| p & !first == 0) {
             let mut now = w.clone();
             members(places).for_each(|place| now.on[place] = record.clone());
-            let before = now.desk.arrays[0].clone();
-            now.desk = self.next(record);
+            let before = now.current.arrays[0].clone();
+            now.current = self.next(record);
             let row = |l: &&mut MemberLeg| l.drive == drive(leg);
-            now.desk.arrays[0].legs.iter_mut().find(row).expect("it is a leg").state =
+            now.current.arrays[0].legs.iter_mut().find(row).expect("it is a leg").state =
                 before.legs.iter().find(|l| l.drive == drive(leg)).expect("it is a leg").state;
             self.go(&now, steps, crashes);
         }
     }
     /// A leg that is out leaves.
     fn leave(&mut self, w: &World, leg: usize, steps: u32, crashes: u32) {
-        let mut record = self.next(&w.desk);
+        let mut record = self.next(&w.current);
         let nth = record.arrays[0].legs.iter().position(|l| l.drive == drive(leg)).expect("it is a leg");
         if record.is_gone(0, nth) {
             record.remove(0, nth);
@@ -248,8 +248,8 @@ impl Search {
             }
             if places == reached {
                 // On record: a write is acknowledged that only the legs written to have.
-                now.desk = record.clone();
-                now.desk.settle();
+                now.current = record.clone();
+                now.current.settle();
                 now.acknowledged += 1;
                 for leg in members((1 << now.legs()) - 1) {
                     if now.state(leg) == Some(LegState::InSync) {
@@ -286,7 +286,7 @@ impl Search {
                 LegVerdict::Missing { in_sync: false } | LegVerdict::Apart => LegState::Out,
             };
         }
-        up.desk = a.record;
+        up.current = a.record;
         self.write(up, record, away, 0, steps, crashes);
     }
 

@@ -118,7 +118,7 @@ fn a_write_whose_loss_nothing_takes_on_record_ends_in_not_ready_until_something_
     b.array.on_membership(b.now, &members(2, &[InSync, Missing]), &mut b.io);
     b.command(3, Kind::Write, 8192, 4096);
     assert_eq!(b.done(), []);
-    b.array.on_unrecorded(b.now, &mut b.io);
+    b.array.on_loss_not_on_record(b.now, &mut b.io);
     assert_eq!(b.done(), [(2, Status::NotReady)]);
     b.run();
     b.command(4, Kind::Flush, 0, 0);
@@ -136,7 +136,7 @@ fn a_write_that_missed_a_leg_of_whose_loss_others_know_nothing_is_never_answered
     b.array.on_membership(b.now, &members(2, &[InSync, InSync, Missing]), &mut b.io);
     b.command(1, Kind::Write, 0, 4096);
     b.run();
-    b.array.on_unrecorded(b.now, &mut b.io);
+    b.array.on_loss_not_on_record(b.now, &mut b.io);
     assert_eq!(b.done(), [(1, Status::NotReady)]);
     b.command(2, Kind::Write, 0, 4096);
     let tags = b.tags();
@@ -213,7 +213,7 @@ fn a_leg_that_refused_what_another_took_goes_when_that_one_comes_in_sync() {
 }
 
 #[test]
-fn without_any_leg_hosts_are_told_to_come_back() {
+fn without_any_leg_hosts_are_asked_to_retry() {
     let mut b = Bench::new(&[Missing, Missing]);
     for (i, kind) in [Kind::Read, Kind::Write, Kind::WriteZeroes, Kind::Deallocate].into_iter().enumerate() {
         b.command(i as u64, kind, 0, 4096);
@@ -341,7 +341,7 @@ fn a_flush_goes_to_a_rebuilding_leg_too_and_a_read_does_not() {
 }
 
 #[test]
-fn marks_stay_until_the_leg_comes_and_are_told_when_durable() {
+fn marks_stay_until_the_leg_comes_and_are_reported_when_durable() {
     let mut b = Bench::new(&[InSync]);
     assert_eq!(b.asked(), "");
     let geometry = Geometry::plan(true, 4 * MIB, 260 * MIB, 65536).expect("fits");
@@ -609,7 +609,7 @@ fn a_command_beyond_the_end_is_the_heads_mistake() {
 }
 
 #[test]
-fn how_far_legs_are_made_the_same_is_told_from_the_first_piece_on() {
+fn how_far_legs_are_made_the_same_is_reported_from_the_first_piece_on() {
     let geometry = Geometry::plan(true, 4 * MIB, 260 * MIB, 65536).expect("fits");
     let membership = Membership { epoch: 1, legs: vec![leg(0, InSync), leg(1, InSync)] };
     let mut b = Bench::with(geometry, membership, Bitmap::full(geometry.regions()), true);

@@ -319,9 +319,9 @@ fn a_read_whose_both_legs_fail_it_ends_in_an_error_once() {
 }
 
 /// A reservation of another says nothing of the blocks: they are read by whoever holds it, if the host comes back. If that may be the
-/// other head, nothing is told at all: a host that were told to come again would wait here, and be served there.
+/// other head, nothing is reported: a host with a retry status would wait here, although the other head serves it.
 #[test]
-fn a_read_that_a_reserved_leg_refused_is_never_told_as_a_medium_error() {
+fn a_read_that_a_reserved_leg_refused_is_never_reported_as_a_medium_error() {
     use DriveError::{Fenced, Gone, Medium};
     let all = [[Fenced, Fenced], [Fenced, Medium], [Medium, Fenced], [Fenced, Gone]];
     for (errors, shared) in all.into_iter().flat_map(|e| [(e, false), (e, true)]) {
@@ -332,8 +332,8 @@ fn a_read_that_a_reserved_leg_refused_is_never_told_as_a_medium_error() {
             let op = b.io.ops.remove(0);
             b.end(op.token.0, Err(error));
         }
-        let told = if shared { Status::Withheld } else { Status::NotReady };
-        assert_eq!(b.done(), [(1, told)], "{errors:?}");
+        let status = if shared { Status::Withheld } else { Status::NotReady };
+        assert_eq!(b.done(), [(1, status)], "{errors:?}");
         let lost = |n: &Note| matches!(n, Note::MediumLost { .. });
         assert!(!b.io.notes.iter().any(lost), "{errors:?}: {:?}", b.io.notes);
         b.array.check_invariants();

@@ -81,13 +81,13 @@ fn legs_that_are_the_same_raise_no_alarm_and_cost_no_bit() {
 }
 
 #[test]
-fn two_legs_that_differ_are_told_and_nothing_is_written() {
+fn two_legs_that_differ_are_reported_and_nothing_is_written() {
     let mut b = Bench::new(&[InSync, InSync]);
     begin(&mut b, Scrub::default());
     let writes = run(&mut b, |leg, block| u8::from(leg == 1 && (block == 7 || block == 8)), &[]);
     assert_eq!(writes, [""; 0]);
-    let told = Note::Mismatch { at: 7 * 4096, len: 8192, bad: 2, source: 0, known: false, repair: false };
-    assert_eq!(alarms(&b), [told]);
+    let expected = Note::Mismatch { at: 7 * 4096, len: 8192, bad: 2, source: 0, known: false, repair: false };
+    assert_eq!(alarms(&b), [expected]);
 }
 
 #[test]
@@ -102,8 +102,9 @@ fn the_majority_of_three_is_right_and_the_other_one_is_written_again() {
     };
     let writes = run(&mut b, rotten, &[]);
     assert_eq!(writes, ["0:3000+1=5"]);
-    let told = Note::Mismatch { at: 3000 * 4096, len: 4096, bad: 1, source: 1, known: true, repair: true };
-    assert_eq!(alarms(&b), [told]);
+    let expected =
+        Note::Mismatch { at: 3000 * 4096, len: 4096, bad: 1, source: 1, known: true, repair: true };
+    assert_eq!(alarms(&b), [expected]);
     assert_eq!(b.array.progress().bitmap_sets, 1, "the bit of the region comes first");
 }
 
@@ -121,7 +122,7 @@ fn of_three_legs_two_may_rot_in_neighbouring_sectors() {
         if is_rotten { 9 } else { 5 }
     };
     assert_eq!(run_in(&mut b, 512, rotten, &[]), ["1:801+1=5", "2:803+1=5"]);
-    // The second one was told twice: it was seen beside the first.
+    // The second one was reported twice: it was seen beside the first.
     assert!(alarms(&b).iter().all(|n| matches!(n, Note::Mismatch { known: true, .. })), "{:?}", alarms(&b));
     // With blocks of 4096 bytes nobody would be right.
     let mut b = Bench::new(&[InSync, InSync, InSync]);
@@ -137,8 +138,9 @@ fn of_two_legs_the_preferred_one_counts_and_a_drive_that_lies_is_left_alone() {
     begin(&mut b, Scrub { repair: true, prefer: Some(1), ..Scrub::default() });
     let writes = run(&mut b, |leg, block| u8::from(leg == 1 && block == 5), &[]);
     assert_eq!(writes, ["0:5+1=1"], "it says good and does not keep it");
-    let told = |repair| Note::Mismatch { at: 5 * 4096, len: 4096, bad: 1, source: 1, known: false, repair };
-    assert_eq!(alarms(&b), [told(true), told(false)]);
+    let expected =
+        |repair| Note::Mismatch { at: 5 * 4096, len: 4096, bad: 1, source: 1, known: false, repair };
+    assert_eq!(alarms(&b), [expected(true), expected(false)]);
     assert_eq!(*b.io.notes.last().expect("it ended"), Note::Scrubbed { epoch: 1 });
 }
 
@@ -151,8 +153,8 @@ fn a_repair_never_guesses_which_leg_is_right() {
         let half = legs as u16 / 2;
         let writes = run(&mut b, |leg, block| u8::from(leg >= half && block == 5), &[]);
         assert_eq!(writes, [""; 0], "{legs} legs, {prefer:?}");
-        let told = alarms(&b);
-        let [Note::Mismatch { at, len, known, repair, .. }] = told[..] else { panic!("{told:?}") };
+        let reported = alarms(&b);
+        let [Note::Mismatch { at, len, known, repair, .. }] = reported[..] else { panic!("{reported:?}") };
         assert_eq!((at, len, known, repair), (5 * 4096, 4096, false, false));
     }
     // Of four legs that are two against two the preferred one counts.
@@ -169,7 +171,7 @@ fn a_repair_never_guesses_which_leg_is_right() {
 }
 
 #[test]
-fn what_a_leg_cannot_read_is_healed_and_what_none_can_is_told() {
+fn what_a_leg_cannot_read_is_healed_and_what_none_can_is_reported() {
     let mut b = Bench::new(&[InSync, InSync]);
     begin(&mut b, Scrub::default());
     let writes = run(&mut b, |_, _| 3, &[(0, 100), (1, 40_000)]);
@@ -184,7 +186,7 @@ fn what_a_leg_cannot_read_is_healed_and_what_none_can_is_told() {
 }
 
 #[test]
-fn a_scrub_goes_on_where_it_was_told_and_yields_to_hosts() {
+fn a_scrub_goes_on_where_it_is_asked_to_and_yields_to_hosts() {
     let mut b = Bench::new(&[InSync, InSync]);
     let from = 200 * MIB;
     begin(&mut b, Scrub { from, ..Scrub::default() });

@@ -285,7 +285,8 @@ fn other_shards_send_what_may_be_uncleared_to_the_owner_until_they_know_better()
     };
     let mut b = Bench::used(&[InSync]);
     b.array = instance(0);
-    (b.io.ops, b.io.notes) = (vec![], vec![]);
+    b.io.ops = vec![];
+    b.io.notes = vec![];
     let mut other = instance(1);
     // Region 0 is of shard 0, region 1 of shard 1.
     assert_eq!((other.owner(0), other.read_is_local(0, 4096)), (0, false));

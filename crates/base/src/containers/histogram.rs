@@ -76,7 +76,9 @@ impl<const BUCKETS: usize> Buckets<BUCKETS> {
     /// Forgets everything, keeps its memory.
     pub fn clear(&mut self) {
         self.counts.fill(0);
-        (self.count, self.max, self.sum_ns) = (0, Duration::ZERO, 0);
+        self.count = 0;
+        self.max = Duration::ZERO;
+        self.sum_ns = 0;
     }
     /// How many latencies were counted.
     pub fn count(&self) -> u64 {

@@ -1,4 +1,4 @@
-//! Containers whose memory is taken once, at the start.
+//! Containers that allocate once, at the start.
 
 pub mod histogram;
 pub mod outbox;

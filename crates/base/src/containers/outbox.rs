@@ -1,4 +1,4 @@
-//! What a connection has yet to send, in order: small pieces in a ring of its own, payloads in place.
+//! What a connection has still to send, in order: small pieces in its own ring, payloads where they are.
 
 use crate::{Memory, Slice};
 use std::collections::VecDeque;
@@ -180,7 +180,9 @@ impl Outbox {
                 release(mark);
             }
         }
-        (self.write, self.used, self.pending) = (0, 0, 0);
+        self.write = 0;
+        self.used = 0;
+        self.pending = 0;
     }
     /// The ring's memory, to be given back when the connection ends.
     pub fn ring(&self) -> Slice {

@@ -65,13 +65,14 @@ impl<T> Slots<T> {
             Some(slot) => {
                 let Slot::Free(next) = *slot else { unreachable!("the list of free slots has free ones") };
                 *slot = Slot::Used(item);
-                (self.first_free, self.used) = (next, self.used + 1);
+                self.first_free = next;
+                self.used += 1;
                 Ok(i)
             }
             None => Err(item),
         }
     }
-    /// Empties slot `i`. Panics if it is empty: somebody completed twice.
+    /// Empties slot `i`. Panics if it is empty: then an item was completed twice.
     #[inline]
     pub fn remove(&mut self, i: u32) -> T {
         let slot = &mut self.slots[i as usize];
@@ -79,16 +80,18 @@ impl<T> Slots<T> {
         let Slot::Used(item) = core::mem::replace(slot, Slot::Free(self.first_free)) else {
             unreachable!("as was asserted")
         };
-        (self.first_free, self.used) = (i, self.used - 1);
+        self.first_free = i;
+        self.used -= 1;
         item
     }
-    /// Empties slot `i` of an item that nobody needs any more. Panics if it is empty, as `remove` does.
+    /// Empties slot `i` and drops its item. Panics if it is empty, as `remove` does.
     #[inline]
     pub fn free(&mut self, i: u32) {
         let slot = &mut self.slots[i as usize];
         assert!(matches!(slot, Slot::Used(_)), "slot is in use");
         *slot = Slot::Free(self.first_free);
-        (self.first_free, self.used) = (i, self.used - 1);
+        self.first_free = i;
+        self.used -= 1;
     }
     /// The item in slot `i`, if any.
     #[inline]

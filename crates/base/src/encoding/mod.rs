@@ -1,4 +1,4 @@
-//! How numbers become bytes, and sizes words.
+//! Encodings: numbers as bytes, and sizes as people write them.
 
 pub mod codec;
 pub mod crc;

@@ -1,6 +1,6 @@
 //! The first 40 bytes of each of our records on drives, and the checksum in it: docs/formats/drive.md, "Feature bits".
 //!
-//! A record is read only if its magic, version, checksum and feature bits allow it; what cannot be read is said in `Fault`'s words.
+//! A record is read only if its magic, version, checksum and feature bits allow it; otherwise a `Fault` says why it cannot be read.
 
 use crate::codec::{Reader, Writer};
 use crate::crc::crc32c_append;

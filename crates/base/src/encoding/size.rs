@@ -55,7 +55,7 @@ pub fn print_free(bytes: u64) -> String {
     print_with(bytes, |_| 0)
 }
 
-/// The same of space that is needed, rounded up: whoever brings as much has enough.
+/// The same of space that is needed, rounded up, so that a drive of the printed size is large enough.
 pub fn print_needed(bytes: u64) -> String {
     print_with(bytes, |scale| scale - 1)
 }
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_size_is_told_in_a_sentence() {
+    fn what_is_not_a_size_is_refused_in_a_sentence() {
         for text in ["", "G", "-1", "-1G", "1e3", "ten", "1..5G", "1.G", ".5G", "4X", "0x10", "1G1", "1.1"] {
             let error = parse(text).expect_err(text);
             assert!(error.contains(text), "{error}");

@@ -1,4 +1,4 @@
-//! What must never be, whatever happens.
+//! Invariants of the simulated world.
 
 use super::Failure;
 use crate::member::{Member, Part};

@@ -1,7 +1,7 @@
-//! A drive that two heads share: blocks, beats and data, who is registered, and what is on its way to it.
+//! A drive that two heads share: blocks, heartbeats and data, who is registered, and what is on its way to it.
 
-use crate::beat::Beat;
 use crate::decide::{Ask, Found};
+use crate::heartbeat::Heartbeat;
 use crate::record::HeadNo;
 use crate::slot::Slot;
 use base::fence::{Registrants, Reservation, ReservationKind};
@@ -11,7 +11,7 @@ use base::{FenceKey, Prng, Uuid};
 #[derive(Clone, Debug)]
 pub(super) enum Act {
     Vote(Box<Ask>),
-    Beat(Beat),
+    Heartbeat(Heartbeat),
     Register(FenceKey),
     ShutOut {
         own: FenceKey,
@@ -28,7 +28,7 @@ pub(super) enum Act {
 #[derive(Clone, Debug)]
 pub(super) enum Reply {
     Found(Box<Found>),
-    Beat(Option<Beat>),
+    Heartbeat(Option<Heartbeat>),
     Keys(Registrants),
     Good,
     Fenced,
@@ -73,9 +73,9 @@ pub(super) fn found(slots: &[Places; 2]) -> Found {
 pub(super) struct Drive {
     pub id: Uuid,
     pub slots: [Places; 2],
-    pub beats: [Option<Beat>; 2],
+    pub heartbeats: [Option<Heartbeat>; 2],
     pub keys: [Option<FenceKey>; 2],
-    /// The drive takes only who is registered.
+    /// The drive takes operations of registered heads only.
     pub reserved: Option<HeadNo>,
     /// Heads that cannot reach it, until then.
     pub lost: [u64; 2],
@@ -92,7 +92,7 @@ impl Drive {
         Self {
             id: Uuid([n; 16]),
             slots: Default::default(),
-            beats: [None; 2],
+            heartbeats: [None; 2],
             keys: [None; 2],
             reserved: None,
             lost: [0; 2],
@@ -145,7 +145,8 @@ impl Drive {
             op.due = rng.between(now + 1, end - 1);
             if rng.chance(1, 2) {
                 // Ended by the drive.
-                (op.stage, op.reply) = (Stage::Landed, Reply::Failed);
+                op.stage = Stage::Landed;
+                op.reply = Reply::Failed;
             }
             due.push((op.id, op.due));
         }

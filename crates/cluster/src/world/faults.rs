@@ -1,4 +1,4 @@
-//! What goes wrong: a mixture from the seed, or one thing alone in a world that is calm otherwise.
+//! Faults of a world: a mixture from the seed, or one kind alone.
 
 use super::{Event, Failure, MS, SECOND, World};
 use crate::member::Part;
@@ -163,11 +163,13 @@ impl World {
             return Ok(());
         }
         let machine = &mut self.heads[head.index()];
-        (machine.powered, machine.process, machine.paused) = (false, None, 0);
+        machine.powered = false;
+        machine.process = None;
+        machine.paused = 0;
         machine.waits.clear();
         self.lose_ops(head)?;
         for path in 0..self.nets.len() {
-            // Nobody tells the other side.
+            // The other side gets no notice.
             self.will_be_silent(path, None);
             self.nets[path].close(head);
         }
@@ -192,9 +194,11 @@ impl World {
             self.mend(path);
         }
         for drive in &mut self.drives {
-            (drive.lost, drive.slow) = ([0; 2], 0);
+            drive.lost = [0; 2];
+            drive.slow = 0;
         }
-        (self.swarm.late, self.swarm.fences_fail) = (false, false);
+        self.swarm.late = false;
+        self.swarm.fences_fail = false;
         for head in [HeadNo::A, HeadNo::B] {
             let machine = &mut self.heads[head.index()];
             if machine.paused > self.now {

@@ -1,9 +1,9 @@
-//! Which drives of a world have confirmed that a head is shut out: a model of what a leader's layer above does, which is in
+//! Which drives of a world have confirmed that a head is shut out: a model of the layer above of a leader, which is in
 //! `head`, `steward/system/fence.rs`.
 //!
-//! A drive has confirmed once none of the keys registered on it is that of a head that is out: neither the one under which it was in
-//! last, nor an older one. (The key of a head that is not in and only votes is none of those.) It is asked at once, all drives beside
-//! each other, and again until it has; nothing here ever takes a drive for fenced because time has passed.
+//! A drive has confirmed when no key on it belongs to a head that is out: neither the key of its last life in the system, nor an older
+//! one. (A head that is not in and only votes has another key.) All drives are asked at once and in parallel, and again until they confirm.
+//! The passing of time never makes a drive count as fenced.
 
 use crate::fence::{AGAIN, ASK, PUT_OUT, stale_key};
 use base::fence::Process;
@@ -65,14 +65,14 @@ impl Fencing {
         }
         asked
     }
-    /// A drive was asked. That it did as it was told says nothing by itself: the keys that are there now do.
+    /// A drive was asked. That it did as it was asked says nothing by itself: the keys that are there now do.
     pub fn on_done(&mut self, drive: Uuid, result: &Result<Fence, FenceError>, now: Instant) {
         let Some(state) = self.drives.get_mut(&drive).filter(|s| **s != State::Confirmed) else { return };
         let fenced = match result {
             Ok(Fence::Keys(there)) => {
                 let older = stale_key(there, self.victim, self.again);
                 if let Some(older) = older.filter(|_| there.has(self.own)) {
-                    // The drive did as it was told, and there is more to do: at once.
+                    // The drive did as it was asked, and there is more to do: at once.
                     self.older.insert(drive, older);
                     *state = State::Waits(now);
                     return;

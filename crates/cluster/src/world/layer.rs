@@ -10,7 +10,7 @@ use crate::slot::Slot;
 use base::{Fence, FenceError, FenceKey, Uuid};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// A voter, or a beat on a drive, that does not answer in this time has failed.
+/// A voter, or a heartbeat on a drive, that does not answer in this time has failed.
 const LIMIT: u64 = 500 * MS;
 /// A head that most voter drives refuse in so many answers has ended.
 const FENCED: u32 = 8;
@@ -28,7 +28,7 @@ struct Queue {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Purpose {
     Vote(Voter),
-    Beat,
+    Heartbeat,
     /// Registration, and what is to follow: a fence's question.
     Register(FenceKey, Option<(FenceKey, u64)>),
     ShutOut(u64),
@@ -43,7 +43,7 @@ pub(super) struct Work {
     pub number: u64,
     pub own: FenceKey,
     /// What `on_fenced` was called for last.
-    pub told: BTreeSet<Uuid>,
+    pub reported: BTreeSet<Uuid>,
 }
 
 /// What it serves from.
@@ -65,8 +65,8 @@ pub(super) struct Process {
     /// Since when the follower is in that has all files of this head.
     pub synced: u64,
     votes: BTreeMap<Voter, Queue>,
-    beats: BTreeMap<Uuid, (u64, bool)>,
-    /// Drives that took a beat once it was in: whether they refused the last one; and how many answers ago most voters do.
+    heartbeats: BTreeMap<Uuid, (u64, bool)>,
+    /// Drives that took a heartbeat once it was in: whether they refused the last one; and how many answers ago most voters do.
     refuse: BTreeMap<Uuid, bool>,
     refused: u32,
     pub purposes: BTreeMap<u64, Purpose>,
@@ -89,7 +89,7 @@ impl Process {
             serving: None,
             synced: 0,
             votes: BTreeMap::new(),
-            beats: BTreeMap::new(),
+            heartbeats: BTreeMap::new(),
             refuse: BTreeMap::new(),
             refused: 0,
             purposes: BTreeMap::new(),
@@ -103,9 +103,9 @@ impl Process {
     }
     /// Whether every drive but those that are given up has confirmed its fence.
     pub fn is_fenced(&self) -> bool {
-        self.work.as_ref().is_some_and(|w| !w.told.is_empty())
+        self.work.as_ref().is_some_and(|w| !w.reported.is_empty())
     }
-    /// A drive has refused its beat, or not. Who is in and was let in there before has been shut out.
+    /// A drive has refused its heartbeat, or not. A head that is in, and was registered there before, has been shut out.
     fn on_refused(&mut self, drive: Uuid, why: Option<NotReached>) {
         let is_in = matches!(self.member.part(), Part::Follower | Part::Leader);
         let voters: Vec<Uuid> = self.member.known().voters.iter().filter_map(|v| v.drive()).collect();
@@ -121,7 +121,7 @@ impl Process {
     /// The drives of that which have not confirmed it.
     pub fn unconfirmed(&self) -> Option<Uuid> {
         let work = self.work.as_ref()?;
-        work.told.iter().copied().find(|d| work.fencing.state(*d) != Some(State::Confirmed))
+        work.reported.iter().copied().find(|d| work.fencing.state(*d) != Some(State::Confirmed))
     }
 }
 
@@ -154,9 +154,10 @@ impl World {
             }
             Input::VoteFailed { voter, round } => self.process(head).member.on_voted(now, voter, round, None),
             Input::VotedFor { round, found } => self.process(head).member.on_voted_for(round, Some(*found)),
-            Input::BeatLimit { drive, op } => {
+            Input::HeartbeatLimit { drive, op } => {
                 let process = self.process(head);
-                if let Some((_, answered @ false)) = process.beats.get_mut(&drive).filter(|b| b.0 == op) {
+                if let Some((_, answered @ false)) = process.heartbeats.get_mut(&drive).filter(|b| b.0 == op)
+                {
                     *answered = true;
                     process.on_refused(drive, Some(NotReached::Failed));
                     process.member.on_drive(now, drive, Err(NotReached::Failed));
@@ -195,7 +196,7 @@ impl World {
             }
             over = matches!(what, Do::End(_));
             self.say(|| match &what {
-                Do::Link(_) | Do::Beat { .. } => String::new(),
+                Do::Link(_) | Do::Heartbeat { .. } => String::new(),
                 Do::Vote(ask) => format!("{head:?} asks {:?} round {}", ask.voter, ask.round),
                 other => format!("{head:?} {other:?}"),
             });
@@ -248,21 +249,21 @@ impl World {
             Do::VoteFor { round, write } => {
                 self.directory(head, head.other(), write, |found| Input::VotedFor { round, found })
             }
-            Do::Beat { drive, beat } => {
-                if self.process(head).beats.get(&drive).is_some_and(|b| b.0 != 0) {
+            Do::Heartbeat { drive, heartbeat } => {
+                if self.process(head).heartbeats.get(&drive).is_some_and(|b| b.0 != 0) {
                     // The one before hangs.
-                    self.process(head).beats.entry(drive).and_modify(|b| b.1 = true);
-                    let input = Input::BeatLimit { drive, op: 0 };
+                    self.process(head).heartbeats.entry(drive).and_modify(|b| b.1 = true);
+                    let input = Input::HeartbeatLimit { drive, op: 0 };
                     let now = self.local(head);
                     let process = self.process(head);
                     process.on_refused(drive, Some(NotReached::Failed));
                     process.member.on_drive(now, drive, Err(NotReached::Failed));
                     self.input(head, number, 1, input);
                 } else {
-                    let op = self.issue(head, drive, Act::Beat(beat));
-                    self.process(head).purposes.insert(op, Purpose::Beat);
-                    self.process(head).beats.insert(drive, (op, false));
-                    self.input(head, number, LIMIT, Input::BeatLimit { drive, op });
+                    let op = self.issue(head, drive, Act::Heartbeat(heartbeat));
+                    self.process(head).purposes.insert(op, Purpose::Heartbeat);
+                    self.process(head).heartbeats.insert(drive, (op, false));
+                    self.input(head, number, LIMIT, Input::HeartbeatLimit { drive, op });
                 }
             }
             Do::Lead { .. } => {
@@ -392,14 +393,14 @@ impl World {
                 };
                 self.on_vote(head, voter, op, round, found);
             }
-            Purpose::Beat => {
+            Purpose::Heartbeat => {
                 let found = match reply {
-                    Reply::Beat(beat) => Ok(beat),
+                    Reply::Heartbeat(heartbeat) => Ok(heartbeat),
                     Reply::Fenced => Err(NotReached::Fenced),
                     _ => Err(NotReached::Failed),
                 };
                 let process = self.process(head);
-                let (_, answered) = process.beats.remove(&drive).unwrap_or_default();
+                let (_, answered) = process.heartbeats.remove(&drive).unwrap_or_default();
                 if !answered {
                     process.on_refused(drive, found.err());
                     process.member.on_drive(now, drive, found);
@@ -440,7 +441,7 @@ impl World {
             }
         }
         if refused && self.process(head).member.part() == Part::Outside {
-            // Who is not in votes under a key of its own, at which nobody takes offence.
+            // A head that is not in votes under a key of its own, which counts as no key too many.
             let key = self.process(head).member.known().key_outside(head);
             self.register(head, drive, key, None);
         }

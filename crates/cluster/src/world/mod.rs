@@ -1,12 +1,12 @@
 //! Two heads, their drives and the link between them, in simulated time and with whatever goes wrong: everything from one seed.
 //!
 //! ```text
-//!   member ◀─ turns, by a clock of its own ─ process ── blocks, beats, keys, values ─▶ drives: slow, lost, who is not registered is refused
+//!   member ◀─ turns, by a clock of its own ─ process ── blocks, heartbeats, keys, values ─▶ drives: slow, lost, who is not registered is refused
 //!                                               └────── bytes ─▶ networks: slow, cut one way or both, closed at any byte
 //! ```
 //!
-//! The layer above the member is a small one (`layer.rs`): it shuts out, and serves by writing stamped values. What must never be is
-//! looked at in every step (`check.rs`); in the end nothing goes wrong any more, and one head is to lead and serve, and the other to follow.
+//! The layer above the member is a small one (`layer.rs`): it shuts out the other head, and serves by writing stamped values. Every step checks
+//! the invariants (`check.rs`). At the end the faults stop: then one head must lead and serve, and the other follow.
 
 mod check;
 mod drive;
@@ -95,7 +95,7 @@ enum Input {
         op: u64,
         round: u64,
     },
-    BeatLimit {
+    HeartbeatLimit {
         drive: Uuid,
         op: u64,
     },
@@ -205,7 +205,7 @@ struct World {
     /// The last change of hosts in each state directory, and the last that was answered.
     files: [u64; 2],
     answered: u64,
-    /// What happened, in words, if anybody wants to know.
+    /// What happened, in words, if it is to be printed.
     story: Option<Vec<String>>,
 }
 

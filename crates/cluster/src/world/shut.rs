@@ -51,9 +51,9 @@ impl World {
         let victim = known.key(head.other()).unwrap_or_else(|| known.key_outside(head.other()));
         process.works += 1;
         let fencing = Fencing::new((own, victim), None, drives, now);
-        process.work = Some(Work { fencing, number: process.works, own, told: BTreeSet::new() });
+        process.work = Some(Work { fencing, number: process.works, own, reported: BTreeSet::new() });
     }
-    /// Asks the drives that are due, and tells the member once all have confirmed or are given up.
+    /// Asks the drives that are due, and reports to the member once all have confirmed or are given up.
     pub(super) fn fence(&mut self, head: HeadNo) {
         if !self.runs(head) {
             return;
@@ -79,8 +79,8 @@ impl World {
         let drives = &self.drives;
         let work = self.heads[head.index()].process.as_mut().and_then(|p| p.work.as_mut()).expect("as above");
         let good: BTreeSet<Uuid> = drives.iter().map(|d| d.id).filter(|d| !overdue.contains(d)).collect();
-        if !good.is_empty() && good != work.told && work.fencing.confirmed(good.iter().copied()) {
-            work.told = good;
+        if !good.is_empty() && good != work.reported && work.fencing.confirmed(good.iter().copied()) {
+            work.reported = good;
             self.process(head).member.on_fenced();
             self.input(head, number, 1, Input::Nothing);
         }
@@ -123,7 +123,7 @@ impl World {
         if let Some(drive) = process.unconfirmed() {
             return Err(format!("{head:?} serves from {drive}, which has not confirmed its fence"));
         }
-        let drives = process.work.as_ref().map(|w| w.told.clone()).unwrap_or_default();
+        let drives = process.work.as_ref().map(|w| w.reported.clone()).unwrap_or_default();
         let has = self.files[head.index()];
         if has < self.answered {
             let answered = self.answered;

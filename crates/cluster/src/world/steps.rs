@@ -130,10 +130,11 @@ impl World {
         let nth = self.drives.iter().position(|d| d.id == drive).expect("one of the drives");
         let due = self.now + after;
         let d = &mut self.drives[nth];
-        // Whoever opens the drive opens it alone: not before what a former process has here is over.
-        let (stage, reply) = match d.is_kept_from(head, process) {
-            true => (Stage::Landed, Reply::Failed),
-            false => (Stage::Travels, Reply::Good),
+        // A process opens the drive exclusively: not before the operations of a former process here are over.
+        let (stage, reply) = if d.is_kept_from(head, process) {
+            (Stage::Landed, Reply::Failed)
+        } else {
+            (Stage::Travels, Reply::Good)
         };
         d.ops.push(Op { id, head, process, act, stage, due, reply });
         self.at(after, Event::Drive { drive: nth, op: id });
@@ -151,7 +152,9 @@ impl World {
                 drive.ops.retain(|o| o.id != id);
                 let reply = match (&op.act, op.reply) {
                     (Act::Vote(_), Reply::Good) => Reply::Found(Box::new(found(&drive.slots))),
-                    (Act::Beat(_), Reply::Good) => Reply::Beat(drive.beats[head.other().index()]),
+                    (Act::Heartbeat(_), Reply::Good) => {
+                        Reply::Heartbeat(drive.heartbeats[head.other().index()])
+                    }
                     (Act::Register(_) | Act::ShutOut { .. }, Reply::Good) => Reply::Keys(drive.registrants()),
                     (_, reply) => reply,
                 };
@@ -162,7 +165,9 @@ impl World {
             }
         };
         let op = self.drives[nth].op(id, now).expect("it is there");
-        (op.stage, op.reply, op.due) = (stage, reply, now + after);
+        op.stage = stage;
+        op.reply = reply;
+        op.due = now + after;
         self.at(after, Event::Drive { drive: nth, op: id });
         Ok(())
     }
@@ -212,7 +217,7 @@ impl World {
                     drive.slots[head.index()][slot.place()] = Some(slot.clone());
                 }
             }
-            Act::Beat(beat) => drive.beats[head.index()] = Some(*beat),
+            Act::Heartbeat(heartbeat) => drive.heartbeats[head.index()] = Some(*heartbeat),
             Act::Register(key) => drive.register(head, *key),
             Act::Write { .. } => self.outcome.writes += 1,
             Act::Read => {}
@@ -341,7 +346,7 @@ impl World {
             }
         }
     }
-    /// A connection on which nothing can be told ends in a while.
+    /// A connection on which nothing can be sent ends in a while.
     pub(super) fn will_be_silent(&mut self, path: usize, cut: Option<u64>) {
         if let Some(c) = &self.nets[path].connection {
             let id = c.id;

@@ -124,7 +124,7 @@ fn messages_arrive_once_and_in_order_though_networks_are_cut_at_any_byte() {
 }
 
 #[test]
-fn a_head_that_started_again_is_told_and_gets_nothing_of_before() {
+fn a_head_that_started_again_is_reported_and_gets_nothing_of_before() {
     let mut pair = Pair::new(1);
     pair.connect(0);
     pair.settle();
@@ -172,7 +172,7 @@ fn the_late_word_of_a_process_that_is_over_ends_nothing() {
     assert_eq!((pair.messages(0), pair.messages(1)), (vec![2, 4], vec![1, 3]));
 }
 
-/// The same, taken for a new process as its connection was told of late: whoever lives goes on where it was as soon as it comes again.
+/// The same, taken for a new process as its connection was reported late: whoever lives goes on where it was as soon as it comes again.
 #[test]
 fn a_process_that_was_taken_for_over_goes_on_where_it_was() {
     let mut pair = Pair::new(2);

@@ -1,4 +1,4 @@
-//! Two heads that decide, shut each other out and let each other in again. `SEEDS=n` goes through more worlds, `SEED=n` tells what happened in one.
+//! Two heads that decide, shut each other out and let each other in again. `SEEDS=n` goes through more worlds, `SEED=n` prints what happened in one.
 
 use cluster::world::{Calm, Outcome, Took, calm, run, story};
 
@@ -27,7 +27,7 @@ fn two_heads_never_serve_side_by_side_and_all_is_well_in_the_end() {
 }
 
 #[test]
-fn what_happened_in_one_world_is_told() {
+fn what_happened_in_one_world_is_printed() {
     let seed = number("SEED");
     let (result, story) = story(seed.unwrap_or(0));
     if seed.is_some() {

@@ -146,7 +146,7 @@ impl<M: Memory> Core<M> {
             state.array.pause();
             self.leaving = true;
         }
-        self.with_array(now, id, fx, |a, io| a.on_unrecorded(now, io));
+        self.with_array(now, id, fx, |a, io| a.on_loss_not_on_record(now, io));
     }
 
     /// Takes `halt` and `quiesce` back.

@@ -66,7 +66,7 @@ impl<M: Memory> Shard<M> {
             }
             ShardMail::Sight { until } => self.core.sight.sees(until, &mut self.core.told),
             ShardMail::Unrecorded { array } => {
-                self.core.with_array(now, array, fx, |a, io| a.on_unrecorded(now, io))
+                self.core.with_array(now, array, fx, |a, io| a.on_loss_not_on_record(now, io))
             }
             ShardMail::Clean { array } => self.core.with_array(now, array, fx, |a, io| a.on_clean(now, io)),
             ShardMail::MarkAll { array } => {

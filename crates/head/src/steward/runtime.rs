@@ -73,7 +73,7 @@ struct Held {
 
 struct Inner {
     now: Instant,
-    memory: Box<dyn Memory2>,
+    memory: Box<dyn StewardMemory>,
     buffers: Buffers,
     fx: Effects<Mail>,
     tokens: u64,
@@ -92,12 +92,12 @@ struct Inner {
 }
 
 /// `Memory` as a trait object: the Steward is a cold edge.
-trait Memory2 {
+trait StewardMemory {
     fn bytes(&self, s: Slice) -> &[u8];
     fn bytes_mut(&mut self, s: Slice) -> &mut [u8];
 }
 
-impl<M: Memory> Memory2 for M {
+impl<M: Memory> StewardMemory for M {
     fn bytes(&self, s: Slice) -> &[u8] {
         Memory::bytes(self, s)
     }

@@ -13,7 +13,8 @@ pub fn session(bytes: &[u8]) {
     let Some((&choice, mut bytes)) = bytes.split_first() else { return };
     let target = (choice & 1 == 0).then_some("iqn.fuzz:target");
     let mut config = Config::new("iqn.fuzz:host", target);
-    (config.header_digest, config.data_digest) = (choice & 2 != 0, choice & 4 != 0);
+    config.header_digest = choice & 2 != 0;
+    config.data_digest = choice & 4 != 0;
     config.ping = base::Duration::ZERO;
     let mut session = Session::new(config);
     let mut io = Host::new(&[RING], DATA.end());

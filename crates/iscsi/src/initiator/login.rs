@@ -1,4 +1,4 @@
-//! The login phase (RFC 7143 6 and 12): what to offer, and what the target made of it.
+//! The login phase (RFC 7143 6 and 12): what to offer, and what the target accepted.
 
 use super::{Config, Error};
 use crate::pdu::{LoginRequest, LoginResponse, Stage, login_status};
@@ -65,7 +65,9 @@ impl Login {
     }
     /// The first request. Logging in again keeps the generator's place, so that challenges differ.
     pub fn first(&mut self, config: &Config) -> (LoginRequest, Vec<u8>) {
-        (self.phase, self.rounds, self.tsih) = (Phase::Method, 0, 0);
+        self.phase = Phase::Method;
+        self.rounds = 0;
+        self.tsih = 0;
         self.text.clear();
         self.parameters = Parameters::default();
         let mut out = vec![];
@@ -104,10 +106,10 @@ impl Login {
         }
         if r.continues {
             // RFC 7143 6.2: an empty request fetches the rest.
-            return match r.transit {
-                true => Err(Error::Protocol("a stage change in the middle of a text")),
-                false => Ok(Next::Send(self.request(config, stage, false), vec![])),
-            };
+            if r.transit {
+                return Err(Error::Protocol("a stage change in the middle of a text"));
+            }
+            return Ok(Next::Send(self.request(config, stage, false), vec![]));
         }
         let whole = core::mem::take(&mut self.text);
         let next = match self.phase {
@@ -167,7 +169,7 @@ impl Login {
         if config.chap_md5_only && algorithm != MD5 {
             return Err(Error::Protocol("a CHAP algorithm that nobody offered"));
         }
-        // RFC 7143 12.1.3: whoever gets its own challenge back is being used as an oracle.
+        // RFC 7143 12.1.3: a peer that returns our own challenge uses us to compute its response.
         if challenge == self.ours.1 {
             return Err(Error::NotTheTarget);
         }

@@ -2,10 +2,10 @@
 //!
 //! A [`Session`] logs in, learns the logical unit (or lists targets, on a discovery session), and then
 //! carries block commands. Its owner opens the connection, feeds it what arrives, and sends what it puts
-//! into the outbox (the door is `base::host`). Once an error is set, nothing goes on: the owner closes
+//! into the outbox (the door is `base::host`). After an error the session does nothing more: the owner closes
 //! the connection and starts the session anew (error recovery level 0).
 //!
-//! Every byte from the target is checked: what it can do wrong ends in an [`Error`], at bounded memory.
+//! Every byte from the target is checked: a fault of the target ends in an [`Error`], at bounded memory.
 
 pub mod fuzz;
 mod login;

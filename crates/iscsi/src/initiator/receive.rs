@@ -83,7 +83,9 @@ impl Receiver {
         if pdu::data_len(self.bhs()) > self.data_max {
             return Err(Error::Protocol("a data segment longer than we take"));
         }
-        (self.have, self.need, self.crc) = (0, BHS_BYTES, 0);
+        self.have = 0;
+        self.need = BHS_BYTES;
+        self.crc = 0;
         self.part = match pdu::data_len(self.bhs()) {
             0 => Part::Header,
             n => Part::Data(n),

@@ -1,4 +1,4 @@
-//! What a SCSI status means for whoever asked (SAM-5 5.3, SPC-4 4.5).
+//! What a SCSI status means for the owner of the session (SAM-5 5.3, SPC-4 4.5).
 
 use base::{Duration, Fault, FaultKind, HostStatus};
 
@@ -11,7 +11,7 @@ pub fn status_of(status: u8, sense: &[u8]) -> HostStatus {
         0x02 => check_condition(sense),
         // BUSY and TASK SET FULL.
         0x08 | 0x28 => HostStatus::Retry { after: Duration::from_millis(10), fault: fault(FaultKind::Busy) },
-        // TASK ABORTED: by somebody else's task management.
+        // TASK ABORTED: by task management of another session.
         0x40 => HostStatus::Retry { after: now, fault: fault(FaultKind::Aborted) },
         _ => HostStatus::Failed(fault(FaultKind::Other)),
     }

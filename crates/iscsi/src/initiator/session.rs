@@ -211,13 +211,23 @@ impl Session {
     }
     /// Begins, or begins again after the connection was lost (`on_lost`): a connection is wanted.
     pub fn start(&mut self) {
-        (self.step, self.asked, self.tries, self.pause) = (Step::Login, false, 0, None);
-        (self.error, self.pong, self.ping_at, self.ping_sent) = (None, None, None, false);
+        self.step = Step::Login;
+        self.asked = false;
+        self.tries = 0;
+        self.pause = None;
+        self.error = None;
+        self.pong = None;
+        self.ping_at = None;
+        self.ping_sent = false;
         self.framing = Framing::default();
         self.receiver = Receiver::new(self.config.max_recv);
-        (self.queued, self.answered_early) = (0, 0);
-        (self.cmd_sn, self.max_cmd_sn, self.exp_stat_sn) = (1, 1, 0);
-        (self.text_tag, self.capacity_due) = (RESERVED_TAG, false);
+        self.queued = 0;
+        self.answered_early = 0;
+        self.cmd_sn = 1;
+        self.max_cmd_sn = 1;
+        self.exp_stat_sn = 0;
+        self.text_tag = RESERVED_TAG;
+        self.capacity_due = false;
         self.text.clear();
         self.own.clear();
         self.own_from = 0;
@@ -278,8 +288,16 @@ impl Session {
         let fua = if c.fua { 0x08 } else { 0 };
         let (mut read, mut source) = (Slice::default(), Source::None);
         match c.op {
-            Op::Read => (cdb[0], cdb[1], read) = (0x88, fua, c.data),
-            Op::Write => (cdb[0], cdb[1], source) = (0x8a, fua, Source::Region(c.data)),
+            Op::Read => {
+                cdb[0] = 0x88;
+                cdb[1] = fua;
+                read = c.data;
+            }
+            Op::Write => {
+                cdb[0] = 0x8a;
+                cdb[1] = fua;
+                source = Source::Region(c.data);
+            }
             Op::Flush => {
                 // SBC-4 5.29: from block 0, to the end.
                 cdb = [0; 16];
@@ -287,21 +305,28 @@ impl Session {
             }
             Op::WriteZeroes { deallocate } => {
                 // SBC-4 5.56: one block of zeroes, written everywhere; bit 3 is UNMAP.
-                (cdb[0], cdb[1]) = (0x93, if deallocate { 0x08 } else { 0 });
+                cdb[0] = 0x93;
+                cdb[1] = if deallocate { 0x08 } else { 0 };
                 source = Source::Zeroes(self.unit.block_bytes);
             }
             Op::Deallocate => {
                 // SBC-4 5.35: the list's length stands in the CDB; one descriptor.
                 cdb = [0; 16];
-                (cdb[0], cdb[8]) = (0x42, 24);
+                cdb[0] = 0x42;
+                cdb[8] = 24;
                 let mut list = [0; 24];
-                (list[1], list[3]) = (22, 16);
+                list[1] = 22;
+                list[3] = 16;
                 list[8..16].copy_from_slice(&c.at.to_be_bytes());
                 list[16..20].copy_from_slice(&c.blocks.to_be_bytes());
                 source = Source::Unmap(list);
             }
             // VERIFY (16), BYTCHK 01b: the data is compared with the medium.
-            Op::Compare => (cdb[0], cdb[1], source) = (0x8f, 0x02, Source::Region(c.data)),
+            Op::Compare => {
+                cdb[0] = 0x8f;
+                cdb[1] = 0x02;
+                source = Source::Region(c.data);
+            }
         }
         self.send_command(Some(c.id), cdb, read, read.len, source, io)
     }
@@ -310,7 +335,10 @@ impl Session {
         match self.step {
             Step::Idle | Step::Ended => {}
             Step::Login => self.step = Step::Ended,
-            _ => (self.step, self.asked) = (Step::Logout, false),
+            _ => {
+                self.step = Step::Logout;
+                self.asked = false;
+            }
         }
     }
     /// The connection stands: the login begins.
@@ -349,7 +377,7 @@ impl Session {
             }
         }
     }
-    /// Where the next bytes shall go.
+    /// Where the next bytes go.
     pub fn want(&self) -> Want {
         match self.receiver.part() {
             Part::Data(left) if left >= DIRECT_MIN && self.error.is_none() => match self.arriving() {
@@ -411,7 +439,8 @@ impl Session {
             return;
         }
         if self.pause.is_some_and(|at| at <= now) {
-            (self.pause, self.asked) = (None, false);
+            self.pause = None;
+            self.asked = false;
         }
         if !self.asked && self.pause.is_none() {
             self.asked = self.ask(io);
@@ -447,7 +476,9 @@ impl Session {
         if n > 1 << 30 { 0 } else { n }
     }
     fn go(&mut self, step: Step) {
-        (self.step, self.asked, self.tries) = (step, false, 0);
+        self.step = step;
+        self.asked = false;
+        self.tries = 0;
     }
     fn fail(&mut self, error: Error) {
         self.error.get_or_insert(error);
@@ -469,7 +500,9 @@ impl Session {
         self.send_bhs(nop.encode(), io);
     }
     fn send_login(&mut self, mut request: pdu::LoginRequest, text: &[u8], io: &mut impl HostIo) {
-        (request.cmd_sn, request.exp_stat_sn, request.task_tag) = (self.cmd_sn, self.exp_stat_sn, tag::LOGIN);
+        request.cmd_sn = self.cmd_sn;
+        request.exp_stat_sn = self.exp_stat_sn;
+        request.task_tag = tag::LOGIN;
         if io.room() < PDU_ROOM + text.len() as u32 + 8 {
             return self.fail(Error::Incapable("our outbox is too small for a login"));
         }
@@ -618,7 +651,9 @@ impl Session {
             };
             self.send_bhs(pdu.encode(), io);
             self.send_source(&source, burst.offset, n, io);
-            (burst.offset, burst.left, burst.data_sn) = (burst.offset + n, burst.left - n, burst.data_sn + 1);
+            burst.offset += n;
+            burst.left -= n;
+            burst.data_sn += 1;
             let mark = self.queued;
             let flight = self.flights[burst.slot as usize].as_mut().expect("still under way");
             flight.mark = mark;
@@ -811,7 +846,8 @@ impl Session {
             && self.step == Step::Ready
             && !self.capacity_due
         {
-            (self.capacity_due, self.asked) = (true, false);
+            self.capacity_due = true;
+            self.asked = false;
         }
         self.answer(slot, result, io);
     }

@@ -40,7 +40,8 @@ fn plausible(rng: &mut Prng) -> Vec<u8> {
     }
     Framing::default().put(&mut out, last.encode(), &text);
     let mut capacity = [0; 32];
-    (capacity[6], capacity[10]) = (1, 2);
+    capacity[6] = 1;
+    capacity[10] = 2;
     for data in [&[0u8; 16][..], &[0; 36], &[0, 0x83, 0, 0], &[0, 0xb0, 0, 0], &[], &capacity] {
         let d = DataIn { last: true, status: Some(0), counters: next(true), ..DataIn::default() };
         if data.is_empty() {
@@ -110,7 +111,10 @@ fn no_bytes_from_a_target_make_the_initiator_panic() {
 fn sense_says_whether_to_try_again() {
     let sense = |key: u8, asc: u8, ascq: u8| {
         let mut s = [0; 18];
-        (s[0], s[2], s[12], s[13]) = (0x70, key, asc, ascq);
+        s[0] = 0x70;
+        s[2] = key;
+        s[12] = asc;
+        s[13] = ascq;
         s
     };
     let kind = |s: HostStatus| match s {

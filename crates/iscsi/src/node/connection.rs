@@ -66,7 +66,7 @@ enum Destination {
 /// What the PDU under way is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Current {
-    /// Dropped without a word.
+    /// Dropped without an answer.
     Ignored,
     /// Answered with a Reject.
     Rejected(u8),
@@ -97,7 +97,7 @@ pub struct Connection {
     opened: Option<Instant>,
     state: State,
     session: Session,
-    /// As the initiator called it in its login.
+    /// The connection id that the initiator gave in its login.
     cid: u16,
     stage: Stage,
     head: [u8; HEAD_BYTES_MAX],
@@ -158,7 +158,7 @@ impl Connection {
     pub fn digests(&self) -> (bool, bool) {
         (self.session.framing.header_digest, self.session.framing.data_digest)
     }
-    /// Where the next bytes shall go.
+    /// Where the next bytes go.
     pub fn want(&self) -> Want {
         match (self.stage, &self.state) {
             (_, State::Closed) | (Stage::Begin | Stage::Grant(_) | Stage::End, _) => Want::Nothing,
@@ -241,9 +241,11 @@ impl Connection {
                 response.transit = true;
                 response.next = LoginStage::FullFeature;
                 let mut session = Session::new(&self.config, login.parameters, slots);
-                (session.stat_sn, session.exp_cmd_sn) = (self.session.stat_sn, self.session.exp_cmd_sn);
-                (session.discovery, session.host) = (login.discovery, login.host);
-                session.max_recv = if login.told_max_recv { MAX_RECV } else { MAX_RECV_DEFAULT };
+                session.stat_sn = self.session.stat_sn;
+                session.exp_cmd_sn = self.session.exp_cmd_sn;
+                session.discovery = login.discovery;
+                session.host = login.host;
+                session.max_recv = if login.declared_max_recv { MAX_RECV } else { MAX_RECV_DEFAULT };
                 session.refresh(true, io);
                 self.send_login(response, &text, io);
                 session.stat_sn = self.session.stat_sn;
@@ -255,7 +257,8 @@ impl Connection {
             }
             Err((status, why)) => {
                 response.status = status;
-                (response.transit, response.next) = (false, LoginStage::Security);
+                response.transit = false;
+                response.next = LoginStage::Security;
                 self.send_login(response, &[], io);
                 io.refused(&login.initiator, why);
                 self.close(Close::Refused(why), io);
@@ -266,7 +269,7 @@ impl Connection {
     /// Another session has ended the tasks on some units.
     pub fn on_intervention(&mut self, now: Instant, id: u32, what: &Intervention, io: &mut impl FrontIo) {
         let Intervention::ClearTasks { units, reset } = what else {
-            unreachable!("not a wish for an iSCSI session")
+            unreachable!("not an intervention for an iSCSI session")
         };
         let receiving = match (self.stage, self.current) {
             (Stage::Header | Stage::Begin, _) => None,
@@ -351,7 +354,9 @@ impl Connection {
 
     fn start_clock(&mut self, now: Instant) {
         if self.opened.is_none() {
-            (self.opened, self.heard, self.progress) = (Some(now), now, now);
+            self.opened = Some(now);
+            self.heard = now;
+            self.progress = now;
         }
     }
 
@@ -616,7 +621,7 @@ impl Connection {
             || len == 0
             || digest[..DIGEST_BYTES] == self.padded_digest(len)[..];
         if !intact {
-            // RFC 7143 7.8: tell that the data were broken; what they belonged to fails.
+            // RFC 7143 7.8: say that the data were broken; what they belonged to fails.
             self.session.reject(reject_reason::DATA_DIGEST, &bhs, io);
         }
         match self.current {

@@ -1,4 +1,4 @@
-//! SendTargets (RFC 7143 Appendix C): who we are and where we listen, told to hosts that we know.
+//! SendTargets (RFC 7143 Appendix C): who we are and where we listen, for hosts that we know.
 
 use super::ConnectionConfig;
 use crate::text::{self, key};

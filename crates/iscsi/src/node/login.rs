@@ -49,8 +49,8 @@ pub(super) struct Login {
     pub discovery: bool,
     pub host: Option<HostId>,
     pub parameters: Parameters,
-    /// Our MaxRecvDataSegmentLength was told.
-    pub told_max_recv: bool,
+    /// Our MaxRecvDataSegmentLength is declared.
+    pub declared_max_recv: bool,
     target: Option<String>,
     session_type: Option<bool>,
     proof: Proof,
@@ -90,7 +90,7 @@ impl Login {
             discovery: false,
             host: None,
             parameters: Parameters::default(),
-            told_max_recv: false,
+            declared_max_recv: false,
             target: None,
             session_type: None,
             proof: Proof::Start,
@@ -147,7 +147,7 @@ impl Login {
         if first {
             self.names(&whole, view)?;
             if !self.discovery {
-                // RFC 7143 13.9: told in the first answer.
+                // RFC 7143 13.9: declared in the first answer.
                 text::put_number(out, key::TARGET_PORTAL_GROUP_TAG, u64::from(config.port()));
             }
         }
@@ -174,8 +174,8 @@ impl Login {
             // The initiator began with operational keys: that is AuthMethod None.
             self.without_proof(view)?;
         }
-        if self.stage == Stage::Operational && !self.told_max_recv {
-            self.told_max_recv = true;
+        if self.stage == Stage::Operational && !self.declared_max_recv {
+            self.declared_max_recv = true;
             text::put_number(out, key::MAX_RECV_DATA_SEGMENT_LENGTH, u64::from(MAX_RECV));
         }
         if !request.transit || !matches!(self.proof, Proof::Proven) {
@@ -217,7 +217,7 @@ impl Login {
         Ok(())
     }
 
-    /// RFC 7143 6.3: who comes, for what, to whom; all of it in the first request.
+    /// RFC 7143 6.3: initiator, session type and target, all in the first request.
     fn names(&mut self, whole: &[u8], view: &View) -> Result<(), Failure> {
         let find = |wanted: &str| text::pairs(whole).filter_map(Result::ok).find(|p| p.key == wanted);
         let missing = |why| Err((status::MISSING_PARAMETER, why));
@@ -334,7 +334,7 @@ impl Login {
                 };
                 let want = algorithm.response(*id, &secret.0, challenge);
                 let got = text::binary(response, 64).unwrap_or_default();
-                // Both are looked at, so that time does not tell which was wrong.
+                // Both are looked at, so that time does not show which was wrong.
                 if !(chap::same(&want, &got) & right_name) {
                     return Err((REFUSED, "a wrong CHAP name or secret"));
                 }
@@ -346,7 +346,7 @@ impl Login {
                         let (Some(their_id), Some(theirs)) = (their_id, theirs) else {
                             return error("a CHAP challenge that is none");
                         };
-                        // RFC 7143 12.1.3: whoever sends our own challenge back wants us to do his work.
+                        // RFC 7143 12.1.3: an initiator that sends our own challenge back wants the target to compute its response.
                         if theirs == *challenge {
                             return Err((REFUSED, "our own CHAP challenge came back"));
                         }

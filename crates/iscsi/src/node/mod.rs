@@ -1,9 +1,9 @@
 //! The target's end of an iSCSI connection, behind the door of `base::front`.
 //!
 //! `connection` cuts the stream into PDUs, `login` brings an initiator to full feature phase, `session`
-//! keeps numbers, units and task management, `transfer` moves data, `discovery` answers SendTargets.
-//! One connection per session, error recovery level 0: what is broken on the wire ends the connection,
-//! and the host comes back.
+//! keeps sequence numbers, units and task management, `transfer` moves data, `discovery` answers SendTargets.
+//! One connection per session, error recovery level 0: a fault on the wire ends the connection,
+//! and the host logs in again.
 
 mod connection;
 mod discovery;
@@ -26,9 +26,9 @@ pub const OUTBOX_BYTES: u32 = 32 << 10;
 const CONTROL_ROOM: u32 = 8 << 10;
 /// Largest answer that is copied into the ring; larger ones take a buffer.
 const ANSWER_BYTES_MAX: usize = 4096;
-/// The longest data segment that we take, bytes; told in MaxRecvDataSegmentLength.
+/// The longest data segment that we take, bytes; declared in MaxRecvDataSegmentLength.
 const MAX_RECV: u32 = 256 << 10;
-/// Before it is told (RFC 7143 13.12), and in logins.
+/// Before it is declared (RFC 7143 13.12), and in logins.
 const MAX_RECV_DEFAULT: u32 = 8192;
 /// MaxBurstLength that we agree to at most: one R2T for the largest write.
 const MAX_BURST: u32 = 1 << 20;
@@ -62,10 +62,10 @@ pub const IDLE_TIME: Duration = Duration::from_secs(20);
 /// And must say something within this time.
 pub const PING_TIME: Duration = Duration::from_secs(15);
 
-/// What a new connection is told.
+/// What a new connection is made with.
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectionConfig {
-    /// Our end; told in discovery where a portal's address is unspecified.
+    /// Our end; reported in discovery where a portal's address is unspecified.
     pub local: SocketAddr,
     /// The initiator's end.
     pub peer: SocketAddr,

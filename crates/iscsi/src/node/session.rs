@@ -1,4 +1,4 @@
-//! Full feature phase: numbers (RFC 7143 4.2.2), logical units and their unit attentions, tasks, and
+//! Full feature phase: sequence numbers (RFC 7143 4.2.2), logical units and their unit attentions, tasks, and
 //! task management (RFC 7143 4.2.3, 11.5, 11.6).
 
 mod clears;
@@ -29,7 +29,121 @@ pub(super) enum Phase {
     /// Room in the outbox, to be answered.
     Answer,
     /// Its end at the head; it was aborted and is not answered.
-    Aborting,
+    Aborting {
+        /// Management functions that wait for that end, one bit each.
+        awaited_by: u8,
+    },
+}
+
+/// How a task ends, as far as that is known.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Ending {
+    /// With GOOD, if nothing happens.
+    Good,
+    /// With CHECK CONDITION and this sense.
+    Failed(Sense),
+    /// Another session cleared it while it was at the head: with GOOD if the head carries it out all the same,
+    /// otherwise with TASK ABORTED.
+    Cleared,
+    /// With TASK ABORTED.
+    Aborted,
+}
+
+impl Ending {
+    /// The task cannot be carried out. The first failure counts.
+    pub(super) fn fail(&mut self, sense: Sense) {
+        match self {
+            Self::Good => *self = Self::Failed(sense),
+            Self::Cleared => *self = Self::Aborted,
+            Self::Failed(_) | Self::Aborted => {}
+        }
+    }
+    /// Another session cleared the task.
+    pub(super) fn clear(&mut self) {
+        match self {
+            Self::Good => *self = Self::Cleared,
+            Self::Failed(_) => *self = Self::Aborted,
+            Self::Cleared | Self::Aborted => {}
+        }
+    }
+    pub(super) fn is_failure(self) -> bool {
+        matches!(self, Self::Failed(_) | Self::Aborted)
+    }
+    pub(super) fn is_cleared(self) -> bool {
+        matches!(self, Self::Cleared | Self::Aborted)
+    }
+}
+
+/// Which of the command's data the buffer holds.
+#[derive(Debug)]
+pub(super) enum Holds {
+    /// All of them.
+    All,
+    /// Those that come unasked. The buffer is of the memory for such data: nothing may be asked for while it is held.
+    Unasked,
+    /// Those that came unasked. The head carries out the first `bytes` of them before the rest has come.
+    Early { bytes: u32 },
+    /// Those from `base` on: what lies before has been carried out. `kept` has come and waits for the buffer.
+    Rest { base: u32, kept: Vec<u8> },
+}
+
+/// Why the host sends the data that are still to come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Turn {
+    /// The command announced them, without an R2T.
+    Unsolicited,
+    /// R2Ts ask for them.
+    Solicited {
+        /// R2Ts sent.
+        r2ts: u32,
+        /// Sequences that have ended, one for each R2T.
+        ended: u32,
+        /// The end of what the R2Ts ask for.
+        end: u32,
+    },
+}
+
+impl Turn {
+    /// No R2T has been sent.
+    pub(super) const SOLICITED: Self = Self::Solicited { r2ts: 0, ended: 0, end: 0 };
+}
+
+/// Data of a task that come from the host (Data-Out).
+#[derive(Debug)]
+pub(super) struct FromHost {
+    /// Bytes that the command defines.
+    pub defined: u64,
+    /// Bytes that we take of them: no more than the host announced.
+    pub wire: u32,
+    /// Bytes received, in order, surplus included.
+    pub received: u32,
+    pub turn: Turn,
+    /// End of the current sequence.
+    pub sequence_end: u32,
+    /// Next DataSN of the current sequence.
+    pub data_sn: u32,
+}
+
+/// Data of a task that go to the host (Data-In) once all is well.
+#[derive(Debug)]
+pub(super) struct ToHost {
+    /// Bytes that the command defines.
+    pub defined: u64,
+    /// Bytes that the host takes of them: none if it did not say that it reads.
+    pub total: u32,
+    /// Bytes sent.
+    pub sent: u32,
+    /// PDUs sent.
+    pub pdus: u32,
+}
+
+/// Progress of a command that goes to the head in steps.
+#[derive(Default, Debug)]
+pub(super) struct Steps {
+    /// The descriptor of an UNMAP.
+    pub descriptor: u32,
+    /// Blocks done, of the command or of that descriptor.
+    pub blocks: u32,
 }
 
 /// One SCSI command under way.
@@ -38,55 +152,22 @@ pub(super) struct Task {
     pub task_tag: u32,
     /// Counted by CmdSN, so it takes part in the window.
     pub numbered: bool,
+    /// The head knows the tag: a buffer was asked for, or a command submitted.
+    pub held: bool,
     pub lun_field: u64,
     pub unit: Unit,
     pub work: Work,
     pub phase: Phase,
+    pub ending: Ending,
     /// Expected Data Transfer Length.
     pub expected: u32,
     pub buffer: Slice,
-    /// The buffer is of the memory for data that come unasked: nothing may be asked for while it is held.
-    pub inline: bool,
-    /// Where in the command's data the buffer begins: what lies before has been carried out.
-    pub base: u32,
-    /// Bytes of the buffer that are being carried out before the rest has come.
-    pub part: u32,
-    /// What has come and not been carried out, between two buffers.
-    pub kept: Vec<u8>,
-    /// The head knows the tag: a buffer was asked for, or a command submitted.
-    pub held: bool,
-    /// The host takes data (the R bit).
-    pub read: bool,
-    /// Bytes of data that go out to the host (read) once all is well.
-    pub data_in: u64,
-    /// Bytes of data that the command defines in the other direction.
-    pub data_out: u64,
-    /// Bytes that we take of them: no more than the host announced.
-    pub wire: u32,
-    /// Bytes received, in order, surplus included.
-    pub received: u32,
-    /// Unsolicited data are still to come.
-    pub unsolicited: bool,
-    /// End of the current sequence, its next DataSN, and its R2T's number.
-    pub sequence_end: u32,
-    pub data_sn: u32,
-    pub sequence: u32,
-    /// R2Ts sent, and the end of what they ask for.
-    pub r2t_sn: u32,
-    pub solicited: u32,
-    /// Tells reuses of a slot apart in transfer tags.
+    pub holds: Holds,
+    pub from_host: FromHost,
+    pub to_host: ToHost,
+    /// Distinguishes reuses of a slot in transfer tags.
     pub generation: u32,
-    pub failed: Option<Sense>,
-    /// Another session ended it: it is told TASK ABORTED, unless it ended well before.
-    pub cleared: bool,
-    /// Progress of work in steps: blocks done, or descriptor and blocks done in it.
-    pub step: u64,
-    pub descriptor: u32,
-    /// Data-In bytes and PDUs sent.
-    pub sent: u32,
-    pub sent_pdus: u32,
-    /// Management functions that wait for its end, one bit each.
-    pub awaited_by: u8,
+    pub steps: Steps,
     /// An answer that is too long for the ring, until its buffer is there.
     pub answer: Vec<u8>,
 }
@@ -115,7 +196,7 @@ struct Management {
     then: Then,
 }
 
-/// Unit attentions of one unit: a bit for each, lowest told first.
+/// Unit attentions of one unit: a bit for each, lowest reported first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Attentions(u8);
 
@@ -125,7 +206,7 @@ impl Attentions {
     const ACCESS: u8 = 1 << 2;
     const CAPACITY: u8 = 1 << 3;
     const LUNS: u8 = 1 << 4;
-    /// What each bit is told as.
+    /// The sense that reports each bit.
     const SENSES: [Sense; 5] =
         [Sense::POWER_ON, Sense::RESET, Sense::ACCESS_CHANGED, Sense::CAPACITY_CHANGED, Sense::LUNS_CHANGED];
 
@@ -136,8 +217,8 @@ impl Attentions {
     fn first(self) -> Option<Sense> {
         if self.0 == 0 { None } else { Some(Self::SENSES[self.0.trailing_zeros() as usize]) }
     }
-    /// The first one was told.
-    fn told(&mut self) {
+    /// The first one is reported.
+    fn reported(&mut self) {
         // SAM-5 5.14: a power on says everything that a reset would.
         let also = if self.0 & Self::POWER_ON != 0 { Self::RESET } else { 0 };
         self.0 &= self.0.wrapping_sub(1) & !also;
@@ -151,7 +232,7 @@ struct KnownUnit {
     attentions: Attentions,
 }
 
-/// How a numbered PDU stands to ExpCmdSN.
+/// What to do with a numbered PDU, by its CmdSN.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Order {
     Take,
@@ -192,8 +273,9 @@ pub(super) struct Session {
     pub strays: bool,
     /// The session is over; nothing more is to be done.
     pub closing: Option<Close>,
-    /// Text exchange: what came and what is still to be said.
+    /// Text received in the exchange under way.
     pub text_in: Vec<u8>,
+    /// Text that is still to be sent.
     pub text_out: Vec<u8>,
 }
 
@@ -305,7 +387,7 @@ impl Session {
     pub(super) fn refresh(&mut self, login: bool, io: &impl FrontIo) {
         let host = self.host.and_then(|id| io.view().host(id));
         let exports = host.map_or(&[][..], |h| &h.exports);
-        // SPC-4 5.15.2.3: every session is told of a change of any group.
+        // SPC-4 5.15.2.3: a change of any group is reported to every session.
         let paths = [0, 1].map(|head| io.view().path_of(head));
         let other_paths = core::mem::replace(&mut self.paths, paths) != paths && !login;
         let old = core::mem::take(&mut self.units);
@@ -339,14 +421,14 @@ impl Session {
             None => (None, None),
         }
     }
-    /// The first attention of the unit was told.
-    pub(super) fn attention_told(&mut self, lun: Option<u16>) {
+    /// The first attention of the unit is reported.
+    pub(super) fn attention_reported(&mut self, lun: Option<u16>) {
         if let Some(i) = self.place(lun) {
-            self.units[i].attentions.told();
+            self.units[i].attentions.reported();
         }
     }
-    /// SPC-4 6.33: REPORT LUNS tells the list, so no unit need tell that it changed.
-    pub(super) fn luns_told(&mut self) {
+    /// SPC-4 6.33: REPORT LUNS returns the list, so no unit needs to report that it changed.
+    pub(super) fn luns_reported(&mut self) {
         for unit in &mut self.units {
             unit.attentions.0 &= !Attentions::LUNS;
         }
@@ -507,13 +589,12 @@ impl Session {
     fn abort(&mut self, slot: u32, by: usize, io: &mut impl FrontIo) -> bool {
         match self.tasks[slot].phase {
             Phase::Buffer | Phase::Submitted => {
-                self.set_phase(slot, Phase::Aborting);
-                self.tasks[slot].awaited_by |= 1 << by;
+                self.set_phase(slot, Phase::Aborting { awaited_by: 1 << by });
                 io.abort(Tag(slot as u16));
                 true
             }
-            Phase::Aborting => {
-                self.tasks[slot].awaited_by |= 1 << by;
+            Phase::Aborting { awaited_by } => {
+                self.set_phase(slot, Phase::Aborting { awaited_by: awaited_by | 1 << by });
                 true
             }
             // Nothing of it is at the head. RFC 7143 4.2.3.3 would wait for the answers to its R2Ts;
@@ -532,12 +613,12 @@ impl Session {
     }
 
     /// An aborted task has ended at the head.
-    pub(super) fn aborted(&mut self, slot: u32, io: &mut impl FrontIo) {
-        let task = self.remove(slot);
+    pub(super) fn aborted(&mut self, slot: u32, awaited_by: u8, io: &mut impl FrontIo) {
+        self.remove(slot);
         io.finish(Tag(slot as u16));
         self.strays = true;
         for by in 0..MANAGEMENTS_MAX {
-            if task.awaited_by & 1 << by != 0 {
+            if awaited_by & 1 << by != 0 {
                 self.one_less(by);
             }
         }

@@ -3,7 +3,7 @@
 
 mod early;
 
-use super::session::{Phase, Ready, Session, Task};
+use super::session::{Ending, FromHost, Holds, Phase, Ready, Session, Steps, Task, ToHost, Turn};
 use super::{ANSWER_BYTES_MAX, CONTROL_ROOM, COPY_STEP, ZERO_STEP};
 use crate::pdu::{DataIn, DataOut, R2t, RESERVED_TAG, Residual, ScsiCommand, ScsiResponse, reject_reason};
 use crate::scsi::commands::{unmap_check, unmap_descriptor};
@@ -67,11 +67,11 @@ impl Session {
         }
         match work {
             Work::Attention(sense) => {
-                self.attention_told(lun);
+                self.attention_reported(lun);
                 work = Work::Fail(sense);
             }
-            Work::SenseData => self.attention_told(lun),
-            Work::Luns => self.luns_told(),
+            Work::SenseData => self.attention_reported(lun),
+            Work::Luns => self.luns_reported(),
             _ => {}
         }
         let unit = unit.unwrap_or(NO_UNIT);
@@ -117,39 +117,34 @@ impl Session {
         let slot = self.insert(Task {
             task_tag: c.task_tag,
             numbered: !c.immediate,
+            held: buffer_len > 0,
             lun_field: c.lun,
             unit,
             work,
             phase: Phase::Buffer,
+            ending: match work {
+                Work::Fail(sense) => Ending::Failed(sense),
+                _ => Ending::Good,
+            },
             expected: c.expected,
             buffer: Slice::default(),
-            inline: inline && buffer_len > 0,
-            base: 0,
-            part: 0,
-            kept: Vec::new(),
-            held: buffer_len > 0,
-            read: c.read,
-            data_in,
-            data_out,
-            wire,
-            received: 0,
-            unsolicited,
-            sequence_end: first_burst,
-            data_sn: 0,
-            sequence: 0,
-            r2t_sn: 0,
-            solicited: 0,
-            generation: self.generation,
-            failed: match work {
-                Work::Fail(sense) => Some(sense),
-                _ => None,
+            holds: if inline && buffer_len > 0 { Holds::Unasked } else { Holds::All },
+            from_host: FromHost {
+                defined: data_out,
+                wire,
+                received: 0,
+                turn: if unsolicited { Turn::Unsolicited } else { Turn::SOLICITED },
+                sequence_end: first_burst,
+                data_sn: 0,
             },
-            cleared: false,
-            step: 0,
-            descriptor: 0,
-            sent: 0,
-            sent_pdus: 0,
-            awaited_by: 0,
+            to_host: ToHost {
+                defined: data_in,
+                total: if c.read { data_in.min(u64::from(c.expected)) as u32 } else { 0 },
+                sent: 0,
+                pdus: 0,
+            },
+            generation: self.generation,
+            steps: Steps::default(),
             answer,
         });
         let granted = match buffer_len {
@@ -170,8 +165,8 @@ impl Session {
     /// The command's PDU is here, with `data` bytes of immediate data.
     pub(super) fn command_received(&mut self, slot: u32, data: u32, io: &mut impl FrontIo) {
         let task = &mut self.tasks[slot];
-        task.received += data;
-        if task.phase == Phase::Data && !task.unsolicited {
+        task.from_host.received += data;
+        if task.phase == Phase::Data {
             self.next_data(slot, io);
         }
     }
@@ -179,10 +174,11 @@ impl Session {
     /// Where `len` bytes at `offset` of a task's data go: what we take of them, and how much that is.
     pub(super) fn place_of(&self, slot: u32, offset: u32, len: u32) -> Slice {
         let task = &self.tasks[slot];
-        if task.buffer.len == 0 || offset >= task.wire {
+        let wire = task.from_host.wire;
+        if task.buffer.len == 0 || offset >= wire {
             return Slice::default();
         }
-        task.buffer.part(offset - task.base, len.min(task.wire - offset))
+        task.buffer.part(offset - task.base(), len.min(wire - offset))
     }
 
     /// The buffer of a task is there.
@@ -194,7 +190,7 @@ impl Session {
         self.set_phase(slot, Phase::Data);
     }
 
-    /// A Data-Out header: its task and the place of its data. None: nobody's any more. Data of a failed
+    /// A Data-Out header: its task and the place of its data. None: its task is over. Data of a failed
     /// task have no place, but end its sequences.
     pub(super) fn begin_data(&mut self, d: &DataOut) -> Result<Option<(u32, Slice)>, &'static str> {
         let Some(slot) = self.find(d.task_tag) else {
@@ -203,31 +199,35 @@ impl Session {
         let task = &mut self.tasks[slot];
         match task.phase {
             Phase::Data => {}
-            Phase::Aborting => return Ok(None),
+            Phase::Aborting { .. } => return Ok(None),
             Phase::Buffer | Phase::Submitted | Phase::Answer => return Err("data that nobody asked for"),
         }
-        if task.unsolicited {
-            if d.transfer_tag != RESERVED_TAG {
+        match task.from_host.turn {
+            Turn::Unsolicited if d.transfer_tag != RESERVED_TAG => {
                 return Err("solicited data before the unsolicited ones ended");
             }
-        } else if task.r2t_sn == task.sequence
-            || d.transfer_tag != transfer_tag(slot, task.sequence, task.generation)
-        {
-            return if self.strays { Ok(None) } else { Err("data for an unknown transfer tag") };
+            Turn::Solicited { r2ts, ended, .. }
+                if r2ts == ended || d.transfer_tag != transfer_tag(slot, ended, task.generation) =>
+            {
+                return if self.strays { Ok(None) } else { Err("data for an unknown transfer tag") };
+            }
+            Turn::Unsolicited | Turn::Solicited { .. } => {}
         }
         // RFC 7143 13.18, 13.19: PDUs and sequences are in order, and DataSN counts them. 7.9: a gap is
         // like a digest error of what is missing, so the task fails once its data have ended.
-        if d.data_sn != task.data_sn || d.offset != task.received {
+        if d.data_sn != task.from_host.data_sn || d.offset != task.from_host.received {
             self.fail(slot, Sense::CRC);
         }
         let task = &self.tasks[slot];
-        if task.failed.is_some() {
+        if task.ending.is_failure() {
             return Ok(Some((slot, Slice::default())));
         }
-        if d.data_len > task.sequence_end.saturating_sub(d.offset) {
+        let from_host = &task.from_host;
+        if d.data_len > from_host.sequence_end.saturating_sub(d.offset) {
             return Err("more data than was asked for");
         }
-        if !task.unsolicited && d.last != (d.offset + d.data_len == task.sequence_end) {
+        if from_host.turn != Turn::Unsolicited && d.last != (d.offset + d.data_len == from_host.sequence_end)
+        {
             return Err("a sequence of data that ends where it should not");
         }
         Ok(Some((slot, self.place_of(slot, d.offset, d.data_len))))
@@ -235,18 +235,20 @@ impl Session {
 
     /// A Data-Out's PDU is here.
     pub(super) fn data_received(&mut self, slot: u32, d: &DataOut, io: &mut impl FrontIo) {
-        let task = &mut self.tasks[slot];
-        task.received = task.received.saturating_add(d.data_len);
-        task.data_sn = task.data_sn.wrapping_add(1);
+        let from_host = &mut self.tasks[slot].from_host;
+        from_host.received = from_host.received.saturating_add(d.data_len);
+        from_host.data_sn = from_host.data_sn.wrapping_add(1);
         if !d.last {
             return;
         }
-        task.data_sn = 0;
-        if task.unsolicited {
-            task.unsolicited = false;
-        } else {
-            task.sequence += 1;
-            task.sequence_end = task.received.saturating_add(self.parameters.max_burst).min(task.wire);
+        from_host.data_sn = 0;
+        match &mut from_host.turn {
+            Turn::Unsolicited => from_host.turn = Turn::SOLICITED,
+            Turn::Solicited { ended, .. } => {
+                *ended += 1;
+                from_host.sequence_end =
+                    from_host.received.saturating_add(self.parameters.max_burst).min(from_host.wire);
+            }
         }
         self.next_data(slot, io);
     }
@@ -254,24 +256,24 @@ impl Session {
     /// All data that were under way are here: ask for more, or begin.
     pub(super) fn next_data(&mut self, slot: u32, io: &mut impl FrontIo) {
         let task = &mut self.tasks[slot];
-        if task.unsolicited {
-            return;
-        }
-        if task.failed.is_some() {
+        let from_host = &mut task.from_host;
+        let Turn::Solicited { r2ts, ended, end } = &mut from_host.turn else { return };
+        if task.ending.is_failure() {
             // RFC 7143 7.8: the answer waits until every sequence that was asked for has ended.
-            if task.r2t_sn == task.sequence {
+            if r2ts == ended {
                 self.answer_later(slot);
             }
-        } else if task.received >= task.wire {
+        } else if from_host.received >= from_host.wire {
             self.start(slot, io);
-        } else if task.inline {
+        } else if matches!(task.holds, Holds::Unasked) {
             self.carry_out_early(slot, io);
         } else {
-            if task.r2t_sn == 0 {
-                task.solicited = task.received;
-                task.sequence_end = task.received.saturating_add(self.parameters.max_burst).min(task.wire);
+            if *r2ts == 0 {
+                *end = from_host.received;
+                from_host.sequence_end =
+                    from_host.received.saturating_add(self.parameters.max_burst).min(from_host.wire);
             }
-            if task.solicited < task.wire && !self.ready.contains(&Ready::R2t(slot)) {
+            if *end < from_host.wire && !self.ready.contains(&Ready::R2t(slot)) {
                 self.ready.push_back(Ready::R2t(slot));
             }
         }
@@ -282,32 +284,35 @@ impl Session {
         loop {
             let counters = self.counters();
             let task = &mut self.tasks[slot];
-            let outstanding = task.r2t_sn - task.sequence;
+            let wire = task.from_host.wire;
+            let Turn::Solicited { r2ts, ended, end } = &mut task.from_host.turn else {
+                unreachable!("R2Ts are sent when the unsolicited data have ended")
+            };
             let most = u32::from(self.parameters.max_outstanding_r2t);
-            if task.failed.is_some() || outstanding >= most || task.solicited >= task.wire {
+            if task.ending.is_failure() || *r2ts - *ended >= most || *end >= wire {
                 return true;
             }
             if io.room() < CONTROL_ROOM + 64 {
                 return false;
             }
-            let desired = self.parameters.max_burst.min(task.wire - task.solicited);
+            let desired = self.parameters.max_burst.min(wire - *end);
             let r2t = R2t {
                 lun: task.lun_field,
                 task_tag: task.task_tag,
-                transfer_tag: transfer_tag(slot, task.r2t_sn, task.generation),
+                transfer_tag: transfer_tag(slot, *r2ts, task.generation),
                 counters,
-                r2t_sn: task.r2t_sn,
-                offset: task.solicited,
+                r2t_sn: *r2ts,
+                offset: *end,
                 desired,
             };
-            task.r2t_sn += 1;
-            task.solicited += desired;
+            *r2ts += 1;
+            *end += desired;
             self.send(r2t.encode(), &[], io);
         }
     }
 
     fn answer_later(&mut self, slot: u32) {
-        if self.tasks[slot].failed.is_some() {
+        if self.tasks[slot].ending.is_failure() {
             self.ready.retain(|r| *r != Ready::R2t(slot));
         }
         self.set_phase(slot, Phase::Answer);
@@ -316,7 +321,7 @@ impl Session {
 
     /// A task cannot be carried out (any more).
     pub(super) fn fail(&mut self, slot: u32, sense: Sense) {
-        self.tasks[slot].failed.get_or_insert(sense);
+        self.tasks[slot].ending.fail(sense);
     }
 
     /// Everything is here: carry it out.
@@ -331,7 +336,7 @@ impl Session {
                 return self.answer_later(slot);
             }
             // Less than a block came: nothing can be done with it.
-            Work::Write { .. } | Work::Compare { .. } if task.wire < size => {
+            Work::Write { .. } | Work::Compare { .. } if task.from_host.wire < size => {
                 return self.answer_later(slot);
             }
             Work::Same { .. } => {
@@ -347,13 +352,13 @@ impl Session {
             }
             Work::Unmap { .. } => {
                 if let Err(sense) = unmap_check(io.bytes(task.buffer), &task.unit) {
-                    task.failed = Some(sense);
+                    task.ending.fail(sense);
                     return self.answer_later(slot);
                 }
             }
             Work::ModeSelect { ten, .. } => {
                 if let Err(sense) = modes::mode_select(ten, io.bytes(task.buffer), size) {
-                    task.failed = Some(sense);
+                    task.ending.fail(sense);
                 }
                 return self.answer_later(slot);
             }
@@ -378,7 +383,7 @@ impl Session {
     /// that buffer, and goes on without it.
     pub(super) fn done(&mut self, slot: u32, result: Status, held: bool, io: &mut impl FrontIo) {
         match self.tasks[slot].phase {
-            Phase::Aborting => self.aborted(slot, io),
+            Phase::Aborting { awaited_by } => self.aborted(slot, awaited_by, io),
             Phase::Buffer => {
                 self.fail(slot, Sense::of(result, true).unwrap_or(Sense::ABORTED));
                 self.set_phase(slot, Phase::Data);
@@ -390,15 +395,15 @@ impl Session {
                 let task = &self.tasks[slot];
                 let write = !matches!(task.work, Work::Read { .. } | Work::Verify { .. });
                 let result = match result {
-                    Status::Miscompare { at } => Status::Miscompare { at: at + task.base },
+                    Status::Miscompare { at } => Status::Miscompare { at: at + task.base() },
                     other => other,
                 };
                 match Sense::of(result, write) {
                     Some(sense) => {
-                        self.tasks[slot].failed = Some(sense);
+                        self.fail(slot, sense);
                         self.answer_later(slot);
                     }
-                    None if task.part > 0 => self.carried_out_early(slot, io),
+                    None if matches!(task.holds, Holds::Early { .. }) => self.carried_out_early(slot, io),
                     None => self.step(slot, io),
                 }
             }
@@ -410,58 +415,66 @@ impl Session {
     /// Sends a task's data and status. False: there was no room for all.
     pub(super) fn send_answer(&mut self, slot: u32, io: &mut impl FrontIo) -> bool {
         let task = &self.tasks[slot];
-        let total = if task.read { task.data_in.min(u64::from(task.expected)) as u32 } else { 0 };
-        if task.failed.is_some() || total == 0 {
+        let total = task.to_host.total;
+        if task.ending.is_failure() || total == 0 {
             let task = self.remove(slot);
-            let (status, defined) = match task.failed {
-                Some(_) if task.cleared => (status::TASK_ABORTED, task.data_out),
-                Some(_) => (status::CHECK_CONDITION, task.data_out),
-                None => (status::GOOD, task.data_in.max(task.data_out)),
+            let from_host = &task.from_host;
+            let (status, sense, defined) = match task.ending {
+                Ending::Aborted => (status::TASK_ABORTED, None, from_host.defined),
+                Ending::Failed(sense) => (status::CHECK_CONDITION, Some(sense), from_host.defined),
+                Ending::Good | Ending::Cleared => {
+                    (status::GOOD, None, task.to_host.defined.max(from_host.defined))
+                }
             };
             let residual = Residual::of(task.expected, defined);
-            let sense = task.failed.filter(|_| !task.cleared);
-            self.send_response(task.task_tag, status, residual, task.r2t_sn, sense, io);
+            let r2ts = match from_host.turn {
+                Turn::Unsolicited => 0,
+                Turn::Solicited { r2ts, .. } => r2ts,
+            };
+            self.send_response(task.task_tag, status, residual, r2ts, sense, io);
             if task.held {
                 io.finish(Tag(slot as u16));
             }
             return true;
         }
-        let mut sent = self.tasks[slot].sent;
+        let mut sent = task.to_host.sent;
         while sent < total {
             if io.room() < CONTROL_ROOM + 64 {
                 return false;
             }
-            sent = self.send_piece(slot, total, io);
+            sent = self.send_piece(slot, io);
         }
         io.finish_after_send(Tag(slot as u16));
         true
     }
 
-    /// One Data-In out of a task's buffer; the last takes the task out of the table.
-    /// Where the next one begins.
-    fn send_piece(&mut self, slot: u32, total: u32, io: &mut impl FrontIo) -> u32 {
+    /// Sends one Data-In out of a task's buffer; the last one takes the task out of the table. Returns where the
+    /// next one begins.
+    fn send_piece(&mut self, slot: u32, io: &mut impl FrontIo) -> u32 {
         let p = self.parameters;
         let task = &mut self.tasks[slot];
-        let offset = task.sent;
+        let to_host = &mut task.to_host;
+        let (offset, total) = (to_host.sent, to_host.total);
         // RFC 7143 13.13: a sequence of Data-In is no longer than a burst.
         let burst_left = p.max_burst - offset % p.max_burst;
         let len = (total - offset).min(p.peer_max_recv).min(burst_left);
-        task.sent += len;
+        to_host.sent += len;
+        let over = to_host.sent == total;
         let mut piece = DataIn {
-            last: len == burst_left || task.sent == total,
+            last: len == burst_left || over,
             task_tag: task.task_tag,
             transfer_tag: RESERVED_TAG,
-            data_sn: task.sent_pdus,
+            data_sn: to_host.pdus,
             offset,
             data_len: len,
             ..DataIn::default()
         };
-        task.sent_pdus += 1;
+        to_host.pdus += 1;
         let place = task.buffer.part(offset, len);
-        piece.counters = if task.sent == total {
+        piece.counters = if over {
             let task = self.remove(slot);
             piece.status = Some(status::GOOD);
-            piece.residual = Residual::of(task.expected, task.data_in);
+            piece.residual = Residual::of(task.expected, task.to_host.defined);
             self.advance()
         } else {
             self.counters()
@@ -585,11 +598,11 @@ impl Task {
         let volume = self.unit.volume;
         let command = |op, at, blocks, fua| Command { volume, op, at, blocks, fua };
         // Less than a block at the end is not carried out.
-        let whole = (self.wire - self.base) / size * size;
-        let done = u64::from(self.base / size);
-        // Commands that are one command are done after it.
-        let once = self.step == 0;
-        self.step = self.step.max(1);
+        let base = self.base();
+        let whole = (self.from_host.wire - base) / size * size;
+        let done = u64::from(base / size);
+        // Commands that the head gets in one step are done after it.
+        let once = self.phase != Phase::Submitted;
         match self.work {
             Work::Read { at, blocks } if once => {
                 Some((command(Op::Read, at, u64::from(blocks), false), self.buffer))
@@ -613,39 +626,36 @@ impl Task {
             | Work::SenseData
             | Work::Luns
             | Work::ModeSelect { .. } => None,
-            // `descriptor` counts blocks done in these.
             Work::Verify { at, blocks } | Work::Same { at, blocks, .. } => {
-                let n = (blocks - self.descriptor).min(self.buffer.len / size);
-                let from = at + u64::from(self.descriptor);
-                self.descriptor += n;
+                let n = (blocks - self.steps.blocks).min(self.buffer.len / size);
+                let from = at + u64::from(self.steps.blocks);
+                self.steps.blocks += n;
                 let op = if matches!(self.work, Work::Same { .. }) { Op::Write } else { Op::Read };
                 (n > 0).then(|| (command(op, from, u64::from(n), false), self.buffer.head(n * size)))
             }
             Work::Zeroes { at, blocks, deallocate } => {
-                let n = u64::from(blocks - self.descriptor).min(ZERO_STEP / u64::from(size));
-                let from = at + u64::from(self.descriptor);
-                self.descriptor += n as u32;
+                let n = u64::from(blocks - self.steps.blocks).min(ZERO_STEP / u64::from(size));
+                let from = at + u64::from(self.steps.blocks);
+                self.steps.blocks += n as u32;
                 let op = Op::WriteZeroes { deallocate };
                 (n > 0).then(|| (command(op, from, n, false), Slice::default()))
             }
             Work::Unmap { .. } => {
-                if once {
-                    self.step = 0;
-                }
+                let steps = &mut self.steps;
                 let list = io.bytes(self.buffer);
                 let count = unmap_check(list, &self.unit).expect("judged before the first step");
-                while (self.descriptor as usize) < count {
+                while (steps.descriptor as usize) < count {
                     let (at, blocks) =
-                        unmap_descriptor(list, self.descriptor as usize).expect("index is below the count");
-                    let left = u64::from(blocks) - self.step;
+                        unmap_descriptor(list, steps.descriptor as usize).expect("index is below the count");
+                    let left = blocks - steps.blocks;
                     if left == 0 {
-                        self.descriptor += 1;
-                        self.step = 0;
+                        steps.descriptor += 1;
+                        steps.blocks = 0;
                         continue;
                     }
-                    let n = left.min(ZERO_STEP / u64::from(size));
-                    let from = at + self.step;
-                    self.step += n;
+                    let n = u64::from(left).min(ZERO_STEP / u64::from(size));
+                    let from = at + u64::from(steps.blocks);
+                    steps.blocks += n as u32;
                     return Some((command(Op::Deallocate, from, n, false), Slice::default()));
                 }
                 None

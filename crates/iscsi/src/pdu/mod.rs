@@ -1,8 +1,8 @@
 //! PDUs on the wire (RFC 7143 11): the basic header segment of each, additional headers, padding, digests.
 //!
 //! A PDU is `BHS (48) | AHS | header digest | data segment | padding | data digest`. A struct here is one
-//! BHS; `decode` reads what its sender may set and leaves judgement of the values to the machine, except
-//! for what makes the rest of the stream unreadable.
+//! BHS; `decode` reads the fields that its sender may set. The machine checks the values, except for those that
+//! make the rest of the stream unreadable.
 
 mod request;
 mod response;
@@ -178,7 +178,8 @@ fn put64(b: &mut Bhs, at: usize, v: u64) {
 }
 fn start(opcode: u8, flags: u8) -> Bhs {
     let mut b = [0; BHS_BYTES];
-    (b[0], b[1]) = (opcode, flags);
+    b[0] = opcode;
+    b[1] = flags;
     b
 }
 fn immediate_bit(immediate: bool) -> u8 {

@@ -331,7 +331,8 @@ impl LoginRequest {
             | self.current.bits() << 2
             | if self.transit { self.next.bits() } else { 0 };
         let mut b = start(opcode::LOGIN_REQUEST | IMMEDIATE, flags);
-        (b[2], b[3]) = (self.version_max, self.version_min);
+        b[2] = self.version_max;
+        b[3] = self.version_min;
         set_data_len(&mut b, self.data_len);
         b[8..14].copy_from_slice(&self.isid);
         put16(&mut b, 14, self.tsih);

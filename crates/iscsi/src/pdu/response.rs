@@ -37,7 +37,8 @@ impl ScsiResponse {
     /// Makes the header.
     pub fn encode(&self) -> Bhs {
         let mut b = start(opcode::SCSI_RESPONSE, FINAL | self.residual.flags());
-        (b[2], b[3]) = (self.response, self.status);
+        b[2] = self.response;
+        b[3] = self.status;
         set_data_len(&mut b, self.data_len);
         put32(&mut b, 16, self.task_tag);
         self.counters.put(&mut b);
@@ -245,7 +246,8 @@ impl AsyncMessage {
         put64(&mut b, 8, self.lun);
         put32(&mut b, 16, RESERVED_TAG);
         self.counters.put(&mut b);
-        (b[36], b[37]) = (self.event, self.vendor_code);
+        b[36] = self.event;
+        b[37] = self.vendor_code;
         put16(&mut b, 38, self.parameter1);
         put16(&mut b, 40, self.parameter2);
         put16(&mut b, 42, self.parameter3);
@@ -383,7 +385,8 @@ impl LoginResponse {
             | self.current.bits() << 2
             | if self.transit { self.next.bits() } else { 0 };
         let mut b = start(opcode::LOGIN_RESPONSE, flags);
-        (b[2], b[3]) = (self.version_max, self.version_active);
+        b[2] = self.version_max;
+        b[3] = self.version_active;
         set_data_len(&mut b, self.data_len);
         b[8..14].copy_from_slice(&self.isid);
         put16(&mut b, 14, self.tsih);

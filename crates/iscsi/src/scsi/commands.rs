@@ -1,4 +1,4 @@
-//! From a CDB to the work that it asks for.
+//! From a CDB to the work that it requests.
 
 use super::cdb::{Cdb, SUPPORTED, Supported, opcode, service_action};
 use super::inquiry::{self, Identity, target_port_group};
@@ -595,7 +595,7 @@ fn report_opcodes(cdb: &Cdb<'_>, out: &mut Vec<u8>) -> Result<(), Sense> {
             out.extend_from_slice(&[0, u8::from(timeouts) << 7 | 3, 0, s.usage.len() as u8]);
             out.extend_from_slice(s.usage);
             if let Some(action) = s.service_action {
-                // The service action's own field is told as its value.
+                // The service action's own field is reported as its value.
                 out[5] = out[5] & !0x1f | action;
             }
             put_timeouts(out);
@@ -725,7 +725,9 @@ mod tests {
     fn the_status_of_blocks_is_one_run_to_the_end_of_the_unit() {
         let of = |unit: Unit, first: u64, length: u8| {
             let mut cdb = [0u8; 16];
-            (cdb[0], cdb[1], cdb[13]) = (0x9e, 0x12, length);
+            cdb[0] = 0x9e;
+            cdb[1] = 0x12;
+            cdb[13] = length;
             cdb[2..10].copy_from_slice(&first.to_be_bytes());
             ask(&cdb, Some(unit), None)
         };
@@ -756,7 +758,7 @@ mod tests {
     }
 
     #[test]
-    fn supported_commands_are_told_alone_and_together() {
+    fn supported_commands_are_reported_alone_and_together() {
         let (_, all) = ask(&[0xa3, 0x0c, 0, 0, 0, 0, 0, 0, 255, 255, 0, 0], Some(UNIT), None);
         assert_eq!(all.len(), 4 + 8 * SUPPORTED.len());
         let (_, one) = ask(&[0xa3, 0x0c, 1, 0x28, 0, 0, 0, 0, 255, 255, 0, 0], Some(UNIT), None);

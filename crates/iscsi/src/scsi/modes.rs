@@ -74,7 +74,9 @@ pub fn mode_sense(ask: ModeSense, blocks: u64, block_bytes: u32, out: &mut Vec<u
         head[4] = u8::from(descriptor == 16);
         head[7] = descriptor;
     } else {
-        (head[0], head[2], head[3]) = ((len - 1) as u8, DEVICE_SPECIFIC, descriptor);
+        head[0] = (len - 1) as u8;
+        head[2] = DEVICE_SPECIFIC;
+        head[3] = descriptor;
     }
     Ok(())
 }

@@ -71,7 +71,7 @@ impl Sense {
     /// NOT ENOUGH UNSOLICITED DATA (RFC 7143 11.4.7.2).
     pub const NOT_ENOUGH_DATA: Self = Self::new(key::ABORTED_COMMAND, 0x0c, 0x0d);
 
-    /// Aborted by us, not by the host: nobody else tells it, and the host tries again.
+    /// Aborted by the target, not by the host: the host tries again.
     pub const ABORTED: Self = Self::new(key::ABORTED_COMMAND, 0, 0);
 
     /// INVALID FIELD IN CDB, at byte `at`.
@@ -113,12 +113,13 @@ impl Sense {
             b[3..7].copy_from_slice(&information.to_be_bytes());
         }
         b[7] = (FIXED_BYTES - 8) as u8;
-        (b[12], b[13]) = (self.asc, self.ascq);
+        b[12] = self.asc;
+        b[13] = self.ascq;
         b[15..18].copy_from_slice(&self.specific());
         b
     }
 
-    /// Descriptor format (SPC-4 4.5.2), for those who ask for it; appended to `out`.
+    /// Descriptor format (SPC-4 4.5.2), for hosts that ask for it; appended to `out`.
     pub fn descriptors(&self, out: &mut Vec<u8>) {
         let start = out.len();
         out.extend_from_slice(&[0x72, self.key, self.asc, self.ascq, 0, 0, 0, 0]);

@@ -1,8 +1,8 @@
-//! Our figures beside those of SPDK and tgt, as `make peers` starts it: `peers [--rounds N] [--seconds N]`.
+//! Our figures beside those of SPDK and tgt; `make peers` starts it: `peers [--rounds N] [--seconds N]`.
 //!
 //! Every target has a null volume and runs on one core, our client on the other. A round measures each target once, in
-//! turn; the medians of the rounds are shown, and the median of the rounds' ratios. Nothing is judged: the ratios say
-//! how we stand on this machine. Ends within five minutes, whatever the machine.
+//! turn; the medians of the rounds are shown, and the median of the rounds' ratios. There is no pass or fail: the ratios show
+//! how the product compares on this machine. Ends within five minutes, whatever the machine.
 
 use judge::measure::{self, CLIENT_CORE, Run, Shown, TARGET_CORE, Time, median, middle, pin, spread};
 use judge::peers::{Peer, SPDK_HINT, TGT_HINT};

@@ -1,4 +1,4 @@
-//! What pools give of their drives' speed, as `make rates` starts it: `rates [--seconds N]`. The drives are in memory
+//! The share of the speed of its drives that a pool gives; `make rates` starts it: `rates [--seconds N]`. The drives are in memory
 //! and slowed down by shapes, so that they, and not this machine, are the limit. Prints one table; ends with 1 if a
 //! rate is below what is wanted, or further than 5 % from what `plan` says of that pool beforehand.
 

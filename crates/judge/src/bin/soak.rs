@@ -52,7 +52,7 @@ fn main() -> ExitCode {
         }
         let rows = catch_unwind(std::panic::AssertUnwindSafe(run)).unwrap_or_else(|_| {
             failed = true;
-            vec![("FAILED", "as told above".into())]
+            vec![("FAILED", "as printed above".into())]
         });
         soak::print(name, &rows);
     };

@@ -1,5 +1,5 @@
-//! Two heads on one machine whose processors are wanted by three times as many busy processes, with the times that they have by
-//! default: neither takes the other one for dead.
+//! Two heads with default timeouts on one machine whose processors are overloaded by three times as many busy processes: neither
+//! head takes the other one for dead.
 
 use super::{Rows, compare_legs};
 use crate::load::{self, Load, Protocol};

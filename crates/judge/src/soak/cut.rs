@@ -94,7 +94,8 @@ impl Guest {
         let mut guest = Guest { net, vm, nqn: String::new(), iqn: String::new() };
         let system = guest.status()["system"].clone();
         let name = |key: &str| system[key].as_str().expect("a name").to_owned();
-        (guest.nqn, guest.iqn) = (name("nqn"), name("iqn"));
+        guest.nqn = name("nqn");
+        guest.iqn = name("iqn");
         guest
     }
 

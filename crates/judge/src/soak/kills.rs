@@ -1,4 +1,4 @@
-//! The daemon is killed at any moment under verified load of our own initiators, with legs failed and returned.
+//! The daemon is killed at random moments under verified load of our own initiators, while legs fail and return.
 
 use super::{Rows, legs_equal};
 use crate::Head;

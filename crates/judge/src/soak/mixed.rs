@@ -1,4 +1,4 @@
-//! Mixed load on 24 drives of which one is slow, one throws errors, and one comes and goes.
+//! Mixed load on 24 drives: one is slow, one has errors, and one comes and goes.
 
 use super::truth::{Truth, Words};
 use super::{Rows, legs_equal};
@@ -46,7 +46,7 @@ pub fn mixed(length: Duration) -> Rows {
     let mut rounds = 0;
     let early = std::thread::scope(|scope| {
         let watcher = scope.spawn(|| truth.watch(&head));
-        let told = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             story.one_is_slow(slow);
             let early = settle(&head);
             while rounds == 0 || began.elapsed() < length {
@@ -59,7 +59,7 @@ pub fn mixed(length: Duration) -> Rows {
         }));
         truth.over();
         watcher.join().expect("status was answered");
-        told.unwrap_or_else(|why| std::panic::resume_unwind(why))
+        result.unwrap_or_else(|why| std::panic::resume_unwind(why))
     });
     let mut rows = story.rows;
     let mut report = Report::default();

@@ -51,7 +51,7 @@ fn compare_legs(head: &mut Head) -> u64 {
 fn scrub(head: &Head) {
     let ended = |head: &Head| head.json("pool show tank")["scrub"]["last_ended"].clone();
     let before = ended(head);
-    // The end is told to the second.
+    // The end is given to the second.
     std::thread::sleep(std::time::Duration::from_millis(1100));
     head.cli("pool scrub tank");
     until("the scrub ends", 600, || {

@@ -174,7 +174,7 @@ impl System {
         };
         all.flatten().find(leads)
     }
-    /// Waits until the head that leads tells these states of a and b, and a follower is ready.
+    /// Waits until the head that leads reports these states of a and b, and a follower is ready.
     fn until_heads(&self, what: &str, states: [&str; 2]) {
         let end = Instant::now() + Duration::from_secs(PATIENCE);
         loop {
@@ -326,7 +326,7 @@ impl System {
         let pool = || self.json(first, "pool show tank");
         until("the mirror is whole", PATIENCE, || pool()["state"] == "optimal");
         let before = pool()["scrub"]["last_ended"].clone();
-        // The end is told to the second.
+        // The end is given to the second.
         sleep(Duration::from_millis(1100));
         self.try_cli(first, "pool scrub tank").good("scrub").expect("a scrub");
         until("the scrub ends", 300, || {

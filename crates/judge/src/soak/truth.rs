@@ -1,4 +1,4 @@
-//! Whether `status` says what is true: the test knows what it did to the drives.
+//! Checks that `status` is true: the test knows what it did to the drives.
 
 use crate::Head;
 use serde_json::Value;
@@ -107,7 +107,7 @@ fn unexplained(status: &Value, leg: &Value) -> Option<String> {
     match named {
         Some(reason) if helped(reason) => None,
         Some(reason) => Some(format!("no command that helps with {reason}")),
-        None => Some(format!("{path} is '{}', which no reason tells: {}", leg["state"], status["reasons"])),
+        None => Some(format!("{path} is '{}', which no reason names: {}", leg["state"], status["reasons"])),
     }
 }
 
@@ -142,18 +142,18 @@ mod tests {
     fn a_status_is_held_against_what_was_done() {
         let truth = Truth::default();
         let well = status("optimal", "", "optimal", json!([]));
-        let told = json!([{"message": "/b of mirror-0: it is gone", "next": "millrace drive return /b"}]);
-        let out = status("failed", "it is gone", "degraded", told.clone());
+        let reasons = json!([{"message": "/b of mirror-0: it is gone", "next": "millrace drive return /b"}]);
+        let out = status("failed", "it is gone", "degraded", reasons.clone());
         assert_eq!(truth.judge(&well), Vec::<String>::new());
         assert_eq!(truth.judge(&out).len(), 1, "nothing was done to /b");
         truth.is("file:/b?block=512", &["failed"]);
         assert_eq!(truth.judge(&out), Vec::<String>::new());
         assert_eq!(truth.judge(&well).len(), 1, "/b was failed");
-        let mute = status("failed", "", "degraded", told.clone());
+        let mute = status("failed", "", "degraded", reasons.clone());
         assert!(truth.judge(&mute)[0].contains("without a reason"));
         let helpless = json!([{"message": "/b of mirror-0: it is gone", "next": null}]);
         assert!(truth.judge(&status("failed", "x", "degraded", helpless))[0].contains("no command"));
-        let wrong = truth.judge(&status("failed", "x", "rebuilding", told));
+        let wrong = truth.judge(&status("failed", "x", "rebuilding", reasons));
         assert!(wrong[0].contains("not 'degraded'"), "{wrong:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! A host that knows for each block what must be there after a power cut: QEMU's block layer, told what to do line by line.
+//! A host that knows for each block what must be there after a power cut: QEMU's block layer, driven line by line.
 
 use super::log::mix;
 use lab::Net;

@@ -82,10 +82,10 @@ impl Idle {
         let mut child = command.spawn().expect("the peer starts");
         let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
         assert_eq!(lines.next().and_then(Result::ok).as_deref(), Some("in"), "{words}");
-        let (tell, over) = channel();
+        let (report, over) = channel();
         std::thread::spawn(move || {
             let word = lines.next().and_then(Result::ok).unwrap_or_default();
-            tell.send((Instant::now(), word)).ok();
+            report.send((Instant::now(), word)).ok();
         });
         Idle { name: words.into(), child, over }
     }
@@ -108,7 +108,7 @@ fn idle(site: &Site) -> Vec<Idle> {
         format!("[{}]:4420 {nqn} {NQN}", MOVING[1]),
     ];
     let all = words.iter().map(|words| Idle::open(site, words)).collect();
-    // The leader tells the follower twice a second.
+    // The leader reports to the follower twice a second.
     std::thread::sleep(Duration::from_millis(1500));
     all
 }
@@ -185,7 +185,7 @@ fn addresses_move_and_hosts_know_at_once_that_their_connections_are_over() {
     until("a follows", 30, || site.b.heads() == ["follows, ready", "leads"]);
     let there = addresses(&site.a.net);
     assert!(MOVING.iter().all(|ip| !there.contains(ip)), "{there}");
-    // A host that was not told waits for its own timers.
+    // A host without notice waits for its own timers.
     no_longer_than(loads, 5.0, true);
 }
 
@@ -212,7 +212,7 @@ fn addresses_stay_and_hosts_go_on_when_the_link_is_cut() {
 }
 
 #[test]
-fn without_the_right_to_tell_hosts_their_idle_connections_hang() {
+fn without_cap_net_raw_idle_connections_of_hosts_hang() {
     if skipped("addresses that move, without CAP_NET_RAW") {
         return;
     }
@@ -224,8 +224,8 @@ fn without_the_right_to_tell_hosts_their_idle_connections_hang() {
     for one in &idle {
         assert!(one.over.try_recv().is_err(), "{} is over, and nobody can have said so", one.name);
     }
-    let told = site.b.cli("events");
-    assert_eq!(told.matches("CAP_NET_RAW").count(), 1, "{told}");
+    let events = site.b.cli("events");
+    assert_eq!(events.matches("CAP_NET_RAW").count(), 1, "{events}");
     let log = site.b.log();
     assert_eq!(log.matches("network was not told").count(), 1, "{log}");
 }

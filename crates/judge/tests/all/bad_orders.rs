@@ -1,4 +1,4 @@
-//! What an operator can get wrong ends in a sentence that names it; the rest goes on as it was.
+//! A mistake of an operator gets a sentence that names it, and everything else goes on.
 
 use judge::{Head, binary};
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Whoever can reach a port can send anything. The others are served on, at bounded memory.
+//! Any peer that reaches a port can send any bytes. Other hosts are served meanwhile, at bounded memory.
 
 use judge::{Head, until};
 use lab::skipped;
@@ -93,25 +93,25 @@ fn malformed_pdus_are_answered_in_their_protocols_words() {
 }
 
 /// Thousands of connections that one peer keeps, until this is dropped.
-struct Crowd(Child);
+struct Peers(Child);
 
-impl Crowd {
+impl Peers {
     /// Starts a peer with these words, which ask for 5000; when it says how many there are, most of them must be.
     fn come(head: &Head, words: &str) -> Self {
         let mut command = head.net.command("bash");
         command.args(["-c", &format!("ulimit -n 12000 && exec {PEER} {words}")]);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the crowd");
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the peers");
         let mut said = BufReader::new(child.stdout.take().expect("its output"));
-        let crowd = Self(child);
+        let peers = Self(child);
         let mut line = String::new();
         said.read_line(&mut line).expect("a line");
         let count: u64 = line.trim().rsplit(' ').next().and_then(|n| n.parse().ok()).expect("a count");
         assert!(count > 4000, "only {count} of 5000 are there: {words:.60}");
-        crowd
+        peers
     }
 }
 
-impl Drop for Crowd {
+impl Drop for Peers {
     fn drop(&mut self) {
         self.0.kill().ok();
         self.0.wait().ok();
@@ -123,15 +123,15 @@ fn ten_thousand_silent_connections_do_not_stop_a_good_host() {
     if skipped("10,000 connections") {
         return;
     }
-    let (head, lun) = given("crowd");
+    let (head, lun) = given("peers");
     head.wait_for_memory();
     let before = head.memory_mib();
-    let crowds = PORTS.map(|port| Crowd::come(&head, &format!("hold {port} 5000")));
+    let peers = PORTS.map(|port| Peers::come(&head, &format!("hold {port} 5000")));
     serves(&head, lun);
     let during = head.memory_mib();
     assert!(during < before + 256, "memory grew from {before} to {during} MiB");
     assert!(head.json("status")["volumes"][0]["name"] == "tank/v");
-    drop(crowds);
+    drop(peers);
     serves(&head, lun);
     until("the connections are gone", 60, || {
         head.json("status")["connections"].as_array().is_some_and(|all| all.len() < 50)
@@ -148,13 +148,22 @@ fn hex(bytes: &[u8]) -> String {
 /// ICReq, and a Connect of an admin queue with its data, keep-alive off.
 fn nvme_words(subsystem: &str, host: &str) -> [String; 2] {
     let mut connect = vec![0u8; 72 + 1024];
-    (connect[0], connect[2], connect[3]) = (4, 72, 72);
+    connect[0] = 4;
+    connect[2] = 72;
+    connect[3] = 72;
     connect[4..8].copy_from_slice(&(72u32 + 1024).to_le_bytes());
     let (sqe, data) = connect[8..].split_at_mut(64);
     // Fabrics, SGLs, command 1, Connect; 1024 bytes in the capsule; 32 entries.
-    (sqe[0], sqe[1], sqe[2], sqe[4]) = (0x7f, 0x40, 1, 1);
-    (sqe[33], sqe[39], sqe[44]) = (4, 1, 31);
-    (data[0], data[16], data[17]) = (1, 0xff, 0xff);
+    sqe[0] = 0x7f;
+    sqe[1] = 0x40;
+    sqe[2] = 1;
+    sqe[4] = 1;
+    sqe[33] = 4;
+    sqe[39] = 1;
+    sqe[44] = 31;
+    data[0] = 1;
+    data[16] = 0xff;
+    data[17] = 0xff;
     data[256..256 + subsystem.len()].copy_from_slice(subsystem.as_bytes());
     data[512..512 + host.len()].copy_from_slice(host.as_bytes());
     [format!("0000800080000000{}", "00".repeat(120)), hex(&connect)]
@@ -165,23 +174,26 @@ fn iscsi_word(initiator: &str) -> String {
     let text = format!("InitiatorName={initiator}\0SessionType=Discovery\0");
     let mut login = vec![0u8; 48];
     // Immediate Login; from the operational stage to full feature.
-    (login[0], login[1], login[7], login[8]) = (0x43, 0x87, text.len() as u8, 0x40);
+    login[0] = 0x43;
+    login[1] = 0x87;
+    login[7] = text.len() as u8;
+    login[8] = 0x40;
     login.extend_from_slice(text.as_bytes());
     login.resize(login.len().next_multiple_of(4), 0);
     hex(&login)
 }
 
 /// While these 10,000 are there, who is known by iSCSI or NVMe is let in and served, and memory does not grow with them.
-fn a_good_host_gets_in_beside(name: &str, crowd: impl Fn(&Head) -> [[String; 2]; 2]) {
+fn a_good_host_gets_in_beside(name: &str, peers: impl Fn(&Head) -> [[String; 2]; 2]) {
     let head = Head::with_tank(name);
     let lun = head.give("v", "32M", 512, "good", &format!("--iqn {ME} --nqn {GOOD_NQN}"));
     head.wait_for_memory();
     let before = head.memory_mib();
-    let words = crowd(&head);
-    let crowds: Vec<Crowd> = PORTS
+    let words = peers(&head);
+    let peers: Vec<Peers> = PORTS
         .iter()
         .zip(&words)
-        .map(|(port, words)| Crowd::come(&head, &format!("visit {port} 5000 {}", words.join(" ").trim_end())))
+        .map(|(port, words)| Peers::come(&head, &format!("visit {port} 5000 {}", words.join(" ").trim_end())))
         .collect();
     let connect = nvme_words(&head.nqn(), GOOD_NQN).concat();
     for _ in 0..2 {
@@ -194,18 +206,18 @@ fn a_good_host_gets_in_beside(name: &str, crowd: impl Fn(&Head) -> [[String; 2];
     }
     let during = head.memory_mib();
     assert!(during < before + 256, "memory grew from {before} to {during} MiB");
-    drop(crowds);
+    drop(peers);
     serves(&head, lun);
 }
 
 /// 256 MiB of memory, as every head of these tests has, were full of outputs after 3000 of them, and 8191
 /// took every controller id.
 #[test]
-fn ten_thousand_discovery_sessions_of_strangers_keep_no_known_host_out() {
+fn ten_thousand_discovery_sessions_of_unknown_hosts_keep_no_known_host_out() {
     if skipped("10,000 discovery sessions") {
         return;
     }
-    a_good_host_gets_in_beside("visitors", |_| {
+    a_good_host_gets_in_beside("discovery", |_| {
         let iscsi = iscsi_word("iqn.2026-01.org.millrace.judge:nobody");
         [nvme_words(DISCOVERY, "nqn.2026-01.org.millrace.judge:nobody"), [iscsi, String::new()]]
     });

@@ -243,7 +243,7 @@ fn a_limit_strikes(lab: &Lab) {
     assert_eq!(lab.end(b).bad().keys().collect::<Vec<_>>(), ["Fenced"]);
 }
 
-/// Keys come and go, and conflicts are told.
+/// Keys come and go, and conflicts are reported.
 fn keys_and_conflicts(lab: &Lab) {
     lab.clean();
     let a = lab.run(&lab.a, "reserve=a1 register=a1 register=a1 reserve=a1 reserve=a1 register=a2 look");

@@ -127,6 +127,6 @@ fn chap_lets_in_who_knows_the_secret_and_nobody_else() {
     assert_ne!(inq(&format!("{ME}%correct horse batterz@")), 0, "a wrong secret");
     assert_ne!(inq("somebody%correct horse battery@"), 0, "a wrong user");
     assert_ne!(inq(""), 0, "no authentication at all");
-    let told = head.cli("host ls --json") + &head.cli("status --json") + &head.log();
-    assert!(!told.contains("correct horse"), "a secret is told");
+    let shown = head.cli("host ls --json") + &head.cli("status --json") + &head.log();
+    assert!(!shown.contains("correct horse"), "a secret is shown");
 }

@@ -1,4 +1,4 @@
-//! What `topology`, `pool create` and `tune` make of a machine that a real kernel shows: two NUMA nodes, a switch, links of several
+//! What `topology`, `pool create` and `tune` find on a machine under a real kernel: two NUMA nodes, a switch, links of several
 //! speeds. pciutils, hwloc and numactl look at the same machine and must see the same.
 
 use judge::{Head, binary};
@@ -125,7 +125,7 @@ fn topology_is_what_lspci_lstopo_and_numactl_see_and_tune_puts_back_what_it_chan
     same_places(&ours, &vm.run("lstopo-no-graphics --of console", 60).expect("lstopo").stdout);
     same_processors(&ours, &vm.run("lscpu -p=cpu,node,socket,core", 60).expect("lscpu").stdout);
 
-    // What a drive tells of itself comes by a command to it: QEMU's are new, and at 50 °C.
+    // What a drive reports comes by a command to it: QEMU's are new, and at 50 °C.
     for drive in ours["drives"].as_array().expect("a list").iter().filter(|d| d["kind"] == "nvme") {
         let health = &drive["health"];
         assert_eq!((&health["used"], &health["celsius"]), (&0.into(), &50.0.into()), "{drive}");

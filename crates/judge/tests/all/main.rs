@@ -1,5 +1,4 @@
-//! The product in the hands of real hosts, tools, operators and vandals. One program, since every
-//! test program costs a link.
+//! The product with real hosts, tools, operators and hostile peers. One program, since every test program costs a link.
 
 mod addresses;
 mod bad_orders;

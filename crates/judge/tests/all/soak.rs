@@ -5,7 +5,7 @@ use lab::skipped;
 use std::time::Duration;
 
 #[test]
-fn soak_ill_drives_cost_nothing_and_status_tells_the_truth() {
+fn soak_ill_drives_cost_nothing_and_status_is_true() {
     if !skipped("ill drives under load") {
         soak::print("ill drives", &soak::mixed(Duration::ZERO));
     }

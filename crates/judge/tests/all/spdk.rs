@@ -1,4 +1,4 @@
-//! Our load generator as a guest of SPDK's NVMe/TCP target, as that is without options.
+//! Our load generator with SPDK's NVMe/TCP target, without options.
 
 use judge::peers::{Peer, SPDK_HINT, spdk};
 use judge::{Head, binary, load};

@@ -1,4 +1,4 @@
-//! The unit in `packaging/` under systemd, on the oldest kernel: what it starts stands up again.
+//! The unit in `packaging/` under systemd, on the oldest kernel: the daemon starts again after it ends.
 
 use judge::{binary, until};
 use lab::{Kernel, Net, Vm, skipped};
@@ -143,7 +143,8 @@ impl Native {
             let hello = || -> std::io::Result<()> {
                 let mut host = TcpStream::connect(self.portal)?;
                 let mut request = [0; 128];
-                (request[2], request[4]) = (128, 128);
+                request[2] = 128;
+                request[4] = 128;
                 host.write_all(&request)?;
                 host.read_exact(&mut request)
             };
@@ -216,8 +217,8 @@ fn systemd_starts_a_crashed_daemon_within_2_s_and_the_fourth_with_the_management
         vm.try_run(&inside(&who), 30).expect("setpriv")
     };
     assert_eq!(as_user(990).code, 0, "a member of the socket's group needs no root");
-    let stranger = as_user(65534);
-    assert!(stranger.code == 4 && stranger.stderr.contains("usermod -aG millrace"), "{stranger:?}");
+    let other_user = as_user(65534);
+    assert!(other_user.code == 4 && other_user.stderr.contains("usermod -aG millrace"), "{other_user:?}");
     let took = ["SEGV", "ABRT", "SEGV"].iter().enumerate().map(|(i, signal)| {
         assert_eq!(status()["daemon"]["management_only"], false, "after {i} crashes");
         crash(&vm, signal, i + 1)

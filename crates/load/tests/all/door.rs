@@ -1,5 +1,5 @@
 //! One initiator against one target through its door: every operation, aborts, good-bye, discovery,
-//! and what the target tells of a volume that changes.
+//! and what the target reports of a volume that changes.
 
 use crate::world::{Disk, Hosted, STAGING_BYTES, World};
 use base::memory::PlainMemory;
@@ -160,7 +160,9 @@ fn every_operation(config: Config) {
 fn nvme_every_operation_ends_as_it_should() {
     for (digests, flow) in [(false, true), (true, false)] {
         every_operation(nvme(|c| {
-            (c.header_digest, c.data_digest, c.flow_control) = (digests, digests, flow)
+            c.header_digest = digests;
+            c.data_digest = digests;
+            c.flow_control = flow;
         }));
     }
 }
@@ -259,8 +261,10 @@ fn a_silent_target_is_noticed_by_keep_alive() {
 fn iscsi_every_operation_ends_as_it_should() {
     for (digests, r2t) in [(false, false), (true, true)] {
         let config = iscsi(|c| {
-            (c.header_digest, c.data_digest) = (digests, digests);
-            (c.initial_r2t, c.immediate_data) = (r2t, !r2t);
+            c.header_digest = digests;
+            c.data_digest = digests;
+            c.initial_r2t = r2t;
+            c.immediate_data = !r2t;
         });
         every_operation(config);
     }

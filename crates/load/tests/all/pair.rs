@@ -22,7 +22,8 @@ fn host() -> Host {
 
 fn nvme(change: impl FnOnce(&mut nvme::host::Config)) -> Config {
     let mut c = nvme::host::Config::new(NQN, [7; 16], "nqn.2026-01.org.example:target");
-    (c.queues, c.depth) = (2, 8);
+    c.queues = 2;
+    c.depth = 8;
     change(&mut c);
     Config { peer: "127.0.0.1:4420".parse().unwrap(), target: Target::Nvme(c) }
 }
@@ -80,7 +81,9 @@ fn nvme_load_is_verified_with_and_without_digests_and_flow_control() {
         [(false, true), (true, true), (true, false), (false, false)].iter().enumerate()
     {
         let config = nvme(|c| {
-            (c.header_digest, c.data_digest, c.flow_control) = (*digests, *digests, *flow);
+            c.header_digest = *digests;
+            c.data_digest = *digests;
+            c.flow_control = *flow;
         });
         let plan = plan(vec![config]);
         let mut w = world(seed as u64, &plan, host(), 4096, 512);
@@ -157,7 +160,8 @@ fn nvme_links_are_cut_and_commands_put_off_and_nothing_is_lost() {
     for seed in 0..6 {
         let plan = Plan { ops_max: 1500, pattern: Pattern::Sequential, ..plan(vec![nvme(|_| ())]) };
         let mut w = world(seed, &plan, host(), 4096, 256);
-        (w.cut_every, w.not_ready_every) = (700, 40);
+        w.cut_every = 700;
+        w.not_ready_every = 40;
         let report = finish(&mut w, plan);
         good(&report);
         assert!(report.retries > 0 && report.reconnects > 0 && w.cuts > 0, "{report:?}");
@@ -185,7 +189,7 @@ fn a_disk_that_forgets_a_write_is_found_out() {
 
 #[test]
 fn a_host_that_is_not_known_gets_a_sentence() {
-    let plan = plan(vec![nvme(|c| c.host_nqn = "nqn.2026-01.org.example:stranger".into())]);
+    let plan = plan(vec![nvme(|c| c.host_nqn = "nqn.2026-01.org.example:unknown".into())]);
     let mut w = world(1, &plan, host(), 4096, 64);
     let report = finish(&mut w, plan);
     let End::Failed(why) = report.end else { panic!("{report:?}") };
@@ -275,7 +279,7 @@ fn stop_ends_a_run_without_end_and_progress_comes_meanwhile() {
 }
 
 #[test]
-fn a_window_of_two_latencies_tells_the_rate_of_a_long_one() {
+fn a_window_of_two_latencies_gives_the_rate_of_a_long_one() {
     let run = |time: u64| {
         let (time, ramp) = (Duration::from_micros(time), Duration::from_millis(1));
         let sessions = vec![nvme(|c| (c.queues, c.depth) = (1, 64))];
@@ -302,8 +306,10 @@ fn iscsi_load_is_verified_with_every_way_to_send_data() {
     {
         let session = |isid| {
             iscsi(isid, |c| {
-                (c.header_digest, c.data_digest) = (*digests, *digests);
-                (c.immediate_data, c.initial_r2t) = (*immediate, *initial_r2t);
+                c.header_digest = *digests;
+                c.data_digest = *digests;
+                c.immediate_data = *immediate;
+                c.initial_r2t = *initial_r2t;
                 c.first_burst = *first_burst;
             })
         };
@@ -337,7 +343,8 @@ fn iscsi_links_are_cut_and_commands_put_off_and_nothing_is_lost() {
         let sessions = vec![iscsi(1, |_| ()), iscsi(2, |_| ())];
         let plan = Plan { ops_max: 1500, pattern: Pattern::Sequential, ..plan(sessions) };
         let mut w = world(seed, &plan, host(), 4096, 256);
-        (w.cut_every, w.not_ready_every) = (700, 40);
+        w.cut_every = 700;
+        w.not_ready_every = 40;
         let report = finish(&mut w, plan);
         good(&report);
         assert!(report.retries > 0 && report.reconnects > 0 && w.cuts > 0, "{report:?}");

@@ -60,7 +60,7 @@ struct Link {
     sending: bool,
     closing: bool,
     broken: bool,
-    told: bool,
+    reported: bool,
 }
 
 /// A machine of `base::Machine` whose memory the world reaches.
@@ -252,7 +252,7 @@ impl<M: Hosted> World<M> {
             sending: false,
             closing: false,
             broken: false,
-            told: false,
+            reported: false,
         };
         assert!(self.links.insert(connection.slot(), link).is_none(), "the slot is in use");
         self.events.push_back(Event::Connected { connection, result: Ok(()) });
@@ -279,7 +279,8 @@ impl<M: Hosted> World<M> {
             return false;
         }
         if self.cut_every > 0 && self.rng.chance(1, self.cut_every) && !link.broken {
-            (link.broken, self.cuts) = (true, self.cuts + 1);
+            link.broken = true;
+            self.cuts += 1;
         }
         // The client sends a piece of what it has.
         if link.sending && !link.broken {
@@ -290,7 +291,8 @@ impl<M: Hosted> World<M> {
             for s in segments {
                 let n = s.len.min(left);
                 link.to_server.extend(self.machine.memory().bytes(s.head(n)));
-                (left, bytes) = (left - n, bytes + n);
+                left -= n;
+                bytes += n;
             }
             link.sending = false;
             *moved = true;
@@ -317,8 +319,8 @@ impl<M: Hosted> World<M> {
             self.events.push_back(Event::Received { connection, data });
         }
         let over = link.server.gone && link.to_client.is_empty();
-        if (link.broken || over) && !link.told {
-            link.told = true;
+        if (link.broken || over) && !link.reported {
+            link.reported = true;
             *moved = true;
             self.events.push_back(Event::Broken { connection });
         }
@@ -383,7 +385,7 @@ impl<M: Hosted> World<M> {
             moved = true;
         }
         if s.head.closed.is_none()
-            && let Some((key, _)) = s.head.wishes.pop_front()
+            && let Some((key, _)) = s.head.interventions.pop_front()
         {
             each!(s.front, c => c.on_intervened(now, key, false, &mut s.head));
             moved = true;
@@ -448,7 +450,8 @@ pub fn view(host: Host, block_bytes: u32, blocks: u64) -> View {
     let mut view = View { generation: 1, ..View::default() };
     view.system.nqn = "nqn.2026-01.org.example:target".into();
     view.system.iqn = "iqn.2026-01.org.example:target".into();
-    (view.system.serial, view.system.model) = ("1".into(), "test".into());
+    view.system.serial = "1".into();
+    view.system.model = "test".into();
     view.system.firmware = "1".into();
     let mut host = host;
     host.exports.push(base::view::Export {

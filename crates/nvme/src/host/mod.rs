@@ -5,7 +5,7 @@
 //! what arrives, and sends what it puts into the outbox of each link (the door is `base::host`). Once
 //! an error is set, nothing goes on: the owner closes every connection and starts a new session.
 //!
-//! Every byte from the target is checked: what it can do wrong ends in an [`Error`], at bounded memory.
+//! Every byte from the target is checked: a fault of the target ends in an [`Error`], at bounded memory.
 
 pub mod fuzz;
 mod queue;

@@ -298,7 +298,7 @@ impl Queue {
             rest = rest.tail(n);
         }
     }
-    /// Where the next bytes shall go.
+    /// Where the next bytes go.
     pub fn want(&self) -> Want {
         let Some(arrival) = self.arrival else { return Want::Staging };
         match self.flights.get(usize::from(arrival.cid)) {
@@ -601,7 +601,7 @@ impl Queue {
             self.header(&pdu::digest_bytes(crc), io);
         }
     }
-    /// NVMe/TCP 3.5.1.2: a fatal error is told by H2CTermReq, then the connection ends.
+    /// NVMe/TCP 3.5.1.2: a fatal error is reported by H2CTermReq, then the connection ends.
     fn violated(&mut self, violation: Violation, io: &mut impl HostIo) {
         let term = Term { fes: violation.fes, fei: violation.fei };
         if io.room() >= PDU_ROOM && self.phase != Phase::Closed {

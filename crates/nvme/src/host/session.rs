@@ -84,7 +84,7 @@ pub struct DiscoveryRecord {
 
 const ADMIN_DEPTH: u16 = 31;
 const CSTS_PAUSE: Duration = Duration::from_millis(10);
-/// Entries of a discovery log that we read; a target with more is told from one that lies by nothing.
+/// Entries of a discovery log that we read; nothing distinguishes a target with more from one that lies.
 const RECORDS_MAX: u64 = 1024;
 const ABORTS_UNDER_WAY: u16 = 4;
 
@@ -180,13 +180,21 @@ impl Session {
     /// Begins, or begins again after every link was lost (`on_lost`).
     pub fn start(&mut self) {
         self.step = Step::AwaitingLink;
-        (self.asked, self.connected, self.error) = (false, 0, None);
+        self.asked = false;
+        self.connected = 0;
+        self.error = None;
         self.granted = self.io.len() as u16;
-        (self.poll_at, self.keep_alive_at, self.keep_alive_sent) = (None, None, None);
-        (self.events_due, self.changed_log_due, self.namespace_due) = (false, false, false);
-        (self.chore, self.aborts_under_way) = (false, 0);
+        self.poll_at = None;
+        self.keep_alive_at = None;
+        self.keep_alive_sent = None;
+        self.events_due = false;
+        self.changed_log_due = false;
+        self.namespace_due = false;
+        self.chore = false;
+        self.aborts_under_way = 0;
         self.aborts.clear();
-        (self.life, self.reset) = (None, Reset::None);
+        self.life = None;
+        self.reset = Reset::None;
         self.records.clear();
     }
     /// How many connections should stand now: link 0 first, then the I/O links.
@@ -285,7 +293,10 @@ impl Session {
             Step::Idle | Step::Ended => {}
             // Nothing to say good-bye to.
             step if step < Step::Controller || !self.admin.is_open() => self.step = Step::Ended,
-            _ => (self.step, self.asked) = (Step::Shutdown, false),
+            _ => {
+                self.step = Step::Shutdown;
+                self.asked = false;
+            }
         }
     }
     /// Link `link` stands.
@@ -298,7 +309,7 @@ impl Session {
         self.queue(link).on_bytes(data, io);
         self.after(link, io);
     }
-    /// Where the next bytes of `link` shall go.
+    /// Where the next bytes of `link` go.
     pub fn want(&self, link: u16) -> Want {
         match link {
             0 => self.admin.want(),
@@ -336,7 +347,8 @@ impl Session {
             self.go(Step::Connect);
         }
         if self.poll_at.is_some_and(|at| at <= now) {
-            (self.poll_at, self.asked) = (None, false);
+            self.poll_at = None;
+            self.asked = false;
         }
         if self.step == Step::Queues && self.connected == self.granted {
             self.go(Step::Ready);
@@ -357,7 +369,8 @@ impl Session {
         }
     }
     fn go(&mut self, step: Step) {
-        (self.step, self.asked) = (step, false);
+        self.step = step;
+        self.asked = false;
     }
     fn fail(&mut self, error: Error) {
         self.error.get_or_insert(error);
@@ -418,7 +431,8 @@ impl Session {
         };
         let feature = |id: u8, value: u32| {
             let mut sqe = Sqe::new(admin::SET_FEATURES, 0);
-            (sqe.cdw10, sqe.cdw11) = (u32::from(id).into(), value.into());
+            sqe.cdw10 = u32::from(id).into();
+            sqe.cdw11 = value.into();
             (sqe, Data::None)
         };
         let nsid = self.namespace.nsid;
@@ -480,11 +494,14 @@ impl Session {
                 }
             }
             purpose::ABORT => self.aborts_under_way -= 1,
-            // Immediate Reset Successful. Who is told that it goes on would have to read the log page.
+            // Immediate Reset Successful. A host that learns that it goes on would have to read the log page.
             purpose::RESET => {
                 self.reset = Reset::Answered(cqe.status().is_good() && cqe.dw0.get() & 1 == 1);
             }
-            purpose::CHANGED_LOG => (self.chore, self.namespace_due) = (false, true),
+            purpose::CHANGED_LOG => {
+                self.chore = false;
+                self.namespace_due = true;
+            }
             purpose::NAMESPACE_AGAIN => {
                 self.chore = false;
                 if cqe.status().is_good() {
@@ -540,9 +557,10 @@ impl Session {
                 if csts & prop::CSTS_FATAL != 0 {
                     return self.fail(Error::Incapable("it reports a fatal status"));
                 }
-                match csts & prop::CSTS_READY != 0 {
-                    true => self.go(Step::Controller),
-                    false => self.poll_at = Some(self.now + CSTS_PAUSE),
+                if csts & prop::CSTS_READY != 0 {
+                    self.go(Step::Controller);
+                } else {
+                    self.poll_at = Some(self.now + CSTS_PAUSE);
                 }
             }
             Step::Controller => self.learn_controller(),
@@ -667,7 +685,8 @@ impl Session {
         if let Reset::Due(life) = self.reset {
             let mut sqe = Sqe::new(admin::CROSS_CONTROLLER_RESET, 0);
             sqe.cdw10 = (u32::from(life.uniquifier) << 16 | u32::from(life.id)).into();
-            (sqe.cdw12, sqe.cdw13) = ((life.random as u32).into(), ((life.random >> 32) as u32).into());
+            sqe.cdw12 = (life.random as u32).into();
+            sqe.cdw13 = ((life.random >> 32) as u32).into();
             if self.admin.submit(sqe, Data::None, purpose::RESET, io) {
                 self.reset = Reset::UnderWay;
             }
@@ -707,7 +726,8 @@ impl Session {
 
 fn property(kind: u8, offset: u32) -> PropertyFields {
     let mut fields = PropertyFields::of(&Sqe::new(admin::FABRICS, 0));
-    (fields.fctype, fields.offset) = (kind, offset.into());
+    fields.fctype = kind;
+    fields.offset = offset.into();
     fields
 }
 

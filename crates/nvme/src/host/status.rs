@@ -1,4 +1,4 @@
-//! What a completion means for whoever asked.
+//! What a completion means for the owner of the session.
 
 use crate::spec::StatusField;
 use base::{Duration, Fault, FaultKind, HostStatus};

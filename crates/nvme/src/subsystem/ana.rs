@@ -1,7 +1,7 @@
-//! Asymmetric Namespace Access (NVMe Base 2.0 8.1): what a controller tells its host of the path that it is.
+//! Asymmetric Namespace Access (NVMe Base 2.0 8.1): the path state that a controller reports to its host.
 //!
-//! One group has all namespaces, as a head reaches all volumes equally well, and only two states are ever told: whatever
-//! the state, commands are carried out.
+//! One group has all namespaces, as a head reaches all volumes equally well. Only two states are ever reported, and commands are
+//! carried out in both.
 
 use super::namespaces::Namespaces;
 use crate::spec::log::{AnaGroup, AnaHeader};
@@ -25,7 +25,7 @@ pub(crate) struct Ana {
 }
 
 impl Ana {
-    /// None: the head is alone, and there is nothing to tell.
+    /// None: the head is alone, and there is nothing to report.
     pub fn of(view: &View) -> Option<Self> {
         Some(Self { state: view.path()?, changes: 0 })
     }
@@ -35,7 +35,7 @@ impl Ana {
     }
     /// There is a new view; `listed`: there are other namespaces than before. True: the state is another one.
     ///
-    /// It is told also while the group has no namespace: the host may keep what it read last, and believe it when
+    /// It is reported also while the group has no namespace: the host may keep what it read last, and believe it when
     /// a namespace comes.
     pub fn on_view(&mut self, view: &View, listed: bool) -> bool {
         let was = core::mem::replace(&mut self.state, view.path_of(view.head));

@@ -1,4 +1,4 @@
-//! Connect: who may come in, and as what (NVMe Base 6.3).
+//! Connect: which hosts are let in, to which controller (NVMe Base 6.3).
 
 use super::ConnectionConfig;
 use super::table::Completion;
@@ -68,7 +68,7 @@ impl Login {
     pub fn unknown_controller() -> Completion {
         invalid(true, CNTLID)
     }
-    /// Judges everything that the view can tell; the rest is for the Steward.
+    /// Checks everything that the view knows; the rest is for the Steward.
     pub fn check(&mut self, config: &ConnectionConfig, view: &View) -> Result<Ask, Completion> {
         let f = &self.fields;
         let queue = f.qid.get();

@@ -178,7 +178,7 @@ impl Connection {
     pub fn digests(&self) -> Digests {
         self.digests
     }
-    /// Where the next bytes shall go.
+    /// Where the next bytes go.
     pub fn want(&self) -> Want {
         match (&self.stage, &self.rx) {
             (Stage::Closed | Stage::AwaitingAnswer(_), _) => Want::Nothing,
@@ -247,7 +247,7 @@ impl Connection {
             Phase::Submitted if status == Status::Good => self.work(tag.0, io),
             Phase::Submitted => self.refuse(tag.0, status),
             Phase::AwaitingBuffer | Phase::AwaitingCapsuleBuffer => {
-                // Aborted, or told to come again, while it waited for a buffer: its data, if they are next, belong to
+                // Aborted, or completed with a retry status, while it waited for a buffer: its data, if they are next, belong to
                 // nobody.
                 if let Rx::AwaitingBuffer(p) = self.rx
                     && p.to == To::Command(tag.0)
@@ -331,7 +331,7 @@ impl Connection {
         self.refuse_late_resets(now);
         self.resume(now, io);
     }
-    /// When `on_timer` shall be called.
+    /// When `on_timer` must be called.
     pub fn next_deadline(&self) -> Option<Instant> {
         // Asked in every turn, and nearly always so.
         let commands = matches!((&self.stage, &self.role), (Stage::Live, Role::Io(_)));
@@ -504,7 +504,10 @@ impl Connection {
         }
         match (p.skip > 0, wanted) {
             (true, _) => p.skip -= n32,
-            (_, true) => (p.left, p.at) = (p.left - n32, p.at + n32),
+            (_, true) => {
+                p.left -= n32;
+                p.at += n32;
+            }
             _ => p.tail -= n32,
         }
         self.rx = Rx::Payload(p);
@@ -619,14 +622,16 @@ impl Connection {
                     return self.answer(tag, Completion::failed(status.dnr()));
                 }
                 let slot = &mut self.table[tag];
-                (slot.gives, slot.length) = (true, length);
+                slot.gives = true;
+                slot.length = length;
                 self.reserve(tag, length, io);
             }
             Plan::Take { min, max } => match check_sgl(&sqe.sgl, min, max, Some(data)) {
                 Err(status) => self.answer(tag, Completion::failed(status.dnr())),
                 Ok(None) => {
                     let slot = &mut self.table[tag];
-                    (slot.length, slot.phase) = (sqe.sgl.length.get(), Phase::AwaitingTurn);
+                    slot.length = sqe.sgl.length.get();
+                    slot.phase = Phase::AwaitingTurn;
                     self.waiting.push_back(tag);
                     self.ask_for_data(io);
                 }
@@ -635,10 +640,12 @@ impl Connection {
                     let to = To::Command(tag);
                     let payload = Payload { to, skip, left, tail: data - skip - left, at: 0, crc: 0, digest };
                     let slot = &mut self.table[tag];
-                    (slot.held, slot.length) = (true, left);
+                    slot.held = true;
+                    slot.length = left;
                     match io.reserve_inline(head_tag(tag), left * copies(&sqe)) {
                         Some(buffer) => {
-                            (slot.buffer, slot.phase) = (buffer, Phase::AwaitingCapsule);
+                            slot.buffer = buffer;
+                            slot.phase = Phase::AwaitingCapsule;
                             self.rx = Rx::Payload(payload);
                         }
                         None => {
@@ -667,7 +674,8 @@ impl Connection {
     /// Asks for the buffer of a command whose data travel in data PDUs.
     fn reserve(&mut self, tag: u16, length: u32, io: &mut impl FrontIo) {
         let slot = &mut self.table[tag];
-        (slot.held, slot.phase) = (true, Phase::AwaitingBuffer);
+        slot.held = true;
+        slot.phase = Phase::AwaitingBuffer;
         if let Some(buffer) = io.reserve(head_tag(tag), length) {
             slot.buffer = buffer;
             self.buffer_here(tag, io);
@@ -727,13 +735,15 @@ impl Connection {
         let Role::Io(queue) = &self.role else { unreachable!("block commands come on I/O queues") };
         let slot = &mut self.table[tag];
         let data = slot.buffer.head(slot.length.min(slot.buffer.len));
-        // Only Dataset Management is told by its data what to do.
+        // Only Dataset Management has in its data what to do.
         let ranges = if slot.sqe.opcode == nvm::DATASET_MANAGEMENT { io.bytes(data) } else { &[] };
         let work = queue.work(slot, ranges);
         match work {
             Work::Done(completion) => self.answer(tag, completion),
             Work::Submit { command, cursor } => {
-                (slot.cursor, slot.held, slot.phase) = (cursor, true, Phase::Submitted);
+                slot.cursor = cursor;
+                slot.held = true;
+                slot.phase = Phase::Submitted;
                 let moves = command.op.takes_data() || command.op == base::Op::Read;
                 io.submit(head_tag(tag), command, if moves { data } else { Slice::default() });
             }
@@ -745,7 +755,7 @@ impl Connection {
         self.handed += bytes.len() as u64;
     }
 
-    /// The host broke the protocol: it is told where, and the connection ends (NVMe/TCP 3.5).
+    /// The host broke the protocol: it gets the place of the fault, and the connection ends (NVMe/TCP 3.5).
     fn fail(&mut self, violation: Violation, io: &mut impl FrontIo) {
         let term = Term { fes: violation.fes, fei: violation.fei };
         let bytes = encode::term(kind::C2H_TERM, term, self.decoder.quote());

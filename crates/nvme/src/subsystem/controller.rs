@@ -42,7 +42,7 @@ pub(crate) struct Controller {
     pub namespaces: Namespaces,
     pub errors: Errors,
     pub features: Features,
-    /// What Identify told of paths, for this controller's life; None: nothing, the head was alone when it was made.
+    /// What Identify reported of paths, for this controller's life; None: nothing, the head was alone when it was made.
     pub ana: Option<Ana>,
     /// Other controllers that it ends.
     pub resets: Resets,
@@ -62,7 +62,7 @@ pub(crate) struct Controller {
     ana_notice: Notice,
     discovery_notice: Notice,
     changed: BTreeSet<u32>,
-    /// CRC32C of the discovery log's entries: tells whether a view changed them.
+    /// CRC32C of the discovery log's entries: shows whether a view changed them.
     entries: u32,
     heard: Instant,
 }
@@ -254,7 +254,9 @@ impl Controller {
         let (stopped, stop) = (was & property::CC_SHUTDOWN != 0, cc & property::CC_SHUTDOWN != 0);
         if enabled && !enable {
             self.features.reset(self.io_queues_max);
-            (self.namespace_notice, self.ana_notice, self.discovery_notice) = Default::default();
+            self.namespace_notice = Notice::default();
+            self.ana_notice = Notice::default();
+            self.discovery_notice = Notice::default();
             self.ana.iter_mut().for_each(Ana::reset);
             self.changed.clear();
             self.resetting = true;
@@ -267,11 +269,14 @@ impl Controller {
         } else if !stop {
             self.csts &= !property::CSTS_SHUTDOWN;
         }
-        match enabled && !enable || stop && !stopped {
+        let ends = enabled && !enable || stop && !stopped;
+        if !ends {
+            then
+        } else if self.discovery {
             // A discovery controller has no I/O queues.
-            true if self.discovery => self.settle(),
-            true => Then::EndQueues,
-            false => then,
+            self.settle()
+        } else {
+            Then::EndQueues
         }
     }
     /// The I/O queues have ended, as they were asked to, and so have their commands.
@@ -331,7 +336,7 @@ impl Controller {
     pub fn unhold(&mut self, tag: u16) {
         self.waiting.retain(|t| *t != tag);
     }
-    /// The next event to tell, and the command that tells it. Apart from what I/O queues run at each input.
+    /// The next event to report, and the command that carries it. Apart from what I/O queues run at each input.
     #[cold]
     pub fn next_event(&mut self) -> Option<(u16, Completion)> {
         let events = self.features.events;

@@ -1,4 +1,4 @@
-//! The discovery log: where our subsystem can be reached (NVMe Base 5.16.1.23).
+//! The discovery log: the addresses of our subsystem (NVMe Base 5.16.1.23).
 
 use super::ConnectionConfig;
 use crate::spec::fabrics::{CNTLID_DYNAMIC, DISCOVERY_NQN};

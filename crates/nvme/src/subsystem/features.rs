@@ -1,4 +1,4 @@
-//! Features (NVMe Base 5.27): what the host may ask and set.
+//! Features (NVMe Base 5.27) that the host may get and set.
 
 use super::io::Plan;
 use super::table::Completion;
@@ -171,7 +171,7 @@ impl Features {
             feature::HOST_BEHAVIOR => {
                 return Plan::Take { min: HOST_BEHAVIOR_BYTES, max: HOST_BEHAVIOR_BYTES };
             }
-            // NVMe Base 5.27.1.25: on fabrics, Connect has told it.
+            // NVMe Base 5.27.1.25: on fabrics, Connect has set it.
             feature::HOST_ID => return Plan::refuse(StatusField::COMMAND_SEQUENCE),
             _ => return invalid,
         }

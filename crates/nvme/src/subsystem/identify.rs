@@ -1,4 +1,4 @@
-//! Identify: what we are (NVMe Base 5.17).
+//! Identify (NVMe Base 5.17): the data structures that describe the subsystem.
 
 use super::ana;
 use super::controller::Controller;
@@ -21,7 +21,7 @@ pub(crate) const ERROR_ENTRIES: usize = 16;
 const _: () = assert!(TRANSFER_MAX == 4096 << MDTS);
 const MDTS: u8 = 8;
 
-/// Answers Identify, or tells why not.
+/// Answers Identify, or says why not.
 pub(crate) fn answer(
     controller: &Controller,
     config: &ConnectionConfig,

@@ -59,7 +59,7 @@ pub(crate) struct IoQueue {
     pub retry_delay: bool,
 }
 
-/// What the head shall do for a command now.
+/// What the head does next for a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Work {
     /// This, and then ask again with `cursor`.

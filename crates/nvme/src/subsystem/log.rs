@@ -1,4 +1,4 @@
-//! Log pages (NVMe Base 5.16): which bytes of which page a command asks for, and what stands there.
+//! Log pages (NVMe Base 5.16): the range of a page that a command asks for, and the contents of the pages.
 
 use super::controller::Controller;
 use super::identify::ERROR_ENTRIES;
@@ -18,7 +18,7 @@ pub(crate) struct Request {
     pub page: u8,
     pub offset: u64,
     pub length: u64,
-    /// Retain Asynchronous Event: what the page tells is not yet taken note of.
+    /// Retain Asynchronous Event: the event stays pending after the page is read.
     pub retain: bool,
     /// Return Groups Only, of the ANA log: bit 0 of the Log Specific Field.
     pub groups_only: bool,
@@ -64,7 +64,7 @@ impl Errors {
     }
 }
 
-/// Whether the page exists and the part makes sense; the page's own length is judged when it is made.
+/// Whether the page exists and the part makes sense; the length of the page is checked when it is made.
 pub(crate) fn plan(controller: &Controller, sqe: &Sqe) -> Plan {
     let request = Request::of(sqe);
     let known = match request.page {
@@ -112,7 +112,7 @@ pub(crate) fn answer(
         }
         log::CHANGED_NAMESPACES => controller.changed_list(),
         log::EFFECTS => effects(),
-        // A reset is answered once it is done: none is left to be told of.
+        // A reset is answered once it is done: none is left to be reported.
         log::CROSS_CONTROLLER_RESET => vec![0; log::CROSS_CONTROLLER_RESET_BYTES],
         log::ANA => match &controller.ana {
             Some(ana) => ana.log(&controller.namespaces, request.groups_only),

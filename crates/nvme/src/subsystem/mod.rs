@@ -2,8 +2,8 @@
 //!
 //! [`Connection`] implements the door of `base::front`. It owns the PDU parser, the command table of one
 //! queue, the digests and R2Ts; on an admin queue also the controller: properties, features, log pages,
-//! asynchronous events, keep alive. Memory: a few KiB, the command table made when Connect tells the
-//! queue's depth (136 bytes per entry), and buffers lent by the head. Does not know drives, other
+//! asynchronous events, keep alive. Memory: a few KiB, the command table made when Connect gives the
+//! queue's depth (136 bytes per entry), and buffers of the head. Does not know drives, other
 //! connections or clocks.
 //!
 //! A command's way: parsed → (buffer) → (data) → submitted → answered; see `table::Phase`. A
@@ -77,7 +77,7 @@ pub const KEEP_ALIVE_GRACE: Duration = Duration::from_secs(2);
 /// What the head knows of a new connection.
 #[derive(Clone, Debug)]
 pub struct ConnectionConfig {
-    /// Our end; told in discovery where the portal's address is unspecified.
+    /// Our end; reported in discovery where the portal's address is unspecified.
     pub local: SocketAddr,
     /// The host's end.
     pub peer: SocketAddr,

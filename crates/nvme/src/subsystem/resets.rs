@@ -1,8 +1,8 @@
 //! Cross-Controller Reset (NVMe Base 5.1, TP 8028): which other controllers this one was asked to end, and which commands
 //! wait for that.
 //!
-//! A command waits for the Command Quiesce Time at most. What it began goes on then, and whoever asks for the same again
-//! waits for that.
+//! A command waits for the Command Quiesce Time at most. The reset goes on after that, and another command for the same
+//! controller waits for it.
 
 use super::{QUIESCE_TIME, RESETS_MAX};
 use crate::spec::{Sqe, StatusField};

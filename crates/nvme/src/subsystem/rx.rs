@@ -1,4 +1,4 @@
-//! Where received bytes belong: what the connection's reader remembers between two pieces.
+//! Receive state: where the next bytes of the connection belong.
 
 use crate::spec::{Sgl, Sqe, StatusField};
 
@@ -21,11 +21,11 @@ pub(crate) enum Rx {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Payload {
     pub to: To,
-    /// Bytes before the data that nobody wants (in-capsule SGLs may have an offset).
+    /// Bytes before the data, which are skipped (in-capsule SGLs may have an offset).
     pub skip: u32,
     /// Bytes of data yet to come.
     pub left: u32,
-    /// Bytes after them that nobody wants.
+    /// Bytes after them, which are skipped.
     pub tail: u32,
     /// Where in the buffer the next byte goes.
     pub at: u32,

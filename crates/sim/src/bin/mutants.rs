@@ -25,7 +25,7 @@ fn main() -> ExitCode {
         eprintln!("{HELP}");
         return ExitCode::from(2);
     };
-    // A panic is a finding; what it says is told in its row.
+    // A panic is a finding; what it says is in its row.
     std::panic::set_hook(Box::new(|_| {}));
     println!("| promise | bug | found at seed | of | by |\n| --- | --- | --- | --- | --- |");
     let began = Instant::now();
@@ -129,11 +129,13 @@ fn failure(worlds: Worlds, seed: u64) -> Option<String> {
             };
         }
         Worlds::Volumes => Options::volumes(seed),
-        Worlds::Stingy => Options::beside_stingy(seed),
+        Worlds::SlowPeers => Options::beside_slow_peers(seed),
         Worlds::Scarce => Options::scarce(seed),
     };
     match std::panic::catch_unwind(|| run(options)) {
-        Ok(Ok(outcome)) if worlds == Worlds::Stingy && outcome.lost > 0 => Some("sessions given up".into()),
+        Ok(Ok(outcome)) if worlds == Worlds::SlowPeers && outcome.lost > 0 => {
+            Some("sessions given up".into())
+        }
         Ok(Ok(_)) => None,
         Ok(Err(failure)) => Some(one_line(&failure.what)),
         Err(panic) => Some(one_line(&words(&*panic))),

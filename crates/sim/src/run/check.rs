@@ -1,6 +1,6 @@
-//! What must be true when a run is over, and the words for what is not.
+//! Checks at the end of a run, and the words for a failure.
 
-use super::{DEALT_MAX, READ_MAX, Run, SCARCE_HUNG_MAX, SCARCE_MAX, STINGY_MAX, WRITE_MAX};
+use super::{DEALT_MAX, READ_MAX, Run, SCARCE_HUNG_MAX, SCARCE_MAX, SLOW_PEERS_MAX, WRITE_MAX};
 use crate::host::Ledger;
 use crate::volume::Broken;
 use base::view::Protocol;
@@ -24,15 +24,15 @@ impl Run {
         for (i, ledger) in self.ledgers.iter().enumerate() {
             let ledger = ledger.borrow();
             if let Some(broken) = ledger.broken.first() {
-                return Err(tell(i, broken));
+                return Err(describe(i, broken));
             }
             if let Some((kind, raw)) = ledger.refused.iter().find(|(kind, _)| !self.may_refuse(*kind)) {
-                return Err(format!("status: host {i} was told {kind:?} ({raw:#x}), for no reason"));
+                return Err(format!("status: host {i} got {kind:?} ({raw:#x}), for no reason"));
             }
         }
         let unready = |l: &Rc<RefCell<Ledger>>| core::mem::take(&mut l.borrow_mut().unready);
         if self.ledgers.iter().filter(|l| unready(l)).count() > 0 && self.is_calm() {
-            return Err("status: a host was told NotReady beside good legs".into());
+            return Err("status: a host got NotReady beside good legs".into());
         }
         Ok(())
     }
@@ -49,8 +49,8 @@ impl Run {
         };
         // A loss that came before it was known that the state directory takes nothing waits until it does, whatever becomes
         // of the other legs meanwhile.
-        let unrecorded = self.unrecorded && self.world.servers[0].frozen_at.is_some();
-        let waits = unrecorded || self.world.may_be_unrecorded(self.ailed_at);
+        let loss_not_on_record = self.loss_not_on_record && self.world.servers[0].frozen_at.is_some();
+        let waits = loss_not_on_record || self.world.may_have_loss_not_on_record(self.ailed_at);
         let served = since(self.ailed_at) > patience && self.world.has_good_legs();
         // Whatever was on record: all drives are there, and have been for long.
         let whole = self.world.servers[0].frozen_at.is_none()
@@ -58,7 +58,7 @@ impl Run {
             && since(self.ailed_at.max(self.booted)) > UP_LATE;
         long_up && !waits && !self.stalls && (served || whole)
     }
-    /// What the surface of the drives shows, at this moment and beside the answers of it.
+    /// What the drive_checker of the drives shows, at this moment and beside the answers of it.
     pub(super) fn check_surface(&mut self) -> Result<(), String> {
         let cut_off = self.world.take_cut_off();
         for (i, (ledger, host)) in self.ledgers.iter().zip(&self.hosts).enumerate() {
@@ -74,19 +74,19 @@ impl Run {
                 ));
             }
             let over = core::mem::take(&mut ledger.borrow_mut().over);
-            self.world.surface_over(over.into_iter());
+            self.world.checker_over(over.into_iter());
             if cut_off.contains(host) {
                 let lost = core::mem::take(&mut ledger.borrow_mut().begun);
-                self.world.surface_cut_off(lost.into_iter());
+                self.world.checker_cut_off(lost.into_iter());
             }
             if !ledger.borrow().let_in.is_empty() {
                 let lost = core::mem::take(&mut ledger.borrow_mut().let_in);
-                self.world.surface_let_in(*host, &lost);
+                self.world.checker_let_in(*host, &lost);
             }
         }
         let answers = core::mem::take(&mut self.volume.borrow_mut().answers);
         if !self.down && !answers.is_empty() {
-            self.world.surface_answered(&answers);
+            self.world.checker_answered(&answers);
         }
         self.world.broken_at_surface().map_or(Ok(()), Err)
     }
@@ -130,7 +130,7 @@ impl Run {
     /// Promise 7. While the head is down nobody answers, and when it is back there is much to do; links
     /// that keep bytes back make anything late; a mirror without a leg answers when it has one; and who
     /// waits for memory waits as long as those whose memory a drive holds. Where the state directory froze nobody waits
-    /// for it: what can be put on record nowhere is told to come again.
+    /// for it: a write whose loss can be put on record nowhere gets a retry status.
     fn check_times(&self) -> Result<(), String> {
         if self.options.scarce {
             return self.check_waits();
@@ -139,8 +139,8 @@ impl Run {
         if late && !self.froze || self.stalls || self.options.tight {
             return Ok(());
         }
-        let stingy = if self.options.stingy.is_empty() { Duration::ZERO } else { STINGY_MAX };
-        let more = stingy + if self.options.deals.is_some() { DEALT_MAX } else { Duration::ZERO };
+        let slow_peers = if self.options.slow_peers.is_empty() { Duration::ZERO } else { SLOW_PEERS_MAX };
+        let more = slow_peers + if self.options.deals.is_some() { DEALT_MAX } else { Duration::ZERO };
         for (i, ledger) in self.ledgers.iter().enumerate() {
             let Ledger { slowest_read, slowest_write, .. } = *ledger.borrow();
             if slowest_read > READ_MAX + more || slowest_write > WRITE_MAX + more {
@@ -245,7 +245,7 @@ impl Run {
     }
 }
 
-fn tell(host: usize, broken: &Broken) -> String {
+fn describe(host: usize, broken: &Broken) -> String {
     match broken {
         Broken::Stale { block, what } => {
             format!(
@@ -257,7 +257,7 @@ fn tell(host: usize, broken: &Broken) -> String {
             format!("data: host {host} read {head:?} in block {block}, which is no stamp of it")
         }
         Broken::Miscompared { at } => {
-            format!("data: host {host} compared block {at} with the only thing it may hold, and was told no")
+            format!("data: host {host} compared block {at} with the only thing it may hold, and it differed")
         }
     }
 }

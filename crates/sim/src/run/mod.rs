@@ -1,5 +1,5 @@
 //! One seed: a system is built by orders, hosts work, faults happen; then faults stop and everything must
-//! converge; then the checkers look.
+//! converge; then the checkers run.
 //!
 //! ```text
 //! boot ─▶ orders (pool, volume, hosts, portals, exports) ─▶ work and faults ─▶ calm: faults off,
@@ -18,9 +18,9 @@ use crate::host::{Host, Ledger};
 use crate::memory::SimMemory;
 use crate::operator::Repair;
 use crate::operator::{ISCSI, NVME, iqn, lets_in, nqn};
-use crate::stingy::{self, Stingy};
+use crate::slow_peer::{self, SlowPeer};
 use crate::volume::Volume;
-use crate::world::{ActorId, Fate, Step, World};
+use crate::world::{ActorId, Crash, Step, World};
 use base::view::Protocol;
 use base::{Address, Duration, Instant, Prng, Slice};
 use head::layout::ArrayId;
@@ -44,15 +44,15 @@ const READ_MAX: Duration = Duration::from_millis(2100);
 const DEALT_MAX: Duration = Duration::from_millis(600);
 /// See `READ_MAX`.
 const WRITE_MAX: Duration = Duration::from_millis(5100);
-/// What hosts that keep what they are lent may add to it: until they are cut off.
-const STINGY_MAX: Duration = Duration::from_secs(6);
+/// What hosts that keep buffers may add to it: until they are cut off.
+const SLOW_PEERS_MAX: Duration = Duration::from_secs(6);
 /// Longest time that a command may take where memory is scarce: others' that a leg keeps for its deadline, and its own.
 const SCARCE_MAX: Duration = Duration::from_secs(12);
-/// The same where both legs of a mirror hang: hosts are told to come again, and lose no session.
+/// The same where both legs of a mirror hang: hosts get a retry status, and lose no session.
 const SCARCE_HUNG_MAX: Duration = Duration::from_secs(22);
 /// Events of one run; a healthy one has a hundredth of it.
 const STEPS_MAX: u64 = 10_000_000;
-/// A drive that was pulled is noticed within this time, though nobody uses it.
+/// A drive that was pulled is noticed within this time, even if it is unused.
 const NOTICED: Duration = Duration::from_secs(7);
 /// How often the operator looks at `status` while there is trouble, and when there is none.
 const LOOK: Duration = Duration::from_millis(500);
@@ -163,7 +163,7 @@ struct Run {
     /// The state directory took nothing once.
     froze: bool,
     /// A drive became ill when it could not be known yet that the state directory takes nothing, which is so still.
-    unrecorded: bool,
+    loss_not_on_record: bool,
     /// Some drive was ill once.
     ailed: bool,
     /// Some drive was pulled, and came back as another.
@@ -184,7 +184,7 @@ struct Run {
     deals_tried: u32,
     /// Orders about drives that were given.
     moves: u32,
-    /// Stingy hosts are to go.
+    /// SlowPeer hosts are to go.
     over: Rc<Cell<bool>>,
     /// Takes what the head decides.
     replica: replay::Replica,
@@ -194,8 +194,8 @@ struct Run {
 /// Runs one seed to its end.
 pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
     let seed = options.seed;
-    let mut world = World::new(seed, options.kindness.clone());
-    world.tell = options.tell || options.trace;
+    let mut world = World::new(seed, options.delivery.clone());
+    world.log = options.log || options.trace;
     world.trace = options.trace;
     let more = if options.moves > 0 { crate::moves::MORE_DRIVES } else { 0 };
     for d in 0..options.mirrors * options.legs + more {
@@ -236,7 +236,7 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
         slowest_start: Duration::ZERO,
         ailed_at: Instant(0),
         froze: false,
-        unrecorded: false,
+        loss_not_on_record: false,
         ailed: false,
         pulled: false,
         repair: Repair::default(),
@@ -288,7 +288,7 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
 }
 
 impl Run {
-    /// Half of all worlds have few places at each array, so that commands stand in line there.
+    /// Half of all worlds have a small in-flight window at each array, so that commands wait for it.
     fn places(&self) -> u32 {
         let mut rng = Prng::new(self.options.seed ^ 0x706c_6163_6573);
         if rng.chance(1, 2) { rng.between(2, 6) as u32 } else { head::PLACES }
@@ -306,8 +306,12 @@ impl Run {
     fn boot(&mut self) {
         self.lives += 1;
         self.booted = self.world.now();
-        (self.down, self.ready, self.waiting, self.serves) = (false, false, None, false);
-        (self.stopping, self.copy) = (false, None);
+        self.down = false;
+        self.ready = false;
+        self.waiting = None;
+        self.serves = false;
+        self.stopping = false;
+        self.copy = None;
         let shards = self.options.shards;
         let extents: Vec<(u64, u64)> =
             (0..shards).map(|s| ((1 + u64::from(s)) << 32, self.options.shard_bytes)).collect();
@@ -359,7 +363,7 @@ impl Run {
         self.replica.take(entries)?;
         let cuts = self.options.cuts_in_sync && matches!(self.stage, Stage::Working);
         if cuts && self.replica.in_sync() > before && self.rng.chance(1, 2) {
-            self.doom(Fate::PowerCut);
+            self.doom(Crash::PowerCut);
         }
         match self.world.decided().filter(|_| compare && !self.down) {
             Some(state) => self.replica.compare(&state),
@@ -381,7 +385,7 @@ impl Run {
         match step {
             Step::Happened => {}
             Step::Alarm(mark) => self.alarm(mark),
-            Step::Fell { fate, .. } => self.fell(fate),
+            Step::Fell { crash, .. } => self.fell(crash),
             Step::ToManager { mail: ManagerMail::Ready { .. }, .. } => {
                 self.ready = true;
                 self.replica.ready()?;
@@ -407,8 +411,8 @@ impl Run {
             self.order();
         }
         for (i, ledger) in self.ledgers.iter().enumerate() {
-            if self.world.tell {
-                let lines = ledger.borrow_mut().told.as_mut().map(core::mem::take).unwrap_or_default();
+            if self.world.log {
+                let lines = ledger.borrow_mut().log.as_mut().map(core::mem::take).unwrap_or_default();
                 lines.into_iter().for_each(|l| self.world.say(|| format!("host {i}: {l}")));
             }
         }
@@ -457,7 +461,7 @@ impl Run {
             block_bytes: Some(self.options.block_bytes),
         }]);
         orders.extend(lets_in(self.options.hosts.len()));
-        for i in 0..self.options.stingy.len() {
+        for i in 0..self.options.slow_peers.len() {
             let host = self.options.hosts.len() + i;
             let settings = HostSettings {
                 nqns: Some(vec![nqn(host)]),
@@ -505,8 +509,8 @@ impl Run {
         let pause = Duration::from_millis(self.rng.below(15_000));
         self.hold(pause);
         if self.rng.chance(1, 2) {
-            let fate = if self.rng.chance(1, 2) { Fate::Killed } else { Fate::PowerCut };
-            self.ends(fate);
+            let crash = if self.rng.chance(1, 2) { Crash::Killed } else { Crash::PowerCut };
+            self.ends(crash);
         }
     }
 
@@ -585,7 +589,7 @@ impl Run {
                 }
                 let moving = self.moving || !self.orders.is_empty();
                 if snapshot.health == State::Optimal && quiet(&snapshot) && !moving {
-                    self.world.surface_look();
+                    self.world.checker_look();
                 }
                 self.moving &= !self.orders.is_empty();
                 self.snapshot = Some(snapshot);
@@ -607,13 +611,15 @@ impl Run {
                     let id = [i as u8 + 1; 16];
                     let mut c = nvme::host::Config::new(&nqn(i), id, &snapshot.system.nqn);
                     c.queues = self.rng.between(1, 3) as u16;
-                    (c.header_digest, c.data_digest) = (self.rng.chance(1, 4), self.rng.chance(1, 4));
+                    c.header_digest = self.rng.chance(1, 4);
+                    c.data_digest = self.rng.chance(1, 4);
                     c.flow_control = self.rng.chance(3, 4);
                     (NVME, load::Target::Nvme(c))
                 }
                 Protocol::Iscsi => {
                     let mut c = iscsi::initiator::Config::new(&iqn(i), Some(&snapshot.system.iqn));
-                    (c.header_digest, c.data_digest) = (self.rng.chance(1, 4), self.rng.chance(1, 4));
+                    c.header_digest = self.rng.chance(1, 4);
+                    c.data_digest = self.rng.chance(1, 4);
                     c.immediate_data = self.rng.chance(1, 2);
                     c.initial_r2t = self.rng.chance(1, 2);
                     if self.options.tight {
@@ -635,20 +641,21 @@ impl Run {
             habits.block_bytes = self.options.block_bytes;
             habits.zeroes_fua = protocol == Protocol::Nvme;
             if self.options.looker && i + 1 == self.options.hosts.len() {
-                (habits.depth, habits.short_permille) = (1, 1000);
+                habits.depth = 1;
+                habits.short_permille = 1000;
                 habits.write_permille = 0;
             }
             let at = (100 + i as u64) << 32;
             let bytes = MIB + Host::memory_bytes(&config, &habits);
             let seed = self.rng.next_u64();
             let host = Host::new(config, habits, (at, bytes), MIB, self.volume.clone(), seed);
-            host.ledger.borrow_mut().told = self.world.tell.then(Vec::new);
+            host.ledger.borrow_mut().log = self.world.log.then(Vec::new);
             self.ledgers.push(host.ledger.clone());
             let id = self.world.put_host(Box::new(host), Slice::new(at, MIB as u32));
             self.hosts.push(id);
             self.world.nudge(id);
         }
-        for i in 0..self.options.stingy.len() {
+        for i in 0..self.options.slow_peers.len() {
             self.begin_stinginess(i, snapshot);
         }
         for (i, act) in self.options.script.iter().enumerate() {
@@ -660,27 +667,30 @@ impl Run {
         self.next_deal();
     }
 
-    /// One of the hosts that keep what they are lent.
+    /// One of the hosts that keep buffers.
     fn begin_stinginess(&mut self, i: usize, snapshot: &Status) {
-        let (protocol, habit) = self.options.stingy[i];
+        let (protocol, habit) = self.options.slow_peers[i];
         let host = if self.options.kin { 0 } else { self.options.hosts.len() + i };
         let (peer, target) = match protocol {
             Protocol::Nvme | Protocol::Discovery => {
                 let mut c = nvme::host::Config::new(&nqn(host), [host as u8 + 1; 16], &snapshot.system.nqn);
-                (c.depth, c.queues) = (stingy::DEPTH, 2);
+                c.depth = slow_peer::DEPTH;
+                c.queues = 2;
                 (NVME, load::Target::Nvme(c))
             }
             Protocol::Iscsi => {
                 let mut c = iscsi::initiator::Config::new(&iqn(host), Some(&snapshot.system.iqn));
-                (c.depth, c.immediate_data, c.initial_r2t) = (stingy::DEPTH, i.is_multiple_of(2), false);
+                c.depth = slow_peer::DEPTH;
+                c.immediate_data = i.is_multiple_of(2);
+                c.initial_r2t = false;
                 c.isid[5] = i as u8 + 2;
                 (ISCSI, load::Target::Iscsi(c))
             }
         };
         let config = load::Config { peer: peer.parse().expect("an address"), target };
         let at = (200 + i as u64) << 32;
-        let bytes = MIB + Stingy::memory_bytes(&config);
-        let mut host = Stingy::new(config, habit, (at, bytes), MIB, self.over.clone());
+        let bytes = MIB + SlowPeer::memory_bytes(&config);
+        let mut host = SlowPeer::new(config, habit, (at, bytes), MIB, self.over.clone());
         if self.options.kin {
             // On the volume of the one that works, of which it writes the blocks before: what came of a write that was cut
             // off may be there.
@@ -714,8 +724,8 @@ impl Run {
                 self.next_deal();
             }
             // Its supervisor has no more patience.
-            ALARM_STOP if self.stopping && !self.down => self.ends(Fate::Killed),
-            ALARM_DOOM if self.stage == Stage::Working => self.doom(Fate::Killed),
+            ALARM_STOP if self.stopping && !self.down => self.ends(Crash::Killed),
+            ALARM_DOOM if self.stage == Stage::Working => self.doom(Crash::Killed),
             mark if mark >= ALARM_ACT => self.act((mark - ALARM_ACT) as usize),
             mark if mark >= ALARM_HEAL => self.heal((mark - ALARM_HEAL) as usize),
             _ => {}

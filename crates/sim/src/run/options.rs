@@ -1,10 +1,10 @@
-//! What a seed decides.
+//! The options of a world, drawn from its seed.
 
 use super::MIB;
 use crate::host::Habits;
 use crate::memory::SimMemory;
-use crate::stingy::Habit;
-use crate::world::{HeadMachine, Kindness};
+use crate::slow_peer::Habit;
+use crate::world::{Delivery, HeadMachine};
 use base::view::Protocol;
 use base::{Duration, Prng};
 use head::Shard;
@@ -20,7 +20,7 @@ pub enum Trouble {
     Cut,
     /// A link brings bytes late, up to seconds.
     Stall,
-    /// A link brings nothing any more, and nobody is told.
+    /// A link brings nothing any more, and nobody gets an event.
     Silence,
     /// A drive takes operations and does not answer for a while.
     Hang,
@@ -41,7 +41,7 @@ pub enum Trouble {
     /// A bit of a label, a record, a configuration or a bitmap changes, on one drive of the world: where two
     /// have lost theirs, or one has and the other is away, nobody can be asked to know.
     RotMetadata,
-    /// A bit of somebody's data changes on one drive.
+    /// A bit of a volume's data changes on one drive.
     Rot,
     /// The head is stopped in order, and ends. Before the next one begins a drive may be exchanged for an older copy of
     /// itself, where nothing else is ill.
@@ -131,15 +131,15 @@ pub struct Options {
     pub deallocate_zeroes: bool,
     /// One host each.
     pub hosts: Vec<Protocol>,
-    /// More hosts, with a volume of their own, that keep what they are lent.
-    pub stingy: Vec<(Protocol, Habit)>,
+    /// More hosts, with a volume of their own, that keep buffers.
+    pub slow_peers: Vec<(Protocol, Habit)>,
     /// They are other sessions of the first host instead.
     pub kin: bool,
     /// Commands of each host.
     pub commands: u32,
     /// What may go wrong.
     pub troubles: Vec<Trouble>,
-    /// What happens in any case; nobody helps the head then.
+    /// Deeds that happen in any case; then no operator helps the head.
     pub script: Vec<Act>,
     /// Drives that may be ill at a time. With 1, only while every leg is in sync, so that there is always
     /// a leg to live on; with 2, whole mirrors may be away.
@@ -160,7 +160,7 @@ pub struct Options {
     pub shard_bytes: u64,
     /// Commands wait for memory, beside everything else that they wait for.
     pub tight: bool,
-    /// The same with many hosts and the longest commands beside short ones; nobody waits for longer than a leg may take.
+    /// The same with many hosts and the longest commands beside short ones; no command waits for longer than a leg may take.
     pub scarce: bool,
     /// The last host has one command under way at a time, nearly always a short read.
     pub looker: bool,
@@ -170,16 +170,16 @@ pub struct Options {
     /// loses the one and another the other.
     pub seesaw: bool,
     /// How kind the world is.
-    pub kindness: Kindness,
+    pub delivery: Delivery,
     /// What hosts do.
     pub habits: Habits,
     /// Keep a story.
-    pub tell: bool,
+    pub log: bool,
     /// Tell the whole story at once, as it happens, on standard error.
     pub trace: bool,
     /// Shards as they are, if None.
     pub wrap: Option<Wrap>,
-    /// The drives were somebody's before: they hold something.
+    /// The drives were used before: they hold data.
     pub used: bool,
     /// The power goes as soon as a leg is in sync again, in half of the cases.
     pub cuts_in_sync: bool,
@@ -249,7 +249,7 @@ impl Options {
             block_bytes: if rng.chance(1, 6) { 512 } else { 4096 },
             deallocate_zeroes: rng.chance(3, 4),
             hosts,
-            stingy: vec![],
+            slow_peers: vec![],
             kin: false,
             commands: 1000,
             troubles,
@@ -258,7 +258,7 @@ impl Options {
             pause: Duration::from_millis(rng.between(3, 80) * spread),
             troubles_max: 150,
             kills_max: 12,
-            kindness: Kindness {
+            delivery: Delivery {
                 drive_us: rng.between(20, 2000),
                 link_us: rng.between(10, 500),
                 mail_us: *rng.pick(&[1, 3, 30, 300]),
@@ -268,7 +268,7 @@ impl Options {
                 late_permille: 0,
             },
             habits: Habits::swarm(&mut rng),
-            tell: false,
+            log: false,
             trace: false,
             wrap: None,
             used: false,
@@ -292,7 +292,8 @@ impl Options {
                 options.troubles.push(trouble);
             }
         }
-        (options.moves, options.grown) = (0, false);
+        options.moves = 0;
+        options.grown = false;
         // Else nearly all is cleared before anything happens.
         options.pace = rng.below(2) * rng.between(1, 8) * MIB;
         // Hosts come to all of it, and often for the first time.
@@ -367,8 +368,11 @@ impl Options {
     pub fn pairs(seed: u64) -> Self {
         let mut options = Self::usual(seed);
         let mut rng = Prng::new(seed ^ 0x7061_6972_7301);
-        (options.pairs, options.moves, options.ill_max) = (true, 0, 2);
-        (options.legs, options.mirrors) = (2, 1);
+        options.pairs = true;
+        options.moves = 0;
+        options.ill_max = 2;
+        options.legs = 2;
+        options.mirrors = 1;
         options.shards = rng.between(1, 4) as u16;
         let ills = [Trouble::Hang, Trouble::Drop, Trouble::WriteErrors, Trouble::Unplug];
         options.troubles = ills.into_iter().filter(|_| rng.chance(1, 2)).collect();
@@ -396,11 +400,11 @@ impl Options {
         // Which ills it are each leg has from a source of its own.
         options.troubles = vec![Trouble::WriteErrors];
         // As on a machine that has too much to do.
-        options.kindness.mail_us = *rng.pick(&[3000, 20_000, 100_000]);
+        options.delivery.mail_us = *rng.pick(&[3000, 20_000, 100_000]);
         options.habits.reset_ppm = 0;
         if rng.chance(3, 4) {
             // From the first commands on: most regions are written for the first time, whose bits are not durable yet.
-            options.kindness.drive_us = rng.between(5000, 60_000);
+            options.delivery.drive_us = rng.between(5000, 60_000);
             options.pause = Duration::from_millis(rng.between(1, 100));
             options.habits.depth = rng.between(1, 4) as u32;
             options.habits.blocks = super::VOLUME_BYTES / u64::from(options.block_bytes);
@@ -408,7 +412,7 @@ impl Options {
             options.commands = 300;
         } else {
             // Few blocks: what is given up and what comes behind it meet.
-            options.kindness.drive_us = rng.between(200, 5000);
+            options.delivery.drive_us = rng.between(200, 5000);
             options.pause = Duration::from_millis(rng.between(5, 300));
             options.habits.depth = rng.between(4, 32) as u32;
             options.habits.blocks = 4 << rng.between(0, 5);
@@ -422,13 +426,15 @@ impl Options {
         let mut options = Self::calm(seed);
         let mut rng = Prng::new(seed ^ 0x6672_6f7a_656e);
         options.mirrors = if rng.chance(3, 4) { 1 } else { 2 };
-        (options.ill_max, options.commands) = (2, 1500);
+        options.ill_max = 2;
+        options.commands = 1500;
         // Slowly, so that hosts are at work throughout, and on few blocks: what was overwritten is missed soon.
-        options.kindness.drive_us = rng.between(10_000, 40_000);
+        options.delivery.drive_us = rng.between(10_000, 40_000);
         options.habits.depth = rng.between(1, 4) as u32;
         options.habits.blocks = 8 << rng.between(0, 3);
         options.habits.blocks_max = options.habits.blocks_max.min(4);
-        (options.habits.reset_ppm, options.habits.abort_permille) = (0, 0);
+        options.habits.reset_ppm = 0;
+        options.habits.abort_permille = 0;
         let mut script = vec![];
         let mut add = |millis: u64, disk: usize, deed: Deed| {
             script.push(Act { after: Duration::from_millis(millis), disk, deed });
@@ -460,7 +466,10 @@ impl Options {
     pub fn power(seed: u64) -> Self {
         let mut options = Self::usual(seed);
         let mut rng = Prng::new(seed ^ 0x706f_7765_7200);
-        (options.volatile, options.moves, options.ill_max, options.kills_max) = (true, 0, 1, 40);
+        options.volatile = true;
+        options.moves = 0;
+        options.ill_max = 1;
+        options.kills_max = 40;
         let others = [Trouble::Drop, Trouble::DrivePower, Trouble::Unplug, Trouble::WriteErrors];
         options.troubles = others.into_iter().filter(|_| rng.chance(1, 3)).collect();
         options.troubles.push(Trouble::PowerCut);
@@ -476,7 +485,8 @@ impl Options {
             options.troubles = vec![Trouble::Drop, Trouble::Unplug];
             options.pause = Duration::from_millis(20 << rng.between(0, 5));
             // What hosts must not lose is durable where it was written; nothing flushes the cache of the leg that lacked it.
-            (options.habits.fua_permille, options.habits.flush_permille) = (900, 0);
+            options.habits.fua_permille = 900;
+            options.habits.flush_permille = 0;
         }
         options
     }
@@ -487,21 +497,23 @@ impl Options {
         let mut rng = Prng::new(seed ^ 0x6f6c_6465_7200);
         options.legs = *rng.pick(&[2, 2, 2, 3]);
         options.mirrors = if options.legs == 2 { rng.between(1, 2) as usize } else { 1 };
-        (options.ill_max, options.commands) = (1, 1500);
-        (options.habits.reset_ppm, options.habits.abort_permille) = (0, 0);
+        options.ill_max = 1;
+        options.commands = 1500;
+        options.habits.reset_ppm = 0;
+        options.habits.abort_permille = 0;
         let blocks = super::VOLUME_BYTES / u64::from(options.block_bytes);
         // When the copy is made, and how long before the stop, milliseconds.
         let (made, before, again) = if rng.chance(1, 2) {
             // Slowly, and few writes, to all regions: most have no bit set when the copy is made, so that nobody compares
             // them afterwards.
-            options.kindness.drive_us = rng.between(50_000, 100_000);
+            options.delivery.drive_us = rng.between(50_000, 100_000);
             options.habits.depth = 1;
             options.habits.blocks = blocks;
             options.habits.write_permille = rng.between(20, 100);
             (6000, 6000, 40_000)
         } else {
             // Quickly, to few blocks: the same are read and written all the time.
-            options.kindness.drive_us = rng.between(2000, 10_000);
+            options.delivery.drive_us = rng.between(2000, 10_000);
             options.habits.depth = rng.between(1, 8) as u32;
             options.habits.blocks = 8 << rng.between(0, 5);
             (100, 500, 2000)
@@ -521,28 +533,35 @@ impl Options {
         options
     }
     /// A world with hosts that ask for much and then give or take nothing, beside one that works.
-    pub fn beside_stingy(seed: u64) -> Self {
+    pub fn beside_slow_peers(seed: u64) -> Self {
         let mut rng = Prng::new(seed ^ 0x7374_696e_6779);
         let protocols = [Protocol::Nvme, Protocol::Iscsi];
-        let stingy: Vec<_> = (0..rng.between(1, 6))
+        let slow_peers: Vec<_> = (0..rng.between(1, 6))
             .map(|_| (*rng.pick(&protocols), *rng.pick(&[Habit::Withholds, Habit::Dribbles, Habit::Deaf])))
             .collect();
-        Self::beside(seed, *rng.pick(&protocols), &stingy)
+        Self::beside(seed, *rng.pick(&protocols), &slow_peers)
     }
-    /// The same, with these stingy hosts and one of this protocol that works.
-    pub fn beside(seed: u64, good: Protocol, stingy: &[(Protocol, Habit)]) -> Self {
+    /// The same, with these slow peers and one of this protocol that works.
+    pub fn beside(seed: u64, good: Protocol, slow_peers: &[(Protocol, Habit)]) -> Self {
         let mut options = Self::calm(seed);
-        (options.hosts, options.stingy) = (vec![good], stingy.to_vec());
+        options.hosts = vec![good];
+        options.slow_peers = slow_peers.to_vec();
         options.shards = 1;
-        (options.mirrors, options.shard_bytes, options.block_bytes) = (1, 11 * MIB, 4096);
-        (options.habits.depth, options.habits.blocks_max, options.habits.reset_ppm) = (16, 32, 0);
+        options.mirrors = 1;
+        options.shard_bytes = 11 * MIB;
+        options.block_bytes = 4096;
+        options.habits.depth = 16;
+        options.habits.blocks_max = 32;
+        options.habits.reset_ppm = 0;
         options.habits.blocks = 400;
         options
     }
     /// A world of this size with nothing wrong in it: what speed is measured by.
     pub fn calm(seed: u64) -> Self {
         let mut options = Self::usual(seed);
-        (options.legs, options.mirrors, options.troubles) = (2, 2, vec![]);
+        options.legs = 2;
+        options.mirrors = 2;
+        options.troubles = vec![];
         options.moves = 0;
         options
     }

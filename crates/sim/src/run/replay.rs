@@ -1,6 +1,6 @@
-//! A second state takes every change of what the head decides, as a second head would, and is equal. After a crash, what the next
-//! head finds on the drives and in the state directory is what the second state says, or that with something that was about to
-//! become durable (docs/formats/changes.md).
+//! A second state gets every change of the head, as a second head would, and must be equal. After a crash, the next head must find
+//! on the drives and in the state directory what the second state says, possibly with the changes that were about to become
+//! durable (docs/formats/changes.md).
 
 use array::format::{LegState, MembershipRecord, RecordArray};
 use base::{Bug, HostId, Uuid, planted};
@@ -52,7 +52,9 @@ impl Replica {
             let files = core::iter::once(self.state.clone()).chain(self.filing.iter().map(after)).collect();
             self.files = Some(files);
         }
-        (self.state, self.filing, self.read) = (State::default(), vec![], false);
+        self.state = State::default();
+        self.filing = vec![];
+        self.read = false;
     }
 
     /// Takes what happened.
@@ -179,14 +181,14 @@ impl Replica {
             }
         }
         let same_config =
-            all.iter().any(|p| p.generation() == generation && told(p.config()) == told(&config));
+            all.iter().any(|p| p.generation() == generation && comparable(p.config()) == comparable(&config));
         if !same_config {
             return Err(format!(
                 "replay: pool {} was found with configuration {generation}, which is none of {:?} that were decided or begun: {}",
                 config.name,
                 all.iter().map(Pool::generation).collect::<Vec<_>>(),
                 all.iter().find(|p| p.generation() == generation).map_or(String::new(), |p| {
-                    format!("{:?}, not {:?}", told(&config), told(p.config()))
+                    format!("{:?}, not {:?}", comparable(&config), comparable(p.config()))
                 })
             ));
         }
@@ -228,7 +230,7 @@ fn read(bytes: &[u8]) -> Result<Change, String> {
 }
 
 /// A configuration but for who is a leg, which the record says, and for where drives lie, which is a hint.
-fn told(config: &PoolConfig) -> PoolConfig {
+fn comparable(config: &PoolConfig) -> PoolConfig {
     let mut config = config.clone();
     config.arrays.iter_mut().for_each(|a| a.legs.clear());
     config.extras.spares.iter_mut().for_each(|s| s.path.clear());

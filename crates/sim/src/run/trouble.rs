@@ -6,7 +6,7 @@ use super::{
     NOTICED, Run, WRITE_MAX,
 };
 use crate::moves;
-use crate::world::Fate;
+use crate::world::Crash;
 use array::format::{
     BITMAP_AT, CONFIG_AT, CONFIG_BYTES, LABEL_AT, LegState, MEMBERSHIP_AT, MembershipRecord, RECORD_BYTES,
     label_copy_at, newest_label,
@@ -43,7 +43,7 @@ impl Run {
         self.world.say(|| format!("trouble: {trouble:?}"));
         match trouble {
             Trouble::Kill | Trouble::PowerCut => {
-                self.doom(if trouble == Trouble::Kill { Fate::Killed } else { Fate::PowerCut });
+                self.doom(if trouble == Trouble::Kill { Crash::Killed } else { Crash::PowerCut });
             }
             Trouble::Cut => self.world.cut_one_link(),
             Trouble::Stall => {
@@ -63,15 +63,15 @@ impl Run {
     }
 
     /// The head has fallen.
-    pub(super) fn fell(&mut self, fate: Fate) {
-        let cut = fate == Fate::PowerCut || self.world.now() < self.drained_until;
+    pub(super) fn fell(&mut self, crash: Crash) {
+        let cut = crash == Crash::PowerCut || self.world.now() < self.drained_until;
         self.volume.borrow_mut().head_fell(cut && self.options.volatile);
         self.down = true;
         let pause = Duration::from_micros(self.rng.between(10, 20_000));
         self.world.alarm(pause, ALARM_BOOT);
     }
 
-    /// The head is told to stop. It is ended when it says that it has, or when that takes too long.
+    /// The head is asked to stop. It is ended when it says that it has, or when that takes too long.
     fn stop(&mut self) {
         if !self.down && self.ready && !self.stopping && self.kills < self.options.kills_max {
             self.kills += 1;
@@ -82,8 +82,8 @@ impl Run {
     }
     /// It has.
     pub(super) fn stopped(&mut self) {
-        let fate = if self.rng.chance(1, 2) { Fate::Killed } else { Fate::PowerCut };
-        self.ends(fate);
+        let crash = if self.rng.chance(1, 2) { Crash::Killed } else { Crash::PowerCut };
+        self.ends(crash);
         if let Some((disk, copy)) = self.copy.take()
             // What is copied over it comes from the others, which must be well.
             && self.world.disks.iter().all(|d| !d.faults.any())
@@ -91,12 +91,13 @@ impl Run {
         {
             self.world.say(|| format!("d{disk} is exchanged for an older copy of itself"));
             self.world.disks[disk].put_copy(copy);
-            (self.ailed, self.ailed_at) = (true, self.world.now());
+            self.ailed_at = self.world.now();
+            self.ailed = true;
         }
     }
-    pub(super) fn ends(&mut self, fate: Fate) {
-        self.world.fall(fate);
-        self.fell(fate);
+    pub(super) fn ends(&mut self, crash: Crash) {
+        self.world.fall(crash);
+        self.fell(crash);
     }
     /// Of some drive a copy is made, for later.
     fn copy_a_drive(&mut self) {
@@ -132,13 +133,12 @@ impl Run {
     fn ail(&mut self, trouble: Trouble) {
         let ill = self.world.disks.iter().filter(|d| d.faults.any()).count();
         let disk = self.rng.below(self.world.disks.len() as u64) as usize;
-        let until = match self.options.pairs {
+        let until = if self.options.pairs {
             // As often a millisecond as seconds.
-            true => {
-                let most = 200 << self.rng.between(0, 15);
-                self.rng.between(100, most)
-            }
-            false => self.rng.between(100, 8_000_000),
+            let most = 200 << self.rng.between(0, 15);
+            self.rng.between(100, most)
+        } else {
+            self.rng.between(100, 8_000_000)
         };
         let until = Duration::from_micros(until);
         let may = match self.options.ill_max {
@@ -170,7 +170,7 @@ impl Run {
         }
         let each = self.rng.chance(3, 4);
         let shard = self.rng.below(u64::from(self.options.shards)) as u16;
-        let mail = self.options.kindness.mail_us;
+        let mail = self.options.delivery.mail_us;
         let mut longest = 0;
         for (i, disk) in [disk, disk ^ 1].into_iter().enumerate() {
             let trouble = *self.rng.pick(&[Trouble::Hang, Trouble::Drop, Trouble::WriteErrors]);
@@ -190,14 +190,14 @@ impl Run {
             }
         }
         if self.rng.chance(1, 2) {
-            let after = longest + self.rng.between(0, 4 * mail + 2 * self.options.kindness.drive_us);
+            let after = longest + self.rng.between(0, 4 * mail + 2 * self.options.delivery.drive_us);
             self.world.alarm(Duration::from_micros(after), ALARM_DOOM);
         }
     }
-    pub(super) fn doom(&mut self, fate: Fate) {
+    pub(super) fn doom(&mut self, crash: Crash) {
         if !self.down && self.kills < self.options.kills_max {
             self.kills += 1;
-            self.world.doom(self.rng.below(DOOM_EFFECTS) as u32, fate);
+            self.world.doom(self.rng.below(DOOM_EFFECTS) as u32, crash);
         }
     }
     fn ail_for(&mut self, trouble: Trouble, disk: usize, until: Duration) {
@@ -252,12 +252,13 @@ impl Run {
                 self.world.alarm(LANDED_AFTER, ALARM_LANDED);
             }
             Deed::Kill | Deed::PowerCut => {
-                let fate = if deed == Deed::Kill { Fate::Killed } else { Fate::PowerCut };
-                return self.world.doom(0, fate);
+                let crash = if deed == Deed::Kill { Crash::Killed } else { Crash::PowerCut };
+                return self.world.doom(0, crash);
             }
             Deed::Freeze | Deed::Thaw => {
                 self.world.servers[0].frozen_at = Some(self.world.now()).filter(|_| deed == Deed::Freeze);
-                (self.froze, self.unrecorded) = (true, false);
+                self.froze = true;
+                self.loss_not_on_record = false;
                 return;
             }
             Deed::Copy => {
@@ -266,8 +267,10 @@ impl Run {
             }
             Deed::Stop => return self.stop(),
         }
-        (self.ailed, self.ailed_at) = (true, self.world.now());
-        self.unrecorded |= deed != Deed::Heal && self.world.may_be_unrecorded(self.ailed_at);
+        self.ailed_at = self.world.now();
+        self.ailed = true;
+        self.loss_not_on_record |=
+            deed != Deed::Heal && self.world.may_have_loss_not_on_record(self.ailed_at);
     }
 
     /// A bit of a block that a host wrote changes on one leg. A mirror cannot know which leg is right, so
@@ -330,10 +333,13 @@ impl Run {
     /// Whether every leg was in sync when last looked at; asks for a new look.
     fn all_well(&mut self) -> bool {
         let moving = self.moving;
-        let well = self.snapshot.take().is_some_and(|s| match self.options.moves > 0 {
-            // While a drive takes another's place, that one serves.
-            true => !moving && moves::redundant(&s),
-            false => s.health == State::Optimal,
+        let well = self.snapshot.take().is_some_and(|s| {
+            if self.options.moves > 0 {
+                // While a drive takes another's place, the old one serves.
+                !moving && moves::redundant(&s)
+            } else {
+                s.health == State::Optimal
+            }
         });
         if self.orders.is_empty() {
             self.orders.push_back(Order::Status);

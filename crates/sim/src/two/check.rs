@@ -1,4 +1,4 @@
-//! What must be true of two heads.
+//! Checks of two heads.
 
 use super::Run;
 use crate::registrants::Nexus;
@@ -81,7 +81,7 @@ impl Run {
         let reads = |d: usize| self.world.has_path(other, d) && self.world.disks[d].is_in(other as Nexus);
         match (0..self.world.disks.len()).find(|d| reads(*d)) {
             Some(disk) if waited < SIGHT_MAX => Err(format!(
-                "stale: server {server} serves {} ms after it was told to lead, and d{disk} still lets the other one read",
+                "stale: server {server} serves {} ms after it began to lead, and d{disk} still lets the other one read",
                 waited.as_millis(),
             )),
             _ => Ok(()),
@@ -116,7 +116,7 @@ impl Run {
             use FaultKind::{Aborted, Changed, Miscompare, NotReady};
             let may = |kind: FaultKind| matches!(kind, Aborted | Changed | Miscompare | NotReady);
             if let Some((kind, raw)) = ledger.refused.iter().find(|(kind, _)| !may(*kind)) {
-                return Err(format!("status: host {i} was told {kind:?} ({raw:#x}), for no reason"));
+                return Err(format!("status: host {i} got {kind:?} ({raw:#x}), for no reason"));
             }
             ledger.over.clear();
             ledger.let_in.clear();

@@ -1,15 +1,15 @@
-//! A head becomes one of a system, or the last one leaves it, and is cut off at a certain effect of its Steward.
+//! A head creates a system, or the last head leaves it, and is cut off at a chosen effect of its Steward.
 //!
 //! ```text
 //! hosts at work ─▶ orders, cut off ─▶ a start, as the state directory says ─▶ the same orders ─▶ b joins, or the head is alone ─▶ calm
 //! ```
 //!
-//! The daemon's part is played here: its file `link` is there before the Steward is told to create a system, and is removed once the
-//! Steward has said that it left.
+//! This module also plays the daemon: it writes the file `link` before the Steward is asked to create a system, and removes it when the
+//! Steward reports that the head left.
 
 use super::{ALARM_CUT, Run, Stage};
 use crate::disk::{Disk, DiskOp};
-use crate::world::Fate;
+use crate::world::Crash;
 use array::format::{CONFIG_AT, CONFIG_BYTES, ConfigSlot, newest_config};
 use base::{Address, DriveOpKind, Duration, Uuid};
 use cluster::slot::{SLOTS_AT, Slot};
@@ -20,7 +20,7 @@ use head::steward::state::config::PoolConfig;
 
 /// Where a system has its own records on each drive.
 const AREA: (u64, u64) = (3 << 20, 1 << 20);
-/// Hosts are at work so long before anybody orders.
+/// Hosts are at work so long before the first order.
 pub(super) const BEFORE: Duration = Duration::from_millis(100);
 /// In this time hosts' writes have found a leg that is away.
 const AWAY: Duration = Duration::from_millis(500);
@@ -80,7 +80,7 @@ pub(super) enum Step {
 }
 
 impl Cut {
-    /// Drives on which somebody was before: a former system, and others.
+    /// Used drives: of a former system, and others.
     pub(super) fn soil(disks: &mut [Disk], rng: &mut base::Prng) {
         for (tag, disk) in disks.iter_mut().enumerate() {
             disk.soil(AREA.0, AREA.1, tag as u32);
@@ -102,8 +102,8 @@ impl Cut {
             Doing::Leave => vec![Order::HeadRelease { itself: false }, Order::SystemLeave],
         }
     }
-    fn fate(self) -> Fate {
-        if self.end == End::PowerCut { Fate::PowerCut } else { Fate::Killed }
+    fn crash(self) -> Crash {
+        if self.end == End::PowerCut { Crash::PowerCut } else { Crash::Killed }
     }
 }
 
@@ -147,7 +147,7 @@ impl Run {
         self.cut_step = step;
         self.orders = cut.orders(self).into();
         if step == Step::First {
-            self.world.doom_at(0, Address::Steward, cut.after, cut.fate());
+            self.world.doom_at(0, Address::Steward, cut.after, cut.crash());
         }
     }
     /// An order of these was answered.
@@ -165,7 +165,7 @@ impl Run {
         match (self.cut_step, order) {
             (Step::Releasing, _) => {
                 // The other daemon forgets its system, and starts alone.
-                self.world.fall_on(1, Fate::Killed);
+                self.world.fall_on(1, Crash::Killed);
                 self.ready.retain(|s| *s != 1);
                 self.world.servers[1].state.retain(|name, _| !is_left_behind(name));
                 self.give_orders(cut, Step::First);
@@ -182,7 +182,7 @@ impl Run {
             }
             (_, Order::SystemLeave) => {
                 self.is_over();
-                self.world.fall_on(0, Fate::Killed);
+                self.world.fall_on(0, Crash::Killed);
                 self.starts_alone();
                 self.fell(0, Duration::from_millis(20));
             }
@@ -205,14 +205,14 @@ impl Run {
         self.world.servers[0].state.retain(|name, _| !name.starts_with("system-"));
     }
     /// The orders were cut off.
-    pub(super) fn cut_fell(&mut self, fate: Fate) -> Result<(), String> {
+    pub(super) fn cut_fell(&mut self, crash: Crash) -> Result<(), String> {
         let cut = self.cut().expect("a world of a cut");
         self.troubles += 1;
         self.orders.clear();
         self.fell(0, Duration::from_millis(20));
-        if fate == Fate::PowerCut {
+        if crash == Crash::PowerCut {
             if self.world.runs(1) {
-                self.world.fall_on(1, fate);
+                self.world.fall_on(1, crash);
             }
             self.world.drives_fall();
             self.volume.borrow_mut().head_fell(self.options.volatile);
@@ -244,14 +244,18 @@ impl Run {
                 }
                 let force = "millrace pool import tank --force";
                 let way = |r: &head::order::Reason| r.next.as_ref().is_some_and(|n| n.contains(force));
-                match cut.end == End::LinkLost && snapshot.reasons.iter().any(way) {
-                    true => {
-                        self.cut_step = Step::Forced;
-                        let (pool, drives) = (Some("tank".into()), vec![]);
-                        self.orders.push_back(Order::PoolImport { pool, name: None, drives, force: true });
-                        Ok(())
-                    }
-                    false => Err(format!("the pool is not there: {:?}{}", snapshot.reasons, self.ills())),
+                if cut.end == End::LinkLost && snapshot.reasons.iter().any(way) {
+                    self.cut_step = Step::Forced;
+                    let pool = Some("tank".into());
+                    self.orders.push_back(Order::PoolImport {
+                        pool,
+                        name: None,
+                        drives: vec![],
+                        force: true,
+                    });
+                    Ok(())
+                } else {
+                    Err(format!("the pool is not there: {:?}{}", snapshot.reasons, self.ills()))
                 }
             }
             Step::Over if self.good() >= self.read_back && (self.is_alone() || self.follower_has_all()) => {
@@ -297,7 +301,7 @@ impl Run {
         };
         for disk in &self.world.disks {
             let (named, registered) = (systems(disk), disk.registrations.look());
-            // A drive that came back, or a pool that was taken by force, is told once.
+            // A drive that came back, or a pool that was taken by force, is reported once.
             let once = cut.away.is_some() || cut.end == End::LinkLost;
             let good = if once { newest(disk) == system } else { named.iter().all(|s| *s == system) };
             // Who does not know of its system takes no key from drives.

@@ -40,10 +40,10 @@ const MIB: u64 = 1 << 20;
 const VOLUME_BYTES: u64 = 16 * MIB;
 /// Virtual time in which everything must be well once faults have stopped.
 const CONVERGENCE: Duration = Duration::from_secs(300);
-/// An order that is not answered in this time is asked of nobody any more: its head hangs, or is out.
+/// An order that is not answered in this time is given up: its head hangs, or is out.
 const ORDER_PATIENCE: Duration = Duration::from_secs(8);
 const STEPS_MAX: u64 = 20_000_000;
-/// Lines of what heads said that a failure tells.
+/// Lines of what heads said that a failure prints.
 const LOG_LINES: usize = 24;
 const LOOK: Duration = Duration::from_millis(300);
 
@@ -82,7 +82,7 @@ struct Run {
     system: bool,
     /// The process of this server is out, and is to end.
     out: [bool; 2],
-    /// When a server was told that it leads in place of the other one, if it has not served since.
+    /// When a server learned that it leads in place of the other one, if it has not served since.
     led: [Option<Instant>; 2],
     /// What heads said last.
     log: VecDeque<String>,
@@ -120,8 +120,9 @@ struct Run {
 /// A promise was broken, or nothing goes on.
 pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
     let seed = options.seed;
-    let mut world = World::new(seed, options.kindness.clone());
-    (world.tell, world.trace) = (options.tell || options.trace, options.trace);
+    let mut world = World::new(seed, options.delivery.clone());
+    world.log = options.log || options.trace;
+    world.trace = options.trace;
     world.addresses_move = options.addresses_move;
     for d in 0..options.mirrors * 2 {
         let mut disk = Disk::new(format!("d{d}"), 64 * MIB + d as u64 * MIB, options.volatile);
@@ -300,7 +301,7 @@ impl Run {
         self.forget_order(server);
         self.world.alarm(after, ALARM_BOOT + server as u64);
     }
-    /// Whoever was asked does not answer any more: it has done it, or not.
+    /// The head that was asked does not answer any more: it has done it, or not.
     fn forget_order(&mut self, server: usize) {
         if let Some((.., order)) = self.waiting.take_if(|(_, of, ..)| *of == server) {
             self.ordered.is_unknown(&order);
@@ -315,7 +316,7 @@ impl Run {
         match self.world.step() {
             Step::Happened => {}
             Step::Alarm(mark) => self.alarm(mark),
-            Step::Fell { fate, .. } if self.stage == Stage::Cutting => self.cut_fell(fate)?,
+            Step::Fell { crash, .. } if self.stage == Stage::Cutting => self.cut_fell(crash)?,
             Step::Fell { server, .. } => {
                 let after = self.pause_of_a_start();
                 self.fell(server, after);
@@ -325,8 +326,8 @@ impl Run {
         }
         self.order();
         for (i, ledger) in self.ledgers.iter().enumerate() {
-            if self.world.tell {
-                let lines = ledger.borrow_mut().told.as_mut().map(core::mem::take).unwrap_or_default();
+            if self.world.log {
+                let lines = ledger.borrow_mut().log.as_mut().map(core::mem::take).unwrap_or_default();
                 lines.into_iter().for_each(|l| self.world.say(|| format!("host {i}: {l}")));
             }
         }
@@ -435,7 +436,7 @@ impl Run {
         orders.push_back(Order::SystemCreate { settings: Box::new(self.settings(0)) });
         orders
     }
-    /// Who is asked: whoever said last that it serves.
+    /// The head that is asked: the one that last said that it serves.
     fn leader(&self) -> Option<usize> {
         self.ready.last().copied().filter(|s| self.world.runs(*s))
     }
@@ -558,17 +559,17 @@ impl Run {
             if stays {
                 habits.reset_ppm = 0;
             }
-            let standby = self.options.standby && protocol == Protocol::Nvme;
-            let other = ((standby || self.options.in_turns) && !stays).then(|| second_path(&config));
+            let failover = self.options.failover && protocol == Protocol::Nvme;
+            let other = ((failover || self.options.in_turns) && !stays).then(|| second_path(&config));
             let at = (150 + i as u64) << 32;
             let rings = other.as_ref().map_or(0, load::Config::memory_bytes);
             let bytes = MIB + Host::memory_bytes(&config, &habits) + rings;
             let seed = self.rng.next_u64();
             let mut host = Host::new(config, habits, (at, bytes), MIB, self.volume.clone(), seed);
             if let Some(other) = other {
-                host = if standby { host.with_standby(other) } else { host.with_second_path(other) };
+                host = if failover { host.with_failover(other) } else { host.with_second_path(other) };
             }
-            host.ledger.borrow_mut().told = self.world.tell.then(Vec::new);
+            host.ledger.borrow_mut().log = self.world.log.then(Vec::new);
             self.ledgers.push(host.ledger.clone());
             let id: ActorId = self.world.put_host(Box::new(host), Slice::new(at, MIB as u32));
             self.hosts.push(id);

@@ -1,8 +1,8 @@
-//! What a seed of two heads decides.
+//! The options of a world of two heads, drawn from its seed.
 
 use super::Cut;
 use crate::host::Habits;
-use crate::world::{Clock, Kindness};
+use crate::world::{Clock, Delivery};
 use base::view::Protocol;
 use base::{Duration, Prng};
 
@@ -74,7 +74,7 @@ pub struct Options {
     pub cut: Option<Cut>,
     /// Drives have volatile caches.
     pub volatile: bool,
-    /// Drives were somebody's before: what nobody has written holds junk, and must read as zeroes. Hosts come to all of the volume, and
+    /// Drives were used before: blocks without a write hold junk, and must read as zeroes. Hosts come to all of the volume, and
     /// write little, so that there is such space to the end.
     pub used: bool,
     /// One host each.
@@ -83,15 +83,15 @@ pub struct Options {
     pub networks: usize,
     /// The servers' clocks.
     pub clocks: [Clock; 2],
-    /// Addresses go to whoever leads, and hosts of the other one are told so. Else they stay with it until it ends.
+    /// Addresses move to the leader, and hosts of the other head get an event. Else they stay with it until it ends.
     pub addresses_move: bool,
     /// The second head has portals, and every second host goes there.
     pub both: bool,
-    /// NVMe hosts have a second path, to the other head. Now and then they lose the first one, and no head is told: then they have its
+    /// NVMe hosts have a second path, to the other head. Now and then they lose the first one, and no head gets an event: then they have its
     /// controller ended by way of the second one, and go on there.
-    pub standby: bool,
+    pub failover: bool,
     /// Hosts have a path to each head, and send commands by both in turns. One that is lost with its path is sent again by the other. None loses
-    /// a path to a head that lives without that head being told.
+    /// a path to a head that lives without an event for that head.
     pub in_turns: bool,
     /// What may go wrong.
     pub troubles: Vec<Trouble>,
@@ -102,11 +102,11 @@ pub struct Options {
     /// How long hosts work.
     pub work: Duration,
     /// How kind the world is.
-    pub kindness: Kindness,
+    pub delivery: Delivery,
     /// What hosts do.
     pub habits: Habits,
     /// Keep a story.
-    pub tell: bool,
+    pub log: bool,
     /// Tell it on standard error, too.
     pub trace: bool,
 }
@@ -116,7 +116,7 @@ impl Options {
     pub fn swarm(seed: u64) -> Self {
         let mut options = Self::one_path(seed);
         let mut turns = Prng::new(seed ^ 0x7475_726e_7301);
-        if options.both && !options.standby && turns.chance(3, 4) {
+        if options.both && !options.failover && turns.chance(3, 4) {
             options.in_turns = true;
             options.habits.reset_ppm = turns.between(100, 2000);
         }
@@ -130,7 +130,8 @@ impl Options {
         let clocks = [clock(), clock()];
         let hosts = (0..2).map(|_| *rng.pick(&[Protocol::Nvme, Protocol::Iscsi])).collect();
         let mut habits = Habits::swarm(&mut rng);
-        (habits.commands, habits.block_bytes) = (u32::MAX, 4096);
+        habits.commands = u32::MAX;
+        habits.block_bytes = 4096;
         habits.depth = rng.between(1, 4) as u32;
         habits.reset_ppm = rng.below(200);
         // From sources of their own, so that worlds without them stay what they were.
@@ -152,13 +153,13 @@ impl Options {
             clocks,
             addresses_move: rng.chance(1, 2),
             both: Prng::new(seed ^ 0x626f_7468_7301).chance(1, 2),
-            standby: false,
+            failover: false,
             in_turns: false,
             troubles,
             once: false,
             pause: Duration::from_millis(rng.between(200, 3000)),
             work: Duration::from_secs(rng.between(5, 15)),
-            kindness: Kindness {
+            delivery: Delivery {
                 drive_us: rng.between(500, 4000),
                 link_us: rng.between(50, 500),
                 mail_us: *rng.pick(&[1, 3, 30]),
@@ -167,7 +168,7 @@ impl Options {
                 late_permille: *rng.pick(&[0, 0, 2, 20]),
             },
             habits,
-            tell: false,
+            log: false,
             trace: false,
         };
         let mut former = Prng::new(seed ^ 0x6675_6c6c_7501);
@@ -175,12 +176,12 @@ impl Options {
         // Worlds that failed once (tests) are none of these, and stay what they were.
         let mut paths = Prng::new(seed ^ 0x7061_7468_e7c2);
         if options.both && paths.chance(1, 3) {
-            options.standby = true;
+            options.failover = true;
             options.habits.lose_ppm = paths.between(100, 2000);
         }
         options
     }
-    /// The same world on drives that were somebody's. Hosts go to the other head now and then, while one goes on with a head that is out:
+    /// The same world on used drives. Hosts go to the other head now and then, while one goes on with a head that is out:
     /// what that one takes for never written may be written elsewhere by now.
     fn on_used_drives(mut self, rng: &mut Prng) -> Self {
         self.used = true;
@@ -195,50 +196,64 @@ impl Options {
     /// A world of quick drives in which this happens to the head that leads, once, and else nothing: how long do hosts wait?
     pub fn of_one(seed: u64, trouble: Trouble) -> Self {
         let mut options = Self::swarm(seed);
-        (options.troubles, options.once, options.addresses_move) = (vec![trouble], true, true);
-        (options.used, options.habits.reset_ppm) = (false, 0);
-        (options.standby, options.habits.lose_ppm) = (false, 0);
+        options.troubles = vec![trouble];
+        options.once = true;
+        options.addresses_move = true;
+        options.used = false;
+        options.habits.reset_ppm = 0;
+        options.failover = false;
+        options.habits.lose_ppm = 0;
         options.pause = Duration::from_secs(1);
-        let quick = Kindness { drive_us: 500, late_permille: 0, split_permille: 0, ..options.kindness };
-        options.kindness = quick;
+        let quick = Delivery { drive_us: 500, late_permille: 0, split_permille: 0, ..options.delivery };
+        options.delivery = quick;
         options
     }
     /// A world in which nothing happens but that one head loses its path to a drive for a while: no leg may be lost.
     pub fn paths(seed: u64) -> Self {
         let mut options = Self::swarm(seed);
         options.troubles.clear();
-        (options.both, options.used, options.habits.reset_ppm) = (true, false, 0);
+        options.both = true;
+        options.used = false;
+        options.habits.reset_ppm = 0;
         let mut rng = Prng::new(seed ^ 0x7061_7468_7301);
         options.loses = Some((rng.below(2) as usize, rng.below(2 * options.mirrors as u64) as usize));
         options.work = Duration::from_secs(rng.between(5, 15));
-        (options.kindness.late_permille, options.kindness.split_permille) = (0, 0);
+        options.delivery.late_permille = 0;
+        options.delivery.split_permille = 0;
         options
     }
     /// A world in which lanes go round again and again under load at both heads, while connections between them break.
     pub fn turns(seed: u64) -> Self {
         let mut options = Self::swarm(seed);
         options.troubles = vec![Trouble::ResetNetwork, Trouble::SlowNetwork];
-        (options.both, options.used, options.shards) = (true, false, options.shards.max(2));
+        options.shards = options.shards.max(2);
+        options.used = false;
+        options.both = true;
         let mut rng = Prng::new(seed ^ 0x7475_726e_7301);
         options.turns = Some(Duration::from_millis(rng.between(5, 60)));
         options.pause = Duration::from_millis(rng.between(20, 300));
         options.work = Duration::from_secs(4);
-        (options.habits.write_permille, options.habits.blocks) = (600, options.habits.blocks.min(200));
+        options.habits.blocks = options.habits.blocks.min(200);
+        options.habits.write_permille = 600;
         options
     }
     /// A world of long commands, so many at both heads that each waits for memory of the other one: nothing breaks, and all must end.
     pub fn full(seed: u64) -> Self {
         let mut options = Self::swarm(seed);
         options.troubles.clear();
-        (options.both, options.used, options.standby) = (true, false, false);
+        options.both = true;
+        options.used = false;
+        options.failover = false;
         let mut rng = Prng::new(seed ^ 0x6675_6c6c_6832);
-        (options.in_turns, options.shards) = (true, rng.between(1, 3) as u16);
+        options.in_turns = true;
+        options.shards = rng.between(1, 3) as u16;
         options.mirrors = 1;
         options.work = Duration::from_secs(3);
         options.shard_bytes = (16 << 20) + rng.below(2) * (8 << 20);
         options.hosts = (0..5).map(|_| *rng.pick(&[Protocol::Nvme, Protocol::Iscsi])).collect();
         let habits = &mut options.habits;
-        (habits.reset_ppm, habits.lose_ppm) = (0, 0);
+        habits.reset_ppm = 0;
+        habits.lose_ppm = 0;
         habits.transfer_max = 1 << 20;
         habits.blocks = super::VOLUME_BYTES / u64::from(habits.block_bytes);
         habits.blocks_max = (256 << 10 << rng.between(1, 2)) / u64::from(habits.block_bytes);
@@ -250,13 +265,20 @@ impl Options {
     pub fn of_cut(seed: u64, cut: Cut) -> Self {
         let mut options = Self::swarm(seed);
         options.troubles.clear();
-        (options.cut, options.mirrors, options.shards, options.networks) = (Some(cut), 2, 1, 1);
-        (options.both, options.standby, options.in_turns) = (false, false, false);
+        options.cut = Some(cut);
+        options.mirrors = 2;
+        options.shards = 1;
+        options.networks = 1;
+        options.both = false;
+        options.failover = false;
+        options.in_turns = false;
         options.volatile = true;
         options.hosts.truncate(1);
-        (options.habits.depth, options.habits.blocks, options.habits.reset_ppm) = (4, 40, 0);
+        options.habits.depth = 4;
+        options.habits.blocks = 40;
+        options.habits.reset_ppm = 0;
         options.habits.write_permille = 300;
-        options.kindness = Kindness { late_permille: 0, split_permille: 0, ..options.kindness };
+        options.delivery = Delivery { late_permille: 0, split_permille: 0, ..options.delivery };
         options
     }
 }

@@ -1,7 +1,7 @@
 //! Faults of a run of two heads, and what an operator does about them.
 
 use super::{ALARM_OUT, ALARM_PATH, ALARM_TROUBLE, Run, Stage, Trouble};
-use crate::world::{Fate, Pause};
+use crate::world::{Crash, Pause};
 use base::{Address, Duration};
 use head::layout::ArrayId;
 use head::mail::ShardMail;
@@ -48,18 +48,18 @@ impl Run {
         match trouble {
             Trouble::Kill if self.world.is_paused(victim).is_none() => {
                 let effects = self.rng.below(DOOM_EFFECTS) as u32;
-                self.world.doom_on(victim, effects, Fate::Killed);
+                self.world.doom_on(victim, effects, Crash::Killed);
             }
-            Trouble::Kill => self.ends(victim, Fate::Killed),
-            Trouble::PowerCut => self.ends(victim, Fate::PowerCut),
+            Trouble::Kill => self.ends(victim, Crash::Killed),
+            Trouble::PowerCut => self.ends(victim, Crash::PowerCut),
             Trouble::KillBoth => {
-                self.ends(victim, Fate::Killed);
+                self.ends(victim, Crash::Killed);
                 let effects = self.rng.below(DOOM_EFFECTS) as u32;
-                self.world.doom_on(1 - victim, effects, Fate::Killed);
+                self.world.doom_on(1 - victim, effects, Crash::Killed);
             }
             Trouble::Blackout => {
-                self.ends(victim, Fate::PowerCut);
-                self.ends(1 - victim, Fate::PowerCut);
+                self.ends(victim, Crash::PowerCut);
+                self.ends(1 - victim, Crash::PowerCut);
                 self.world.drives_fall();
                 self.volume.borrow_mut().head_fell(self.options.volatile);
             }
@@ -105,9 +105,9 @@ impl Run {
             }
         }
     }
-    /// Hosts that say so lose their path, and no head is told.
+    /// Hosts that say so lose their path, and no head gets an event.
     pub(super) fn lose_paths_of_hosts(&mut self) {
-        if !self.options.standby {
+        if !self.options.failover {
             return;
         }
         for (host, ledger) in self.hosts.iter().zip(&self.ledgers) {
@@ -120,9 +120,9 @@ impl Run {
             ledger.borrow_mut().left_in_silence = self.world.left_in_silence(*host).is_some();
         }
     }
-    fn ends(&mut self, server: usize, fate: Fate) {
+    fn ends(&mut self, server: usize, crash: Crash) {
         if self.world.runs(server) {
-            self.world.fall_on(server, fate);
+            self.world.fall_on(server, crash);
             let after = self.pause_of_a_start();
             self.fell(server, after);
         }
@@ -135,12 +135,12 @@ impl Run {
             return self.world.alarm(after, ALARM_OUT + server as u64);
         }
         if self.world.runs(server) && core::mem::take(&mut self.out[server]) {
-            self.world.fall_on(server, Fate::Killed);
+            self.world.fall_on(server, Crash::Killed);
             let after = Duration::from_millis(self.rng.between(1, 20));
             self.fell(server, after);
         }
     }
-    /// One path of one server: what is in sync is reached by somebody.
+    /// One path of one server: a head still reaches every leg in sync.
     fn lose_path(&mut self, server: usize) {
         let well = self.last_look.as_ref().is_some_and(|s| s.health == State::Optimal);
         let disk = self.rng.below(self.world.disks.len() as u64) as usize;

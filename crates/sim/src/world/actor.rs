@@ -1,4 +1,4 @@
-//! Who lives in the world: the machines of the head, and hosts.
+//! The actors of a world: the machines of the head, and hosts.
 
 use base::{Dma, Event, Instant, Machine, Slice};
 use head::mail::Mail;

@@ -1,5 +1,5 @@
 //! Drives at work: operations that end in any order, hang, are torn by a power cut or outlive the head
-//! that asked for them; claims that are exclusive.
+//! that asked for them; exclusive claims.
 
 use super::actor::ActorId;
 use super::{Happening, HeadOrHost, World};
@@ -22,7 +22,7 @@ struct PendingOp {
     actor: ActorId,
     life: u32,
     op: DriveOp,
-    /// The drive, and which of its appearances was opened; None if nobody has it open.
+    /// The drive, and which of its appearances was opened; None if it is not open.
     place: Option<Opened>,
     /// Tells users of one slot apart.
     nth: u64,
@@ -33,7 +33,7 @@ struct PendingOp {
     fenced: bool,
     /// It has left the kernel. Worlds of one head know no difference.
     arrived: bool,
-    /// The path was lost: nobody hears of it.
+    /// The path was lost: no event comes.
     unheard: bool,
     /// Its server sends no more of it: what lands may be a part.
     torn: bool,
@@ -101,9 +101,9 @@ impl World {
         match place {
             Some(_) if shared => {}
             Some(place) if !fenced && self.disks[place.disk].appearance == place.appearance => {
-                self.surface_asked(nth, actor, &op, place);
+                self.checker_asked(nth, actor, &op, place);
             }
-            Some(place) => self.surface_in_vain(&op, place.disk),
+            Some(place) => self.checker_in_vain(&op, place.disk),
             None => {}
         }
         let arrived = !shared;
@@ -125,7 +125,7 @@ impl World {
         }
         let slow = place.map_or(0, |p| self.disks[p.disk].faults.slow_us);
         let slow = if slow > 0 { self.rng.between(slow / 2, slow) } else { 0 };
-        let at = self.now() + Duration::from_micros(5 + self.rng.below(self.kindness.drive_us) + slow);
+        let at = self.now() + Duration::from_micros(5 + self.rng.below(self.delivery.drive_us) + slow);
         self.push(at, Happening::DriveDone { op: index, nth });
     }
     /// A drive does an operation, or part of it (`tear`), on memory as it is now.
@@ -191,15 +191,15 @@ impl World {
             // It looks again later: hung operations complete when the drive comes back.
             let at = self.now() + LOOK_AGAIN;
             self.drives.ops[index] = Some(pending);
-            self.surface_hangs(nth);
+            self.checker_hangs(nth);
             self.push(at, Happening::DriveDone { op: index, nth });
             return;
         }
         self.drives.free.push(index);
-        self.surface_ends(nth);
+        self.checker_ends(nth);
         let result = self.carry(&pending, false);
         let result = if pending.unheard { Err(DriveError::Gone) } else { result };
-        self.surface_ended(nth, result);
+        self.checker_ended(nth, result);
         let PendingOp { actor, life, op, nexus, .. } = pending;
         if self.actors[actor].life == life {
             let event = HeadOrHost::Head(Event::DriveDone { token: op.token, result });
@@ -273,10 +273,10 @@ impl World {
             let _ = self.carry(&pending, true);
             self.drives.ops[i] = Some(pending);
         }
-        let Self { disks, rng, surface, now, .. } = self;
+        let Self { disks, rng, drive_checker, now, .. } = self;
         if power {
             disks[disk].power_cut(rng);
-            surface.drained.insert(disk, *now);
+            drive_checker.drained.insert(disk, *now);
         }
         disks[disk].appearance += 1;
         disks[disk].faults.gone = true;
@@ -296,7 +296,7 @@ impl World {
             }
             None => {
                 let result = Err(format!("there is no drive {spec}").into());
-                self.tell_head(actor, Event::DriveOpened { token, result });
+                self.send_to_head(actor, Event::DriveOpened { token, result });
             }
         }
     }
@@ -313,7 +313,7 @@ impl World {
             if of != server || self.drives.busy(of, opened.disk) {
                 self.drives.closing.push(((of, drive), opened));
             } else {
-                self.tell_head(id, Event::DriveClosed { drive });
+                self.send_to_head(id, Event::DriveClosed { drive });
             }
         }
     }
@@ -356,7 +356,7 @@ impl World {
                 self.drives.open.insert((server, opening.drive), now);
             }
             if self.actors[opening.actor].life == opening.life {
-                self.tell_head(opening.actor, Event::DriveOpened { token: opening.token, result });
+                self.send_to_head(opening.actor, Event::DriveOpened { token: opening.token, result });
             }
         }
     }
@@ -372,7 +372,7 @@ impl World {
             Some(p) => Ok(DriveHealth { bytes: self.disks[p.disk].bytes, ..DriveHealth::default() }),
             None => Err(DriveError::Gone),
         };
-        self.tell_head(actor, Event::DriveInspected { token, result });
+        self.send_to_head(actor, Event::DriveInspected { token, result });
     }
     pub(super) fn shape(&mut self, actor: ActorId, drive: DriveId, shape: &Shape) {
         let server = usize::from(self.nexus_of(actor));
@@ -387,11 +387,11 @@ impl World {
     }
 }
 
-// Drives that two servers share: an operation has two places.
+// Drives that two servers share: an operation has two moments.
 impl World {
     /// It waits in its server's kernel.
     fn leaves_later(&mut self, op: usize, nth: u64) {
-        let at = self.now() + Duration::from_micros(1 + self.rng.below(self.kindness.drive_us));
+        let at = self.now() + Duration::from_micros(1 + self.rng.below(self.delivery.drive_us));
         self.push(at, Happening::DriveArrives { op, nth });
     }
     pub(super) fn server_of_op(&self, op: usize, nth: u64) -> Option<usize> {
@@ -408,17 +408,18 @@ impl World {
         let fenced = disk.is_some_and(|d| !self.disks[d].admits(nexus));
         let slow = disk.map_or(0, |d| self.disks[d].faults.slow_us);
         let slow = if slow > 0 { self.rng.between(slow / 2, slow) } else { 0 };
-        let late = self.rng.chance(self.kindness.late_permille, 1000) && !lost && !fenced;
+        let late = self.rng.chance(self.delivery.late_permille, 1000) && !lost && !fenced;
         let late = if late { self.rng.below(900_000) } else { 0 };
-        let takes = 5 + self.rng.below(self.kindness.drive_us) + slow + late;
+        let takes = 5 + self.rng.below(self.delivery.drive_us) + slow + late;
         let pending = self.drives.ops[op].as_mut().expect("looked at above");
-        (pending.arrived, pending.fenced) = (true, fenced);
+        pending.arrived = true;
+        pending.fenced = fenced;
         if lost {
             pending.place = None;
         }
         self.push(self.now() + Duration::from_micros(takes), Happening::DriveDone { op, nth });
     }
-    /// What a server had at a drive to which it loses the path lands, and nobody hears of it.
+    /// What a server had at a drive to which it loses the path lands, and no event comes.
     pub(super) fn answers_are_lost(&mut self, server: usize, disk: usize) {
         let its = |p: &&mut PendingOp| {
             usize::from(p.nexus) == server && p.place.is_some_and(|p| p.disk == disk) && p.arrived

@@ -1,4 +1,4 @@
-//! Fences of drives: each in its turn, as long as its drive takes, and told within its limit.
+//! Fences of drives: one operation at a time for each drive, as slow as the drive, with a result within its limit.
 
 use super::actor::ActorId;
 use super::{Happening, World};
@@ -20,7 +20,7 @@ struct Fencing {
     until: Instant,
     /// Nothing is done before.
     begins: Instant,
-    /// Its limit struck, and whoever asked was told.
+    /// Its limit was reached, and the asker got the result.
     given_up: bool,
 }
 
@@ -29,7 +29,7 @@ struct Fencing {
 pub(super) struct Fences {
     under_way: VecDeque<Fencing>,
     asked: u64,
-    /// Drives that shut nobody out, until then: the reset that belongs to it hangs.
+    /// Drives that shut no head out until then: the reset that belongs to it hangs.
     held_up: BTreeMap<usize, Instant>,
 }
 
@@ -51,7 +51,7 @@ impl World {
             Some(_) => None,
         };
         if let Some(error) = at_once {
-            return self.tell_head(actor, Event::Fenced { token, result: Err(error) });
+            return self.send_to_head(actor, Event::Fenced { token, result: Err(error) });
         }
         self.fences.asked += 1;
         let (nth, life, until) = (self.fences.asked, self.actors[actor].life, self.now() + op.within());
@@ -68,11 +68,11 @@ impl World {
             begins,
             given_up: false,
         });
-        let at = self.now() + Duration::from_micros(5 + self.rng.below(self.kindness.drive_us));
+        let at = self.now() + Duration::from_micros(5 + self.rng.below(self.delivery.drive_us));
         self.push(at, Happening::Fence { nth });
     }
 
-    /// A drive shuts nobody out for a time. It goes on with all else, and does then what it was asked for.
+    /// A drive shuts no head out for a time. It goes on with all else, and does then what it was asked for.
     pub fn hold_fences_up(&mut self, disk: usize, time: Duration) {
         self.say(|| format!("d{disk} shuts nobody out for {time:?}"));
         self.fences.held_up.insert(disk, self.now() + time);
@@ -87,7 +87,7 @@ impl World {
     }
     /// When the next fence begins: where two heads share drives, now and then late, or too late.
     fn late_fence(&mut self) -> Instant {
-        if self.kindness.late_permille == 0 || !self.rng.chance(self.kindness.late_permille, 1000) {
+        if self.delivery.late_permille == 0 || !self.rng.chance(self.delivery.late_permille, 1000) {
             return self.now();
         }
         self.now() + Duration::from_micros(self.rng.below(400_000))
@@ -103,14 +103,14 @@ impl World {
         let hangs = now < begins || disk.is_some_and(waits);
         let same = |f: &Fencing| f.drive == drive && self.nexus_of(f.actor) == own;
         let behind = self.fences.under_way.iter().take(at).any(same);
-        let told = |w: &mut Self, result| {
+        let report = |w: &mut Self, result| {
             if !given_up && w.actors[actor].life == life {
-                w.tell_head(actor, Event::Fenced { token, result });
+                w.send_to_head(actor, Event::Fenced { token, result });
             }
         };
         if disk.is_some() && (hangs || behind) {
             if now >= until {
-                told(self, Err(FenceError::TimedOut));
+                report(self, Err(FenceError::TimedOut));
                 if behind {
                     // It was not begun, and never is.
                     self.fences.under_way.remove(at);
@@ -133,6 +133,6 @@ impl World {
         {
             self.reset_unit(disk, own);
         }
-        told(self, result);
+        report(self, result);
     }
 }

@@ -25,7 +25,7 @@ struct Way {
     receive: Option<(Option<Slice>, u32)>,
     /// The sender has closed, and that is known at this end.
     ended: bool,
-    told: bool,
+    reported: bool,
     /// The link breaks when so many more bytes have been sent on this way.
     fuse: Option<u64>,
     /// The sender waits for the receiver to take what has arrived.
@@ -33,7 +33,7 @@ struct Way {
 }
 
 impl Way {
-    /// Whether nobody asks for what has arrived, and it is much.
+    /// Whether much has arrived that was not asked for yet.
     fn is_full(&self) -> bool {
         self.receive.is_none() && self.inbox.iter().map(Vec::len).sum::<usize>() - self.taken > WINDOW
     }
@@ -45,7 +45,8 @@ impl Way {
         {
             let n = (first.len() - self.taken).min(memory.len() - filled);
             memory[filled..filled + n].copy_from_slice(&first[self.taken..self.taken + n]);
-            (filled, self.taken) = (filled + n, self.taken + n);
+            filled += n;
+            self.taken += n;
             if self.taken == first.len() {
                 self.inbox.pop_front();
                 self.taken = 0;
@@ -68,25 +69,25 @@ struct Link {
     ways: [Way; 2],
     /// What is sent now arrives after this.
     stalled_until: Instant,
-    /// What is sent is lost, and nobody is told.
+    /// What is sent is lost, and nobody gets an event.
     silent: bool,
-    /// Its address is at another server: the host's end was told so.
+    /// Its address is at another server: the host's end got an event.
     moved: bool,
-    /// When the host gave it up, if nobody was told.
+    /// When the host gave it up, if nobody got an event.
     left_at: Option<Instant>,
     /// It is between shards of two heads, by this network of their link.
     network: Option<usize>,
     /// The port of the portal that it came to.
     port: u16,
-    /// When whoever connects hears that it is up.
+    /// When the end that connects gets the event that it is up.
     up_at: Instant,
 }
 
 /// Portals where shards listen for those of the other head have the highest numbers.
 const FAR_PORTALS: u32 = u32::MAX - (1 << 18);
-/// How long it takes until whoever connects hears that the connection is up.
+/// How long it takes until the end that connects gets the event that the connection is up.
 const UP_MICROS: u64 = 30;
-/// How long it takes until somebody knows that nobody answers.
+/// How long a connection attempt without an answer takes to fail.
 const UNANSWERED: Duration = Duration::from_millis(20);
 
 /// The network of the heads' link that an address belongs to: the `n` of 10.9.n.x.
@@ -97,7 +98,7 @@ fn network_of(address: SocketAddr) -> Option<usize> {
     }
 }
 
-/// Every link, and who listens.
+/// Every link, and the listeners.
 #[derive(Default)]
 pub(super) struct Links {
     all: Vec<Option<Link>>,
@@ -152,7 +153,7 @@ impl Links {
             }
         }
     }
-    /// Who listens at this port: whoever began last, since the address is there.
+    /// The listener of this port: the one that began last, since the address is there.
     fn listener(&self, port: u16) -> Option<(usize, PortalId, SocketAddr)> {
         let here = self.listeners.iter().filter(|(_, (a, _))| a.port() == port);
         let (server, _) = here.max_by_key(|(_, (_, since))| *since)?.0;
@@ -225,14 +226,14 @@ impl World {
         self.links.all[link].as_mut().expect("it is live").ways[to].fuse = Some(after);
     }
     /// What is sent on a link waits for a while. If its host gives it up meanwhile, that is lost: what
-    /// arrives after a host's next login is a promise of nobody on one path (docs/faults.md).
+    /// arrives after a host's next login is promised by nothing on one path (docs/faults.md).
     pub fn stall_one_link(&mut self, time: Duration) {
         let Some(link) = self.any_link() else { return };
         self.say(|| format!("link {link} stalls for {time:?}"));
         let until = self.now() + time;
         self.links.all[link].as_mut().expect("it is live").stalled_until = until;
     }
-    /// A link takes bytes and brings them nowhere; nobody is told.
+    /// A link takes bytes and brings them nowhere; nobody gets an event.
     pub fn silence_one_link(&mut self) {
         let Some(link) = self.any_link() else { return };
         self.say(|| format!("link {link} is silent from now on"));
@@ -277,8 +278,10 @@ impl World {
         self.say(|| format!("link {link} is cut"));
         for to in 0..2 {
             if let Some(l) = &mut self.links.all[link] {
-                (l.ways[to].inbox, l.ways[to].taken) = Default::default();
-                l.ways[to].last = NEVER;
+                let way = &mut l.ways[to];
+                way.inbox.clear();
+                way.taken = 0;
+                way.last = NEVER;
                 self.push(self.now(), Happening::Hangup { link, to });
             }
         }
@@ -331,9 +334,9 @@ impl World {
         let theirs = self.links.next_of(shard);
         let up_at = self.now + Duration::from_micros(UP_MICROS);
         self.links.join([(from, id), (shard, theirs)], Some(network), peer.port(), up_at);
-        self.tell_head(shard, Event::Accepted { connection: theirs, portal, local: peer, peer });
+        self.send_to_head(shard, Event::Accepted { connection: theirs, portal, local: peer, peer });
         let ok = || Event::Connected { connection: id, result: Ok(()) };
-        self.tell_either(from, UP_MICROS, ok, || unreachable!("hosts go to no shard of their own"));
+        self.send_to_either(from, UP_MICROS, ok, || unreachable!("hosts go to no shard of their own"));
     }
 
     pub(super) fn connect(&mut self, host: ActorId, id: ConnectionId, peer: SocketAddr) {
@@ -352,7 +355,7 @@ impl World {
         let Some((portal, local)) = portal else {
             let failed = || Event::Connected { connection: id, result: Err(NetError::Refused) };
             let host_failed = || Event::Connected { connection: id, result: Err(NetError::Refused) };
-            self.tell_either(host, 30, failed, host_failed);
+            self.send_to_either(host, 30, failed, host_failed);
             return;
         };
         let shard = *self.rng.pick(&shards);
@@ -364,10 +367,10 @@ impl World {
             Ipv4Addr::new(10, 0, 0, (host % 250) as u8 + 1),
             40000 + (accepts % 20000) as u16,
         ));
-        self.tell_head(shard, Event::Accepted { connection: theirs, portal, local, peer: from });
+        self.send_to_head(shard, Event::Accepted { connection: theirs, portal, local, peer: from });
         let ok = || Event::Connected { connection: id, result: Ok(()) };
         let host_ok = || Event::Connected { connection: id, result: Ok(()) };
-        self.tell_either(host, UP_MICROS, ok, host_ok);
+        self.send_to_either(host, UP_MICROS, ok, host_ok);
     }
     pub(super) fn receive(&mut self, id: ActorId, connection: ConnectionId, into: Option<Slice>, most: u32) {
         let Some(&(link, end)) = self.links.by_end.get(&(id, connection)) else { return };
@@ -385,7 +388,7 @@ impl World {
             self.deliver(link, 1);
         }
     }
-    /// Gives the receiver what is there, or tells it that the other end is gone.
+    /// Gives the receiver what is there, or an event that the other end is gone.
     fn deliver(&mut self, link: usize, to: usize) {
         let Some(l) = &mut self.links.all[link] else { return };
         let end = l.ends[to];
@@ -394,10 +397,10 @@ impl World {
         }
         let way = &mut l.ways[to];
         if way.inbox.is_empty() {
-            if way.ended && !way.told {
-                way.told = true;
+            if way.ended && !way.reported {
+                way.reported = true;
                 let connection = end.id;
-                self.tell_either(
+                self.send_to_either(
                     end.actor,
                     1,
                     || Event::Broken { connection },
@@ -424,7 +427,7 @@ impl World {
         let data = place.head(filled as u32);
         let connection = end.id;
         let (head, host) = (|| Event::Received { connection, data }, || Event::Received { connection, data });
-        self.tell_either(end.actor, 1, head, host);
+        self.send_to_either(end.actor, 1, head, host);
         let l = self.links.all[link].as_mut().expect("looked at above");
         let (from, way) = (l.ends[1 - to], &mut l.ways[to]);
         if way.held_up && !way.is_full() {
@@ -445,7 +448,7 @@ impl World {
         let sent = || Event::Sent { connection, bytes: bytes_sent };
         let host_sent = || Event::Sent { connection, bytes: bytes_sent };
         let late = 1 + self.rng.below(10);
-        self.tell_either(id, late, sent, host_sent);
+        self.send_to_either(id, late, sent, host_sent);
     }
     /// What the kernel takes of a connection's segments: all, or the beginning.
     fn bytes_to_send(&mut self, id: ActorId, connection: ConnectionId) -> Vec<u8> {
@@ -457,7 +460,7 @@ impl World {
         }
         let total: u64 = segments.iter().map(|s| u64::from(s.len)).sum();
         assert!(total > 0, "a send of nothing");
-        let split = self.rng.chance(self.kindness.split_permille, 1000);
+        let split = self.rng.chance(self.delivery.split_permille, 1000);
         let taken = if split { self.rng.between(1, total) } else { total };
         let mut bytes = Vec::with_capacity(taken as usize);
         for s in &segments {
@@ -470,7 +473,7 @@ impl World {
         bytes
     }
     fn carry_bytes(&mut self, link: usize, to: usize, mut bytes: Vec<u8>) {
-        let delay = Duration::from_micros(1 + self.rng.below(self.kindness.link_us));
+        let delay = Duration::from_micros(1 + self.rng.below(self.delivery.link_us));
         let now = self.now();
         let l = self.links.all[link].as_mut().expect("ends lead to links");
         let stalled = l.stalled_until;
@@ -515,7 +518,7 @@ impl World {
             }
         }
         // Late enough for the `Sent` of a send under way.
-        self.tell_either(id, 15, || Event::Closed { connection }, || Event::Closed { connection });
+        self.send_to_either(id, 15, || Event::Closed { connection }, || Event::Closed { connection });
     }
     fn drop_end(&mut self, link: usize, end: usize) {
         let now = self.now();

@@ -2,20 +2,20 @@
 //!
 //! It carries out the effects of a head's machines and of hosts. Everything that happens is one entry of
 //! a queue ordered by time and by the order in which it was asked for, so that the same seed gives the
-//! same run. Every event is folded into a hash that proves it. Links, drives and the state directory have
-//! files of their own; here are time, turns, lives, and the story.
+//! same run. Every event goes into a hash that proves it. Links, drives and the state directory have
+//! files of their own; this file has time, turns, lives, and the log.
 
 mod actor;
+mod drive_checker;
 mod drives;
 mod fences;
 mod links;
 mod peers;
 mod server;
 mod state;
-mod surface;
 
+pub use drive_checker::Image;
 pub use server::{Clock, Pause, Server};
-pub use surface::Image;
 
 pub use actor::{ActorId, HeadMachine, HostMachine, STAGING_PIECE};
 
@@ -23,6 +23,7 @@ use crate::disk::Disk;
 use actor::{Actor, Body, HeadOrHost, kind_of};
 use base::{Address, Duration, Effect, Effects, Event, Instant, Prng, Slice};
 use core::cmp::Reverse;
+use drive_checker::DriveChecker;
 use drives::Drives;
 use fences::Fences;
 use head::mail::{Mail, ManagerMail};
@@ -31,7 +32,6 @@ use head::steward::state::journal::JournalEntry;
 use links::Links;
 use peers::{PeerHappening, Peers};
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
-use surface::Surface;
 
 /// What a look at the state directory takes.
 const LOOK_TIME: Duration = Duration::from_micros(10);
@@ -110,9 +110,9 @@ impl Ord for Entry {
     }
 }
 
-/// How kind the world is; chosen per seed.
+/// How the world delivers operations, bytes and mail: the delays, chosen per seed.
 #[derive(Clone, Debug)]
-pub struct Kindness {
+pub struct Delivery {
     /// Longest delay of a drive operation, microseconds.
     pub drive_us: u64,
     /// Longest delay of bytes on a link, microseconds.
@@ -127,7 +127,7 @@ pub struct Kindness {
     pub late_permille: u64,
 }
 
-impl Default for Kindness {
+impl Default for Delivery {
     fn default() -> Self {
         Self { drive_us: 200, link_us: 50, mail_us: 3, split_permille: 100, state_us: 0, late_permille: 0 }
     }
@@ -135,7 +135,7 @@ impl Default for Kindness {
 
 /// How a life of the head ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Fate {
+pub enum Crash {
     /// The process is killed; the kernel finishes what it has taken.
     Killed,
     /// The power goes, for the head and its drives.
@@ -148,10 +148,10 @@ struct Doom {
     /// Effects of this machine alone.
     machine: Option<ActorId>,
     effects: u32,
-    fate: Fate,
+    crash: Crash,
 }
 
-/// What a step of the world told its script.
+/// What a step of the world reports to its script.
 #[derive(Debug)]
 pub enum Step {
     /// Something happened.
@@ -170,7 +170,7 @@ pub enum Step {
         /// Whose.
         server: usize,
         /// How.
-        fate: Fate,
+        crash: Crash,
     },
     /// Nothing is left to happen.
     Quiet,
@@ -195,34 +195,34 @@ pub struct World {
     pub disks: Vec<Disk>,
     drives: Drives,
     fences: Fences,
-    surface: Surface,
+    drive_checker: DriveChecker,
     to_manager: VecDeque<(usize, ManagerMail)>,
     /// When the last letter from one machine to another arrives.
     mailed: BTreeMap<(ActorId, ActorId), Instant>,
-    /// Hosts whose last connection the head has closed, since somebody asked.
+    /// Hosts whose last connection the head has closed, since the last call.
     cut_off: Vec<ActorId>,
     doom: Option<Doom>,
-    fell: Option<(usize, Fate)>,
+    fell: Option<(usize, Crash)>,
     /// How kind it is.
-    pub kindness: Kindness,
+    pub delivery: Delivery,
     segments: Vec<Slice>,
     /// Room for the effects of a turn, kept.
     head_fx: Effects<Mail>,
     host_fx: Effects<()>,
     /// The last events, for a readable story.
     pub story: VecDeque<String>,
-    /// Where two servers share drives: portals' addresses go to whoever listens there last, and hosts of the other one are told so.
+    /// Where two servers share drives: addresses of portals go to the last listener, and hosts of the other one get an event.
     /// Else they stay connected with whom they were.
     pub addresses_move: bool,
     /// Keep a story (slow).
-    pub tell: bool,
+    pub log: bool,
     /// Tell it on standard error, too.
     pub trace: bool,
 }
 
 impl World {
     /// An empty world.
-    pub fn new(seed: u64, kindness: Kindness) -> Self {
+    pub fn new(seed: u64, delivery: Delivery) -> Self {
         Self {
             now: Instant(1_000_000_000),
             seq: 0,
@@ -237,19 +237,19 @@ impl World {
             disks: vec![],
             drives: Drives::default(),
             fences: Fences::default(),
-            surface: Surface::default(),
+            drive_checker: DriveChecker::default(),
             to_manager: VecDeque::new(),
             mailed: BTreeMap::new(),
             cut_off: vec![],
             doom: None,
             fell: None,
-            kindness,
+            delivery,
             segments: vec![],
             head_fx: vec![],
             host_fx: vec![],
             story: VecDeque::new(),
             addresses_move: false,
-            tell: false,
+            log: false,
             trace: false,
         }
     }
@@ -354,7 +354,7 @@ impl World {
     }
     /// A line of the story.
     pub fn say(&mut self, text: impl FnOnce() -> String) {
-        if self.tell {
+        if self.log {
             if self.story.len() == STORY_LINES {
                 self.story.pop_front();
             }
@@ -369,18 +369,18 @@ impl World {
     // ---- lives
 
     /// The head's life ends before it carries out the effect after `effects` more: in the middle of a
-    /// turn, as a rule. `Step::Fell` tells when.
-    pub fn doom(&mut self, effects: u32, fate: Fate) {
-        self.doom_on(0, effects, fate);
+    /// turn, as a rule. `Step::Fell` says when.
+    pub fn doom(&mut self, effects: u32, crash: Crash) {
+        self.doom_on(0, effects, crash);
     }
     /// The same of the head of a server.
-    pub fn doom_on(&mut self, server: usize, effects: u32, fate: Fate) {
-        self.doom = Some(Doom { server, machine: None, effects, fate });
+    pub fn doom_on(&mut self, server: usize, effects: u32, crash: Crash) {
+        self.doom = Some(Doom { server, machine: None, effects, crash });
     }
     /// The same, but only effects of this one of its machines are counted.
-    pub fn doom_at(&mut self, server: usize, machine: Address, effects: u32, fate: Fate) {
+    pub fn doom_at(&mut self, server: usize, machine: Address, effects: u32, crash: Crash) {
         let machine = Some(self.servers[server].addresses[&machine]);
-        self.doom = Some(Doom { server, machine, effects, fate });
+        self.doom = Some(Doom { server, machine, effects, crash });
     }
     /// Nobody falls who has not yet.
     pub fn spare(&mut self) {
@@ -388,26 +388,26 @@ impl World {
     }
     /// The head is gone: its machines, its connections, its claims. What it had asked of drives lands
     /// (a kill), or any part of it does, and drives lose what they had not made durable (a power cut).
-    pub fn fall(&mut self, fate: Fate) {
-        self.say(|| format!("the head falls: {fate:?}"));
-        match fate {
-            Fate::Killed => self.orphan_ops(0),
-            Fate::PowerCut => self.tear_ops(),
+    pub fn fall(&mut self, crash: Crash) {
+        self.say(|| format!("the head falls: {crash:?}"));
+        match crash {
+            Crash::Killed => self.orphan_ops(0),
+            Crash::PowerCut => self.tear_ops(),
         }
-        self.surface_fell(fate == Fate::PowerCut);
-        self.head_ends(0, fate);
+        self.checker_fell(crash == Crash::PowerCut);
+        self.head_ends(0, crash);
     }
     /// The head of one of two servers is gone. Drives are elsewhere, and keep their power: what has come to them lands, in part
     /// if its server sends no more; what has not is nowhere if the server's power is cut.
-    pub fn fall_on(&mut self, server: usize, fate: Fate) {
-        self.say(|| format!("the head of server {server} falls: {fate:?}"));
-        match fate {
-            Fate::Killed => self.orphan_ops(server),
-            Fate::PowerCut => self.drop_ops_of(server),
+    pub fn fall_on(&mut self, server: usize, crash: Crash) {
+        self.say(|| format!("the head of server {server} falls: {crash:?}"));
+        match crash {
+            Crash::Killed => self.orphan_ops(server),
+            Crash::PowerCut => self.drop_ops_of(server),
         }
-        self.head_ends(server, fate);
-        self.peer_falls(server, fate == Fate::PowerCut);
-        self.servers[server].powered &= fate == Fate::Killed;
+        self.head_ends(server, crash);
+        self.peer_falls(server, crash == Crash::PowerCut);
+        self.servers[server].powered &= crash == Crash::Killed;
         self.goes_on(server);
     }
     /// The drives lose their power, when no server has any.
@@ -415,12 +415,12 @@ impl World {
         self.say(|| "the drives lose their power".into());
         self.tear_ops();
     }
-    fn head_ends(&mut self, server: usize, fate: Fate) {
-        self.state_fell(server, fate == Fate::PowerCut);
+    fn head_ends(&mut self, server: usize, crash: Crash) {
+        self.state_fell(server, crash == Crash::PowerCut);
         for id in self.machines_of(server) {
-            if fate == Fate::PowerCut && self.is_shared() {
+            if crash == Crash::PowerCut && self.is_shared() {
                 self.silence_links_of(id);
-            } else if fate == Fate::PowerCut {
+            } else if crash == Crash::PowerCut {
                 self.cut_links_of(id);
             }
             self.actors[id].life += 1;
@@ -470,12 +470,13 @@ impl World {
             Happening::Alarm { mark } => return Step::Alarm(mark),
         }
         match self.fell.take() {
-            Some((server, fate)) => {
-                match self.is_shared() {
-                    true => self.fall_on(server, fate),
-                    false => self.fall(fate),
+            Some((server, crash)) => {
+                if self.is_shared() {
+                    self.fall_on(server, crash);
+                } else {
+                    self.fall(crash);
                 }
-                Step::Fell { server, fate }
+                Step::Fell { server, crash }
             }
             None => Step::Happened,
         }
@@ -553,7 +554,7 @@ impl World {
             HeadOrHost::Host(e) => add(kind_of(e)),
         }
         self.hash = h;
-        if self.tell {
+        if self.log {
             let text = match event {
                 HeadOrHost::Head(e) => format!("head actor {id}: {e:?}"),
                 HeadOrHost::Host(e) => format!("host actor {id}: {e:?}"),
@@ -573,7 +574,7 @@ impl World {
             doom.effects -= 1;
             return false;
         }
-        self.fell = Some((doom.server, doom.fate));
+        self.fell = Some((doom.server, doom.crash));
         self.doom = None;
         true
     }
@@ -599,7 +600,7 @@ impl World {
                 Effect::Connect { connection, peer } => self.connect(id, connection, peer),
                 Effect::Listen { portal, address } => {
                     self.listen(id, portal, address);
-                    self.tell_head(id, Event::Listening { portal, result: Ok(address) });
+                    self.send_to_head(id, Event::Listening { portal, result: Ok(address) });
                 }
                 Effect::Unlisten { portal } => self.unlisten(id, portal),
                 Effect::Drive(op) => self.drive(id, op),
@@ -625,18 +626,18 @@ impl World {
         let sender = *addresses.iter().find(|(_, id)| **id == from).expect("heads have addresses").0;
         let Some(&id) = addresses.get(&to) else { return };
         // Mail of one pair stays in order.
-        let delay = Duration::from_micros(1 + self.rng.below(self.kindness.mail_us));
+        let delay = Duration::from_micros(1 + self.rng.below(self.delivery.mail_us));
         let last = self.mailed.entry((from, id)).or_default();
         *last = (self.now + delay).max(*last);
         let (at, life) = (*last, self.actors[id].life);
         let event = HeadOrHost::Head(Event::Mail { from: sender, mail });
         self.push(at, Happening::Event { actor: id, life, event });
     }
-    fn tell_head(&mut self, id: ActorId, event: Event<Mail>) {
+    fn send_to_head(&mut self, id: ActorId, event: Event<Mail>) {
         let delay = Duration::from_micros(1 + self.rng.below(20));
         self.post(id, delay, HeadOrHost::Head(event));
     }
-    fn tell_either(
+    fn send_to_either(
         &mut self,
         id: ActorId,
         delay_us: u64,

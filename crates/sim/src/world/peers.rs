@@ -145,7 +145,7 @@ impl World {
         self.push(self.now + after, Happening::Peer { path, what });
     }
     fn delay_of(&mut self, path: usize) -> Duration {
-        let most = self.kindness.link_us.max(self.peers.networks[path].slow_us);
+        let most = self.delivery.link_us.max(self.peers.networks[path].slow_us);
         Duration::from_micros(1 + self.rng.below(most))
     }
     /// Bytes go their way.
@@ -190,7 +190,7 @@ impl World {
             self.peer_later(GIVES_UP, path, PeerHappening::Stuck { number, since: now });
         }
     }
-    fn tell_peer(&mut self, server: usize, news: PeerNews) {
+    fn send_to_peer(&mut self, server: usize, news: PeerNews) {
         if !self.servers[server].runs {
             return;
         }
@@ -216,13 +216,13 @@ impl World {
                     network.waits[to].push_back(bytes);
                     return self.is_stuck(path);
                 }
-                self.tell_peer(to, PeerNews::Bytes { path, number, bytes });
+                self.send_to_peer(to, PeerNews::Bytes { path, number, bytes });
             }
             PeerHappening::Ends { number, to, end } => {
                 let network = &mut self.peers.networks[path];
                 if network.number == number && network.open[to] {
                     network.open[to] = false;
-                    self.tell_peer(to, PeerNews::Down { path, end });
+                    self.send_to_peer(to, PeerNews::Down { path, end });
                 }
             }
             PeerHappening::Stuck { number, since } => {
@@ -261,11 +261,11 @@ impl World {
             return;
         }
         if !listens.runs {
-            return self.tell_peer(CONNECTS, PeerNews::Down { path, end: End::Refused });
+            return self.send_to_peer(CONNECTS, PeerNews::Down { path, end: End::Refused });
         }
         // The other one may have one that is over, and not know it yet: the newer one takes its place.
         if network.open[1 - CONNECTS] {
-            self.tell_peer(1 - CONNECTS, PeerNews::Down { path, end: End::Lost });
+            self.send_to_peer(1 - CONNECTS, PeerNews::Down { path, end: End::Lost });
         }
         let network = &mut self.peers.networks[path];
         network.number += 1;
@@ -275,7 +275,7 @@ impl World {
         network.last = [self.now; 2];
         let number = network.number;
         for server in 0..2 {
-            self.tell_peer(server, PeerNews::Up { path, number, secret: [path as u8 + 1; 32] });
+            self.send_to_peer(server, PeerNews::Up { path, number, secret: [path as u8 + 1; 32] });
         }
     }
 }

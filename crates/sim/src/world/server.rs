@@ -145,9 +145,10 @@ impl World {
     pub fn is_paused(&self, server: usize) -> Option<Pause> {
         self.servers[server].pause.filter(|p| p.until > self.now)
     }
-    /// Nothing of a server stands still: who is killed goes on no more.
+    /// A killed server is not paused any more.
     pub(super) fn goes_on(&mut self, server: usize) {
-        (self.servers[server].pause, self.servers[server].steward_until) = (None, None);
+        self.servers[server].pause = None;
+        self.servers[server].steward_until = None;
     }
     /// Whether a process runs there.
     pub fn runs(&self, server: usize) -> bool {

@@ -1,5 +1,5 @@
-//! The state directory: small files that are replaced atomically, one after another. What was answered survives every crash;
-//! of what was not, the last may be as if they had never been, and what was being appended may be there in part.
+//! The state directory: small files that are replaced atomically, one after another. Writes that were answered survive every crash. The
+//! last ones that were not answered may be missing, and an append among them may be there in part.
 
 use super::actor::ActorId;
 use super::{HeadOrHost, Server, World};
@@ -42,10 +42,10 @@ impl World {
         let looks = matches!(op, StateOp::Look { .. });
         let result = self.state_op_on(server, token, op);
         let event = Event::State { token, result };
-        match (looks, self.kindness.state_us) {
+        match (looks, self.delivery.state_us) {
             // Looks come each second: without a draw, so that worlds stay what they were before there were any.
             (true, _) => self.post(id, super::LOOK_TIME, HeadOrHost::Head(event)),
-            (false, 0) => self.tell_head(id, event),
+            (false, 0) => self.send_to_head(id, event),
             (false, most) => {
                 let takes = Duration::from_micros(1 + self.servers[server].pending.rng.below(most));
                 let now = self.now();
@@ -105,7 +105,7 @@ impl World {
             return Err(StateError::Failed("read-only file system".into()));
         }
         if let (StateOp::Write { name, contents }, false) = (&op, self.is_shared()) {
-            self.surface_state(name, contents);
+            self.checker_state(name, contents);
         }
         let now = self.now();
         let Self { servers, disks, .. } = self;

@@ -95,9 +95,12 @@ fn wrap(shard: Shard<SimMemory>) -> Box<dyn HeadMachine> {
 fn the_data_path_allocates_nothing_once_it_is_warm() {
     let mut options = Options::usual(1);
     options.hosts = vec![base::view::Protocol::Nvme, base::view::Protocol::Iscsi];
-    (options.shards, options.troubles, options.commands) = (2, vec![], 6000);
+    options.shards = 2;
+    options.troubles = vec![];
+    options.commands = 6000;
     options.habits.depth = 16;
-    (options.habits.reset_ppm, options.habits.abort_permille) = (0, 0);
+    options.habits.reset_ppm = 0;
+    options.habits.abort_permille = 0;
     options.wrap = Some(wrap);
     run(options).unwrap_or_else(|f| panic!("{f:?}"));
     assert!(EVENTS.get() > 2 * WARM, "enough happened to judge: {} events", EVENTS.get());

@@ -1,5 +1,5 @@
-//! The simulated drive keeps the contract that real ones are held to (`crates/uring/tests/all/drives.rs`), so
-//! that it is never kinder than a kernel.
+//! The simulated drive passes the same tests as real ones (`crates/uring/tests/all/drives.rs`), so that it is never more
+//! reliable than a kernel.
 
 #[path = "../../../uring/tests/all/contract.rs"]
 mod rules;

@@ -1,4 +1,4 @@
-//! A state directory that becomes read-only while the head serves: what it has of the past proves no leg that lost touch.
+//! A state directory that becomes read-only while the head serves: its old contents prove no leg that was out of reach meanwhile.
 
 use base::Duration;
 use sim::run::{Act, Deed, Options, run};
@@ -26,7 +26,9 @@ fn a_leg_that_was_lost_beside_a_frozen_directory_is_not_proven_by_what_lies_ther
     for seed in 0..6 {
         let end = if seed % 2 == 0 { Deed::Kill } else { Deed::PowerCut };
         let mut options = Options::calm(seed);
-        (options.legs, options.mirrors, options.commands) = (2, 1, 3000);
+        options.legs = 2;
+        options.mirrors = 1;
+        options.commands = 3000;
         options.script = vec![
             at(5, 0, Deed::Freeze),
             at(70, 1, Deed::Pull),
@@ -36,10 +38,12 @@ fn a_leg_that_was_lost_beside_a_frozen_directory_is_not_proven_by_what_lies_ther
             at(130, 0, Deed::Heal),
             at(135, 0, Deed::Thaw),
         ];
-        options.kindness.drive_us = 150_000;
+        options.delivery.drive_us = 150_000;
         options.habits.depth = 1;
-        (options.habits.reset_ppm, options.habits.abort_permille) = (0, 0);
-        (options.habits.compare_permille, options.habits.deallocate_permille) = (0, 0);
+        options.habits.reset_ppm = 0;
+        options.habits.abort_permille = 0;
+        options.habits.compare_permille = 0;
+        options.habits.deallocate_permille = 0;
         options.habits.blocks = 64;
         options.ill_max = 2;
         match run(options) {

@@ -1,5 +1,5 @@
 //! Worlds in which legs hang again and again, and hosts write the same few blocks: a write waits for others whose
-//! leg hangs, and then its own leg does.
+//! leg hangs, and then its own leg hangs.
 
 use base::Duration;
 use sim::run::{Options, Trouble, run};
@@ -11,8 +11,10 @@ use sim::run::{Options, Trouble, run};
 fn a_write_behind_hung_writes_is_in_time() {
     for seed in 0..80 {
         let mut options = Options::usual(seed);
-        (options.troubles, options.ill_max) = (vec![Trouble::Hang], 1);
-        (options.pause, options.troubles_max) = (Duration::from_millis(5), 100_000);
+        options.troubles = vec![Trouble::Hang];
+        options.ill_max = 1;
+        options.pause = Duration::from_millis(5);
+        options.troubles_max = 100_000;
         options.habits.blocks = 8;
         options.habits.blocks_max = 4;
         options.habits.reset_ppm = 0;

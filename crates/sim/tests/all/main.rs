@@ -14,7 +14,7 @@ mod parts;
 mod power;
 mod regressions;
 mod seeds;
+mod slow_peers;
 mod starts;
-mod stingy;
 mod two_heads;
 mod volumes;

@@ -1,5 +1,5 @@
-//! Worlds with the least memory that works, and long commands that come in part unasked: everybody waits for
-//! memory, and nobody for ever.
+//! Worlds with the least memory that works, and long commands with unsolicited data: all commands wait for memory, and
+//! none waits for ever.
 
 use sim::run::{Options, run};
 
@@ -18,7 +18,7 @@ fn nobody_waits_for_ever() {
     }
 }
 
-/// Two reads whose leg hung were told that the volume was not ready, beside a good leg: there was no memory to ask it.
+/// Two reads whose leg hung got NotReady, beside a good leg: there was no memory to ask it.
 #[test]
 fn a_read_whose_leg_hangs_has_a_second_buffer_however_little_memory_there_is() {
     for seed in [50_031, 50_159] {

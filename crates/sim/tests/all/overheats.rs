@@ -15,12 +15,17 @@ fn at(seconds: u64, disk: usize, deed: Deed) -> Act {
 /// Hosts are at work all the time: drives take their time for each operation.
 fn slowly(seed: u64, script: Vec<Act>, commands: u32) -> Outcome {
     let mut options = Options::calm(seed);
-    (options.legs, options.mirrors, options.script, options.commands) = (2, 1, script, commands);
-    options.kindness.drive_us = 100_000;
+    options.legs = 2;
+    options.mirrors = 1;
+    options.script = script;
+    options.commands = commands;
+    options.delivery.drive_us = 100_000;
     options.habits.depth = 1;
-    (options.habits.reset_ppm, options.habits.abort_permille) = (0, 0);
+    options.habits.reset_ppm = 0;
+    options.habits.abort_permille = 0;
     // Comparisons that fail, and deallocation where it is not offered, are failures that prove nothing here.
-    (options.habits.compare_permille, options.habits.deallocate_permille) = (0, 0);
+    options.habits.compare_permille = 0;
+    options.habits.deallocate_permille = 0;
     options.ill_max = 1;
     run(options).unwrap_or_else(|f| panic!("seed {seed}: {}", f.what))
 }
@@ -33,15 +38,15 @@ fn a_drive_that_overheats_keeps_no_host_waiting_and_comes_back_by_itself_with_wh
         assert!(o.time > Duration::from_secs(280), "hosts were at work throughout: {:?}", o.time);
         // `run` has compared the legs, and held each command against promise 7.
         assert_eq!((o.failed, o.lost), (0, 0), "no host noticed");
-        let told = |words: &str| o.events.iter().filter(|e| e.contains(words)).count();
+        let count = |words: &str| o.events.iter().filter(|e| e.contains(words)).count();
         let story = [
             "d1: it was taken out of pool tank",
             "what it missed is being copied to it",
             "d1: it is in sync in pool tank",
         ];
         for words in story {
-            assert_eq!(told(words), 1, "{words}: {:#?}", o.events);
+            assert_eq!(count(words), 1, "{words}: {:#?}", o.events);
         }
-        assert_eq!(told("everything is being copied"), 0, "{:#?}", o.events);
+        assert_eq!(count("everything is being copied"), 0, "{:#?}", o.events);
     }
 }

@@ -1,5 +1,5 @@
-//! Worlds of one mirror of which both legs fall ill, side by side or at the same moment: the last leg in sync refuses
-//! what it is asked, shards lose different legs at once, a leg fails while it is copied from.
+//! Worlds of one mirror with faults on both legs, one after the other or at the same moment: the last leg in sync refuses
+//! operations, shards lose different legs at once, a leg fails while it is copied from.
 
 use base::Duration;
 use sim::run::{Act, Deed, Options, run};
@@ -27,10 +27,12 @@ fn a_last_leg_that_was_pulled_serves_soon_after_it_is_put_back() {
             at(10 + away, 0, Deed::Heal),
             at(50, 1, Deed::Heal),
         ];
-        (options.kindness.drive_us, options.commands) = (50_000, 2000);
+        options.delivery.drive_us = 50_000;
+        options.commands = 2000;
         options.habits.depth = 1;
-        (options.habits.reset_ppm, options.habits.abort_permille) = (0, 0);
-        // `run` takes amiss what hosts are told some seconds after it is back.
+        options.habits.reset_ppm = 0;
+        options.habits.abort_permille = 0;
+        // `run` takes amiss what hosts get some seconds after it is back.
         match run(options) {
             Ok(o) => assert!(o.time > Duration::from_secs(50), "hosts were at work throughout: {:?}", o.time),
             Err(failure) => panic!("{away} s away: {}", failure.what),
@@ -43,7 +45,7 @@ fn a_last_leg_that_was_pulled_serves_soon_after_it_is_put_back() {
 fn what_was_mended_stays_mended() {
     // 45: one leg came and went while the other, the last in sync, was dead: after 32 records nobody knew that one again.
     // 91: the last leg was pulled and put back, and hosts waited for up to 20 s until it was looked for; an operator who
-    // returned it was told that there was nothing to return.
+    // returned it learned that there was nothing to return.
     // 649: a record that the last leg had kept waiting and that was given up landed behind the next but one, in its
     // place: the leg knew nothing of the newest any more, and could not be opened anew.
     // 135: a leg that came back and lacked everything waited for up to 30 s until all was marked on the last one, which was

@@ -1,4 +1,4 @@
-//! What was answered, or put right, before the power went is there behind it, though drives have volatile caches.
+//! Everything that was answered, or repaired, before a power cut is there after it, although drives have volatile caches.
 
 use sim::run::{Options, run};
 

@@ -1,4 +1,4 @@
-//! Worlds in which something was once wrong, each with its story. A seed means what it means as long as
+//! Worlds that once failed, each with the reason. A seed means what it means as long as
 //! `Options::usual` stays as it is; whoever changes that leaves the stories and, where one still matters,
 //! finds a seed that shows it again with the mistake put back (those before this list are planted bugs now:
 //! crates/base/src/planted.rs).
@@ -44,8 +44,8 @@ const STORIES: [(u64, &str); 11] = [
     ),
     (
         103314,
-        "a drive had taken another one's place and was pulled before it was told that the other was out; each attempt \
-         to tell it was a new record, and after two its own was too old to be named: it was never taken back",
+        "a drive had taken another one's place and was pulled before it had the record that the other was out; each attempt \
+         to write it was a new record, and after two its own was too old to be named: it was never taken back",
     ),
     (
         205516,
@@ -55,7 +55,7 @@ const STORIES: [(u64, &str); 11] = [
         214256,
         "a head fell while it wrote its first record, which one leg alone got; the next head came up without that leg,          which was then held for one that had been used apart, for good",
     ),
-    (322, "a comparison on a hung leg was told NotReady: it had no second buffer"),
+    (322, "a comparison on a hung leg got NotReady: it had no second buffer"),
 ];
 
 #[test]

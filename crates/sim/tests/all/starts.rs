@@ -1,5 +1,5 @@
-//! Heads that start while drives hang, whether nobody holds them (the power went) or operations of the life before do
-//! (the daemon was killed).
+//! Heads that start while drives hang: because the power went, or with operations of the former life at the drives (the
+//! daemon was killed).
 
 use base::Duration;
 use sim::run::{Act, Deed, Options, Outcome, run};
@@ -14,15 +14,19 @@ fn at(millis: u64, disk: usize, deed: Deed) -> Act {
 /// Hosts are at work throughout, and no operator.
 fn world(seed: u64, mirrors: usize, script: Vec<Act>) -> Outcome {
     let mut options = Options::calm(seed);
-    (options.legs, options.mirrors, options.script, options.commands) = (2, mirrors, script, 2000);
-    options.kindness.drive_us = 50_000;
+    options.legs = 2;
+    options.mirrors = mirrors;
+    options.script = script;
+    options.commands = 2000;
+    options.delivery.drive_us = 50_000;
     options.habits.depth = 1;
-    (options.habits.reset_ppm, options.habits.abort_permille) = (0, 0);
+    options.habits.reset_ppm = 0;
+    options.habits.abort_permille = 0;
     options.ill_max = 2;
     run(options).unwrap_or_else(|f| panic!("seed {seed}: {}", f.what))
 }
 
-fn told(o: &Outcome, words: &str) -> bool {
+fn reports(o: &Outcome, words: &str) -> bool {
     o.events.iter().any(|e| e.contains(words))
 }
 
@@ -36,8 +40,8 @@ fn a_head_that_starts_beside_a_leg_that_hangs_serves_within_ten_seconds_and_take
         assert!(o.slowest_start < UP, "seed {seed}: {:?}", o.slowest_start);
         // `run` has seen every leg in sync at the end, and compared them.
         // One that cannot be opened was not found, and one that is open cannot be read.
-        assert!(told(&o, "d1: it is out of pool tank: it "), "seed {seed}: {:#?}", o.events);
-        assert!(told(&o, "d1: it is in sync in pool tank"), "seed {seed}: {:#?}", o.events);
+        assert!(reports(&o, "d1: it is out of pool tank: it "), "seed {seed}: {:#?}", o.events);
+        assert!(reports(&o, "d1: it is in sync in pool tank"), "seed {seed}: {:#?}", o.events);
     }
 }
 
@@ -50,7 +54,11 @@ fn a_pool_of_which_all_legs_hang_at_a_start_is_served_when_they_answer() {
         let o = world(seed, 1, script);
         // Which of the two is looked at first is the draw's.
         let why = if end == Deed::Kill { " is in use" } else { "not answer" };
-        assert!(told(&o, "pool tank is not imported: ") && told(&o, why), "seed {seed}: {:#?}", o.events);
+        assert!(
+            reports(&o, "pool tank is not imported: ") && reports(&o, why),
+            "seed {seed}: {:#?}",
+            o.events
+        );
         assert!(o.time > Duration::from_secs(32), "seed {seed}: {:?}", o.time);
     }
 }

@@ -1,4 +1,4 @@
-//! Worlds of two whole heads that are green: always the same ones.
+//! Worlds of two whole heads, always the same ones, that must pass.
 
 use base::Duration;
 use base::view::Protocol;
@@ -48,7 +48,7 @@ fn two_whole_heads_keep_their_promises_in_worlds_that_once_failed() {
 }
 
 /// Worlds as they are drawn today, which failed once: the simulator erred (973: a write that a power cut may have brought back was taken
-/// for replaced, while its host was still sending it again); a host was told that its write was aborted while the head that it had been sent to was out,
+/// for replaced, while its host was still sending it again); a host learned that its write was aborted while the head that it had been sent to was out,
 /// and not yet shut off the drives (71494); a head that had stood still took the uncleared map that it had read too late for an empty one (62238).
 #[test]
 fn two_whole_heads_keep_their_promises_in_worlds_of_today_that_once_failed() {
@@ -67,7 +67,7 @@ fn two_whole_heads_keep_their_promises_in_worlds_50_to_99() {
 
 #[test]
 fn hosts_that_lose_a_path_have_its_controller_ended_and_go_on_by_another() {
-    let worlds = (0..).map(Options::swarm).filter(|o| o.standby && o.hosts.contains(&Protocol::Nvme));
+    let worlds = (0..).map(Options::swarm).filter(|o| o.failover && o.hosts.contains(&Protocol::Nvme));
     for options in worlds.take(4) {
         let seed = options.seed;
         let outcome = run(options).unwrap_or_else(|f| panic!("seed {seed}: {}", f.what));
@@ -89,9 +89,13 @@ fn two_full_heads_do_not_wait_for_each_other() {
 fn hosts_with_a_path_to_each_head_use_both_in_turns() {
     for protocol in [Protocol::Nvme, Protocol::Iscsi] {
         let mut options = calm(None);
-        (options.both, options.in_turns, options.standby, options.used) = (true, true, false, false);
+        options.both = true;
+        options.in_turns = true;
+        options.failover = false;
+        options.used = false;
         options.addresses_move = false;
-        (options.hosts, options.habits.reset_ppm) = (vec![protocol; 2], 2000);
+        options.hosts = vec![protocol; 2];
+        options.habits.reset_ppm = 2000;
         let outcome = run(options).unwrap_or_else(|f| panic!("{protocol:?}: {}", f.what));
         println!("{protocol:?}: {:?}, {} sent again", outcome.by_server, outcome.repeated);
         assert_eq!(outcome.by_server.len(), 2, "of each host");
@@ -156,9 +160,11 @@ fn the_same_seed_of_two_heads_gives_the_same_run() {
 /// A world in which nothing goes wrong but what its drives do.
 fn calm(lying: Option<usize>) -> Options {
     let mut options = Options::swarm(7);
-    (options.mirrors, options.lying) = (2, lying);
+    options.mirrors = 2;
+    options.lying = lying;
     options.troubles.clear();
-    (options.kindness.late_permille, options.kindness.split_permille) = (0, 0);
+    options.delivery.late_permille = 0;
+    options.delivery.split_permille = 0;
     options
 }
 
@@ -171,14 +177,15 @@ fn a_follower_is_ready_once_the_fence_of_each_drive_was_tried() {
 
 /// Nobody writes to a drive by the follower's path: it reads there, and so notices.
 #[test]
-fn a_path_that_the_follower_loses_is_told_and_so_is_its_return() {
+fn a_path_that_the_follower_loses_is_reported_and_so_is_its_return() {
     let mut options = calm(None);
-    (options.loses, options.work) = (Some((1, 3)), Duration::from_secs(10));
+    options.loses = Some((1, 3));
+    options.work = Duration::from_secs(10);
     let outcome = run(options).unwrap_or_else(|f| panic!("{}", f.what));
     for words in ["does not reach d3: it would take over without it", "reaches d3 again"] {
-        let told =
+        let found =
             outcome.events.iter().find(|e| e.starts_with("system: head b (right)") && e.contains(words));
-        println!("{}", told.unwrap_or_else(|| panic!("{words}: {:#?}", outcome.events)));
+        println!("{}", found.unwrap_or_else(|| panic!("{words}: {:#?}", outcome.events)));
     }
 }
 
@@ -199,7 +206,7 @@ fn a_drive_whose_fence_does_not_hold_is_found_and_the_follower_is_not_ready() {
 fn a_path_that_one_head_loses_costs_no_leg() {
     for seed in 0..8 {
         let outcome = run(Options::paths(seed)).unwrap_or_else(|f| panic!("seed {seed}: {}", f.what));
-        let told = outcome.events.iter().filter(|e| e.contains("lost its path to it"));
-        println!("{seed}: {:#?}", told.collect::<Vec<_>>());
+        let found = outcome.events.iter().filter(|e| e.contains("lost its path to it"));
+        println!("{seed}: {:#?}", found.collect::<Vec<_>>());
     }
 }

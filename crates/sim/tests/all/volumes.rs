@@ -1,5 +1,5 @@
-//! The hosts' volume lies where somebody had data before: on drives that were somebody's, or in the space of a volume that
-//! was removed. A block that no host has written is zero, whatever happens.
+//! The volume of the hosts lies where other data was before: on used drives, or in the space of a removed volume. A block
+//! that no host has written must be zero, whatever happens.
 
 use sim::run::{Options, run};
 

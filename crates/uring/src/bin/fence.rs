@@ -1,20 +1,20 @@
-//! Drives a drive's fence from a shell, for tests: a house with the real reactor, told what to do by its arguments,
-//! each a step, in order.
+//! Works on the fence of a drive from a shell, for tests: a house with the real reactor that carries out its arguments
+//! as steps, in order.
 //!
 //! ```text
 //! fence DRIVE [shared] STEP…
 //!   look | register=KEY | reserve=KEY | unregister=KEY        keys are hexadecimal
 //!   shutout=OWN,VICTIM[,PID,STARTED]
 //!   limit=MS          of the fence's operations from here on (10000)
-//!   load=FIRST,BLOCKS,DEPTH   writes with stamps from here on, to blocks of 4 KiB one after the other, all over again
+//!   load=FIRST,BLOCKS,DEPTH   writes with stamps from here on, to blocks of 4 KiB one after the other, again and again
 //!   settle            no new writes; waits for those under way
 //!   write=BLOCK | read=BLOCK  one operation, waited for
-//!   awaited=PATH | touch=PATH | sleep=MS   who runs side by side meets by files
+//!   awaited=PATH | touch=PATH | sleep=MS   processes that run at the same time meet by files
 //!   awaiterror        waits until a write of the load has failed
 //! ```
 //!
-//! Every step prints one line: ms since the machine's start, the step, how it ended, how long it took. Each write that fails is
-//! counted, and told by `settle` with its error. It never ends before all that was asked of the drive is over.
+//! Every step prints one line: ms since the machine's start, the step, how it ended, how long it took. `settle` counts the writes
+//! that failed, by error. The program never ends before every operation on the drive is over.
 
 use base::fence::Process;
 use base::{
@@ -72,7 +72,7 @@ struct Machinist {
 }
 
 impl Machinist {
-    fn tell(mail: Say) -> Effect<Say> {
+    fn report(mail: Say) -> Effect<Say> {
         Effect::Mail { to: Address::Manager, mail }
     }
     fn write_one(&mut self, now: Instant, slot: u64, fx: &mut Effects<Say>) {
@@ -90,7 +90,7 @@ impl Machinist {
     fn stop(&mut self, fx: &mut Effects<Say>) {
         if self.settling && self.started.is_empty() {
             self.settling = false;
-            fx.push(Self::tell(Say::Settled(Box::new(core::mem::take(&mut self.tally)))));
+            fx.push(Self::report(Say::Settled(Box::new(core::mem::take(&mut self.tally)))));
         }
     }
 }
@@ -111,24 +111,25 @@ impl Machine for Machinist {
             Event::Mail { mail: Say::Open(spec, shared), .. } => {
                 fx.push(Effect::OpenDrive { token: Token(0), drive: DriveId(0), spec, shared });
             }
-            Event::DriveOpened { result, .. } => fx.push(Self::tell(Say::Opened(result))),
+            Event::DriveOpened { result, .. } => fx.push(Self::report(Say::Opened(result))),
             Event::Mail { mail: Say::Fence(op), .. } => {
                 fx.push(Effect::Fence { token: Token(0), drive: DriveId(0), op });
             }
-            Event::Fenced { result, .. } => fx.push(Self::tell(Say::Fenced(result))),
+            Event::Fenced { result, .. } => fx.push(Self::report(Say::Fenced(result))),
             Event::Mail { mail: Say::Load { first, blocks, depth }, .. } => {
                 self.load = Some((first, blocks, depth.min(DEPTH_MAX)));
                 (0..depth.min(DEPTH_MAX)).for_each(|slot| self.write_one(now, slot, fx));
-                fx.push(Self::tell(Say::Loading));
+                fx.push(Self::report(Say::Loading));
             }
             Event::Mail { mail: Say::Settle, .. } => {
-                (self.load, self.settling) = (None, true);
+                self.load = None;
+                self.settling = true;
                 self.stop(fx);
             }
             Event::Mail { mail: Say::FirstError, .. } => {
                 self.wants_error = self.tally.bad.is_empty();
                 if !self.wants_error {
-                    fx.push(Self::tell(Say::FirstError));
+                    fx.push(Self::report(Say::FirstError));
                 }
             }
             Event::Mail { mail: Say::One(kind, block), .. } => {
@@ -141,7 +142,7 @@ impl Machine for Machinist {
             Event::DriveDone { token: Token(ONE), result } => {
                 let data = Slice::new(self.part.extent().0 + DEPTH_MAX * BLOCK, 8);
                 let head = u64::from_le_bytes(self.part.bytes(data).try_into().expect("eight bytes"));
-                fx.push(Self::tell(Say::Did(result.map(|()| head))));
+                fx.push(Self::report(Say::Did(result.map(|()| head))));
             }
             Event::DriveDone { token: Token(slot), result } => {
                 let began = self.started.remove(&slot).expect("it was under way");
@@ -155,7 +156,7 @@ impl Machine for Machinist {
                         let bad = self.tally.bad.entry(format!("{error:?}")).or_insert((0, ms(now)));
                         bad.0 += 1;
                         if core::mem::take(&mut self.wants_error) {
-                            fx.push(Self::tell(Say::FirstError));
+                            fx.push(Self::report(Say::FirstError));
                         }
                     }
                 }

@@ -45,7 +45,7 @@ struct Flight {
     done: u64,
     state: State,
     /// The shape decided that it fails.
-    fate: Option<DriveError>,
+    outcome: Option<DriveError>,
     /// How the kernel was last asked to zero, for operations that zero.
     way: ZeroWay,
 }
@@ -82,9 +82,9 @@ struct Local {
 impl Local {
     /// Whether the file was cut off before `reap`, which is the last one.
     ///
-    /// The kernel does not tell: a write behind the new end makes the file longer again, with a hole that
+    /// The kernel does not say: a write behind the new end makes the file longer again, with a hole that
     /// reads as zeroes. But nothing of ours is ever written to its very end (the label is, once, when the drive is
-    /// made ours), so who looks after an operation ended sees a cut that came before.
+    /// made ours), so a check after the end of an operation sees a cut that came before.
     fn is_cut(&mut self, reap: u64) -> bool {
         let (true, Some(file)) = (self.file, self.drive.file()) else { return false };
         if self.measured != reap {
@@ -175,7 +175,7 @@ impl Disk {
             return Some((op.token, Ok(())));
         }
         local.in_flight += 1;
-        let flight = Flight { op, done: 0, state: State::Waiting, fate: None, way: ZeroWay::Range };
+        let flight = Flight { op, done: 0, state: State::Waiting, outcome: None, way: ZeroWay::Range };
         let index = match self.flights.insert(flight) {
             Ok(index) => index,
             Err(flight) => {
@@ -195,8 +195,8 @@ impl Disk {
                 flight.state = State::Held;
                 None
             }
-            Verdict::At(at, fate) => {
-                flight.fate = fate;
+            Verdict::At(at, outcome) => {
+                flight.outcome = outcome;
                 if at <= now {
                     return self.begin(ring, index);
                 }
@@ -280,7 +280,7 @@ impl Disk {
 
     fn begin(&mut self, ring: &mut Ring, index: u32) -> Ended {
         let flight = &mut self.flights[index];
-        if let Some(error) = flight.fate {
+        if let Some(error) = flight.outcome {
             return self.end(index, Err(error));
         }
         let op = flight.op;

@@ -1,5 +1,5 @@
-//! Who holds a drive that cannot be claimed: what /proc tells of other processes. A guess is worse than nothing, so
-//! what is not known is not said.
+//! Finds who holds a drive that cannot be claimed, from /proc of other processes. A wrong guess is worse than no answer, so
+//! it names only holders that it is sure of.
 
 use crate::drive::sysfs;
 use std::fs::{self, File};

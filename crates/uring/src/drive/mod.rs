@@ -1,4 +1,4 @@
-//! Drives: claimed and opened once for the whole house, used by every reactor, let go of together.
+//! Drives: claimed and opened once for the whole house, used by every reactor, and closed together.
 
 pub(crate) mod disk;
 mod fence;
@@ -96,7 +96,7 @@ struct Entry {
     drive: Arc<Drive>,
     /// Reactors that hold it.
     users: u32,
-    /// Being closed: the inbox that is to be told.
+    /// Being closed: the inbox that gets the event.
     closing: Option<usize>,
 }
 
@@ -138,7 +138,7 @@ impl Drives {
         }
     }
 
-    /// Opens in a thread of its own, as some devices take seconds; the inbox `notify` is told.
+    /// Opens in a thread of its own, as some devices take seconds; the inbox `notify` gets the result.
     pub(crate) fn open<M: Send + 'static>(
         self: &Arc<Self>,
         token: Token,
@@ -168,7 +168,7 @@ impl Drives {
         if table.len() <= id.index() {
             table.resize_with(id.index() + 1, || None);
         }
-        // Shared locks do not tell two of our own apart.
+        // Shared locks do not distinguish two of our own.
         if drive.shared && table.iter().flatten().any(|e| e.drive.path == drive.path) {
             return Err(twice(drive.path.as_deref().unwrap_or(Path::new(""))));
         }
@@ -187,7 +187,7 @@ impl Drives {
         drop(all);
     }
 
-    /// Begins to close; `notify` is told when nobody uses it any more and the claim is gone.
+    /// Begins to close; `notify` gets an event when nothing uses it any more and the claim is gone.
     pub(crate) fn close<M: Send + 'static>(&self, id: DriveId, notify: usize, routes: &Arc<Routes<M>>) {
         let mut table = self.table();
         let Some(entry) = table.get_mut(id.index()).and_then(Option::as_mut) else {
@@ -209,7 +209,7 @@ impl Drives {
     }
 
     /// Looks at a drive from outside, in a thread of its own, as a file system may hang; the inbox `notify`
-    /// is told.
+    /// gets the result.
     pub(crate) fn inspect<M: Send + 'static>(
         &self,
         token: Token,
@@ -227,7 +227,7 @@ impl Drives {
         });
     }
 
-    /// Works on a drive's fence, beside everything else; the inbox `notify` is told within the operation's limit.
+    /// Works on a drive's fence, beside everything else; the inbox `notify` gets the result within the operation's limit.
     pub(crate) fn fence<M: Send + 'static>(
         &self,
         token: Token,
@@ -237,15 +237,15 @@ impl Drives {
         routes: &Arc<Routes<M>>,
     ) {
         let routes = Arc::clone(routes);
-        let tell = move |result| {
+        let report = move |result| {
             routes.inboxes[notify].1.control(Control::Fenced(token, result));
         };
         let table = self.table();
         match table.get(id.index()).and_then(Option::as_ref).filter(|e| e.closing.is_none()) {
-            None => tell(Err(FenceError::Gone)),
+            None => report(Err(FenceError::Gone)),
             Some(Entry { drive, .. }) => match drive.info.fence {
-                FenceKind::None(why) => tell(Err(FenceError::None(why))),
-                FenceKind::Scsi | FenceKind::Nvme | FenceKind::File => Line::ask(drive, op, tell),
+                FenceKind::None(why) => report(Err(FenceError::None(why))),
+                FenceKind::Scsi | FenceKind::Nvme | FenceKind::File => Line::ask(drive, op, report),
             },
         }
     }
@@ -254,7 +254,7 @@ impl Drives {
     pub(crate) fn shape<M>(&self, id: DriveId, shape: Shape, routes: &Routes<M>) {
         let table = self.table();
         if let Some(entry) = table.get(id.index()).and_then(Option::as_ref) {
-            // Whoever names the same link shares it.
+            // Drives that name the same link share it.
             let others = table.iter().flatten().map(|e| &e.drive.shaper);
             let link = others.filter_map(|s| s.uplink(shape.uplink)).next();
             entry.drive.shaper.set(shape, id, link);
@@ -289,7 +289,7 @@ fn inspect(drive: &Drive) -> Result<DriveHealth, DriveError> {
 }
 
 /// Refuses what somebody uses through a loop device: neither a lock of a file nor a claim of a device says so. Who has one of
-/// our own drives open by both names is told elsewhere, with the pool.
+/// our own drives open by both names is reported elsewhere, with the pool.
 fn check_loops(path: &Path, meta: &fs::Metadata, ours: &dyn Fn(&Path) -> bool) -> Result<(), OpenError> {
     for node in sysfs::loops_over(meta) {
         let Ok(there) = fs::metadata(&node) else { continue };
@@ -297,9 +297,11 @@ fn check_loops(path: &Path, meta: &fs::Metadata, ours: &dyn Fn(&Path) -> bool) -
         let mut users = BlockDevice::by_number(major, minor).map(|d| d.users()).unwrap_or_default();
         if users.is_empty() {
             let flags = OFlags::RDONLY | OFlags::EXCL | OFlags::CLOEXEC;
-            let claimed = claim(!ours(&node), || match ours(&node) {
-                true => Ok(()),
-                false => Ok(rustix::fs::open(&node, flags, Mode::empty()).map(drop)?),
+            let claimed = claim(!ours(&node), || {
+                if !ours(&node) {
+                    rustix::fs::open(&node, flags, Mode::empty())?;
+                }
+                Ok(())
             });
             if claimed.is_err_and(|e| e.raw_os_error() == Some(libc::EBUSY)) {
                 users.extend(holder::of_device(&node).or_else(|| Some("another process".into())));
@@ -346,12 +348,12 @@ fn is_hole(file: &File, meta: &fs::Metadata) -> bool {
 /// has given back what was written.
 fn remove_unused(drive: &Drive) {
     let (Backend::Kernel(file), Some(path)) = (&drive.backend, &drive.path) else { return };
-    // One that somebody else cut off is not as it was made.
+    // A file that another process truncated is not as it was made.
     let whole =
         |open: &fs::Metadata| open.len() >= drive.info.bytes && name_of(open, path) == FileName::There;
     let empty = |open: &fs::Metadata| whole(open) && is_hole(file, open);
     if drive.info.made && file.metadata().is_ok_and(|open| empty(&open)) {
-        // It is in the way of nobody if it cannot be removed.
+        // A file that cannot be removed does no harm.
         let _ = fs::remove_file(path);
     }
 }
@@ -366,7 +368,7 @@ fn finish_close<M: Send + 'static>(id: DriveId, drive: Arc<Drive>, notify: usize
         remove_unused(&drive);
         match &drive.backend {
             Backend::Kernel(file) => {
-                // At once, even while a ring still holds the file: each has told that no operation on it is left.
+                // At once, even while a ring still holds the file: each has reported that no operation on it is left.
                 let _ = lock(file, Lock::None);
                 let _ = rustix::fs::flock(file, FlockOperation::Unlock);
             }
@@ -408,14 +410,14 @@ fn open(text: &str, shared: bool, shards: u32, ours: &dyn Fn(&Path) -> bool) -> 
         Spec::Made(path) => {
             let mut meta = fs::metadata(&path).map_err(|e| explain(&path, &e, None))?;
             if meta.is_file() && meta.len() == 0 {
-                // Whoever was making it was cut off before it had its size.
+                // Its maker was cut off before it had its size.
                 fs::remove_file(&path).map_err(|e| explain(&path, &e, None))?;
                 meta = fs::metadata(&path).map_err(|e| explain(&path, &e, None))?;
             }
-            match meta.is_file() {
-                true => open_file(&path, 4096, shared, ours).map(|drive| drive.made(true)),
-                false => Err(format!("{} is not a regular file", path.display()).into()),
+            if !meta.is_file() {
+                return Err(format!("{} is not a regular file", path.display()).into());
             }
+            open_file(&path, 4096, shared, ours).map(|drive| drive.made(true))
         }
         Spec::Path(path) => {
             let meta = fs::metadata(&path).map_err(|e| explain(&path, &e, None))?;
@@ -618,18 +620,17 @@ fn open_file(
         if e.raw_os_error() != Some(libc::EINVAL) {
             return Err(sentence(e));
         }
-        (file, direct) = (open_buffered(&path, flags)?, false);
+        file = open_buffered(&path, flags)?;
+        direct = false;
     }
-    let flock = match shared {
-        true => FlockOperation::NonBlockingLockShared,
-        false => FlockOperation::NonBlockingLockExclusive,
-    };
+    let flock =
+        if shared { FlockOperation::NonBlockingLockShared } else { FlockOperation::NonBlockingLockExclusive };
     if shared && ours(&path) {
         return Err(twice(&path));
     }
     let claimed = claim(!ours(&path), || {
         rustix::fs::flock(&file, flock)?;
-        // Another head that shuts somebody out has it alone for a moment.
+        // Another head that shuts a head out has it exclusively for a moment.
         if shared { lock(&file, Lock::Shared) } else { Ok(()) }
     });
     claimed.map_err(|e| {
@@ -650,7 +651,7 @@ fn open_file(
         made: false,
         bytes,
         block_bytes,
-        // The file system keeps both data and extents until it is told.
+        // The file system keeps both data and extents until it is asked to drop them.
         volatile_cache: true,
         deallocate_zeroes: true,
         reads_zeroes: is_hole(&file, &meta),
@@ -710,7 +711,7 @@ fn try_read(file: &File, block_bytes: u32) -> io::Result<()> {
     file.read_exact_at(&mut memory.0[..block_bytes as usize], u64::from(block_bytes) % 4096)
 }
 
-/// What follows the last 4096 whole bytes of `bytes`. What cannot be read holds nobody's mark.
+/// What follows the last 4096 whole bytes of `bytes`. Bytes that cannot be read hold no mark.
 fn read_end(file: &File, bytes: u64) -> Vec<u8> {
     let odd = (bytes % 4096) as usize;
     if odd == 0 {

@@ -1,4 +1,4 @@
-//! What an NVMe drive tells of itself alone: its health. The kernel offers this by a command to the controller, not as a
+//! What only an NVMe drive reports: its health. The kernel offers this by a command to the controller, not as a
 //! file (`NVME_IOCTL_ADMIN_CMD`, `linux/nvme_ioctl.h`). The command here only reads.
 
 use std::fs::File;

@@ -1,6 +1,5 @@
-//! Memory as a drive: shared by all reactors of the process, copied word by word so that operations on
-//! the same blocks at the same time are a race between blocks' words, as on a real drive, and not
-//! undefined behaviour.
+//! Memory as a drive: shared by all reactors of the process, copied word by word. Concurrent operations on the
+//! same blocks may then mix words, as on a real drive, but are not undefined behaviour.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -136,12 +135,13 @@ impl Ram {
             // The advice that also works on memory that is locked, as all of the daemon's is. (The usual one is refused
             // there. Nobody looked, and whole MiB that hosts had zeroed kept what was in them.)
             // SAFETY: whole pages of our private anonymous mapping, checked by `words`; they read as zeroes
-            // afterwards. For whoever reads at the same time this is a store of zeroes.
+            // afterwards. For a concurrent reader this is a store of zeroes.
             let given_back = unsafe {
                 libc::madvise(self.base.add(at as usize).cast(), pages as usize, libc::MADV_DONTNEED_LOCKED)
             };
             if given_back == 0 {
-                (at, len) = (at + pages, len - pages);
+                at += pages;
+                len -= pages;
             }
         }
         for word in self.words(at, len as usize) {

@@ -1,4 +1,4 @@
-//! Artificial behaviour of a drive, shared by all reactors.
+//! Artificial limits and delays of a drive, shared by all reactors.
 
 use base::machine::Shape;
 use base::{DriveError, DriveId, DriveOp, DriveOpKind, Instant, Prng};
@@ -13,7 +13,7 @@ const ACTIVE_NS: u64 = 50_000_000;
 
 /// A link that several drives share, as below a switch. It has each rate once for reads and once for writes.
 ///
-/// While all parts are equal, operations pass in the order in which they come, and whoever asks for more gets more. Where
+/// While all parts are equal, operations pass in the order in which they come, and a host that asks for more gets more. Where
 /// they differ, as below a switch that divides unfairly, each drive that loads the link gets its part of the rate.
 #[derive(Debug, Default)]
 pub(crate) struct Uplink(Mutex<[Direction; 2]>);
@@ -127,7 +127,8 @@ impl Shaper {
             state.uplink = Some((link, drive));
         }
         // Debts of the old limits are forgiven.
-        (state.next_by_iops, state.next_by_bytes) = (0, 0);
+        state.next_by_iops = 0;
+        state.next_by_bytes = 0;
         state.shape = shape;
         self.active.store(active, Ordering::SeqCst);
     }

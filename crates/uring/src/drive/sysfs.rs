@@ -1,4 +1,4 @@
-//! What Linux tells of block devices in /sys and /proc.
+//! What Linux shows of block devices in /sys and /proc.
 
 use base::{FenceKind, NoFence, Place};
 use std::fs;
@@ -100,7 +100,7 @@ impl BlockDevice {
         }
         places
     }
-    /// By what means others can be kept from it, as far as the kernel tells without a word to the device.
+    /// By what means others can be kept from it, as far as the kernel knows without a command to the device.
     pub(crate) fn fence(&self) -> FenceKind {
         let has = |name: &str| self.sys.join(name).exists();
         let target = |name: &str| fs::read_link(self.sys.join(name)).unwrap_or_default();
@@ -184,9 +184,12 @@ fn is_for_life(wwid: &str) -> bool {
 
 /// Nodes of the loop devices that lie in a file or a block device.
 pub(crate) fn loops_over(meta: &fs::Metadata) -> Vec<PathBuf> {
-    let is_same = |there: &fs::Metadata| match meta.file_type().is_block_device() {
-        true => there.file_type().is_block_device() && there.rdev() == meta.rdev(),
-        false => (there.dev(), there.ino()) == (meta.dev(), meta.ino()),
+    let is_same = |there: &fs::Metadata| {
+        if meta.file_type().is_block_device() {
+            there.file_type().is_block_device() && there.rdev() == meta.rdev()
+        } else {
+            (there.dev(), there.ino()) == (meta.dev(), meta.ino())
+        }
     };
     let mounts = std::cell::OnceCell::new();
     let lies_there = |name: &String| {
@@ -219,7 +222,7 @@ fn may_hang(path: &str, ours: (u32, u32), mountinfo: &str) -> bool {
         if device == format!("{}:{}", ours.0, ours.1) && at != "/" {
             return false;
         }
-        // Where the root itself hangs nobody asks us.
+        // If the root file system hangs, this code does not run.
         remote |= at != "/" && is_remote(&kind);
     }
     remote
@@ -263,7 +266,7 @@ pub(crate) fn file_name(meta: &fs::Metadata) -> String {
     format!("file {}:{}", meta.dev(), meta.ino())
 }
 
-/// Paths of block devices that are there, writable, not empty and used by nobody.
+/// Paths of block devices that are there, writable, not empty and unused.
 pub fn candidates() -> Vec<String> {
     let mut found: Vec<String> = entries(Path::new(CLASS))
         .into_iter()

@@ -1,4 +1,4 @@
-//! Addresses of this machine that come and go with the head that leads, and what the network is told of them.
+//! Addresses of this machine that come and go with the head that leads, and how they are announced on the network.
 
 use super::frames;
 use super::netlink::{self, Said};

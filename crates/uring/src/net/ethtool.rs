@@ -1,5 +1,5 @@
-//! What a network port's driver lets others see and set: how long it gathers packets before it interrupts, and how many
-//! queues it has. The kernel offers this by an ioctl alone (SIOCETHTOOL, `linux/ethtool.h`), not as files.
+//! Settings of the driver of a network port: how long it gathers packets before it interrupts, and how many queues it has.
+//! The kernel offers them only by an ioctl (SIOCETHTOOL, `linux/ethtool.h`), not as files.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};

@@ -1,4 +1,4 @@
-//! Packets that a head makes itself after a takeover: who has an address now, and that a connection is over.
+//! Packets that a head builds itself after a takeover: which port has an address now, and resets of connections that are over.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 

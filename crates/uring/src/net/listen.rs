@@ -210,7 +210,7 @@ impl Listeners {
             listener.armed = false;
             match -done.result {
                 _ if !listener.wanted => self.items[index as usize] = None,
-                // Without a pause this would spin until somebody closes something.
+                // Without a pause this would spin until a descriptor is closed.
                 libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::ENOBUFS => self.pausing = true,
                 _ => self.arm(ring, index as usize),
             }

@@ -1,5 +1,5 @@
-//! Sockets' connections: a slot each, at most one receive and one send in the kernel, and an end that is
-//! reported only when the kernel holds nothing any more.
+//! Connections over sockets: a slot for each, at most one receive and one send in the kernel. The end of a
+//! connection is reported only when the kernel holds nothing of it.
 
 pub mod address;
 pub mod ethtool;
@@ -101,7 +101,7 @@ pub(crate) struct Net {
     region: Arc<Region>,
     scratch: Vec<Slice>,
     pub(crate) listeners: Listeners,
-    /// Connections turned away because every slot was taken.
+    /// Connections rejected because every slot was taken.
     pub(crate) refused: u64,
 }
 
@@ -349,8 +349,8 @@ impl Net {
                 let data = staging.take(id, 0);
                 staging.recycle(data);
             }
-            let told = std::mem::replace(&mut conn.broken, true);
-            return (!told).then_some(Event::Broken { connection });
+            let reported = std::mem::replace(&mut conn.broken, true);
+            return (!reported).then_some(Event::Broken { connection });
         }
         conn.drained = !cqueue::sock_nonempty(done.flags);
         let bytes = done.result as u32;
@@ -468,8 +468,8 @@ impl Net {
         }
         // A send of at least one byte that took none has failed, whatever the reason.
         conn.send_failed = true;
-        let told = std::mem::replace(&mut conn.broken, true);
-        (!told).then_some(Event::Broken { connection })
+        let reported = std::mem::replace(&mut conn.broken, true);
+        (!reported).then_some(Event::Broken { connection })
     }
 
     /// When [`on_look`](Self::on_look) has something to do.

@@ -1,4 +1,4 @@
-//! Messages of rtnetlink, as bytes: which addresses and interfaces there are, and one address more or less.
+//! Messages of rtnetlink as bytes: list addresses and interfaces, add and remove an address.
 
 use std::io;
 use std::net::IpAddr;

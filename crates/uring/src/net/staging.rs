@@ -1,10 +1,10 @@
 //! Staging: the receive buffers that the kernel takes when bytes arrive, so that idle connections hold no
 //! memory (a provided buffer ring, Linux 5.19).
 //!
-//! The kernel fills them in the order in which it was given them. If it had them all, each would come again only after
-//! all others, and its bytes would have left the processor's cache by then: the kernel would copy into cold memory,
-//! and we would read cold memory. So it has no more than a turn takes, and of those that lie here it is given the one
-//! that came back last. When it runs out, it gets more.
+//! The kernel fills buffers in the order in which it got them. If it had all of them, each would come round only after
+//! all others and would have left the processor's cache: the kernel would write cold memory, and we would read cold
+//! memory. So the kernel has no more than a turn takes, and gets the buffer next that came back last. When it runs out,
+//! it gets more.
 
 use crate::region::Region;
 use crate::ring::Ring;
@@ -31,7 +31,7 @@ pub(crate) struct Staging {
     out: Vec<bool>,
     /// Neither with the machine nor with the kernel; the last one is the next one.
     here: Vec<u16>,
-    /// How many the kernel has, and how many it shall have.
+    /// How many the kernel has, and how many it should have.
     given: u16,
     wanted: u16,
     /// Taken, and not found, since the kernel was last called; and both in the busiest turn of this stretch.
@@ -103,7 +103,7 @@ impl Staging {
         self.buffer(id).head(len)
     }
 
-    /// The machine gives a buffer back: the slice that it was told of, or a part of it.
+    /// The machine gives a buffer back: the slice that it got, or a part of it.
     pub(crate) fn recycle(&mut self, data: Slice) {
         let id = data.at.checked_sub(self.start).expect("a recycled slice is a staging buffer")
             / u64::from(STAGING_BYTES);
@@ -131,7 +131,8 @@ impl Staging {
         self.most = self.most.max(needed);
         self.turns += 1;
         if self.turns == STRETCH {
-            (self.turns, self.wanted) = (0, WANTED_MIN.max(std::mem::take(&mut self.most)));
+            self.wanted = WANTED_MIN.max(std::mem::take(&mut self.most));
+            self.turns = 0;
         }
         self.wanted = self.wanted.max(needed).min(self.mask + 1);
         self.provide();

@@ -1,8 +1,9 @@
 //! Finds connections whose peer acknowledges nothing any more, so that a path that was cut is given up soon.
 //!
 //! The kernel probes a connection that is silent both ways ([`set_options`](super::listen)). With bytes under way it
-//! repeats these instead, and gives up after a quarter of an hour; its `TCP_USER_TIMEOUT` would shorten that, but
-//! would also end a host that lives and takes nothing. So we look ourselves, at those connections alone that have sent.
+//! retransmits them instead, and gives up after a quarter of an hour. `TCP_USER_TIMEOUT` would shorten that, but would
+//! also end the connection of a host that is alive and takes nothing. So this module checks the connections that have
+//! sent something.
 
 use base::Instant;
 use std::os::fd::RawFd;
@@ -34,7 +35,7 @@ pub(super) enum Peer {
 }
 
 impl Watch {
-    /// This one sends; not told again before [`look`](Self::look) has let go of it.
+    /// This one sends; not reported again before [`look`](Self::look) has let go of it.
     pub fn add(&mut self, slot: u32) {
         self.slots.push(slot);
     }
@@ -49,7 +50,7 @@ impl Watch {
         self.at
     }
 
-    /// Whether it is time; then `keep` is asked of each whether it shall be looked at again.
+    /// Whether it is time; then `keep` says of each whether it is checked again.
     pub fn look(&mut self, now: Instant, keep: impl FnMut(&u32) -> bool) {
         if self.at.is_some_and(|at| at <= now) {
             self.at = None;

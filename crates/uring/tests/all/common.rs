@@ -11,7 +11,7 @@ use uring::{Config, House, MachineConfig, RegionPart};
 
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What toy machines and the tests tell each other.
+/// What toy machines and the tests send each other.
 #[derive(Debug, PartialEq, Eq, Clone)]
 pub enum Note {
     Listening(Result<SocketAddr, NetError>),

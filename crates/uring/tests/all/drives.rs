@@ -17,7 +17,7 @@ use uring::{Config, House, MachineConfig, RegionPart};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What the tests and the toy machine tell each other.
+/// What the tests and the toy machine send each other.
 #[derive(Debug)]
 pub enum Say {
     Open(u16, String, bool),
@@ -56,7 +56,7 @@ struct Worker {
 }
 
 impl Worker {
-    fn tell(mail: Say) -> Effect<Say> {
+    fn report(mail: Say) -> Effect<Say> {
         Effect::Mail { to: Address::Manager, mail }
     }
     fn start(&mut self, drive: u16, jobs: Vec<Job>, fx: &mut Effects<Say>) {
@@ -103,23 +103,25 @@ impl Machine for Worker {
             Event::Mail { mail: Say::Open(drive, spec, shared), .. } => {
                 fx.push(Effect::OpenDrive { token: Token(7), drive: DriveId(drive), spec, shared });
             }
-            Event::DriveOpened { token: Token(7), result } => fx.push(Self::tell(Say::Opened(result))),
+            Event::DriveOpened { token: Token(7), result } => fx.push(Self::report(Say::Opened(result))),
             Event::Mail { mail: Say::Inspect(drive), .. } => {
                 fx.push(Effect::InspectDrive { token: Token(8), drive: DriveId(drive) });
             }
-            Event::DriveInspected { token: Token(8), result } => fx.push(Self::tell(Say::Inspected(result))),
+            Event::DriveInspected { token: Token(8), result } => {
+                fx.push(Self::report(Say::Inspected(result)))
+            }
             Event::Mail { mail: Say::Fence(drive, op), .. } => {
                 fx.push(Effect::Fence { token: Token(9), drive: DriveId(drive), op });
             }
-            Event::Fenced { token: Token(9), result } => fx.push(Self::tell(Say::Fenced(result))),
+            Event::Fenced { token: Token(9), result } => fx.push(Self::report(Say::Fenced(result))),
             Event::Mail { mail: Say::Close(drive), .. } => {
                 fx.push(Effect::CloseDrive { drive: DriveId(drive) })
             }
-            Event::DriveClosed { .. } => fx.push(Self::tell(Say::Closed)),
+            Event::DriveClosed { .. } => fx.push(Self::report(Say::Closed)),
             Event::Mail { mail: Say::Shape(drive, shape), .. } => {
                 fx.push(Effect::ShapeDrive { drive: DriveId(drive), shape });
                 // Effects are carried out in order, so the shape is on when this arrives.
-                fx.push(Self::tell(Say::Shaped));
+                fx.push(Self::report(Say::Shaped));
             }
             Event::Mail { mail: Say::Run(drive, jobs), .. } => self.start(drive, jobs, fx),
             Event::Mail { mail: Say::Load { drive, depth, ms }, .. } => {
@@ -136,7 +138,7 @@ impl Machine for Worker {
                 } else {
                     *in_flight -= 1;
                     if *in_flight == 0 {
-                        fx.push(Self::tell(Say::Loaded(*done)));
+                        fx.push(Self::report(Say::Loaded(*done)));
                     }
                 }
             }
@@ -152,7 +154,7 @@ impl Machine for Worker {
                 batch.left -= 1;
                 if batch.left == 0 {
                     let batch = self.batches.remove(&(token.0 >> 32)).unwrap();
-                    fx.push(Self::tell(Say::Ran(batch.outcomes.into_iter().map(Option::unwrap).collect())));
+                    fx.push(Self::report(Say::Ran(batch.outcomes.into_iter().map(Option::unwrap).collect())));
                 }
             }
             other => panic!("unexpected {other:?}"),
@@ -556,7 +558,7 @@ fn a_file_that_is_in_use_through_a_loop_device_is_refused() {
 }
 
 #[test]
-fn what_cannot_be_opened_is_told_with_cause_and_remedy() {
+fn what_cannot_be_opened_is_reported_with_cause_and_remedy() {
     let dir = folder();
     let path = |name: &str| dir.path().join(name).display().to_string();
     fs::write(path("small"), b"tiny").unwrap();
@@ -619,7 +621,7 @@ fn a_file_has_one_user_and_keeps_its_contents() {
 
 /// A fixed VHD is a disk with 512 bytes more; others keep their marks in a device's last sector.
 #[test]
-fn what_lies_behind_the_last_whole_block_is_told() {
+fn what_lies_behind_the_last_whole_block_is_reported() {
     let dir = folder();
     let path = dir.path().join("d.vhd");
     let footer = [&b"conectix"[..], &[7; 504]].concat();
@@ -657,7 +659,7 @@ fn a_look_from_outside_sees_the_size_and_the_space_left() {
 }
 
 #[test]
-fn a_drive_opened_by_the_path_it_told_is_the_same_drive() {
+fn a_drive_opened_by_the_path_it_reported_is_the_same_drive() {
     let dir = folder();
     let bench = Bench::with(&format!("file:{}?size=16M&block=512", dir.path().join("d").display()));
     assert_eq!(bench.result(0, write(512, pattern(512, 3))), Ok(()));
@@ -711,7 +713,7 @@ fn no_zeroes_are_read_of_a_file_that_was_cut_off_and_written_to() {
 }
 
 #[test]
-fn a_full_file_system_is_told_as_such_and_reads_go_on() {
+fn a_full_file_system_is_reported_as_such_and_reads_go_on() {
     let dir = folder();
     let Some(_mount) = Tmpfs::at(dir.path(), "2M") else { return };
     let bench = Bench::with(&format!("file:{}?size=16M", dir.path().join("d").display()));

@@ -104,7 +104,7 @@ fn a_shared_file_is_open_to_those_who_share_it_and_to_nobody_else() {
     assert!(Bench::new().open_as(0, path.to_str().unwrap(), false).unwrap_err().held);
     drop(other);
     assert_eq!(bench.fence_at(0, FenceAct::Look, LONG), ALONE);
-    // A lock that is shared does not tell two drives of one head apart.
+    // A lock that is shared does not distinguish two drives of one head.
     let twice = bench.open_as(1, path.to_str().unwrap(), true).unwrap_err();
     assert!(twice.held && twice.words.contains("this head, as another drive"), "{twice:?}");
     bench.close(0);
@@ -152,15 +152,15 @@ fn a_head_that_is_shut_out_is_dead_and_nothing_of_it_lands_afterwards() {
 fn another_process_with_the_victims_id_is_left_alone() {
     let dir = folder();
     let path = file(&dir, "d");
-    let mut stranger = Other::writing(&path);
+    let mut other = Other::writing(&path);
     let bench = head(&[&path]);
     let began = Instant::now();
-    let victim = Process { started: stranger.process.started + 1, ..stranger.process };
+    let victim = Process { started: other.process.started + 1, ..other.process };
     assert_eq!(bench.fence_at(0, shut_out(Some(victim)), SHORT), Err(FenceError::NotThatProcess));
     assert!(began.elapsed() < SHORT + Duration::from_millis(200), "within its limit");
-    assert!(stranger.lives());
+    assert!(other.lives());
     // It was asked for alone, and not given: what we had is ours as before.
-    drop(stranger);
+    drop(other);
     assert!(alone(&path).contains("is in use by"), "our own lock was not given up on the way");
     // The one who has the id now does not have the file.
     let mut bystander = Command::new("sleep").arg("60").spawn().unwrap();

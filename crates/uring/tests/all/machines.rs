@@ -154,7 +154,7 @@ fn the_state_directory_is_worked_on_in_order() {
 }
 
 #[test]
-fn what_the_kernel_can_do_is_told() {
+fn what_the_kernel_can_do_is_reported() {
     let support = uring::probe();
     assert!(support.features.iter().any(|(name, there)| *name == "io_uring" && *there), "{support}");
     assert!(support.to_string().contains("Linux "));

@@ -53,7 +53,10 @@ fn a_peer_that_lives_and_takes_nothing_is_not_given_up() {
     let (mut sent, mut stuck) = (0, 0);
     while stuck < 20 {
         match writer.write(&[7; 65536]) {
-            Ok(n) => (sent, stuck) = (sent + n, 0),
+            Ok(n) => {
+                sent += n;
+                stuck = 0;
+            }
             Err(e) if e.kind() == ErrorKind::WouldBlock => {
                 stuck += 1;
                 thread::sleep(Duration::from_millis(10));

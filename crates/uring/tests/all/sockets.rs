@@ -251,7 +251,8 @@ impl Machine for Swallow {
             Event::Received { connection, data } => {
                 fx.push(more(connection));
                 fx.push(Effect::Recycle { data });
-                (self.brought, self.bytes) = (self.brought + 1, self.bytes + u64::from(data.len));
+                self.brought += 1;
+                self.bytes += u64::from(data.len);
             }
             Event::Broken { connection } => fx.push(Effect::Close { connection }),
             Event::Closed { .. } => {}
@@ -275,8 +276,8 @@ impl Machine for Swallow {
         }
         if self.bytes >= self.wanted {
             self.wanted = u64::MAX;
-            let crowded = 100 * self.turns[1] / (self.turns[0] + self.turns[1]);
-            fx.push(Effect::Mail { to: Address::Manager, mail: Note::Number(crowded) });
+            let several = 100 * self.turns[1] / (self.turns[0] + self.turns[1]);
+            fx.push(Effect::Mail { to: Address::Manager, mail: Note::Number(several) });
         }
     }
     fn next_deadline(&self) -> Option<base::Instant> {
@@ -292,7 +293,7 @@ impl Machine for Swallow {
 fn of_those_that_send_much_at_a_time_a_busy_shard_asks_a_few_each_turn_and_all_in_the_end() {
     const EACH: u64 = 4 << 20;
     const CONNECTIONS: u64 = 12;
-    let crowded = |batch: u32| {
+    let several = |batch: u32| {
         let (mut house, letters) = house(config(&[Address::Shard(0)]));
         let listen = Some("127.0.0.1:0".parse().unwrap());
         let swallow = move |_, _| Swallow {
@@ -308,18 +309,18 @@ fn of_those_that_send_much_at_a_time_a_busy_shard_asks_a_few_each_turn_and_all_i
             panic!("not listening")
         };
         let data = pattern(EACH as usize, 3);
-        let crowded = thread::scope(|s| {
+        let several = thread::scope(|s| {
             (0..CONNECTIONS).for_each(|_| drop(s.spawn(|| connect(at).write_all(&data).unwrap())));
             loop {
-                if let (_, Note::Number(crowded)) = letters.recv_timeout(PATIENCE).expect("all of it comes") {
-                    return crowded;
+                if let (_, Note::Number(several)) = letters.recv_timeout(PATIENCE).expect("all of it comes") {
+                    return several;
                 }
             }
         });
         house.stop().unwrap();
-        crowded
+        several
     };
-    let (kept, at_once) = (crowded(40), crowded(0));
+    let (kept, at_once) = (several(40), several(0));
     assert!(kept < 10, "{kept} of 100 turns had more than three connections");
     assert!(at_once > kept, "{at_once} of 100 turns had more than three connections without");
 }

@@ -88,9 +88,10 @@ impl Drive {
         let mut lands = || part.as_deref_mut().is_none_or(|rng| rng.chance(1, 2));
         if self.is_bitmap(op) {
             assert!(op.kind == DriveOpKind::Write && op.fua, "the bitmap is written through");
-            let (area, from) = match op.at >= MAP_AT {
-                true => (&mut self.map, (op.at - MAP_AT) as usize),
-                false => (&mut self.bitmap, (op.at - self.geometry.bitmap_at) as usize),
+            let (area, from) = if op.at >= MAP_AT {
+                (&mut self.map, (op.at - MAP_AT) as usize)
+            } else {
+                (&mut self.bitmap, (op.at - self.geometry.bitmap_at) as usize)
             };
             let bytes = memory.block_bytes(op.data).to_vec();
             for sector in 0..8 {

@@ -1,5 +1,5 @@
 //! The mirror against a model: several instances, drives that misbehave, crashes, an oracle per block.
-//! `MODEL_SEED=n` runs one seed, `MODEL_SEEDS=n` so many, `MODEL_LOG=1` tells the story. With the feature `planted`,
+//! `MODEL_SEED=n` runs one seed, `MODEL_SEEDS=n` so many, `MODEL_LOG=1` prints each step. With the feature `planted`,
 //! `MODEL_BUG=Name` plants a bug that the first seeds should find.
 
 mod drives;
@@ -75,7 +75,7 @@ fn every_acknowledged_write_survives_and_legs_converge() {
 }
 
 #[test]
-fn the_same_seed_tells_the_same_story() {
+fn the_same_seed_gives_the_same_run() {
     for seed in 0..20 {
         let trace = |seed| {
             let mut world = world::World::new(seed);

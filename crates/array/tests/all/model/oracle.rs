@@ -41,7 +41,9 @@ impl Oracle {
     pub fn good(&mut self, block: u64, value: u64, start: u64, now: u64, durable: bool) {
         let i = self.open(block, value, start);
         let entry = &mut self.blocks[block as usize][i];
-        (entry.end, entry.acknowledged, entry.durable) = (now, true, durable);
+        entry.end = now;
+        entry.acknowledged = true;
+        entry.durable = durable;
     }
     pub fn failed(&mut self, block: u64, value: u64, start: u64, now: u64) {
         let i = self.open(block, value, start);

@@ -114,7 +114,7 @@ struct Io {
     replaced: Vec<(Ticket, Slice)>,
     hedges: BTreeMap<Ticket, Slice>,
     /// Buffers of hedges, until their command is answered.
-    lent: Vec<(Ticket, Slice)>,
+    hedge_buffers: Vec<(Ticket, Slice)>,
     held: Vec<u32>,
     memory: Stamps,
     generous: bool,
@@ -150,7 +150,7 @@ impl ArrayIo for Io {
     fn hedge_buffer(&mut self, ticket: Ticket, old: Slice) -> Option<Slice> {
         let new = self.generous.then(|| self.memory.allocate(old.len))?;
         assert!(self.hedges.insert(ticket, new).is_none(), "a command has one hedge at a time");
-        self.lent.push((ticket, new));
+        self.hedge_buffers.push((ticket, new));
         Some(new)
     }
     fn answer_from_hedge(&mut self, ticket: Ticket, _: Slice, hedge: Slice, read: bool) -> bool {
@@ -172,7 +172,7 @@ impl ArrayIo for Io {
 struct Steward {
     membership: Membership,
     record: Membership,
-    told_recorded: u64,
+    reported_recorded: u64,
     confirmed: Vec<u64>,
     joined: [u64; LEGS_MAX],
     synced: [u32; LEGS_MAX],
@@ -218,7 +218,7 @@ pub struct World {
     gives_up: bool,
     /// Shards that do not serve hosts.
     unready: Vec<bool>,
-    tells: bool,
+    logs: bool,
     crash_at: Option<u64>,
     pub crashes: u32,
     pub losses: u32,
@@ -268,7 +268,7 @@ impl World {
         let steward = Steward {
             record: membership.clone(),
             membership,
-            told_recorded: 1,
+            reported_recorded: 1,
             confirmed: Vec::new(),
             joined: [0; LEGS_MAX],
             synced: [0; LEGS_MAX],
@@ -308,7 +308,7 @@ impl World {
             unready: Vec::new(),
             crashes: 0,
             crash_at: None,
-            tells: std::env::var_os("MODEL_LOG").is_some(),
+            logs: std::env::var_os("MODEL_LOG").is_some(),
             losses: 0,
             gave_up: 0,
             returned: 0,
@@ -322,10 +322,8 @@ impl World {
         let legs = (0..world.options.legs).map(|leg| Some(world.leg(leg, LegState::InSync))).collect();
         world.steward.membership.legs = legs;
         world.steward.record = world.steward.membership.clone();
-        let uncleared = match world.options.used {
-            true => UnclearedMap::all(&geometry, LIFE),
-            false => UnclearedMap::none(),
-        };
+        let uncleared =
+            if world.options.used { UnclearedMap::all(&geometry, LIFE) } else { UnclearedMap::none() };
         world.boot(Bitmap::new(geometry.regions()), uncleared, false);
         world
     }
@@ -340,15 +338,16 @@ impl World {
         }
     }
     fn say(&mut self, text: impl FnOnce() -> String) {
-        if self.tells {
+        if self.logs {
             eprintln!("{} {}", self.time, text());
         }
     }
     fn boot(&mut self, dirty: Bitmap, uncleared: UnclearedMap, unclean: bool) {
         let shards = self.options.shards;
-        self.lanes = match self.dealing.chance(1, 2) {
-            true => Lanes::dealt(shards),
-            false => Lanes::new(core::array::from_fn(|_| self.dealing.below(u64::from(shards)) as u16)),
+        self.lanes = if self.dealing.chance(1, 2) {
+            Lanes::dealt(shards)
+        } else {
+            Lanes::new(core::array::from_fn(|_| self.dealing.below(u64::from(shards)) as u16))
         };
         self.shards = (0..shards)
             .map(|shard| {
@@ -367,19 +366,21 @@ impl World {
             })
             .collect();
         self.io.hedges.clear();
-        self.io.lent.clear();
+        self.io.hedge_buffers.clear();
         self.unready = vec![false; usize::from(shards)];
         self.letters = vec![VecDeque::new(); usize::from(shards)];
         self.notes = vec![VecDeque::new(); usize::from(shards)];
         let epoch = self.steward.membership.epoch;
         self.steward.confirmed = vec![epoch; usize::from(shards)];
-        self.steward.told_recorded = epoch;
+        self.steward.reported_recorded = epoch;
         self.steward.joined = [epoch; LEGS_MAX];
         self.steward.synced = [0; LEGS_MAX];
         self.steward.clean = 0;
         self.steward.marking = None;
         self.steward.gave_up = None;
-        (self.steward.marks, self.steward.marked, self.steward.cleared) = (0, 0, 0);
+        self.steward.marks = 0;
+        self.steward.marked = 0;
+        self.steward.cleared = 0;
         // What was being returned is returned anew.
         if !self.steward.returning.is_empty() {
             self.mark();
@@ -387,7 +388,8 @@ impl World {
     }
     fn mark(&mut self) {
         self.steward.marks += 1;
-        (self.steward.marked, self.steward.cleared) = (0, 0);
+        self.steward.marked = 0;
+        self.steward.cleared = 0;
         let (marks, ranges) = (self.steward.marks, self.steward.returning.clone());
         self.broadcast(&Letter::Returned(marks, ranges));
     }
@@ -470,9 +472,10 @@ impl World {
     /// Rules that each operation must obey.
     fn check_op(&self, shard: usize, op: &DriveOp) {
         let drive = &self.drives[op.drive.index()];
-        let area = match op.at >= MAP_AT {
-            true => MAP_AT + UNCLEARED_AREA_BYTES,
-            false => self.geometry.data_at + self.geometry.data_bytes,
+        let area = if op.at >= MAP_AT {
+            MAP_AT + UNCLEARED_AREA_BYTES
+        } else {
+            self.geometry.data_at + self.geometry.data_bytes
         };
         assert!(op.at.checked_add(op.len).is_some_and(|end| end <= area));
         for other in &self.flying {
@@ -528,12 +531,12 @@ impl World {
         let status = if unread { Status::NotReady } else { status };
         let now = self.tick();
         // Whoever is still at a drive with memory of this command keeps it.
-        let lent = &mut self.io.lent;
+        let hedge_buffers = &mut self.io.hedge_buffers;
         for f in self.flying.iter().filter(|f| f.op.kind == DriveOpKind::Read) {
-            let mine = f.op.data == command.data || lent.contains(&(ticket, f.op.data));
+            let mine = f.op.data == command.data || hedge_buffers.contains(&(ticket, f.op.data));
             assert!(!mine || f.given_up || f.held, "a drive reads into memory that is free");
         }
-        lent.retain(|(t, _)| *t != ticket);
+        hedge_buffers.retain(|(t, _)| *t != ticket);
         self.say(|| format!("{ticket:?} {status:?}"));
         self.trace = self.trace.rotate_left(5) ^ ticket.0;
         let durable = command.fua || !self.drives.iter().any(|d| d.volatile);
@@ -710,7 +713,7 @@ impl World {
             }
             Letter::Unrecorded => {
                 self.gave_up += 1;
-                array.on_unrecorded(self.now, &mut self.io);
+                array.on_loss_not_on_record(self.now, &mut self.io);
             }
             Letter::Ready => self.unready[shard] = false,
             Letter::Heal { leg, at, len } => array.on_heal(self.now, leg, at, len, &mut self.io),
@@ -846,10 +849,10 @@ impl World {
     fn record(&mut self) {
         self.steward.record = self.steward.membership.clone();
     }
-    fn tell_recorded(&mut self) {
+    fn report_recorded(&mut self) {
         let epoch = self.steward.confirmed.iter().copied().min().unwrap_or(0).min(self.steward.record.epoch);
-        if epoch > self.steward.told_recorded {
-            self.steward.told_recorded = epoch;
+        if epoch > self.steward.reported_recorded {
+            self.steward.reported_recorded = epoch;
             self.broadcast(&Letter::Recorded(epoch));
             if self.steward.gave_up.take().is_some() {
                 self.broadcast(&Letter::Ready);
@@ -1017,7 +1020,7 @@ impl World {
                 self.hear(shard);
             }
             88..91 => self.record(),
-            91..94 => self.tell_recorded(),
+            91..94 => self.report_recorded(),
             94 if !self.calm => {
                 if let Some(ticket) = self.pending.keys().nth(self.rng.below(20) as usize).copied() {
                     let shard = usize::from(self.pending[&ticket].shard);
@@ -1040,7 +1043,7 @@ impl World {
             }
             95 if self.gives_up
                 && self.steward.gave_up.is_none()
-                && self.steward.told_recorded < self.steward.membership.epoch
+                && self.steward.reported_recorded < self.steward.membership.epoch
                 && self.steward.confirmed.iter().all(|c| *c == self.steward.membership.epoch) =>
             {
                 self.give_up_record();

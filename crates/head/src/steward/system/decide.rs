@@ -1,14 +1,14 @@
-//! What the member wants done on voters: blocks and beats, on drives and in the state directory.
+//! What the member wants done on voters: blocks and heartbeats, on drives and in the state directory.
 
 use crate::steward::office::Office;
 use base::machine::{StateError, StateOp};
 use base::record::Fault;
 use base::{DriveError, DriveId, Uuid};
-use cluster::beat::{BEAT_BYTES, BEATS_AT};
 use cluster::decide::{Ask, Found};
+use cluster::heartbeat::{HEARTBEAT_BYTES, HEARTBEATS_AT};
 use cluster::member::NotReached;
 use cluster::slot::{self, SLOT_BYTES, SLOTS_AT, Slot};
-use cluster::{Beat, HeadNo, SystemRecord, Voter};
+use cluster::{HeadNo, Heartbeat, SystemRecord, Voter};
 
 /// The newest record that is known here to be decided.
 pub(crate) const RECORD: &str = "system-record";
@@ -127,11 +127,11 @@ impl Office {
         self.cx.until(move || office.desk().system.as_ref().is_none_or(|s| s.is_free(voter))).await;
         self.in_system(|s| s.takes_voter(voter));
     }
-    /// Writes a beat and reads the other head's.
-    pub(super) async fn beat_on(&self, uuid: Uuid, beat: Beat) {
+    /// Writes a heartbeat and reads the other head's.
+    pub(super) async fn heartbeat_on(&self, uuid: Uuid, heartbeat: Heartbeat) {
         let found = match self.voter_drive(uuid) {
             None => Err(NotReached::Failed),
-            Some(drive) => self.beat_on_drive(drive, &beat).await.map_err(|e| match e {
+            Some(drive) => self.heartbeat_on_drive(drive, &heartbeat).await.map_err(|e| match e {
                 DriveError::Fenced => NotReached::Fenced,
                 _ => NotReached::Failed,
             }),
@@ -139,9 +139,14 @@ impl Office {
         let now = self.cx.now();
         self.in_system(|s| s.on_drive(now, uuid, found));
     }
-    async fn beat_on_drive(&self, drive: DriveId, beat: &Beat) -> Result<Option<Beat>, DriveError> {
-        self.cx.write(drive, BEATS_AT[beat.head.index()], &beat.encode()).await?;
-        let bytes = self.cx.read(drive, BEATS_AT[beat.head.other().index()], BEAT_BYTES).await?;
-        Ok(Beat::decode(&bytes).ok())
+    async fn heartbeat_on_drive(
+        &self,
+        drive: DriveId,
+        heartbeat: &Heartbeat,
+    ) -> Result<Option<Heartbeat>, DriveError> {
+        self.cx.write(drive, HEARTBEATS_AT[heartbeat.head.index()], &heartbeat.encode()).await?;
+        let bytes =
+            self.cx.read(drive, HEARTBEATS_AT[heartbeat.head.other().index()], HEARTBEAT_BYTES).await?;
+        Ok(Heartbeat::decode(&bytes).ok())
     }
 }

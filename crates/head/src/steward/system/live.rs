@@ -233,7 +233,9 @@ impl Office {
             Do::VoteFor { round, write } => {
                 self.cx.spawn(async move { office.vote_for(me, round, write).await })
             }
-            Do::Beat { drive, beat } => self.cx.spawn(async move { office.beat_on(drive, beat).await }),
+            Do::Heartbeat { drive, heartbeat } => {
+                self.cx.spawn(async move { office.heartbeat_on(drive, heartbeat).await })
+            }
             Do::Lead { why } => {
                 let because = why.map_or(String::new(), |w| format!(": {}", why_words(w)));
                 match record.head(me.other()).state {

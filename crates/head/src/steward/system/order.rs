@@ -42,7 +42,7 @@ impl Office {
             record: member.known().clone(),
             linked: member.is_linked(),
             refused: system.refused(),
-            heartbeats: Heartbeats { networks, drives: member.beat_on_drives().map(ago) },
+            heartbeats: Heartbeats { networks, drives: member.heartbeat_on_drives().map(ago) },
             reaches: (member.reaches(), voters as u16),
             drives,
             drives_reached,

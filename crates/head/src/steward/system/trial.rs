@@ -39,8 +39,8 @@ const PAUSE: Duration = Duration::from_millis(300);
 const OVER: Duration = Duration::from_secs(8);
 /// A fence that could not be tried is tried again after this.
 const AGAIN: Duration = Duration::from_secs(10);
-/// A beat that is under way is waited for, so that it is not refused.
-const BEAT: Duration = Duration::from_secs(1);
+/// A heartbeat that is under way is waited for, so that it is not refused.
+const HEARTBEAT: Duration = Duration::from_secs(1);
 /// Writes of a place that may fail otherwise: commands that a reset ends may.
 const FAILURES: u32 = 8;
 /// And the pause behind each.
@@ -342,8 +342,10 @@ impl Office {
         }
         self.in_system(|s| s.tell().on_tried(Some(drive)));
         let office = self.clone();
-        let beats = move || office.desk().system.as_ref().is_some_and(|s| s.member().beats_on(drive));
-        self.cx.until_within(BEAT, move || !beats()).await;
+        let beats = move || {
+            office.desk().system.as_ref().is_some_and(|s| s.member().heartbeat_is_under_way_on(drive))
+        };
+        self.cx.until_within(HEARTBEAT, move || !beats()).await;
         let said = self.write_stamps(number, id).await;
         // Registered again only if the head that leads says so: who shuts this one out for good does not.
         let office = self.clone();

@@ -10,7 +10,7 @@ use base::{Ask, ConnectionId, PortalId, Uuid};
 use cluster::link::{Do, Heard, Link};
 use cluster::message::Message;
 use cluster::record::HeadNo;
-use cluster::{Beat, Slot, SystemRecord};
+use cluster::{Heartbeat, Slot, SystemRecord};
 use core::net::SocketAddr;
 
 const SYSTEM: Uuid = Uuid([7; 16]);
@@ -22,7 +22,7 @@ const NQN: &str = "nqn.2014-08.org.example:host";
 /// The other head as the leader knows it: it follows, and its shards obey at once.
 pub(super) struct Follower {
     link: Link,
-    beats: u64,
+    heartbeats: u64,
     slots: [Option<Slot>; 2],
     known: Option<SystemRecord>,
     offered: bool,
@@ -47,7 +47,7 @@ impl Follower {
         link.on_up(0);
         Self {
             link,
-            beats: 0,
+            heartbeats: 0,
             slots: [None, None],
             known: None,
             offered: false,
@@ -83,11 +83,12 @@ impl Follower {
         for heard in self.link.heard() {
             match heard {
                 Heard::Met { .. } => {}
-                Heard::Beat { beat, .. } => {
-                    self.beats += 1;
-                    let beat = Beat { head: HeadNo::B, life: 22, count: self.beats, ..beat };
-                    self.link.beat(&beat);
-                    if self.beats == 1 {
+                Heard::Heartbeat { heartbeat, .. } => {
+                    self.heartbeats += 1;
+                    let heartbeat =
+                        Heartbeat { head: HeadNo::B, life: 22, count: self.heartbeats, ..heartbeat };
+                    self.link.send_heartbeat(&heartbeat);
+                    if self.heartbeats == 1 {
                         self.say(&Message::Join { name: "b".into() });
                     }
                 }

@@ -1,8 +1,8 @@
 //! Aborts of block commands (RFC 7143 11.5, 11.6).
 //!
 //! A command may end, and its slot go to another one, while its abort waits for room or is under way.
-//! So an abort that was not sent is forgotten with its command, and a response counts for the command
-//! that was meant. (The simulator's hosts once ended a new write by an abort of an old read, filled its
+//! So an abort that was not sent is dropped with its command, and a response counts only for the command
+//! that the abort named. (The simulator's hosts once ended a new write by an abort of an old read, filled its
 //! buffer again, and read the wrong block's data later.)
 
 use super::{PDU_ROOM, Session, tag};

@@ -1,4 +1,4 @@
-//! What a session asks on its own: targets on discovery, the logical unit otherwise.
+//! Commands that a session sends on its own: SendTargets on discovery, otherwise those that learn the logical unit.
 
 use super::{ANSWER_BYTES, FoundTarget, OWN_BYTES, PDU_ROOM, STEP_TRIES, Session, Source, Step, tag};
 use crate::initiator::Error;
@@ -13,14 +13,39 @@ impl Session {
         let mut cdb = [0; 16];
         let mut expected = ANSWER_BYTES;
         match self.step {
-            Step::ReportLuns => (cdb[0], cdb[8]) = (0xa0, 0x10),
-            Step::Inquiry => (cdb[0], expected, cdb[4]) = (0x12, 96, 96),
-            Step::Identification => (cdb[0], cdb[1], cdb[2], cdb[3]) = (0x12, 1, 0x83, 0x10),
-            Step::Limits => (cdb[0], cdb[1], cdb[2], cdb[3]) = (0x12, 1, 0xb0, 0x10),
+            Step::ReportLuns => {
+                cdb[0] = 0xa0;
+                cdb[8] = 0x10;
+            }
+            Step::Inquiry => {
+                cdb[0] = 0x12;
+                expected = 96;
+                cdb[4] = 96;
+            }
+            Step::Identification => {
+                cdb[0] = 0x12;
+                cdb[1] = 1;
+                cdb[2] = 0x83;
+                cdb[3] = 0x10;
+            }
+            Step::Limits => {
+                cdb[0] = 0x12;
+                cdb[1] = 1;
+                cdb[2] = 0xb0;
+                cdb[3] = 0x10;
+            }
             Step::UnitReady => expected = 0,
-            Step::Capacity => (cdb[0], cdb[1], cdb[13], expected) = (0x9e, 0x10, 32, 32),
+            Step::Capacity => {
+                cdb[0] = 0x9e;
+                cdb[1] = 0x10;
+                cdb[13] = 32;
+                expected = 32;
+            }
             Step::Ready if self.capacity_due => {
-                (cdb[0], cdb[1], cdb[13], expected) = (0x9e, 0x10, 32, 32);
+                cdb[0] = 0x9e;
+                cdb[1] = 0x10;
+                cdb[13] = 32;
+                expected = 32;
             }
             Step::SendTargets => return self.ask_targets(io),
             Step::Logout => {
@@ -80,7 +105,8 @@ impl Session {
         }
         self.text.extend_from_slice(part);
         if r.transfer_tag != RESERVED_TAG && !r.last {
-            (self.text_tag, self.asked) = (r.transfer_tag, false);
+            self.text_tag = r.transfer_tag;
+            self.asked = false;
             return;
         }
         let text = core::mem::take(&mut self.text);
@@ -125,7 +151,10 @@ impl Session {
             Step::ReportLuns => self.go(Step::Inquiry),
             Step::Identification => self.go(Step::Limits),
             Step::Limits => self.go(Step::UnitReady),
-            Step::Ready => (self.capacity_due, self.unit.blocks) = (false, 0),
+            Step::Ready => {
+                self.capacity_due = false;
+                self.unit.blocks = 0;
+            }
             _ => self.fail(Error::Refused { what, fault }),
         }
     }
@@ -171,7 +200,8 @@ impl Session {
                 }
                 self.unit.blocks = last.saturating_add(1);
                 if again {
-                    (self.capacity_due, self.changes) = (false, self.changes + 1);
+                    self.capacity_due = false;
+                    self.changes += 1;
                     return;
                 }
                 let max = u64::from(self.unit.transfer_max) * u64::from(block);

@@ -1,6 +1,6 @@
-//! What other sessions' task management does here (SAM-5 5.7, RFC 7143 11.5.1): CLEAR TASK SET, LOGICAL UNIT
+//! Task management of other sessions that ends tasks of this one (SAM-5 5.7, RFC 7143 11.5.1): CLEAR TASK SET, LOGICAL UNIT
 //! RESET and TARGET RESET end the tasks of all hosts on a unit. The control mode page says TAS 1, so our
-//! host is told TASK ABORTED and tries again; a reset is told by a unit attention besides.
+//! host gets TASK ABORTED and tries again; a unit attention reports a reset besides.
 
 use super::{Attentions, Phase, Session};
 use crate::scsi::Sense;
@@ -35,19 +35,19 @@ impl Session {
             };
             match task.phase {
                 Phase::Buffer | Phase::Submitted => {
-                    task.cleared = true;
+                    task.ending.clear();
                     io.abort(Tag(slot as u16));
                 }
                 // It never starts; it is answered when the data that were asked for have come.
                 Phase::Data => {
-                    task.cleared = true;
+                    task.ending.clear();
                     self.fail(slot, Sense::ABORTED);
                     if receiving != Some(slot) {
                         self.next_data(slot, io);
                     }
                 }
                 // It has ended, or its own host waits for its end already.
-                Phase::Answer | Phase::Aborting => {}
+                Phase::Answer | Phase::Aborting { .. } => {}
             }
         }
         self.clears.push(Clear { id, units: units.clone(), youngest: self.generation });
@@ -62,7 +62,7 @@ impl Session {
         let mut clears = core::mem::take(&mut self.clears);
         clears.retain(|clear| {
             let waits = self.tasks.iter().any(|(_, task)| {
-                matches!(task.phase, Phase::Buffer | Phase::Submitted | Phase::Aborting)
+                matches!(task.phase, Phase::Buffer | Phase::Submitted | Phase::Aborting { .. })
                     && clear.units.contains(&task.unit.volume)
                     && clear.youngest.wrapping_sub(task.generation) < 1 << 31
             });

@@ -20,7 +20,7 @@ fn a_wrong_header_digest_ends_the_connection() {
 #[test]
 fn a_wrong_data_digest_fails_the_command_and_not_the_connection() {
     let mut talk = Talk::ready(&[("DataDigest", "CRC32C")]);
-    assert_eq!(talk.connection.digests(), (false, true), "the head tells what was agreed");
+    assert_eq!(talk.connection.digests(), (false, true), "the head reports what was agreed");
     let mut c = talk.command(0, &write10(0, 1), 512);
     c.write = true;
     let mut bytes = vec![];
@@ -95,7 +95,8 @@ fn segments_longer_than_agreed_upon_break_the_connection() {
     assert!(broken(&talk));
     let mut talk = Talk::ready(&[]);
     let mut c = talk.command(0, &write10(0, 1), 1 << 20);
-    (c.write, c.data_len) = (true, (256 << 10) + 1);
+    c.write = true;
+    c.data_len = (256 << 10) + 1;
     talk.feed(&c.encode());
     assert!(broken(&talk));
 }
@@ -131,7 +132,8 @@ fn commands_that_contradict_themselves_are_rejected() {
     assert!(matches!(talk.hear(), Some(Heard { response: Response::Reject(_), .. })));
     // Bidirectional.
     let mut c = talk.command(0, &write10(0, 1), 512);
-    (c.read, c.write) = (true, true);
+    c.read = true;
+    c.write = true;
     talk.send(c.encode(), &[1; 512]);
     let (r, data) = talk.answer_of(c.task_tag);
     assert_eq!((r.status, Talk::sense(&data)), (2, (5, 0x20, 0)));

@@ -5,7 +5,8 @@ use base::Status;
 fn write(talk: &mut Talk, at: u32, data: &[u8], immediate: usize, last: bool) -> u32 {
     let blocks = (data.len() / 512) as u16;
     let mut c = talk.command(0, &write10(at, blocks), data.len() as u32);
-    (c.write, c.last) = (true, last);
+    c.write = true;
+    c.last = last;
     talk.send(c.encode(), &data[..immediate]);
     c.task_tag
 }
@@ -204,7 +205,7 @@ fn residuals_count_what_was_announced_against_what_is() {
 #[test]
 fn buffers_that_come_later_hold_back_only_what_needs_them() {
     let mut talk = Talk::ready(&[("ImmediateData", "Yes")]);
-    talk.io.stingy = true;
+    talk.io.withholds_buffers = true;
     // A read waits without stopping the stream.
     let mut read = talk.command(0, &read10(0, 1), 512);
     read.read = true;
@@ -263,7 +264,8 @@ fn what_came_unasked_is_carried_out_before_the_rest_is_asked_for() {
 #[test]
 fn a_comparison_in_two_parts_finds_differences_in_both() {
     let mut cdb = read10(0, 4);
-    (cdb[0], cdb[1]) = (0x2f, 2);
+    cdb[0] = 0x2f;
+    cdb[1] = 2;
     let right = pattern(3, 2048);
     for (wrong, immediate) in [(None, 700), (Some(100), 700), (Some(600), 700), (Some(1500), 1024)] {
         let mut talk = Talk::ready(&[("ImmediateData", "Yes")]);
@@ -314,7 +316,7 @@ fn a_block_to_be_repeated_may_come_in_two_parts() {
 #[test]
 fn a_buffer_that_never_comes_fails_the_command_and_the_stream_goes_on() {
     let mut talk = Talk::ready(&[]);
-    talk.io.stingy = true;
+    talk.io.withholds_buffers = true;
     let tag = write(&mut talk, 0, &[1; 512], 512, true);
     let given_up = talk.io.give_up().expect("it waits");
     talk.connection.on_done(talk.now, given_up, Status::Aborted, &mut talk.io);
@@ -357,7 +359,7 @@ fn a_read_whose_buffer_moved_is_sent_from_the_new_one() {
 
 #[test]
 fn ends_of_commands_become_sense() {
-    for (fate, write, want) in [
+    for (outcome, write, want) in [
         (Status::Medium, false, (3, 0x11, 0)),
         (Status::Medium, true, (3, 0x0c, 0)),
         (Status::NotReady, false, (2, 4, 1)),
@@ -369,14 +371,14 @@ fn ends_of_commands_become_sense() {
         (Status::OutOfRange, true, (5, 0x21, 0)),
     ] {
         let mut talk = Talk::ready(&[]);
-        talk.fate = Some(fate);
+        talk.outcome = Some(outcome);
         let (r, data) = if write {
             let tag = self::write(&mut talk, 0, &[1; 512], 512, true);
             talk.answer_of(tag)
         } else {
             talk.simple(0, &read10(0, 1), 512)
         };
-        assert_eq!((r.status, Talk::sense(&data)), (2, want), "{fate:?}");
+        assert_eq!((r.status, Talk::sense(&data)), (2, want), "{outcome:?}");
         talk.no_leaks();
     }
 }
@@ -386,7 +388,9 @@ fn write_same_unmap_and_verify_go_in_steps_on_one_tag() {
     use base::Op;
     let mut talk = Talk::ready(&[]);
     let mut same = [0; 16];
-    (same[0], same[12], same[13]) = (0x93, 3, 0); // 768 blocks from 0
+    same[0] = 0x93;
+    same[12] = 3;
+    same[13] = 0; // 768 blocks from 0
     let mut c = talk.command(0, &same, 512);
     c.write = true;
     talk.send(c.encode(), &[9; 512]);
@@ -432,7 +436,7 @@ fn a_long_list_of_units_goes_through_a_buffer() {
     );
     talk.login(&[]);
     for generous in [true, false] {
-        talk.io.stingy = !generous;
+        talk.io.withholds_buffers = !generous;
         let mut c = talk.command(0, &[0xa0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0], 0xffff);
         c.read = true;
         talk.send(c.encode(), &[]);

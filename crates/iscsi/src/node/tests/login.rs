@@ -16,7 +16,7 @@ fn refused(keys: &[(&str, &str)], current: Stage, change: impl Fn(&mut base::vie
     assert!(matches!(talk.io.closed, Some(Close::Refused(_))), "{:?}", talk.io.closed);
     assert!(!answer.transit);
     let name = keys.iter().find(|(k, _)| *k == "InitiatorName").map_or("", |(_, v)| v);
-    assert_eq!(talk.io.refused.len(), 1, "told once");
+    assert_eq!(talk.io.refused.len(), 1, "reported once");
     assert!([name, ""].contains(&talk.io.refused[0].0.as_str()), "{:?}", talk.io.refused);
     answer.status
 }
@@ -234,7 +234,7 @@ fn chap_refuses_wrong_names_secrets_and_reflections() {
         let keys: Vec<_> = keys.iter().map(|(k, v)| (*k, v.as_str())).collect();
         let (answer, pairs) = talk.login_step(Stage::Security, Some(Stage::Operational), &keys);
         assert_eq!(answer.status, status::AUTHENTICATION_FAILURE, "forgery {i}");
-        assert!(pairs.is_empty(), "nothing is told to a forger");
+        assert!(pairs.is_empty(), "a forger learns nothing");
     }
     let mut talk = chap(false);
     let mut keys = NAMES.to_vec();
@@ -279,7 +279,8 @@ fn a_text_in_pieces_is_one_text() {
     talk.send(request.encode(), one);
     let Some(Heard { response: Response::Login(answer), data }) = talk.hear() else { panic!("no answer") };
     assert_eq!((answer.status, answer.transit, data.len()), (0, false, 0));
-    (request.continues, request.transit) = (false, true);
+    request.continues = false;
+    request.transit = true;
     talk.send(request.encode(), two);
     let Some(Heard { response: Response::Login(answer), .. }) = talk.hear() else { panic!("no answer") };
     assert_eq!((answer.status, answer.tsih), (0, 7));
@@ -317,7 +318,7 @@ fn discover(initiator: &str, ask: &str) -> (Talk, String) {
     (talk, found)
 }
 
-/// What a discovery session is told.
+/// What a discovery session gets.
 pub(super) fn send_targets(talk: &mut Talk, initiator: &str, ask: &str) -> String {
     let keys = [("InitiatorName", initiator), ("SessionType", "Discovery"), ("MaxBurstLength", "512")];
     let (answer, pairs) = talk.login_step(Stage::Operational, Some(Stage::FullFeature), &keys);
@@ -337,12 +338,12 @@ pub(super) fn send_targets(talk: &mut Talk, initiator: &str, ask: &str) -> Strin
 }
 
 #[test]
-fn known_hosts_discover_the_target_and_strangers_nothing() {
+fn known_hosts_discover_the_target_and_unknown_hosts_nothing() {
     let found = format!("TargetName={IQN}\0TargetAddress=127.0.0.1:3260,1\0");
     assert_eq!(discover(INITIATOR, "All").1, found);
     assert_eq!(discover(INITIATOR, IQN).1, found);
     assert_eq!(discover(INITIATOR, "iqn.other").1, "");
-    assert_eq!(discover("iqn.stranger", "All").1, "");
+    assert_eq!(discover("iqn.unknown", "All").1, "");
 }
 
 #[test]

@@ -47,7 +47,7 @@ struct Talk {
     /// Bytes were sent that the connection does not know of.
     sent: bool,
     /// What the next commands end in, instead of being carried out.
-    fate: Option<Status>,
+    outcome: Option<Status>,
     /// Commands that have ended.
     log: Vec<Command>,
 }
@@ -87,12 +87,12 @@ impl Talk {
             split: usize::MAX,
             came: vec![],
             sent: false,
-            fate: None,
+            outcome: None,
             log: vec![],
         }
     }
 
-    /// Logged in with these operational keys, unit attentions told.
+    /// Logged in with these operational keys, unit attentions reported.
     fn ready(keys: &[(&str, &str)]) -> Self {
         let mut talk = Self::new();
         talk.login(keys);
@@ -161,8 +161,8 @@ impl Talk {
             }
             if self.io.asks.pop_front().is_some() {
                 self.connection.on_answer(self.now, self.answer, &mut self.io);
-            } else if self.agreeable && !self.io.wishes.is_empty() {
-                let (key, _) = self.io.wishes.pop_front().expect("there is one");
+            } else if self.agreeable && !self.io.interventions.is_empty() {
+                let (key, _) = self.io.interventions.pop_front().expect("there is one");
                 self.connection.on_intervened(self.now, key, true, &mut self.io);
             } else if self.prompt && !self.io.submitted.is_empty() {
                 self.end_one();
@@ -191,7 +191,7 @@ impl Talk {
             }
         }
     }
-    /// Takes what is in the outbox; whether the connection has to be told that something was sent.
+    /// Takes what is in the outbox; whether the connection gets an event that something was sent.
     fn take_sent(&mut self) -> bool {
         let n = self.io.outbox.pending() as u32;
         let bytes = self.io.sent(n);
@@ -207,7 +207,7 @@ impl Talk {
             return (tag, Status::Aborted);
         }
         let volume = command.volume.index();
-        let status = self.fate.unwrap_or_else(|| {
+        let status = self.outcome.unwrap_or_else(|| {
             let data = self.io.memory.bytes_mut(data);
             carry_out(&mut self.disks[volume], [512, 4096][volume], &command, data)
         });

@@ -133,7 +133,7 @@ fn a_group_without_portals_is_not_listed() {
 }
 
 #[test]
-fn a_state_that_changes_is_told_at_every_unit_once() {
+fn a_state_that_changes_is_reported_at_every_unit_once() {
     for own in [0, 1] {
         let mut talk = with_paths(own, Some([Optimized; 2]));
         for paths in [[Optimized, NonOptimized], [NonOptimized, Optimized], [NonOptimized; 2]] {
@@ -144,7 +144,7 @@ fn a_state_that_changes_is_told_at_every_unit_once() {
             change(&mut talk, |v| v.hosts[0].name = "other".into());
             assert_eq!(attention(&mut talk, 0), None);
         }
-        // What changed and changed back is told, and once.
+        // What changed and changed back is reported, and once.
         change(&mut talk, |v| v.paths = Some([Optimized; 2]));
         change(&mut talk, |v| v.paths = Some([NonOptimized; 2]));
         assert_eq!((attention(&mut talk, 0), attention(&mut talk, 0)), (ACCESS_CHANGED, None));
@@ -158,7 +158,7 @@ fn a_state_that_changes_is_told_at_every_unit_once() {
 }
 
 #[test]
-fn attentions_are_told_one_after_the_other() {
+fn attentions_are_reported_one_after_the_other() {
     let mut talk = with_paths(0, Some([Optimized; 2]));
     change(&mut talk, |v| {
         v.paths = Some([NonOptimized, Optimized]);
@@ -167,13 +167,13 @@ fn attentions_are_told_one_after_the_other() {
         more.lun = 5;
         v.hosts[0].exports.push(more);
     });
-    let told: Vec<_> = std::iter::from_fn(|| attention(&mut talk, 0)).collect();
-    assert_eq!(told, [(6, 0x2a, 6), (6, 0x2a, 9), (6, 0x3f, 0x0e)]);
+    let reported: Vec<_> = std::iter::from_fn(|| attention(&mut talk, 0)).collect();
+    assert_eq!(reported, [(6, 0x2a, 6), (6, 0x2a, 9), (6, 0x3f, 0x0e)]);
     // A login begins with what is true by then.
     let mut talk = Talk::with(|view| view.paths = Some([NonOptimized; 2]), OUTBOX_BYTES);
     talk.login(&[]);
-    let told: Vec<_> = std::iter::from_fn(|| attention(&mut talk, 0)).collect();
-    assert_eq!(told, [(6, 0x29, 0)]);
+    let reported: Vec<_> = std::iter::from_fn(|| attention(&mut talk, 0)).collect();
+    assert_eq!(reported, [(6, 0x29, 0)]);
 }
 
 #[test]
@@ -182,14 +182,14 @@ fn discovery_and_login_name_portals_by_the_same_tags() {
     talk.io.view.paths = Some([Optimized; 2]);
     // Which address of the other head stands for "all" is not known here.
     let found = send_targets(&mut talk, INITIATOR, "All");
-    let told = [
+    let expected = [
         format!("TargetName={IQN}"),
         "TargetAddress=127.0.0.1:3260,1".into(),
         "TargetAddress=10.0.0.2:3260,2".into(),
         "TargetAddress=10.0.0.1:3260,4".into(),
         "TargetAddress=[fd00::2]:3260,259".into(),
     ];
-    assert_eq!(found.split_terminator('\0').collect::<Vec<_>>(), told);
+    assert_eq!(found.split_terminator('\0').collect::<Vec<_>>(), expected);
     let mut talk = with_paths(1, Some([Optimized; 2]));
     let name = format!("{IQN},t,0x0001");
     assert!(identification(&mut talk).2.starts_with(&name));

@@ -95,7 +95,7 @@ fn an_abort_while_data_are_awaited_is_answered_at_once_and_late_data_are_dropped
 #[test]
 fn an_abort_of_a_task_that_waits_for_its_buffer_waits_for_the_head() {
     let mut talk = Talk::ready(&[]);
-    talk.io.stingy = true;
+    talk.io.withholds_buffers = true;
     let task = reading(&mut talk, 0);
     manage(&mut talk, function::CLEAR_TASK_SET, 0, task);
     assert_eq!(managed(&mut talk), None);
@@ -130,7 +130,7 @@ fn functions_that_cannot_be_say_so() {
 fn what_ends_the_tasks_of_all_hosts_is_answered_when_other_sessions_have_done_it() {
     let both: Arc<[VolumeId]> = [VolumeId(0), VolumeId(1)].into();
     let one: Arc<[VolumeId]> = [VolumeId(1)].into();
-    for (function, lun, wish) in [
+    for (function, lun, intervention) in [
         (function::ABORT_TASK_SET, 300, None),
         (function::CLEAR_TASK_SET, 300, Some(Intervention::ClearTasks { units: one.clone(), reset: false })),
         (function::LUN_RESET, 300, Some(Intervention::ClearTasks { units: one, reset: true })),
@@ -139,9 +139,9 @@ fn what_ends_the_tasks_of_all_hosts_is_answered_when_other_sessions_have_done_it
         let mut talk = Talk::ready(&[]);
         talk.agreeable = false;
         manage(&mut talk, function, lun, RESERVED_TAG);
-        let wished = talk.io.wishes.pop_front();
-        assert_eq!(wished.as_ref().map(|(_, what)| what), wish.as_ref(), "{function}");
-        if let Some((key, _)) = wished {
+        let asked = talk.io.interventions.pop_front();
+        assert_eq!(asked.as_ref().map(|(_, what)| what), intervention.as_ref(), "{function}");
+        if let Some((key, _)) = asked {
             assert_eq!(managed(&mut talk), None, "{function}");
             talk.connection.on_intervened(talk.now, key, true, &mut talk.io);
             talk.settle();
@@ -216,7 +216,7 @@ fn a_cleared_write_ends_when_its_data_have_come_and_is_not_carried_out() {
         c.write = true;
         let mut bytes = vec![];
         talk.framing.put(&mut bytes, c.encode(), &[1; 512]);
-        talk.io.stingy = !generous;
+        talk.io.withholds_buffers = !generous;
         talk.feed(&bytes[..200]);
         clear(&mut talk, 6, true);
         assert_eq!(!talk.io.obeyed.is_empty(), generous);
@@ -286,7 +286,8 @@ fn immediate_commands_do_not_count_and_are_limited() {
     for i in 0..9 {
         let mut c = talk.command(0, &read10(0, 1), 512);
         talk.cmd_sn -= 1;
-        (c.immediate, c.read) = (true, true);
+        c.immediate = true;
+        c.read = true;
         talk.send(c.encode(), &[]);
         match talk.hear() {
             None => assert!(i < 8),
@@ -307,7 +308,8 @@ fn a_task_tag_in_use_is_rejected_and_the_first_task_goes_on() {
     talk.prompt = false;
     let task = reading(&mut talk, 0);
     let mut c = talk.command(0, &write10(0, 1), 512);
-    (c.task_tag, c.write) = (task, true);
+    c.task_tag = task;
+    c.write = true;
     talk.send(c.encode(), &[1; 512]);
     let Some(Heard { response: Response::Reject(r), .. }) = talk.hear() else { panic!("no reject") };
     assert_eq!(r.reason, 7);
@@ -316,14 +318,14 @@ fn a_task_tag_in_use_is_rejected_and_the_first_task_goes_on() {
 }
 
 #[test]
-fn unit_attentions_tell_what_changed_once() {
+fn unit_attentions_report_what_changed_once() {
     let mut talk = Talk::ready(&[]);
     talk.io.view.hosts[0].exports[0].blocks += 10;
     talk.connection.on_view(talk.now, &mut talk.io);
     let (_, data) = talk.simple(0, &[0; 6], 0);
     assert_eq!(Talk::sense(&data), (6, 0x2a, 9));
     assert_eq!(talk.simple(0, &[0; 6], 0).0.status, 0);
-    // A unit more: the others tell that the list changed, until the list is read.
+    // A unit more: the others report that the list changed, until the list is read.
     let mut more = talk.io.view.hosts[0].exports[0].clone();
     more.lun = 5;
     talk.io.view.hosts[0].exports.push(more);
@@ -332,7 +334,7 @@ fn unit_attentions_tell_what_changed_once() {
     assert_eq!(Talk::sense(&data), (6, 0x3f, 0x0e));
     let (_, list) = talk.simple(0, &[0xa0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0], 256);
     assert_eq!(list[..4], [0, 0, 0, 24]);
-    assert_eq!(talk.simple(300, &[0; 6], 0).0.status, 0, "reading the list told it for all");
+    assert_eq!(talk.simple(300, &[0; 6], 0).0.status, 0, "reading the list reported it for all");
     let (_, data) = talk.simple(5, &[0; 6], 0);
     assert_eq!(Talk::sense(&data), (6, 0x29, 0));
     // A unit less.
@@ -348,7 +350,7 @@ fn unit_attentions_tell_what_changed_once() {
 }
 
 #[test]
-fn request_sense_tells_and_ends_a_unit_attention() {
+fn request_sense_reports_and_ends_a_unit_attention() {
     let mut talk = Talk::new();
     talk.login(&[]);
     let (r, data) = talk.simple(0, &[0x03, 0, 0, 0, 18, 0], 18);
@@ -438,9 +440,11 @@ fn a_logout_of_a_connection_that_is_not_there_says_so_and_ends_nothing() {
 
 #[test]
 fn a_ping_comes_back_as_far_as_the_bounds_go() {
-    for (told, sent, back) in [(65536, 0, 0), (65536, 4096, 4096), (65536, 100_000, 4096), (512, 4096, 512)] {
-        let told = told.to_string();
-        let mut talk = Talk::ready(&[("MaxRecvDataSegmentLength", told.as_str())]);
+    for (declared, sent, back) in
+        [(65536, 0, 0), (65536, 4096, 4096), (65536, 100_000, 4096), (512, 4096, 512)]
+    {
+        let declared = declared.to_string();
+        let mut talk = Talk::ready(&[("MaxRecvDataSegmentLength", declared.as_str())]);
         let ping = NopOut {
             immediate: true,
             task_tag: 7,

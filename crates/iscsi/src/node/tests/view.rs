@@ -1,4 +1,4 @@
-//! What the target of the tests is and who may see it; also of the judges in crates/iscsi/tests.
+//! The target of the tests and the hosts that may see it; crates/iscsi/tests uses it too.
 
 use base::view::{Export, Host, Portal, Protocol, System, View};
 use base::{HostId, PortalId, Uuid, VolumeId};

@@ -1,11 +1,11 @@
-//! Commands whose data come in part unasked, and in part on request.
+//! Commands with both unsolicited and solicited data.
 //!
-//! The first part blocks the stream until it has a buffer, and the second may stand behind such parts of
-//! other commands. So a command never holds memory of the first kind while it waits for the second: the
-//! blocks that came unasked are carried out, what is less than a block is kept aside, the buffer goes back, and
-//! then the rest is asked for. (SBC-3 promises no atomicity beyond a block, nor do our pages.)
+//! Unsolicited data blocks the stream until it has a buffer, and solicited data may wait in the stream behind
+//! unsolicited data of other commands. So a command never holds memory for unsolicited data while it waits for solicited
+//! data: the head carries out the whole blocks that came unsolicited, less than a block is kept aside, the buffer goes
+//! back, and then an R2T asks for the rest. (SBC-3 promises no atomicity beyond a block, nor do our pages.)
 
-use super::super::session::{Phase, Session, Task};
+use super::super::session::{Holds, Phase, Session, Task};
 use crate::scsi::{Sense, Work};
 use base::{Command, FrontIo, Op, Slice, Tag};
 
@@ -20,12 +20,12 @@ impl Session {
     ) -> Option<Slice> {
         let tag = Tag(slot as u16);
         let task = &mut self.tasks[slot];
-        if unasked >= task.wire {
+        if unasked >= task.from_host.wire {
             return io.reserve_inline(tag, whole);
         }
         // Memory of the other kind may wait for the rest. If there is some, nothing needs to be done in two parts.
         if let Some(buffer) = io.reserve_spare(tag, whole) {
-            task.inline = false;
+            task.holds = Holds::All;
             return Some(buffer);
         }
         let copies = if matches!(task.work, Work::Compare { .. }) { 2 } else { 1 };
@@ -35,22 +35,23 @@ impl Session {
     pub(super) fn carry_out_early(&mut self, slot: u32, io: &mut impl FrontIo) {
         let task = &mut self.tasks[slot];
         let size = task.unit.block_bytes;
-        let part = task.received / size * size;
+        let bytes = task.from_host.received / size * size;
         let (op, at, fua) = match task.work {
-            Work::Write { at, fua, .. } if part > 0 => (Op::Write, at, fua),
-            Work::Compare { at, .. } if part > 0 => (Op::Compare, at, false),
+            Work::Write { at, fua, .. } if bytes > 0 => (Op::Write, at, fua),
+            Work::Compare { at, .. } if bytes > 0 => (Op::Compare, at, false),
             // Parameter lists and single blocks: short enough to be kept aside whole.
             _ => return self.change_buffer(slot, io),
         };
-        (task.part, task.held) = (part, true);
-        let command = Command { volume: task.unit.volume, op, at, blocks: u64::from(part / size), fua };
-        let data = task.buffer.head(part);
+        task.holds = Holds::Early { bytes };
+        task.held = true;
+        let command = Command { volume: task.unit.volume, op, at, blocks: u64::from(bytes / size), fua };
+        let data = task.buffer.head(bytes);
         self.set_phase(slot, Phase::Submitted);
         io.submit(Tag(slot as u16), command, data);
     }
     /// What came unasked has been carried out.
     pub(super) fn carried_out_early(&mut self, slot: u32, io: &mut impl FrontIo) {
-        if self.tasks[slot].cleared {
+        if self.tasks[slot].ending.is_cleared() {
             self.fail(slot, Sense::ABORTED);
             return self.answer_later(slot);
         }
@@ -60,11 +61,12 @@ impl Session {
     fn change_buffer(&mut self, slot: u32, io: &mut impl FrontIo) {
         let tag = Tag(slot as u16);
         let task = &mut self.tasks[slot];
-        let came = task.buffer.part(task.part, task.received - task.part);
-        if came.len > 0 {
-            task.kept.extend_from_slice(io.bytes(came));
-        }
-        (task.base, task.part, task.inline) = (task.part, 0, false);
+        let base = match task.holds {
+            Holds::Early { bytes } => bytes,
+            Holds::All | Holds::Unasked | Holds::Rest { .. } => 0,
+        };
+        let kept = io.bytes(task.buffer.part(base, task.from_host.received - base)).to_vec();
+        task.holds = Holds::Rest { base, kept };
         io.finish(tag);
         let len = task.rest_len();
         self.set_phase(slot, Phase::Buffer);
@@ -76,8 +78,15 @@ impl Session {
 }
 
 impl Task {
+    /// Where in the command's data the buffer begins.
+    pub(super) fn base(&self) -> u32 {
+        match self.holds {
+            Holds::Rest { base, .. } => base,
+            Holds::All | Holds::Unasked | Holds::Early { .. } => 0,
+        }
+    }
     fn rest_len(&self) -> u32 {
-        let (size, rest) = (self.unit.block_bytes, self.wire - self.base);
+        let (size, rest) = (self.unit.block_bytes, self.from_host.wire - self.base());
         match self.work {
             Work::Compare { .. } => 2 * rest.next_multiple_of(size),
             Work::Same { blocks, .. } => {
@@ -89,8 +98,8 @@ impl Task {
     }
     /// What was kept aside comes first in the new buffer.
     pub(super) fn restore(&mut self, io: &mut impl FrontIo) {
-        let kept = core::mem::take(&mut self.kept);
-        if !kept.is_empty() {
+        if let Holds::Rest { kept, .. } = &mut self.holds {
+            let kept = core::mem::take(kept);
             io.bytes_mut(self.buffer.head(kept.len() as u32)).copy_from_slice(&kept);
         }
     }

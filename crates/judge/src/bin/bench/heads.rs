@@ -1,4 +1,4 @@
-//! What a write costs that goes to the other head: TWO-HEADS, "a forwarded write".
+//! The cost of a write that is forwarded to the other head: TWO-HEADS, "a forwarded write".
 
 use crate::Line;
 use judge::measure::{Shown, Time, middle, pin};
@@ -57,7 +57,7 @@ pub fn forwarded(rounds: usize, time: Time) -> Vec<Line> {
         all[2].push(round_trip());
     }
     let [mut local, mut far, bare] = all.map(|values| middle(&values));
-    // Which of both has the lane is theirs to say.
+    // The heads decide which of them has the lane.
     if far < local {
         (local, far) = (far, local);
     }
@@ -105,7 +105,7 @@ fn write(head: &Head, target: &str, time: Time, core: &str) -> Result<f64, Strin
 
 /// Binds the thread that calls to a processor.
 fn pin_thread(core: &str) {
-    let stat = std::fs::read_to_string("/proc/thread-self/stat").expect("the kernel tells");
+    let stat = std::fs::read_to_string("/proc/thread-self/stat").expect("the kernel has it");
     let id = stat.split(' ').next().expect("a number");
     let done = Command::new("taskset").args(["-cp", core, id]).stdout(Stdio::null()).status();
     assert!(done.expect("util-linux is there").success(), "thread {id} is bound to a processor");

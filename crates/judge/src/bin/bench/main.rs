@@ -1,11 +1,11 @@
-//! How near to the machine's limit we are, as `make bench` starts it: `bench [--rounds N] [--seconds N] [--only WORDS]`.
+//! How near to the limit of the machine the product is; `make bench` starts it: `bench [--rounds N] [--seconds N] [--only WORDS]`.
 //!
 //! Each row is two programs under the same load by the same client, in turn (A B A B …), target on one core and client
 //! on the other; the median of the rounds' ratios counts. A is a bare program that only receives and sends
-//! (`bench/peak`), or ourselves in another shape; B is ourselves. Rows that share a measurement are measured together, in
-//! turn (A B C A B C …), and share it in each round. What cannot be measured here says why. Ends with 1 if a row falls short.
+//! (`bench/peak`), or the product in another configuration; B is the product. Rows that share a measurement are measured together, in
+//! turn (A B C A B C …), and share it in each round. A row that cannot be measured here says why. Ends with 1 if a row falls short.
 
-mod crowd;
+mod controllers;
 mod heads;
 mod shares;
 
@@ -348,8 +348,8 @@ impl Bench {
         if wanted(self, "forwarded write") {
             lines.extend(heads::forwarded(self.rounds, Time { ramp: RAMP, seconds: self.seconds }));
         }
-        if wanted(self, "controllers") && crowd::is_possible() {
-            lines.extend(crowd::idle());
+        if wanted(self, "controllers") && controllers::is_possible() {
+            lines.extend(controllers::idle());
         }
         if !lines.is_empty() {
             println!("\n{:<62} {:>9} {:>11}", "row (one figure)", "", "wanted");

@@ -1,4 +1,4 @@
-//! Who gets what when there is not enough for all, and what becomes of the whole.
+//! The shares of hosts under overload, and the total.
 
 use crate::Line;
 use judge::measure::{CLIENT_CORE, Shown, TARGET_CORE, middle, pin};

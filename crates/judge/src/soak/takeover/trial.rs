@@ -17,7 +17,7 @@ const B: u64 = 1 << 31;
 const FLAW: &str = "the fence of /drives/twin does not hold: the follower writes to this drive, but the head that leads does not see its \
                     registration";
 
-/// How the trial of a drive's fence ended, as `head ls --json` tells it.
+/// How the trial of a drive's fence ended, as `head ls --json` shows it.
 fn fence<'a>(system: &'a Value, drive: &str) -> &'a Value {
     let all = system["fences"].as_array().expect("fences");
     all.iter().find(|f| f["drive"] == drive).unwrap_or(&Value::Null)
@@ -46,7 +46,7 @@ impl System {
         }
         self.is_not_taken_over();
         let replaced = self.try_cli("a", "drive replace /drives/twin /drives/leg1");
-        replaced.good("the next command that was told").expect("it is replaced");
+        replaced.good("the next command that was named").expect("it is replaced");
         self.until_heads("b is ready once the drive is replaced", ["leads", "follows"]);
         self.fences_hold();
         until("the mirror is whole", PATIENCE, || self.json("a", "pool show tank")["state"] == "optimal");
@@ -146,7 +146,7 @@ impl System {
         says(&self.json("a", "events").to_string(), &["the fences of 2 drives were tried: all hold"]);
     }
 
-    /// Both fences were tried and hold, as both heads tell; how long the drives took, ms.
+    /// Both fences were tried and hold, as both heads report; how long the drives took, ms.
     pub(super) fn fences_hold(&self) -> Vec<u64> {
         let took = |head: &str| -> Vec<u64> {
             let system = self.json(head, "head ls");

@@ -1,5 +1,5 @@
-//! Our host as the guest of a target that was recorded: SPDK's, as it is without options. It sets SUCCESS also where SQ flow
-//! control is on, and its queues have 128 entries.
+//! Our host against a recorded target: SPDK's, without options. It sets SUCCESS also where SQ flow control is on, and its queues
+//! have 128 entries.
 
 use super::super::{Config, Error, Session};
 use crate::pdu::{flag, kind};
@@ -13,7 +13,7 @@ const DATA: Slice = Slice { at: RING.at + RING.len as u64, len: 4096 };
 /// Requests and their answers, a line each: `name = bytes`; `00*N` stands for N zeroes.
 const RECORDED: &str = include_str!("spdk.txt");
 
-/// The name of a request in the record: its queue, its opcode, and what tells commands of one opcode apart.
+/// The name of a request in the record: its queue, its opcode, and what distinguishes commands of one opcode.
 fn name(link: usize, pdu: &[u8]) -> String {
     let queue = ["admin", "io"][link];
     if pdu[0] == kind::IC_REQ {
@@ -138,9 +138,10 @@ impl Guest {
             let n = out.len().min(place.len as usize).min(self.piece);
             let place = place.head(n as u32);
             self.io.memory.bytes_mut(place).copy_from_slice(&out[..n]);
-            match direct {
-                true => self.session.on_direct(link as u16, n as u32, &mut self.io),
-                false => self.session.on_bytes(Instant(1), link as u16, place, &mut self.io),
+            if direct {
+                self.session.on_direct(link as u16, n as u32, &mut self.io);
+            } else {
+                self.session.on_bytes(Instant(1), link as u16, place, &mut self.io);
             }
             self.take(link);
             out = &out[n..];
@@ -244,7 +245,9 @@ fn a_response_after_success_is_refused() {
         1000,
         |record| {
             let mut response = vec![0; 24];
-            (response[0], response[2], response[4]) = (kind::RESPONSE, 24, 24);
+            response[0] = kind::RESPONSE;
+            response[2] = 24;
+            response[4] = 24;
             record.get_mut("io 02").expect("a read").extend_from_slice(&response);
         },
     );

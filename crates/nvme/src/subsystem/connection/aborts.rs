@@ -1,8 +1,8 @@
-//! Abort and reset across the connections of a controller: an admin queue asks, I/O queues obey. And the reset of another
-//! controller of the same host.
+//! Abort and reset across the connections of a controller: the admin queue asks, the I/O queues carry it out. Also the
+//! reset of another controller of the same host.
 //!
-//! An Abort is answered once its command is, so that nothing of an aborted write lands afterwards: what is
-//! not at a drive never starts, what is there is waited for.
+//! An Abort is answered after its command, so that nothing of an aborted write lands afterwards: drive operations that
+//! have not begun never start, and those under way are waited for.
 
 use super::{Completion, Connection, Phase, QUEUES_BEGUN, QUEUES_ENDED, RESETS, Role, head_tag};
 use crate::spec::{Sqe, StatusField, admin};
@@ -26,7 +26,7 @@ impl Connection {
             Intervention::BeginQueues { .. }
             | Intervention::EndQueues
             | Intervention::ResetController { .. }
-            | Intervention::ClearTasks { .. } => unreachable!("not a wish for an NVMe queue"),
+            | Intervention::ClearTasks { .. } => unreachable!("not an intervention for an NVMe queue"),
         }
         self.resume(now, io);
     }
@@ -94,7 +94,7 @@ impl Connection {
             Err(status) => self.answer(tag, Completion::failed(status)),
         }
     }
-    /// Those that have waited for the Command Quiesce Time are told so: their host may ask again, or wait by itself.
+    /// Those that have waited for the Command Quiesce Time are completed with that status: their host may ask again, or wait by itself.
     pub(super) fn refuse_late_resets(&mut self, now: Instant) {
         while let Role::Admin(controller) = &mut self.role
             && let Some(tag) = controller.resets.overdue(now)
@@ -176,7 +176,7 @@ impl Connection {
     }
 }
 
-/// Dword 0 of Cross-Controller Reset, bit 0: it is done, and no log page will tell of it.
+/// Dword 0 of Cross-Controller Reset, bit 0: it is done, and no log page will report it.
 const IMMEDIATE_RESET: u32 = 1;
 
 /// NVMe Base 5.1: bit 0 set is "not aborted".

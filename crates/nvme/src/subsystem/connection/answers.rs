@@ -11,7 +11,8 @@ impl Connection {
     /// The command has ended; its answer goes out when there is room, in order.
     pub(super) fn answer(&mut self, tag: u16, completion: Completion) {
         let slot = &mut self.table[tag];
-        (slot.answer, slot.phase) = (completion, Phase::AwaitingRoom);
+        slot.answer = completion;
+        slot.phase = Phase::AwaitingRoom;
         if !completion.status.is_good()
             && let Role::Admin(controller) = &mut self.role
         {
@@ -43,7 +44,7 @@ impl Connection {
         let (cid, answer, held) = (slot.sqe.cid.get(), slot.answer, slot.held);
         let data = slot.buffer.head(slot.length.min(slot.buffer.len));
         let gives = slot.gives && answer.status.is_good() && data.len > 0;
-        // NVMe/TCP 3.6.2.8: SUCCESS stands for the response, whose SQHD nobody needs without flow control.
+        // NVMe/TCP 3.6.2.8: SUCCESS stands for the response, whose SQHD is not needed without flow control.
         let success = gives && !self.queue.flow_control && (answer.dw0, answer.dw1) == (0, 0);
         let response = (!success).then(|| self.response(cid, answer));
         self.table.forget(tag);

@@ -61,9 +61,10 @@ impl Connection {
         let Stage::AwaitingConnectData(mut login) = stage else {
             unreachable!("data of Connect follow Connect")
         };
-        let asked = match sound {
-            true => login.check(&self.config, io.view()),
-            false => Err(Completion::failed(StatusField::TRANSIENT_TRANSPORT)),
+        let asked = if sound {
+            login.check(&self.config, io.view())
+        } else {
+            Err(Completion::failed(StatusField::TRANSIENT_TRANSPORT))
         };
         match asked {
             Ok(ask) => {
@@ -118,7 +119,7 @@ impl Connection {
         self.sending = VecDeque::with_capacity(usize::from(commands_max));
         let flow_control = login.flow_control();
         let entries = u32::from(login.entries());
-        // Connect was the queue's first command. SQHD FFFFh tells that flow control is off
+        // Connect was the queue's first command. SQHD FFFFh says that flow control is off
         // (NVMe Base 6.3, Connect response).
         self.queue = Queue { entries, head: 1 % entries, flow_control };
         self.role = match (is_admin, host) {
@@ -136,7 +137,7 @@ impl Connection {
             (false, Some(host)) => {
                 let namespaces = Namespaces::of(io.view().host(host));
                 let hostnqn = login.hostnqn().to_owned();
-                // ACRE is told by an intervention, if the host has set it.
+                // ACRE comes by an intervention, if the host has set it.
                 Role::Io(Box::new(IoQueue { host, hostnqn, namespaces, retry_delay: false }))
             }
             (false, None) => unreachable!("a discovery controller has no I/O queues"),

@@ -1,8 +1,8 @@
-//! Data that an R2T asks for: the R2T, its H2CData, and what becomes of them when the command is aborted.
+//! Data that an R2T asks for: the R2T, its H2CData, and what happens to them when the command is aborted.
 //!
-//! A command that is aborted while its data are on their way is answered at once. What the host has sent by then
-//! still comes; it is read and dropped. So that it is never taken for data of the tag's next command, the tags of
-//! transfers change with each that was given up.
+//! A command that is aborted while its data are on their way is answered at once. Data that the host has sent by then
+//! still arrive, and are read and dropped. Each transfer that is given up changes the transfer tags, so that late data
+//! are never taken for data of the tag's next command.
 
 use super::{Completion, Connection, Phase, StatusField};
 use crate::pdu::{Transfer, Violation, encode, fes};
@@ -15,7 +15,9 @@ impl Connection {
     pub(super) fn send_r2t(&mut self, now: Instant, tag: u16, io: &mut impl FrontIo) {
         let ttag = tag | self.given_up.unbounded_shl(self.tag_bits());
         let slot = &mut self.table[tag];
-        (slot.phase, slot.since, slot.ttag) = (Phase::AwaitingData, now, ttag);
+        slot.phase = Phase::AwaitingData;
+        slot.since = now;
+        slot.ttag = ttag;
         let t = Transfer { cccid: slot.sqe.cid.get(), ttag, offset: 0, length: slot.length };
         self.transfers += 1;
         self.last_r2t = slot.length;

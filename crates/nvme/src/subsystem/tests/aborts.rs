@@ -1,4 +1,4 @@
-//! Abort, reset, shutdown and ACRE: what an admin queue wants of I/O queues, and what those do.
+//! Abort, reset, shutdown and ACRE: what an admin queue asks of I/O queues, and what they do.
 
 use super::*;
 use crate::spec::nvm;
@@ -29,11 +29,12 @@ const ABORTED: StatusField = StatusField::ABORT_REQUESTED;
 fn an_abort_is_answered_when_the_io_queue_has_and_says_whether_it_was_one() {
     for (yes, dw0) in [(true, 0), (false, 1)] {
         let mut t = Talk::admin();
-        t.hold_wishes = true;
+        t.hold_interventions = true;
         let cid = t.start(abort(3, 77));
-        assert_eq!(t.io.wishes[0].1, Intervention::AbortCommand { queue: 3, cid: 77 });
+        assert_eq!(t.io.interventions[0].1, Intervention::AbortCommand { queue: 3, cid: 77 });
         assert!(t.replies.is_empty());
-        (t.hold_wishes, t.yes) = (false, yes);
+        t.hold_interventions = false;
+        t.yes = yes;
         t.settle();
         let cqe = t.cqe();
         assert_eq!((cqe.cid.get(), cqe.status(), cqe.dw0.get()), (cid, StatusField::SUCCESS, dw0));
@@ -43,10 +44,10 @@ fn an_abort_is_answered_when_the_io_queue_has_and_says_whether_it_was_one() {
 #[test]
 fn more_aborts_than_acl_says_are_refused() {
     let mut t = Talk::admin();
-    t.hold_wishes = true;
+    t.hold_interventions = true;
     let cids: Vec<u16> = (0..4).map(|i| t.start(abort(1, i))).collect();
     assert_eq!(t.run(abort(1, 9)).status(), StatusField::ABORT_LIMIT);
-    t.hold_wishes = false;
+    t.hold_interventions = false;
     t.settle();
     for cid in cids {
         assert_eq!(t.cqe().cid.get(), cid);
@@ -63,7 +64,7 @@ fn a_command_with_the_head_is_aborted_by_the_head_and_waited_for() {
         let cid = t.start(ranged(nvm::WRITE_ZEROES, 1, 0, 8));
         obey(&mut t, 1, cid);
         obey(&mut t, 2, cid);
-        assert_eq!((t.io.stopped.len(), t.io.obeyed.len()), (1, 0), "told once, and not over yet");
+        assert_eq!((t.io.stopped.len(), t.io.obeyed.len()), (1, 0), "asked once, and not over yet");
         t.complete(Some(end));
         t.settle();
         let cqe = t.cqe();
@@ -91,11 +92,13 @@ fn a_command_of_many_steps_stops_at_an_abort() {
 fn a_command_that_waits_for_a_buffer_never_gets_one() {
     for sgl in [Sgl::transport(2048), Sgl::in_capsule(2048)] {
         let mut t = Talk::io(NONE, 0);
-        (t.io.stingy, t.hold_grants) = (true, true);
+        t.io.withholds_buffers = true;
+        t.hold_grants = true;
         let cid = if sgl.kind == Sgl::IN_CAPSULE {
             let mut sqe = ranged(nvm::WRITE, 1, 0, 4);
             t.cid += 1;
-            (sqe.cid, sqe.sgl) = (t.cid.into(), sgl);
+            sqe.cid = t.cid.into();
+            sqe.sgl = sgl;
             t.capsule(&sqe, &[7; 2048]);
             t.cid
         } else {
@@ -129,7 +132,8 @@ fn a_write_whose_data_are_awaited_is_answered_at_once_and_late_data_are_dropped(
         // The next command has the same identifier, and in the end the same slot; what the host had sent of the first
         // comes then.
         let mut sqe = ranged(nvm::WRITE, 1, 0, 4);
-        (sqe.sgl, sqe.cid) = (Sgl::transport(2048), cid.into());
+        sqe.sgl = Sgl::transport(2048);
+        sqe.cid = cid.into();
         for _ in 0..130 {
             t.capsule(&sqe, &[]);
             let next = t.r2t();
@@ -214,13 +218,14 @@ fn what_is_over_or_was_never_there_is_not_aborted() {
 fn csts_says_ready_when_io_queues_are_let_in() {
     let mut t = Talk::initialized(NONE, 0);
     assert_eq!(t.connect(connect(0), data(0xffff, NQN, HOST)), StatusField::SUCCESS);
-    t.hold_wishes = true;
+    t.hold_interventions = true;
     let mut p = PropertyFields::of(&Sqe::new(admin::FABRICS, 0));
-    (p.offset, p.value) = (property::CC.into(), u64::from(property::CC_HOST).into());
+    p.offset = property::CC.into();
+    p.value = u64::from(property::CC_HOST).into();
     let cid = t.start(p.sqe());
-    assert!(matches!(t.io.wishes[0].1, Intervention::BeginQueues { .. }));
+    assert!(matches!(t.io.interventions[0].1, Intervention::BeginQueues { .. }));
     assert_eq!(t.get_property(property::CSTS, 0), Ok(0));
-    t.hold_wishes = false;
+    t.hold_interventions = false;
     t.settle();
     assert_eq!((t.cqe().cid.get(), t.get_property(property::CSTS, 0)), (cid, Ok(1)));
 }
@@ -228,13 +233,13 @@ fn csts_says_ready_when_io_queues_are_let_in() {
 #[test]
 fn csts_says_that_a_reset_is_over_when_the_io_queues_have_ended() {
     let mut t = Talk::admin();
-    t.hold_wishes = true;
+    t.hold_interventions = true;
     assert_eq!(t.set_property(property::CC, 0, 0), StatusField::SUCCESS);
-    assert_eq!(t.io.wishes[0].1, Intervention::EndQueues);
+    assert_eq!(t.io.interventions[0].1, Intervention::EndQueues);
     assert_eq!(t.get_property(property::CSTS, 0), Ok(1), "still ready");
     let refused = t.run(Sqe::new(admin::KEEP_ALIVE, 0)).status();
     assert_eq!(refused, StatusField::COMMAND_SEQUENCE.dnr(), "but not for commands");
-    t.hold_wishes = false;
+    t.hold_interventions = false;
     t.settle();
     assert_eq!(t.get_property(property::CSTS, 0), Ok(0));
     t.enable();
@@ -243,12 +248,12 @@ fn csts_says_that_a_reset_is_over_when_the_io_queues_have_ended() {
 #[test]
 fn a_host_that_enables_too_early_gets_its_controller_when_the_reset_is_over() {
     let mut t = Talk::admin();
-    t.hold_wishes = true;
+    t.hold_interventions = true;
     t.set_property(property::CC, 0, 0);
     t.set_property(property::CC, 0, u64::from(property::CC_HOST));
     let keep_alive = Sqe::new(admin::KEEP_ALIVE, 0);
     assert_eq!(t.run(keep_alive).status(), StatusField::COMMAND_SEQUENCE.dnr());
-    t.hold_wishes = false;
+    t.hold_interventions = false;
     t.settle();
     assert_eq!(t.get_property(property::CSTS, 0), Ok(1));
     assert_eq!(t.run(keep_alive).status(), StatusField::SUCCESS);
@@ -257,26 +262,26 @@ fn a_host_that_enables_too_early_gets_its_controller_when_the_reset_is_over() {
 #[test]
 fn csts_says_that_a_shutdown_is_over_when_the_io_queues_have_ended() {
     let mut t = Talk::admin();
-    t.hold_wishes = true;
+    t.hold_interventions = true;
     let shut = u64::from(property::CC_HOST) | 1 << 14;
     t.set_property(property::CC, 0, shut);
     assert_eq!(t.get_property(property::CSTS, 0), Ok(1 | 1 << 2), "shutdown occurring");
     // Written again it is the same shutdown.
     t.set_property(property::CC, 0, shut);
-    assert_eq!(t.io.wishes.len(), 1);
+    assert_eq!(t.io.interventions.len(), 1);
     // And then the reset: both wait.
     t.set_property(property::CC, 0, shut & !1);
-    assert_eq!(t.io.wishes.len(), 2);
-    let (key, _) = t.io.wishes.pop_front().expect("one");
+    assert_eq!(t.io.interventions.len(), 2);
+    let (key, _) = t.io.interventions.pop_front().expect("one");
     t.target.on_intervened(t.now, key, false, &mut t.io);
     assert_eq!(t.get_property(property::CSTS, 0), Ok(1 | 1 << 2));
-    t.hold_wishes = false;
+    t.hold_interventions = false;
     t.settle();
     assert_eq!(t.get_property(property::CSTS, 0), Ok(2 << 2));
 }
 
 #[test]
-fn a_retry_delay_is_told_only_where_acre_was_enabled() {
+fn a_retry_delay_is_reported_only_where_acre_was_enabled() {
     let status = |enabled: Option<bool>| {
         let mut t = Talk::io(NONE, 0);
         if let Some(enabled) = enabled {
@@ -300,7 +305,7 @@ fn a_retry_delay_is_told_only_where_acre_was_enabled() {
 #[test]
 fn host_behavior_is_answered_when_the_io_queues_know_it() {
     let mut t = Talk::admin();
-    t.hold_wishes = true;
+    t.hold_interventions = true;
     let mut sqe = Sqe::new(admin::SET_FEATURES, 0);
     sqe.cdw10 = 0x16.into();
     sqe.cid = 99.into();
@@ -308,11 +313,11 @@ fn host_behavior_is_answered_when_the_io_queues_know_it() {
     let mut behavior = vec![0; 512];
     behavior[0] = 1;
     t.capsule(&sqe, &behavior);
-    assert_eq!(t.io.wishes[0].1, Intervention::RetryDelay { enabled: true });
+    assert_eq!(t.io.interventions[0].1, Intervention::RetryDelay { enabled: true });
     assert!(t.replies.is_empty());
-    t.hold_wishes = false;
+    t.hold_interventions = false;
     t.settle();
     assert_eq!(t.cqe().status(), StatusField::SUCCESS);
-    t.hold_wishes = true;
-    assert_eq!(t.write(sqe, &behavior), StatusField::SUCCESS, "nothing new to tell");
+    t.hold_interventions = true;
+    assert_eq!(t.write(sqe, &behavior), StatusField::SUCCESS, "nothing new to report");
 }

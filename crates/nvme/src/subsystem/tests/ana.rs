@@ -12,7 +12,8 @@ const ANA_CHANGED: u32 = 0x000c_0302;
 /// A host at `head` of two.
 fn host_at(head: u8, paths: [PathState; 2]) -> Talk {
     let mut t = Talk::new();
-    (t.io.view.head, t.io.view.paths) = (head, Some(paths));
+    t.io.view.head = head;
+    t.io.view.paths = Some(paths);
     t.io.view.portals.iter_mut().for_each(|p| p.head = head);
     t.into_admin()
 }
@@ -161,7 +162,7 @@ fn change_counts_grow_with_what_the_log_says() {
 }
 
 #[test]
-fn a_state_that_changes_is_told_once_until_the_log_is_read() {
+fn a_state_that_changes_is_reported_once_until_the_log_is_read() {
     for head in [0, 1] {
         let mut t = host_at(head, [Optimized; 2]);
         let to = |t: &mut Talk, own, other| {
@@ -198,7 +199,7 @@ fn namespaces_that_come_and_go_are_no_change_of_access() {
     // A host without namespaces keeps what it read last.
     t.new_view(|v| v.paths = Some([NonOptimized; 2]));
     assert_eq!(event(&mut t).1, ANA_CHANGED);
-    // Who did not ask is not told.
+    // A host that did not ask gets no event.
     let mut t = host_at(0, [Optimized; 2]);
     assert_eq!(set(&mut t, 11, 1 << 8), Ok(0));
     await_event(&mut t);
@@ -239,7 +240,8 @@ fn a_controller_keeps_what_it_said_of_itself() {
 #[test]
 fn discovery_shows_the_portals_of_both_heads() {
     let mut t = Talk::new();
-    (t.io.view.head, t.io.view.paths) = (1, Some([Optimized; 2]));
+    t.io.view.head = 1;
+    t.io.view.paths = Some([Optimized; 2]);
     // Those of the usual view are the other head's now.
     let own = |id, address| Portal { head: 1, ..portal(id, Protocol::Nvme, address) };
     t.io.view.portals.extend([own(5, "0.0.0.0:4420"), own(6, "10.1.0.2:4420")]);
@@ -252,9 +254,9 @@ fn discovery_shows_the_portals_of_both_heads() {
         let entries = entries.iter().filter(|e| e.subtype == 2);
         entries.map(|e| (e.portid.get(), text(&e.traddr).to_owned())).collect::<Vec<_>>()
     };
-    let told = |all: &[(u16, &str)]| all.iter().map(|(id, at)| (*id, at.to_string())).collect::<Vec<_>>();
+    let expected = |all: &[(u16, &str)]| all.iter().map(|(id, at)| (*id, at.to_string())).collect::<Vec<_>>();
     // Which address stands for "all" at the other head is not known here.
-    assert_eq!(found(&mut t), told(&[(4, "10.1.0.1"), (6, "192.168.1.1"), (7, "10.1.0.2")]));
+    assert_eq!(found(&mut t), expected(&[(4, "10.1.0.1"), (6, "192.168.1.1"), (7, "10.1.0.2")]));
     let b = identify(&mut t, 1, 0).expect("identify");
     assert_eq!((b[76], &b[92..96], &b[342..352]), (0, &[0, 0, 0, 0x80][..], &[0; 10][..]));
     assert_eq!(log(&mut t, ANA, 0, 32), Err(StatusField::INVALID_LOG_PAGE.dnr()));
@@ -265,7 +267,7 @@ fn discovery_shows_the_portals_of_both_heads() {
     // A portal of the other head goes, comes, and comes here.
     t.new_view(|v| v.portals.retain(|p| p.id != PortalId(3)));
     assert_eq!(event(&mut t), (first, 0x0070_f002));
-    assert_eq!(found(&mut t), told(&[(6, "192.168.1.1"), (7, "10.1.0.2")]));
+    assert_eq!(found(&mut t), expected(&[(6, "192.168.1.1"), (7, "10.1.0.2")]));
     await_event(&mut t);
     t.new_view(|v| v.portals.push(portal(8, Protocol::Nvme, "10.1.0.8:4420")));
     assert_eq!(event(&mut t).1, 0x0070_f002);

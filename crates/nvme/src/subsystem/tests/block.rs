@@ -46,7 +46,7 @@ fn data_survive_any_piecing_any_digest_and_any_alignment() {
     for (digests, hpda) in [(NONE, 0), (BOTH, 0), (BOTH, 31), (Digests { header: true, data: false }, 3)] {
         for piece in [usize::MAX, 1, 2, 3, 7, 131, 4096, 10000] {
             let mut t = Talk::io(digests, hpda);
-            assert_eq!(t.target.digests(), digests, "the head tells what was agreed");
+            assert_eq!(t.target.digests(), digests, "the head reports what was agreed");
             t.piece = piece;
             let disk = exercise(t);
             assert_eq!(*expected.get_or_insert_with(|| disk.clone()), disk);
@@ -66,13 +66,16 @@ fn a_conversation_may_be_cut_at_any_byte() {
     };
     put(&connect(1).sqe(), data(5, NQN, HOST).as_bytes());
     let mut write = ranged(nvm::WRITE, 1, 0, 2);
-    (write.cid, write.sgl) = (1.into(), Sgl::in_capsule(1024));
+    write.cid = 1.into();
+    write.sgl = Sgl::in_capsule(1024);
     put(&write, &stamp(1024, 5));
     let mut read = ranged(nvm::READ, 1, 0, 1);
-    (read.cid, read.sgl) = (2.into(), Sgl::transport(512));
+    read.cid = 2.into();
+    read.sgl = Sgl::transport(512);
     put(&read, &[]);
     let mut long = ranged(nvm::WRITE, 1, 8, 3);
-    (long.cid, long.sgl) = (3.into(), Sgl::transport(1536));
+    long.cid = 3.into();
+    long.sgl = Sgl::transport(1536);
     put(&long, &[]);
     let transfer = Transfer { cccid: 3, ttag: 2, offset: 0, length: 1536 };
     let mut second = encode::h2c_data(transfer, true, BOTH, 0).to_vec();
@@ -190,7 +193,9 @@ fn ranges(ranges: &[(u64, u32)]) -> Vec<u8> {
 
 fn dsm(ranges: u32, attributes: u32) -> Sqe {
     let mut sqe = Sqe::new(nvm::DATASET_MANAGEMENT, 0);
-    (sqe.nsid, sqe.cdw10, sqe.cdw11) = (1.into(), (ranges - 1).into(), attributes.into());
+    sqe.nsid = 1.into();
+    sqe.cdw10 = (ranges - 1).into();
+    sqe.cdw11 = attributes.into();
     sqe
 }
 
@@ -235,7 +240,8 @@ fn every_status_has_its_word_and_only_some_may_be_retried() {
     t.hold = true;
     for (status, word) in cases {
         let mut sqe = ranged(nvm::WRITE, 1, 0, 1);
-        (sqe.cid, sqe.sgl) = (77.into(), Sgl::in_capsule(512));
+        sqe.cid = 77.into();
+        sqe.sgl = Sgl::in_capsule(512);
         t.capsule(&sqe, &[0; 512]);
         assert!(t.complete(Some(status)));
         t.settle();
@@ -311,7 +317,8 @@ fn data_may_lie_anywhere_in_the_capsule() {
 #[test]
 fn no_r2t_before_there_is_a_buffer() {
     let mut t = Talk::io(NONE, 0);
-    (t.io.stingy, t.hold_grants) = (true, true);
+    t.io.withholds_buffers = true;
+    t.hold_grants = true;
     let mut sqe = ranged(nvm::WRITE, 1, 0, 100);
     sqe.sgl = Sgl::transport(51200);
     t.start(sqe);
@@ -331,9 +338,11 @@ fn no_r2t_before_there_is_a_buffer() {
 #[test]
 fn in_capsule_data_wait_for_their_buffer_and_hold_up_what_follows() {
     let mut t = Talk::io(BOTH, 0);
-    (t.io.stingy, t.hold_grants) = (true, true);
+    t.io.withholds_buffers = true;
+    t.hold_grants = true;
     let mut sqe = ranged(nvm::WRITE, 1, 0, 16);
-    (sqe.cid, sqe.sgl) = (900.into(), Sgl::in_capsule(8192));
+    sqe.cid = 900.into();
+    sqe.sgl = Sgl::in_capsule(8192);
     t.capsule(&sqe, &stamp(8192, 4));
     let mut flush = Sqe::new(nvm::FLUSH, 0);
     flush.nsid = 1.into();
@@ -414,7 +423,8 @@ fn only_so_much_is_asked_for_at_a_time_and_the_rest_in_turn() {
 fn a_wrong_data_digest_costs_the_command_alone() {
     let mut t = Talk::io(BOTH, 0);
     let mut sqe = ranged(nvm::WRITE, 1, 0, 1);
-    (sqe.cid, sqe.sgl) = (500.into(), Sgl::in_capsule(512));
+    sqe.cid = 500.into();
+    sqe.sgl = Sgl::in_capsule(512);
     let mut bytes = encode::command(&sqe, 512, BOTH, 0).to_vec();
     bytes.extend_from_slice(&[1; 512]);
     bytes.extend_from_slice(&[0; 4]);

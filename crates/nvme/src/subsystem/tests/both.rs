@@ -1,4 +1,4 @@
-//! Our host against our target: written apart from each other, they must understand each other.
+//! Our host against our target: they were written independently, and must understand each other.
 
 use super::*;
 use crate::host::{Config, Session};
@@ -82,9 +82,10 @@ impl Pair {
             let n = bytes.len().min(place.len as usize).min(self.piece);
             let place = place.head(n as u32);
             self.host.memory.bytes_mut(place).copy_from_slice(&bytes[..n]);
-            match direct {
-                true => self.session.on_direct(link as u16, n as u32, &mut self.host),
-                false => self.session.on_bytes(self.now, link as u16, place, &mut self.host),
+            if direct {
+                self.session.on_direct(link as u16, n as u32, &mut self.host);
+            } else {
+                self.session.on_bytes(self.now, link as u16, place, &mut self.host);
             }
             bytes = &bytes[n..];
         }
@@ -111,8 +112,10 @@ fn our_host_and_our_target_understand_each_other() {
         (true, true, 1),
     ] {
         let mut config = Config::new(HOST, [7; 16], NQN);
-        (config.header_digest, config.data_digest) = (digests, digests);
-        (config.flow_control, config.queues) = (flow_control, 1);
+        config.header_digest = digests;
+        config.data_digest = digests;
+        config.flow_control = flow_control;
+        config.queues = 1;
         let mut pair = Pair::new(config, piece);
         assert!(pair.session.is_ready());
         assert_eq!((pair.session.namespace().block_bytes, pair.session.namespace().blocks), (512, BLOCKS));

@@ -7,7 +7,8 @@ use base::PortalId;
 
 pub(super) fn identify(t: &mut Talk, cns: u32, nsid: u32) -> Result<Vec<u8>, StatusField> {
     let mut sqe = Sqe::new(admin::IDENTIFY, 0);
-    (sqe.nsid, sqe.cdw10) = (nsid.into(), cns.into());
+    sqe.nsid = nsid.into();
+    sqe.cdw10 = cns.into();
     t.read(sqe, 4096)
 }
 
@@ -33,7 +34,8 @@ pub(super) fn set(t: &mut Talk, id: u32, value: u32) -> Result<u32, StatusField>
 }
 pub(super) fn feature(t: &mut Talk, opcode: u8, id: u32, value: u32) -> Result<u32, StatusField> {
     let mut sqe = Sqe::new(opcode, 0);
-    (sqe.cdw10, sqe.cdw11) = (id.into(), value.into());
+    sqe.cdw10 = id.into();
+    sqe.cdw11 = value.into();
     let cqe = t.run(sqe);
     if cqe.status().is_good() { Ok(cqe.dw0.get()) } else { Err(cqe.status()) }
 }
@@ -119,7 +121,7 @@ fn identify_controller_has_its_fields_where_hosts_look() {
 }
 
 #[test]
-fn identify_namespace_tells_size_and_names() {
+fn identify_namespace_gives_size_and_names() {
     let mut t = Talk::admin();
     let n: id::Namespace = of(&identify(&mut t, 0, 2).expect("active"));
     assert_eq!((n.nsze.get(), n.ncap.get(), n.nuse.get()), (BLOCKS, BLOCKS, BLOCKS));
@@ -174,7 +176,9 @@ fn log_pages_are_given_in_parts() {
     // NUMDL and NUMDU together: 0-based dwords.
     assert_eq!(log(&mut t, 1, 0, 1 << 20).map(|l| l.len()), Ok(1 << 20));
     let mut sqe = log_sqe(1, 0, 4);
-    (sqe.cdw10, sqe.cdw11, sqe.sgl) = ((1 | 0xffff << 16).into(), 0xffff.into(), Sgl::transport(0));
+    sqe.cdw10 = (1 | 0xffff << 16).into();
+    sqe.cdw11 = 0xffff.into();
+    sqe.sgl = Sgl::transport(0);
     assert_eq!(t.run(sqe).status(), INVALID);
     for page in [0, 6, 0x70, 0x80, 0xff] {
         assert_eq!(log(&mut t, page, 0, 512), Err(StatusField::INVALID_LOG_PAGE.dnr()));
@@ -228,7 +232,8 @@ fn features_are_what_was_set() {
     assert_eq!(set(&mut t, 11 | 1 << 31, 0), Err(StatusField::FEATURE_NOT_SAVEABLE.dnr()));
     assert_eq!(get(&mut t, 11 | 1 << 8), Err(INVALID));
     let mut sqe = Sqe::new(admin::SET_FEATURES, 0);
-    (sqe.nsid, sqe.cdw10) = (1.into(), 11.into());
+    sqe.nsid = 1.into();
+    sqe.cdw10 = 11.into();
     assert_eq!(t.run(sqe).status(), StatusField::FEATURE_NOT_NAMESPACE.dnr());
     // A reset forgets all but the keep alive.
     t.set_property(property::CC, 0, 0);
@@ -237,12 +242,13 @@ fn features_are_what_was_set() {
 }
 
 #[test]
-fn host_behavior_is_accepted_and_told() {
+fn host_behavior_is_accepted_and_reported() {
     let mut t = Talk::admin();
     let mut sqe = Sqe::new(admin::SET_FEATURES, 0);
     sqe.cdw10 = 0x16.into();
     let mut wanted = vec![0; 512];
-    (wanted[0], wanted[2]) = (1, 1);
+    wanted[0] = 1;
+    wanted[2] = 1;
     assert_eq!(t.write(sqe, &wanted), StatusField::SUCCESS);
     let mut ask = Sqe::new(admin::GET_FEATURES, 0);
     ask.cdw10 = 0x16.into();
@@ -276,7 +282,7 @@ pub(super) fn event(t: &mut Talk) -> (u16, u32) {
 const NAMESPACE_CHANGED: u32 = 0x0004_0002;
 
 #[test]
-fn a_namespace_that_comes_grows_or_goes_is_told_once_until_the_list_is_read() {
+fn a_namespace_that_comes_grows_or_goes_is_reported_once_until_the_list_is_read() {
     let mut t = Talk::admin();
     assert_eq!(set(&mut t, 11, 0x100), Ok(0));
     let (first, second) = (await_event(&mut t), await_event(&mut t));
@@ -298,7 +304,7 @@ fn a_namespace_that_comes_grows_or_goes_is_told_once_until_the_list_is_read() {
     t.new_view(|v| drop(v.hosts[0].exports.pop()));
     assert_eq!(event(&mut t), (second, NAMESPACE_CHANGED));
     assert_eq!(ids(&identify(&mut t, 2, 0).expect("list")), [1]);
-    // An event that nobody waits for is kept.
+    // An event without a waiting request is kept.
     log(&mut t, 4, 0, 4096).expect("list");
     t.new_view(|v| v.hosts[0].exports.push(export(7, 512)));
     assert!(t.replies.is_empty());
@@ -314,7 +320,8 @@ fn a_host_that_asked_for_no_events_gets_none() {
     assert!(t.replies.is_empty());
     // But it may ask later.
     let mut sqe = Sqe::new(admin::SET_FEATURES, 0);
-    (sqe.cdw10, sqe.cdw11) = (11.into(), 0x100.into());
+    sqe.cdw10 = 11.into();
+    sqe.cdw11 = 0x100.into();
     t.start(sqe);
     let mut cids = [t.cqe().cid.get(), event(&mut t).0];
     cids.sort();
@@ -346,7 +353,7 @@ fn four_events_may_be_waited_for_and_die_with_the_controller() {
 }
 
 #[test]
-fn an_abort_tells_whether_it_found_anything() {
+fn an_abort_says_whether_it_found_anything() {
     let mut t = Talk::admin();
     let mut abort = |queue: u32, cid: u32| {
         let mut sqe = Sqe::new(admin::ABORT, 0);
@@ -358,9 +365,11 @@ fn an_abort_tells_whether_it_found_anything() {
     assert_eq!(abort(1, 1), (StatusField::SUCCESS, 1), "the I/O queue does not know it");
     // Itself.
     assert_eq!(abort(0, 6).1, 1);
-    (t.io.stingy, t.hold_grants) = (true, true);
+    t.io.withholds_buffers = true;
+    t.hold_grants = true;
     let mut identify = Sqe::new(admin::IDENTIFY, 0);
-    (identify.cdw10, identify.sgl) = (1.into(), Sgl::transport(4096));
+    identify.cdw10 = 1.into();
+    identify.sgl = Sgl::transport(4096);
     let cid = t.start(identify);
     let mut sqe = Sqe::new(admin::ABORT, 0);
     sqe.cdw10 = (u32::from(cid) << 16).into();
@@ -372,9 +381,11 @@ fn an_abort_tells_whether_it_found_anything() {
 #[test]
 fn identify_waits_for_its_buffer() {
     let mut t = Talk::admin();
-    (t.io.stingy, t.hold_grants) = (true, true);
+    t.io.withholds_buffers = true;
+    t.hold_grants = true;
     let mut sqe = Sqe::new(admin::IDENTIFY, 0);
-    (sqe.cdw10, sqe.sgl) = (1.into(), Sgl::transport(4096));
+    sqe.cdw10 = 1.into();
+    sqe.sgl = Sgl::transport(4096);
     t.start(sqe);
     assert!(t.replies.is_empty());
     t.hold_grants = false;
@@ -448,7 +459,7 @@ fn discovery_shows_a_known_host_where_to_go() {
 }
 
 #[test]
-fn discovery_shows_a_stranger_nothing() {
+fn discovery_shows_an_unknown_host_nothing() {
     let mut t = Talk::discovery(STRANGER);
     let (header, entries) = discover(&mut t);
     assert_eq!((header.records.get(), entries.len()), (0, 0));

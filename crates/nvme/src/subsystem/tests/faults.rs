@@ -193,9 +193,11 @@ fn keep_alive_runs_out_in_silence_only() {
 #[test]
 fn keep_alive_does_not_run_out_while_we_do_not_listen() {
     let mut t = Talk::admin();
-    (t.io.stingy, t.hold_grants) = (true, true);
+    t.io.withholds_buffers = true;
+    t.hold_grants = true;
     let mut sqe = Sqe::new(admin::SET_FEATURES, 700);
-    (sqe.cdw10, sqe.sgl) = (0x16.into(), Sgl::in_capsule(512));
+    sqe.cdw10 = 0x16.into();
+    sqe.sgl = Sgl::in_capsule(512);
     t.capsule(&sqe, &[0; 512]);
     t.start(Sqe::new(admin::KEEP_ALIVE, 0));
     for _ in 0..10 {

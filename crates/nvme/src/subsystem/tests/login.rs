@@ -8,7 +8,7 @@ fn refused(fields: ConnectFields, data: ConnectData) -> (StatusField, u32) {
     t.capsule(&fields.sqe(), data.as_bytes());
     let cqe = t.cqe();
     assert!(t.io.asks.is_empty() && t.io.admitted.is_none());
-    assert_eq!(t.io.refused.len(), 1, "told once");
+    assert_eq!(t.io.refused.len(), 1, "reported once");
     // The queue is not there; a better Connect may follow.
     assert_eq!(t.connect(connect(0), super::data(0xffff, NQN, HOST)), StatusField::SUCCESS);
     (cqe.status(), cqe.dw0.get())

@@ -107,14 +107,14 @@ struct Talk {
     piece: usize,
     replies: VecDeque<Reply>,
     came: Vec<u8>,
-    /// Commands stay with the head until told.
+    /// Commands stay with the head until the test releases them.
     hold: bool,
-    /// Buffers stay with the head until told.
+    /// Buffers stay with the head until the test releases them.
     hold_grants: bool,
-    /// What it wants of I/O queues waits until told; else they say this.
-    hold_wishes: bool,
+    /// What it wants of I/O queues waits until the test answers it; else they say this.
+    hold_interventions: bool,
     yes: bool,
-    /// Nothing is sent until told.
+    /// Nothing is sent until the test says so.
     stuck: bool,
     answer: Option<Answer>,
     disk: Vec<u8>,
@@ -148,7 +148,7 @@ impl Talk {
             came: Vec::new(),
             hold: false,
             hold_grants: false,
-            hold_wishes: false,
+            hold_interventions: false,
             yes: false,
             stuck: false,
             answer: Some(Answer::Admitted { id: 5 }),
@@ -209,12 +209,16 @@ impl Talk {
     }
     fn set_property(&mut self, offset: u32, attrib: u8, value: u64) -> StatusField {
         let mut p = PropertyFields::of(&Sqe::new(admin::FABRICS, 0));
-        (p.attrib, p.offset, p.value) = (attrib, offset.into(), value.into());
+        p.attrib = attrib;
+        p.offset = offset.into();
+        p.value = value.into();
         self.run(p.sqe()).status()
     }
     fn get_property(&mut self, offset: u32, attrib: u8) -> Result<u64, StatusField> {
         let mut p = PropertyFields::of(&Sqe::new(admin::FABRICS, 0));
-        (p.fctype, p.attrib, p.offset) = (4, attrib, offset.into());
+        p.fctype = 4;
+        p.attrib = attrib;
+        p.offset = offset.into();
         let cqe = self.run(p.sqe());
         if cqe.status().is_good() { Ok(cqe.result()) } else { Err(cqe.status()) }
     }
@@ -347,8 +351,8 @@ impl Talk {
             self.target.on_answer(self.now, answer, &mut self.io);
             moved = true;
         }
-        if !self.hold_wishes
-            && let Some((key, _)) = self.io.wishes.pop_front()
+        if !self.hold_interventions
+            && let Some((key, _)) = self.io.interventions.pop_front()
         {
             self.target.on_intervened(self.now, key, self.yes, &mut self.io);
             moved = true;

@@ -9,18 +9,19 @@ const OTHER: ControllerLife = ControllerLife { id: 8194, uniquifier: 7, random: 
 fn reset(life: ControllerLife) -> Sqe {
     let mut sqe = Sqe::new(admin::CROSS_CONTROLLER_RESET, 0);
     sqe.cdw10 = (u32::from(life.id) | u32::from(life.uniquifier) << 16).into();
-    (sqe.cdw12, sqe.cdw13) = ((life.random as u32).into(), ((life.random >> 32) as u32).into());
+    sqe.cdw12 = (life.random as u32).into();
+    sqe.cdw13 = ((life.random >> 32) as u32).into();
     sqe
 }
 fn other(n: u16) -> ControllerLife {
     ControllerLife { id: OTHER.id + n, ..OTHER }
 }
 fn holding() -> Talk {
-    Talk { hold_wishes: true, ..Talk::admin() }
+    Talk { hold_interventions: true, ..Talk::admin() }
 }
-/// The oldest wish is done.
+/// The oldest intervention is done.
 fn done(t: &mut Talk) -> ControllerLife {
-    let (key, what) = t.io.wishes.pop_front().expect("it wants something");
+    let (key, what) = t.io.interventions.pop_front().expect("it wants something");
     let Intervention::ResetController { life } = what else { panic!("{what:?}") };
     t.target.on_intervened(t.now, key, false, &mut t.io);
     t.settle();
@@ -40,7 +41,7 @@ fn a_reset_is_answered_when_that_controller_is_over_and_says_that_it_was_immedia
     assert_eq!(done(&mut t), OTHER);
     let cqe = t.cqe();
     assert_eq!((cqe.cid.get(), cqe.status(), cqe.dw0.get()), (cid, StatusField::SUCCESS, 1));
-    assert_eq!(log(&mut t, 0x1e, 0, 64), Ok(vec![0; 64]), "none is left to be told of");
+    assert_eq!(log(&mut t, 0x1e, 0, 64), Ok(vec![0; 64]), "none is left to be reported");
     assert_eq!(log(&mut t, 5, 0, 4096).expect("effects")[0x38 * 4], 1);
 }
 
@@ -48,7 +49,7 @@ fn a_reset_is_answered_when_that_controller_is_over_and_says_that_it_was_immedia
 fn nobody_resets_the_controller_that_he_speaks_to() {
     let mut t = holding();
     assert_eq!(t.run(reset(ControllerLife { id: 5, ..OTHER })).status(), INVALID);
-    assert!(t.io.wishes.is_empty());
+    assert!(t.io.interventions.is_empty());
     let mut t = Talk::discovery(HOST);
     assert_eq!(t.run(reset(OTHER)).status(), StatusField::INVALID_OPCODE.dnr());
     assert_eq!(log(&mut t, 0x1e, 0, 8), Err(StatusField::INVALID_LOG_PAGE.dnr()));
@@ -82,7 +83,7 @@ fn a_reset_that_takes_too_long_goes_on_and_whoever_asks_again_waits_for_it() {
     assert_eq!((cqe.cid.get(), cqe.status()), (first, StatusField::INTERNAL_ERROR));
     assert!(!cqe.status().is_dnr(), "the host may ask again");
     let again = t.start(reset(OTHER));
-    assert_eq!(t.io.wishes.len(), 1, "it goes on, and is not begun anew");
+    assert_eq!(t.io.interventions.len(), 1, "it goes on, and is not begun anew");
     assert_eq!(done(&mut t), OTHER);
     let cqe = t.cqe();
     assert_eq!((cqe.cid.get(), cqe.status(), cqe.dw0.get()), (again, StatusField::SUCCESS, 1));
@@ -106,16 +107,19 @@ fn a_controller_gets_another_name_whenever_it_is_enabled() {
     assert_eq!(t.connect(connect(0), data(0xffff, NQN, HOST)), StatusField::SUCCESS);
     let mut seen = std::collections::BTreeSet::new();
     for n in 1..=256u16 {
-        t.hold_wishes = true;
+        t.hold_interventions = true;
         let mut p = PropertyFields::of(&Sqe::new(admin::FABRICS, 0));
-        (p.offset, p.value) = (property::CC.into(), u64::from(property::CC_HOST).into());
+        p.offset = property::CC.into();
+        p.value = u64::from(property::CC_HOST).into();
         t.start(p.sqe());
-        let Intervention::BeginQueues { life: told } = t.io.wishes[0].1 else { panic!("queues are let in") };
-        t.hold_wishes = false;
+        let Intervention::BeginQueues { life: given } = t.io.interventions[0].1 else {
+            panic!("queues are let in")
+        };
+        t.hold_interventions = false;
         t.settle();
         assert_eq!(t.cqe().status(), StatusField::SUCCESS);
         let (uniquifier, random) = life(&mut t);
-        assert_eq!(told, ControllerLife { id: 5, uniquifier, random }, "hosts and the head know the same");
+        assert_eq!(given, ControllerLife { id: 5, uniquifier, random }, "hosts and the head know the same");
         assert_eq!(u16::from(uniquifier), if n == 256 { 1 } else { n }, "never 0");
         assert!(seen.insert(random));
         assert_eq!(t.set_property(property::CC, 0, 0), StatusField::SUCCESS);

@@ -1,4 +1,4 @@
-//! Fences of a world's drives: what is at a drive, what comes, and what hangs.
+//! Fences of a world's drives: operations at a drive, operations that arrive, and operations that hang.
 
 use base::machine::Shape;
 use base::{
@@ -7,13 +7,13 @@ use base::{
 };
 use head::mail::Mail;
 use sim::disk::Disk;
-use sim::world::{HeadMachine, Kindness, Step, World};
+use sim::world::{Delivery, HeadMachine, Step, World};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// What it shall ask for next, and what it was told.
+/// What it shall ask for next, and what it got.
 #[derive(Default)]
-struct Desk {
+struct State {
     wants: Effects<Mail>,
     opened: bool,
     done: Vec<(u64, Result<(), DriveError>)>,
@@ -22,24 +22,24 @@ struct Desk {
 
 /// A machine that asks for what a test wants.
 struct Puppet {
-    desk: Rc<RefCell<Desk>>,
+    state: Rc<RefCell<State>>,
     memory: Vec<u8>,
 }
 
 impl Machine for Puppet {
     type Mail = Mail;
     fn on_event(&mut self, now: Instant, event: Event<Mail>, _: &mut Effects<Mail>) {
-        let mut desk = self.desk.borrow_mut();
+        let mut state = self.state.borrow_mut();
         match event {
-            Event::DriveOpened { result, .. } => desk.opened = result.is_ok(),
-            Event::DriveDone { token, result } => desk.done.push((token.0, result)),
-            Event::Fenced { token, result } => desk.fenced.push((token.0, now, result)),
+            Event::DriveOpened { result, .. } => state.opened = result.is_ok(),
+            Event::DriveDone { token, result } => state.done.push((token.0, result)),
+            Event::Fenced { token, result } => state.fenced.push((token.0, now, result)),
             other => panic!("unexpected {other:?}"),
         }
     }
     fn on_timer(&mut self, _: Instant, _: &mut Effects<Mail>) {}
     fn end_of_turn(&mut self, _: Instant, fx: &mut Effects<Mail>) {
-        fx.append(&mut self.desk.borrow_mut().wants);
+        fx.append(&mut self.state.borrow_mut().wants);
     }
     fn next_deadline(&self) -> Option<Instant> {
         None
@@ -62,7 +62,7 @@ impl HeadMachine for Puppet {
 
 struct Bench {
     world: World,
-    desk: Rc<RefCell<Desk>>,
+    state: Rc<RefCell<State>>,
 }
 
 const OWN: u64 = 0xa1;
@@ -77,21 +77,21 @@ fn shut_out(own: u64, victim: u64) -> FenceAct {
 
 impl Bench {
     fn new(seed: u64, kind: FenceKind) -> Self {
-        let mut world = World::new(seed, Kindness { drive_us: 1000, ..Kindness::default() });
+        let mut world = World::new(seed, Delivery { drive_us: 1000, ..Delivery::default() });
         let mut disk = Disk::new("d".into(), 16 << 20, false);
         disk.fence = kind;
         world.disks.push(disk);
-        let desk = Rc::new(RefCell::new(Desk::default()));
-        let puppet = Puppet { desk: Rc::clone(&desk), memory: vec![7; 64 << 10] };
+        let state = Rc::new(RefCell::new(State::default()));
+        let puppet = Puppet { state: Rc::clone(&state), memory: vec![7; 64 << 10] };
         world.put_head(Address::Steward, Box::new(puppet), Slice::new(0, 32 << 10));
-        let mut bench = Self { world, desk };
+        let mut bench = Self { world, state };
         bench.want(Effect::OpenDrive { token: Token(0), drive: DriveId(0), spec: "d".into(), shared: false });
         bench.run();
-        assert!(bench.desk.borrow().opened);
+        assert!(bench.state.borrow().opened);
         bench
     }
     fn want(&mut self, effect: Effect<Mail>) {
-        self.desk.borrow_mut().wants.push(effect);
+        self.state.borrow_mut().wants.push(effect);
         let id = self.world.actor_of(Address::Steward);
         self.world.nudge(id);
     }
@@ -125,7 +125,7 @@ impl Bench {
         block[0] == 7
     }
     fn fenced(&self) -> Vec<Result<Fence, FenceError>> {
-        self.desk.borrow().fenced.iter().map(|(_, _, r)| r.clone()).collect()
+        self.state.borrow().fenced.iter().map(|(_, _, r)| r.clone()).collect()
     }
 }
 
@@ -139,11 +139,11 @@ fn what_comes_after_the_key_was_taken_ends_fenced_and_never_lands() {
         b.run();
         b.write(1);
         b.run();
-        assert_eq!(b.desk.borrow().done, [(1, Ok(()))], "a registrant writes");
+        assert_eq!(b.state.borrow().done, [(1, Ok(()))], "a registrant writes");
         b.other(shut_out(OTHER, OWN));
         b.write(2);
         b.run();
-        assert_eq!(b.desk.borrow().done[1], (2, Err(DriveError::Fenced)));
+        assert_eq!(b.state.borrow().done[1], (2, Err(DriveError::Fenced)));
         b.ask(2, shut_out(OWN, OTHER), 100);
         b.run();
         assert_eq!(b.fenced()[1], Err(FenceError::NotRegistered), "who is out learns it");
@@ -161,24 +161,24 @@ fn a_preempt_alone_does_not_stop_what_is_at_the_drive() {
         b.other(shut_out(OTHER, OWN));
         assert!(!b.landed());
         b.run();
-        assert_eq!(b.desk.borrow().done, [(1, Ok(()))]);
+        assert_eq!(b.state.borrow().done, [(1, Ok(()))]);
         landed += u32::from(b.landed());
     }
     assert_eq!(landed, 20);
 }
 
 #[test]
-fn a_fence_at_a_drive_that_hangs_is_told_at_its_limit_and_carried_out_later() {
+fn a_fence_at_a_drive_that_hangs_is_reported_at_its_limit_and_carried_out_later() {
     let mut b = Bench::new(1, FenceKind::Scsi);
     b.hang(true);
     let began = b.world.now();
     b.ask(1, FenceAct::Register { key: key(OWN) }, 50);
     b.ask(2, FenceAct::Look, 30);
     b.run_for(100);
-    let told: Vec<u64> = b.desk.borrow().fenced.iter().map(|(token, ..)| *token).collect();
-    assert_eq!(told, [2, 1]);
+    let reported: Vec<u64> = b.state.borrow().fenced.iter().map(|(token, ..)| *token).collect();
+    assert_eq!(reported, [2, 1]);
     assert!(b.fenced().iter().all(|r| *r == Err(FenceError::TimedOut)));
-    let last = b.desk.borrow().fenced[1].1;
+    let last = b.state.borrow().fenced[1].1;
     assert!(last.since(began) < Duration::from_millis(51), "within its limit");
     b.ask(3, FenceAct::Look, 1000);
     b.run_for(1);
@@ -189,7 +189,7 @@ fn a_fence_at_a_drive_that_hangs_is_told_at_its_limit_and_carried_out_later() {
     b.run();
     let Ok(Fence::Keys(seen)) = b.fenced().remove(3) else { panic!("a look") };
     assert!(seen.has(key(OWN)), "what was given up was carried out later");
-    assert_eq!(b.fenced().len(), 4, "and is told once");
+    assert_eq!(b.fenced().len(), 4, "and is reported once");
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn what_has_no_fence_or_is_not_open_says_so() {
     b.world.unplug(0, false);
     b.ask(2, FenceAct::Look, 50);
     b.run();
-    let mut told = b.fenced();
-    told.sort_by_key(|r| *r != Err(FenceError::None(NoFence::Mapped)));
-    assert_eq!(told, [Err(FenceError::None(NoFence::Mapped)), Err(FenceError::Gone)]);
+    let mut reported = b.fenced();
+    reported.sort_by_key(|r| *r != Err(FenceError::None(NoFence::Mapped)));
+    assert_eq!(reported, [Err(FenceError::None(NoFence::Mapped)), Err(FenceError::Gone)]);
 }

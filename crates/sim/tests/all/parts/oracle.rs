@@ -1,4 +1,4 @@
-//! What a block may hold.
+//! Tests of the oracle: which data a block may hold.
 
 use sim::oracle::Block;
 

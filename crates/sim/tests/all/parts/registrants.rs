@@ -1,4 +1,4 @@
-//! Who is registered with a simulated drive.
+//! Registrations with a simulated drive.
 
 use base::{FenceAct, FenceError, FenceKey};
 use sim::registrants::Registrations;

@@ -1,7 +1,7 @@
 //! The state directory of a world.
 
 use base::{StateOp, Token};
-use sim::world::{Kindness, World};
+use sim::world::{Delivery, World};
 use std::collections::BTreeSet;
 
 #[test]
@@ -10,7 +10,7 @@ fn what_was_not_answered_may_never_have_been_and_what_was_stays() {
         |w: &World, name: &str| w.servers[0].state.get(name).map(|f| String::from_utf8_lossy(f).into_owned());
     let (mut killed, mut cut) = (BTreeSet::new(), BTreeSet::new());
     for seed in 0..400 {
-        let mut w = World::new(seed, Kindness::default());
+        let mut w = World::new(seed, Delivery::default());
         let mut nth = 0;
         let mut op = |w: &mut World, op: StateOp| {
             nth += 1;

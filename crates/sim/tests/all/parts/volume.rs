@@ -1,4 +1,4 @@
-//! What all hosts know together.
+//! Tests of what all hosts of a world know together.
 
 use sim::oracle::WriteId;
 use sim::volume::{Volume, stamp};

@@ -1,10 +1,10 @@
 //! Files, for heads on one machine: the other's process is killed, then its last operation is waited for.
 //!
-//! Who has a file open as a drive and shares it holds two locks of it. The flock says to everybody else: in use. The
-//! other, over all bytes and of the open file (fcntl(2), F_OFD_SETLK), tells heads apart: whoever gets it exclusively has the
-//! file alone. The flock cannot do that: to make a shared one exclusive the kernel gives it up first, and does not give it
-//! back if it then finds another's. The kernel keeps both until nothing refers to the open file: operations of a process that
-//! was killed do, until they are over.
+//! A head that opens a shared file as a drive holds two locks on it. The flock shows everybody else that the file is in use. The
+//! second lock, of the open file and over all bytes (fcntl(2), F_OFD_SETLK), distinguishes heads: a head that gets it exclusively has
+//! the file alone. The flock cannot do that: the kernel drops a shared flock before it makes it exclusive, and does not restore it if
+//! another one is there. The kernel keeps both locks until nothing refers to the open file, so operations of a killed process
+//! keep them until they are over.
 
 use super::Limit;
 use base::fence::Process;

@@ -1,12 +1,12 @@
-//! Fences of drives: others are kept from them (`base::fence`; docs/fencing.md).
+//! Fences of drives: they keep other heads from a drive (`base::fence`; docs/fencing.md).
 //!
-//! A command of a fence may take seconds, or never end: it waits for what other machines have at the drive. So each drive
-//! has a line of its own, worked off by a thread that is there while there is work, and each operation has somebody
-//! else who looks at the clock:
+//! A command of a fence may take seconds, or never end: it waits for operations of other machines at the drive. So each
+//! drive has a queue of its own with a thread that lives while there is work, and another thread watches the limit of
+//! each operation:
 //!
 //! ```text
-//! ask ─▶ queue ─▶ worker (in order) ─▶ result ─▶ told
-//!          │         └ in the kernel at its limit: TimedOut is told, the drive is stuck until it ends,
+//! ask ─▶ queue ─▶ worker (in order) ─▶ result ─▶ reported
+//!          │         └ in the kernel at its limit: TimedOut is reported, the drive is stuck until it ends,
 //!          │           and whatever is asked meanwhile is TimedOut at once
 //!          └ not begun at its limit: taken out again, TimedOut
 //! ```
@@ -86,12 +86,12 @@ impl Line {
         self.closed.store(true, Ordering::Relaxed);
     }
 
-    /// Does `op` after those before it; `tell` is called within its limit, in a thread of its own or at once.
-    pub(super) fn ask(drive: &Arc<Drive>, op: FenceOp, tell: impl FnOnce(Outcome) + Send + 'static) {
+    /// Does `op` after those before it; `report` is called within its limit, in a thread of its own or at once.
+    pub(super) fn ask(drive: &Arc<Drive>, op: FenceOp, report: impl FnOnce(Outcome) + Send + 'static) {
         let mut line = drive.fence.lock();
         if line.stuck {
             drop(line);
-            return tell(Err(FenceError::TimedOut));
+            return report(Err(FenceError::TimedOut));
         }
         let (to, result) = channel();
         line.asked += 1;
@@ -123,7 +123,7 @@ impl Line {
                     })
                 }
             };
-            tell(outcome);
+            report(outcome);
         });
     }
 }
@@ -141,7 +141,7 @@ fn work(drive: &Drive) {
         let outcome = carry_out(drive, job.act, &Limit { until: job.until, closed: &drive.fence.closed });
         let mut line = drive.fence.lock();
         line.stuck = false;
-        // Whoever waited may have given up.
+        // The asker may have given up.
         let _ = job.to.send(outcome);
     }
 }
@@ -156,7 +156,7 @@ fn carry_out(drive: &Drive, act: FenceAct, limit: &Limit<'_>) -> Outcome {
     }
 }
 
-/// The commands of a drive with reservations. Each either ends well or says why not; what then is so, `look` tells.
+/// The commands of a drive with reservations. Each either ends well or says why not; `look` finds the state afterwards.
 trait Reservations {
     /// Reads all keys and the reservation.
     fn look(&self) -> Result<Registrants, FenceError>;
@@ -211,7 +211,7 @@ fn keys(drive: &impl Reservations, act: FenceAct, limit: &Limit<'_>) -> Result<R
                 }
             }
             // From here on nothing new of it is let in; what it has at the drive is not over yet. It is ended even if its
-            // key was gone before: whoever took it away may not have come so far.
+            // key was gone before: the head that removed it may not have come so far.
             reserve(drive, key, now, limit)?;
             limit.check()?;
             drive.end_commands()?;
@@ -228,9 +228,10 @@ fn keys(drive: &impl Reservations, act: FenceAct, limit: &Limit<'_>) -> Result<R
             }
             let said = drive.unregister(key);
             let after = look()?;
-            match after.keys.len() < before.keys.len() {
-                true => Ok(after),
-                false => Err(said.err().unwrap_or(FenceError::NotDone)),
+            if after.keys.len() < before.keys.len() {
+                Ok(after)
+            } else {
+                Err(said.err().unwrap_or(FenceError::NotDone))
             }
         }
     }

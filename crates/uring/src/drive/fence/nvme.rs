@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_tells_whether_to_try_again() {
+    fn a_status_says_whether_to_try_again() {
         assert_eq!(answer(0), Answer::Good);
         assert_eq!(answer(0x83), Answer::Failed(FenceError::Conflict));
         assert_eq!(answer(1), Answer::Failed(FenceError::None(NoFence::Drive)));

@@ -1,8 +1,8 @@
 //! SCSI: PERSISTENT RESERVE IN and OUT, and the reset of a logical unit.
 //!
-//! The commands are ours, by `SG_IO`, and not the kernel's `IOC_PR_…`: those say "check condition" for whatever is not
-//! good, another number for the same conflict from kernel to kernel, and cannot read keys before Linux 6.5. Of the
-//! sense data we learn whether to try again.
+//! The commands are ours, by `SG_IO`, and not the kernel's `IOC_PR_…`: those report "check condition" for every
+//! failure, number the same conflict differently from kernel to kernel, and cannot read keys before Linux 6.5. The
+//! sense data shows whether to try again.
 
 use super::{Answer, Limit, Reservations, refused, sorted, until_answered};
 use base::fence::{Registrants, Reservation, ReservationKind};
@@ -138,7 +138,7 @@ fn out(action: u8, kind: u8, key: u64, other: u64, flags: u8) -> ([u8; 10], [u8;
 impl Reservations for Unit<'_> {
     fn look(&self) -> Result<Registrants, FenceError> {
         let mut seen = None;
-        // Two commands: keys may change in between, but then both tell another generation.
+        // Two commands: keys may change in between, but then both have another generation.
         until_answered(self.limit, || {
             let (keys, held) = (self.read(READ_KEYS)?, self.read(READ_RESERVATION)?);
             if keys[..4] != held[..4] {

@@ -1,4 +1,4 @@
-//! Procedures of a fence at a drive that says one thing and does another.
+//! Procedures of a fence at a drive that reports one thing and does another.
 
 use super::*;
 use base::NoFence;

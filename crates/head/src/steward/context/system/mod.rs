@@ -11,7 +11,7 @@ use base::fence::{Process, Registrants};
 use base::{DriveId, DriveInfo, Duration, FenceKey, Instant, Uuid};
 use cluster::link::{Do, Fault};
 use cluster::member::{self, NotReached};
-use cluster::{Beat, HeadNo, HeadState, Member, Part, SystemRecord, Voter};
+use cluster::{HeadNo, HeadState, Heartbeat, Member, Part, SystemRecord, Voter};
 use core::net::SocketAddr;
 use far::Far;
 use reach::Reach;
@@ -19,7 +19,7 @@ pub(crate) use reach::ReachNews;
 use std::collections::{BTreeMap, BTreeSet};
 use trials::Trials;
 
-/// A drive that is open while this head follows, so that it can vote and beat there, and take over without opening it.
+/// A drive that is open while this head follows, so that it can vote and write heartbeats there, and take over without opening it.
 #[derive(Clone)]
 pub(crate) struct Standby {
     pub id: DriveId,
@@ -162,7 +162,7 @@ impl SystemDesk {
         if self.member.is_linked() {
             self.refused = None;
         }
-        if let Some(Beat { life, process, .. }) = self.member.last_beat().copied() {
+        if let Some(Heartbeat { life, process, .. }) = self.member.last_heartbeat().copied() {
             self.processes.insert(life, process);
             while self.processes.len() > PROCESSES_MAX {
                 self.processes.pop_first();
@@ -302,7 +302,7 @@ impl SystemDesk {
     pub fn frees_voter(&mut self, voter: Voter) {
         self.busy.remove(&voter);
     }
-    pub fn on_drive(&mut self, now: Instant, drive: Uuid, found: Result<Option<Beat>, NotReached>) {
+    pub fn on_drive(&mut self, now: Instant, drive: Uuid, found: Result<Option<Heartbeat>, NotReached>) {
         self.tell().on_drive(now, drive, found);
     }
 

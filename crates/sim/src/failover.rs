@@ -1,14 +1,14 @@
-//! A second path of a host, to the other head: it takes no commands until the first one is lost.
+//! The failover path of a host, to the other head: it takes no commands until the first path is lost.
 //!
-//! Then its controller has that of the first path ended (NVMe's Cross-Controller Reset), and the host goes on here as soon as
-//! that is answered, whether or not the head of the first path has noticed that anything is lost.
+//! Then its controller ends the controller of the first path (NVMe's Cross-Controller Reset). The host goes on here when that
+//! is answered, whether or not the head of the first path has noticed the loss.
 
 use crate::path::Path;
 use base::front::ControllerLife;
 use load::{Initiator, State};
 
-/// The second path.
-pub struct Standby {
+/// The failover path.
+pub struct Failover {
     /// The host exchanges its session for that of the first path.
     pub path: Path,
     /// What the controller of the first path was known by.
@@ -23,11 +23,11 @@ pub enum Other {
     Ends,
     /// It is over, and so is all that it had under way.
     Over,
-    /// Nothing: nobody could be asked, or the answer was no.
+    /// Nothing: no head could be asked, or the answer was no.
     Unknown,
 }
 
-impl Standby {
+impl Failover {
     /// One that has not begun.
     pub fn new(initiator: Initiator) -> Self {
         Self { path: Path::new(initiator), life: None, asked: false }

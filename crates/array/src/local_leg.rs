@@ -1,4 +1,4 @@
-//! How the legs stand, as one instance sees them, and what follows from that.
+//! The legs as one instance sees them, and the sets of legs that follow from that.
 
 use crate::door::{Leg, LegState};
 use crate::flight::{Legs, bit};
@@ -10,7 +10,7 @@ const TRY_MIN: Duration = Duration::from_secs(1);
 
 /// A leg as this instance sees it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Standing {
+pub(crate) struct LocalLeg {
     /// None: no such member.
     pub(crate) leg: Option<Leg>,
     /// It failed here, and the Steward has not decided yet: as good as Missing.
@@ -39,7 +39,7 @@ pub(crate) struct Standing {
     pub(crate) latency: Latency,
 }
 
-impl Standing {
+impl LocalLeg {
     /// Something ended there.
     #[inline]
     pub(crate) fn answers(&mut self, now: Instant) {
@@ -56,7 +56,7 @@ impl Standing {
     }
 }
 
-/// What follows from the legs' standing, kept at hand for every command.
+/// What follows from the legs' local, kept at hand for every command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Sets {
     pub(crate) writable: Legs,
@@ -72,17 +72,17 @@ pub(crate) struct Sets {
 }
 
 impl Sets {
-    pub(crate) fn of(legs: &[Standing]) -> Self {
+    pub(crate) fn of(legs: &[LocalLeg]) -> Self {
         let mut sets = Self::default();
-        for (i, standing) in legs.iter().enumerate() {
-            let Some(leg) = standing.leg.filter(|leg| leg.state != LegState::Missing) else {
-                sets.gone_since = sets.gone_since.max(standing.missing_since);
+        for (i, local) in legs.iter().enumerate() {
+            let Some(leg) = local.leg.filter(|leg| leg.state != LegState::Missing) else {
+                sets.gone_since = sets.gone_since.max(local.missing_since);
                 continue;
             };
             sets.volatile |= if leg.volatile_cache { bit(i) } else { 0 };
-            if standing.lost {
+            if local.lost {
                 sets.lost |= bit(i);
-                sets.kept |= if standing.kept { bit(i) } else { 0 };
+                sets.kept |= if local.kept { bit(i) } else { 0 };
                 continue;
             }
             sets.writable |= bit(i);

@@ -8,13 +8,13 @@ use base::record::{Fault, Features, checksum, header, open, seal};
 
 const MAGIC: &[u8; 8] = b"MILLBEAT";
 /// Bytes of a heartbeat on a drive.
-pub const BEAT_BYTES: usize = 4096;
+pub const HEARTBEAT_BYTES: usize = 4096;
 /// Where the heartbeat of each head lies on a voter drive.
-pub const BEATS_AT: [u64; 2] = [(3 << 20) + 16384, (3 << 20) + 20480];
+pub const HEARTBEATS_AT: [u64; 2] = [(3 << 20) + 16384, (3 << 20) + 20480];
 
 /// That a head lives, and what it sees.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Beat {
+pub struct Heartbeat {
     /// The system.
     pub system: Uuid,
     /// Who.
@@ -33,7 +33,7 @@ pub struct Beat {
     pub epoch: u64,
 }
 
-impl Beat {
+impl Heartbeat {
     /// The fields, as they travel by the link.
     pub fn write(&self, w: &mut Writer) {
         w.bytes(&self.system.0).u8(self.head as u8).u8(u8::from(self.hosts)).u16(self.reaches);
@@ -62,7 +62,7 @@ impl Beat {
         let mut w = header(MAGIC, Features::default());
         self.write(&mut w);
         let mut bytes = w.0;
-        bytes.resize(BEAT_BYTES, 0);
+        bytes.resize(HEARTBEAT_BYTES, 0);
         seal(&mut bytes);
         bytes
     }
@@ -71,7 +71,7 @@ impl Beat {
     /// # Errors
     /// There is none, or it is being written.
     pub fn decode(bytes: &[u8]) -> Result<Self, Fault> {
-        if bytes.len() != BEAT_BYTES {
+        if bytes.len() != HEARTBEAT_BYTES {
             return Err(Fault::Damaged);
         }
         let (_, mut r) = open(MAGIC, 0, bytes)?.checked(checksum(bytes))?;
@@ -84,19 +84,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_beat_is_read_as_it_was_written_and_any_other_byte_is_damage() {
+    fn a_heartbeat_is_read_as_it_was_written_and_any_other_byte_is_damage() {
         let process = Process { pid: 4711, started: 99 };
         let (head, life) = (HeadNo::B, 5);
-        let beat =
-            Beat { system: Uuid([3; 16]), head, hosts: true, reaches: 3, process, life, count: 8, epoch: 2 };
-        let bytes = beat.encode();
-        assert_eq!(Beat::decode(&bytes), Ok(beat));
-        for at in 8..BEAT_BYTES {
+        let heartbeat = Heartbeat {
+            system: Uuid([3; 16]),
+            head,
+            hosts: true,
+            reaches: 3,
+            process,
+            life,
+            count: 8,
+            epoch: 2,
+        };
+        let bytes = heartbeat.encode();
+        assert_eq!(Heartbeat::decode(&bytes), Ok(heartbeat));
+        for at in 8..HEARTBEAT_BYTES {
             let mut rotten = bytes.clone();
             rotten[at] ^= 0x80;
-            assert_eq!(Beat::decode(&rotten), Err(Fault::Damaged), "byte {at}");
+            assert_eq!(Heartbeat::decode(&rotten), Err(Fault::Damaged), "byte {at}");
         }
-        assert_eq!(Beat::decode(&[0; BEAT_BYTES]), Err(Fault::Absent));
-        assert_eq!(Beat::decode(&bytes[..100]), Err(Fault::Damaged));
+        assert_eq!(Heartbeat::decode(&[0; HEARTBEAT_BYTES]), Err(Fault::Absent));
+        assert_eq!(Heartbeat::decode(&bytes[..100]), Err(Fault::Damaged));
     }
 }

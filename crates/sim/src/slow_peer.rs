@@ -1,4 +1,4 @@
-//! Hosts that keep what they are lent: they ask for much and then give, or take, nothing.
+//! Slow peers: hosts that start many commands and then send no data, or take none.
 
 use crate::memory::SimMemory;
 use base::{
@@ -19,7 +19,7 @@ const BRISK: Duration = Duration::from_millis(100);
 /// Until it comes again, once it was cut off.
 const RETURN: Duration = Duration::from_millis(5);
 
-/// What a stingy host does once it is let in.
+/// What a slow peer does once it is let in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Habit {
     /// It sends writes, and never their data.
@@ -31,7 +31,7 @@ pub enum Habit {
 }
 
 /// A host with such a habit, on a volume of its own.
-pub struct Stingy {
+pub struct SlowPeer {
     initiator: Initiator,
     habit: Habit,
     memory: SimMemory,
@@ -53,7 +53,7 @@ pub struct Stingy {
     pub visits: Rc<Cell<u64>>,
 }
 
-impl Stingy {
+impl SlowPeer {
     /// A host with memory `[at, at + bytes)`, of which the first `staging` bytes are the world's. It goes when
     /// `over` is set.
     pub fn new(
@@ -116,7 +116,8 @@ impl Stingy {
         match self.initiator.state() {
             State::Idle => self.initiator.start(now),
             State::Down(_) => {
-                (self.ready, self.next_drip) = (None, None);
+                self.ready = None;
+                self.next_drip = None;
                 self.kept.clear();
                 self.drips.clear();
                 if self.over.get() {
@@ -166,7 +167,7 @@ impl Stingy {
     }
 }
 
-impl Machine for Stingy {
+impl Machine for SlowPeer {
     type Mail = ();
     fn on_event(&mut self, now: Instant, event: Event<()>, fx: &mut Effects<()>) {
         match event {
@@ -208,7 +209,7 @@ impl Machine for Stingy {
     }
 }
 
-impl Dma for Stingy {
+impl Dma for SlowPeer {
     fn dma(&mut self, data: Slice, with: &mut dyn FnMut(&mut [u8])) -> bool {
         let (start, bytes) = self.memory.extent();
         let inside = start <= data.at && data.end() <= start + bytes;

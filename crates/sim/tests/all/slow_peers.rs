@@ -1,15 +1,15 @@
-//! Hosts that ask for much and then give or take nothing, beside one that works: it is served, and the
-//! memory that they held comes back.
+//! Slow peers, which start many commands and then send or take no data, beside one host that works: that host is served,
+//! and the memory that the slow peers held comes back.
 
 use base::view::Protocol;
 use sim::run::{Options, run};
-use sim::stingy::Habit;
+use sim::slow_peer::Habit;
 
-fn beside(good: Protocol, stingy: &[(Protocol, Habit)], seed: u64) {
-    let options = Options::beside(seed, good, stingy);
+fn beside(good: Protocol, slow_peers: &[(Protocol, Habit)], seed: u64) {
+    let options = Options::beside(seed, good, slow_peers);
     match run(options) {
-        Ok(outcome) => assert_eq!(outcome.lost, 0, "seed {seed}, {good:?} beside {stingy:?}"),
-        Err(failure) => panic!("seed {seed}, {good:?} beside {stingy:?}: {}", failure.what),
+        Ok(outcome) => assert_eq!(outcome.lost, 0, "seed {seed}, {good:?} beside {slow_peers:?}"),
+        Err(failure) => panic!("seed {seed}, {good:?} beside {slow_peers:?}: {}", failure.what),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a head wants to be decided next: who is in, who leads, who votes.
+//! The pending change of a head: which record it wants decided next (members, leader, voters).
 
 use super::{AFTER_YOU, ALONE, Do, Member, Out, Part, Peer, SIGHT_EVERY, Serve, VOTER_GONE};
 use crate::fence::SIGHT;
@@ -19,20 +19,26 @@ impl Member {
             self.serve = Serve::Wanted;
         }
         if self.serve == Serve::Wanted && self.part == Part::Leader {
-            (self.serve, self.doubt, self.retry, self.began) = (Serve::Looks, false, now, now);
+            self.serve = Serve::Looks;
+            self.doubt = false;
+            self.retry = now;
+            self.began = now;
             self.decider.look();
-        } else if let Some(mut wish) =
-            self.wish(now, verdict).or_else(|| self.owes_mark().then(|| self.known().next()))
+        } else if let Some(mut pending) =
+            self.pending(now, verdict).or_else(|| self.owes_mark().then(|| self.known().next()))
         {
-            assert!(wish.epoch == self.known().epoch + 1, "one record for each epoch");
+            assert!(pending.epoch == self.known().epoch + 1, "one record for each epoch");
             if self.owes_mark() {
-                wish.changed = wish.epoch;
-                self.marking = Some((wish.epoch, self.changes));
+                pending.changed = pending.epoch;
+                self.marking = Some((pending.epoch, self.changes));
             }
-            (self.retry, self.began) = (now, now);
-            self.decider.propose(wish);
+            self.retry = now;
+            self.began = now;
+            self.decider.propose(pending);
         } else if self.doubt || self.next_look().is_some_and(|at| now >= at) {
-            (self.doubt, self.retry, self.began) = (false, now, now);
+            self.doubt = false;
+            self.retry = now;
+            self.began = now;
             self.decider.look();
         }
     }
@@ -40,7 +46,7 @@ impl Member {
     pub(super) fn serves(part: Part) -> bool {
         matches!(part, Part::Leader | Part::Follower)
     }
-    /// When who serves looks at the voters again, for nothing but its sight.
+    /// When a head that serves looks at the voters again, only to see whether it reaches them.
     pub(super) fn next_look(&self) -> Option<Instant> {
         self.looked.filter(|_| Self::serves(self.part)).map(|at| at + SIGHT_EVERY)
     }
@@ -72,7 +78,7 @@ impl Member {
     pub(super) fn owes_mark(&self) -> bool {
         self.part == Part::Leader && self.marked < self.changes
     }
-    pub(super) fn wish(&mut self, now: Instant, verdict: Verdict) -> Option<SystemRecord> {
+    pub(super) fn pending(&mut self, now: Instant, verdict: Verdict) -> Option<SystemRecord> {
         let (me, life, other) = (self.set.me, self.set.life, self.set.me.other());
         let known = self.known().clone();
         match self.part {

@@ -1,4 +1,4 @@
-//! A thousand controllers that do nothing.
+//! A thousand idle controllers.
 
 use crate::Line;
 use judge::measure::Shown;
@@ -14,7 +14,7 @@ const TIME: Duration = Duration::from_secs(17);
 
 /// What 1,000 connected controllers with 10 queues each and a keep-alive of 15 s cost.
 pub fn idle() -> Vec<Line> {
-    let mut head = Head::prepare("bench-crowd");
+    let mut head = Head::prepare("bench-controllers");
     // As many connections as that takes, and no more memory than is wanted.
     let config = head.dir.join("head.toml");
     let text = std::fs::read_to_string(&config).expect("head.toml").replace("256M", "512M");

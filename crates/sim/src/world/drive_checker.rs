@@ -1,5 +1,5 @@
-//! The surface of the drives: every operation that a head asks for and every completion, held against the
-//! promises where they are kept, and not only where a read happens to show that they were not.
+//! The drive checker: it checks every operation that a head asks for, and every completion, against the promises. So a
+//! broken promise is found where it is broken, not only when a read happens to show it.
 //!
 //! | promise | rule |
 //! | --- | --- |
@@ -14,8 +14,8 @@
 //! | 7 | memory that the kernel holds is neither read into twice nor changed |
 //! | 7 | a leg that holds a change for longer than its deadline is put out, unless it is the last |
 //!
-//! What is on record it knows from the records that it sees go by, in this life of the head; where things
-//! lie, from the labels. What a drive holds, and holds durably, it asks the drive itself.
+//! It knows what is on record from the records written in this life of the head, and where things lie from the labels.
+//! It reads from the drives themselves what they hold, and what they hold durably.
 
 use super::World;
 use super::actor::{Actor, ActorId};
@@ -103,9 +103,9 @@ struct Home {
     geometry: Geometry,
 }
 
-/// What is known of the surface.
+/// What is known of the drive_checker.
 #[derive(Default)]
-pub struct Surface {
+pub struct DriveChecker {
     held: Vec<Held>,
     homes: Vec<Option<Home>>,
     /// The last record that each drive took in this life of the head.
@@ -144,10 +144,10 @@ pub struct Surface {
     broken: Option<String>,
 }
 
-impl Surface {
+impl DriveChecker {
     fn breaks(&mut self, what: impl FnOnce() -> String) {
         if self.broken.is_none() {
-            self.broken = Some(format!("surface: {}", what()));
+            self.broken = Some(format!("drive_checker: {}", what()));
         }
     }
     fn home(&self, disk: usize) -> Option<&Home> {
@@ -214,16 +214,16 @@ impl Surface {
 }
 
 impl World {
-    /// The first promise that was broken at the surface, if one was.
+    /// The first promise that was broken at the drive_checker, if one was.
     pub fn broken_at_surface(&mut self) -> Option<String> {
-        self.surface.broken.take()
+        self.drive_checker.broken.take()
     }
 
     // ---- what heads ask for
 
     /// An operation for what was opened before the drive was pulled: it fails, and with it the record that it has, and
     /// the bits that it clears.
-    pub(super) fn surface_in_vain(&mut self, op: &DriveOp, disk: usize) {
+    pub(super) fn checker_in_vain(&mut self, op: &DriveOp, disk: usize) {
         if op.kind != DriveOpKind::Write {
             return;
         }
@@ -236,20 +236,20 @@ impl World {
         };
         with_memory(&mut self.actors, &self.heads, op.data, look);
         if is_record {
-            self.surface.untaken.insert(disk);
+            self.drive_checker.untaken.insert(disk);
         }
-        let Some(Home { array, .. }) = self.surface.home(disk).copied() else { return };
-        if self.surface.has_absent(array) {
+        let Some(Home { array, .. }) = self.drive_checker.home(disk).copied() else { return };
+        if self.drive_checker.has_absent(array) {
             return;
         }
         for (at, image) in images {
             let old = self.disks[disk].images(at).into_iter().flatten().filter(|i| i.array == image.array);
             let bits = old.fold(0, |bits, i| bits | i.bits) & !image.bits;
-            self.surface.refused.push((disk, at, Image { array: image.array, bits }));
+            self.drive_checker.refused.push((disk, at, Image { array: image.array, bits }));
         }
     }
 
-    pub(super) fn surface_asked(&mut self, nth: u64, actor: ActorId, op: &DriveOp, place: Opened) {
+    pub(super) fn checker_asked(&mut self, nth: u64, actor: ActorId, op: &DriveOp, place: Opened) {
         let mut held = Held {
             nth,
             actor,
@@ -270,9 +270,9 @@ impl World {
         let sector = self.disks[place.disk].sector;
         let copy_at = label_copy_at(self.disks[place.disk].bytes);
         if op.kind == DriveOpKind::Write {
-            let Self { surface, actors, heads, now, disks, .. } = self;
-            let home = surface.home(place.disk).copied();
-            let Surface { places, first, dead, .. } = surface;
+            let Self { drive_checker, actors, heads, now, disks, .. } = self;
+            let home = drive_checker.home(place.disk).copied();
+            let DriveChecker { places, first, dead, .. } = drive_checker;
             let (mut label, mut ghost) = (None, None);
             let mut look = |bytes: &mut [u8]| {
                 held.looks = looks(bytes, sector);
@@ -313,18 +313,18 @@ impl World {
             };
             with_memory(actors, heads, op.data, &mut look);
             if let Some((id, block)) = ghost {
-                surface.breaks(|| {
+                drive_checker.breaks(|| {
                     format!("a ghost write: {id} of block {block} starts, and is over for its host")
                 });
             }
             self.learn_home(place.disk, op.at, label);
         }
         if let Some(record) = &held.record {
-            self.surface.on_record_asked(record, self.now);
+            self.drive_checker.on_record_asked(record, self.now);
         }
         self.check_meetings(&held);
         if by_shard && held.changes() {
-            let recent = &mut self.surface.recent;
+            let recent = &mut self.drive_checker.recent;
             recent.push_back((place.disk, op.at, op.len, held.began));
             while recent.front().is_some_and(|(.., asked)| held.began.since(*asked) > RECENT) {
                 recent.pop_front();
@@ -332,7 +332,7 @@ impl World {
             self.check_bit(&held);
             self.check_clearing(&mut held);
         }
-        self.surface.held.push(held);
+        self.drive_checker.held.push(held);
     }
     fn is_shard(&self, actor: ActorId) -> bool {
         self.servers[0].addresses.iter().any(|(a, id)| *id == actor && matches!(a, Address::Shard(_)))
@@ -341,7 +341,7 @@ impl World {
         if at != LABEL_AT && at != label_copy_at(self.disks[disk].bytes) {
             return;
         }
-        let homes = &mut self.surface.homes;
+        let homes = &mut self.drive_checker.homes;
         homes.resize(self.disks.len().max(homes.len()), None);
         homes[disk] = label.filter(|l| l.features.incompat & feature::SPARE == 0).map(|l| Home {
             drive: l.drive,
@@ -358,9 +358,9 @@ impl World {
 
     /// Promises 2 and 7: what meets what the kernel holds.
     fn check_meetings(&mut self, new: &Held) {
-        let Self { surface, .. } = self;
+        let Self { drive_checker, .. } = self;
         let mut met = None;
-        for old in &surface.held {
+        for old in &drive_checker.held {
             let place = old.place == new.place && old.changes() && new.changes();
             if place && old.overlaps(new.at, new.len) {
                 met = Some(format!("two writes are at d{} at once, at byte {}", new.place.disk, new.at));
@@ -372,16 +372,16 @@ impl World {
             }
         }
         if let Some(met) = met {
-            surface.breaks(|| met);
+            drive_checker.breaks(|| met);
         }
     }
 
     /// Promise 4: the bit is durable before the data, on each leg in sync that gets them.
     fn check_bit(&mut self, new: &Held) {
         let disk = new.place.disk;
-        let Some(Home { geometry, .. }) = self.surface.home(disk).copied() else { return };
+        let Some(Home { geometry, .. }) = self.drive_checker.home(disk).copied() else { return };
         let data = new.at >= geometry.data_at && new.at < geometry.data_at + geometry.data_bytes;
-        if !data || !geometry.redundant() || !self.surface.in_sync(disk) {
+        if !data || !geometry.redundant() || !self.drive_checker.in_sync(disk) {
             return;
         }
         let region = geometry.region(new.at - geometry.data_at);
@@ -390,11 +390,11 @@ impl World {
         let has = |image: Option<Image>| image.is_some_and(|i| i.bits >> bit & 1 == 1);
         let drive = &self.disks[disk];
         let [durable, visible] = drive.images(at);
-        let there = self.surface.held.iter().filter(|h| h.place.disk == disk).flat_map(|h| &h.images);
+        let there = self.drive_checker.held.iter().filter(|h| h.place.disk == disk).flat_map(|h| &h.images);
         let mut coming = there.filter(|(place, _)| *place == at);
         let sure = has(durable) && has(visible) && coming.all(|(_, image)| has(Some(*image)));
         if !sure && !drive.has_rotted(at / drive.sector) {
-            self.surface
+            self.drive_checker
                 .breaks(|| format!("data go to region {region} of d{disk}, where its bit is not durable"));
         }
     }
@@ -402,10 +402,11 @@ impl World {
     /// Promise 4: a bit is cleared only when no leg is absent and all have the region, durably.
     fn check_clearing(&mut self, new: &mut Held) {
         let disk = new.place.disk;
-        let Some(Home { array, geometry, .. }) = self.surface.home(disk).copied() else { return };
+        let Some(Home { array, geometry, .. }) = self.drive_checker.home(disk).copied() else { return };
         for (at, image) in &new.images {
-            self.surface.set_again(*at, image);
-            let there = self.surface.held.iter().filter(|h| h.place.disk == disk).flat_map(|h| &h.images);
+            self.drive_checker.set_again(*at, image);
+            let there =
+                self.drive_checker.held.iter().filter(|h| h.place.disk == disk).flat_map(|h| &h.images);
             let coming = there.filter(|(place, _)| place == at).map(|(_, image)| *image);
             let old = self.disks[disk].images(*at).into_iter().flatten().chain(coming);
             let old = old.filter(|i| i.array == image.array).fold(0, |bits, i| bits | i.bits);
@@ -419,16 +420,16 @@ impl World {
             let again = |(d, place, old): &&(usize, u64, Image)| {
                 *d == disk && place == at && old.array == image.array
             };
-            let refused = self.surface.refused.iter().filter(again);
+            let refused = self.drive_checker.refused.iter().filter(again);
             let gone = refused.fold(gone, |gone, (.., old)| gone & !old.bits);
             if gone == 0 {
                 continue;
             }
-            if self.surface.has_absent(array) {
-                self.surface.breaks(|| format!("bits are cleared on d{disk} while a leg is absent"));
+            if self.drive_checker.has_absent(array) {
+                self.drive_checker.breaks(|| format!("bits are cleared on d{disk} while a leg is absent"));
             }
             let this = Some((self.now, array, *at));
-            if core::mem::replace(&mut self.surface.cleared, this) == this {
+            if core::mem::replace(&mut self.drive_checker.cleared, this) == this {
                 continue;
             }
             let block = ((at - geometry.bitmap_at) / BLOCK) as u32;
@@ -441,10 +442,10 @@ impl World {
         }
     }
     fn check_region(&mut self, array: usize, region: u32, at: u64, len: u64) {
-        let legs = self.surface.legs(array);
+        let legs = self.drive_checker.legs(array);
         let mut found = None;
         for leg in &legs {
-            if self.surface.writes_there(*leg, at, len) {
+            if self.drive_checker.writes_there(*leg, at, len) {
                 found = Some(format!("a write is at d{leg}"));
             }
             if self.disks[*leg].is_cached(at, len) {
@@ -455,7 +456,7 @@ impl World {
             }
         }
         if let Some(found) = found {
-            self.surface.breaks(|| format!("the bit of region {region} is cleared, and {found}"));
+            self.drive_checker.breaks(|| format!("the bit of region {region} is cleared, and {found}"));
         }
     }
     /// A byte of the drives at which two legs differ, where nothing rotted.
@@ -471,8 +472,8 @@ impl World {
     // ---- what the kernel says
 
     /// An operation ends next; its memory is still what it was.
-    pub(super) fn surface_ends(&mut self, nth: u64) {
-        let Some(held) = self.surface.held.iter().find(|h| h.nth == nth) else { return };
+    pub(super) fn checker_ends(&mut self, nth: u64) {
+        let Some(held) = self.drive_checker.held.iter().find(|h| h.nth == nth) else { return };
         if held.kind != DriveOpKind::Write || held.orphan {
             return;
         }
@@ -480,42 +481,42 @@ impl World {
         let (memory, mut now) = (held.memory, 0);
         with_memory(&mut self.actors, &self.heads, memory, &mut |bytes| now = looks(bytes, sector));
         if now != before {
-            self.surface.breaks(|| "the data of a write change while the kernel holds them".into());
+            self.drive_checker.breaks(|| "the data of a write change while the kernel holds them".into());
         }
     }
-    pub(super) fn surface_ended(&mut self, nth: u64, result: Result<(), DriveError>) {
-        let surface = &mut self.surface;
-        let Some(i) = surface.held.iter().position(|h| h.nth == nth) else { return };
-        let held = surface.held.swap_remove(i);
+    pub(super) fn checker_ended(&mut self, nth: u64, result: Result<(), DriveError>) {
+        let drive_checker = &mut self.drive_checker;
+        let Some(i) = drive_checker.held.iter().position(|h| h.nth == nth) else { return };
+        let held = drive_checker.held.swap_remove(i);
         if held.record.is_some() && !held.orphan {
             // One that was given up and lands all the same may be older than what the witness has alone since.
             let late = self.now.since(held.began) > NOT_GIVEN_UP;
             match result {
-                Ok(()) if !late => surface.untaken.remove(&held.place.disk),
-                Ok(()) | Err(_) => surface.untaken.insert(held.place.disk),
+                Ok(()) if !late => drive_checker.untaken.remove(&held.place.disk),
+                Ok(()) | Err(_) => drive_checker.untaken.insert(held.place.disk),
             };
         }
         if result.is_err() {
-            surface.failed_at = self.now;
-            surface.moved = true;
+            drive_checker.failed_at = self.now;
+            drive_checker.moved = true;
             let of_now = held.clears.iter().filter(|_| !held.orphan);
-            surface.refused.extend(of_now.map(|(at, cleared)| (held.place.disk, *at, *cleared)));
+            drive_checker.refused.extend(of_now.map(|(at, cleared)| (held.place.disk, *at, *cleared)));
         }
         let late = held.changes() && self.now.since(held.began) > Deadlines::default().write;
         if late || result.is_err() && held.kind != DriveOpKind::Read {
             let now = self.now;
-            surface.failures.retain(|(.., at, _)| now.since(*at) < SETTLED);
-            surface.failures.push((held.place.disk, held.at, held.len, now, held.began));
+            drive_checker.failures.retain(|(.., at, _)| now.since(*at) < SETTLED);
+            drive_checker.failures.push((held.place.disk, held.at, held.len, now, held.began));
         }
         if let Some(record) = held.record.filter(|_| !held.orphan && result.is_ok()) {
             let disk = held.place.disk;
-            surface.records.resize_with(self.disks.len().max(surface.records.len()), || None);
-            let drive = surface.home(disk).map(|h| h.drive);
+            drive_checker.records.resize_with(self.disks.len().max(drive_checker.records.len()), || None);
+            let drive = drive_checker.home(disk).map(|h| h.drive);
             let state = |r: &MembershipRecord| drive.and_then(|d| r.leg(d)).map(|l| l.state);
             let new = state(&record);
-            let old = surface.records[disk].replace(record).and_then(|r| state(&r));
+            let old = drive_checker.records[disk].replace(record).and_then(|r| state(&r));
             // A record may come late, to a leg that has gone out since.
-            let out = surface.is_out(disk);
+            let out = drive_checker.is_out(disk);
             if old == Some(LegState::Rebuilding) && new == Some(LegState::InSync) && !out {
                 self.check_promoted(disk);
             }
@@ -524,7 +525,7 @@ impl World {
     /// Promises 2 and 5: a leg that is in sync from now on holds what the others hold, but for what moves, or
     /// failed so late that somebody may be put out for it.
     fn check_promoted(&mut self, disk: usize) {
-        let Some(Home { array, geometry, .. }) = self.surface.home(disk).copied() else { return };
+        let Some(Home { array, geometry, .. }) = self.drive_checker.home(disk).copied() else { return };
         let Geometry { data_at, data_bytes, .. } = geometry;
         let legs: Vec<usize> = self.legs_in_use(array).into_iter().filter(|d| *d != disk).collect();
         let size = self.disks[disk].sector;
@@ -534,7 +535,7 @@ impl World {
             let late = now.since(h.began) > Deadlines::default().write;
             h.place.disk == disk && h.changes() && !h.orphan && late
         };
-        let lost = self.surface.held.iter().any(given_up);
+        let lost = self.drive_checker.held.iter().any(given_up);
         for leg in legs.iter().filter(|_| self.is_open(disk) && !lost) {
             let moves = |at: u64| {
                 // Whoever sees a change fail at the leg writes nothing more to it, and answers nothing until that is on
@@ -542,17 +543,18 @@ impl World {
                 let failed = |(at_leg, from, len, then, began): &(usize, u64, u64, Instant, Instant)| {
                     // The same follows where the last leg in sync refuses what the one that is being rebuilt took.
                     let either = *at_leg == disk || at_leg == leg;
-                    let since = either && self.surface.joined.get(disk).is_none_or(|joined| then > joined);
+                    let since =
+                        either && self.drive_checker.joined.get(disk).is_none_or(|joined| then > joined);
                     let overlaps = *from < at + size && at < from + len;
                     // What it was not given since differs too; what was the same before it failed is so still.
                     let not_given = |(d, from, len, asked): &(usize, u64, u64, Instant)| {
                         *d != disk && asked >= began && *from < at + size && at < from + len
                     };
-                    let lacks = since && (overlaps || self.surface.recent.iter().any(not_given));
+                    let lacks = since && (overlaps || self.drive_checker.recent.iter().any(not_given));
                     (lacks || *at_leg != disk && overlaps) && now.since(*then) < SETTLED
                 };
-                [disk, *leg].into_iter().any(|d| self.surface.writes_there(d, at, size))
-                    || self.surface.failures.iter().any(failed)
+                [disk, *leg].into_iter().any(|d| self.drive_checker.writes_there(d, at, size))
+                    || self.drive_checker.failures.iter().any(failed)
             };
             let junk = |s: &u64| [disk, *leg].into_iter().any(|d| self.disks[d].is_junk(*s));
             let still =
@@ -563,70 +565,73 @@ impl World {
             }
         }
         if let Some((leg, at)) = found {
-            self.surface
+            self.drive_checker
                 .breaks(|| format!("d{disk} is in sync from now on, and differs from d{leg} at byte {at}"));
         }
     }
     /// Whether a loss of then can be put on record nowhere yet: the state directory takes nothing, and what lies there
     /// proved the leg still.
-    pub fn may_be_unrecorded(&self, then: Instant) -> bool {
+    pub fn may_have_loss_not_on_record(&self, then: Instant) -> bool {
         self.servers[0].frozen_at.is_some_and(|at| then <= at + FREEZE_KNOWN)
     }
     /// Promise 7: a leg that does not answer is put out.
-    pub(super) fn surface_hangs(&mut self, nth: u64) {
-        let Some(held) = self.surface.held.iter().find(|h| h.nth == nth) else { return };
+    pub(super) fn checker_hangs(&mut self, nth: u64) {
+        let Some(held) = self.drive_checker.held.iter().find(|h| h.nth == nth) else { return };
         let old = self.now.since(held.began) > GIVEN_UP && !held.orphan;
         let disk = held.place.disk;
         // It is, but nothing takes that on record.
-        let unrecorded = self.may_be_unrecorded(held.began);
-        if !old || unrecorded || held.kind == DriveOpKind::Read || !self.is_shard(held.actor) {
+        let loss_not_on_record = self.may_have_loss_not_on_record(held.began);
+        if !old || loss_not_on_record || held.kind == DriveOpKind::Read || !self.is_shard(held.actor) {
             return;
         }
-        let Some(home) = self.surface.home(disk).copied() else { return };
-        let others = |d: usize| d != disk && self.surface.in_sync(d) && self.is_open(d);
-        let last = !self.surface.legs(home.array).into_iter().any(others);
+        let Some(home) = self.drive_checker.home(disk).copied() else { return };
+        let others = |d: usize| d != disk && self.drive_checker.in_sync(d) && self.is_open(d);
+        let last = !self.drive_checker.legs(home.array).into_iter().any(others);
         let others_ill = self.disks.iter().enumerate().any(|(d, x)| d != disk && x.faults.any());
-        if self.surface.in_sync(disk) && !last && !others_ill {
-            self.surface.breaks(|| format!("d{disk} holds a change beyond its deadline, and is a leg still"));
+        if self.drive_checker.in_sync(disk) && !last && !others_ill {
+            self.drive_checker
+                .breaks(|| format!("d{disk} holds a change beyond its deadline, and is a leg still"));
         }
     }
     /// The head is gone; with its power, or without it.
-    pub(super) fn surface_fell(&mut self, power: bool) {
-        let surface = &mut self.surface;
-        surface.held.iter_mut().for_each(|h| h.orphan = true);
+    pub(super) fn checker_fell(&mut self, power: bool) {
+        let drive_checker = &mut self.drive_checker;
+        drive_checker.held.iter_mut().for_each(|h| h.orphan = true);
         if power {
-            surface.held.clear();
+            drive_checker.held.clear();
         }
-        surface.records.clear();
-        surface.refused.clear();
-        surface.untaken.clear();
-        (surface.witness, surface.asked) = (None, None);
-        (surface.life_began, surface.moved) = (self.now, true);
+        drive_checker.records.clear();
+        drive_checker.refused.clear();
+        drive_checker.untaken.clear();
+        drive_checker.witness = None;
+        drive_checker.asked = None;
+        drive_checker.life_began = self.now;
+        drive_checker.moved = true;
     }
     /// A file of the state directory was written.
-    pub(super) fn surface_state(&mut self, name: &str, contents: &[u8]) {
+    pub(super) fn checker_state(&mut self, name: &str, contents: &[u8]) {
         if name.starts_with("witness-") {
-            self.surface.witness = witness(contents);
+            self.drive_checker.witness = witness(contents);
         }
     }
 
     // ---- what hosts see
 
     /// Promises 3 and 5: changes were answered, and nobody else is at these blocks.
-    pub fn surface_answered(&mut self, answers: &[Answer]) {
+    pub fn checker_answered(&mut self, answers: &[Answer]) {
         /// An array, its legs in use, and those of them whose records do not know that another is out.
         type Known = (usize, Vec<usize>, Vec<(usize, usize)>);
         let mut known: Option<Known> = None;
-        let life_began = self.surface.life_began;
+        let life_began = self.drive_checker.life_began;
         for answer in answers.iter().filter(|a| a.began > life_began) {
             // What was refused before it came to a drive says nothing of the drives: legs may differ since a crash.
-            let begun = |id| self.surface.first.contains_key(&(id, answer.block));
-            // What is told to come again, as its loss can be put on record nowhere, is not read until it is.
-            let unrecorded = self.may_be_unrecorded(answer.began);
-            if answer.failed.is_some_and(|id| !begun(id) || unrecorded) {
+            let begun = |id| self.drive_checker.first.contains_key(&(id, answer.block));
+            // A write that got a retry status, as the loss can be put on record nowhere, is not read until it is on record.
+            let loss_not_on_record = self.may_have_loss_not_on_record(answer.began);
+            if answer.failed.is_some_and(|id| !begun(id) || loss_not_on_record) {
                 continue;
             }
-            let Some((array, at)) = self.surface.places.get(&answer.block).copied() else { continue };
+            let Some((array, at)) = self.drive_checker.places.get(&answer.block).copied() else { continue };
             if known.as_ref().is_none_or(|(a, ..)| *a != array) {
                 let legs = self.legs_in_use(array);
                 let unaware = self.unaware(array, &legs);
@@ -634,22 +639,22 @@ impl World {
             }
             let Some((_, legs, unaware)) = &known else { continue };
             let Some(first) = legs.first().copied() else { continue };
-            let home = self.surface.home(first).expect("a leg has a label");
+            let home = self.drive_checker.home(first).expect("a leg has a label");
             let (at, len) = (home.geometry.data_at + at, self.disks[first].sector);
             let rotted = self.disks.iter().any(|d| d.has_rotted(at / len));
             // Zeroes that were written where nobody may read what lies there are answered without the drives.
             let junk = |d: &usize| self.disks[*d].is_junk(at / len);
             let lacks = |(leg, out): &&(usize, usize)| {
-                let had = self.surface.drained.get(out).is_some_and(|at| answer.began <= *at);
+                let had = self.drive_checker.drained.get(out).is_some_and(|at| answer.began <= *at);
                 !rotted
                     && !had
                     && ![leg, out].into_iter().any(junk)
                     && !self.disks[*leg].agrees(&self.disks[*out], at / len)
-                    && !self.surface.writes_there(*leg, at, len)
+                    && !self.drive_checker.writes_there(*leg, at, len)
             };
             if let Some((leg, out)) = unaware.iter().find(lacks).copied() {
                 let block = answer.block;
-                self.surface.breaks(|| {
+                self.drive_checker.breaks(|| {
                     format!("block {block} was answered, d{out} lacks it, and the record on d{leg} has d{out} in sync")
                 });
             }
@@ -657,11 +662,11 @@ impl World {
             let moves = |other| {
                 rotted
                     || [first, other].iter().any(junk)
-                    || [first, other].into_iter().any(|d| self.surface.writes_there(d, at, len))
+                    || [first, other].into_iter().any(|d| self.drive_checker.writes_there(d, at, len))
             };
             if let Some(other) = other.copied().filter(|other| !moves(*other)) {
                 let block = answer.block;
-                self.surface.breaks(|| {
+                self.drive_checker.breaks(|| {
                     format!("block {block} was answered: d{first} and d{other}, in sync on record, differ at byte {at}")
                 });
             }
@@ -670,28 +675,29 @@ impl World {
     /// Legs that are in sync on record, and there.
     fn legs_in_use(&self, array: usize) -> Vec<usize> {
         let in_sync = |d: usize| {
-            let state = self.surface.record().zip(self.surface.home(d)).and_then(|(r, h)| r.leg(h.drive));
+            let state =
+                self.drive_checker.record().zip(self.drive_checker.home(d)).and_then(|(r, h)| r.leg(h.drive));
             state.is_some_and(|l| l.state == LegState::InSync)
         };
-        self.surface.legs(array).into_iter().filter(|d| in_sync(*d) && self.is_open(*d)).collect()
+        self.drive_checker.legs(array).into_iter().filter(|d| in_sync(*d) && self.is_open(*d)).collect()
     }
     /// Legs in use whose own record has another drive in sync that is so no more, each with that drive; but for those
     /// that failed to take the record: for the last one in sync the witness has it.
     fn unaware(&self, array: usize, legs: &[usize]) -> Vec<(usize, usize)> {
-        let Some(newest) = self.surface.record() else { return vec![] };
+        let Some(newest) = self.drive_checker.record() else { return vec![] };
         let in_sync = |r: &MembershipRecord, disk: usize| {
-            let leg = self.surface.home(disk).filter(|h| h.array == array).and_then(|h| r.leg(h.drive));
+            let leg = self.drive_checker.home(disk).filter(|h| h.array == array).and_then(|h| r.leg(h.drive));
             leg.is_some_and(|l| l.state == LegState::InSync)
         };
         let given_up = |leg: usize| {
             let old = |h: &Held| {
                 h.place.disk == leg && h.record.is_some() && self.now.since(h.began) > NOT_GIVEN_UP
             };
-            self.surface.held.iter().any(old)
+            self.drive_checker.held.iter().any(old)
         };
         let mut found = vec![];
-        for leg in legs.iter().copied().filter(|leg| !self.surface.untaken.contains(leg)) {
-            let Some(own) = self.surface.records.get(leg).and_then(|r| r.as_deref()) else { continue };
+        for leg in legs.iter().copied().filter(|leg| !self.drive_checker.untaken.contains(leg)) {
+            let Some(own) = self.drive_checker.records.get(leg).and_then(|r| r.as_deref()) else { continue };
             if own.counter < newest.counter && !given_up(leg) {
                 let out = (0..self.disks.len()).filter(|d| in_sync(own, *d) && !in_sync(newest, *d));
                 found.extend(out.map(|out| (leg, out)));
@@ -702,50 +708,53 @@ impl World {
     /// Promise 3: a host is let in again. The writes that it lost with its last session have ended, but for
     /// those that were given up, and those at legs that are out on record: nobody reads there, and a leg is taken back only when
     /// nothing is left at it.
-    pub fn surface_let_in(&mut self, host: ActorId, lost: &BTreeSet<u64>) {
+    pub fn checker_let_in(&mut self, host: ActorId, lost: &BTreeSet<u64>) {
         // A host may have several controllers, so the head lets it in beside one whose loss it cannot know of yet.
         if self.left_in_silence(host).is_some() {
             return;
         }
-        let out: Vec<bool> = (0..self.disks.len()).map(|d| self.surface.is_out(d)).collect();
-        let Self { surface, now, disks, .. } = self;
+        let out: Vec<bool> = (0..self.disks.len()).map(|d| self.drive_checker.is_out(d)).collect();
+        let Self { drive_checker, now, disks, .. } = self;
         let is_lost = |h: &&Held| {
-            let copy = |key| surface.first.get(&key).is_some_and(|first| *first < h.began);
+            let copy = |key| drive_checker.first.get(&key).is_some_and(|first| *first < h.began);
             h.stamp.is_some_and(|key| lost.contains(&key.0) && !copy(key))
         };
         let fresh =
             |h: &&Held| !h.orphan && now.since(h.began) < NOT_GIVEN_UP && !disks[h.place.disk].faults.hang;
         let counts = |h: &&Held| is_lost(h) && fresh(h) && !out[h.place.disk];
-        let found = surface.held.iter().find(counts).map(|h| h.place.disk);
+        let found = drive_checker.held.iter().find(counts).map(|h| h.place.disk);
         if let Some(disk) = found {
-            surface.breaks(|| format!("a host is let in while a write that it lost is at d{disk}"));
+            drive_checker.breaks(|| format!("a host is let in while a write that it lost is at d{disk}"));
         }
     }
     /// Promise 3: these writes were answered to their hosts, and start at no drive from now on.
-    pub fn surface_over(&mut self, writes: impl Iterator<Item = u64>) {
+    pub fn checker_over(&mut self, writes: impl Iterator<Item = u64>) {
         let now = self.now;
-        self.surface.dead.extend(writes.map(|id| (id, now)));
+        self.drive_checker.dead.extend(writes.map(|id| (id, now)));
     }
     /// Promise 3: the head closed the last connection of the host of these writes. What is not at a drive by then never
     /// starts, once the word of it has come to the shards of their blocks.
-    pub fn surface_cut_off(&mut self, writes: impl Iterator<Item = u64>) {
-        let told = self.now + Duration::from_micros(self.kindness.mail_us) + TURN;
-        self.surface.dead.extend(writes.map(|id| (id, told)));
+    pub fn checker_cut_off(&mut self, writes: impl Iterator<Item = u64>) {
+        let reported = self.now + Duration::from_micros(self.delivery.mail_us) + TURN;
+        self.drive_checker.dead.extend(writes.map(|id| (id, reported)));
     }
     /// Promise 2: every leg is in sync, as the head says. They hold the same then, wherever nothing moves.
-    pub fn surface_look(&mut self) {
+    pub fn checker_look(&mut self) {
         let slow = |h: &Held| h.changes() && self.now.since(h.began) > Duration::from_millis(500);
-        let restless = self.now.since(self.surface.failed_at.max(self.surface.life_began)) < SETTLED
-            || self.surface.held.iter().any(slow)
+        let restless = self.now.since(self.drive_checker.failed_at.max(self.drive_checker.life_began))
+            < SETTLED
+            || self.drive_checker.held.iter().any(slow)
             || self.disks.iter().enumerate().any(|(d, x)| x.faults.any() || !self.is_open(d));
-        if !self.surface.moved || restless {
+        if !self.drive_checker.moved || restless {
             return;
         }
-        self.surface.moved = false;
-        let arrays = self.surface.record().map_or(0, |r| r.arrays.len());
+        self.drive_checker.moved = false;
+        let arrays = self.drive_checker.record().map_or(0, |r| r.arrays.len());
         for array in 0..arrays {
             let legs = self.legs_in_use(array);
-            let Some(home) = legs.first().and_then(|d| self.surface.home(*d)).copied() else { continue };
+            let Some(home) = legs.first().and_then(|d| self.drive_checker.home(*d)).copied() else {
+                continue;
+            };
             let Geometry { data_at, data_bytes, .. } = home.geometry;
             for leg in &legs[1..] {
                 let (a, b) = (&self.disks[legs[0]], &self.disks[*leg]);
@@ -755,11 +764,11 @@ impl World {
                     let junk = a.is_junk(*s) || b.is_junk(*s);
                     !junk
                         && !self.disks.iter().any(|d| d.has_rotted(*s))
-                        && !legs.iter().any(|d| self.surface.writes_there(*d, at, a.sector))
+                        && !legs.iter().any(|d| self.drive_checker.writes_there(*d, at, a.sector))
                 };
                 if let Some(sector) = unlike.into_iter().find(still) {
                     let (first, at) = (legs[0], sector * a.sector);
-                    self.surface
+                    self.drive_checker
                         .breaks(|| format!("d{first} and d{leg} are in sync, and differ at byte {at}"));
                 }
             }
@@ -767,9 +776,9 @@ impl World {
     }
     /// Whether every array has a leg that is in sync on record, and well, whether the head has it open or not.
     pub fn has_good_legs(&self) -> bool {
-        let arrays = self.surface.record().map_or(0, |r| r.arrays.len());
-        let well = |d: usize| !self.disks[d].faults.any() && self.surface.in_sync(d);
-        arrays > 0 && (0..arrays).all(|a| self.surface.legs(a).into_iter().any(well))
+        let arrays = self.drive_checker.record().map_or(0, |r| r.arrays.len());
+        let well = |d: usize| !self.disks[d].faults.any() && self.drive_checker.in_sync(d);
+        arrays > 0 && (0..arrays).all(|a| self.drive_checker.legs(a).into_iter().any(well))
     }
 }
 
