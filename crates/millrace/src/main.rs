@@ -28,6 +28,7 @@ mod link;
 mod machine;
 mod output;
 mod screen;
+mod spelling;
 mod words;
 
 use std::process::ExitCode;
