@@ -102,7 +102,7 @@ pub fn block_size(text: &str) -> Result<u32, String> {
 /// The drive's path, or its UUID if the path is not known.
 pub fn drive_name(drive: &Drive) -> String {
     match &drive.uuid {
-        Some(uuid) if drive.path.is_empty() => uuid.clone(),
+        Some(uuid) if drive.path.is_empty() => uuid.to_string(),
         _ => drive.path.clone(),
     }
 }

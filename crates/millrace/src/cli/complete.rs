@@ -64,7 +64,7 @@ pub fn protocols() -> ArgValueCompleter {
 }
 /// Addresses of portals.
 pub fn portals() -> ArgValueCompleter {
-    names(|s| s.portals.into_iter().map(|p| p.address).collect())
+    names(|s| s.portals.into_iter().map(|p| p.address.to_string()).collect())
 }
 /// This machine's addresses, with the port that is usual for what was typed before.
 pub fn addresses() -> ArgValueCompleter {

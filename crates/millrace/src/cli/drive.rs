@@ -286,6 +286,7 @@ fn in_use(taken: uring::Taken) -> Drive {
         pool: None,
         role: DriveRole::Unusable,
         state: None,
+        cause: None,
         reason,
         slow: false,
         errors: 0,
@@ -366,13 +367,13 @@ fn resource(name: &str, context: &Context) -> Result<(String, String), Failure> 
         let drives: Vec<Drive> = context.client.get("/drives")?;
         let begins = |d: &Drive| {
             name.len() >= UUID_SHOWN
-                && d.uuid.as_ref().is_some_and(|u| u.starts_with(&name.to_ascii_lowercase()))
+                && d.uuid.is_some_and(|u| u.to_string().starts_with(&name.to_ascii_lowercase()))
         };
         let same: Vec<&Drive> =
             drives.iter().filter(|d| d.path.rsplit('/').next() == Some(name) || begins(d)).collect();
         match same[..] {
             [one] => match (&one.uuid, begins(one)) {
-                (Some(uuid), true) => uuid.clone(),
+                (Some(uuid), true) => uuid.to_string(),
                 _ => one.path.clone(),
             },
             [] => {
@@ -380,8 +381,7 @@ fn resource(name: &str, context: &Context) -> Result<(String, String), Failure> 
                     .with_next("millrace drive ls"));
             }
             [..] => {
-                let paths: Vec<String> =
-                    same.iter().map(|d| told_apart(&d.path, d.uuid.as_ref(), &drives)).collect();
+                let paths: Vec<String> = same.iter().map(|d| told_apart(&d.path, d.uuid, &drives)).collect();
                 let next = match same.iter().all(|d| d.path == same[0].path) {
                     true => "the same command with the beginning of the UUID that stands behind the name",
                     false => "the same command with the whole path",
@@ -451,7 +451,7 @@ fn list(placed: &[Placed], context: &Context) -> String {
             false => told.clone_from(&note),
         }
         let mut cells: Vec<Cell> = vec![
-            told_apart(&drive_name(d), d.uuid.as_ref(), drives).into(),
+            told_apart(&drive_name(d), d.uuid, drives).into(),
             match (p.in_use, p.too_small) {
                 (true, _) => Cell::new(Look::Dim, "in use"),
                 (false, true) => Cell::new(Look::Warn, "too small"),
@@ -480,10 +480,10 @@ pub const SLOW: &str = "slow: most reads go to the other legs";
 const UUID_SHOWN: usize = 8;
 
 /// A drive's path; with the beginning of its UUID where another drive has the same, as `ram:256M` twice.
-pub fn told_apart(path: &str, uuid: Option<&String>, all: &[Drive]) -> String {
+pub fn told_apart(path: &str, uuid: Option<base::Uuid>, all: &[Drive]) -> String {
     let same = all.iter().filter(|d| d.path == path).count();
-    match uuid.and_then(|u| u.get(..UUID_SHOWN)) {
-        Some(begin) if same > 1 => format!("{path} {begin}"),
+    match uuid {
+        Some(uuid) if same > 1 => format!("{path} {}", &uuid.to_string()[..UUID_SHOWN]),
         _ => path.to_string(),
     }
 }
@@ -524,7 +524,7 @@ fn show(d: &Drive, context: &Context) -> String {
     let cache = if d.volatile_cache { "volatile: flushed when hosts flush" } else { "none, or protected" };
     row("write cache", cache.into());
     if let Some(uuid) = &d.uuid {
-        row("uuid", uuid.clone().into());
+        row("uuid", uuid.to_string().into());
     }
     let c = &d.counters;
     row("read", format!("{} commands, {}", print_count(c.reads), print(c.read_bytes)).into());

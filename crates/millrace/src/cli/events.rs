@@ -75,7 +75,7 @@ pub fn line(e: &Event, terminal: Terminal) -> String {
     let begin = terminal.text(Look::Dim, &format!("{:>6}  {}  ", e.number, e.at));
     let word = format!("{:<7}  ", e.weight.word());
     let head = e.head.as_ref().map_or(String::new(), |head| format!("head {head}: "));
-    let indent = 6 + 2 + columns(&e.at) + 2;
+    let indent = 6 + 2 + columns(&e.at.to_string()) + 2;
     let rest =
         terminal.indented(indent).paragraph(look, &word, &format!("{head}{}: {}", e.what, e.message), 9);
     begin + rest.replace('\n', &format!("\n{}", " ".repeat(indent))).trim_end_matches(' ')

@@ -82,8 +82,7 @@ impl Way {
         for protocol in protocols(host) {
             let of_protocol = || status.portals.iter().filter(|p| p.protocol == protocol);
             let open = |p: &&Portal| p.listening;
-            let places: Vec<SocketAddr> =
-                of_protocol().filter(open).filter_map(|p| p.address.parse().ok()).collect();
+            let places: Vec<SocketAddr> = of_protocol().filter(open).map(|p| p.address).collect();
             if places.is_empty() {
                 way.closed.push(protocol);
             }
@@ -99,7 +98,7 @@ impl Way {
             let open: Vec<(String, u16)> = places.iter().map(&mut address).collect();
             // Of a system of two heads every portal is a path, also one that is not open here, where it has an address.
             if status.cluster.is_some() && of_protocol().nth(1).is_some() && !open.is_empty() {
-                let elsewhere = of_protocol().filter(|p| !p.listening).filter_map(|p| p.address.parse().ok());
+                let elsewhere = of_protocol().filter(|p| !p.listening).map(|p| p.address);
                 let elsewhere = elsewhere.filter(|p: &SocketAddr| !p.ip().is_unspecified());
                 let all: Vec<_> = open.iter().cloned().chain(elsewhere.map(|p| address(&p))).collect();
                 way.commands.extend(use_both(protocol, host, &status.system, &all));
@@ -279,8 +278,9 @@ mod tests {
     fn status(portals: &[(Protocol, &str, bool)], host: Host) -> Status {
         let portal = |(protocol, address, listening): &(Protocol, &str, bool)| Portal {
             protocol: *protocol,
-            address: address.to_string(),
+            address: address.parse().expect("an address"),
             listening: *listening,
+            cause: None,
             reason: String::new(),
             connections: 0,
             head: None,

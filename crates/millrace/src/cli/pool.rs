@@ -542,7 +542,7 @@ fn show(pool: &Pool, status: &Status, context: &Context) -> String {
     if !pool.reason.is_empty() && pool.arrays.is_empty() {
         row("reason", Cell::new(look_of(pool.state), pool.reason.clone()));
     }
-    row("uuid", pool.uuid.clone().into());
+    row("uuid", pool.uuid.to_string().into());
     if !pool.arrays.is_empty() {
         let free = pool.bytes.saturating_sub(pool.used_bytes);
         row(

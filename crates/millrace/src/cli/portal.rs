@@ -115,7 +115,7 @@ pub fn run(command: PortalCommand, context: &Context) -> Result<String, Failure>
 /// What is spoken at an address: no two portals have the same.
 fn protocol_at(address: SocketAddr, context: &Context) -> Result<Protocol, Failure> {
     let portals: Vec<Portal> = context.client.get("/portals")?;
-    let found = portals.iter().find(|p| p.address == address.to_string()).map(|p| p.protocol);
+    let found = portals.iter().find(|p| p.address == address).map(|p| p.protocol);
     found.ok_or_else(|| {
         Failure::new(crate::failure::Exit::Refused, format!("there is no portal at {address}"))
             .with_next("millrace portal ls")
@@ -142,7 +142,7 @@ pub fn table(portals: &[Portal]) -> Table {
         let state =
             if p.listening { Cell::new(Look::Good, "listening") } else { Cell::new(Look::Bad, "closed") };
         let head = two.then(|| Cell::from(p.head.clone().unwrap_or_default()));
-        let first = [p.protocol.word().into(), p.address.clone().into()].into_iter().chain(head);
+        let first = [p.protocol.word().into(), p.address.to_string().into()].into_iter().chain(head);
         table.row(first.chain([state, p.connections.to_string().into(), note(p).into()]));
     }
     table

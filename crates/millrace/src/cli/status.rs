@@ -131,7 +131,7 @@ fn head(status: &Status, verbose: bool, terminal: Terminal) -> String {
     if resident < memory {
         facts.push(format!("memory {} of {}", print(resident), print(memory)));
     }
-    facts.push(status.at.clone());
+    facts.push(status.at.to_string());
     facts.push(format!("version {}", status.daemon.version));
     let begin = columns("millrace  ● ") + status.health.word().len() + 2;
     let facts = terminal.facts(begin, &facts);
@@ -153,9 +153,13 @@ fn head(status: &Status, verbose: bool, terminal: Terminal) -> String {
             let data = status.daemon.memory_data_bytes;
             pid.push_str(&format!(", memory {} ({} for data)", print(memory), print(data)));
         }
-        for (name, value) in
-            [("nqn", &s.nqn), ("iqn", &s.iqn), ("system", &s.uuid), ("serial", &s.serial), ("daemon", &pid)]
-        {
+        for (name, value) in [
+            ("nqn", &s.nqn),
+            ("iqn", &s.iqn),
+            ("system", &s.uuid.to_string()),
+            ("serial", &s.serial),
+            ("daemon", &pid),
+        ] {
             table.row([Cell::new(Look::Dim, name), value.clone().into()]);
         }
         out.push_str(&table.print(terminal, 2));
@@ -361,8 +365,8 @@ fn leg_row(table: &mut Table, stem: &str, branch: &str, leg: &Leg, status: &Stat
     };
     let drive = find(status);
     let path = match leg.path.is_empty() {
-        true => leg.uuid.clone(),
-        false => super::drive::told_apart(&leg.path, Some(&leg.uuid), &status.drives),
+        true => leg.uuid.to_string(),
+        false => super::drive::told_apart(&leg.path, Some(leg.uuid), &status.drives),
     };
     let mut counters = drive.as_ref().map(|d| d.counters).unwrap_or_default();
     counters.errors = drive.as_ref().map_or(0, |d| d.errors);
@@ -439,7 +443,7 @@ fn summary(status: &Status, terminal: Terminal) -> String {
                 let closed = (!p.listening).then(|| format!("closed: {}", p.reason));
                 let words: Vec<String> = head.into_iter().chain(closed).collect();
                 match words.is_empty() {
-                    true => p.address.clone(),
+                    true => p.address.to_string(),
                     false => format!("{} ({})", p.address, words.join(", ")),
                 }
             })
@@ -493,7 +497,7 @@ fn connections(status: &Status, terminal: Terminal) -> Option<String> {
     .optional(&["SESSION"]);
     for c in &status.connections {
         table.row([
-            c.peer.clone().into(),
+            c.peer.to_string().into(),
             c.host.clone().unwrap_or_else(|| "-".into()).into(),
             c.protocol.word().into(),
             c.session.map_or("-".into(), |s| s.to_string()).into(),

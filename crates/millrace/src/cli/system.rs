@@ -160,7 +160,7 @@ pub fn run(command: SystemCommand, context: &Context) -> Result<String, Failure>
 fn link_notices(link: &[String], context: &Context) -> Vec<api::Noticed> {
     // The portals are those of the system that was joined. If they are not known yet, `portal add` has said it.
     let portals: Vec<api::Portal> = context.client.get("/portals").unwrap_or_default();
-    let portals: Vec<_> = portals.iter().filter_map(|p| p.address.parse().ok()).collect();
+    let portals: Vec<_> = portals.iter().map(|p| p.address).collect();
     let ip = |a: &String| a.parse().ok().or_else(|| Some(a.parse::<std::net::SocketAddr>().ok()?.ip()));
     let link: Vec<_> = link.iter().filter_map(ip).collect();
     api::link_notices(&link, &portals).into_iter().map(crate::words::noticed).collect()

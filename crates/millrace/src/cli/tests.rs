@@ -173,10 +173,10 @@ fn a_pool_that_is_away_and_one_that_nothing_serves_fit_the_terminal_too() {
 
 #[test]
 fn an_empty_head_says_what_to_do_first() {
-    use head::order::{Reply, Snapshot};
+    use head::order::{Reply, Status};
     let empty = |order: &Order| {
         Ok(match order {
-            Order::Status => Reply::Snapshot(Box::<Snapshot>::default()),
+            Order::Status => Reply::Snapshot(Box::<Status>::default()),
             Order::DriveList { .. } => Reply::Drives(vec![]),
             Order::PoolImportable { .. } => Reply::Importable(vec![]),
             Order::Events { .. } => Reply::Events(vec![]),
@@ -354,14 +354,19 @@ fn a_portal_is_removed_by_its_address_alone() {
 
 #[test]
 fn portals_of_two_heads_are_told_with_their_heads() {
-    use cluster::HeadNo;
-    use head::order::{Reply, Served};
+    use head::order::{HeadServes, Reply};
     let script = |order: &Order| {
         let mut s = crate::http::tests::snapshot();
-        let heads = [HeadNo::A, HeadNo::B, HeadNo::A, HeadNo::B];
-        s.portals.iter_mut().zip(heads).for_each(|(p, head)| p.head = Some(head));
-        s.portals[3].instead = Some(HeadNo::A);
-        s.heads = Some([5, 11].map(|lanes| Served { hosts: 1, commands: 7, lanes, lanes_all: 16 }));
+        let heads = ["a", "b", "a", "b"];
+        s.portals.iter_mut().zip(heads).for_each(|(p, head)| p.head = Some(head.into()));
+        s.portals[3].instead = Some("a".into());
+        s.serves = Some([5, 11].map(|lanes| HeadServes {
+            portals: vec![],
+            hosts: 1,
+            commands: 7,
+            lanes,
+            lanes_all: 16,
+        }));
         Ok(match order {
             Order::Status => Reply::Snapshot(Box::new(s)),
             Order::System => Reply::System(Box::new(crate::http::tests::system_view())),

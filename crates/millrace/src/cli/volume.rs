@@ -279,7 +279,7 @@ fn show(v: &Volume, context: &Context) -> String {
         n => format!("{} of the pool, in ", print(n)),
     };
     row("space", format!("{space}{}", crate::screen::count(v.runs as usize, "run")).into());
-    row("uuid", v.uuid.clone().into());
+    row("uuid", v.uuid.to_string().into());
     row("nvme", format!("namespace {}, nguid {}", v.nsid, v.nguid).into());
     row("scsi", v.naa.clone().into());
     let c = &v.counters;

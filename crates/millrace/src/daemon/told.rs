@@ -71,7 +71,7 @@ mod tests {
     fn events(all: &[(u64, &str, &str, &str)]) -> Events {
         let one = |(number, at, what, message): &(u64, &str, &str, &str)| Event {
             number: *number,
-            at: (*at).into(),
+            at: format!("2026-11-20{at}").parse().expect("a time"),
             monotonic_ms: None,
             weight: api::Weight::Note,
             head: None,

@@ -13,7 +13,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use cluster::{HeadNo, HeadState, Part};
-use head::order::{Order, Reply, Served};
+use head::order::{Order, Reply};
 use head::peer::{FenceTrial, SystemAddress, SystemView, TrialFound};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -108,7 +108,7 @@ async fn create_system(
     }
     // What is made is told of, with its token, whatever else goes wrong.
     let portals = api.status().await.map_or(vec![], |s| s.portals);
-    let portals: Vec<SocketAddr> = portals.iter().filter_map(|p| p.address.parse().ok()).collect();
+    let portals: Vec<SocketAddr> = portals.iter().map(|p| p.address).collect();
     created.notices.extend(api::link_notices(&system.addresses(), &portals).into_iter().map(words::noticed));
     Ok((StatusCode::CREATED, Json(created)))
 }

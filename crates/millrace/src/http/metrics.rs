@@ -330,7 +330,8 @@ fn connections(status: &Status, out: &mut Text) {
     }
     out.family("portal_up", "gauge", "1 if the portal is listening.");
     for p in &status.portals {
-        let place = [("protocol", p.protocol.word()), ("address", &p.address)];
+        let address = p.address.to_string();
+        let place = [("protocol", p.protocol.word()), ("address", &address)];
         let labels: Vec<_> = head_label(p.head.as_ref()).chain(place).collect();
         out.sample("portal_up", &labels, u64::from(p.listening));
     }

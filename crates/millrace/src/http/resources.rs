@@ -151,8 +151,7 @@ async fn drives_of(api: &Api, look: Vec<String>) -> Result<Vec<api::Drive>, Refu
     params(("drive" = String, Path, description = "Path or UUID")),
     responses((status = 200, description = "As it is now", body = api::Drive), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn get_drive(State(api): State<Api>, Path(name): Path<String>) -> Answer<api::Drive> {
-    let is =
-        |d: &api::Drive| d.path == name || d.uuid.as_ref().is_some_and(|u| u.eq_ignore_ascii_case(&name));
+    let is = |d: &api::Drive| d.path == name || d.uuid.is_some_and(|u| name.parse() == Ok(u));
     let mut known: Vec<api::Drive> = drives_of(&api, Vec::new()).await?.into_iter().filter(is).collect();
     if known.len() > 1 {
         // As the orders about drives say it.
@@ -232,7 +231,7 @@ async fn list_pools(State(api): State<Api>) -> Answer<Vec<api::Pool>> {
     params(("pool" = String, Path, description = "Name, or UUID where it is shown")),
     responses((status = 200, description = "As it is now", body = api::Pool), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn get_pool(State(api): State<Api>, Path(name): Path<String>) -> Answer<api::Pool> {
-    let pool = api.status().await?.pools.into_iter().find(|p| p.name == name || p.uuid == name);
+    let pool = api.status().await?.pools.into_iter().find(|p| p.name == name || name.parse() == Ok(p.uuid));
     pool.map(Json).ok_or_else(|| missing("pool", &name, "millrace pool ls"))
 }
 
@@ -310,8 +309,7 @@ async fn scrub_pool(
     Path(pool): Path<String>,
     Body(b): Body<api::PoolScrub>,
 ) -> Answer<Created> {
-    made(api.order(Order::PoolScrub { pool, action: b }).await?)
-        .map(|(_, created)| created)
+    made(api.order(Order::PoolScrub { pool, action: b }).await?).map(|(_, created)| created)
 }
 
 /// Wipe a pool's labels; its volumes are lost

@@ -3,9 +3,9 @@
 use super::*;
 use crate::client::Client;
 use crate::failure::{Exit, Failure};
+use api::Protocol;
 use base::Uuid;
 use base::machine::Shape;
-use base::view::Protocol;
 use head::order::State;
 use head::order::*;
 use head::path::stages::STAGES;
@@ -82,9 +82,9 @@ fn uuid(n: u64) -> Uuid {
     Uuid::from_random(0x1111_2222_3333_4444 + n, 0x5555_6666_7777_8888)
 }
 
-fn spread(ns: u64) -> Spread {
+fn spread(ns: u64) -> Times {
     let (p50_ns, p99_ns, p999_ns, max_ns) = (ns, 3 * ns, 9 * ns, 11 * ns);
-    Spread {
+    Times {
         p50_ns,
         p99_ns,
         p999_ns,
@@ -97,13 +97,18 @@ fn spread(ns: u64) -> Spread {
 }
 
 fn stages(ns: [u64; STAGES]) -> Stages {
-    Stages { all: spread(ns.iter().sum()), parts: ns.map(spread) }
+    let [admitted, volume, array, drive, replied] = ns.map(spread);
+    Stages { all: spread(ns.iter().sum()), admitted, volume, array, drive, replied }
+}
+
+fn cause(words: &str) -> Option<Cause> {
+    (!words.is_empty()).then(|| Cause::sentence(words, None))
 }
 
 fn drives() -> Vec<Drive> {
     let drive = |n: u64, state: State, reason: &str| Drive {
         path: format!("/dev/nvme{n}n1"),
-        uuid: uuid(n),
+        uuid: Some(uuid(n)),
         kind: "block".into(),
         model: "SAMSUNG MZQL21T9".into(),
         serial: format!("S64GNE0R50{n}"),
@@ -113,7 +118,8 @@ fn drives() -> Vec<Drive> {
         pool: Some("tank".into()),
         role: DriveRole::Leg,
         state: Some(state),
-        reason: reason.into(),
+        cause: cause(reason),
+        reason: String::new(),
         slow: false,
         errors: if state == State::Failed { 17 } else { 0 },
         counters: Counters {
@@ -124,8 +130,8 @@ fn drives() -> Vec<Drive> {
             flushes: 12,
             errors: 0,
         },
-        reads: Some(spread(84_000 + n)),
-        writes: (n != 3).then(|| spread(21_000)),
+        read_times: Some(spread(84_000 + n)),
+        write_times: (n != 3).then(|| spread(21_000)),
         shape: None,
     };
     let mut all = vec![
@@ -136,7 +142,7 @@ fn drives() -> Vec<Drive> {
         drive(4, State::Optimal, ""),
         drive(5, State::Rebuilding, ""),
     ];
-    all[1].shape = Some(Shape { latency_us: 5000, ..Shape::default() });
+    all[1].shape = Some(api::Shape { latency_us: 5000, ..Default::default() });
     all.push(Drive {
         path: "/dev/sda".into(),
         kind: "block".into(),
@@ -144,7 +150,7 @@ fn drives() -> Vec<Drive> {
         bytes: 64 << 30,
         block_bytes: 512,
         role: DriveRole::Foreign,
-        reason: "carries a partition table (GPT)".into(),
+        cause: cause("carries a partition table (GPT)"),
         ..Drive::default()
     });
     all.push(Drive {
@@ -163,28 +169,31 @@ fn importable() -> Vec<Importable> {
         name: "old".into(),
         uuid: uuid(50),
         state: State::Offline,
-        reason: "1 of 2 drives of mirror-0 is missing, and it may hold newer data".into(),
+        cause: cause("1 of 2 drives of mirror-0 is missing, and it may hold newer data"),
+        reason: String::new(),
         next: Some("millrace pool import old --force".into()),
         released: false,
         found: vec!["/dev/sdx".into()],
-        missing: vec![uuid(51)],
+        missing: vec![uuid(51).to_string()],
     }]
 }
 
 /// A head in some trouble.
-pub fn snapshot() -> Snapshot {
+pub fn snapshot() -> Status {
     let leg = |n: u64, state: State, reason: &str| Leg {
         path: format!("/dev/nvme{n}n1"),
         uuid: uuid(n),
         state,
-        reason: reason.into(),
+        cause: cause(reason),
+        reason: String::new(),
         slow: false,
         replaces: None,
     };
     let mirror = |state: State, reason: &str, legs: Vec<Leg>| Array {
-        mirror: true,
+        layout: ArrayLayout::Mirror,
         state,
-        reason: reason.into(),
+        cause: cause(reason),
+        reason: String::new(),
         bytes: 1_919_846_539_264,
         legs,
         region_bytes: 64 << 20,
@@ -208,7 +217,7 @@ pub fn snapshot() -> Snapshot {
         done_bytes: 1_288_490_188,
         total_bytes: 3_006_477_107,
         rate: 812_000_000,
-        eta: Some(130),
+        seconds_left: Some(130),
     });
     let counters = Counters {
         reads: 12_345_678,
@@ -221,8 +230,8 @@ pub fn snapshot() -> Snapshot {
     let volume = |n: u32, name: &str, bytes: u64, exports: Vec<Exported>| Volume {
         name: format!("tank/{name}"),
         uuid: uuid(100 + u64::from(n)),
-        nguid: [n as u8; 16],
-        naa: [0x30 + n as u8; 16],
+        nguid: format!("{n:02x}").repeat(16),
+        naa: format!("naa.{}", format!("{:02x}", 0x30 + n).repeat(8)),
         nsid: n,
         bytes,
         block_bytes: 4096,
@@ -235,15 +244,15 @@ pub fn snapshot() -> Snapshot {
         weight: 100,
         capped: 0,
         counters,
-        reads: (n == 1).then(|| stages([600, 0, 400, 84_000, 9_400])),
-        writes: (n == 1).then(|| stages([31_000, 0, 1_100, 25_000, 0])),
+        read_times: (n == 1).then(|| stages([600, 0, 400, 84_000, 9_400])),
+        write_times: (n == 1).then(|| stages([31_000, 0, 1_100, 25_000, 0])),
     };
     let exported = |lun: u16, host: &str| Exported {
         host: Some(host.into()),
         names: vec![format!("iqn.1998-01.com.vmware:{host}")],
         lun,
     };
-    let host = |name: &str, authenticated: bool, exports: Vec<(String, u32, u16)>| Host {
+    let host = |name: &str, authenticated: bool, exports: Vec<HostExport>| Host {
         name: name.into(),
         nqns: vec![format!("nqn.2014-08.org.nvmexpress:uuid:{}", uuid(200))],
         iqns: vec![format!("iqn.1998-01.com.vmware:{name}")],
@@ -253,29 +262,33 @@ pub fn snapshot() -> Snapshot {
         exports,
         connections: 5,
     };
-    let portal = |protocol, address: &str, connections| PortalState {
+    let portal = |protocol, address: &str, connections| Portal {
         protocol,
         address: address.parse().expect("an address"),
         listening: true,
+        cause: None,
         reason: String::new(),
         connections,
         head: None,
         instead: None,
-        moves: None,
+        prefix: None,
+        interface: None,
         on: None,
     };
-    let event = |number, at, weight, what: &str, message: &str| EventLine {
+    let event = |number, at, weight, what: &str, message: &str| api::Event {
         number,
-        at,
-        monotonic: Some(base::Instant(273_845_000_000_000)),
+        at: Time(at),
+        monotonic_ms: Some(273_845_000),
         weight,
+        head: None,
         what: what.into(),
         event: head::order::Event::sentence(weight, message),
+        message: String::new(),
     };
     let at = 1_795_224_873;
-    Snapshot {
-        at,
-        uptime: 273_845,
+    Status {
+        at: Time(at),
+        uptime_seconds: 273_845,
         system: SystemInfo {
             nqn: format!("nqn.2014-08.org.nvmexpress:uuid:{}", uuid(900)),
             iqn: "iqn.2026-01.org.millrace:9f1c0a52".into(),
@@ -300,7 +313,7 @@ pub fn snapshot() -> Snapshot {
                 done_bytes: 1_200_000_000_000,
                 total_bytes: 5_759_539_617_792,
                 rate: 412_000_000,
-                eta: Some(11_000),
+                seconds_left: Some(11_000),
                 differed_bytes: 8192,
                 ..Default::default()
             },
@@ -310,6 +323,7 @@ pub fn snapshot() -> Snapshot {
                     uuid: uuid(8),
                     bytes: 1_920_383_410_176,
                     ready: true,
+                    cause: None,
                     reason: String::new(),
                     fits: String::new(),
                 },
@@ -318,21 +332,23 @@ pub fn snapshot() -> Snapshot {
                     uuid: uuid(9),
                     bytes: 0,
                     ready: false,
-                    reason: "it was not found".into(),
+                    cause: cause("it was not found"),
+                    reason: String::new(),
                     fits: String::new(),
                 },
             ],
             name: "tank".into(),
             uuid: uuid(10),
             state: State::Degraded,
-            reason: "mirror-1: /dev/nvme3n1: did not answer within 5 s".into(),
+            cause: cause("mirror-1: /dev/nvme3n1: did not answer within 5 s"),
+            reason: String::new(),
             chunk_bytes: 65_536,
             bytes: 5_759_539_617_792,
             used_bytes: 549_755_813_888,
             resting_bytes: 0,
             clearing: None,
             block_bytes: 4096,
-            zones: vec![Zone { bytes: 5_759_539_617_792, weights: vec![(0, 1), (1, 1), (2, 1)] }],
+            zones: vec![Zone { bytes: 5_759_539_617_792, weights: [0, 1, 2].map(|array| ZoneWeight { array, weight: 1 }).into() }],
             arrays: vec![
                 mirror(State::Optimal, "", vec![leg(0, State::Optimal, ""), leg(1, State::Optimal, "")]),
                 mirror(
@@ -348,8 +364,8 @@ pub fn snapshot() -> Snapshot {
             volume(2, "scratch", 112 << 30, vec![]),
         ],
         hosts: vec![
-            host("esx1", true, vec![("tank/vm1".into(), 1, 0)]),
-            host("esx2", false, vec![("tank/vm1".into(), 1, 0)]),
+            host("esx1", true, vec![HostExport { volume: "tank/vm1".into(), nsid: 1, lun: 0 }]),
+            host("esx2", false, vec![HostExport { volume: "tank/vm1".into(), nsid: 1, lun: 0 }]),
         ],
         portals: vec![
             portal(Protocol::Nvme, "10.0.0.1:4420", 8),
@@ -357,7 +373,6 @@ pub fn snapshot() -> Snapshot {
             portal(Protocol::Discovery, "10.0.0.1:8009", 1),
             portal(Protocol::Iscsi, "10.0.0.1:3260", 2),
         ],
-        heads: None,
         connections: vec![
             Connection {
                 head: None,
@@ -369,19 +384,21 @@ pub fn snapshot() -> Snapshot {
                 queue: 1,
                 commands: 6_123_456,
                 in_flight: 32,
-                digests: head::report::Digests { header: true, data: true },
+                header_digest: true,
+                data_digest: true,
             },
             Connection {
                 head: None,
                 host: None,
-                protocol: Protocol::Iscsi,
+                protocol: Protocol::Iscsi.into(),
                 peer: "10.0.0.51:41235".parse().expect("an address"),
                 shard: 1,
                 session: None,
                 queue: 0,
                 commands: 0,
                 in_flight: 0,
-                digests: head::report::Digests::default(),
+                header_digest: false,
+                data_digest: false,
             },
         ],
         shards: (0..2)
@@ -400,6 +417,8 @@ pub fn snapshot() -> Snapshot {
                 } else {
                     String::new()
                 },
+                longest_turn_us: 0,
+                long_turns: 0,
             })
             .collect(),
         events: vec![
@@ -413,7 +432,10 @@ pub fn snapshot() -> Snapshot {
                 "came back; partial resync of 2.8G begins",
             ),
         ],
-        notices: vec!["The daemon was not allowed to lock its memory (operation not permitted): start it by systemd, or as root".to_string().into()],
+        notices: ["The daemon was not allowed to lock its memory (operation not permitted): start it by systemd, or as root".to_string().into()]
+            .map(|notice| api::Noticed { notice, message: String::new() })
+            .into(),
+        ..Status::default()
     }
 }
 
@@ -534,7 +556,11 @@ fn every_request_becomes_its_order() {
     c.delete("/portals/iscsi/%5Bfd00%3A%3A1%5D%3A3260").expect("done");
     let set = api::HostSet { chap_secret: Some(None), ..Default::default() };
     c.patch("/hosts/esx1", &set).expect("done");
-    let spec = ArraySpec { mirror: true, drives: vec!["/dev/a".into(), "/dev/b".into()], weight: Some(2) };
+    let spec = ArraySpec {
+        layout: ArrayLayout::Mirror,
+        drives: vec!["/dev/a".into(), "/dev/b".into()],
+        weight: Some(2),
+    };
     let drive = || "/dev/sdb".to_string();
     let expected = [
         Order::PoolCreate {
@@ -557,7 +583,7 @@ fn every_request_becomes_its_order() {
         },
         Order::Unexport { volume: "tank/vm1".into(), host: "esx1".into(), disconnect: true },
         Order::PortalRemove {
-            protocol: Protocol::Iscsi,
+            protocol: Protocol::Iscsi.into(),
             address: "[fd00::1]:3260".parse().expect("an address"),
             disconnect: false,
         },

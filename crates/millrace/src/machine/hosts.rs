@@ -53,10 +53,8 @@ impl Head {
     fn of(status: Option<&api::Status>) -> Self {
         let portals = |protocol: Protocol, port: &str| {
             let all = status.iter().flat_map(|s| &s.portals).filter(|p| p.protocol == protocol);
-            let mut out: Vec<(String, String)> = all
-                .filter_map(|p| p.address.rsplit_once(':'))
-                .map(|(ip, port)| (reachable(ip.trim_matches(['[', ']'])), port.to_string()))
-                .collect();
+            let mut out: Vec<(String, String)> =
+                all.map(|p| (reachable(&p.address.ip().to_string()), p.address.port().to_string())).collect();
             out.dedup();
             if out.is_empty() {
                 out.push(("ADDRESS".into(), port.into()));
@@ -376,8 +374,9 @@ mod tests {
     fn hosts_are_told_the_heads_own_addresses() {
         let portal = |protocol, address: &str| api::Portal {
             protocol,
-            address: address.into(),
+            address: address.parse().expect("an address"),
             listening: true,
+            cause: None,
             reason: String::new(),
             connections: 0,
             head: None,

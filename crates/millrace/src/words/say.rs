@@ -30,11 +30,8 @@ pub fn drive(d: Drive) -> Drive {
 
 fn pool(p: Pool) -> Pool {
     let leg = |l: api::Leg| api::Leg { reason: of(&l.cause), ..l };
-    let array = |a: api::Array| api::Array {
-        reason: of(&a.cause),
-        legs: a.legs.into_iter().map(leg).collect(),
-        ..a
-    };
+    let array =
+        |a: api::Array| api::Array { reason: of(&a.cause), legs: a.legs.into_iter().map(leg).collect(), ..a };
     let spare = |s: api::Spare| api::Spare { reason: of(&s.cause), ..s };
     Pool {
         reason: of(&p.cause),

@@ -12,7 +12,7 @@ use crate::failure::{Exit, Failure};
 use base::view::Protocol;
 use base::{Address, DriveId, DriveInfo};
 use head::mail::{Mail, ManagerMail, ShardMail, StewardMail};
-use head::order::{Answered, ArraySpec, HostSettings, Order, Reply, Snapshot};
+use head::order::{Answered, ArraySpec, HostSettings, Order, Reply, Status};
 use head::path::direct::Place;
 use head::path::stages::STAGES;
 use head::steward::{Steward, StewardConfig};
@@ -204,7 +204,11 @@ impl Stand {
         block: u32,
         live: &Live,
     ) -> Result<u64, Failure> {
-        let array = |d: &[String]| ArraySpec { mirror: legs > 1, drives: d.to_vec(), weight: None };
+        let array = |d: &[String]| ArraySpec {
+            layout: head::order::ArrayLayout::of(legs > 1),
+            drives: d.to_vec(),
+            weight: None,
+        };
         let arrays = drives.chunks(legs).map(array).collect();
         let (chunk_bytes, block_bytes) = (None, Some(block));
         self.order(Order::PoolCreate {
@@ -250,7 +254,7 @@ impl Stand {
         }
     }
 
-    fn snapshot(&mut self) -> Result<Snapshot, Failure> {
+    fn snapshot(&mut self) -> Result<Status, Failure> {
         match self.order(Order::Status)? {
             Reply::Snapshot(snapshot) => Ok(*snapshot),
             other => Err(Failure::internal(format!("no status, but {other:?}"))),
@@ -260,10 +264,10 @@ impl Stand {
     /// What was timed of the volume's commands so far.
     pub fn timed(&mut self) -> Result<Timed, Failure> {
         let snapshot = self.snapshot()?;
-        let stages = snapshot.volumes.iter().flat_map(|v| [v.reads, v.writes]).flatten();
+        let stages = snapshot.volumes.iter().flat_map(|v| [v.read_times, v.write_times]).flatten();
         Ok(stages.fold(Timed::default(), |mut sum, s| {
             sum.commands += s.all.total_timed;
-            for (ns, part) in sum.ns.iter_mut().zip(&s.parts) {
+            for (ns, (_, part)) in sum.ns.iter_mut().zip(s.parts()) {
                 *ns += part.total_ns;
             }
             sum
