@@ -10,18 +10,22 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("base", &[]),
     ("nvme", &["base"]),
     ("iscsi", &["base"]),
-    ("access", &["base"]),
-    ("volume", &["base"]),
+    ("finding", &["base"]),
+    ("access", &["base", "finding"]),
+    ("volume", &["base", "finding"]),
     ("pool", &["base"]),
     ("array", &["base"]),
     ("cluster", &["base"]),
-    ("head", &["base", "nvme", "iscsi", "access", "volume", "pool", "array", "cluster"]),
+    ("head", &["base", "finding", "api", "nvme", "iscsi", "access", "volume", "pool", "array", "cluster"]),
     ("load", &["base", "nvme", "iscsi"]),
     ("uring", &["base"]),
-    ("sim", &["base", "nvme", "iscsi", "access", "volume", "pool", "array", "cluster", "head", "load"]),
-    ("api", &[]),
-    ("topology", &[]),
-    ("millrace", &["base", "cluster", "head", "uring", "load", "api", "topology"]),
+    (
+        "sim",
+        &["base", "finding", "nvme", "iscsi", "access", "volume", "pool", "array", "cluster", "head", "load"],
+    ),
+    ("api", &["base", "finding"]),
+    ("topology", &["api"]),
+    ("millrace", &["base", "finding", "cluster", "head", "uring", "load", "api", "topology"]),
     ("lab", &[]),
     ("fuzz", &["base", "nvme", "iscsi", "access", "volume", "pool", "array", "cluster", "head", "topology"]),
     ("judge", &["lab"]),
@@ -39,7 +43,7 @@ const ROOMS: &[&str] =
     &["base", "nvme", "iscsi", "access", "volume", "pool", "array", "cluster", "head", "load", "sim"];
 
 /// Not rooms, since they may use serde_json, and yet without clock, thread and files: their words are the rooms'.
-const PURE: &[&str] = &["topology"];
+const PURE: &[&str] = &["topology", "finding", "api"];
 
 /// Crates of others that a room may use: small, without I/O, clock or thread.
 const ROOM_CRATES: &[&str] = &[
@@ -87,6 +91,33 @@ const CIRCLE_MAX: usize = 6;
 /// Places where less is allowed.
 const CIRCLES_WITHIN: &[(&str, usize)] = &[("crates/head/src/steward/", 3)];
 
+/// Crates that find things out and do not speak to people: no sentence and no command line stands there. English is in
+/// `WORDS` alone.
+const SPEECHLESS: &[&str] = &[
+    "base", "finding", "nvme", "iscsi", "access", "volume", "pool", "array", "cluster", "head", "load",
+    "uring", "api", "topology",
+];
+
+/// Where findings are said in English.
+const WORDS: &str = "crates/millrace/src/words";
+
+/// Who stops the program because of a mistake of ours may say so where that is.
+const STOPS: &[&str] = &[
+    "panic!",
+    "assert!",
+    "assert_eq!",
+    "assert_ne!",
+    "debug_assert!",
+    "debug_assert_eq!",
+    "unreachable!",
+    "expect",
+    "expect_err",
+    "compile_error!",
+];
+
+/// Files with texts that are no sentences to an operator: formats of files, standards' own texts.
+const TEXTS: &[&str] = &[];
+
 /// What the Steward knows beyond what is decided lies here, and is changed by its own methods.
 const CONTEXT: &str = "crates/head/src/steward/context/";
 
@@ -119,6 +150,12 @@ const RECEIVERS: &[(&str, &[&str])] = &[
 
 /// Where those are made.
 const POST_OFFICE: &str = "crates/head/src/mail.rs";
+
+/// Most characters of a commit's subject.
+const SUBJECT_MAX: usize = 72;
+
+/// Since when that holds.
+const SUBJECTS_SINCE: &str = "2026-11-26T23:00:00Z";
 
 /// So many source files may lie in one folder: beyond it nobody finds anything by looking.
 const FOLDER_MAX: usize = 15;
@@ -359,7 +396,15 @@ fn dead_links(sources: &[Source], exists: impl Fn(&Path) -> bool) -> Vec<String>
 
 /// Code alone: comments, what strings and characters say, and what is compiled for tests only become blanks.
 fn code_alone(text: &str) -> Vec<char> {
+    let (mut code, _) = code_and_strings(text);
+    blank_tests(&mut code);
+    code
+}
+
+/// Code without comments and without what strings and characters say, and where those strings are.
+fn code_and_strings(text: &str) -> (Vec<char>, Vec<core::ops::Range<usize>>) {
     let mut code: Vec<char> = text.chars().collect();
+    let mut strings = Vec::new();
     let mut at = 0;
     while at < code.len() {
         let rest = &code[at..];
@@ -372,9 +417,17 @@ fn code_alone(text: &str) -> Vec<char> {
             ['\'', _, '\'', ..] => 3,
             _ => 0,
         };
+        if end > 0 && (rest[0] == '"' || rest[0] == 'r') {
+            strings.push(at..at + end);
+        }
         code[at..at + end].fill(' ');
         at += end.max(1);
     }
+    (code, strings)
+}
+
+/// What is compiled for tests only becomes `x`, as many as it has characters.
+fn blank_tests(code: &mut [char]) {
     let marker: Vec<char> = "#[cfg(test)]".chars().collect();
     let mut at = 0;
     while at + marker.len() <= code.len() {
@@ -382,7 +435,135 @@ fn code_alone(text: &str) -> Vec<char> {
         code[at..at + end].fill(' ');
         at += end.max(1);
     }
-    code
+}
+
+/// A string of the product's code: its line, what it says, and the calls that it stands in, innermost last.
+struct Literal {
+    line: usize,
+    says: String,
+    calls: Vec<String>,
+}
+
+/// The strings of a source file that are compiled into the product.
+fn literals(text: &str) -> Vec<Literal> {
+    let (code, strings) = code_and_strings(text);
+    let mut product = code.clone();
+    // What stays of a test's code differs from the code.
+    blank_tests(&mut product);
+    let all: Vec<char> = text.chars().collect();
+    let (mut calls, mut found, mut line, mut at) = (Vec::<String>::new(), Vec::new(), 1, 0);
+    let mut strings = strings.into_iter().peekable();
+    while at < all.len() {
+        if let Some(string) = strings.next_if(|s| s.start == at) {
+            let in_test = {
+                // A test's item is blank in `product` from its attribute on: look at the code before and behind.
+                let near = |mut i: usize, step: isize| loop {
+                    let next = i as isize + step;
+                    if next < 0 || next as usize >= code.len() {
+                        break false;
+                    }
+                    i = next as usize;
+                    if !code[i].is_whitespace() {
+                        break product[i].is_whitespace();
+                    }
+                };
+                near(string.start, -1) && near(string.end - 1, 1)
+            };
+            let says: String = all[string.clone()].iter().collect();
+            if !in_test {
+                found.push(Literal { line, says: says.clone(), calls: calls.clone() });
+            }
+            line += says.matches('\n').count();
+            at = string.end;
+            continue;
+        }
+        match code[at] {
+            '(' | '[' | '{' => {
+                let mut from = at;
+                while from > 0 && (is_word(code[from - 1]) || code[from - 1] == '!') {
+                    from -= 1;
+                }
+                let attribute = code[at] == '[' && from > 0 && code[from - 1] == '#';
+                let name: String = code[from..at].iter().collect();
+                calls.push(if attribute { "#".into() } else { name });
+            }
+            ')' | ']' | '}' => {
+                calls.pop();
+            }
+            _ => {}
+        }
+        if all[at] == '\n' {
+            line += 1;
+        }
+        at += 1;
+    }
+    found
+}
+
+/// Whether a string has a part of a sentence in it: three words of small letters, one behind the other.
+fn is_sentence(says: &str) -> bool {
+    let is_word = |w: &str| {
+        let w = w.trim_end_matches([',', ';', ':', '.', '\'', '"']);
+        w.len() > 1 && w.chars().all(|c| c.is_ascii_lowercase() || c == '\'')
+    };
+    let inner = says.trim_matches(['r', '#', '"']);
+    let words: Vec<&str> = inner.split([' ', '\n']).collect();
+    words.windows(3).any(|w| w.iter().all(|w| is_word(w)))
+}
+
+/// Sentences and command lines outside of `WORDS`, in crates that do not speak.
+fn sentences(sources: &[Source]) -> Vec<String> {
+    let mut found = Vec::new();
+    let speechless = |s: &&Source| {
+        SPEECHLESS.contains(&s.room())
+            && s.path.ends_with(".rs")
+            && s.is_product()
+            && !TEXTS.contains(&s.path.as_str())
+    };
+    for source in sources.iter().filter(speechless) {
+        for literal in literals(&source.text) {
+            let stops = |call: &String| call == "#" || STOPS.contains(&call.as_str());
+            let command = literal.says.trim_matches('"').starts_with("millrace ");
+            if !literal.calls.iter().any(stops) && (command || is_sentence(&literal.says)) {
+                found.push(format!("{}:{}: {} belongs to {WORDS}", source.path, literal.line, literal.says));
+            }
+        }
+    }
+    found
+}
+
+/// Code that looks into a sentence for what a type should say.
+fn inspected(sources: &[Source]) -> Vec<String> {
+    let mut found = Vec::new();
+    let looks =
+        ["contains", "starts_with", "ends_with", "strip_prefix", "strip_suffix", "find", "split_once"];
+    for source in sources.iter().filter(|s| s.path.starts_with("crates/") && s.is_product()) {
+        // Tests of the product from outside read what people read, and so do the lab and the judge.
+        if !source.path.ends_with(".rs") || ["judge", "lab"].contains(&source.room()) {
+            continue;
+        }
+        for literal in literals(&source.text) {
+            let looked_for = literal.calls.last().is_some_and(|call| looks.contains(&call.as_str()));
+            if looked_for && is_sentence(&literal.says) {
+                found.push(format!(
+                    "{}:{}: {} is looked for in a text",
+                    source.path, literal.line, literal.says
+                ));
+            }
+        }
+        for (number, line) in source.code() {
+            for look in looks.iter().map(|l| format!("message.{l}(")).filter(|l| line.contains(l)) {
+                found.push(format!("{}:{number}: {look} inspects a sentence", source.path));
+            }
+        }
+    }
+    found
+}
+
+/// Subjects of commits that are long, or hold two thoughts.
+fn long_subjects(subjects: &str) -> Vec<String> {
+    let bad = |s: &&str| s.chars().count() > SUBJECT_MAX || s.contains(';');
+    subjects.lines().filter(bad).map(str::to_string).collect()
 }
 
 fn is_word(c: char) -> bool {
@@ -778,6 +959,26 @@ fn rooms_do_not_say_banned_words() {
 }
 
 #[test]
+fn what_is_found_is_said_in_one_place() {
+    assert_none(sentences(&tracked()));
+}
+
+#[test]
+fn nobody_looks_into_a_sentence() {
+    assert_none(inspected(&tracked()));
+}
+
+#[test]
+fn subjects_of_commits_are_short_and_hold_one_thought() {
+    let git = |args: &[&str]| {
+        let out = Command::new("git").args(args).current_dir(root()).output().expect("git runs");
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8_lossy(&out.stdout).into_owned()
+    };
+    assert_none(long_subjects(&git(&["log", "--format=%s", &format!("--since={SUBJECTS_SINCE}")])));
+}
+
+#[test]
 fn nothing_names_a_place_of_somebodys_machine() {
     assert_none(machine_paths(&tracked()));
 }
@@ -842,6 +1043,42 @@ fn long_files_are_named() {
 
 fn source(path: &str, text: &str) -> Source {
     Source { path: path.into(), text: text.into() }
+}
+
+#[test]
+fn a_sentence_and_a_command_in_a_room_are_found() {
+    let found = |text: &str| sentences(&[source("crates/head/src/a.rs", text)]).len();
+    assert_eq!(found("fn f() -> String { format!(\"the drive {d} is gone\") }"), 0, "two words and a name");
+    assert_eq!(found("fn f() -> String { format!(\"{d} could not be labelled\") }"), 1);
+    assert_eq!(found("const F: &str = \"millrace drive ls\";"), 1);
+    assert_eq!(
+        found("fn f() { assert!(x, \"this is our own mistake\"); g().expect(\"it was just found\"); }"),
+        0
+    );
+    assert_eq!(
+        found("// \"this is said nowhere at all\"\n#[doc = \"this is said to readers\"]\nfn f() {}"),
+        0
+    );
+    assert_eq!(found("#[cfg(test)]\nmod tests { fn f() { g(\"this is said in tests\"); } }"), 0);
+    assert_eq!(found("fn f() { g('\"', \"this is said behind it\") }"), 1);
+    assert!(
+        sentences(&[source("crates/millrace/src/words/a.rs", "const A: &str = \"the head is away\";")])
+            .is_empty()
+    );
+}
+
+#[test]
+fn code_that_looks_into_a_sentence_is_found() {
+    let found = |text: &str| inspected(&[source("crates/millrace/src/a.rs", text)]).len();
+    assert_eq!(found("fn f(r: &R) -> bool { r.message.contains(&x) }"), 1);
+    assert_eq!(found("fn f(r: &str) -> bool { r.ends_with(\"it was cut off\") }"), 1);
+    assert_eq!(found("fn f(r: &str) -> bool { r.starts_with(\"ram:\") }"), 0);
+}
+
+#[test]
+fn a_long_subject_is_found() {
+    let long = "head: ".to_string() + &"x".repeat(70);
+    assert_eq!(long_subjects(&format!("head: short\n{long}\nhead: one; two\n")).len(), 2);
 }
 
 #[test]
