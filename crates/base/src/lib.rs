@@ -18,14 +18,13 @@ pub mod memory;
 pub mod planted;
 pub mod prng;
 pub mod time;
-pub mod utc;
 pub mod view;
 
 pub use command::{Command, Op, Status};
 pub use containers::{histogram, outbox, slots};
 pub use drive::{DriveError, DriveHealth, DriveInfo, DriveOp, DriveOpKind, FileName, OpenError, Place};
 pub use drive_kind::DriveKind;
-pub use encoding::{codec, crc, record, size};
+pub use encoding::{codec, crc, record, size, utc};
 pub use fence::{Fence, FenceAct, FenceError, FenceKey, FenceKind, FenceOp, NoFence};
 pub use front::{Answer, Ask, FrontIo, Tag, Want};
 pub use histogram::{Coarse, Histogram};
