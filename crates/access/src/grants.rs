@@ -1,9 +1,10 @@
 //! Exports: what each host sees. They are kept in the pool, so they name hosts by their protocol names.
 
-use crate::{AccessError, Host, LUN_MAX, NAMES_MAX};
+use crate::{Host, LUN_MAX, NAMES_MAX};
 use base::Uuid;
 use base::codec::{Malformed, Reader, Writer};
 use base::view::NSID_MAX;
+use finding::HostRefusal;
 
 /// A volume given to a host.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -143,9 +144,9 @@ fn names(r: &mut Reader<'_>) -> Result<Vec<String>, Malformed> {
 }
 
 /// The lowest number from `from` to `max` that is not in `used`.
-pub fn lowest_free(used: impl Iterator<Item = u32>, from: u32, max: u32) -> Result<u32, AccessError> {
+pub fn lowest_free(used: impl Iterator<Item = u32>, from: u32, max: u32) -> Result<u32, HostRefusal> {
     let used: std::collections::BTreeSet<u32> = used.collect();
-    (from..=max).find(|n| !used.contains(n)).ok_or(AccessError::Full)
+    (from..=max).find(|n| !used.contains(n)).ok_or(HostRefusal::NoNumberFree)
 }
 
 #[cfg(test)]
@@ -202,6 +203,6 @@ mod tests {
     #[test]
     fn the_lowest_free_number_is_found() {
         assert_eq!(lowest_free([0, 1, 3].into_iter(), 0, 9), Ok(2));
-        assert_eq!(lowest_free([1, 2].into_iter(), 1, 2), Err(AccessError::Full));
+        assert_eq!(lowest_free([1, 2].into_iter(), 1, 2), Err(HostRefusal::NoNumberFree));
     }
 }

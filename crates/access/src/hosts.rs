@@ -1,8 +1,12 @@
 //! Hosts: which ones are known, by which names, with which secrets.
 
-use crate::{AccessError, HOSTS_MAX, NAMES_MAX, check_nqn, check_secret, normal_iqn};
+use crate::{HOSTS_MAX, NAMES_MAX, check_nqn, check_secret, normal_iqn};
 use base::HostId;
 use base::view::{self, Export, Secret};
+use finding::{HostRefusal, SecretFault};
+
+/// Longest CHAP user name, bytes.
+const USER_MAX: usize = 255;
 
 /// A client that is let in.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -39,18 +43,18 @@ impl Host {
         }
     }
     /// Brings names to their normal form and checks everything that concerns this host alone.
-    fn check(&mut self) -> Result<(), AccessError> {
+    fn check(&mut self) -> Result<(), HostRefusal> {
         let good = (1..=63).contains(&self.name.len())
             && self.name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
             && self.name.as_bytes()[0].is_ascii_alphanumeric();
         if !good {
-            return Err(AccessError::HostName(self.name.chars().take(64).collect()));
+            return Err(HostRefusal::HostNameInvalid { name: self.name.chars().take(64).collect() });
         }
         if self.nqns.is_empty() && self.iqns.is_empty() {
-            return Err(AccessError::Nameless);
+            return Err(HostRefusal::HostNameless);
         }
         if self.nqns.len() > NAMES_MAX || self.iqns.len() > NAMES_MAX {
-            return Err(AccessError::TooManyNames);
+            return Err(HostRefusal::TooManyNames { names_max: NAMES_MAX });
         }
         self.nqns.iter().try_for_each(|n| check_nqn(n))?;
         for iqn in &mut self.iqns {
@@ -60,22 +64,19 @@ impl Host {
         self.nqns.dedup();
         self.iqns.sort();
         self.iqns.dedup();
-        for (mutual, secret) in [(false, &self.chap_secret), (true, &self.mutual_secret)] {
-            if let Some(s) = secret {
-                check_secret(s).map_err(|why| AccessError::Secret { mutual, why })?;
-            }
+        if let Some(secret) = &self.chap_secret {
+            check_secret(secret).map_err(|why| HostRefusal::SecretInvalid { why })?;
+        }
+        let mutual = |why| HostRefusal::MutualSecretInvalid { why };
+        if let Some(secret) = &self.mutual_secret {
+            check_secret(secret).map_err(mutual)?;
         }
         match (&self.chap_secret, &self.mutual_secret) {
             // RFC 7143 12.1.3: the same secret in both directions could be had by reflection.
-            (Some(a), Some(b)) if a == b => {
-                Err(AccessError::Secret { mutual: true, why: "is the same as the CHAP secret" })
-            }
-            (None, Some(_)) => Err(AccessError::Secret {
-                mutual: true,
-                why: "needs a CHAP secret: only a host that proves itself may ask us to",
-            }),
-            _ if self.chap_user.len() > 255 || self.chap_user.chars().any(char::is_control) => {
-                Err(AccessError::ChapUser)
+            (Some(a), Some(b)) if a == b => Err(mutual(SecretFault::SameAsOther)),
+            (None, Some(_)) => Err(mutual(SecretFault::Alone)),
+            _ if self.chap_user.len() > USER_MAX || self.chap_user.chars().any(char::is_control) => {
+                Err(HostRefusal::ChapUserInvalid { bytes_max: USER_MAX })
             }
             _ => Ok(()),
         }
@@ -102,35 +103,39 @@ impl Hosts {
         self.hosts.iter().find(|h| h.id == id)
     }
     /// Adds a host.
-    pub fn add(&mut self, host: Host) -> Result<(), AccessError> {
+    pub fn add(&mut self, host: Host) -> Result<(), HostRefusal> {
         if self.get(&host.name).is_some() {
-            return Err(AccessError::HostTaken(host.name));
+            return Err(HostRefusal::HostNameTaken { host: host.name });
         }
         if self.hosts.len() >= HOSTS_MAX {
-            return Err(AccessError::TooManyHosts);
+            return Err(HostRefusal::TooManyHosts { hosts_max: HOSTS_MAX });
         }
         self.put(host)
     }
     /// Puts a host in the place of the one of its name.
-    pub fn set(&mut self, host: Host) -> Result<(), AccessError> {
+    pub fn set(&mut self, host: Host) -> Result<(), HostRefusal> {
         if self.get(&host.name).is_none() {
-            return Err(AccessError::NoHost(host.name));
+            return Err(HostRefusal::NoHost { host: host.name });
         }
         self.put(host)
     }
     /// Forgets a host.
-    pub fn remove(&mut self, name: &str) -> Result<Host, AccessError> {
-        let i =
-            self.hosts.iter().position(|h| h.name == name).ok_or_else(|| AccessError::NoHost(name.into()))?;
+    pub fn remove(&mut self, name: &str) -> Result<Host, HostRefusal> {
+        let i = self
+            .hosts
+            .iter()
+            .position(|h| h.name == name)
+            .ok_or_else(|| HostRefusal::NoHost { host: name.into() })?;
         Ok(self.hosts.remove(i))
     }
-    fn put(&mut self, mut host: Host) -> Result<(), AccessError> {
+    fn put(&mut self, mut host: Host) -> Result<(), HostRefusal> {
         host.check()?;
         for other in self.hosts.iter().filter(|h| h.name != host.name) {
-            let nqn = host.nqns.iter().find(|n| other.nqns.contains(n)).map(|n| (n, true));
-            let iqn = host.iqns.iter().find(|n| other.iqns.contains(n)).map(|n| (n, false));
-            if let Some((name, nqn)) = nqn.or(iqn) {
-                return Err(AccessError::NameOfAnother { name: name.clone(), host: other.name.clone(), nqn });
+            if let Some(nqn) = host.nqns.iter().find(|n| other.nqns.contains(n)) {
+                return Err(HostRefusal::NqnTaken { nqn: nqn.clone(), host: other.name.clone() });
+            }
+            if let Some(iqn) = host.iqns.iter().find(|n| other.iqns.contains(n)) {
+                return Err(HostRefusal::IqnTaken { iqn: iqn.clone(), host: other.name.clone() });
             }
         }
         self.hosts.retain(|h| h.name != host.name);
@@ -159,15 +164,16 @@ mod tests {
         assert_eq!(hosts.iter().map(|h| h.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
         assert_eq!(hosts.get("b").map(|h| h.iqns[0].as_str()), Some("iqn.1998-01.com.example:b"));
         let taken = hosts.add(host("c", "iqn.1998-01.com.example:A"));
-        assert_eq!(
-            taken.map_err(|e| e.to_string()),
-            Err("iqn.1998-01.com.example:a belongs to host a".into())
-        );
+        let iqn = "iqn.1998-01.com.example:a".into();
+        assert_eq!(taken, Err(HostRefusal::IqnTaken { iqn, host: "a".into() }));
         assert_eq!(
             hosts.add(host("a", "iqn.1998-01.com.example:x")),
-            Err(AccessError::HostTaken("a".into()))
+            Err(HostRefusal::HostNameTaken { host: "a".into() })
         );
-        assert_eq!(hosts.set(host("x", "iqn.1998-01.com.example:x")), Err(AccessError::NoHost("x".into())));
+        assert_eq!(
+            hosts.set(host("x", "iqn.1998-01.com.example:x")),
+            Err(HostRefusal::NoHost { host: "x".into() })
+        );
         hosts.set(host("a", "iqn.1998-01.com.example:x")).expect("good");
         assert!(hosts.remove("a").is_ok() && hosts.remove("a").is_err());
     }
@@ -201,6 +207,6 @@ mod tests {
         let h = Host { chap_secret: secret("sesame"), ..host("h", "iqn.1998-01.com.example:h") };
         assert!(!format!("{h:?}").contains("sesame"));
         let e = Hosts::default().add(h).expect_err("too short");
-        assert!(!format!("{e} {e:?}").contains("sesame"));
+        assert!(!format!("{e:?}").contains("sesame"));
     }
 }

@@ -1,62 +1,60 @@
 //! Names that hosts have in the protocols.
 
-use crate::AccessError;
+use finding::{HostRefusal, IqnFault, NqnFault};
 
 /// Longest NQN (NVMe Base 4.5) and iSCSI name (RFC 7143 4.2.7.2), bytes.
 const NAME_BYTES_MAX: usize = 223;
 
 /// An NVMe qualified name of a host: `nqn.`, a month, a reversed domain, and what its owner likes.
-pub fn check_nqn(name: &str) -> Result<(), AccessError> {
-    let no = |why| Err(AccessError::Nqn { name: shortened(name), why });
+pub fn check_nqn(name: &str) -> Result<(), HostRefusal> {
+    let no = |why| Err(HostRefusal::NqnInvalid { name: shortened(name), why });
     if name.len() > NAME_BYTES_MAX {
-        return no("it is longer than 223 bytes");
+        return no(NqnFault::TooLong { bytes_max: NAME_BYTES_MAX });
     }
     if name.chars().any(|c| c.is_control() || c.is_whitespace()) {
-        return no("it holds a blank or a control character");
+        return no(NqnFault::Blank);
     }
-    let Some(rest) = name.strip_prefix("nqn.") else { return no("it does not begin with \"nqn.\"") };
+    let Some(rest) = name.strip_prefix("nqn.") else { return no(NqnFault::Prefix) };
     if !begins_with_month(rest) {
-        return no("after \"nqn.\" comes a year and a month, as in nqn.2014-08.org.example");
+        return no(NqnFault::Month);
     }
     // NVMe Base 4.5: the name of the well-known discovery subsystem is nobody's.
     if name == "nqn.2014-08.org.nvmexpress.discovery" {
-        return no("it is that of discovery");
+        return no(NqnFault::Discovery);
     }
     match name.strip_prefix("nqn.2014-08.org.nvmexpress:uuid:") {
-        Some(uuid) if uuid.len() != 36 || uuid.parse::<base::Uuid>().is_err() => {
-            no("what follows \"uuid:\" is no UUID")
-        }
+        Some(uuid) if uuid.len() != 36 || uuid.parse::<base::Uuid>().is_err() => no(NqnFault::NoUuid),
         Some(_) | None => Ok(()),
     }
 }
 
 /// An iSCSI name in its normal form, in which names are compared: lower case (RFC 3722 5).
-pub fn normal_iqn(name: &str) -> Result<String, AccessError> {
-    let no = |why| Err(AccessError::Iqn { name: shortened(name), why });
+pub fn normal_iqn(name: &str) -> Result<String, HostRefusal> {
+    let no = |why| Err(HostRefusal::IqnInvalid { name: shortened(name), why });
     if name.len() > NAME_BYTES_MAX {
-        return no("it is longer than 223 bytes");
+        return no(IqnFault::TooLong { bytes_max: NAME_BYTES_MAX });
     }
     // RFC 3722 6.2 leaves letters, digits, '-', '.' and ':' of ASCII. Hosts that call themselves by their
     // machine's name send '_' too, and refusing it would help nobody.
     if !name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b':' | b'_')) {
-        return no("it holds something else than a-z 0-9 - . : _");
+        return no(IqnFault::Character);
     }
     let name = name.to_ascii_lowercase();
     // RFC 3721 1.1 (iqn, eui) and RFC 3980 (naa).
     if let Some(rest) = name.strip_prefix("iqn.") {
         if !begins_with_month(rest) {
-            return no("after \"iqn.\" comes a year and a month, as in iqn.1998-01.com.example");
+            return no(IqnFault::Month);
         }
     } else if let Some(hex) = name.strip_prefix("eui.") {
         if hex.len() != 16 || !hex.bytes().all(|b| b.is_ascii_hexdigit()) {
-            return no("after \"eui.\" come 16 hexadecimal digits");
+            return no(IqnFault::Eui);
         }
     } else if let Some(hex) = name.strip_prefix("naa.") {
         if !matches!(hex.len(), 16 | 32) || !hex.bytes().all(|b| b.is_ascii_hexdigit()) {
-            return no("after \"naa.\" come 16 or 32 hexadecimal digits");
+            return no(IqnFault::Naa);
         }
     } else {
-        return no("it begins neither with \"iqn.\" nor \"eui.\" nor \"naa.\"");
+        return no(IqnFault::Prefix);
     }
     Ok(name)
 }
@@ -101,7 +99,7 @@ mod tests {
             "nqn.2014-08.org.nvmexpress:uuid:nonsense",
             &format!("nqn.2019-12.com.{}", "x".repeat(224)),
         ] {
-            assert!(matches!(check_nqn(bad), Err(AccessError::Nqn { .. })), "{bad}");
+            assert!(matches!(check_nqn(bad), Err(HostRefusal::NqnInvalid { .. })), "{bad}");
         }
     }
 
@@ -120,7 +118,7 @@ mod tests {
             "naa.xyz",
             "esx1",
         ] {
-            assert!(matches!(normal_iqn(bad), Err(AccessError::Iqn { .. })), "{bad}");
+            assert!(matches!(normal_iqn(bad), Err(HostRefusal::IqnInvalid { .. })), "{bad}");
         }
         assert!(normal_iqn(&format!("iqn.1998-01.{}", "x".repeat(224))).is_err());
     }

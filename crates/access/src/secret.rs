@@ -1,6 +1,7 @@
 //! CHAP secrets: how long, and how they are written in files.
 
 use base::view::Secret;
+use finding::SecretFault;
 
 /// Shortest secret, bytes: 96 bits (RFC 7143 12.1.3 asks that much where IPsec does not protect it).
 pub const SECRET_MIN: usize = 12;
@@ -8,32 +9,30 @@ pub const SECRET_MIN: usize = 12;
 pub const SECRET_MAX: usize = 128;
 
 /// Whether a secret may be used.
-pub fn check_secret(secret: &Secret) -> Result<(), &'static str> {
+pub fn check_secret(secret: &Secret) -> Result<(), SecretFault> {
     match secret.0.len() {
-        0..SECRET_MIN => Err("is shorter than 12 bytes"),
+        0..SECRET_MIN => Err(SecretFault::TooShort { bytes_min: SECRET_MIN }),
         SECRET_MIN..=SECRET_MAX => Ok(()),
-        _ => Err("is longer than 128 bytes"),
+        _ => Err(SecretFault::TooLong { bytes_max: SECRET_MAX }),
     }
 }
 
 /// A secret from text: `0x` and hexadecimal digits, else printable ASCII as it is. One line end at the
 /// end is not part of it.
-pub fn parse_secret(text: &str) -> Result<Secret, &'static str> {
+pub fn parse_secret(text: &str) -> Result<Secret, SecretFault> {
     let text = text.strip_suffix('\n').unwrap_or(text);
     let text = text.strip_suffix('\r').unwrap_or(text);
     let secret = match text.strip_prefix("0x") {
         Some(hex) => {
             let digits = hex.as_bytes();
             if !digits.len().is_multiple_of(2) || !digits.iter().all(u8::is_ascii_hexdigit) {
-                return Err("begins with 0x, and what follows are not pairs of hexadecimal digits");
+                return Err(SecretFault::NoHex);
             }
             let nibble = |b: u8| (b as char).to_digit(16).expect("a hexadecimal digit") as u8;
             Secret(digits.chunks(2).map(|p| nibble(p[0]) << 4 | nibble(p[1])).collect())
         }
         None if text.bytes().all(|b| (0x20..0x7f).contains(&b)) => Secret(text.as_bytes().to_vec()),
-        None => {
-            return Err("holds something else than printable ASCII; write it as 0x and hexadecimal digits");
-        }
+        None => return Err(SecretFault::NotPrintable),
     };
     check_secret(&secret)?;
     Ok(secret)

@@ -1,8 +1,51 @@
-//! Findings about hosts and exports and exports.
+//! Findings about hosts and exports.
+
+use crate::{ConnectedHost, IqnFault, LoginFate, NqnFault, SecretFault};
 
 refusals! {
     /// Why an order about hosts and exports was not carried out.
-    pub enum HostRefusal {}
+    pub enum HostRefusal {
+        /// This is no name of a host.
+        HostNameInvalid { name: String } = Invalid @ "name",
+        /// There is a host of this name.
+        HostNameTaken { host: String } = Conflict @ "name",
+        /// There is no host of this name.
+        NoHost { host: String } = NotFound @ "host",
+        /// There are as many hosts as there can be.
+        TooManyHosts { hosts_max: usize } = NoSpace @ "name",
+        /// The host has neither an NQN nor an IQN.
+        HostNameless = Invalid @ "nqns",
+        /// The host has too many names of a kind.
+        TooManyNames { names_max: usize } = Invalid @ "nqns",
+        /// This is no NVMe qualified name.
+        NqnInvalid { name: String, why: NqnFault } = Invalid @ "nqns",
+        /// This is no iSCSI name.
+        IqnInvalid { name: String, why: IqnFault } = Invalid @ "iqns",
+        /// Another host has this NQN.
+        NqnTaken { nqn: String, host: String } = Conflict @ "nqns",
+        /// Another host has this IQN.
+        IqnTaken { iqn: String, host: String } = Conflict @ "iqns",
+        /// This CHAP secret must not be used.
+        SecretInvalid { why: SecretFault } = Invalid @ "chap_secret",
+        /// This mutual CHAP secret must not be used.
+        MutualSecretInvalid { why: SecretFault } = Invalid @ "mutual_secret",
+        /// This is no user name for CHAP.
+        ChapUserInvalid { bytes_max: usize } = Invalid @ "chap_user",
+        /// Another volume has this LUN for the host.
+        LunTaken { lun: u16 } = Conflict @ "lun",
+        /// The LUN is beyond the largest.
+        LunTooLarge { lun: u16, lun_max: u16 } = Invalid @ "lun",
+        /// No LUN or namespace id is free.
+        NoNumberFree = NoSpace @ "lun",
+        /// Volumes are exported to the host that would be removed.
+        HostHasExports { host: String, volumes: usize } = Unsafe @ "name",
+        /// The host that would be removed is connected.
+        HostRemoveInUse { force: bool, hosts: Vec<ConnectedHost> } = Unsafe @ "disconnect",
+        /// The host is connected by a name that it would lose.
+        HostNameInUse { hosts: Vec<ConnectedHost> } = Unsafe @ "disconnect",
+        /// The host is connected over iSCSI, and would have to prove something else.
+        HostSecretInUse { hosts: Vec<ConnectedHost> } = Unsafe @ "disconnect",
+    }
 }
 
 findings! {
@@ -12,10 +55,31 @@ findings! {
 
 events! {
     /// What happened to hosts and exports.
-    pub enum HostEvent {}
+    pub enum HostEvent {
+        /// The host was added.
+        HostAdded = Note,
+        /// The host was changed.
+        HostChanged = Note,
+        /// The host was removed.
+        HostRemoved = Note,
+        /// Somebody was turned away, or the like.
+        Rejected {
+            /// What it calls itself; empty if it did not say.
+            name: String,
+            address: String,
+            fate: LoginFate,
+        } = Warning,
+        /// The same came again, so often in this time.
+        RejectedAgain { name: String, address: String, fate: LoginFate, times: u64, seconds: u64 } = Warning,
+        /// So many others were turned away in this time.
+        OthersRejected { times: u64, seconds: u64 } = Warning,
+    }
 }
 
 findings! {
     /// What is worth knowing of hosts and exports.
-    pub enum HostNotice {}
+    pub enum HostNotice {
+        /// A host needs no secret to use these volumes.
+        OpenByName { host: String, volumes: Vec<String> },
+    }
 }

@@ -19,7 +19,9 @@ mod volume;
 
 pub use host::{HostCause, HostEvent, HostNotice, HostRefusal};
 pub use leg::{LegCause, LegEvent, LegNotice, LegRefusal};
-pub use parts::{AddressFault, DriveFault, Immovable, NetFault};
+pub use parts::{
+    AddressFault, ConnectedHost, DriveFault, Immovable, IqnFault, LoginFate, NetFault, NqnFault, SecretFault,
+};
 pub use pool::{PoolCause, PoolEvent, PoolNotice, PoolRefusal};
 pub use portal::{PortalCause, PortalEvent, PortalRefusal};
 pub use record::{RecordCause, RecordEvent, RecordNotice, RecordRefusal};

@@ -113,3 +113,92 @@ impl From<base::view::Immovable> for Immovable {
         }
     }
 }
+
+findings! {
+    /// What is wrong with an NVMe qualified name.
+    pub enum NqnFault {
+        /// It is too long.
+        TooLong { bytes_max: usize },
+        /// It holds a blank or a control character.
+        Blank,
+        /// It does not begin as one.
+        Prefix,
+        /// No year and month follow.
+        Month,
+        /// It is the name of the discovery subsystem.
+        Discovery,
+        /// It holds a UUID that is none.
+        NoUuid,
+    }
+}
+
+findings! {
+    /// What is wrong with an iSCSI name.
+    pub enum IqnFault {
+        /// It is too long.
+        TooLong { bytes_max: usize },
+        /// It holds a character that iSCSI names do not have.
+        Character,
+        /// It does not begin as one.
+        Prefix,
+        /// No year and month follow `iqn.`.
+        Month,
+        /// No 16 hexadecimal digits follow `eui.`.
+        Eui,
+        /// No 16 or 32 hexadecimal digits follow `naa.`.
+        Naa,
+    }
+}
+
+findings! {
+    /// What is wrong with a CHAP secret. Never the secret.
+    pub enum SecretFault {
+        /// It is too short.
+        TooShort { bytes_min: usize },
+        /// It is too long.
+        TooLong { bytes_max: usize },
+        /// It begins with `0x`, and no pairs of hexadecimal digits follow.
+        NoHex,
+        /// It holds something other than printable ASCII.
+        NotPrintable,
+        /// The mutual secret is the secret of the host.
+        SameAsOther,
+        /// There is a mutual secret, and none of the host.
+        Alone,
+    }
+}
+
+findings! {
+    /// What became of somebody who came to a portal.
+    pub enum LoginFate {
+        /// It was not let in.
+        TurnedAway {
+            /// As the protocol's machine has it.
+            why: String
+        },
+        /// It broke the protocol, or kept others waiting.
+        CutOff {
+            /// As the protocol's machine has it.
+            why: String
+        },
+        /// It was let in, and no volume is exported to it.
+        SeesNothing,
+        /// It asked for discovery, and no host has its name.
+        FindsNothing,
+    }
+}
+
+/// A host that is connected.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Serialize, serde::Deserialize)]
+pub struct ConnectedHost {
+    /// Its name.
+    pub host: String,
+    /// How many connections it has.
+    pub connections: u64,
+}
+
+impl crate::Sample for ConnectedHost {
+    fn sample(_: &str) -> Self {
+        Self { host: "esx1".into(), connections: 2 }
+    }
+}

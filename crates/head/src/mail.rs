@@ -33,10 +33,16 @@ pub enum Fate {
     TurnedAway,
     /// It broke the protocol, or kept others waiting.
     CutOff,
-    /// It was let in, and there is nothing for it.
-    SeesNothing,
-    /// It asked where our volumes are, and is told nothing, since no host has its name.
-    FindsNothing,
+}
+
+impl Fate {
+    /// The same, for this reason.
+    pub fn told(self, why: &'static str) -> finding::LoginFate {
+        match self {
+            Fate::TurnedAway => finding::LoginFate::TurnedAway { why: why.into() },
+            Fate::CutOff => finding::LoginFate::CutOff { why: why.into() },
+        }
+    }
 }
 
 /// Why an address of the system is not here.
@@ -52,6 +58,18 @@ pub enum NoAddress {
     NotAllowed,
     /// Another errno.
     Other(i32),
+}
+
+impl From<NoAddress> for finding::AddressFault {
+    fn from(why: NoAddress) -> Self {
+        match why {
+            NoAddress::NoSubnet => Self::NoSubnet,
+            NoAddress::NoInterface => Self::NoInterface,
+            NoAddress::Foreign => Self::Foreign,
+            NoAddress::NotAllowed => Self::NotAllowed,
+            NoAddress::Other(errno) => Self::Errno { errno },
+        }
+    }
 }
 
 /// A file that was removed from the state directory and cannot be made again.

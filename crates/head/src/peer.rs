@@ -142,8 +142,8 @@ pub struct SystemAddress {
     pub ip: IpAddr,
     /// On which interface of this head; None: not on this one, or not known here.
     pub on: Option<Interface>,
-    /// Why the head that leads does not have it, a sentence; empty: it has, as far as this one knows.
-    pub reason: String,
+    /// Why the head that leads does not have it; None: it has, as far as this one knows.
+    pub reason: Option<finding::Cause>,
 }
 
 /// What came of the trial of a drive's fence.

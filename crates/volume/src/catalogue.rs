@@ -1,8 +1,9 @@
 //! The volumes of one pool, as they are written down.
 
-use crate::{BYTES_MAX, GRANULE_BYTES, Map, VOLUMES_MAX, VolumeError, check_block, check_name, check_size};
+use crate::{BYTES_MAX, GRANULE_BYTES, Map, VOLUMES_MAX, check_block, check_name, check_size};
 use base::Uuid;
 use base::codec::{Malformed, Reader, Writer};
+use finding::VolumeRefusal;
 
 /// A volume.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -66,17 +67,25 @@ impl Catalogue {
         bytes: u64,
         block_bytes: u32,
         drive_block_bytes: u32,
-    ) -> Result<(), VolumeError> {
+    ) -> Result<(), VolumeRefusal> {
         check_name(name)?;
         check_block(block_bytes, drive_block_bytes)?;
         check_size(bytes, block_bytes)?;
         self.check_free(name)?;
-        if self.volumes.len() >= VOLUMES_MAX { Err(VolumeError::TooMany) } else { Ok(()) }
+        if self.volumes.len() >= VOLUMES_MAX {
+            Err(VolumeRefusal::TooManyVolumes { volumes_max: VOLUMES_MAX })
+        } else {
+            Ok(())
+        }
     }
     /// Whether the name is free.
-    pub fn check_free(&self, name: &str) -> Result<(), VolumeError> {
+    pub fn check_free(&self, name: &str) -> Result<(), VolumeRefusal> {
         check_name(name)?;
-        if self.by_name(name).is_some() { Err(VolumeError::NameTaken(name.to_string())) } else { Ok(()) }
+        if self.by_name(name).is_some() {
+            Err(VolumeRefusal::VolumeNameTaken { name: name.to_string() })
+        } else {
+            Ok(())
+        }
     }
     /// Adds a volume, or puts another in the place of the one with its UUID. Panics if another volume
     /// has the name: `check_free` comes first.

@@ -11,6 +11,7 @@ pub use catalogue::{Catalogue, Volume};
 pub use map::{Map, Run};
 
 use base::Uuid;
+use finding::VolumeRefusal;
 
 /// Pool space is given to volumes in pieces of this many bytes.
 pub const GRANULE_BYTES: u64 = 4 << 20;
@@ -23,100 +24,37 @@ pub const RUNS_MAX: usize = 4096;
 /// Most bytes of a name.
 pub const NAME_MAX: usize = 63;
 
-/// Why a volume cannot be as it was asked for. Each says which field is at fault.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum VolumeError {
-    /// The name is not one: see `check_name`.
-    Name(String),
-    /// The name is taken.
-    NameTaken(String),
-    /// Size 0.
-    SizeZero,
-    /// Beyond `BYTES_MAX`.
-    SizeTooLarge(u64),
-    /// No multiple of the block size.
-    SizeUneven {
-        /// What was asked for.
-        bytes: u64,
-        /// The block size.
-        block_bytes: u32,
-    },
-    /// Neither 512 nor 4096.
-    BlockSize(u32),
-    /// 512 where some drive takes only larger writes.
-    BlockTooSmall {
-        /// The smallest write of the pool's drives.
-        drive_block_bytes: u32,
-    },
-    /// More than `VOLUMES_MAX` volumes.
-    TooMany,
-    /// The space is in more pieces than `RUNS_MAX`.
-    TooScattered,
-}
-
-impl VolumeError {
-    /// The field at fault, as `Order` spells it.
-    pub fn field(&self) -> &'static str {
-        match self {
-            VolumeError::Name(_) | VolumeError::NameTaken(_) | VolumeError::TooMany => "name",
-            VolumeError::SizeZero | VolumeError::SizeTooLarge(_) | VolumeError::SizeUneven { .. } => "bytes",
-            VolumeError::BlockSize(_) | VolumeError::BlockTooSmall { .. } => "block_bytes",
-            VolumeError::TooScattered => "bytes",
-        }
-    }
-}
-
-impl core::fmt::Display for VolumeError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            VolumeError::Name(n) => write!(
-                f,
-                "{n:?} is no name: a name has 1 to {NAME_MAX} characters of a-z A-Z 0-9 . _ - and begins with a letter or digit"
-            ),
-            VolumeError::NameTaken(n) => write!(f, "there is a volume {n} already"),
-            VolumeError::SizeZero => f.write_str("a volume of size 0 would hold nothing"),
-            VolumeError::SizeTooLarge(n) => write!(f, "{n} bytes are more than the largest volume, 1 EiB"),
-            VolumeError::SizeUneven { bytes, block_bytes } => {
-                write!(f, "{bytes} bytes are not a multiple of the block size {block_bytes}")
-            }
-            VolumeError::BlockSize(n) => write!(f, "a block size of {n} is neither 512 nor 4096"),
-            VolumeError::BlockTooSmall { drive_block_bytes } => {
-                write!(
-                    f,
-                    "a block size of 512 needs drives that take 512-byte writes, and one here takes {drive_block_bytes}"
-                )
-            }
-            VolumeError::TooMany => write!(f, "a pool holds at most {VOLUMES_MAX} volumes"),
-            VolumeError::TooScattered => f.write_str("the free space is in too many pieces"),
-        }
-    }
-}
-
 /// A name of a volume, pool or host: 1 to 63 characters of a-z A-Z 0-9 . _ - that begin with a letter or
 /// digit (so that a name is never an option, a path or two words).
-pub fn check_name(name: &str) -> Result<(), VolumeError> {
+pub fn check_name(name: &str) -> Result<(), VolumeRefusal> {
     let good = (1..=NAME_MAX).contains(&name.len())
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'))
         && name.as_bytes()[0].is_ascii_alphanumeric();
-    if good { Ok(()) } else { Err(VolumeError::Name(name.chars().take(NAME_MAX + 1).collect())) }
+    if good {
+        Ok(())
+    } else {
+        Err(VolumeRefusal::VolumeNameInvalid { name: name.chars().take(NAME_MAX + 1).collect() })
+    }
 }
 
 /// A size that a volume of this block size can have.
-pub fn check_size(bytes: u64, block_bytes: u32) -> Result<(), VolumeError> {
+pub fn check_size(bytes: u64, block_bytes: u32) -> Result<(), VolumeRefusal> {
     match bytes {
-        0 => Err(VolumeError::SizeZero),
-        n if n > BYTES_MAX => Err(VolumeError::SizeTooLarge(n)),
-        n if !n.is_multiple_of(u64::from(block_bytes)) => Err(VolumeError::SizeUneven { bytes, block_bytes }),
+        0 => Err(VolumeRefusal::SizeZero),
+        n if n > BYTES_MAX => Err(VolumeRefusal::SizeTooLarge { bytes }),
+        n if !n.is_multiple_of(u64::from(block_bytes)) => {
+            Err(VolumeRefusal::SizeUneven { bytes, block_bytes })
+        }
         _ => Ok(()),
     }
 }
 
 /// A block size that a volume on drives with this smallest write can have: no read-modify-write below us.
-pub fn check_block(block_bytes: u32, drive_block_bytes: u32) -> Result<(), VolumeError> {
+pub fn check_block(block_bytes: u32, drive_block_bytes: u32) -> Result<(), VolumeRefusal> {
     match block_bytes {
-        512 if drive_block_bytes > 512 => Err(VolumeError::BlockTooSmall { drive_block_bytes }),
+        512 if drive_block_bytes > 512 => Err(VolumeRefusal::BlockTooSmall { drive_block_bytes }),
         512 | 4096 => Ok(()),
-        n => Err(VolumeError::BlockSize(n)),
+        _ => Err(VolumeRefusal::BlockSizeInvalid { block_bytes }),
     }
 }
 
@@ -148,17 +86,17 @@ mod tests {
         for bad in ["", "-x", ".x", "a/b", "a b", "ä", "a\n", &"n".repeat(64)] {
             assert!(check_name(bad).is_err(), "{bad}");
         }
-        assert_eq!(check_size(0, 512), Err(VolumeError::SizeZero));
-        assert_eq!(check_size(u64::MAX, 512), Err(VolumeError::SizeTooLarge(u64::MAX)));
+        assert_eq!(check_size(0, 512), Err(VolumeRefusal::SizeZero));
+        assert_eq!(check_size(u64::MAX, 512), Err(VolumeRefusal::SizeTooLarge { bytes: u64::MAX }));
         assert_eq!(
             check_size(4096 + 512, 4096),
-            Err(VolumeError::SizeUneven { bytes: 4608, block_bytes: 4096 })
+            Err(VolumeRefusal::SizeUneven { bytes: 4608, block_bytes: 4096 })
         );
         assert_eq!(check_size(4096 + 512, 512), Ok(()));
         assert_eq!(check_block(512, 512), Ok(()));
-        assert_eq!(check_block(512, 4096), Err(VolumeError::BlockTooSmall { drive_block_bytes: 4096 }));
-        assert_eq!(check_block(1024, 512), Err(VolumeError::BlockSize(1024)));
-        assert_eq!(VolumeError::SizeZero.field(), "bytes");
+        assert_eq!(check_block(512, 4096), Err(VolumeRefusal::BlockTooSmall { drive_block_bytes: 4096 }));
+        assert_eq!(check_block(1024, 512), Err(VolumeRefusal::BlockSizeInvalid { block_bytes: 1024 }));
+        assert_eq!(VolumeRefusal::SizeZero.field(), "bytes");
     }
 
     #[test]

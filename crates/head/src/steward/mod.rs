@@ -174,7 +174,7 @@ impl Steward {
                 self.office.tell_other_head();
             }
             StewardMail::Turned { fate, portal, peer, name, why } => {
-                desk.on_turned(self.office.cx.now(), portal, peer, &name, (fate, why));
+                desk.on_turned(self.office.cx.now(), portal, peer, &name, fate.told(why));
             }
             StewardMail::Addresses { number, here, silent } => {
                 desk.on_addresses(self.office.cx.now(), number, here, silent);

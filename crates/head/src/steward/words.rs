@@ -1,11 +1,9 @@
 //! Words that many procedures say.
 
 use crate::order::{ErrorKind, Refusal};
-use access::{AccessError, LUN_MAX};
 use base::DriveKind;
 pub(crate) use base::size::{print as size, print_free as size_there, print_needed as size_needed};
 use base::{DriveError, DriveInfo};
-use volume::VolumeError;
 
 /// What a drive did, after "the drive".
 pub(crate) fn error_words(error: DriveError) -> String {
@@ -49,11 +47,6 @@ pub(crate) fn count(n: usize, one: &str) -> String {
     format!("{n} {one}{}", if n == 1 { "" } else { "s" })
 }
 
-/// The same of a number that is counted for long.
-pub(crate) fn count_of(n: u64, one: &str) -> String {
-    format!("{n} {one}{}", if n == 1 { "" } else { "s" })
-}
-
 /// An array as `status` names it: `mirror-0`, `single-3`.
 pub(crate) fn array_word(mirror: bool, index: usize) -> String {
     format!("{}-{index}", if mirror { "mirror" } else { "single" })
@@ -71,78 +64,6 @@ pub(crate) fn refuse(kind: ErrorKind, field: &'static str, message: impl Into<St
         (..) => "millrace status",
     };
     Refusal::sentence(kind, field, message, Some(next.into()))
-}
-
-/// The command that helps, if there is one.
-pub(crate) fn then_try(refusal: Refusal, next: Option<String>) -> Refusal {
-    match next {
-        Some(next) => refusal.then(next),
-        None => refusal,
-    }
-}
-
-pub(crate) fn volume_refusal(e: VolumeError) -> Refusal {
-    let kind = match e {
-        VolumeError::NameTaken(_) => ErrorKind::Conflict,
-        VolumeError::TooMany | VolumeError::TooScattered => ErrorKind::NoSpace,
-        VolumeError::Name(_)
-        | VolumeError::SizeZero
-        | VolumeError::SizeTooLarge(_)
-        | VolumeError::SizeUneven { .. }
-        | VolumeError::BlockSize(_)
-        | VolumeError::BlockTooSmall { .. } => ErrorKind::Invalid,
-    };
-    let next = match &e {
-        VolumeError::Name(_) => "the same command with a name such as vm1".into(),
-        VolumeError::NameTaken(_) | VolumeError::TooMany | VolumeError::TooScattered => {
-            "millrace volume ls".into()
-        }
-        VolumeError::SizeZero | VolumeError::SizeTooLarge(_) => {
-            "the same command with a size such as --size 100G".into()
-        }
-        VolumeError::SizeUneven { bytes, block_bytes } => {
-            format!("the same command with --size {}", bytes.next_multiple_of(u64::from(*block_bytes)))
-        }
-        VolumeError::BlockSize(_) | VolumeError::BlockTooSmall { .. } => {
-            "the same command with --block 4096".into()
-        }
-    };
-    refuse(kind, e.field(), e.to_string()).then(next)
-}
-
-pub(crate) fn access_refusal(e: AccessError) -> Refusal {
-    let kind = match e {
-        AccessError::HostTaken(_) | AccessError::NameOfAnother { .. } => ErrorKind::Conflict,
-        AccessError::Lun(n) if n <= LUN_MAX => ErrorKind::Conflict,
-        AccessError::NoHost(_) => ErrorKind::NotFound,
-        AccessError::TooManyHosts | AccessError::Full => ErrorKind::NoSpace,
-        AccessError::HostName(_)
-        | AccessError::Nameless
-        | AccessError::TooManyNames
-        | AccessError::Nqn { .. }
-        | AccessError::Iqn { .. }
-        | AccessError::Secret { .. }
-        | AccessError::ChapUser
-        | AccessError::Lun(_) => ErrorKind::Invalid,
-    };
-    let next = match &e {
-        AccessError::NoHost(_) | AccessError::TooManyHosts | AccessError::TooManyNames => {
-            "millrace host ls".into()
-        }
-        AccessError::HostName(_) => "the same command with a name such as web1".into(),
-        AccessError::HostTaken(name) => {
-            format!("millrace host show {name}, or millrace host set {name} to change it")
-        }
-        AccessError::Nameless => "the same command with --nqn NQN, or --iqn IQN, or both".into(),
-        AccessError::Nqn { .. } => "cat /etc/nvme/hostnqn, on the host".into(),
-        AccessError::Iqn { .. } => "cat /etc/iscsi/initiatorname.iscsi, on the host".into(),
-        AccessError::NameOfAnother { host, .. } => format!("millrace host show {host}"),
-        AccessError::Secret { .. } => "openssl rand -hex 12 > FILE, and the same command with it".into(),
-        AccessError::ChapUser => "the same command with --chap-user NAME".into(),
-        AccessError::Lun(_) => "the same command without --lun, which takes the lowest free one".into(),
-        AccessError::Full => "millrace volume ls".into(),
-    };
-    refuse(kind, e.field(), e.to_string()).then(next)
 }
 
 /// Why a portal does not listen.
@@ -169,43 +90,6 @@ pub(crate) fn address_words(why: crate::mail::NoAddress) -> String {
             "it cannot move here: the daemon may not configure addresses (CAP_NET_ADMIN)".into()
         }
         crate::mail::NoAddress::Other(errno) => format!("it cannot move here: error {errno}"),
-    }
-}
-
-/// What helps.
-pub(crate) fn address_next(why: crate::mail::NoAddress) -> &'static str {
-    match why {
-        crate::mail::NoAddress::NoSubnet => {
-            "the same with --interface NAME, or another address: ip -brief address shows both"
-        }
-        crate::mail::NoAddress::NoInterface => "the same with another --interface: ip -brief link shows them",
-        crate::mail::NoAddress::Foreign => {
-            "the same without --prefix, or remove the address from this machine: ip -brief address"
-        }
-        crate::mail::NoAddress::NotAllowed => "systemctl edit millrace, and give it CAP_NET_ADMIN",
-        crate::mail::NoAddress::Other(_) => "ip -brief address",
-    }
-}
-
-/// Why an address cannot move at all.
-pub(crate) fn cannot_move(why: base::view::Immovable) -> &'static str {
-    match why {
-        base::view::Immovable::NotOne => "it is not the address of one machine in a subnet of this size",
-        base::view::Immovable::Local => "it is good within one machine or on one cable only",
-        base::view::Immovable::Prefix => "the prefix has 1 to 32 bits for IPv4, 1 to 128 for IPv6",
-    }
-}
-
-/// What helps.
-pub(crate) fn cannot_move_next(why: base::view::Immovable) -> &'static str {
-    match why {
-        base::view::Immovable::NotOne => {
-            "an address of one machine, with the prefix that ip -brief address shows"
-        }
-        base::view::Immovable::Local => "the same without --prefix: each head has that address by itself",
-        base::view::Immovable::Prefix => {
-            "the same with the prefix that ip -brief address shows for its subnet"
-        }
     }
 }
 

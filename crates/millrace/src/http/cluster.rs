@@ -348,7 +348,7 @@ fn cluster(view: SystemView, link: &[IpAddr]) -> Cluster {
     let address = |a: &SystemAddress| HeadAddress {
         address: a.ip.to_string(),
         on: a.on.map(|i| i.as_str().to_string()),
-        reason: Some(a.reason.clone()).filter(|r| !r.is_empty()),
+        reason: a.reason.as_ref().map(|c| crate::words::cause(c).message),
     };
     let gone = shut_off.map(|(shut_off, drives)| HeadOut {
         since: out.as_ref().filter(|o| o.at > 0).map(|o| api::Time(o.at).to_string()),

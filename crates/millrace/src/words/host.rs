@@ -1,16 +1,105 @@
 //! Words about hosts.
 
 use super::Said;
-use finding::{HostCause, HostEvent, HostNotice, HostRefusal};
+use super::parts::{connected, count, iqn_fault, not_a_name, nqn_fault, secret_fault, shown};
+use finding::{HostCause, HostEvent, HostNotice, HostRefusal, LoginFate};
 
 /// Why an order was not carried out.
 pub fn refusal(f: &HostRefusal) -> Said {
-    match *f {}
+    use HostRefusal as R;
+    match f {
+        R::HostNameInvalid { name } => {
+            Said::new(not_a_name(name, "host")).then("the same command with a name such as web1")
+        }
+        R::HostNameTaken { host } => Said::new(format!("there is a host {host} already"))
+            .then(format!("millrace host show {host}, or millrace host set {host} to change it")),
+        R::NoHost { host } => Said::new(format!("there is no host {host}")).then("millrace host ls"),
+        R::TooManyHosts { hosts_max } => {
+            Said::new(format!("there are {hosts_max} hosts already, the most there can be"))
+                .then("millrace host ls")
+        }
+        R::HostNameless => Said::new("a host needs an NQN or an IQN, or nobody could come in as it")
+            .then("the same command with --nqn NQN, or --iqn IQN, or both"),
+        R::TooManyNames { names_max } => {
+            Said::new(format!("a host has at most {names_max} names of a kind")).then("millrace host ls")
+        }
+        R::NqnInvalid { name, why } => {
+            Said::new(format!("{} is no NVMe qualified name: {}", shown(name), nqn_fault(why)))
+                .then("cat /etc/nvme/hostnqn, on the host")
+        }
+        R::IqnInvalid { name, why } => {
+            Said::new(format!("{} is no iSCSI name: {}", shown(name), iqn_fault(why)))
+                .then("cat /etc/iscsi/initiatorname.iscsi, on the host")
+        }
+        R::NqnTaken { nqn: name, host } | R::IqnTaken { iqn: name, host } => {
+            Said::new(format!("{name} belongs to host {host}")).then(format!("millrace host show {host}"))
+        }
+        R::SecretInvalid { why } => Said::new(format!("the CHAP secret {}", secret_fault(why)))
+            .then("openssl rand -hex 12 > FILE, and the same command with it"),
+        R::MutualSecretInvalid { why } => Said::new(format!("the mutual CHAP secret {}", secret_fault(why)))
+            .then("openssl rand -hex 12 > FILE, and the same command with it"),
+        R::ChapUserInvalid { bytes_max } => {
+            Said::new(format!("a CHAP user name has 1 to {bytes_max} printable characters"))
+                .then("the same command with --chap-user NAME")
+        }
+        R::LunTaken { lun } => Said::new(format!("LUN {lun} is another volume of this host"))
+            .then("the same command without --lun, which takes the lowest free one"),
+        R::LunTooLarge { lun, lun_max } => Said::new(format!("LUN {lun} is beyond the largest, {lun_max}"))
+            .then("the same command without --lun, which takes the lowest free one"),
+        R::NoNumberFree => Said::new("no number is free").then("millrace volume ls"),
+        R::HostHasExports { host, volumes } => {
+            let are = if *volumes == 1 { "is" } else { "are" };
+            Said::new(format!("{} {are} exported to host {host}", count(*volumes as u64, "volume")))
+                .then(format!("millrace host rm {host} --force"))
+        }
+        R::HostRemoveInUse { force, hosts } => {
+            let force = if *force { " --force" } else { "" };
+            let name = hosts.first().map_or("", |h| &h.host);
+            Said::new(connected(hosts, "would be sent away"))
+                .then(format!("millrace host rm {name}{force} --yes"))
+        }
+        R::HostNameInUse { hosts } => Said::new(connected(hosts, "would be sent away: a name of it goes"))
+            .then("the same command with --yes"),
+        R::HostSecretInUse { hosts } => {
+            Said::new(connected(hosts, "would be sent away: what it must prove over iSCSI changes"))
+                .then("the same command with --yes")
+        }
+    }
 }
 
 /// What happened.
 pub fn event(f: &HostEvent) -> String {
-    match *f {}
+    use HostEvent as E;
+    match f {
+        E::HostAdded => "the host was added".into(),
+        E::HostChanged => "the host was changed".into(),
+        E::HostRemoved => "the host was removed".into(),
+        E::Rejected { name, address, fate } => {
+            let (what, why) = login_fate(fate);
+            format!("{} {what}: {why}", who(name, address))
+        }
+        E::RejectedAgain { name, address, fate, times, seconds } => {
+            let (what, why) = login_fate(fate);
+            format!("{} {what} {} in {seconds} s: {why}", who(name, address), count(*times, "more time"))
+        }
+        E::OthersRejected { times, seconds } => {
+            format!("{times} further logins were turned away in {seconds} s")
+        }
+    }
+}
+
+/// What became of somebody, and why.
+fn login_fate(fate: &LoginFate) -> (&'static str, &str) {
+    match fate {
+        LoginFate::TurnedAway { why } => ("was turned away", why),
+        LoginFate::CutOff { why } => ("was cut off", why),
+        LoginFate::SeesNothing => ("was let in and sees nothing", "no volume is exported to it"),
+        LoginFate::FindsNothing => ("asked for discovery and finds nothing", "no host has this name"),
+    }
+}
+
+fn who(name: &str, address: &str) -> String {
+    if name.is_empty() { address.to_string() } else { format!("{name} ({address})") }
 }
 
 /// Why something is not optimal.
@@ -20,5 +109,15 @@ pub fn cause(f: &HostCause) -> Said {
 
 /// What is worth knowing.
 pub fn notice(f: &HostNotice) -> String {
-    match *f {}
+    match f {
+        HostNotice::OpenByName { host, volumes } => {
+            let list = match volumes.len() {
+                0..=3 => volumes.join(", "),
+                n => format!("{} and {} more", volumes[..2].join(", "), n - 2),
+            };
+            format!(
+                "{list}: exported to host {host}, whom its name alone lets in; if another head asked for a secret: millrace host set {host} --chap-secret-file FILE"
+            )
+        }
+    }
 }

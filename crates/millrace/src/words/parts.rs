@@ -1,7 +1,9 @@
 //! Words that several topics need.
 
-pub use base::size::print as size;
-use finding::{AddressFault, DriveFault, Immovable, NetFault};
+pub use base::size::{print as size, print_free as size_free};
+use finding::{
+    AddressFault, ConnectedHost, DriveFault, Immovable, IqnFault, NetFault, NqnFault, SecretFault,
+};
 
 /// What a drive did, after "the drive".
 pub fn drive_fault(fault: &DriveFault) -> String {
@@ -102,4 +104,70 @@ pub fn typed(bytes: u64) -> String {
     let units = [(40, "T"), (30, "G"), (20, "M"), (10, "K")];
     let unit = units.into_iter().find(|(shift, _)| bytes > 0 && bytes.is_multiple_of(1u64 << shift));
     unit.map_or(bytes.to_string(), |(shift, unit)| format!("{}{unit}", bytes >> shift))
+}
+
+/// A name that somebody typed: in quotation marks if it holds anything that would not stand out without them.
+pub fn shown(name: &str) -> String {
+    let plain = !name.is_empty() && name.bytes().all(|b| b.is_ascii_graphic() && !matches!(b, b'"' | b'\\'));
+    if plain { name.into() } else { format!("{name:?}") }
+}
+
+/// Why nothing of this kind can be called so.
+pub fn not_a_name(name: &str, kind: &str) -> String {
+    format!(
+        "{} is no name of a {kind}: a name has 1 to 63 characters of a-z A-Z 0-9 . _ - and begins with a letter or digit",
+        shown(name)
+    )
+}
+
+/// What is wrong with an NVMe qualified name.
+pub fn nqn_fault(fault: &NqnFault) -> String {
+    match fault {
+        NqnFault::TooLong { bytes_max } => format!("it is longer than {bytes_max} bytes"),
+        NqnFault::Blank => "it holds a blank or a control character".into(),
+        NqnFault::Prefix => "it does not begin with \"nqn.\"".into(),
+        NqnFault::Month => "after \"nqn.\" comes a year and a month, as in nqn.2014-08.org.example".into(),
+        NqnFault::Discovery => "it is that of discovery".into(),
+        NqnFault::NoUuid => "what follows \"uuid:\" is no UUID".into(),
+    }
+}
+
+/// What is wrong with an iSCSI name.
+pub fn iqn_fault(fault: &IqnFault) -> String {
+    match fault {
+        IqnFault::TooLong { bytes_max } => format!("it is longer than {bytes_max} bytes"),
+        IqnFault::Character => "it holds something else than a-z 0-9 - . : _".into(),
+        IqnFault::Prefix => "it begins neither with \"iqn.\" nor \"eui.\" nor \"naa.\"".into(),
+        IqnFault::Month => "after \"iqn.\" comes a year and a month, as in iqn.1998-01.com.example".into(),
+        IqnFault::Eui => "after \"eui.\" come 16 hexadecimal digits".into(),
+        IqnFault::Naa => "after \"naa.\" come 16 or 32 hexadecimal digits".into(),
+    }
+}
+
+/// What is wrong with a secret, after "the CHAP secret".
+pub fn secret_fault(fault: &SecretFault) -> String {
+    match fault {
+        SecretFault::TooShort { bytes_min } => format!("is shorter than {bytes_min} bytes"),
+        SecretFault::TooLong { bytes_max } => format!("is longer than {bytes_max} bytes"),
+        SecretFault::NoHex => "begins with 0x, and what follows are not pairs of hexadecimal digits".into(),
+        SecretFault::NotPrintable => {
+            "holds something else than printable ASCII; write it as 0x and hexadecimal digits".into()
+        }
+        SecretFault::SameAsOther => "is the same as the CHAP secret".into(),
+        SecretFault::Alone => "needs a CHAP secret: only a host that proves itself may ask us to".into(),
+    }
+}
+
+/// Connected hosts, and `what` goes on after them: `would lose volume tank/vm1`.
+pub fn connected(hosts: &[ConnectedHost], what: &str) -> String {
+    let connections = |h: &ConnectedHost| count(h.connections, "connection");
+    let one = |h: &ConnectedHost| format!("{} ({})", h.host, connections(h));
+    match hosts {
+        [] => format!("nobody {what}"),
+        [h] => format!("host {} is connected ({}) and {what}", h.host, connections(h)),
+        [first @ .., last] => {
+            let first: Vec<String> = first.iter().map(one).collect();
+            format!("hosts {} and {} are connected and {what}", first.join(", "), one(last))
+        }
+    }
 }

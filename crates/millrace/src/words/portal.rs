@@ -1,19 +1,89 @@
 //! Words about portals.
 
 use super::Said;
+use super::parts::{address_fault, address_next, connected, count, immovable, immovable_next, net_fault};
 use finding::{PortalCause, PortalEvent, PortalRefusal};
 
 /// Why an order was not carried out.
 pub fn refusal(f: &PortalRefusal) -> Said {
-    match *f {}
+    use PortalRefusal as R;
+    let closed = |address: &str, why: &str| Said::new(format!("{address} cannot be listened at: {why}"));
+    match f {
+        R::PortalWithoutPort { address } => {
+            Said::new(format!("{address} names no port: hosts must find the same one after every restart"))
+                .then("4420 for NVMe/TCP, 8009 for discovery, 3260 for iSCSI")
+        }
+        R::PortalTaken { protocol, address } => {
+            Said::new(format!("there is a portal {protocol} {address} already")).then("millrace portal ls")
+        }
+        R::AddressNotHere { address, why } => closed(address, &address_fault(why)).then(address_next(why)),
+        R::AddressUnknown { address, seconds } => {
+            let time = if *seconds == 1 { "a second".into() } else { count(*seconds, "second") };
+            closed(address, &format!("no answer came within {time}")).then("millrace portal ls")
+        }
+        R::PortalFailed { address, why, head } => {
+            closed(address, &net_fault(why)).then(look_at_network(head.as_deref()))
+        }
+        R::PortalMeetsAnother { address, protocol, other, head } => {
+            closed(address, &format!("portal {protocol} {other} listens there"))
+                .then(look_at_network(head.as_deref()))
+        }
+        R::PortalSilent { address, seconds, head } => {
+            closed(address, &format!("no shard of the daemon answered within {}", count(*seconds, "second")))
+                .then(look_at_network(head.as_deref()))
+        }
+        R::PortalImmovable { address, why } => {
+            Said::new(format!("{address} cannot move from head to head: {}", immovable(why)))
+                .then(immovable_next(why))
+        }
+        R::PortalMovesOtherwise { protocol, address } => {
+            Said::new(format!("portal {protocol} {address} moves with another prefix or interface than this"))
+                .then("millrace portal ls")
+        }
+        R::NoPortal { protocol, address } => {
+            Said::new(format!("there is no portal {protocol} {address}")).then("millrace portal ls")
+        }
+        R::PortalInUse { protocol, address, hosts } => {
+            Said::new(connected(hosts, &format!("would be sent away from portal {protocol} {address}")))
+                .then(format!("millrace portal rm {protocol} {address} --yes"))
+        }
+    }
+}
+
+/// What shows why nobody can be listened to; `head`: the other one, which may have the address.
+fn look_at_network(head: Option<&str>) -> String {
+    match head {
+        Some(head) => {
+            format!("ip address; ss -ltnp; or, if head {head} has the address, the same with --head {head}")
+        }
+        None => "millrace portal ls; ip address; ss -ltnp".into(),
+    }
 }
 
 /// What happened.
 pub fn event(f: &PortalEvent) -> String {
-    match *f {}
+    use PortalEvent as E;
+    match f {
+        E::PortalAdded => "the portal was added".into(),
+        E::PortalRemoved => "the portal was removed".into(),
+        E::PortalOpen => "it is open now".into(),
+        E::PortalClosed { why, on_other } => {
+            let on = if *on_other { " on the other head" } else { "" };
+            format!("it cannot be opened{on}: {}; it is tried again", net_fault(why))
+        }
+        E::PortalOfOther => {
+            "this head does not have the address: the other one does, and listens there once it is back".into()
+        }
+        E::AddressAway { why } => address_fault(why),
+        E::AddressHere { interface } => format!("it is on {interface} of this machine"),
+        E::NoRawPackets => "the daemon may not send packets of its own (CAP_NET_RAW): after a takeover neighbours find addresses, and hosts notice that connections are over, by their own timers".into(),
+    }
 }
 
 /// Why something is not optimal.
 pub fn cause(f: &PortalCause) -> Said {
-    match *f {}
+    match f {
+        PortalCause::AddressFailed { why } => Said::new(address_fault(why)).then(address_next(why)),
+        PortalCause::AddressComing => "it is being configured".into(),
+    }
 }

@@ -1,19 +1,155 @@
 //! Words about volumes.
 
 use super::Said;
+use super::parts::{connected, count, not_a_name, shown, size, size_free, typed};
 use finding::{VolumeEvent, VolumeNotice, VolumeRefusal};
 
 /// Why an order was not carried out.
 pub fn refusal(f: &VolumeRefusal) -> Said {
-    match *f {}
+    use VolumeRefusal as R;
+    match f {
+        R::VolumeNameInvalid { name } => {
+            Said::new(not_a_name(name, "volume")).then("the same command with a name such as vm1")
+        }
+        R::VolumeNameTaken { name } => {
+            Said::new(format!("there is a volume {name} already")).then("millrace volume ls")
+        }
+        R::SizeZero => {
+            Said::new("a volume of size 0 would hold nothing").then("the same command with a size such as --size 100G")
+        }
+        R::SizeTooLarge { bytes } => Said::new(format!("{bytes} bytes are more than the largest volume, 1 EiB"))
+            .then("the same command with a size such as --size 100G"),
+        R::SizeUneven { bytes, block_bytes } => {
+            let good = bytes.next_multiple_of(u64::from(*block_bytes));
+            Said::new(format!("{bytes} bytes are not a multiple of the block size {block_bytes}"))
+                .then(format!("the same command with --size {good}"))
+        }
+        R::BlockSizeInvalid { block_bytes } => {
+            Said::new(format!("a block size of {block_bytes} is neither 512 nor 4096"))
+                .then("the same command with --block 4096")
+        }
+        R::BlockTooSmall { drive_block_bytes } => Said::new(format!(
+            "a block size of 512 needs drives that take 512-byte writes, and one here takes {drive_block_bytes}"
+        ))
+        .then("the same command with --block 4096"),
+        R::TooManyVolumes { volumes_max } => {
+            Said::new(format!("a pool holds at most {volumes_max} volumes")).then("millrace volume ls")
+        }
+        R::TooScattered => Said::new("the free space is in too many pieces").then("millrace volume ls"),
+        R::SpareBlockTooLarge { spare, pool, block_bytes } => Said::new(format!(
+            "{spare}, a spare of pool {pool}, takes no {block_bytes}-byte writes: with such a volume it could stand in for no drive"
+        ))
+        .then(format!("the same command with --block 4096, or millrace drive rm {spare} before it")),
+        R::NoSpaceForVolume { pool, free_bytes, resting_bytes, seconds, bytes } => no_space(
+            pool,
+            (*free_bytes, *resting_bytes, *seconds),
+            *bytes,
+            &format!("{} were asked for", size(*bytes)),
+        ),
+        R::NoSpaceToGrow { pool, volume, free_bytes, resting_bytes, seconds, more_bytes, bytes } => no_space(
+            pool,
+            (*free_bytes, *resting_bytes, *seconds),
+            *more_bytes,
+            &format!("{volume} needs {} more for {}", size(*more_bytes), size(*bytes)),
+        ),
+        R::NoVolume { volume } => Said::new(format!("there is no volume {volume}")).then("millrace volume ls"),
+        R::VolumeNameHasNoPool { name } => {
+            let name = shown(name);
+            Said::new(format!("{name} is no volume: volumes are named POOL/VOLUME")).then("millrace volume ls")
+        }
+        R::ShrinkLosesData { volume, old_bytes, bytes, hosts } => {
+            let command = format!("millrace volume resize {volume} --size {} --force", typed(*bytes));
+            let message = format!(
+                "{volume} would shrink from {} to {}: what lies beyond is lost",
+                size(*old_bytes),
+                size(*bytes)
+            );
+            // Both are said at once, and one command does it.
+            match &hosts[..] {
+                [] => Said::new(message).then(command),
+                hosts => Said::new(format!("{message}; {}", connected(hosts, &loses_end(volume, *bytes))))
+                    .then(format!("{command} --yes")),
+            }
+        }
+        R::ShrinkInUse { volume, bytes, hosts } => Said::new(connected(hosts, &loses_end(volume, *bytes)))
+            .then(format!("millrace volume resize {volume} --size {} --force --yes", typed(*bytes))),
+        R::RemoveInUse { volume, force, hosts } => {
+            let force = if *force { " --force" } else { "" };
+            Said::new(connected(hosts, &format!("would lose volume {volume} with its data")))
+                .then(format!("millrace volume rm {volume}{force} --yes"))
+        }
+        R::UnexportInUse { volume, host, hosts } => {
+            Said::new(connected(hosts, &format!("would lose volume {volume}")))
+                .then(format!("millrace unexport {volume} --host {host} --yes"))
+        }
+        R::VolumeIsExported { volume, hosts, host } => {
+            let force = format!("millrace volume rm {volume} --force");
+            Said::new(format!("{volume} is exported to {}", count(*hosts as u64, "host"))).then(match host {
+                Some(host) => format!("millrace unexport {volume} --host {host}, or {force}"),
+                None => force,
+            })
+        }
+        R::WeightInvalid { volume, weight, least, most, usual } => {
+            Said::new(format!("{weight} is no weight: {least} to {most}, {usual} is the usual one"))
+                .then(format!("millrace volume set {volume} --weight N"))
+        }
+        R::IopsTooFew { volume, iops_max, least } => {
+            Said::new(format!("{iops_max} commands a second would keep hosts waiting until they give up"))
+                .then(format!("millrace volume set {volume} --iops-max {least}, or more, or none"))
+        }
+        R::ExportedAlready { volume, host } => {
+            Said::new(format!("{volume} is exported to host {host} already"))
+                .then(format!("millrace volume show {volume}"))
+        }
+        R::NotExported { volume, host } => Said::new(format!("{volume} is not exported to host {host}"))
+            .then(format!("millrace volume show {volume}")),
+    }
+}
+
+/// A pool has not enough space for so many bytes: free, what becomes free soon, and within how many seconds.
+fn no_space(pool: &str, (free, resting, seconds): (u64, u64, u64), bytes: u64, asked: &str) -> Said {
+    let mut has = format!("{} free", size_free(free));
+    if resting > 0 {
+        has += &format!(" and {} that becomes free within {seconds} seconds", size_free(resting));
+    }
+    let next = if free + resting >= bytes {
+        "the same command a little later".to_string()
+    } else {
+        format!("millrace pool show {pool}")
+    };
+    Said::new(format!("pool {pool} has {has}, and {asked}")).then(next)
+}
+
+/// What hosts lose if a volume ends there.
+fn loses_end(volume: &str, bytes: u64) -> String {
+    format!("would lose what lies beyond {} of volume {volume}", size(bytes))
 }
 
 /// What happened.
 pub fn event(f: &VolumeEvent) -> String {
-    match *f {}
+    use VolumeEvent as E;
+    match f {
+        E::VolumeCreated => "the volume was created".into(),
+        E::VolumeResized { bytes } => format!("its size is {} now", size(*bytes)),
+        E::VolumeRenamed { name } => format!("it is called {name} now"),
+        E::VolumeWeighed { weight, was } => format!("its weight is {weight} now, it was {was}"),
+        E::VolumeCapped { iops_max: 0, mbps_max: 0 } => "it has no caps now".into(),
+        E::VolumeCapped { iops_max, mbps_max: 0 } => format!("it is capped at {iops_max} commands a second"),
+        E::VolumeCapped { iops_max: 0, mbps_max } => format!("it is capped at {mbps_max} MB/s"),
+        E::VolumeCapped { iops_max, mbps_max } => {
+            format!("it is capped at {iops_max} commands and {mbps_max} MB a second")
+        }
+        E::VolumeRemoved => "the volume was removed".into(),
+        E::VolumeExported { host, lun } => format!("it was exported to host {host} as LUN {lun}"),
+        E::VolumeUnexported { host } => format!("it was taken from host {host}"),
+    }
 }
 
 /// What is worth knowing.
 pub fn notice(f: &VolumeNotice) -> String {
-    match *f {}
+    match f {
+        VolumeNotice::SpareNotSeen { spare } => format!(
+            "the spare {spare} cannot be looked at: if it takes no 512-byte writes, it stands in for no drive from now on"
+        ),
+    }
 }

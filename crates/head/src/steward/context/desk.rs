@@ -2,7 +2,7 @@
 
 use crate::layout::{ArrayId, Layout, PoolId};
 use crate::mail::Room;
-use crate::order::{ErrorKind, Event, EventLine, Order, Refusal, State, Weight};
+use crate::order::{Event, EventLine, Order, Refusal, State, Weight};
 use crate::peer::PeerNews;
 use crate::report::ShardReport;
 use crate::steward::context::absent::AbsentPool;
@@ -23,7 +23,6 @@ use crate::steward::state::journal::Journal;
 use crate::steward::state::{Change, Identity, List, PoolRow, State as Decided};
 use crate::steward::status::speed::{Speed, Work};
 use crate::steward::status::times::Times;
-use crate::steward::words::{refuse, then_try};
 use access::Hosts;
 use array::format::MembershipRecord;
 use base::DriveKind;
@@ -31,6 +30,7 @@ use base::machine::Shape;
 use base::view::{PathState, Portal, System, View};
 use base::{Bug, DriveError, DriveId, DriveInfo, Instant, NetError, PortalId, Prng, Uuid, VolumeId, planted};
 use core::net::SocketAddr;
+use finding::{Cause, LegEvent, PoolRefusal, VolumeRefusal};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Events that are kept in memory for `status` and `events`.
@@ -661,12 +661,13 @@ impl Desk {
         let what = format!("drive {path}");
         match (self.ills.get(&id), ill) {
             (was, Some(is)) if was != Some(&is) => {
-                self.event(now, Weight::Error, what, is.words.clone());
+                let why = Box::new(Cause::sentence(is.words.clone(), Some(is.next.clone())));
+                self.happened(now, what, LegEvent::DriveIll { why });
                 self.ills.insert(id, is);
             }
             (Some(_), None) => {
                 self.ills.remove(&id);
-                self.event(now, Weight::Note, what, "it is well again");
+                self.happened(now, what, LegEvent::DriveWell);
             }
             _ => {}
         }
@@ -764,25 +765,21 @@ impl Desk {
             let absent = self.absent.iter().find(|p| p.name() == name);
             match absent {
                 Some(p) => {
-                    let message = format!("pool {name} is not imported: {}", p.reason);
-                    then_try(refuse(ErrorKind::NotReady, "pool", message), p.next.clone())
+                    let why = Box::new(Cause::sentence(p.reason.clone(), p.next.clone()));
+                    PoolRefusal::PoolAbsent { pool: name.into(), why }.into()
                 }
-                None => refuse(ErrorKind::NotFound, "pool", format!("there is no pool {name}"))
-                    .then("millrace pool ls"),
+                None => PoolRefusal::NoPool { pool: name.into() }.into(),
             }
         })
     }
     /// Splits `pool/volume` and finds both.
     pub fn volume_named(&self, name: &str) -> Result<(PoolId, Uuid), Refusal> {
         let Some((pool_name, volume)) = name.split_once('/') else {
-            let message = format!("{name:?} is no volume: volumes are named POOL/VOLUME");
-            return Err(refuse(ErrorKind::Invalid, "volume", message).then("millrace volume ls"));
+            return Err(VolumeRefusal::VolumeNameHasNoPool { name: name.into() }.into());
         };
         let pool = self.pool_named(pool_name).map_err(|r| r.about("volume"))?;
-        let volume = pool.config().volumes.by_name(volume).ok_or_else(|| {
-            refuse(ErrorKind::NotFound, "volume", format!("there is no volume {name}"))
-                .then("millrace volume ls")
-        })?;
+        let missing = || VolumeRefusal::NoVolume { volume: name.into() };
+        let volume = pool.config().volumes.by_name(volume).ok_or_else(missing)?;
         Ok((pool.id, volume.uuid))
     }
     /// A leg by its drive's path or UUID.

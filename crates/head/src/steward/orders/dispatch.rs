@@ -16,6 +16,7 @@ use crate::steward::words::refuse;
 use array::format::{Label, LegState};
 use base::machine::Shape;
 use base::{Duration, FileName, OpenError};
+use finding::{LegRefusal, PoolRefusal};
 
 /// How long the bitmap may take to be marked in full.
 const MARK_PATIENCE: Duration = Duration::from_secs(30);
@@ -101,8 +102,8 @@ impl Office {
         if several < 2 {
             return Ok(());
         }
-        let message = format!("{several} drives are called {drive}: their UUIDs tell them apart");
-        Err(refuse(ErrorKind::Invalid, field, message).then("millrace drive ls --json"))
+        let why = LegRefusal::DriveNameShared { drive: drive.into(), drives: several };
+        Err(Refusal::from(why).about(field))
     }
     pub(crate) fn leg_of(&self, field: &'static str, drive: &str) -> Result<(PoolId, usize, usize), Refusal> {
         self.check_one_meant(field, drive)?;
@@ -110,14 +111,11 @@ impl Office {
         desk.leg_named(drive).ok_or_else(|| {
             let spare = desk.spare_named(drive).and_then(|(pool, _)| desk.pool(pool));
             if let Some(pool) = spare {
-                let name = &pool.config().name;
-                let message = format!("{drive} is a spare of pool {name}, and no leg of a mirror");
-                let next =
-                    format!("millrace pool show {name}, or millrace drive rm {drive}, to use it otherwise");
-                return refuse(ErrorKind::Conflict, field, message).then(next);
+                let pool = pool.config().name.clone();
+                let why = LegRefusal::SpareIsNoLeg { drive: drive.into(), pool };
+                return Refusal::from(why).about(field);
             }
-            refuse(ErrorKind::NotFound, field, format!("{drive} is no drive of an imported pool"))
-                .then("millrace drive ls")
+            Refusal::from(LegRefusal::DriveOfNoPool { drive: drive.into() }).about(field)
         })
     }
 
@@ -192,20 +190,10 @@ impl Office {
             (p.is_last(array, leg), out, mirror, p.drive_path(array, leg).to_string(), other)
         };
         if out {
-            return Err(refuse(ErrorKind::Conflict, "drive", format!("{path} is out already"))
-                .then(format!("millrace drive return {path}")));
+            return Err(LegRefusal::LegOutAlready { drive: path }.into());
         }
         if last {
-            let what = if mirror { "is the last drive in sync of its mirror" } else { "has no mirror" };
-            let message = format!("{path} {what}: without it the pool does not work");
-            let next = match other {
-                Some(other) => format!("millrace drive return {other}, and this again once it is in sync"),
-                None if mirror => {
-                    "millrace status --watch, and this again once the other leg is in sync".into()
-                }
-                None => format!("millrace drive show {path}"),
-            };
-            return Err(refuse(ErrorKind::Conflict, "drive", message).then(next));
+            return Err(LegRefusal::LegIsNeeded { drive: path, mirror, out: other }.into());
         }
         if !force {
             self.leaves_a_named_leg(pool, array, leg).await?;
@@ -238,14 +226,8 @@ impl Office {
                 Ok(_) | Err(_) => return Ok(()),
             }
         }
-        let Some(other) = removed else { return Ok(()) };
-        let message = format!(
-            "the file of {other} was removed: without {path} nothing that stays holds what the mirror holds, and it is gone once the daemon stops"
-        );
-        let next = format!(
-            "millrace drive replace {other} NEW, another file, and this again once that is in sync; or --force"
-        );
-        Err(refuse(ErrorKind::Conflict, "force", message).then(next))
+        let Some(removed) = removed else { return Ok(()) };
+        Err(LegRefusal::OtherFileRemoved { drive: path, removed }.into())
     }
 
     /// A leg is put out by the keeper, and that is on record.
@@ -276,12 +258,7 @@ impl Office {
             .filter(|p| p.is_last(array, leg))
             .map(|p| p.drive_path(array, leg).to_string());
         match still {
-            Some(path) => Err(refuse(
-                ErrorKind::Conflict,
-                "drive",
-                format!("{path} became the last drive in sync meanwhile"),
-            )
-            .then("millrace status")),
+            Some(drive) => Err(LegRefusal::LegBecameLast { drive }.into()),
             None => Ok(()),
         }
     }
@@ -314,12 +291,7 @@ impl Office {
         };
         match state {
             LegState::Rebuilding | LegState::RebuildingFull => {
-                return Err(refuse(
-                    ErrorKind::Conflict,
-                    "drive",
-                    format!("{path} is being resynced already"),
-                )
-                .then("millrace status"));
+                return Err(LegRefusal::LegResyncing { drive: path }.into());
             }
             LegState::InSync => return self.return_in_sync(pool, array, leg).await,
             LegState::Out | LegState::JustOut => {}
@@ -330,19 +302,16 @@ impl Office {
     fn once_a_drive(&self, drive: &str, label: &Label) -> Option<Refusal> {
         let desk = self.desk();
         let pool = desk.pools.iter().find(|p| p.config().uuid == label.pool)?;
-        let name = &pool.config().name;
-        let message = format!("{drive} was a drive of pool {name} once: another one has taken its place");
-        let next = format!("millrace pool add {name} spare {drive}");
-        Some(refuse(ErrorKind::Conflict, "drive", message).then(next))
+        let pool = pool.config().name.clone();
+        Some(LegRefusal::LegWasReplaced { drive: drive.into(), pool }.into())
     }
     /// Every region of an array counts as dirty, durably, before a leg joins that lacks everything: from then on
     /// the bitmaps say what is left to copy, over any crash.
     pub(crate) async fn mark_all(&self, pool: PoolId, array: usize) -> Result<(), Refusal> {
         let id = {
             let mut desk = self.desk_mut();
-            let p = desk
-                .pool_mut(pool)
-                .ok_or_else(|| refuse(ErrorKind::NotFound, "drive", "the pool is gone"))?;
+            let gone = || Refusal::from(PoolRefusal::PoolGone).about("drive");
+            let p = desk.pool_mut(pool).ok_or_else(gone)?;
             p.arrays[array].all_dirty.clear();
             p.arrays[array].id
         };
@@ -362,8 +331,7 @@ impl Office {
             return Ok(());
         }
         self.tell_shards(|| ShardMail::Unmark { array: id });
-        let message = "the bitmap of the mirror could not be written: nothing was begun";
-        Err(refuse(ErrorKind::NotReady, "drive", message).then("millrace status"))
+        Err(LegRefusal::BitmapNotWritten.into())
     }
     /// Waits until the keeper has dealt with a returned leg.
     pub(crate) async fn joined(&self, pool: PoolId, array: usize, leg: usize) {
@@ -399,8 +367,7 @@ impl Office {
             (Some(open), _) => self.shape(open.id, shape),
             (None, Some(_)) => self.shape_later(drive, shape),
             (None, None) => {
-                return Err(refuse(ErrorKind::NotReady, "drive", format!("{drive} is not open"))
-                    .then(format!("millrace drive return {drive}")));
+                return Err(LegRefusal::DriveNotOpen { drive: drive.into() }.into());
             }
         }
         Ok(Reply::Done)

@@ -13,6 +13,7 @@ use crate::steward::pools::fit::{NewPool, bad, check_probes, one_drive};
 use crate::steward::pools::meant::{check_meant, less_redundant};
 use crate::steward::pools::room::Promised;
 use crate::steward::record::texts::{CREATING, POOLS, listed};
+use crate::steward::sessions::connected::refuse_in_use;
 use crate::steward::state::config::{ArrayRow, LegRow, PoolConfig, array_uuid};
 use crate::steward::state::extras::{Extras, Returned};
 use crate::steward::state::{Edit, PoolRow};
@@ -24,6 +25,7 @@ use array::format::{
 use array::{Bitmap, Geometry, UnclearedMap};
 use base::DriveKind;
 use base::{DriveId, Uuid};
+use finding::PoolRefusal;
 use pool::{ArraySpace, CHUNK_BYTES_DEFAULT, PoolError, StripeMap, WEIGHT_MAX};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -48,8 +50,7 @@ impl Office {
     pub(crate) async fn pool_create(&self, new: NewPool) -> Answered {
         self.check_read(POOLS)?;
         self.check_read(CREATING)?;
-        volume::check_name(&new.name)
-            .map_err(|e| bad("name", e.to_string()).then("the same command with a name such as tank"))?;
+        volume::check_name(&new.name)?;
         let taken = {
             let desk = self.desk();
             desk.pools.iter().any(|p| p.config().name == new.name)
@@ -63,8 +64,7 @@ impl Office {
         StripeMap::new(chunk, &[ArraySpace { bytes: 1 << 40, weight: 1 }])
             .map_err(|e| bad("chunk_bytes", e.to_string()).then("the same command with --chunk 64K"))?;
         let block_bytes = new.block_bytes.unwrap_or(4096);
-        volume::check_block(block_bytes, 512)
-            .map_err(|e| bad("block_bytes", e.to_string()).then("the same command with --block 4096"))?;
+        volume::check_block(block_bytes, 512)?;
         let uuid = self.desk_mut().new_uuid();
         let drives = self.files_to_make(&new.arrays).await;
         let creating = self.list_creating(PoolRow { uuid, name: new.name.clone(), drives }).await;
@@ -125,12 +125,7 @@ impl Office {
         plans: &mut [Plan],
     ) -> Result<PoolConfig, Refusal> {
         let drive_block = plans.iter().flat_map(|p| &p.legs).map(|l| l.info.block_bytes).max().unwrap_or(512);
-        volume::check_block(block_bytes, drive_block).map_err(|e| {
-            let coarse = plans.iter().flat_map(|p| &p.legs).find(|l| l.info.block_bytes == drive_block);
-            let path = coarse.map_or("", |l| l.info.path.as_str());
-            bad("block_bytes", format!("{e}: {path}"))
-                .then("the same command with --block 4096, or other drives")
-        })?;
+        volume::check_block(block_bytes, drive_block)?;
         if new.measure {
             self.patient().measure(&new.arrays, plans).await?;
         }
@@ -744,11 +739,10 @@ impl Office {
                 .then(format!("millrace pool destroy {pool} --force")));
         }
         if !disconnect {
-            let force = if force { " --force" } else { "" };
-            let command = format!("millrace pool destroy {pool}{force} --yes");
-            let what = format!("the volumes of pool {pool} with their data");
             self.ask_other_hosts().await;
-            self.desk().check_volumes_unused(uuid, None, None, &what, &command)?;
+            let pool = pool.to_string();
+            let hosts = self.desk().users_of_volumes(uuid, None, None);
+            refuse_in_use(hosts, |hosts| PoolRefusal::PoolDestroyInUse { pool, force, hosts })?;
         }
         self.list_released(row).await?;
         let mut unlisted = self.rest(id).await;

@@ -381,7 +381,7 @@ impl Office {
         notices: &mut Vec<String>,
     ) -> Result<PoolId, Refusal> {
         let mut desk = self.desk_mut();
-        let full = |e: access::AccessError| refuse(ErrorKind::NoSpace, "pool", e.to_string());
+        let full = |e: finding::HostRefusal| Refusal::from(e).about("pool");
         let uuid = config.uuid;
         let is_other = |c: &&PoolConfig| c.uuid != uuid;
         let rows: Vec<(Uuid, u32)> = config.grants.iter().map(|g| (g.volume, g.nsid)).collect();
@@ -497,9 +497,7 @@ impl Office {
     ) -> Answered {
         let force = claim.force;
         if let Some(name) = &claim.name {
-            let wrong = |e: volume::VolumeError| refuse(ErrorKind::Invalid, "name", e.to_string());
-            volume::check_name(name)
-                .map_err(|e| wrong(e).then("the same command with a name such as tank"))?;
+            volume::check_name(name)?;
         }
         let wanted: Option<Uuid> = pool.as_ref().and_then(|p| p.parse().ok());
         let here = {
@@ -687,12 +685,14 @@ impl Office {
         self.forget_released(uuid).await;
         let lacks = self.desk().lacks(uuid);
         let all = lacks.into_iter().chain(notices).chain(unlisted).chain(namesakes);
-        let mut notices: Vec<String> = all.collect();
+        let notices: Vec<String> = all.collect();
+        let mut open = vec![];
         // Who had it last may have asked its hosts for a secret.
         if !had_last || !was_ours && !released_here {
-            notices.extend(self.desk().open_by_name(Some(uuid), None));
+            open.extend(self.desk().open_by_name(Some(uuid), None));
         }
-        Ok(Reply::Created { uuid, notices: notices.into_iter().map(Into::into).collect() })
+        let notices = notices.into_iter().map(Into::into).chain(open.into_iter().map(Into::into));
+        Ok(Reply::Created { uuid, notices: notices.collect() })
     }
 
     /// Whether this head was the last one that had a pool, by what was found of it.

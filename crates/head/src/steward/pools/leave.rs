@@ -11,11 +11,13 @@ use crate::steward::legs::members::losses;
 use crate::steward::office::Office;
 use crate::steward::patience::QUIET_PATIENCE;
 use crate::steward::record::texts::POOLS;
+use crate::steward::sessions::connected::refuse_in_use;
 use crate::steward::state::{Edit, PoolRow};
 use crate::steward::words::{STATE_DISK, array_word, count, error_words, refuse};
 use array::format::LegState;
 use base::DriveKind;
 use base::{Bug, DriveError, DriveId, Duration, Uuid, planted};
+use finding::PoolRefusal;
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -59,11 +61,10 @@ impl Office {
             self.check_marked(id, &failed)?;
         }
         if !disconnect {
-            let force = if force { " --force" } else { "" };
-            let command = format!("millrace pool release {name}{force} --yes");
-            let what = format!("the volumes of pool {name}");
             self.ask_other_hosts().await;
-            self.desk().check_volumes_unused(uuid, None, None, &what, &command)?;
+            let pool = name.to_string();
+            let hosts = self.desk().users_of_volumes(uuid, None, None);
+            refuse_in_use(hosts, |hosts| PoolRefusal::PoolReleaseInUse { pool, force, hosts })?;
         }
         self.list_released(row).await?;
         // What a drive still holds may land after the mark, in a pool that another head has by then.

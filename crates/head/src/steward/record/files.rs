@@ -225,8 +225,8 @@ impl Office {
             self.cx.sleep(end.since(self.cx.now())).await;
             let now = self.cx.now();
             let mut desk = self.desk_mut();
-            for sentence in desk.turned_away.on_timer(now) {
-                desk.event(now, Weight::Warning, "portals", sentence);
+            for event in desk.turned_away.on_timer(now) {
+                desk.happened(now, "portals", event);
             }
         }
     }

@@ -9,7 +9,7 @@ use crate::steward::record::texts::{
     pools_text, portals_text,
 };
 use crate::steward::state::{Change, Edit, Invalid, List, Pool, PoolRow, State};
-use crate::steward::words::{access_refusal, refuse};
+use crate::steward::words::refuse;
 use array::format::ConfigSlot;
 use base::DriveKind;
 use base::{Bug, Uuid, planted};
@@ -233,7 +233,7 @@ fn text_of(state: &State, file: &str) -> String {
 fn refusal(why: Invalid, pool: &str) -> Refusal {
     let internal = |words: &str| refuse(ErrorKind::Internal, "", words);
     match why {
-        Invalid::Access(e) => access_refusal(e),
+        Invalid::Access(e) => e.into(),
         Invalid::PortalTaken => {
             refuse(ErrorKind::Conflict, "address", "there is a portal at this address already")
         }

@@ -73,8 +73,8 @@ pub(crate) fn parse_identity(bytes: &[u8]) -> Result<Identity, TextError> {
         return Err(wrong("serial is longer than 20 printable characters".into()));
     }
     let (nqn, iqn) = (s.must("nqn")?, s.must("iqn")?);
-    access::check_nqn(&nqn).map_err(|e| wrong(e.to_string()))?;
-    let iqn = access::normal_iqn(&iqn).map_err(|e| wrong(e.to_string()))?;
+    access::check_nqn(&nqn).map_err(|e| wrong(format!("{e:?}")))?;
+    let iqn = access::normal_iqn(&iqn).map_err(|e| wrong(format!("{e:?}")))?;
     Ok(Identity { uuid, nqn, iqn, serial })
 }
 
@@ -101,7 +101,7 @@ pub(crate) fn parse_hosts(
         let wrong = |message: String| TextError { line: s.line, message };
         let secret = |key: &str| match s.one(key)? {
             None => Ok(None),
-            Some(text) => parse_secret(&text).map(Some).map_err(|why| wrong(format!("{key} {why}"))),
+            Some(text) => parse_secret(&text).map(Some).map_err(|why| wrong(format!("{key}: {why:?}"))),
         };
         let host = Host {
             id: new_id(),
@@ -112,7 +112,7 @@ pub(crate) fn parse_hosts(
             chap_user: s.one("chap_user")?.unwrap_or_default(),
             mutual_secret: secret("mutual_secret")?,
         };
-        hosts.add(host).map_err(|e| wrong(e.to_string()))?;
+        hosts.add(host).map_err(|e| wrong(format!("{e:?}")))?;
     }
     Ok(hosts)
 }

@@ -1,15 +1,12 @@
 //! Hosts that are connected and would lose something by an order: who gives it is told, and says that it is meant.
 
-use crate::order::{ErrorKind, Refusal};
+use crate::order::Refusal;
 use crate::steward::context::desk::Desk;
 use crate::steward::office::Office;
 use crate::steward::sessions::table::Identity;
-use crate::steward::words::{count, refuse};
 use base::view::Protocol;
 use base::{HostId, PortalId, Uuid};
-
-/// A connected host: its name, and how many connections it has.
-type Connected = (String, usize);
+use finding::{ConnectedHost, HostNotice};
 
 /// Connections of a host that are not for discovery alone, which is no use of anything.
 pub(crate) struct Use<'a> {
@@ -46,11 +43,12 @@ impl Office {
 
 impl Desk {
     /// Hosts with connections that `counts`, by name, at either head.
-    fn connected(&self, counts: impl Fn(&Use<'_>) -> bool) -> Vec<Connected> {
+    fn connected(&self, counts: impl Fn(&Use<'_>) -> bool) -> Vec<ConnectedHost> {
         let all: Vec<Use<'_>> = self.uses_here().chain(self.uses_there()).filter(|u| counts(u)).collect();
-        let of = |id: HostId| all.iter().filter(|u| u.host == id).map(|u| u.connections).sum();
-        let hosts = self.hosts().iter().map(|h| (h.name.clone(), of(h.id)));
-        let mut hosts: Vec<Connected> = hosts.filter(|(_, n)| *n > 0).collect();
+        let of = |id: HostId| all.iter().filter(|u| u.host == id).map(|u| u.connections as u64).sum();
+        let hosts =
+            self.hosts().iter().map(|h| ConnectedHost { host: h.name.clone(), connections: of(h.id) });
+        let mut hosts: Vec<ConnectedHost> = hosts.filter(|h| h.connections > 0).collect();
         hosts.sort();
         hosts
     }
@@ -75,11 +73,11 @@ impl Desk {
         })
     }
     /// Exports of volumes (of a pool, to a host) that a name alone opens: pools carry no secrets, so who asked for one on
-    /// another head does not ask here. Sentences.
-    pub(crate) fn open_by_name(&self, pool: Option<Uuid>, host: Option<&str>) -> Vec<String> {
+    /// another head does not ask here.
+    pub(crate) fn open_by_name(&self, pool: Option<Uuid>, host: Option<&str>) -> Vec<HostNotice> {
         let hosts = self.hosts().iter().filter(|h| host.is_none_or(|name| name == h.name));
         let bare = hosts.filter(|h| h.chap_secret.is_none() && !h.iqns.is_empty());
-        let words = |h: &access::Host| {
+        let notice = |h: &access::Host| {
             let configs = self.configs().filter(|c| pool.is_none_or(|p| p == c.uuid));
             let volumes: Vec<String> = configs
                 .flat_map(|c| {
@@ -87,61 +85,42 @@ impl Desk {
                     mine.map(|v| format!("{}/{}", c.name, v.name)).collect::<Vec<_>>()
                 })
                 .collect();
-            let list = match volumes.len() {
-                0 => return None,
-                1..=3 => volumes.join(", "),
-                n => format!("{} and {} more", volumes[..2].join(", "), n - 2),
-            };
-            Some(format!(
-                "{list}: exported to host {0}, whom its name alone lets in; if another head asked for a secret: millrace host set {0} --chap-secret-file FILE",
-                h.name
-            ))
+            (!volumes.is_empty()).then(|| HostNotice::OpenByName { host: h.name.clone(), volumes })
         };
-        bare.filter_map(words).collect()
+        bare.filter_map(notice).collect()
     }
-    /// Refuses what would take volumes of a pool, all or one of them, from connected hosts (all, or one of them).
-    pub(crate) fn check_volumes_unused(
+    /// Connected hosts (all, or one of them) that see volumes of a pool (all, or one of them).
+    pub(crate) fn users_of_volumes(
         &self,
         pool: Uuid,
         volume: Option<Uuid>,
         host: Option<HostId>,
-        what: &str,
-        command: &str,
-    ) -> Result<(), Refusal> {
+    ) -> Vec<ConnectedHost> {
         let config = self.configs().find(|c| c.uuid == pool);
         let sees = |id: HostId| {
             let of = self.hosts().by_id(id).zip(config);
             of.is_some_and(|(h, c)| c.grants.for_host(h).any(|(v, ..)| volume.is_none_or(|one| one == v)))
         };
-        let hosts = self.connected(|u| host.is_none_or(|one| one == u.host) && sees(u.host));
-        refuse_connected(&hosts, &format!("would lose {what}"), command)
+        self.connected(|u| host.is_none_or(|one| one == u.host) && sees(u.host))
     }
-    /// Refuses what would end those connections of a host that `ends` says.
-    pub(crate) fn check_host_away(
+    /// A host with those of its connections that `counts`, if it has any.
+    pub(crate) fn connected_host(
         &self,
         host: HostId,
-        ends: impl Fn(&Use<'_>) -> bool,
-        why: &str,
-        command: &str,
-    ) -> Result<(), Refusal> {
-        refuse_connected(&self.connected(|u| u.host == host && ends(u)), why, command)
+        counts: impl Fn(&Use<'_>) -> bool,
+    ) -> Vec<ConnectedHost> {
+        self.connected(|u| u.host == host && counts(u))
     }
-    /// Refuses what would end the connections of a portal.
-    pub(crate) fn check_portal_unused(&self, portal: PortalId, command: &str) -> Result<(), Refusal> {
-        refuse_connected(&self.connected(|u| u.portal == portal), "would be sent away", command)
+    /// Hosts that are connected by a portal.
+    pub(crate) fn users_of_portal(&self, portal: PortalId) -> Vec<ConnectedHost> {
+        self.connected(|u| u.portal == portal)
     }
 }
 
-/// `what` goes on after the hosts: `would lose volume tank/vm1`.
-fn refuse_connected(hosts: &[Connected], what: &str, command: &str) -> Result<(), Refusal> {
-    let one = |(name, n): &Connected| format!("{name} ({})", count(*n, "connection"));
-    let message = match hosts {
-        [] => return Ok(()),
-        [(name, n)] => format!("host {name} is connected ({}) and {what}", count(*n, "connection")),
-        [first @ .., last] => {
-            let first: Vec<String> = first.iter().map(one).collect();
-            format!("hosts {} and {} are connected and {what}", first.join(", "), one(last))
-        }
-    };
-    Err(refuse(ErrorKind::Unsafe, "disconnect", message).then(command))
+/// Refuses what these hosts would lose something by, if there are any.
+pub(crate) fn refuse_in_use<R: Into<Refusal>>(
+    hosts: Vec<ConnectedHost>,
+    why: impl FnOnce(Vec<ConnectedHost>) -> R,
+) -> Result<(), Refusal> {
+    if hosts.is_empty() { Ok(()) } else { Err(why(hosts).into()) }
 }

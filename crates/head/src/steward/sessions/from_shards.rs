@@ -1,15 +1,15 @@
 //! What shards tell the Steward of portals, of who comes, and of arrays: put on the desk as it is heard.
 
 use crate::layout::ArrayId;
-use crate::mail::{Fate, StewardMail};
-use crate::order::Weight;
+use crate::mail::StewardMail;
 use crate::steward::context::array::{Outlook, Wish, outlook};
 use crate::steward::context::desk::{Desk, PortalDesk};
 use crate::steward::context::system::SystemDesk;
-use crate::steward::words::{error_words, net_words};
+use crate::steward::words::error_words;
 use array::{Note, Verdict};
 use base::{Ask, Duration, Instant, NetError, PortalId};
 use core::net::SocketAddr;
+use finding::{LegEvent, LoginFate, PortalEvent};
 
 /// A leg that was slow, and that nobody finds slow for so long since nobody reads from it, is slow no longer. Reads that come and
 /// go more often than that are no news each time.
@@ -65,19 +65,17 @@ impl Desk {
         row.is_told(index, result);
         let (is, what, tried) = (row.failure(), row.words(), row.tried);
         let is_others = row.portal.head != head && row.portal.moves.is_none();
-        let on = if head == me { "" } else { " on the other head" };
         let all_open = row.results.iter().all(|r| matches!(r, Some(Ok(_))));
         match (was, is) {
             _ if tried => {}
             (was, Some(e)) if was != Some(e) && e == NetError::NoAddress && is_others => {
-                let message = "this head does not have the address: the other one does, and listens there once it is back";
-                self.event(now, Weight::Note, what, message);
+                self.happened(now, what, PortalEvent::PortalOfOther);
             }
             (was, Some(e)) if was != Some(e) => {
-                let message = format!("it cannot be opened{on}: {}; it is tried again", net_words(e));
-                self.event(now, Weight::Error, what, message);
+                let closed = PortalEvent::PortalClosed { why: e.into(), on_other: head != me };
+                self.happened(now, what, closed);
             }
-            (Some(_), None) if all_open => self.event(now, Weight::Note, what, "it is open now"),
+            (Some(_), None) if all_open => self.happened(now, what, PortalEvent::PortalOpen),
             _ => {}
         }
     }
@@ -88,12 +86,12 @@ impl Desk {
         portal: PortalId,
         peer: SocketAddr,
         name: &str,
-        fate: (Fate, &'static str),
+        fate: LoginFate,
     ) {
-        if let Some(sentence) = self.turned_away.on_turned(now, peer, name, fate) {
+        if let Some(event) = self.turned_away.on_turned(now, peer, name, fate) {
             let row = self.portals.iter().find(|p| p.portal.id == portal);
             let what = row.map_or_else(|| "a portal that was removed".into(), PortalDesk::words);
-            self.event(now, Weight::Warning, what, sentence);
+            self.happened(now, what, event);
         }
     }
     /// A host asks to be let in: worth a word if it will find nothing.
@@ -106,14 +104,14 @@ impl Desk {
         if discovery {
             // A wrong name on either side shows nowhere else: the answer is an empty list.
             if host.is_none() {
-                self.on_turned(now, portal, peer, name, (Fate::FindsNothing, "no host has this name"));
+                self.on_turned(now, portal, peer, name, LoginFate::FindsNothing);
             }
             return;
         }
         let Some(host) = host.and_then(|id| self.hosts().by_id(id)) else { return };
         if !self.configs().any(|c| c.grants.for_host(host).next().is_some()) {
-            let (name, fate) = (host.name.clone(), (Fate::SeesNothing, "no volume is exported to it"));
-            self.on_turned(now, portal, peer, &name, fate);
+            let name = host.name.clone();
+            self.on_turned(now, portal, peer, &name, LoginFate::SeesNothing);
         }
     }
     /// An array told something.
@@ -210,15 +208,11 @@ impl Desk {
                 match verdict {
                     Verdict::Slow if !desk.told_slow => {
                         desk.slow_told(true);
-                        let message = format!(
-                            "it is slow: its reads take far longer than those of the other legs in pool {name}, which serve most of them now"
-                        );
-                        self.event(now, Weight::Warning, what, message);
+                        self.happened(now, what, LegEvent::LegSlow { pool: name });
                     }
                     Verdict::Well if desk.told_slow && desk.slow.is_empty() => {
                         desk.slow_told(false);
-                        let message = format!("it is as fast as the other legs in pool {name} again");
-                        self.event(now, Weight::Note, what, message);
+                        self.happened(now, what, LegEvent::LegFast { pool: name });
                     }
                     Verdict::Slow | Verdict::Well | Verdict::Stale => {}
                 }
@@ -239,9 +233,7 @@ impl Desk {
             }
         }
         for (what, pool) in told {
-            let message =
-                format!("it was slow, and is hardly read now: nobody knows how fast it is in pool {pool}");
-            self.event(now, Weight::Note, what, message);
+            self.happened(now, what, LegEvent::LegHardlyRead { pool });
         }
     }
 }

@@ -4,9 +4,9 @@
 //! event log. What is kept is bounded: `KINDS_MAX` kinds (address, name, reason) in an interval, all others
 //! as one count. An interval in which somebody goes on is followed by one twice as long, up to an hour.
 
-use crate::mail::Fate;
 use base::{Duration, Instant};
 use core::net::{IpAddr, SocketAddr};
+use finding::{HostEvent, LoginFate};
 
 /// The first interval.
 const INTERVAL_MIN: Duration = Duration::from_secs(60);
@@ -20,7 +20,7 @@ const NAME_MAX: usize = 223;
 struct Kind {
     address: IpAddr,
     name: String,
-    fate: (Fate, &'static str),
+    fate: LoginFate,
     /// Times since it was told last.
     more: u64,
 }
@@ -35,14 +35,14 @@ pub(crate) struct TurnedAway {
 }
 
 impl TurnedAway {
-    /// What became of somebody, and why. A sentence if it is to be told now.
+    /// What became of somebody, and why. An event if it is to be reported now.
     pub fn on_turned(
         &mut self,
         now: Instant,
         peer: SocketAddr,
         name: &str,
-        fate: (Fate, &'static str),
-    ) -> Option<String> {
+        fate: LoginFate,
+    ) -> Option<HostEvent> {
         let name = printable(name);
         self.interval.get_or_insert((now + INTERVAL_MIN, INTERVAL_MIN));
         let same = |k: &&mut Kind| k.address == peer.ip() && k.name == name && k.fate == fate;
@@ -54,47 +54,38 @@ impl TurnedAway {
             self.others += 1;
             return None;
         }
-        let sentence = format!("{} {}: {}", who(&name, &peer.to_string()), words(fate.0), fate.1);
+        let event = HostEvent::Rejected { name: name.clone(), address: peer.to_string(), fate: fate.clone() };
         self.kinds.push(Kind { address: peer.ip(), name, fate, more: 0 });
-        Some(sentence)
+        Some(event)
     }
     /// When `on_timer` is to be called.
     pub fn next_deadline(&self) -> Option<Instant> {
         self.interval.map(|(end, _)| end)
     }
-    /// The interval is over: sentences to be told.
-    pub fn on_timer(&mut self, now: Instant) -> Vec<String> {
+    /// The interval is over: events to be reported.
+    pub fn on_timer(&mut self, now: Instant) -> Vec<HostEvent> {
         let Some((_, length)) = self.interval.filter(|(end, _)| *end <= now) else { return vec![] };
         let seconds = length.as_secs();
         let mut out = vec![];
         self.kinds.retain(|k| k.more > 0);
         for k in &mut self.kinds {
-            let who = who(&k.name, &k.address.to_string());
-            let times = crate::steward::words::count_of(k.more, "more time");
-            out.push(format!("{who} {} {times} in {seconds} s: {}", words(k.fate.0), k.fate.1));
+            out.push(HostEvent::RejectedAgain {
+                name: k.name.clone(),
+                address: k.address.to_string(),
+                fate: k.fate.clone(),
+                times: k.more,
+                seconds,
+            });
             k.more = 0;
         }
         if self.others > 0 {
-            out.push(format!("{} further logins were turned away in {seconds} s", self.others));
+            out.push(HostEvent::OthersRejected { times: self.others, seconds });
             self.others = 0;
         }
         let next = (length + length).min(INTERVAL_MAX);
         self.interval = (!out.is_empty()).then_some((now + next, next));
         out
     }
-}
-
-fn words(fate: Fate) -> &'static str {
-    match fate {
-        Fate::TurnedAway => "was turned away",
-        Fate::CutOff => "was cut off",
-        Fate::SeesNothing => "was let in and sees nothing",
-        Fate::FindsNothing => "asked for discovery and finds nothing",
-    }
-}
-
-fn who(name: &str, address: &str) -> String {
-    if name.is_empty() { address.to_string() } else { format!("{name} ({address})") }
 }
 
 /// What a stranger calls himself, fit for a log.
@@ -112,6 +103,9 @@ mod tests {
     fn at(seconds: u64) -> Instant {
         Instant(seconds * 1_000_000_000)
     }
+    fn turned_away(why: &str) -> LoginFate {
+        LoginFate::TurnedAway { why: why.into() }
+    }
 
     #[test]
     fn a_login_loop_is_one_line_and_then_a_count_for_each_longer_interval() {
@@ -119,37 +113,33 @@ mod tests {
         let mut told = vec![];
         for i in 0..3600u64 * 1000 {
             let now = Instant(i * 1_000_000);
-            told.extend(t.on_turned(
-                now,
-                peer(1, i as u16),
-                "iqn.2026-01.test:a",
-                (Fate::TurnedAway, "a wrong secret"),
-            ));
+            let fate = turned_away("a wrong secret");
+            told.extend(t.on_turned(now, peer(1, i as u16), "iqn.2026-01.test:a", fate));
             if t.next_deadline().is_some_and(|d| d <= now) {
                 told.extend(t.on_timer(now));
             }
         }
-        assert_eq!(told[0], "iqn.2026-01.test:a (10.0.0.1:0) was turned away: a wrong secret");
-        assert_eq!(
-            told[1],
-            "iqn.2026-01.test:a (10.0.0.1) was turned away 60000 more times in 60 s: a wrong secret"
-        );
+        let (name, fate) = ("iqn.2026-01.test:a".to_string(), turned_away("a wrong secret"));
+        let first =
+            HostEvent::Rejected { name: name.clone(), address: "10.0.0.1:0".into(), fate: fate.clone() };
+        assert_eq!(told[0], first);
+        let again =
+            HostEvent::RejectedAgain { name, address: "10.0.0.1".into(), fate, times: 60_000, seconds: 60 };
+        assert_eq!(told[1], again);
         assert_eq!(told.len(), 6, "after 1, 3, 7, 15 and 31 minutes: {told:?}");
     }
 
     #[test]
     fn each_kind_is_told_at_once_and_too_many_kinds_are_one_count() {
         let mut t = TurnedAway::default();
-        let told: Vec<String> = (0..1000)
-            .filter_map(|i| {
-                t.on_turned(at(1), peer(1, 1), &format!("name{i}"), (Fate::TurnedAway, "unknown"))
-            })
+        let told: Vec<HostEvent> = (0..1000)
+            .filter_map(|i| t.on_turned(at(1), peer(1, 1), &format!("name{i}"), turned_away("unknown")))
             .collect();
         assert_eq!(told.len(), KINDS_MAX);
-        assert_eq!(t.on_timer(at(60)), Vec::<String>::new(), "not yet");
-        assert_eq!(t.on_timer(at(61)), ["980 further logins were turned away in 60 s"]);
+        assert_eq!(t.on_timer(at(60)), [], "not yet");
+        assert_eq!(t.on_timer(at(61)), [HostEvent::OthersRejected { times: 980, seconds: 60 }]);
         assert!(
-            t.on_turned(at(62), peer(1, 1), "name0", (Fate::TurnedAway, "unknown")).is_some(),
+            t.on_turned(at(62), peer(1, 1), "name0", turned_away("unknown")).is_some(),
             "a quiet kind is new again"
         );
     }
@@ -157,24 +147,24 @@ mod tests {
     #[test]
     fn it_comes_to_rest_and_the_next_interval_is_short_again() {
         let mut t = TurnedAway::default();
+        let told = t.on_turned(at(0), peer(1, 1), "", turned_away("garbage")).expect("told");
         assert!(
-            t.on_turned(at(0), peer(1, 1), "", (Fate::TurnedAway, "garbage"))
-                .is_some_and(|s| s.starts_with("10.0.0.1:1 "))
+            matches!(told, HostEvent::Rejected { name, address, .. } if name.is_empty() && address == "10.0.0.1:1")
         );
         assert!(t.on_timer(at(60)).is_empty());
         assert_eq!(t.next_deadline(), None);
-        assert!(t.on_turned(at(100), peer(1, 2), "", (Fate::TurnedAway, "garbage")).is_some());
+        assert!(t.on_turned(at(100), peer(1, 2), "", turned_away("garbage")).is_some());
         assert_eq!(t.next_deadline(), Some(at(160)));
     }
 
     #[test]
     fn a_name_cannot_forge_lines() {
         let mut t = TurnedAway::default();
-        let told =
-            t.on_turned(at(0), peer(1, 1), "a\nb\t\u{1b}[31m\u{e4}", (Fate::TurnedAway, "x")).expect("told");
-        assert!(told.starts_with("a?b??[31m? ("), "{told}");
-        let long =
-            t.on_turned(at(0), peer(1, 1), &"n".repeat(100_000), (Fate::TurnedAway, "x")).expect("told");
-        assert!(long.len() < 300);
+        let mut name_of = |name: &str| match t.on_turned(at(0), peer(1, 1), name, turned_away("x")) {
+            Some(HostEvent::Rejected { name, .. }) => name,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(name_of("a\nb\t\u{1b}[31m\u{e4}"), "a?b??[31m?");
+        assert_eq!(name_of(&"n".repeat(100_000)).len(), NAME_MAX);
     }
 }

@@ -2,17 +2,17 @@
 
 use super::config::PoolConfig;
 use super::{Change, Edit, List, Pool, State, portal_number};
-use access::AccessError;
 use array::format::{LegState, MembershipRecord};
 use base::Uuid;
 use base::view::NSID_MAX;
+use finding::HostRefusal;
 use std::collections::BTreeSet;
 
 /// Why a change is refused.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Invalid {
     /// What is wrong with a host, its names or its exports.
-    Access(AccessError),
+    Access(HostRefusal),
     /// Another portal has the address, or the number.
     PortalTaken,
     /// There is no such pool, host, portal, volume, array, leg or drive.

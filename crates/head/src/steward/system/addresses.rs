@@ -6,18 +6,17 @@
 
 use super::upper::{CONNECTIONS_MAX, Upper};
 use crate::mail::ManagerMail;
-use crate::order::Weight;
 use crate::peer::SystemAddress;
 use crate::steward::context::addresses::{Whereabouts, moving};
 use crate::steward::context::desk::Desk;
 use crate::steward::context::system::SystemDesk;
 use crate::steward::office::Office;
 use crate::steward::record::texts::{PORTALS, parse_portals};
-use crate::steward::words::address_words;
 use base::view::Moving;
 use base::{Duration, Instant};
 use cluster::Part;
 use core::net::IpAddr;
+use finding::{PortalCause, PortalEvent};
 
 /// How long the kernel may take to have an address here.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -47,16 +46,18 @@ impl Desk {
             let tried = self.portals.iter().filter(|p| p.portal.address.ip() == ip).all(|p| p.tried);
             match (was, is) {
                 _ if tried => {}
-                (_, Err(why)) => self.event(now, Weight::Error, format!("address {ip}"), address_words(why)),
+                (_, Err(why)) => {
+                    let away = PortalEvent::AddressAway { why: why.into() };
+                    self.happened(now, format!("address {ip}"), away);
+                }
                 (_, Ok(interface)) => {
-                    let words = format!("it is on {} of this machine", interface.as_str());
-                    self.event(now, Weight::Note, format!("address {ip}"), words);
+                    let here = PortalEvent::AddressHere { interface: interface.as_str().into() };
+                    self.happened(now, format!("address {ip}"), here);
                 }
             }
         }
         if hushed {
-            let words = "the daemon may not send packets of its own (CAP_NET_RAW): after a takeover neighbours find addresses, and hosts notice that connections are over, by their own timers";
-            self.event(now, Weight::Warning, "head", words);
+            self.happened(now, "head", PortalEvent::NoRawPackets);
         }
     }
 }
@@ -69,13 +70,13 @@ impl Office {
         let (record, me, other) = (member.known(), member.me(), member.me().other());
         let own = |m: Moving| {
             let (on, reason) = match desk.addresses.whereabouts(m.ip) {
-                Some(Ok(interface)) => (Some(interface), String::new()),
-                Some(Err(why)) => (None, address_words(why)),
-                None => (None, "it is being configured".into()),
+                Some(Ok(interface)) => (Some(interface), None),
+                Some(Err(why)) => (None, Some(PortalCause::AddressFailed { why: why.into() })),
+                None => (None, Some(PortalCause::AddressComing)),
             };
-            SystemAddress { ip: m.ip, on, reason }
+            SystemAddress { ip: m.ip, on, reason: reason.map(Into::into) }
         };
-        let told = |m: &Moving| SystemAddress { ip: m.ip, on: None, reason: String::new() };
+        let told = |m: &Moving| SystemAddress { ip: m.ip, on: None, reason: None };
         let mut all = [None, None];
         all[me.index()] = Some(match member.part() {
             Part::Leader => desk.moving().into_iter().map(own).collect(),
