@@ -14,16 +14,20 @@ mod pool;
 mod portal;
 mod record;
 mod sample;
+mod signature;
 mod system;
 mod volume;
 
 pub use host::{HostCause, HostEvent, HostNotice, HostRefusal};
-pub use leg::{LegCause, LegEvent, LegNotice, LegRefusal};
+pub use leg::{
+    DriveHelp, Instead, LabelFault, LegCause, LegEvent, LegNotice, LegRefusal, OldLeg, SpareFit, SpareUnfit,
+};
 pub use parts::{AddressFault, DriveFault, Immovable, NetFault};
 pub use pool::{PoolCause, PoolEvent, PoolNotice, PoolRefusal};
 pub use portal::{PortalCause, PortalEvent, PortalRefusal};
 pub use record::{RecordCause, RecordEvent, RecordNotice, RecordRefusal};
 pub use sample::Sample;
+pub use signature::Signature;
 pub use system::{SystemCause, SystemEvent, SystemNotice, SystemRefusal};
 pub use volume::{VolumeEvent, VolumeNotice, VolumeRefusal};
 

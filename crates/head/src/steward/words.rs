@@ -3,7 +3,7 @@
 use crate::order::{ErrorKind, Refusal};
 use access::{AccessError, LUN_MAX};
 use base::DriveKind;
-pub(crate) use base::size::{print as size, print_free as size_there, print_needed as size_needed};
+pub(crate) use base::size::{print as size, print_free as size_there};
 use base::{DriveError, DriveInfo};
 use volume::VolumeError;
 

@@ -9,6 +9,7 @@ mod parts;
 mod pool;
 mod portal;
 mod record;
+mod signature;
 mod system;
 #[cfg(test)]
 mod tests;

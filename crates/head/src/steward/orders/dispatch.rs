@@ -159,7 +159,7 @@ impl Office {
                         volatile_cache: p.info.volatile_cache,
                         pool: p.label.as_ref().ok().map(|l| l.pool_name.clone()),
                         role,
-                        reason: p.objection().unwrap_or_default(),
+                        reason: p.objection().map_or(String::new(), |why| format!("{why:?}")),
                         // What it did while it was a drive of ours is not forgotten when another takes its place.
                         errors: self.desk().errors_of_departed(&p.info.path),
                         ..Drive::default()
@@ -254,11 +254,11 @@ impl Office {
         pool: PoolId,
         array: usize,
         leg: usize,
-        why: String,
+        why: impl Into<finding::Cause>,
         outlook: Outlook,
     ) -> Result<(), Refusal> {
         if let Some(p) = self.desk_mut().pool_mut(pool) {
-            p.wishes.push_back(Wish::Lost { array, leg, why, outlook, there: None });
+            p.wishes.push_back(Wish::Lost { array, leg, why: why.into(), outlook, there: None });
         }
         let office = self.clone();
         self.cx

@@ -11,16 +11,16 @@ use crate::steward::context::array::{ArrayDesk, LegDesk};
 use crate::steward::context::desk::{Desk, Ill, PortalDesk, StoodIn, Stop};
 use crate::steward::context::found::Found;
 use crate::steward::context::pool::PoolDesk;
-use crate::steward::legs::spares::Fit;
 use crate::steward::office::Office;
 use crate::steward::record::texts::protocol_word;
 use crate::steward::status::speed::Work;
-use crate::steward::words::{NO_SPACE_BLOCK, address_words, array_word, count, error_words, net_words};
+use crate::steward::words::{address_words, array_word, count, net_words};
 use array::format::LegState;
 use base::view::Protocol;
-use base::{DriveError, Duration, HostId, Instant, PortalId};
+use base::{Duration, HostId, Instant, PortalId};
 use cluster::{HeadNo, Part};
 use core::net::SocketAddr;
+use finding::{DriveFault, SpareFit};
 use std::collections::BTreeSet;
 
 /// How long shards may take to tell their figures.
@@ -287,13 +287,13 @@ fn pool_of(desk: &Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -> Po
                     clear_first(desk, p, a, l)
                 )),
                 LegState::Out | LegState::JustOut => Some(way_back(desk, p, a, l)),
-                LegState::InSync => ill_of(desk, p, a, l).map(|ill| ill.next.clone()),
+                LegState::InSync => ill_of(desk, p, a, l).and_then(|ill| ill.cause.next()),
                 LegState::Rebuilding | LegState::RebuildingFull => None,
             };
             if leg.state != State::Optimal {
                 let state = if leg.state == State::Rebuilding { State::Rebuilding } else { array.state };
                 let unfit = p.no_spare_fits(a).filter(|_| array.mirror && p.is_out(a, l) && !awaited);
-                let unfit = unfit.map_or(String::new(), |words| format!("; no spare fits: {words}"));
+                let unfit = unfit.map_or(String::new(), |words| format!("; no spare fits: {words:?}"));
                 let message = format!("{} of {}: {}{unfit}", leg.path, word(a), leg.reason);
                 reasons.push(Reason::new(state, what.clone(), Cause::sentence(message, next)));
             }
@@ -325,7 +325,9 @@ fn pool_of(desk: &Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -> Po
         let hangs = desk.shapes_at_start.get(path).is_some_and(|s| s.hang || s.gone);
         let (message, next) = match &spare.found {
             found if hangs => {
-                let why = found.as_ref().map_or("it is shaped to be away".into(), Found::words);
+                let why = found
+                    .as_ref()
+                    .map_or("it is shaped to be away".into(), |f| format!("{:?}", f.cause(path)));
                 (
                     format!("its spare {path} is of no use: {why}"),
                     format!("millrace drive shape {path} --clear, then millrace drive return {path}"),
@@ -333,18 +335,18 @@ fn pool_of(desk: &Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -> Po
             }
             // Another label would not make it answer.
             Some(found @ Found::Mute { .. }) => (
-                format!("its spare {path} is of no use: {}", found.words()),
+                format!("its spare {path} is of no use: {}", Cause::from(found.cause(path)).said()),
                 format!(
                     "unplug or reset it: once it answers, it is a spare again by itself (millrace drive return {path}, at once); or millrace drive rm {path}, to go on without it"
                 ),
             ),
             // What lies there has its own place; the spare is elsewhere.
             Some(found @ (Found::Drive { .. } | Found::Moved { .. })) => (
-                format!("its spare {path} is not there: {}", found.words()),
+                format!("its spare {path} is not there: {}", Cause::from(found.cause(path)).said()),
                 format!("attach it: then it is a spare again by itself; or millrace drive rm {path}"),
             ),
             Some(found) => (
-                format!("its spare {path} is of no use: {}", found.words()),
+                format!("its spare {path} is of no use: {}", Cause::from(found.cause(path)).said()),
                 format!("millrace drive rm {path}, then millrace pool add {name} spare {path} --force"),
             ),
             None => (
@@ -358,17 +360,13 @@ fn pool_of(desk: &Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -> Po
         reasons.push(Reason::new(State::Degraded, what.clone(), Cause::sentence(message, next)));
     }
     for (path, ill) in p.spares.iter().filter_map(|s| Some((&s.path, s.open.as_ref().and(s.ill.as_ref())?))) {
-        let message = format!("its spare {path} is of no use: {}", ill.words);
-        reasons.push(Reason::new(
-            State::Degraded,
-            what.clone(),
-            Cause::sentence(message, Some(ill.next.clone())),
-        ));
+        let message = format!("its spare {path} is of no use: {}", Cause::from(ill.clone()).said());
+        reasons.push(Reason::new(State::Degraded, what.clone(), Cause::sentence(message, None)));
     }
     for spare in &p.spares {
-        let Fit::None { why } = p.fit_of(spare) else { continue };
+        let Some(SpareFit::Nowhere { why }) = p.fit_of(spare) else { continue };
         let (path, name) = (&spare.path, &p.config().name);
-        let message = format!("its spare {path} fits no mirror: {why}");
+        let message = format!("its spare {path} fits no mirror: {why:?}");
         let next = Some(format!(
             "millrace drive rm {path}, and millrace pool add {name} spare DRIVE, one that fits"
         ));
@@ -474,9 +472,9 @@ fn array_of(desk: &Desk, i: usize, a: usize, now: Instant) -> Array {
     for (l, leg) in legs.iter_mut().enumerate() {
         let Some(ill) = ill_of(desk, p, a, l) else { continue };
         if state < ill.state {
-            (state, reason) = (ill.state, format!("{}: {}", leg.path, ill.words));
+            (state, reason) = (ill.state, format!("{}: {}", leg.path, ill.cause.said()));
         }
-        (leg.state, leg.reason) = (ill.state, ill.words.clone());
+        (leg.state, leg.reason) = (ill.state, ill.cause.said());
     }
     let mirror = p.config().arrays[a].mirror;
     let out = Array {
@@ -525,7 +523,11 @@ fn leg_of(p: &PoolDesk, a: usize, l: usize) -> Leg {
         (LegState::Out | LegState::JustOut, Some(_)) => State::Failed,
         (_, None) => State::Offline,
     };
-    let reason = if state == State::Optimal { String::new() } else { leg.reason.clone() };
+    let reason = if state == State::Optimal {
+        String::new()
+    } else {
+        leg.reason.as_ref().map_or(String::new(), Cause::said)
+    };
     let replaces = p.replaces(leg.uuid).map(|r| r.old_path.clone());
     // Slow is said of a leg that others stand in for; where it serves alone, that tells nobody anything.
     let others = (0..p.arrays[a].legs.len()).any(|o| o != l && p.leg_state(a, o) == LegState::InSync);
@@ -549,14 +551,18 @@ fn way_back(desk: &Desk, p: &PoolDesk, a: usize, l: usize) -> String {
         return format!("{first}millrace drive return {path}");
     }
     if let Some(found) = &leg.found {
-        return found.way_back(path);
+        return Cause::from(found.cause(path)).said();
     }
-    if leg.reason.ends_with(&error_words(DriveError::NoSpace)) {
+    let fault = match &leg.reason {
+        Some(Cause::Leg(why)) => why.fault(),
+        _ => None,
+    };
+    if fault == Some(&DriveFault::NoSpace) {
         return format!(
             "free space in the file system of {path}: it comes back by itself then, or at once by millrace drive return {path}"
         );
     }
-    if leg.reason.ends_with(NO_SPACE_BLOCK) {
+    if fault == Some(&DriveFault::NoSpaceBlock) {
         return format!(
             "blockdev --getsize64 {path}, or lvs if it is a thin volume: give it its space again, then millrace drive return {path}; or millrace drive replace {path} NEW"
         );
@@ -603,7 +609,7 @@ fn drives_of(desk: &Desk) -> Vec<Drive> {
                     ..Drive::default()
                 };
                 if let Some(ill) = ill_of(desk, p, a, l) {
-                    (drive.state, drive.reason) = (Some(ill.state), ill.words.clone());
+                    (drive.state, drive.reason) = (Some(ill.state), ill.cause.said());
                 }
                 // Under every number that it has had: figures go on when a drive returns.
                 let lives = desk.lives.get(&leg.uuid);
@@ -642,7 +648,10 @@ fn drives_of(desk: &Desk) -> Vec<Drive> {
                 drive.volatile_cache = o.info.volatile_cache;
             }
             if spare.ready().is_none() {
-                (drive.state, drive.reason) = (Some(State::Offline), spare.reason());
+                (drive.state, drive.reason) = (
+                    Some(State::Offline),
+                    spare.reason().map_or(String::new(), |why| Cause::from(why).said()),
+                );
             }
             out.push(drive);
         }
