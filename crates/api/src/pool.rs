@@ -2,6 +2,7 @@
 
 use crate::{Cause, State, Time};
 use base::Uuid;
+use finding::SpareFit;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -63,6 +64,10 @@ pub struct Spare {
     pub cause: Option<Cause>,
     /// Why not; empty if it is.
     pub reason: String,
+    /// For which mirrors it cannot stand in; absent if it can for every one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Object)]
+    pub fit: Option<SpareFit>,
     /// Which mirrors it can stand in for, and why not for others; empty if for every one.
     #[serde(default)]
     pub fits: String,

@@ -14,11 +14,15 @@ mod pool;
 mod portal;
 mod record;
 mod sample;
+mod signature;
+mod status;
 mod system;
 mod volume;
 
 pub use host::{HostCause, HostEvent, HostNotice, HostRefusal};
-pub use leg::{LegCause, LegEvent, LegNotice, LegRefusal};
+pub use leg::{
+    DriveHelp, Instead, LabelFault, LegCause, LegEvent, LegNotice, LegRefusal, OldLeg, SpareFit, SpareUnfit,
+};
 pub use parts::{
     AddressFault, ConnectedHost, DriveFault, Immovable, IqnFault, LoginFate, NetFault, NqnFault, SecretFault,
 };
@@ -26,6 +30,8 @@ pub use pool::{PoolCause, PoolEvent, PoolNotice, PoolRefusal};
 pub use portal::{PortalCause, PortalEvent, PortalRefusal};
 pub use record::{RecordCause, RecordEvent, RecordNotice, RecordRefusal};
 pub use sample::Sample;
+pub use signature::Signature;
+pub use status::{StatusCause, StatusNotice, WayBack};
 pub use system::{SystemCause, SystemEvent, SystemNotice, SystemRefusal};
 pub use volume::{VolumeEvent, VolumeNotice, VolumeRefusal};
 
@@ -299,6 +305,7 @@ union! {
         Leg(LegCause),
         Record(RecordCause),
         System(SystemCause),
+        Status(StatusCause),
         Said(SaidCause),
     }
 }
@@ -345,6 +352,7 @@ union! {
         Leg(LegNotice),
         Record(RecordNotice),
         System(SystemNotice),
+        Status(StatusNotice),
         Said(SaidNotice),
     }
 }

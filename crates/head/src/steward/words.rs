@@ -2,7 +2,7 @@
 
 use crate::order::{ErrorKind, Refusal};
 use base::DriveKind;
-pub(crate) use base::size::{print as size, print_free as size_there, print_needed as size_needed};
+pub(crate) use base::size::{print as size, print_free as size_there};
 use base::{DriveError, DriveInfo};
 
 /// What a drive did, after "the drive".

@@ -1,28 +1,33 @@
-//! Words about legs.
+//! Words about drives, legs and spares.
 
-use super::Said;
-use finding::{LegCause, LegEvent, LegNotice, LegRefusal};
+use super::parts::drive_fault;
+use super::signature::signature;
+use super::{Said, cause as any_cause, why as any_why};
+use base::size::{print_free, print_needed};
+use finding::{
+    DriveFault, DriveHelp, Instead, LabelFault, LegCause, LegEvent, LegNotice, LegRefusal, OldLeg, SpareFit,
+    SpareUnfit,
+};
 
 /// Why an order was not carried out.
 pub fn refusal(f: &LegRefusal) -> Said {
-    use LegRefusal as R;
     match f {
-        R::DriveNameShared { drive, drives } => {
+        LegRefusal::DriveNameShared { drive, drives } => {
             Said::new(format!("{drives} drives are called {drive}: their UUIDs tell them apart"))
                 .then("millrace drive ls --json")
         }
-        R::SpareIsNoLeg { drive, pool } => {
+        LegRefusal::SpareIsNoLeg { drive, pool } => {
             Said::new(format!("{drive} is a spare of pool {pool}, and no leg of a mirror")).then(format!(
                 "millrace pool show {pool}, or millrace drive rm {drive}, to use it otherwise"
             ))
         }
-        R::DriveOfNoPool { drive } => {
+        LegRefusal::DriveOfNoPool { drive } => {
             Said::new(format!("{drive} is no drive of an imported pool")).then("millrace drive ls")
         }
-        R::LegOutAlready { drive } => {
+        LegRefusal::LegOutAlready { drive } => {
             Said::new(format!("{drive} is out already")).then(format!("millrace drive return {drive}"))
         }
-        R::LegIsNeeded { drive, mirror, out } => {
+        LegRefusal::LegIsNeeded { drive, mirror, out } => {
             let what = if *mirror { "is the last drive in sync of its mirror" } else { "has no mirror" };
             let next = match out {
                 Some(out) => format!("millrace drive return {out}, and this again once it is in sync"),
@@ -33,53 +38,522 @@ pub fn refusal(f: &LegRefusal) -> Said {
             };
             Said::new(format!("{drive} {what}: without it the pool does not work")).then(next)
         }
-        R::OtherFileRemoved { drive, removed } => Said::new(format!(
+        LegRefusal::OtherFileRemoved { drive, removed } => Said::new(format!(
             "the file of {removed} was removed: without {drive} nothing that stays holds what the mirror holds, and it is gone once the daemon stops"
         ))
         .then(format!(
             "millrace drive replace {removed} NEW, another file, and this again once that is in sync; or --force"
         )),
-        R::LegBecameLast { drive } => {
+        LegRefusal::LegBecameLast { drive } => {
             Said::new(format!("{drive} became the last drive in sync meanwhile")).then("millrace status")
         }
-        R::LegResyncing { drive } => {
+        LegRefusal::LegResyncing { drive } => {
             Said::new(format!("{drive} is being resynced already")).then("millrace status")
         }
-        R::LegWasReplaced { drive, pool } => {
+        LegRefusal::LegWasReplaced { drive, pool } => {
             Said::new(format!("{drive} was a drive of pool {pool} once: another one has taken its place"))
                 .then(format!("millrace pool add {pool} spare {drive}"))
         }
-        R::BitmapNotWritten => {
+        LegRefusal::BitmapNotWritten => {
             Said::new("the bitmap of the mirror could not be written: nothing was begun").then("millrace status")
         }
-        R::DriveNotOpen { drive } => {
+        LegRefusal::DriveNotOpen { drive } => {
             Said::new(format!("{drive} is not open")).then(format!("millrace drive return {drive}"))
         }
-    }
-}
-
-/// What happened.
-pub fn event(f: &LegEvent) -> String {
-    use LegEvent as E;
-    match f {
-        E::LegSlow { pool } => format!(
-            "it is slow: its reads take far longer than those of the other legs in pool {pool}, which serve most of them now"
-        ),
-        E::LegFast { pool } => format!("it is as fast as the other legs in pool {pool} again"),
-        E::LegHardlyRead { pool } => {
-            format!("it was slow, and is hardly read now: nobody knows how fast it is in pool {pool}")
+        LegRefusal::LegNotReplaceable { drive, pool, mirror } => Said::new(format!(
+            "{drive} holds data that is nowhere else: it cannot be replaced"
+        ))
+        .then(match mirror {
+            true => format!("millrace drive replace {drive} NEW, another drive"),
+            false => format!("millrace pool show {pool}"),
+        }),
+        LegRefusal::LegServes { drive, pool } => {
+            Said::new(format!("{drive} serves in pool {pool}: there is nothing to replace it by"))
+                .then(format!("millrace drive replace {drive} NEW, another drive"))
         }
-        E::DriveIll { why } => super::cause(why).message,
-        E::DriveWell => "it is well again".into(),
+        LegRefusal::DriveStillBusy { drive, replaces } => Said::new(format!(
+            "{drive} still holds operations that were begun before it failed"
+        ))
+        .then(match replaces {
+            true => "millrace drive ls, for another",
+            false => "millrace status, and return it once it answers or was unplugged",
+        }),
+        LegRefusal::DriveBusyOnOther { drive } => Said::new(format!(
+            "the other head still has operations at {drive} that were begun before it failed"
+        ))
+        .then("millrace status, and this again"),
+        LegRefusal::LegBeingReplaced { drive, new } => {
+            Said::new(format!("{new} takes the place of {drive} already"))
+                .then(format!("millrace status --watch, or millrace drive rm {new}, and this again"))
+        }
+        LegRefusal::LegReplacesAnother { drive, old } => {
+            Said::new(format!("{drive} is about to take the place of {old}"))
+                .then(format!("millrace drive rm {drive}, then millrace drive replace {old} NEW"))
+        }
+        LegRefusal::MirrorReplacesOne { mirror } => {
+            Said::new(format!("a drive of {mirror} is being replaced, and there is room for one at a time"))
+                .then("millrace status --watch")
+        }
+        LegRefusal::LegsAtMost { most } => {
+            Said::new(format!("a pool has at most {most} drives, with the one that comes"))
+                .then("millrace drive rm SPARE, or millrace drive fail OLD, and this again")
+        }
+        LegRefusal::SparesAtMost { most } => {
+            Said::new(format!("a pool has at most {most} drives")).then("millrace drive ls")
+        }
+        LegRefusal::DriveInPool { drive, pool } => {
+            Said::new(format!("{drive} is a drive of pool {pool} already")).then("millrace drive ls")
+        }
+        LegRefusal::DriveIsSpare { drive, pool } => Said::new(format!("{drive} is a spare of pool {pool}"))
+            .then(format!("millrace drive rm {drive}, and this again")),
+        LegRefusal::MirrorFull { mirror, most, drive, pool } => Said::new(format!(
+            "{mirror} has {most} legs, the most there can be"
+        ))
+        .then(format!("millrace drive replace LEG {drive}, or millrace pool add {pool} spare {drive}")),
+        LegRefusal::LegNotForgotten => Said::new("some drive of the pool cannot be told of it yet")
+            .then("millrace status, and this again"),
+        LegRefusal::DriveNotOpened { error } => Said::new(error).then("millrace drive ls"),
+        LegRefusal::MirrorNotInSync { drive } => {
+            Said::new(format!("no other drive of the mirror of {drive} is in sync yet"))
+                .then("millrace status")
+        }
+        LegRefusal::LegPoolGone => "the pool was released meanwhile".into(),
+        LegRefusal::MirrorWithoutSource => {
+            Said::new("no other drive of the mirror is there to copy from").then("millrace status")
+        }
+        LegRefusal::LegTooSmall { drive, bytes, needed_bytes } => Said::new(format!(
+            "{drive} has {}, and a drive of the mirror needs {}",
+            print_free(*bytes),
+            print_needed(*needed_bytes)
+        ))
+        .then("millrace drive ls"),
+        LegRefusal::SpareTooSmall { drive, pool, bytes, needed_bytes } => Said::new(format!(
+            "{drive} has {}, and a drive of the smallest mirror of pool {pool} needs {}",
+            print_free(*bytes),
+            print_needed(*needed_bytes)
+        ))
+        .then("millrace drive ls"),
+        LegRefusal::DriveBlocksTooLarge { drive } => {
+            Said::new(format!("{drive} {BLOCKS}")).then("millrace drive ls")
+        }
+        LegRefusal::DriveNotLabelled { drive, fault } => {
+            Said::new(format!("{drive} could not be labelled: the drive {}", drive_fault(fault))).then(
+                match fault {
+                    DriveFault::NoSpace => format!("df -h {drive}"),
+                    _ => "millrace drive ls".into(),
+                },
+            )
+        }
+        LegRefusal::MirrorUnknown { pool, mirror, mirrors } => {
+            Said::new(format!("pool {pool} has no mirror {mirror}")).then(add_leg(pool, mirrors))
+        }
+        LegRefusal::PoolWithoutMirror { pool } => {
+            Said::new(format!("pool {pool} has no mirror: a single drive gets no second one"))
+                .then(format!("millrace pool show {pool}"))
+        }
+        LegRefusal::MirrorNotNamed { pool, mirrors } => {
+            Said::new(format!("pool {pool} has several mirrors ({}): say which", mirrors.join(", ")))
+                .then(add_leg(pool, mirrors))
+        }
+        LegRefusal::LegOnlyCopy { drive, pool } => {
+            Said::new(format!("{drive} holds data of pool {pool} that is nowhere else: it cannot be removed"))
+                .then(format!("millrace pool show {pool}"))
+        }
+        LegRefusal::LegLastInSync { drive } => Said::new(format!(
+            "{drive} is the last drive in sync of its mirror: without it the pool does not work"
+        ))
+        .then(format!("millrace drive replace {drive} NEW")),
+        LegRefusal::MirrorLeftAlone { drive, mirror, pool } => Said::new(format!(
+            "without {drive} {mirror} of pool {pool} has one drive in sync: if that fails, its data is lost"
+        ))
+        .then(format!("millrace drive replace {drive} NEW, or millrace drive rm {drive} --force")),
+        LegRefusal::PoolTakesNoSpare { pool } => {
+            Said::new(format!("pool {pool} has no mirror: a spare could never stand in for a drive"))
+                .then(format!("millrace pool show {pool}"))
+        }
+        LegRefusal::SpareSilent { spare } => {
+            Said::new(format!("{spare} does not answer")).then("millrace status")
+        }
+        LegRefusal::SpareIsOther { spare } => {
+            Said::new(format!("{spare} is another drive now")).then("millrace drive ls")
+        }
+        LegRefusal::SpareNotThere { spare, why } => {
+            Said::new(format!("{spare} is not the spare that was there: {}", any_cause(why).message))
+                .then("millrace status")
+        }
+        LegRefusal::SpareNotBack { spare, why } => {
+            Said::new(format!("the spare {spare} is not back: {}", any_cause(why).message))
+                .then("millrace status")
+        }
+        LegRefusal::LegNotBack { leg, why } => {
+            Said::new(format!("{leg} is not back: {}", any_cause(why).message))
+                .then(format!("free or attach the drive, or millrace drive replace {leg} NEW"))
+        }
+        LegRefusal::LegNotYetBack { leg } => {
+            Said::new(format!("{leg} may not return yet")).then("millrace status")
+        }
+        LegRefusal::LegLookedFor { leg } => Said::new(format!(
+            "{leg} is not back yet: it is looked for every second, and taken back by itself"
+        ))
+        .then("millrace status"),
+        LegRefusal::LegInSync { leg } => {
+            Said::new(format!("{leg} is in sync: there is nothing to return")).then("millrace status")
+        }
+        LegRefusal::DriveShapedAway { drive, hangs } => {
+            Said::new(format!("{drive} is shaped to be {}", if *hangs { "hanging" } else { "gone" }))
+                .then(clear_shape(drive))
+        }
+        LegRefusal::LegFileSystemFull { drive } => {
+            Said::new(format!("the file system below {drive} is full: what it missed does not fit there"))
+                .then(free_space(drive))
+        }
+        LegRefusal::LegMayNotReturn { drive, pool, why, instead } => {
+            let why = any_cause(why);
+            let said = Said::new(format!("{drive} cannot return to pool {pool}: {}", why.message));
+            match instead {
+                Instead::AsItSays => Said { next: why.next, ..said },
+                Instead::Overwrite { leg, drive } => said.then(overwrite(leg, drive)),
+                Instead::Import { pool, drive } => {
+                    said.then(format!("millrace pool import {pool} --drive {drive}"))
+                }
+                Instead::PutBack { place, drive } if place == drive => {
+                    said.then(format!("millrace drive return {place}"))
+                }
+                Instead::PutBack { place, .. } => {
+                    said.then(format!("put it back to {place}, then millrace drive return {place}"))
+                }
+            }
+        }
+        LegRefusal::LegFarBehind { drive, records } => Said::new(format!(
+            "{} has missed {records} changes of who is in sync, and must be back first",
+            drive.as_deref().unwrap_or("a drive")
+        ))
+        .then("millrace status"),
     }
 }
 
 /// Why something is not optimal.
 pub fn cause(f: &LegCause) -> Said {
-    match *f {}
+    match f {
+        LegCause::DriveFailed { fault, helps } => {
+            Said { message: the_drive(fault), next: helps.as_ref().map(drive_help) }
+        }
+        LegCause::DriveCutOff { bytes, had_bytes, helps } => Said {
+            message: format!("the drive has {bytes} bytes now, and had {had_bytes}: it was cut off"),
+            next: helps.as_ref().map(drive_help),
+        },
+        LegCause::RecordNotTaken { fault } => {
+            format!("it could not take the membership record: {}", the_drive(fault)).into()
+        }
+        LegCause::ConfigNotTaken { fault } => {
+            format!("it could not take the configuration: {}", the_drive(fault)).into()
+        }
+        LegCause::LegAheadOfSource { source, fault } => format!(
+            "it was being rebuilt, and may hold what its source has not got: drive {source}, the last good leg, {}",
+            fault.as_ref().map_or("had been given up, and is needed".into(), drive_fault)
+        )
+        .into(),
+        LegCause::LegRemovedByHand => "the operator removed it".into(),
+        LegCause::LegPlaceTaken { new } => format!("{new} has taken its place").into(),
+        LegCause::LegCopied => "everything is being copied to it".into(),
+        LegCause::LegCopiedToReplace { old } => {
+            format!("everything is being copied to it; then it takes the place of {old}").into()
+        }
+        LegCause::LegCatchesUp => "what it missed is being copied to it".into(),
+        LegCause::DriveTooSmall { leg, path, bytes, needed_bytes, file } => {
+            Said::new(too_small(*bytes, *needed_bytes)).then(match file {
+                true => format!("truncate -s {needed_bytes} {path}, then millrace drive return {path}"),
+                // A loop device learns of the size of its file when it is told to look.
+                false if path.starts_with("/dev/loop") => format!(
+                    "truncate -s '>{needed_bytes}' $(losetup -nO BACK-FILE {path}), losetup -c {path}, then millrace drive return {path}; or millrace drive replace {leg} NEW"
+                ),
+                false => format!(
+                    "make it {needed_bytes} bytes again (blockdev --getsize64 {path} tells), then millrace drive return {path}; or millrace drive replace {leg} NEW"
+                ),
+            })
+        }
+        LegCause::DriveOverwritten { leg, path, holds } => {
+            Said::new(format!("what is there now holds {}", signature(*holds))).then(overwrite(leg, path))
+        }
+        LegCause::DriveUnlabelled { leg, path } => {
+            Said::new("what is there now has no label: it is empty, or another").then(overwrite(leg, path))
+        }
+        LegCause::DriveLabelUnreadable { leg, path, fault } => {
+            Said::new(format!("its label is {}", label_fault(fault))).then(overwrite(leg, path))
+        }
+        LegCause::DriveMute { leg, fault } => {
+            Said::new(format!("it cannot be read: {}", the_drive(fault))).then(format!(
+                "millrace drive return {leg}, once it answers, or millrace drive replace {leg} NEW"
+            ))
+        }
+        LegCause::DriveApart { leg, path, pool } => Said::new(
+            "it was used apart from the others meanwhile, and may hold later writes than the pool",
+        )
+        .then(format!(
+            "if what {path} holds is right: millrace pool release {pool} --yes, then millrace pool import {pool} --force --drive {path}; if what the pool has now is: millrace drive replace {leg} {path} --force, which overwrites {path}"
+        )),
+        // By its UUID: another drive may be called by that path.
+        LegCause::DriveMoved { uuid, path } => {
+            Said::new(format!("it lies at {path} now")).then(format!("millrace drive return {uuid}"))
+        }
+        LegCause::DriveExchanged { leg, pool } => {
+            Said::new(format!("another drive is there now, of pool {pool}")).then(format!(
+                "attach the drive that was there, or millrace drive replace {leg} NEW"
+            ))
+        }
+        LegCause::DriveNotFound => "it was not found".into(),
+        LegCause::DriveNowhere { path } => format!("{path} is not there, and nowhere else").into(),
+        LegCause::DriveUnopened { error } => Said::new(error),
+        LegCause::DriveLabelOfOther { pool } => {
+            format!("it carries the label of another drive, of pool {pool}").into()
+        }
+        LegCause::DriveLabelElsewhere => "its label says another place in the pool".into(),
+        LegCause::DrivePoolGone => "the pool was released meanwhile".into(),
+        LegCause::DriveNotCleared { fault } => {
+            format!("it could not be cleared for the system: {}", the_drive(fault)).into()
+        }
+        LegCause::DriveConfigNotWritten { fault } => {
+            format!("its configuration could not be written: {}", the_drive(fault)).into()
+        }
+        LegCause::DriveLabelNotWritten { fault } => {
+            format!("its label could not be written: {}", the_drive(fault)).into()
+        }
+        LegCause::SpareCutOff { spare, pool, bytes, had_bytes } => {
+            Said::new(format!("it was cut off: {bytes} of its {had_bytes} bytes are there")).then(format!(
+                "make it {had_bytes} bytes again, or millrace drive rm {spare}, then millrace pool add {pool} spare DRIVE"
+            ))
+        }
+        LegCause::SpareFileMoved { spare } => {
+            Said::new("its file is not at its path any more, where it would be looked for").then(mv_back(spare))
+        }
+        LegCause::SpareFileRemoved => "its file was removed".into(),
+        LegCause::DriveSilent { drive, shaped } => {
+            Said::new("the drive does not answer at the moment: hosts wait for it").then(match shaped {
+                true => clear_shape(drive),
+                false => {
+                    format!("dmesg, smartctl -a {drive}; it is looked at again every few seconds")
+                }
+            })
+        }
+        LegCause::DriveFileMoved { drive } => {
+            Said::new("its file is not at its path any more, where the next start looks for it")
+                .then(mv_back(drive))
+        }
+        LegCause::DriveFileRemoved { drive } => Said::new(
+            "its file was removed: what it holds is gone once the daemon stops",
+        )
+        .then(format!(
+            "millrace drive replace {drive} NEW, another file; it serves until everything is copied"
+        )),
+        LegCause::LastFileRemoved => Said::new(
+            "its file was removed, and nothing else holds what it holds: that is gone once the daemon stops",
+        )
+        .then("do not stop the daemon; copy what its volumes hold elsewhere (millrace volume ls)"),
+        LegCause::DriveFileSystemFull { drive, last } => Said::new(format!(
+            "the file system below it is full: {}",
+            match last {
+                true => "writes of new blocks fail",
+                false => "the next write of new blocks puts it out of its mirror",
+            }
+        ))
+        .then(free_space(drive)),
+        LegCause::DriveThinPoolFull { drive } => {
+            Said::new("writes fail for want of space: a thin volume whose pool is full, it seems")
+                .then(format!("lvs, or whatever gives {drive} its space: give it more"))
+        }
+        LegCause::DriveOperationsFailed { drive, fault } => {
+            Said::new(format!("operations failed: {}", the_drive(fault))).then(match fault {
+                DriveFault::Reserved => {
+                    format!("sg_persist -r {drive}, or nvme resv-report {drive}, tells whose key it is")
+                }
+                _ => format!("dmesg, smartctl -a {drive}; millrace drive ls counts the errors"),
+            })
+        }
+        LegCause::DriveLabelled { drive, pool, uuid, unfinished } => format!(
+            "{drive} is labelled as a drive of pool {pool} ({uuid}){}",
+            if *unfinished { ", which was never finished and holds nothing" } else { "" }
+        )
+        .into(),
+        LegCause::DriveLabelNewer { drive } => {
+            format!("{drive} carries a label of a newer version of millrace").into()
+        }
+        LegCause::DriveLabelDamaged { drive } => format!("{drive} carries a damaged label of millrace").into(),
+        LegCause::DriveHolds { drive, holds } => format!("{drive} holds {}", signature(*holds)).into(),
+    }
+}
+
+/// What happened.
+pub fn event(f: &LegEvent) -> String {
+    match f {
+        LegEvent::LegSlow { pool } => format!(
+            "it is slow: its reads take far longer than those of the other legs in pool {pool}, which serve most of them now"
+        ),
+        LegEvent::LegFast { pool } => format!("it is as fast as the other legs in pool {pool} again"),
+        LegEvent::LegHardlyRead { pool } => {
+            format!("it was slow, and is hardly read now: nobody knows how fast it is in pool {pool}")
+        }
+        LegEvent::LegReplaced { new, old, was } => format!(
+            "{new} takes the place of {old}, {}",
+            match was {
+                OldLeg::Serves => "which serves until everything is copied",
+                OldLeg::Out => "which is out",
+                OldLeg::Rebuilding => "which was not in sync yet",
+            }
+        ),
+        LegEvent::LegRemoved { leg } => format!("{leg} is no leg of it any more"),
+        LegEvent::DriveFreed { pool } => {
+            format!("its label of pool {pool} is taken away: it can be used again")
+        }
+        LegEvent::DriveKeepsLabel { pool, why } => {
+            format!("it keeps its label of pool {pool}: {}", any_cause(why).message)
+        }
+        LegEvent::SpareAdded { spare, fit: None } => format!("{spare} is a spare of it now"),
+        LegEvent::SpareAdded { spare, fit: Some(fit) } => {
+            format!("{spare} is a spare of it now; it {}", spare_fit(fit))
+        }
+        LegEvent::SpareRemoved { spare } => format!("{spare} is no spare of it any more"),
+        LegEvent::SpareUsed { spare, old } => format!("the spare {spare} takes the place of {old}"),
+        LegEvent::SpareNotUsed { spare, why } => {
+            format!("the spare {spare} could not be used: {}", any_why(why).message)
+        }
+        LegEvent::NoSpareFits { leg, mirror, spares } => {
+            format!("no spare fits in the place of {leg} in {mirror}: {}", spares_unfit(spares))
+        }
+        LegEvent::SpareBack { spare } => format!("its spare {spare} is back"),
+        LegEvent::SpareWell { spare } => format!("its spare {spare} is well again"),
+        LegEvent::SpareOfNoUse { spare, why } => {
+            format!("its spare {spare} is of no use: {}", any_cause(why).message)
+        }
+        LegEvent::LastLegBack { pool } => format!("it is back in pool {pool}, and in sync: hosts go on"),
+        LegEvent::LegCutOff { bytes, needed_bytes } => too_small(*bytes, *needed_bytes),
+        LegEvent::LegJoined { pool, new, full } => format!(
+            "it {} pool {pool}; {} is being copied to it",
+            if *new { "is a leg of" } else { "is back in" },
+            if *full { "everything" } else { "what it missed" }
+        ),
+        LegEvent::LegSynced { pool } => format!("it is in sync in pool {pool}"),
+        LegEvent::LegOut { pool, why } => {
+            format!("it was taken out of pool {pool}: {}", any_cause(why).message)
+        }
+        LegEvent::LegLeaves { pool, why } => format!("it leaves pool {pool}: {}", any_cause(why).message),
+        LegEvent::MirrorCompares { mirror, bytes } => format!(
+            "{} of {mirror} may differ between its drives: they are compared and made the same",
+            mib(*bytes)
+        ),
+        LegEvent::MirrorCompared { mirror, bytes, seconds } => {
+            format!("the drives of {mirror} are the same again: {} were compared in {seconds} s", mib(*bytes))
+        }
+        LegEvent::LossNotRecorded { why } => format!(
+            "that it lost a drive can be put on record nowhere, so its volumes are not ready until it can: {}",
+            why.as_ref().map_or("nothing answers".into(), |why| any_cause(why).message)
+        ),
+        LegEvent::LossRecorded => "its loss is on record, its volumes are ready again".into(),
+        LegEvent::PathLostThere => {
+            "the other head lost its path to it, and starts over without it: the drive stays in its pool"
+                .into()
+        }
+        LegEvent::PathLostHere => {
+            "this head lost its path to it, and the other one reaches it: that one takes over".into()
+        }
+        LegEvent::DriveErred { fault } => {
+            format!("{}: its mirror answered hosts; drive ls counts the errors", the_drive(fault))
+        }
+        LegEvent::DriveIll { why } => any_cause(why).message,
+        LegEvent::DriveWell => "it is well again".into(),
+    }
 }
 
 /// What is worth knowing.
 pub fn notice(f: &LegNotice) -> String {
-    match *f {}
+    match f {
+        LegNotice::SpareFits { spare, fit } => format!("the spare {spare} {}", spare_fit(fit)),
+    }
+}
+
+const BLOCKS: &str = "takes no 512-byte writes, and the pool has volumes of 512-byte blocks";
+
+/// For which mirrors a spare cannot stand in.
+pub fn spare_fit(fit: &SpareFit) -> String {
+    match fit {
+        SpareFit::Some { fits, why } => format!("fits {} only: {}", fits.join(", "), it_is_unfit(why)),
+        SpareFit::Nowhere { why } => format!("fits no mirror: {}", it_is_unfit(why)),
+    }
+}
+
+/// Why each of these spares fits nowhere.
+pub fn spares_unfit(spares: &[SpareUnfit]) -> String {
+    let one = |unfit: &SpareUnfit| {
+        let (SpareUnfit::Blocks { spare } | SpareUnfit::TooSmall { spare, .. }) = unfit;
+        format!("the spare {spare}: {}", it_is_unfit(unfit))
+    };
+    spares.iter().map(one).collect::<Vec<_>>().join("; ")
+}
+
+/// Why a spare does not fit.
+pub fn it_is_unfit(why: &SpareUnfit) -> String {
+    match why {
+        SpareUnfit::Blocks { .. } => format!("it {BLOCKS}"),
+        SpareUnfit::TooSmall { mirror, bytes, needed_bytes, .. } => format!(
+            "it has {}, and a drive of {mirror} needs {}",
+            print_free(*bytes),
+            print_needed(*needed_bytes)
+        ),
+    }
+}
+
+fn label_fault(fault: &LabelFault) -> &'static str {
+    match fault {
+        LabelFault::Absent => "absent",
+        LabelFault::Newer => "written by a newer version of millrace",
+        LabelFault::Damaged => "damaged",
+    }
+}
+
+fn the_drive(fault: &DriveFault) -> String {
+    format!("the drive {}", drive_fault(fault))
+}
+
+fn drive_help(help: &DriveHelp) -> String {
+    match help {
+        DriveHelp::ClearShape { drive } => clear_shape(drive),
+        DriveHelp::Attach { drive } => format!("attach {drive} again; hosts wait for it"),
+        DriveHelp::AwaitSpare { spare } => format!(
+            "dmesg, smartctl -a {spare}; once it answers, it is a spare again by itself; or millrace drive rm {spare}"
+        ),
+        DriveHelp::Restore { drive } => {
+            format!("millrace volume ls, and restore what lay at the end of {drive}")
+        }
+    }
+}
+
+fn clear_shape(drive: &str) -> String {
+    format!("millrace drive shape {drive} --clear")
+}
+
+fn free_space(drive: &str) -> String {
+    format!("free some space: df {drive}")
+}
+
+fn mv_back(path: &str) -> String {
+    format!("mv the file back to {path}")
+}
+
+fn overwrite(leg: &str, drive: &str) -> String {
+    format!("millrace drive replace {leg} {drive} --force (copies everything to it)")
+}
+
+fn too_small(bytes: u64, needed: u64) -> String {
+    format!("it is too small: {bytes} of its {needed} bytes are there")
+}
+
+fn add_leg(pool: &str, mirrors: &[String]) -> String {
+    match mirrors.first() {
+        Some(mirror) => format!("millrace pool add {pool} leg DRIVE --to {mirror}"),
+        None => format!("millrace pool show {pool}"),
+    }
+}
+
+/// Bytes as people say them.
+fn mib(bytes: u64) -> String {
+    format!("{}M", bytes.div_ceil(1 << 20))
 }

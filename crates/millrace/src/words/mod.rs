@@ -10,6 +10,8 @@ mod pool;
 mod portal;
 mod record;
 pub mod say;
+mod signature;
+mod status;
 mod system;
 #[cfg(test)]
 mod tests;
@@ -106,6 +108,7 @@ pub fn cause(cause: &Cause) -> Said {
         Cause::Leg(c) => leg::cause(c),
         Cause::Record(c) => record::cause(c),
         Cause::System(c) => system::cause(c),
+        Cause::Status(c) => status::cause(c),
         Cause::Said(SaidCause::Said { message, next }) => {
             Said { message: message.clone(), next: next.clone() }
         }
@@ -148,6 +151,7 @@ pub fn notice(notice: &Notice) -> String {
         Notice::Leg(n) => leg::notice(n),
         Notice::Record(n) => record::notice(n),
         Notice::System(n) => system::notice(n),
+        Notice::Status(n) => status::notice(n),
         Notice::Said(SaidNotice::Said { message }) => message.clone(),
         Notice::Other { code, fields } => other(code, fields).message,
     }

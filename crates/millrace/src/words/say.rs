@@ -32,7 +32,11 @@ fn pool(p: Pool) -> Pool {
     let leg = |l: api::Leg| api::Leg { reason: of(&l.cause), ..l };
     let array =
         |a: api::Array| api::Array { reason: of(&a.cause), legs: a.legs.into_iter().map(leg).collect(), ..a };
-    let spare = |s: api::Spare| api::Spare { reason: of(&s.cause), ..s };
+    let spare = |s: api::Spare| api::Spare {
+        reason: of(&s.cause),
+        fits: s.fit.as_ref().map(super::leg::spare_fit).unwrap_or_default(),
+        ..s
+    };
     Pool {
         reason: of(&p.cause),
         arrays: p.arrays.into_iter().map(array).collect(),

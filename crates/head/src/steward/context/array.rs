@@ -6,6 +6,7 @@ use crate::steward::context::open::OpenDrive;
 use crate::steward::patience::return_after;
 use array::{Bitmap, Geometry, Lanes, UnclearedMap};
 use base::{DriveError, DriveId, Instant, Uuid};
+use finding::{Cause, LegCause};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -43,8 +44,8 @@ pub(crate) struct LegDesk {
     pub place: usize,
     pub path: String,
     pub open: Option<OpenDrive>,
-    /// Why it is not in sync: one sentence.
-    pub reason: String,
+    /// Why it is not in sync; None if it is.
+    pub reason: Option<Cause>,
     /// It is out, and this is what was found instead.
     pub found: Option<Found>,
     /// Shards that have copied what it lacks.
@@ -137,7 +138,7 @@ impl ArrayDesk {
 
 impl LegDesk {
     /// It is written from the record with this counter on, and what it lacks is copied: everything, or what it missed.
-    pub fn joins(&mut self, counter: u64, full: bool, reason: String) {
+    pub fn joins(&mut self, counter: u64, full: bool, reason: LegCause) {
         self.joined = counter;
         self.full = full;
         self.synced.clear();
@@ -150,8 +151,8 @@ impl LegDesk {
         self.slow.clear();
     }
     /// It is put out.
-    pub fn goes(&mut self, now: Instant, why: String, outlook: Outlook) {
-        self.reason = why;
+    pub fn goes(&mut self, now: Instant, why: Cause, outlook: Outlook) {
+        self.reason = Some(why);
         self.synced.clear();
         self.slow.clear();
         self.told_slow = false;
@@ -161,8 +162,8 @@ impl LegDesk {
         self.is_tried_again(now);
     }
     /// Why it is not in sync, and what was found instead.
-    pub fn is_told(&mut self, reason: String, found: Option<Found>) {
-        self.reason = reason;
+    pub fn is_told(&mut self, reason: LegCause, found: Option<Found>) {
+        self.reason = Some(reason.into());
         self.found = found;
     }
     /// What was found instead of it.
@@ -266,7 +267,7 @@ impl LegDesk {
 #[derive(Clone, Debug)]
 pub(crate) enum Wish {
     /// A leg is out. `there`: shards of the other head say so, which is in since this epoch; None: it is known here.
-    Lost { array: usize, leg: usize, why: String, outlook: Outlook, there: Option<u64> },
+    Lost { array: usize, leg: usize, why: Cause, outlook: Outlook, there: Option<u64> },
     /// A leg is there (its drive is open on the desk) and is resynced.
     Joined { array: usize, leg: usize, full: bool, new: bool },
     /// A leg has everything.

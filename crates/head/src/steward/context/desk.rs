@@ -30,7 +30,7 @@ use base::machine::Shape;
 use base::view::{PathState, Portal, System, View};
 use base::{Bug, DriveError, DriveId, DriveInfo, Instant, NetError, PortalId, Prng, Uuid, VolumeId, planted};
 use core::net::SocketAddr;
-use finding::{Cause, LegEvent, PoolRefusal, VolumeRefusal};
+use finding::{Cause, DriveFault, LegEvent, PoolRefusal, VolumeRefusal};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Events that are kept in memory for `status` and `events`.
@@ -233,10 +233,8 @@ pub(crate) struct StoodIn {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Ill {
     pub state: State,
-    /// One sentence.
-    pub words: String,
-    /// What helps.
-    pub next: String,
+    /// Why, with what helps.
+    pub cause: Cause,
 }
 
 impl Desk {
@@ -661,8 +659,7 @@ impl Desk {
         let what = format!("drive {path}");
         match (self.ills.get(&id), ill) {
             (was, Some(is)) if was != Some(&is) => {
-                let why = Box::new(Cause::sentence(is.words.clone(), Some(is.next.clone())));
-                self.happened(now, what, LegEvent::DriveIll { why });
+                self.happened(now, what, LegEvent::DriveIll { why: Box::new(is.cause.clone()) });
                 self.ills.insert(id, is);
             }
             (Some(_), None) => {
@@ -822,8 +819,8 @@ impl Desk {
         self.found.insert(found.path().into(), found);
     }
     /// A drive is there and could not be looked at.
-    pub fn note_mute(&mut self, path: String, words: String) {
-        self.found.insert(path.clone(), Found::Mute { path, words });
+    pub fn note_mute(&mut self, path: String, fault: DriveFault) {
+        self.found.insert(path.clone(), Found::Mute { path, fault });
     }
     /// What was found of a drive that should be at this path and cannot be used.
     pub fn found_for(&self, drive: Uuid, path: &str) -> Option<Found> {

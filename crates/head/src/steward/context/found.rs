@@ -6,6 +6,7 @@ use crate::steward::context::probe::Probe;
 use array::format::Fault;
 use base::DriveKind;
 use base::Uuid;
+use finding::{DriveFault, LabelFault, LegCause, Signature};
 
 /// What lies at a path.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -21,9 +22,9 @@ pub(crate) enum Found {
         file: bool,
     },
     /// Something else, or what cannot be told from that.
-    Other { path: String, words: String },
+    Other { path: String, what: Unlike },
     /// It is there, and could not be read: it hangs, or fails.
-    Mute { path: String, words: String },
+    Mute { path: String, fault: DriveFault },
     /// The drive, which somebody used without the others: it may hold what they lack.
     Apart { drive: Uuid, path: String, pool: String },
     /// The drive itself, whole, and it lies at this path now.
@@ -32,10 +33,18 @@ pub(crate) enum Found {
     Drive { drive: Uuid, path: String, pool: String },
 }
 
+/// What lies there instead of a drive with a label.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Unlike {
+    Holds(Signature),
+    NoLabel,
+    Label(LabelFault),
+}
+
 impl Found {
     pub fn of(probe: &Probe) -> Self {
         let path = probe.info.path.clone();
-        let other = |words: String| Self::Other { path: path.clone(), words };
+        let other = |what| Self::Other { path: path.clone(), what };
         match (&probe.label, probe.foreign) {
             (Ok(l), _) if l.drive_bytes > probe.info.bytes => Self::CutOff {
                 drive: l.drive,
@@ -45,11 +54,9 @@ impl Found {
                 path,
             },
             (Ok(l), _) => Self::Drive { drive: l.drive, pool: l.pool_name.clone(), path },
-            (Err(Fault::Absent), Some(name)) => other(format!("what is there now holds {name}")),
-            (Err(Fault::Absent), None) => {
-                other("what is there now has no label: it is empty, or another".into())
-            }
-            (Err(fault), _) => other(format!("its label is {fault}")),
+            (Err(Fault::Absent), Some(holds)) => other(Unlike::Holds(holds)),
+            (Err(Fault::Absent), None) => other(Unlike::NoLabel),
+            (Err(fault), _) => other(Unlike::Label((*fault).into())),
         }
     }
     /// A drive that was opened whole and has so many bytes now; None if it is whole.
@@ -82,48 +89,24 @@ impl Found {
             Self::Other { .. } | Self::Mute { .. } => None,
         }
     }
-    /// What is wrong with it as the drive that was looked for: one sentence.
-    pub fn words(&self) -> String {
-        match self {
-            Self::CutOff { bytes, needed, .. } => {
-                format!("it is too small: {bytes} of its {needed} bytes are there")
+    /// What is wrong with it as the drive that was looked for, last seen at `leg`.
+    pub fn cause(&self, leg: &str) -> LegCause {
+        let leg = leg.to_string();
+        match self.clone() {
+            Self::CutOff { path, bytes, needed, file, .. } => {
+                LegCause::DriveTooSmall { leg, path, bytes, needed_bytes: needed, file }
             }
-            Self::Other { words, .. } | Self::Mute { words, .. } => words.clone(),
-            Self::Apart { .. } => {
-                "it was used apart from the others meanwhile, and may hold later writes than the pool".into()
+            Self::Other { path, what: Unlike::Holds(holds) } => {
+                LegCause::DriveOverwritten { leg, path, holds }
             }
-            Self::Moved { path, .. } => format!("it lies at {path} now"),
-            Self::Drive { pool, .. } => format!("another drive is there now, of pool {pool}"),
-        }
-    }
-    /// What helps a leg whose drive was last seen at `leg`. What was cut off or overwritten is lost, so everything is
-    /// copied to it.
-    pub fn way_back(&self, leg: &str) -> String {
-        match self {
-            Self::CutOff { path, needed, file: true, .. } => {
-                format!("truncate -s {needed} {path}, then millrace drive return {path}")
+            Self::Other { path, what: Unlike::NoLabel } => LegCause::DriveUnlabelled { leg, path },
+            Self::Other { path, what: Unlike::Label(fault) } => {
+                LegCause::DriveLabelUnreadable { leg, path, fault }
             }
-            // A loop device learns of the size of its file when it is told to look.
-            Self::CutOff { path, needed, file: false, .. } if path.starts_with("/dev/loop") => format!(
-                "truncate -s '>{needed}' $(losetup -nO BACK-FILE {path}), losetup -c {path}, then millrace drive return {path}; or millrace drive replace {leg} NEW"
-            ),
-            Self::CutOff { path, needed, file: false, .. } => format!(
-                "make it {needed} bytes again (blockdev --getsize64 {path} tells), then millrace drive return {path}; or millrace drive replace {leg} NEW"
-            ),
-            // By its UUID: another drive may be called by that path.
-            Self::Moved { drive, .. } => format!("millrace drive return {drive}"),
-            Self::Drive { .. } => {
-                format!("attach the drive that was there, or millrace drive replace {leg} NEW")
-            }
-            Self::Apart { path, pool, .. } => format!(
-                "if what {path} holds is right: millrace pool release {pool} --yes, then millrace pool import {pool} --force --drive {path}; if what the pool has now is: millrace drive replace {leg} {path} --force, which overwrites {path}"
-            ),
-            Self::Other { path, .. } => {
-                format!("millrace drive replace {leg} {path} --force (copies everything to it)")
-            }
-            Self::Mute { .. } => {
-                format!("millrace drive return {leg}, once it answers, or millrace drive replace {leg} NEW")
-            }
+            Self::Mute { fault, .. } => LegCause::DriveMute { leg, fault },
+            Self::Apart { path, pool, .. } => LegCause::DriveApart { leg, path, pool },
+            Self::Moved { drive, path } => LegCause::DriveMoved { uuid: drive.to_string(), path },
+            Self::Drive { pool, .. } => LegCause::DriveExchanged { leg, pool },
         }
     }
 }

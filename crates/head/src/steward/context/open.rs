@@ -1,8 +1,8 @@
 //! A drive that is open, with its label.
 
-use crate::steward::words::did;
 use array::format::Label;
 use base::{DriveError, DriveId, DriveInfo};
+use finding::DriveFault;
 
 #[derive(Clone)]
 pub(crate) struct OpenDrive {
@@ -12,8 +12,8 @@ pub(crate) struct OpenDrive {
 }
 
 impl OpenDrive {
-    /// What it did, after "the drive".
-    pub(crate) fn did(&self, error: DriveError) -> String {
-        did(&self.info, error)
+    /// What it did.
+    pub(crate) fn fault(&self, error: DriveError) -> DriveFault {
+        DriveFault::of(&self.info, error)
     }
 }

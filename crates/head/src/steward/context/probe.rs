@@ -3,6 +3,7 @@
 use crate::steward::context::open::OpenDrive;
 use array::format::{ConfigSlot, Fault, Label, MembershipRecord};
 use base::{DriveId, DriveInfo};
+use finding::{LegCause, Signature};
 
 /// A drive that was opened and looked at.
 pub(crate) struct Probe {
@@ -12,7 +13,7 @@ pub(crate) struct Probe {
     pub info: DriveInfo,
     pub label: Result<Label, Fault>,
     /// The name of what others left there.
-    pub foreign: Option<&'static str>,
+    pub foreign: Option<Signature>,
     /// Our label is there and something else too, in front.
     pub front_written: bool,
     /// Both copies of the label are there and the same. If not, part of the drive was overwritten or cut
@@ -31,18 +32,19 @@ impl Probe {
     pub fn opened(&self) -> Option<OpenDrive> {
         Some(OpenDrive { id: self.id, info: self.info.clone(), label: self.good_label()?.clone() })
     }
-    /// Why the drive must not be taken without `force`; None if it is free. One sentence.
-    pub fn objection(&self) -> Option<String> {
-        let path = &self.info.path;
+    /// Why the drive must not be taken without `force`; None if it is free.
+    pub fn objection(&self) -> Option<LegCause> {
+        let drive = self.info.path.clone();
         match (&self.label, self.foreign) {
-            (Ok(l), _) if self.config.as_ref().is_ok_and(ConfigSlot::is_unfinished) => Some(format!(
-                "{path} is labelled as a drive of pool {} ({}), which was never finished and holds nothing",
-                l.pool_name, l.pool
-            )),
-            (Ok(l), _) => Some(format!("{path} is labelled as a drive of pool {} ({})", l.pool_name, l.pool)),
-            (Err(Fault::Newer), _) => Some(format!("{path} carries a label of a newer version of millrace")),
-            (Err(Fault::Damaged), _) => Some(format!("{path} carries a damaged label of millrace")),
-            (Err(Fault::Absent), Some(name)) => Some(format!("{path} holds {name}")),
+            (Ok(l), _) => Some(LegCause::DriveLabelled {
+                drive,
+                pool: l.pool_name.clone(),
+                uuid: l.pool.to_string(),
+                unfinished: self.config.as_ref().is_ok_and(ConfigSlot::is_unfinished),
+            }),
+            (Err(Fault::Newer), _) => Some(LegCause::DriveLabelNewer { drive }),
+            (Err(Fault::Damaged), _) => Some(LegCause::DriveLabelDamaged { drive }),
+            (Err(Fault::Absent), Some(holds)) => Some(LegCause::DriveHolds { drive, holds }),
             (Err(Fault::Absent), None) => None,
         }
     }

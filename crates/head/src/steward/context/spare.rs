@@ -5,6 +5,7 @@ use crate::steward::context::open::OpenDrive;
 use crate::steward::patience::return_after;
 use array::format::{Label, feature};
 use base::{Instant, Uuid};
+use finding::LegCause;
 
 /// A spare of an imported pool.
 #[derive(Clone)]
@@ -21,15 +22,7 @@ pub(crate) struct SpareDesk {
     pub look_at: Option<Instant>,
     pub looks: u32,
     /// Why it can stand in for nobody although it is open, and what helps.
-    pub ill: Option<SpareIll>,
-}
-
-/// See `SpareDesk::ill`.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct SpareIll {
-    /// The end of a sentence that names the spare.
-    pub words: String,
-    pub next: String,
+    pub ill: Option<LegCause>,
 }
 
 impl SpareDesk {
@@ -52,7 +45,7 @@ impl SpareDesk {
         self.looks = 0;
     }
     /// It can stand in for nobody, or it can again.
-    pub fn is_ill(&mut self, ill: Option<SpareIll>) {
+    pub fn is_ill(&mut self, ill: Option<LegCause>) {
         self.ill = ill;
     }
     /// It is looked for once more, the later the more often that was done.
@@ -72,12 +65,12 @@ impl SpareDesk {
     pub fn ready(&self) -> Option<&OpenDrive> {
         self.open.as_ref().filter(|_| self.ill.is_none())
     }
-    /// Why it is not ready: one sentence, empty if it is.
-    pub fn reason(&self) -> String {
+    /// Why it is not ready; None if it is.
+    pub fn reason(&self) -> Option<LegCause> {
         match (&self.open, &self.found) {
-            (Some(_), _) => self.ill.as_ref().map_or(String::new(), |ill| ill.words.clone()),
-            (None, Some(found)) => found.words(),
-            (None, None) => "it was not found".into(),
+            (Some(_), _) => self.ill.clone(),
+            (None, Some(found)) => Some(found.cause(&self.path)),
+            (None, None) => Some(LegCause::DriveNotFound),
         }
     }
 }

@@ -91,9 +91,8 @@ impl Office {
                     self.shape(id, Shape::default());
                 }
                 self.let_go(id);
-                let words = format!("cannot be read: the drive {}", error_words(error));
-                let told = format!("{path} {words}").into();
-                self.desk_mut().note_mute(path, format!("it {words}"));
+                let told = format!("{path} cannot be read: the drive {}", error_words(error)).into();
+                self.desk_mut().note_mute(path, error.into());
                 Err(told)
             }
         }

@@ -7,6 +7,8 @@
 //! are owners that are told by a checksum or by less than four bytes alone (Minix, HFS without plus,
 //! VIA, JMicron and Silicon Image RAID): noise would be called theirs.
 
+use finding::Signature;
+
 /// Bytes of a drive's beginning and end that must be looked at.
 pub const LOOK_BYTES: usize = 512 << 10;
 
@@ -37,12 +39,12 @@ impl Look {
     }
 
     /// The name of what lies there.
-    pub fn foreign(&self) -> Option<&'static str> {
+    pub fn foreign(&self) -> Option<Signature> {
         let front = FRONT.iter().find(|(places, magics, _)| {
             places.iter().any(|at| magics.iter().any(|magic| self.is(*at, magic)))
         });
         if let Some((.., name)) = front {
-            return Some(name);
+            return Some(*name);
         }
         let back = |(align, before): &(u64, u64)| (self.bytes / align * align).checked_sub(*before);
         let end = BACK.iter().find(|(places, skip, magics, _)| {
@@ -50,16 +52,16 @@ impl Look {
             places.any(|at| magics.iter().any(|magic| self.is(at + skip, magic)))
         });
         if let Some((.., name)) = end {
-            return Some(name);
+            return Some(*name);
         }
-        let more: [(Rule, &str); 7] = [
-            (Self::is_ext, "an ext2/3/4 file system"),
-            (Self::is_nilfs, "a NILFS2 file system"),
-            (Self::is_zfs, "a member of a ZFS pool"),
-            (Self::is_core_storage, "a Core Storage (FileVault) volume"),
-            (Self::is_apple_map, "an Apple partition map"),
-            (Self::is_sun_label, "a Sun disk label"),
-            (Self::is_mbr, "an MBR partition table"),
+        let more: [(Rule, Signature); 7] = [
+            (Self::is_ext, Signature::Ext),
+            (Self::is_nilfs, Signature::Nilfs2),
+            (Self::is_zfs, Signature::Zfs),
+            (Self::is_core_storage, Signature::CoreStorage),
+            (Self::is_apple_map, Signature::AppleMap),
+            (Self::is_sun_label, Signature::SunLabel),
+            (Self::is_mbr, Signature::Mbr),
         ];
         more.iter().find(|(is, _)| is(self)).map(|(_, name)| *name)
     }
@@ -111,129 +113,125 @@ impl Look {
 type Rule = fn(&Look) -> bool;
 
 /// In which bytes from the beginning, which magics, whose.
-type Front = (&'static [u64], &'static [&'static [u8]], &'static str);
+type Front = (&'static [u64], &'static [&'static [u8]], Signature);
 
 const FRONT: &[Front] = &[
     // Encryption.
-    (&[0], &[b"LUKS\xba\xbe"], "a LUKS container"),
+    (&[0], &[b"LUKS\xba\xbe"], Signature::Luks),
     (
         // The second header of LUKS 2.
         &[0x4000, 0x8000, 0x1_0000, 0x2_0000, 0x4_0000, 0x8_0000, 0x10_0000, 0x20_0000, 0x40_0000],
         &[b"SKUL\xba\xbe"],
-        "a LUKS container",
+        Signature::Luks,
     ),
-    (&[3], &[b"-FVE-FS-"], "a BitLocker volume"),
+    (&[3], &[b"-FVE-FS-"], Signature::BitLocker),
     // Volume managers, software RAID and other layers of block storage.
-    (&[24, 512 + 24, 1024 + 24, 1536 + 24], &[b"LVM2 001"], "an LVM physical volume"),
-    (&[0], &[b"HM\x01\0", b"HM\x02\0"], "an LVM physical volume"),
-    (&[0, 4096], &[MD_LITTLE], "a member of an md array"),
-    (&[512 + 4, 9 * 512 + 4], &[b"!Stra0tis\x86\xff\x02^\x41rh"], "a Stratis block device"),
-    (&[0], &[b"dmvdo001"], "a VDO device"),
-    (&[4096 + 24], &[b"\xc6\x85\x73\xf6\x4e\x1a\x45\xca\x82\x65\xf5\x7f\x48\xba\x6d\x81"], "a bcache device"),
-    (&[0], &[b"bluestore block device"], "a Ceph BlueStore device"),
-    (&[0], &[b"SPDKBLOB", b"SPDKRAID"], "an SPDK blobstore or RAID"),
-    (&[0], &[b"$DRBDmgr=q"], "a DRBD control volume"),
-    (&[0], &[b"SnAp"], "a device-mapper snapshot"),
-    (&[0], &[b"verity\0\0", b"integrt\0"], "a dm-verity or dm-integrity device"),
-    (
-        &[32],
-        &[&27_022_010u64.to_le_bytes(), &6_142_003u64.to_le_bytes()],
-        "metadata of a device-mapper thin pool or cache",
-    ),
-    (&[32], &[b"ORCLDISK"], "an Oracle ASM disk"),
-    (&[0], &[b"\xc9\xc2\xd4\xc1"], "an AIX physical volume"),
-    (&[4640], &[b"\xf0\x16\x78\x5a", b"\xfd\x16\x78\x5a"], "a member of a HighPoint RAID"),
+    (&[24, 512 + 24, 1024 + 24, 1536 + 24], &[b"LVM2 001"], Signature::Lvm),
+    (&[0], &[b"HM\x01\0", b"HM\x02\0"], Signature::Lvm),
+    (&[0, 4096], &[MD_LITTLE], Signature::Md),
+    (&[512 + 4, 9 * 512 + 4], &[b"!Stra0tis\x86\xff\x02^\x41rh"], Signature::Stratis),
+    (&[0], &[b"dmvdo001"], Signature::Vdo),
+    (&[4096 + 24], &[b"\xc6\x85\x73\xf6\x4e\x1a\x45\xca\x82\x65\xf5\x7f\x48\xba\x6d\x81"], Signature::Bcache),
+    (&[0], &[b"bluestore block device"], Signature::BlueStore),
+    (&[0], &[b"SPDKBLOB", b"SPDKRAID"], Signature::Spdk),
+    (&[0], &[b"$DRBDmgr=q"], Signature::DrbdControl),
+    (&[0], &[b"SnAp"], Signature::DmSnapshot),
+    (&[0], &[b"verity\0\0", b"integrt\0"], Signature::DmVerity),
+    (&[32], &[&27_022_010u64.to_le_bytes(), &6_142_003u64.to_le_bytes()], Signature::DmThin),
+    (&[32], &[b"ORCLDISK"], Signature::OracleAsm),
+    (&[0], &[b"\xc9\xc2\xd4\xc1"], Signature::Aix),
+    (&[4640], &[b"\xf0\x16\x78\x5a", b"\xfd\x16\x78\x5a"], Signature::HighPoint),
     // Of clusters and hypervisors.
-    (&[1 << 20], &[b"\x0d\xd0\x01\xc0"], "a VMFS volume"),
-    (&[2 << 20], &[b"\x5e\xf1\xab\x2f"], "a VMFS volume"),
-    (&[1024, 2048, 4096, 8192], &[b"OCFSV2"], "an OCFS2 file system"),
-    (&[8192], &[b"OracleCFS"], "an OCFS file system"),
-    (&[65536], &[b"\x01\x16\x19\x70"], "a GFS2 file system"),
+    (&[1 << 20], &[b"\x0d\xd0\x01\xc0"], Signature::Vmfs),
+    (&[2 << 20], &[b"\x5e\xf1\xab\x2f"], Signature::Vmfs),
+    (&[1024, 2048, 4096, 8192], &[b"OCFSV2"], Signature::Ocfs2),
+    (&[8192], &[b"OracleCFS"], Signature::Ocfs),
+    (&[65536], &[b"\x01\x16\x19\x70"], Signature::Gfs2),
     // File systems.
-    (&[0], &[b"XFSB"], "an XFS file system"),
-    (&[0], &[b"\xfe\xed\xba\xbe"], "an XFS log"),
-    (&[65536 + 64], &[b"_BHRfS_M"], "a Btrfs file system"),
+    (&[0], &[b"XFSB"], Signature::Xfs),
+    (&[0], &[b"\xfe\xed\xba\xbe"], Signature::XfsLog),
+    (&[65536 + 64], &[b"_BHRfS_M"], Signature::Btrfs),
     (
         &[4096 + 24],
         &[b"\xc6\x85\x73\xf6\x66\xce\x90\xa9\xd9\x6a\x60\xcf\x80\x3d\xf7\xef"],
-        "a bcachefs file system",
+        Signature::Bcachefs,
     ),
-    (&[1024, 4096 + 1024], &[b"\x10\x20\xf5\xf2"], "an F2FS file system"),
-    (&[32768], &[b"JFS1"], "a JFS file system"),
-    (&[65536], &[b"ReIsEr4"], "a Reiser4 file system"),
-    (&[8192 + 52, 65536 + 52], &[b"ReIsEr"], "a ReiserFS file system"),
-    (&[1024], &[b"\xe2\xe1\xf5\xe0"], "an EROFS file system"),
-    (&[0], &[b"hsqs", b"sqsh"], "a squashfs file system"),
-    (&[0], &[b"\x45\x3d\xcd\x28", b"\x28\xcd\x3d\x45"], "a cramfs file system"),
-    (&[0], &[b"-rom1fs-"], "a romfs file system"),
-    (&[0], &[b"SFOZ"], "a zonefs file system"),
-    (&[0], &[b"UBI#", b"\x31\x18\x10\x06"], "a UBI or UBIFS volume"),
-    (&[32769], &[b"CD001"], "an ISO 9660 file system"),
-    (&[32769], &[b"BEA01", b"NSR02", b"NSR03"], "a UDF file system"),
-    (&[0], &[b"\0\0\0ReFS\0"], "a ReFS file system"),
-    (&[3], &[b"NTFS    "], "an NTFS file system"),
-    (&[3], &[b"EXFAT   "], "an exFAT file system"),
-    (&[54], &[b"FAT", b"MSDOS"], "a FAT file system"),
-    (&[82], &[b"FAT32", b"MSWIN"], "a FAT file system"),
-    (&[8192], &[b"\x49\xe8\x95\xf9"], "an HPFS file system"),
-    (&[32], &[b"NXSB"], "an APFS container"),
-    (&[1024], &[b"H+\0\x04", b"HX\0\x05"], "an HFS+ file system"),
-    (&[32, 512 + 32], &[b"BFS1", b"1SFB"], "a BeFS file system"),
+    (&[1024, 4096 + 1024], &[b"\x10\x20\xf5\xf2"], Signature::F2fs),
+    (&[32768], &[b"JFS1"], Signature::Jfs),
+    (&[65536], &[b"ReIsEr4"], Signature::Reiser4),
+    (&[8192 + 52, 65536 + 52], &[b"ReIsEr"], Signature::ReiserFs),
+    (&[1024], &[b"\xe2\xe1\xf5\xe0"], Signature::Erofs),
+    (&[0], &[b"hsqs", b"sqsh"], Signature::Squashfs),
+    (&[0], &[b"\x45\x3d\xcd\x28", b"\x28\xcd\x3d\x45"], Signature::Cramfs),
+    (&[0], &[b"-rom1fs-"], Signature::Romfs),
+    (&[0], &[b"SFOZ"], Signature::Zonefs),
+    (&[0], &[b"UBI#", b"\x31\x18\x10\x06"], Signature::Ubi),
+    (&[32769], &[b"CD001"], Signature::Iso9660),
+    (&[32769], &[b"BEA01", b"NSR02", b"NSR03"], Signature::Udf),
+    (&[0], &[b"\0\0\0ReFS\0"], Signature::ReFs),
+    (&[3], &[b"NTFS    "], Signature::Ntfs),
+    (&[3], &[b"EXFAT   "], Signature::ExFat),
+    (&[54], &[b"FAT", b"MSDOS"], Signature::Fat),
+    (&[82], &[b"FAT32", b"MSWIN"], Signature::Fat),
+    (&[8192], &[b"\x49\xe8\x95\xf9"], Signature::Hpfs),
+    (&[32], &[b"NXSB"], Signature::Apfs),
+    (&[1024], &[b"H+\0\x04", b"HX\0\x05"], Signature::HfsPlus),
+    (&[32, 512 + 32], &[b"BFS1", b"1SFB"], Signature::BeFs),
     (
         &[0x55c, 0x255c, 0x1_055c, 0x4_055c],
         &[b"\x54\x19\x01\0", b"\0\x01\x19\x54", b"\x19\x01\x54\x19", b"\x19\x54\x01\x19"],
-        "a UFS file system",
+        Signature::Ufs,
     ),
-    (&[0], &[b"\x11\x20\x17\x05\x32\x4d\x41\x48"], "a HAMMER2 file system"),
-    (&[1024], &[b"\xf5\xfc\x01\xa5"], "a VxFS file system"),
-    (&[8192], &[b"\xa5\x01\xfc\xf5"], "a VxFS file system"),
+    (&[0], &[b"\x11\x20\x17\x05\x32\x4d\x41\x48"], Signature::Hammer2),
+    (&[1024], &[b"\xf5\xfc\x01\xa5"], Signature::VxFs),
+    (&[8192], &[b"\xa5\x01\xfc\xf5"], Signature::VxFs),
     // Swap and hibernation, by the sizes that a page may have.
     (
         &[0xff6, 0x1ff6, 0x3ff6, 0x7ff6, 0xfff6],
         &[b"SWAPSPACE2", b"SWAP-SPACE", b"S1SUSPEND", b"S2SUSPEND", b"ULSUSPEND", b"LINHIB0001"],
-        "swap space",
+        Signature::Swap,
     ),
     // Partition tables.
-    (&[512, 4096], &[b"EFI PART"], "a GPT partition table"),
-    (&[64, 512], &[b"\x57\x45\x56\x82"], "a BSD disk label"),
-    (&[0], &[b"\x0b\xe5\xa9\x41"], "an SGI disk label"),
-    (&[0], &[b"RDSK"], "an Amiga partition table"),
+    (&[512, 4096], &[b"EFI PART"], Signature::Gpt),
+    (&[64, 512], &[b"\x57\x45\x56\x82"], Signature::BsdLabel),
+    (&[0], &[b"\x0b\xe5\xa9\x41"], Signature::SgiLabel),
+    (&[0], &[b"RDSK"], Signature::Amiga),
     // Images of disks: a file with one of these is somebody's machine.
-    (&[0], &[b"QFI\xfb"], "a qcow2 disk image"),
-    (&[0], &[b"QED\0"], "a QED disk image"),
-    (&[0], &[b"KDMV", b"COWD", b"# Disk DescriptorFile"], "a VMDK disk image"),
-    (&[0], &[b"vhdxfile"], "a VHDX disk image"),
-    (&[0], &[b"conectix"], "a VHD disk image"),
-    (&[64], &[b"\x7f\x10\xda\xbe"], "a VDI disk image"),
-    (&[0], &[b"WithoutFreeSpace", b"WithouFreSpacExt"], "a Parallels disk image"),
-    (&[257], &[b"ustar\0", b"ustar "], "a tar archive"),
+    (&[0], &[b"QFI\xfb"], Signature::Qcow2),
+    (&[0], &[b"QED\0"], Signature::Qed),
+    (&[0], &[b"KDMV", b"COWD", b"# Disk DescriptorFile"], Signature::Vmdk),
+    (&[0], &[b"vhdxfile"], Signature::Vhdx),
+    (&[0], &[b"conectix"], Signature::Vhd),
+    (&[64], &[b"\x7f\x10\xda\xbe"], Signature::Vdi),
+    (&[0], &[b"WithoutFreeSpace", b"WithouFreSpacExt"], Signature::Parallels),
+    (&[257], &[b"ustar\0", b"ustar "], Signature::Tar),
 ];
 
 /// From the drive's end, which counts as a multiple of the first number: how many bytes before it, and how
 /// many on from there; which magics, whose.
-type Back = (&'static [(u64, u64)], u64, &'static [&'static [u8]], &'static str);
+type Back = (&'static [(u64, u64)], u64, &'static [&'static [u8]], Signature);
 
 const BACK: &[Back] = &[
     // md 1.0 lies 8 KiB before the end, md 0.90 in the last whole 64 KiB but one.
-    (&[(4096, 8192), (65536, 65536)], 0, &[MD_LITTLE, MD_BIG], "a member of an md array"),
-    (&[(512, 1024), (4096, 8192)], 0, &[b"Intel Raid ISM Cfg Sig. "], "a member of an Intel (IMSM) RAID"),
+    (&[(4096, 8192), (65536, 65536)], 0, &[MD_LITTLE, MD_BIG], Signature::Md),
+    (&[(512, 1024), (4096, 8192)], 0, &[b"Intel Raid ISM Cfg Sig. "], Signature::IntelRaid),
     (
         &[(512, 512), (512, 257 * 512), (4096, 4096)],
         0,
         &[b"\xde\x11\xde\x11", b"\x11\xde\x11\xde"],
-        "a member of a DDF RAID",
+        Signature::Ddf,
     ),
     (
         &[(4096, 4096)],
         60,
         &[b"\x83\x74\x02\x6a", b"\x83\x74\x02\x6b", b"\x83\x74\x02\x6c", b"\x83\x74\x02\x6d"],
-        "a DRBD device",
+        Signature::Drbd,
     ),
-    (&[(512, 512), (4096, 4096)], 0, &[b"GEOM::"], "a GEOM device"),
-    (&[(512, 1024)], 0, &[b"NVIDIA"], "a member of an NVIDIA RAID"),
-    (&[(512, 512)], 0, &[b"$XIDE$"], "a member of an LSI MegaRAID"),
-    (&[(512, 512)], 0, &[b"\x37\xfc\x4d\x1e"], "a member of an Adaptec RAID"),
-    (&[(512, 11 * 512)], 0, &[b"\xf3\x16\x78\x5a", b"\xfd\x16\x78\x5a"], "a member of a HighPoint RAID"),
+    (&[(512, 512), (4096, 4096)], 0, &[b"GEOM::"], Signature::Geom),
+    (&[(512, 1024)], 0, &[b"NVIDIA"], Signature::NvidiaRaid),
+    (&[(512, 512)], 0, &[b"$XIDE$"], Signature::MegaRaid),
+    (&[(512, 512)], 0, &[b"\x37\xfc\x4d\x1e"], Signature::Adaptec),
+    (&[(512, 11 * 512)], 0, &[b"\xf3\x16\x78\x5a", b"\xfd\x16\x78\x5a"], Signature::HighPoint),
     (
         &[
             (512, 63 * 512),
@@ -251,11 +249,11 @@ const BACK: &[Back] = &[
         ],
         0,
         &[b"Promise Technology, Inc."],
-        "a member of a Promise RAID",
+        Signature::Promise,
     ),
-    (&[(512, 512), (4096, 4096)], 0, &[b"EFI PART"], "a GPT partition table"),
-    (&[(512, 512)], 0, &[b"conectix"], "a VHD disk image"),
-    (&[(512, 512)], 0, &[b"koly"], "a DMG disk image"),
+    (&[(512, 512), (4096, 4096)], 0, &[b"EFI PART"], Signature::Gpt),
+    (&[(512, 512)], 0, &[b"conectix"], Signature::Vhd),
+    (&[(512, 512)], 0, &[b"koly"], Signature::Dmg),
 ];
 
 const MD_LITTLE: &[u8] = &0xa92b_4efcu32.to_le_bytes();
@@ -277,132 +275,132 @@ mod tests {
         pieces.extend(FAR.iter().map(|at| piece(*at as usize, FAR_BYTES)));
         Look { bytes: drive.len() as u64, pieces }
     }
-    fn with(at: u64, magic: &[u8]) -> Option<&'static str> {
+    fn with(at: u64, magic: &[u8]) -> Option<Signature> {
         let mut drive = vec![0u8; BYTES as usize];
         drive[at as usize..at as usize + magic.len()].copy_from_slice(magic);
         look(&drive).foreign()
     }
 
     /// What lies where, by the owners' documents; read by hand, not from the tables above.
-    fn known() -> Vec<(u64, &'static [u8], &'static str)> {
+    fn known() -> Vec<(u64, &'static [u8], Signature)> {
         vec![
-            (0, b"LUKS\xba\xbe\0\x01", "a LUKS container"),
-            (0, b"LUKS\xba\xbe\0\x02", "a LUKS container"),
-            (16384, b"SKUL\xba\xbe\0\x02", "a LUKS container"),
-            (4 << 20, b"SKUL\xba\xbe\0\x02", "a LUKS container"),
-            (0, b"\xeb\x58\x90-FVE-FS-", "a BitLocker volume"),
-            (512, b"LABELONE\x01\0\0\0\0\0\0\0\0\0\0\0\x20\0\0\0LVM2 001", "an LVM physical volume"),
-            (0, b"HM\x01\0", "an LVM physical volume"),
-            (4096, b"\xfc\x4e\x2b\xa9\x01\0\0\0", "a member of an md array"),
-            (0, b"\xfc\x4e\x2b\xa9\x01\0\0\0", "a member of an md array"),
-            (BYTES - 8192, b"\xfc\x4e\x2b\xa9\x01\0\0\0", "a member of an md array"),
-            (BYTES - 65536, b"\xfc\x4e\x2b\xa9", "a member of an md array"),
-            (BYTES - 65536, b"\xa9\x2b\x4e\xfc", "a member of an md array"),
-            (516, b"!Stra0tis\x86\xff\x02^Arh", "a Stratis block device"),
-            (4612, b"!Stra0tis\x86\xff\x02^Arh", "a Stratis block device"),
-            (0, b"dmvdo001", "a VDO device"),
+            (0, b"LUKS\xba\xbe\0\x01", Signature::Luks),
+            (0, b"LUKS\xba\xbe\0\x02", Signature::Luks),
+            (16384, b"SKUL\xba\xbe\0\x02", Signature::Luks),
+            (4 << 20, b"SKUL\xba\xbe\0\x02", Signature::Luks),
+            (0, b"\xeb\x58\x90-FVE-FS-", Signature::BitLocker),
+            (512, b"LABELONE\x01\0\0\0\0\0\0\0\0\0\0\0\x20\0\0\0LVM2 001", Signature::Lvm),
+            (0, b"HM\x01\0", Signature::Lvm),
+            (4096, b"\xfc\x4e\x2b\xa9\x01\0\0\0", Signature::Md),
+            (0, b"\xfc\x4e\x2b\xa9\x01\0\0\0", Signature::Md),
+            (BYTES - 8192, b"\xfc\x4e\x2b\xa9\x01\0\0\0", Signature::Md),
+            (BYTES - 65536, b"\xfc\x4e\x2b\xa9", Signature::Md),
+            (BYTES - 65536, b"\xa9\x2b\x4e\xfc", Signature::Md),
+            (516, b"!Stra0tis\x86\xff\x02^Arh", Signature::Stratis),
+            (4612, b"!Stra0tis\x86\xff\x02^Arh", Signature::Stratis),
+            (0, b"dmvdo001", Signature::Vdo),
             (
                 4120,
                 b"\xc6\x85\x73\xf6\x4e\x1a\x45\xca\x82\x65\xf5\x7f\x48\xba\x6d\x81",
-                "a bcache device",
+                Signature::Bcache,
             ),
             (
                 4120,
                 b"\xc6\x85\x73\xf6\x66\xce\x90\xa9\xd9\x6a\x60\xcf\x80\x3d\xf7\xef",
-                "a bcachefs file system",
+                Signature::Bcachefs,
             ),
-            (0, b"bluestore block device\n01234567", "a Ceph BlueStore device"),
-            (0, b"SPDKBLOB", "an SPDK blobstore or RAID"),
-            (0, b"SPDKRAID", "an SPDK blobstore or RAID"),
-            (0, b"$DRBDmgr=q", "a DRBD control volume"),
-            (0, b"SnAp\x01\0\0\0", "a device-mapper snapshot"),
-            (0, b"verity\0\0\x01\0\0\0", "a dm-verity or dm-integrity device"),
-            (0, b"integrt\0", "a dm-verity or dm-integrity device"),
-            (32, b"\xba\x52\x9c\x01\0\0\0\0", "metadata of a device-mapper thin pool or cache"),
-            (32, b"\x33\xb8\x5d\0\0\0\0\0", "metadata of a device-mapper thin pool or cache"),
-            (32, b"ORCLDISKDATA01", "an Oracle ASM disk"),
-            (0, b"\xc9\xc2\xd4\xc1", "an AIX physical volume"),
-            (0x1220, b"\xf0\x16\x78\x5a", "a member of a HighPoint RAID"),
-            (0x10_0000, b"\x0d\xd0\x01\xc0\x05\0\0\0", "a VMFS volume"),
-            (0x20_0000, b"\x5e\xf1\xab\x2f", "a VMFS volume"),
-            (2048, b"OCFSV2\0\0", "an OCFS2 file system"),
-            (8192, b"OCFSV2\0\0", "an OCFS2 file system"),
-            (8192, b"OracleCFS", "an OCFS file system"),
-            (65536, b"\x01\x16\x19\x70\0\0\0\x01", "a GFS2 file system"),
-            (0, b"XFSB\0\0\x10\0", "an XFS file system"),
-            (0, b"\xfe\xed\xba\xbe", "an XFS log"),
-            (65600, b"_BHRfS_M", "a Btrfs file system"),
-            (1024, b"\x10\x20\xf5\xf2", "an F2FS file system"),
-            (5120, b"\x10\x20\xf5\xf2", "an F2FS file system"),
-            (32768, b"JFS1", "a JFS file system"),
-            (65536, b"ReIsEr4", "a Reiser4 file system"),
-            (65588, b"ReIsEr2Fs", "a ReiserFS file system"),
-            (8244, b"ReIsErFs", "a ReiserFS file system"),
-            (1024, b"\xe2\xe1\xf5\xe0", "an EROFS file system"),
-            (0, b"hsqs", "a squashfs file system"),
-            (0, b"\x45\x3d\xcd\x28", "a cramfs file system"),
-            (0, b"-rom1fs-", "a romfs file system"),
-            (0, b"\x53\x46\x4f\x5a", "a zonefs file system"),
-            (0, b"UBI#\x01", "a UBI or UBIFS volume"),
-            (32768, b"\x01CD001\x01", "an ISO 9660 file system"),
-            (32768, b"\0BEA01\x01", "a UDF file system"),
-            (0, b"\0\0\0ReFS\0\0\0\0", "a ReFS file system"),
-            (0, b"\xeb\x52\x90NTFS    ", "an NTFS file system"),
-            (0, b"\xeb\x76\x90EXFAT   ", "an exFAT file system"),
-            (54, b"FAT16   ", "a FAT file system"),
-            (82, b"FAT32   ", "a FAT file system"),
-            (8192, b"\x49\xe8\x95\xf9", "an HPFS file system"),
-            (32, b"NXSB", "an APFS container"),
-            (1024, b"H+\0\x04", "an HFS+ file system"),
-            (1024, b"HX\0\x05", "an HFS+ file system"),
-            (544, b"1SFB", "a BeFS file system"),
-            (65536 + 1372, b"\x19\x01\x54\x19", "a UFS file system"),
-            (8192 + 1372, b"\x54\x19\x01\0", "a UFS file system"),
-            (0, b"\x11\x20\x17\x05\x32\x4d\x41\x48", "a HAMMER2 file system"),
-            (1024, b"\xf5\xfc\x01\xa5", "a VxFS file system"),
-            (8192, b"\xa5\x01\xfc\xf5", "a VxFS file system"),
-            (4086, b"SWAPSPACE2", "swap space"),
-            (4086, b"S1SUSPEND", "swap space"),
-            (65526, b"SWAPSPACE2", "swap space"),
-            (512, b"EFI PART", "a GPT partition table"),
-            (4096, b"EFI PART", "a GPT partition table"),
-            (BYTES - 512, b"EFI PART", "a GPT partition table"),
-            (BYTES - 4096, b"EFI PART", "a GPT partition table"),
-            (512, b"\x57\x45\x56\x82", "a BSD disk label"),
-            (0, b"\x0b\xe5\xa9\x41", "an SGI disk label"),
-            (0, b"RDSK", "an Amiga partition table"),
-            (0, b"QFI\xfb\0\0\0\x03", "a qcow2 disk image"),
-            (0, b"QED\0", "a QED disk image"),
-            (0, b"KDMV\x01\0\0\0", "a VMDK disk image"),
-            (0, b"COWD", "a VMDK disk image"),
-            (0, b"# Disk DescriptorFile\nversion=1\n", "a VMDK disk image"),
-            (0, b"vhdxfile", "a VHDX disk image"),
-            (0, b"conectix", "a VHD disk image"),
-            (BYTES - 512, b"conectix", "a VHD disk image"),
-            (0, b"<<< Oracle VM VirtualBox Disk Image >>>\n\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x7f\x10\xda\xbe", "a VDI disk image"),
-            (0, b"WithoutFreeSpace", "a Parallels disk image"),
-            (BYTES - 512, b"koly\0\0\0\x04", "a DMG disk image"),
-            (257, b"ustar\0", "a tar archive"),
-            (BYTES - 1024, b"Intel Raid ISM Cfg Sig. 1.3.00", "a member of an Intel (IMSM) RAID"),
-            (BYTES - 8192, b"Intel Raid ISM Cfg Sig. 1.3.00", "a member of an Intel (IMSM) RAID"),
-            (BYTES - 512, b"\xde\x11\xde\x11", "a member of a DDF RAID"),
-            (BYTES - 257 * 512, b"\x11\xde\x11\xde", "a member of a DDF RAID"),
-            (BYTES - 4096 + 60, b"\x83\x74\x02\x6b", "a DRBD device"),
-            (BYTES - 4096 + 60, b"\x83\x74\x02\x6d", "a DRBD device"),
-            (BYTES - 512, b"GEOM::MIRROR\0", "a GEOM device"),
-            (BYTES - 1024, b"NVIDIA  ", "a member of an NVIDIA RAID"),
-            (BYTES - 512, b"$XIDE$", "a member of an LSI MegaRAID"),
-            (BYTES - 512, b"\x37\xfc\x4d\x1e", "a member of an Adaptec RAID"),
-            (BYTES - 11 * 512, b"\xf3\x16\x78\x5a", "a member of a HighPoint RAID"),
-            (BYTES - 63 * 512, b"Promise Technology, Inc.", "a member of a Promise RAID"),
-            (BYTES - 991 * 512, b"Promise Technology, Inc.", "a member of a Promise RAID"),
-            (1080, b"\x53\xef", "an ext2/3/4 file system"),
-            (1024, b"\x02\0\0\0\0\0\x34\x34\x18\x01", "a NILFS2 file system"),
-            (BYTES - 4096, b"\x02\0\0\0\0\0\x34\x34\x18\x01", "a NILFS2 file system"),
-            ((128 << 10) + 4096, b"\x0c\xb1\xba\0\0\0\0\0", "a member of a ZFS pool"),
-            ((384 << 10) + 1024, b"\0\0\0\0\0\xba\xb1\x0c", "a member of a ZFS pool"),
-            (BYTES - (384 << 10), b"\x0c\xb1\xba\0\0\0\0\0", "a member of a ZFS pool"),
-            (BYTES - (128 << 10), b"\x0c\xb1\xba\0\0\0\0\0", "a member of a ZFS pool"),
+            (0, b"bluestore block device\n01234567", Signature::BlueStore),
+            (0, b"SPDKBLOB", Signature::Spdk),
+            (0, b"SPDKRAID", Signature::Spdk),
+            (0, b"$DRBDmgr=q", Signature::DrbdControl),
+            (0, b"SnAp\x01\0\0\0", Signature::DmSnapshot),
+            (0, b"verity\0\0\x01\0\0\0", Signature::DmVerity),
+            (0, b"integrt\0", Signature::DmVerity),
+            (32, b"\xba\x52\x9c\x01\0\0\0\0", Signature::DmThin),
+            (32, b"\x33\xb8\x5d\0\0\0\0\0", Signature::DmThin),
+            (32, b"ORCLDISKDATA01", Signature::OracleAsm),
+            (0, b"\xc9\xc2\xd4\xc1", Signature::Aix),
+            (0x1220, b"\xf0\x16\x78\x5a", Signature::HighPoint),
+            (0x10_0000, b"\x0d\xd0\x01\xc0\x05\0\0\0", Signature::Vmfs),
+            (0x20_0000, b"\x5e\xf1\xab\x2f", Signature::Vmfs),
+            (2048, b"OCFSV2\0\0", Signature::Ocfs2),
+            (8192, b"OCFSV2\0\0", Signature::Ocfs2),
+            (8192, b"OracleCFS", Signature::Ocfs),
+            (65536, b"\x01\x16\x19\x70\0\0\0\x01", Signature::Gfs2),
+            (0, b"XFSB\0\0\x10\0", Signature::Xfs),
+            (0, b"\xfe\xed\xba\xbe", Signature::XfsLog),
+            (65600, b"_BHRfS_M", Signature::Btrfs),
+            (1024, b"\x10\x20\xf5\xf2", Signature::F2fs),
+            (5120, b"\x10\x20\xf5\xf2", Signature::F2fs),
+            (32768, b"JFS1", Signature::Jfs),
+            (65536, b"ReIsEr4", Signature::Reiser4),
+            (65588, b"ReIsEr2Fs", Signature::ReiserFs),
+            (8244, b"ReIsErFs", Signature::ReiserFs),
+            (1024, b"\xe2\xe1\xf5\xe0", Signature::Erofs),
+            (0, b"hsqs", Signature::Squashfs),
+            (0, b"\x45\x3d\xcd\x28", Signature::Cramfs),
+            (0, b"-rom1fs-", Signature::Romfs),
+            (0, b"\x53\x46\x4f\x5a", Signature::Zonefs),
+            (0, b"UBI#\x01", Signature::Ubi),
+            (32768, b"\x01CD001\x01", Signature::Iso9660),
+            (32768, b"\0BEA01\x01", Signature::Udf),
+            (0, b"\0\0\0ReFS\0\0\0\0", Signature::ReFs),
+            (0, b"\xeb\x52\x90NTFS    ", Signature::Ntfs),
+            (0, b"\xeb\x76\x90EXFAT   ", Signature::ExFat),
+            (54, b"FAT16   ", Signature::Fat),
+            (82, b"FAT32   ", Signature::Fat),
+            (8192, b"\x49\xe8\x95\xf9", Signature::Hpfs),
+            (32, b"NXSB", Signature::Apfs),
+            (1024, b"H+\0\x04", Signature::HfsPlus),
+            (1024, b"HX\0\x05", Signature::HfsPlus),
+            (544, b"1SFB", Signature::BeFs),
+            (65536 + 1372, b"\x19\x01\x54\x19", Signature::Ufs),
+            (8192 + 1372, b"\x54\x19\x01\0", Signature::Ufs),
+            (0, b"\x11\x20\x17\x05\x32\x4d\x41\x48", Signature::Hammer2),
+            (1024, b"\xf5\xfc\x01\xa5", Signature::VxFs),
+            (8192, b"\xa5\x01\xfc\xf5", Signature::VxFs),
+            (4086, b"SWAPSPACE2", Signature::Swap),
+            (4086, b"S1SUSPEND", Signature::Swap),
+            (65526, b"SWAPSPACE2", Signature::Swap),
+            (512, b"EFI PART", Signature::Gpt),
+            (4096, b"EFI PART", Signature::Gpt),
+            (BYTES - 512, b"EFI PART", Signature::Gpt),
+            (BYTES - 4096, b"EFI PART", Signature::Gpt),
+            (512, b"\x57\x45\x56\x82", Signature::BsdLabel),
+            (0, b"\x0b\xe5\xa9\x41", Signature::SgiLabel),
+            (0, b"RDSK", Signature::Amiga),
+            (0, b"QFI\xfb\0\0\0\x03", Signature::Qcow2),
+            (0, b"QED\0", Signature::Qed),
+            (0, b"KDMV\x01\0\0\0", Signature::Vmdk),
+            (0, b"COWD", Signature::Vmdk),
+            (0, b"# Disk DescriptorFile\nversion=1\n", Signature::Vmdk),
+            (0, b"vhdxfile", Signature::Vhdx),
+            (0, b"conectix", Signature::Vhd),
+            (BYTES - 512, b"conectix", Signature::Vhd),
+            (0, b"<<< Oracle VM VirtualBox Disk Image >>>\n\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x7f\x10\xda\xbe", Signature::Vdi),
+            (0, b"WithoutFreeSpace", Signature::Parallels),
+            (BYTES - 512, b"koly\0\0\0\x04", Signature::Dmg),
+            (257, b"ustar\0", Signature::Tar),
+            (BYTES - 1024, b"Intel Raid ISM Cfg Sig. 1.3.00", Signature::IntelRaid),
+            (BYTES - 8192, b"Intel Raid ISM Cfg Sig. 1.3.00", Signature::IntelRaid),
+            (BYTES - 512, b"\xde\x11\xde\x11", Signature::Ddf),
+            (BYTES - 257 * 512, b"\x11\xde\x11\xde", Signature::Ddf),
+            (BYTES - 4096 + 60, b"\x83\x74\x02\x6b", Signature::Drbd),
+            (BYTES - 4096 + 60, b"\x83\x74\x02\x6d", Signature::Drbd),
+            (BYTES - 512, b"GEOM::MIRROR\0", Signature::Geom),
+            (BYTES - 1024, b"NVIDIA  ", Signature::NvidiaRaid),
+            (BYTES - 512, b"$XIDE$", Signature::MegaRaid),
+            (BYTES - 512, b"\x37\xfc\x4d\x1e", Signature::Adaptec),
+            (BYTES - 11 * 512, b"\xf3\x16\x78\x5a", Signature::HighPoint),
+            (BYTES - 63 * 512, b"Promise Technology, Inc.", Signature::Promise),
+            (BYTES - 991 * 512, b"Promise Technology, Inc.", Signature::Promise),
+            (1080, b"\x53\xef", Signature::Ext),
+            (1024, b"\x02\0\0\0\0\0\x34\x34\x18\x01", Signature::Nilfs2),
+            (BYTES - 4096, b"\x02\0\0\0\0\0\x34\x34\x18\x01", Signature::Nilfs2),
+            ((128 << 10) + 4096, b"\x0c\xb1\xba\0\0\0\0\0", Signature::Zfs),
+            ((384 << 10) + 1024, b"\0\0\0\0\0\xba\xb1\x0c", Signature::Zfs),
+            (BYTES - (384 << 10), b"\x0c\xb1\xba\0\0\0\0\0", Signature::Zfs),
+            (BYTES - (128 << 10), b"\x0c\xb1\xba\0\0\0\0\0", Signature::Zfs),
         ]
     }
 
@@ -413,16 +411,16 @@ mod tests {
         }
         let mut mbr = vec![0u8; 66];
         (mbr[4], mbr[64], mbr[65]) = (0x83, 0x55, 0xaa);
-        assert_eq!(with(446, &mbr), Some("an MBR partition table"));
+        assert_eq!(with(446, &mbr), Some(Signature::Mbr));
         let mut map = vec![0u8; 514];
         (map[0], map[1], map[512], map[513]) = (b'E', b'R', b'P', b'M');
-        assert_eq!(with(0, &map), Some("an Apple partition map"));
+        assert_eq!(with(0, &map), Some(Signature::AppleMap));
         let mut sun = vec![0u8; 512];
         (sun[508], sun[509], sun[510], sun[511]) = (0xda, 0xbe, 0xda, 0xbe);
-        assert_eq!(with(0, &sun), Some("a Sun disk label"));
+        assert_eq!(with(0, &sun), Some(Signature::SunLabel));
         let mut vault = vec![0u8; 94];
         (vault[8], vault[88], vault[89], vault[90]) = (1, b'C', b'S', 1);
-        assert_eq!(with(0, &vault), Some("a Core Storage (FileVault) volume"));
+        assert_eq!(with(0, &vault), Some(Signature::CoreStorage));
     }
 
     #[test]
@@ -430,7 +428,7 @@ mod tests {
         let known = known();
         let names = FRONT.iter().map(|row| row.2).chain(BACK.iter().map(|row| row.3));
         for name in names {
-            assert!(known.iter().any(|(.., known)| *known == name), "no example of {name}");
+            assert!(known.iter().any(|(.., known)| *known == name), "no example of {name:?}");
         }
     }
 
@@ -444,13 +442,13 @@ mod tests {
                 look(&drive).foreign()
             };
             let md = name((bytes & !0xffff) - 65536, MD_LITTLE);
-            assert_eq!(md, Some("a member of an md array"), "{odd}");
+            assert_eq!(md, Some(Signature::Md), "{odd}");
             let imsm = name(bytes - 1024, b"Intel Raid ISM Cfg Sig. ");
-            assert_eq!(imsm, Some("a member of an Intel (IMSM) RAID"), "{odd}");
+            assert_eq!(imsm, Some(Signature::IntelRaid), "{odd}");
             let drbd = name((bytes & !4095) - 4096 + 60, b"\x83\x74\x02\x6d");
-            assert_eq!(drbd, Some("a DRBD device"), "{odd}");
+            assert_eq!(drbd, Some(Signature::Drbd), "{odd}");
             let zfs = name((bytes & !0x3_ffff) - (128 << 10), b"\x0c\xb1\xba\0\0\0\0\0");
-            assert_eq!(zfs, Some("a member of a ZFS pool"), "{odd}");
+            assert_eq!(zfs, Some(Signature::Zfs), "{odd}");
         }
     }
 

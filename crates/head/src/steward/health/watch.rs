@@ -6,16 +6,16 @@
 //! stands in, hosts notice nothing of it and nothing is lost: that is an event, and no bad state.
 
 use crate::layout::PoolId;
-use crate::order::{State, Weight};
+use crate::order::State;
 use crate::steward::context::array::Wish;
 use crate::steward::context::desk::{Desk, Ill};
 use crate::steward::context::open::OpenDrive;
 use crate::steward::join::{self, Boxed};
 use crate::steward::office::Office;
-use crate::steward::words::error_words;
 use array::format::{LABEL_AT, LegState, RECORD_BYTES};
 use base::DriveKind;
 use base::{DriveError, DriveHealth, DriveId, Duration, FileName, Instant};
+use finding::{Cause, DriveFault, DriveHelp, LegCause, LegEvent};
 use std::collections::BTreeMap;
 
 /// How often drives are looked at.
@@ -135,34 +135,33 @@ impl Office {
         let silent = matches!(look, Look::Failed(DriveError::TimedOut));
         seen.silent = if silent { seen.silent + 1 } else { 0 };
         let path = &w.open.info.path;
+        let shaped = desk.shapes.get(&w.open.id).is_some_and(|s| s.gone || s.hang);
+        // What helps is told of the last leg here; of a leg that is out, `status` tells it.
+        let help = |help| Some(help).filter(|_| last);
+        let drive = path.clone();
+        let away = match shaped {
+            true => DriveHelp::ClearShape { drive },
+            false => DriveHelp::Attach { drive },
+        };
         let out = match &look {
-            Look::Failed(DriveError::Gone) => Some(error_words(DriveError::Gone)),
+            Look::Failed(DriveError::Gone) => {
+                Some(LegCause::DriveFailed { fault: DriveFault::Gone, helps: help(away) })
+            }
             Look::Failed(DriveError::TimedOut) if seen.silent >= SILENT_MAX => {
-                Some(error_words(DriveError::TimedOut))
+                Some(LegCause::DriveFailed { fault: DriveFault::TimedOut, helps: help(away) })
             }
-            Look::Cut(bytes) => {
-                Some(format!("has {bytes} bytes now, and had {}: it was cut off", w.open.label.drive_bytes))
-            }
+            Look::Cut(bytes) => Some(LegCause::DriveCutOff {
+                bytes: *bytes,
+                had_bytes: w.open.label.drive_bytes,
+                helps: help(DriveHelp::Restore { drive: path.clone() }),
+            }),
             Look::Failed(_) | Look::Well(_) => None,
         };
         if let Some(why) = out {
             if last {
                 let cut = matches!(look, Look::Cut(_));
                 let state = if cut { State::Degraded } else { State::Offline };
-                let next = if cut {
-                    format!("millrace volume ls, and restore what lay at the end of {path}")
-                } else if desk.shapes.get(&w.open.id).is_some_and(|s| s.gone || s.hang) {
-                    format!("millrace drive shape {path} --clear")
-                } else {
-                    format!("attach {path} again; hosts wait for it")
-                };
-                let shaped = desk.shapes.get(&w.open.id).is_some_and(|s| s.gone || s.hang);
-                desk.set_ill(
-                    now,
-                    w.open.id,
-                    path,
-                    Some(Ill { state, words: format!("the drive {why}"), next }),
-                );
+                desk.set_ill(now, w.open.id, path, Some(Ill { state, cause: why.into() }));
                 let gone = matches!(look, Look::Failed(DriveError::Gone)) && !shaped;
                 if let Some(p) = desk.pool_mut(w.pool) {
                     let leg = &mut p.arrays[w.array].legs[w.leg];
@@ -170,7 +169,7 @@ impl Office {
                     self.cx.changed();
                 }
             } else if let Some(p) = desk.pool_mut(w.pool) {
-                let why = format!("the drive {why}");
+                let why = Cause::from(why);
                 p.wishes.push_back(Wish::Lost {
                     array: w.array,
                     leg: w.leg,
@@ -185,7 +184,6 @@ impl Office {
             let leg = &mut p.arrays[w.array].legs[w.leg];
             leg.is_there();
         }
-        let shaped = desk.shapes.get(&w.open.id).is_some_and(|s| s.gone || s.hang);
         let ill = nameless(path, &look, last).or_else(|| match &look {
             // Hosts wait for it, and nothing else has what it has: that is told at once.
             Look::Failed(DriveError::TimedOut) if last => Some(silent_at_first(path, shaped)),
@@ -198,10 +196,8 @@ impl Office {
             let told = seen.helped_at.is_some_and(|at| now.since(at) < ERRORS_REMEMBERED);
             seen.helped_at = Some(now);
             if !told {
-                let what = w.open.did(last_error.unwrap_or(DriveError::Medium));
-                let words =
-                    format!("the drive {what}: its mirror answered hosts; drive ls counts the errors");
-                desk.event(now, Weight::Warning, format!("drive {path}"), words);
+                let fault = w.open.fault(last_error.unwrap_or(DriveError::Medium));
+                desk.happened(now, format!("drive {path}"), LegEvent::DriveErred { fault });
             }
         }
     }
@@ -209,33 +205,23 @@ impl Office {
 
 /// What ails a drive that left a look unanswered. It may be busy, and is not given up.
 fn silent_at_first(path: &str, shaped: bool) -> Ill {
-    let words = "the drive does not answer at the moment: hosts wait for it".to_string();
-    let next = match shaped {
-        true => format!("millrace drive shape {path} --clear"),
-        false => format!("dmesg, smartctl -a {path}; it is looked at again every few seconds"),
-    };
-    Ill { state: State::Degraded, words, next }
+    degraded(LegCause::DriveSilent { drive: path.into(), shaped })
+}
+
+fn degraded(cause: LegCause) -> Ill {
+    Ill { state: State::Degraded, cause: cause.into() }
 }
 
 /// What ails a file that is open and well, and that the next start will not find.
 fn nameless(path: &str, look: &Look, last: bool) -> Option<Ill> {
     let Look::Well(health) = look else { return None };
-    let (words, next) = match (health.name, last) {
+    let drive = path.to_string();
+    Some(degraded(match (health.name, last) {
         (FileName::There, _) => return None,
-        (FileName::Moved, _) => (
-            "its file is not at its path any more, where the next start looks for it",
-            format!("mv the file back to {path}"),
-        ),
-        (FileName::Removed, false) => (
-            "its file was removed: what it holds is gone once the daemon stops",
-            format!("millrace drive replace {path} NEW, another file; it serves until everything is copied"),
-        ),
-        (FileName::Removed, true) => (
-            "its file was removed, and nothing else holds what it holds: that is gone once the daemon stops",
-            "do not stop the daemon; copy what its volumes hold elsewhere (millrace volume ls)".to_string(),
-        ),
-    };
-    Some(Ill { state: State::Degraded, words: words.into(), next })
+        (FileName::Moved, _) => LegCause::DriveFileMoved { drive },
+        (FileName::Removed, false) => LegCause::DriveFileRemoved { drive },
+        (FileName::Removed, true) => LegCause::LastFileRemoved,
+    }))
 }
 
 /// What ails a file that is not whole on the disk, where no more fits. Whether a write has failed already or not: a
@@ -250,15 +236,7 @@ pub(crate) fn lacks_room_below(health: &DriveHealth) -> bool {
 }
 
 fn full(path: &str, last: bool) -> Ill {
-    let then = match last {
-        true => "writes of new blocks fail",
-        false => "the next write of new blocks puts it out of its mirror",
-    };
-    Ill {
-        state: State::Degraded,
-        words: format!("the file system below it is full: {then}"),
-        next: format!("free some space: df {path}"),
-    }
+    degraded(LegCause::DriveFileSystemFull { drive: path.into(), last })
 }
 
 /// What ails a drive that answers, and that nothing stands in for.
@@ -271,9 +249,8 @@ fn ill_of(now: Instant, open: &OpenDrive, look: &Look, seen: &Seen) -> Option<Il
     let since = now.since(seen.errors_at?);
     if seen.last_error == Some(DriveError::NoSpace) && open.info.kind == DriveKind::Block {
         // It is as large as it was: else the look had found it cut off.
-        let words = "writes fail for want of space: a thin volume whose pool is full, it seems".into();
-        let next = format!("lvs, or whatever gives {path} its space: give it more");
-        return (since < ERRORS_REMEMBERED).then_some(Ill { state: State::Degraded, words, next });
+        let full = LegCause::DriveThinPoolFull { drive: path.clone() };
+        return (since < ERRORS_REMEMBERED).then(|| degraded(full));
     }
     if seen.last_error == Some(DriveError::NoSpace) {
         let still = free.is_none_or(|free| free < SPACE_ENOUGH) || since < WATCH_INTERVAL;
@@ -284,16 +261,9 @@ fn ill_of(now: Instant, open: &OpenDrive, look: &Look, seen: &Seen) -> Option<Il
     if matches!((look, last), (Look::Well(_), DriveError::Gone | DriveError::TimedOut)) {
         return None;
     }
-    let what = open.did(last);
     // The count is not part of it: it would be another event at each look.
-    let words = format!("operations failed: the drive {what}");
-    let next = match last {
-        DriveError::Fenced => {
-            format!("sg_persist -r {path}, or nvme resv-report {path}, tells whose key it is")
-        }
-        _ => format!("dmesg, smartctl -a {path}; millrace drive ls counts the errors"),
-    };
-    (since < ERRORS_REMEMBERED).then_some(Ill { state: State::Degraded, words, next })
+    let failed = LegCause::DriveOperationsFailed { drive: path.clone(), fault: open.fault(last) };
+    (since < ERRORS_REMEMBERED).then(|| degraded(failed))
 }
 
 fn watched(desk: &Desk) -> Vec<Watched> {

@@ -10,7 +10,7 @@
 //! ```
 
 use crate::layout::PoolId;
-use crate::order::{Answered, ErrorKind, Refusal, Reply, Weight};
+use crate::order::{Answered, Refusal, Reply};
 use crate::steward::context::array::Wish;
 use crate::steward::context::found::Found;
 use crate::steward::context::pool::PoolDesk;
@@ -19,10 +19,10 @@ use crate::steward::context::spare::is_spare;
 use crate::steward::health::watch::lacks_room_below;
 use crate::steward::office::Office;
 use crate::steward::patience::RETURN_PATIENCE;
-use crate::steward::words::{error_words, refuse};
 use array::format::{Return, judge_return};
 use base::machine::Shape;
 use base::{OpenError, Uuid};
+use finding::{Instead, LegCause, LegEvent, LegRefusal};
 
 /// A drive that a pool lacks.
 pub(crate) enum Lacking {
@@ -55,13 +55,12 @@ impl Lacking {
 enum Unfit {
     /// Somebody used it without the others.
     Apart,
-    /// The end of a sentence.
-    Other(String),
+    Other(LegCause),
 }
 
-impl From<String> for Unfit {
-    fn from(words: String) -> Self {
-        Self::Other(words)
+impl From<LegCause> for Unfit {
+    fn from(why: LegCause) -> Self {
+        Self::Other(why)
     }
 }
 
@@ -91,22 +90,18 @@ impl Office {
         }
         match who {
             Lacking::Leg { array, leg, .. } => {
-                let probe = found.map_err(|e| {
-                    let next = format!("free or attach the drive, or millrace drive replace {path} NEW");
-                    refuse(ErrorKind::NotReady, "drive", e.words).then(next)
-                })?;
+                let probe = found.map_err(|why| not_back(&path, why))?;
                 self.rejoin(pool, (array, leg), (uuid, &path), &probe).await
             }
             Lacking::LastLeg { array, leg, .. } => {
-                let away = |words: String| refuse(ErrorKind::NotReady, "drive", words);
-                let probe = found.map_err(|e| away(e.words))?;
+                let probe = found.map_err(|why| not_back(&path, why))?;
                 if probe.good_label().is_some_and(|l| l.drive == uuid)
                     && self.swap_last(pool, array, leg, &probe).await.is_some()
                 {
                     return Ok(Reply::Done);
                 }
                 self.let_go_wholly(probe.id, RETURN_PATIENCE).await;
-                Err(away(format!("{path} may not return yet")))
+                Err(LegRefusal::LegNotYetBack { leg: path }.into())
             }
             Lacking::Spare(uuid) => self.take_spare(pool, uuid, &path, found),
         }
@@ -124,9 +119,7 @@ impl Office {
         self.catch_up(pool).await?;
         let shape = open.as_ref().and_then(|o| self.desk().shapes.get(&o.id).cloned());
         if let Some(s) = shape.as_ref().filter(|s| s.gone || s.hang) {
-            let how = if s.gone { "gone" } else { "hanging" };
-            return Err(refuse(ErrorKind::Conflict, "drive", format!("{path} is shaped to be {how}"))
-                .then(format!("millrace drive shape {path} --clear")));
+            return Err(LegRefusal::DriveShapedAway { drive: path.into(), hangs: !s.gone }.into());
         }
         if let Some(o) = open {
             if let Some(p) = self.desk_mut().pool_mut(pool) {
@@ -135,16 +128,12 @@ impl Office {
             // No shard has it in its layout any more before it is closed.
             self.publish().await;
             if !self.let_go_wholly(o.id, RETURN_PATIENCE).await {
-                let message = format!("{path} still holds operations that were begun before it failed");
-                return Err(refuse(ErrorKind::NotReady, "drive", message)
-                    .then("millrace status, and return it once it answers or was unplugged"));
+                return Err(LegRefusal::DriveStillBusy { drive: path.into(), replaces: false }.into());
             }
         }
         let uuid = self.desk().pool(pool).map(|p| p.arrays[array].legs[leg].uuid).unwrap_or_default();
         if !self.other_lets_go(uuid).await {
-            let message =
-                format!("the other head still has operations at {path} that were begun before it failed");
-            return Err(refuse(ErrorKind::NotReady, "drive", message).then("millrace status, and this again"));
+            return Err(LegRefusal::DriveBusyOnOther { drive: path.into() }.into());
         }
         Ok(shape)
     }
@@ -171,7 +160,7 @@ impl Office {
     }
     /// Opens the drive of this name, at one of these places. Of one place alone whatever lies there is told: who asked says why it
     /// is not the one.
-    async fn find(&self, uuid: Uuid, path: &str, places: Vec<String>) -> Result<Probe, OpenError> {
+    async fn find(&self, uuid: Uuid, path: &str, places: Vec<String>) -> Result<Probe, LegCause> {
         let alone = places.len() == 1;
         for spec in places {
             // Its own path counts as held, by what was opened there; a drive that is still the same one refuses.
@@ -180,14 +169,14 @@ impl Office {
             }
             match self.probe(&spec).await {
                 Ok(probe) if alone || probe.good_label().is_some_and(|l| l.drive == uuid) => {
-                    return self.fence_probe(probe).await;
+                    return self.fence_probe(probe).await.map_err(unopened);
                 }
                 Ok(probe) => drop(self.let_go_wholly(probe.id, RETURN_PATIENCE).await),
-                Err(e) if alone => return Err(e),
+                Err(e) if alone => return Err(unopened(e)),
                 Err(_) => {}
             }
         }
-        Err(format!("{path} is not there, and nowhere else").into())
+        Err(LegCause::DriveNowhere { path: path.into() })
     }
 
     /// A leg that is out may join, or stays out.
@@ -203,7 +192,7 @@ impl Office {
             self.stays_out(pool, array, leg, probe).await;
             return Err(r);
         }
-        let admitted = self.readmit(pool, array, uuid, probe).await;
+        let admitted = self.readmit(pool, array, (uuid, path), probe).await;
         let marked = if admitted == Ok(true) { self.mark_all(pool, array).await } else { Ok(()) };
         if let Err(r) = marked {
             self.stays_out(pool, array, leg, probe).await;
@@ -234,18 +223,19 @@ impl Office {
                 };
                 let cut_off = matches!(&found, Found::CutOff { drive, .. } if *drive == uuid);
                 let apart = matches!(&found, Found::Apart { .. });
-                let r = match r {
-                    Unfit::Apart => found.words(),
-                    Unfit::Other(words) => words,
+                let why = match r {
+                    Unfit::Apart => found.cause(path),
+                    Unfit::Other(why) => why,
                 };
                 // A drive of another pool of this head has its place there, and is not to be overwritten.
                 let listed = self.desk().listing(probe, &[]).filter(|_| found.drive() != Some(uuid));
-                let next = match (cut_off || apart, listed) {
-                    (true, _) => found.way_back(path),
-                    (false, Some(listed)) => listed.way_back(here),
-                    (false, None) => {
-                        format!("millrace drive replace {path} {here} --force (copies everything to it)")
-                    }
+                let instead = match (cut_off || apart, listed) {
+                    (true, _) => Instead::AsItSays,
+                    (false, Some(listed)) => match listed.place {
+                        Some(place) => Instead::PutBack { place, drive: here.clone() },
+                        None => Instead::Import { pool: listed.pool, drive: here.clone() },
+                    },
+                    (false, None) => Instead::Overwrite { leg: path.into(), drive: here.clone() },
                 };
                 if let Some(p) = self.desk_mut().pool_mut(pool)
                     && (cut_off || here.as_str() == path)
@@ -254,12 +244,12 @@ impl Office {
                     l.lies_at(here);
                     // The drive itself, whole, may not return for what happened to it elsewhere.
                     match cut_off || apart || found.drive() != Some(uuid) {
-                        true => l.is_told(found.words(), Some(found)),
-                        false => l.is_told(r.clone(), None),
+                        true => l.is_told(found.cause(path), Some(found)),
+                        false => l.is_told(why.clone(), None),
                     }
                 }
-                let message = format!("{here} cannot return to pool {pool_name}: {r}");
-                Err(Refusal::sentence(ErrorKind::Conflict, "drive", message, Some(next)))
+                let (drive, why) = (here.clone(), Box::new(why.into()));
+                Err(LegRefusal::LegMayNotReturn { drive, pool: pool_name, why, instead }.into())
             }
         }
     }
@@ -296,32 +286,38 @@ impl Office {
     }
     /// Refuses a file to which nothing can be copied: it would be put out again at once, and so for ever.
     async fn check_room_below(&self, probe: &Probe) -> Result<(), Refusal> {
-        let path = &probe.info.path;
         match self.cx.inspect(probe.id).await {
             Ok(health) if lacks_room_below(&health) => {
-                let message =
-                    format!("the file system below {path} is full: what it missed does not fit there");
-                Err(refuse(ErrorKind::NotReady, "drive", message).then(format!("free some space: df {path}")))
+                Err(LegRefusal::LegFileSystemFull { drive: probe.info.path.clone() }.into())
             }
             Ok(_) | Err(_) => Ok(()),
         }
     }
     /// Whether a drive may come back, and if so whether everything must be copied. Its configuration is brought up
-    /// to date. The error is the end of a sentence.
-    async fn readmit(&self, pool: PoolId, array: usize, uuid: Uuid, probe: &Probe) -> Result<bool, Unfit> {
+    /// to date. The leg was last seen at `path`.
+    async fn readmit(
+        &self,
+        pool: PoolId,
+        array: usize,
+        (uuid, path): (Uuid, &str),
+        probe: &Probe,
+    ) -> Result<bool, Unfit> {
         let label = match (&probe.label, probe.good_label()) {
             (_, Some(l)) => l,
-            (Ok(_), None) => return Err(Found::of(probe).words().into()),
-            (Err(fault), None) => return Err(format!("its label is {fault}").into()),
+            (Ok(_), None) => return Err(Found::of(probe).cause(path).into()),
+            (Err(fault), None) => {
+                let (leg, path) = (path.into(), probe.info.path.clone());
+                return Err(LegCause::DriveLabelUnreadable { leg, path, fault: (*fault).into() }.into());
+            }
         };
         if label.drive != uuid {
-            return Err(format!("it carries the label of another drive, of pool {}", label.pool_name).into());
+            return Err(LegCause::DriveLabelOfOther { pool: label.pool_name.clone() }.into());
         }
         let (verdict, slot) = {
             let desk = self.desk();
-            let p = desk.pool(pool).ok_or_else(|| "the pool is gone".to_string())?;
+            let p = desk.pool(pool).ok_or(LegCause::DrivePoolGone)?;
             if label.array != array as u32 {
-                return Err("its label says another place in the pool".to_string().into());
+                return Err(LegCause::DriveLabelElsewhere.into());
             }
             (judge_return(probe.record.as_ref().ok(), uuid, p.record()), p.config_slot())
         };
@@ -330,39 +326,37 @@ impl Office {
             Return::Full => true,
             Return::Diverged => return Err(Unfit::Apart),
         };
-        self.clear_newcomer(probe)
-            .await
-            .map_err(|e| format!("it could not be cleared for the system: the drive {}", error_words(e)))?;
+        let cleared = self.clear_newcomer(probe).await;
+        cleared.map_err(|e| LegCause::DriveNotCleared { fault: e.into() })?;
         let bytes = slot.encode().expect("it lies on the other drives");
         let written = self.cx.write(probe.id, label.config_at[slot.slot()], &bytes).await;
-        written
-            .map_err(|e| format!("its configuration could not be written: the drive {}", error_words(e)))?;
+        written.map_err(|e| LegCause::DriveConfigNotWritten { fault: e.into() })?;
         if !probe.whole {
             // What was overwritten may be anything: all is copied, and the label's copies are made good.
             let bytes = label.encode();
             for at in [array::format::label_copy_at(label.drive_bytes), array::format::LABEL_AT] {
                 let written = self.cx.write(probe.id, at, &bytes).await;
-                written
-                    .map_err(|e| format!("its label could not be written: the drive {}", error_words(e)))?;
+                written.map_err(|e| LegCause::DriveLabelNotWritten { fault: e.into() })?;
             }
         }
         Ok(full)
     }
 
     /// A spare was found, or something else.
-    fn take_spare(&self, pool: PoolId, uuid: Uuid, path: &str, found: Result<Probe, OpenError>) -> Answered {
+    fn take_spare(&self, pool: PoolId, uuid: Uuid, path: &str, found: Result<Probe, LegCause>) -> Answered {
         let ours = |p: &Probe| p.good_label().is_some_and(|l| l.drive == uuid && is_spare(l));
         let (open, found, answer) = match &found {
             Ok(p) if ours(p) => (p.opened(), None, Ok(Reply::Done)),
             Ok(p) => {
                 self.let_go(p.id);
                 let found = Found::of(p);
-                let message = format!("{path} is not the spare that was there: {}", found.words());
-                (None, Some(found), Err(refuse(ErrorKind::Conflict, "drive", message)))
+                let (spare, why) = (path.into(), Box::new(found.cause(path).into()));
+                (None, Some(found), Err(LegRefusal::SpareNotThere { spare, why }.into()))
             }
             Err(e) => {
                 let found = self.desk().found_for(uuid, path);
-                (None, found, Err(refuse(ErrorKind::NotReady, "drive", e.words.clone())))
+                let (spare, why) = (path.into(), Box::new(e.clone().into()));
+                (None, found, Err(LegRefusal::SpareNotBack { spare, why }.into()))
             }
         };
         let opened = open.as_ref().map(|o| o.id);
@@ -382,11 +376,19 @@ impl Office {
             (Some(id), None) => self.let_go(id),
             (Some(_), Some(name)) => {
                 let now = self.cx.now();
-                let message = format!("its spare {path} is back");
-                self.desk_mut().event(now, Weight::Note, format!("pool {name}"), message);
+                let event = LegEvent::SpareBack { spare: path.into() };
+                self.desk_mut().happened(now, format!("pool {name}"), event);
             }
             (None, _) => {}
         }
-        answer.map_err(|r| r.then("millrace status"))
+        answer
     }
+}
+
+fn unopened(error: OpenError) -> LegCause {
+    LegCause::DriveUnopened { error: error.words }
+}
+
+fn not_back(leg: &str, why: LegCause) -> LegRefusal {
+    LegRefusal::LegNotBack { leg: leg.into(), why: Box::new(why.into()) }
 }

@@ -10,7 +10,7 @@
 //! that comes up after a crash, or imports the pool, goes on with it (docs/mirror.md, "Another drive in a leg's place").
 
 use crate::layout::PoolId;
-use crate::order::{Answered, ErrorKind, Refusal, Reply, Weight};
+use crate::order::{Answered, Refusal, Reply};
 use crate::steward::context::array::{LegDesk, Outlook, Wish};
 use crate::steward::context::open::OpenDrive;
 use crate::steward::context::pool::PoolDesk;
@@ -22,10 +22,11 @@ use crate::steward::pools::meant::Unused;
 use crate::steward::state::Edit;
 use crate::steward::state::config::{LegRow, geometry_of};
 use crate::steward::state::extras::Replacement;
-use crate::steward::words::{array_word, error_words, not_labelled, refuse, size_needed, size_there};
+use crate::steward::words::array_word;
 use array::format::{DRIVES_MAX, Label, LegState};
 use array::{LEGS_MAX, PLACES_MAX};
-use base::{Duration, Uuid};
+use base::{DriveError, DriveInfo, Duration, Uuid};
+use finding::{Cause, DriveFault, LegCause, LegEvent, LegRefusal, OldLeg};
 
 /// How often, and how far apart, it is tried to tell every drive that a leg is out.
 const GONE_TRIES: u32 = 20;
@@ -38,6 +39,28 @@ pub(crate) enum Seat {
     Of(usize),
     /// A place of its own.
     Beside,
+}
+
+/// What a leg failed to take.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Untaken {
+    Record,
+    Config,
+}
+
+impl Untaken {
+    /// Why the leg is put out.
+    pub fn cause(self, fault: DriveFault) -> Cause {
+        match self {
+            Untaken::Record => LegCause::RecordNotTaken { fault }.into(),
+            Untaken::Config => LegCause::ConfigNotTaken { fault }.into(),
+        }
+    }
+}
+
+/// A drive did not take its label.
+pub(crate) fn not_labelled(info: &DriveInfo, error: DriveError) -> Refusal {
+    LegRefusal::DriveNotLabelled { drive: info.path.clone(), fault: DriveFault::of(info, error) }.into()
 }
 
 /// A drive that leaves: its name, and where it was last seen.
@@ -111,26 +134,17 @@ impl Office {
         let old_path = leaver.1.clone();
         let itself = new == old_path;
         if !mirror || (last && itself) {
-            let message = format!("{old_path} holds data that is nowhere else: it cannot be replaced");
-            let next = match mirror {
-                true => format!("millrace drive replace {old_path} NEW, another drive"),
-                false => format!("millrace pool show {name}"),
-            };
-            return Err(refuse(ErrorKind::Conflict, "old", message).then(next));
+            return Err(LegRefusal::LegNotReplaceable { drive: old_path, pool: name, mirror }.into());
         }
         self.check_not_replaced(pool, array, leg)?;
         if itself && !out_of {
-            let message = format!("{old_path} serves in pool {name}: there is nothing to replace it by");
-            let next = format!("millrace drive replace {old_path} NEW, another drive");
-            return Err(refuse(ErrorKind::Conflict, "new", message).then(next));
+            return Err(LegRefusal::LegServes { drive: old_path, pool: name }.into());
         }
         if itself {
             self.make_way(pool, array, leg, old, state).await?;
             if !self.clear_place(pool, array, leg).await {
-                let message = format!("{old_path} still holds operations that were begun before it failed");
-                return Err(
-                    refuse(ErrorKind::NotReady, "old", message).then("millrace drive ls, for another")
-                );
+                let busy = LegRefusal::DriveStillBusy { drive: old_path, replaces: true };
+                return Err(Refusal::from(busy).about("old"));
             }
             let probe = self.probe_new(new, Some((pool, array, leg))).await?;
             return self.place(pool, array, Seat::Of(leg), &probe, force, None).await;
@@ -150,14 +164,14 @@ impl Office {
                 self.clear_place(pool, array, leg).await;
             }
         }
-        let how = match seat {
-            Seat::Beside => "which serves until everything is copied",
-            Seat::Of(_) if out_of => "which is out",
-            Seat::Of(_) => "which was not in sync yet",
+        let was = match seat {
+            Seat::Beside => OldLeg::Serves,
+            Seat::Of(_) if out_of => OldLeg::Out,
+            Seat::Of(_) => OldLeg::Rebuilding,
         };
-        let message = format!("{} takes the place of {old_path}, {how}", probe.info.path);
+        let event = LegEvent::LegReplaced { new: probe.info.path.clone(), old: old_path, was };
         let now = self.cx.now();
-        self.desk_mut().event(now, Weight::Note, format!("pool {name}"), message);
+        self.desk_mut().happened(now, format!("pool {name}"), event);
         let unused = self.unused_as_leg(pool, array, &probe);
         self.place(pool, array, seat, &probe, force, Some(leaver)).await?;
         Ok(Reply::Created {
@@ -172,15 +186,11 @@ impl Office {
         let (uuid, path) = p.leaver(array, leg);
         let rows = &p.config().extras.replacements;
         if let Some((a, l)) = rows.iter().find(|r| r.old == uuid).and_then(|r| p.leg_at(r.new)) {
-            let new = p.drive_path(a, l);
-            let message = format!("{new} takes the place of {path} already");
-            let next = format!("millrace status --watch, or millrace drive rm {new}, and this again");
-            return Err(refuse(ErrorKind::Conflict, "old", message).then(next));
+            let new = p.drive_path(a, l).to_string();
+            return Err(LegRefusal::LegBeingReplaced { drive: path, new }.into());
         }
         if let Some(r) = p.replaces(uuid).filter(|r| p.is_leg(r.old)) {
-            let message = format!("{path} is about to take the place of {}", r.old_path);
-            let next = format!("millrace drive rm {path}, then millrace drive replace {} NEW", r.old_path);
-            return Err(refuse(ErrorKind::Conflict, "old", message).then(next));
+            return Err(LegRefusal::LegReplacesAnother { drive: path, old: r.old_path.clone() }.into());
         }
         Ok(())
     }
@@ -189,15 +199,11 @@ impl Office {
         let desk = self.desk();
         let p = desk.pool(pool).expect("orders come one by one");
         if p.arrays[array].legs.len() == PLACES_MAX {
-            let word = array_word(true, array);
-            let message = format!("a drive of {word} is being replaced, and there is room for one at a time");
-            return Err(refuse(ErrorKind::Conflict, "old", message).then("millrace status --watch"));
+            return Err(LegRefusal::MirrorReplacesOne { mirror: array_word(true, array) }.into());
         }
         let drives = p.arrays.iter().map(|a| a.legs.len()).sum::<usize>() + p.spares.len();
         if drives >= DRIVES_MAX {
-            let message = format!("a pool has at most {DRIVES_MAX} drives, with the one that comes");
-            let next = "millrace drive rm SPARE, or millrace drive fail OLD, and this again";
-            return Err(refuse(ErrorKind::Conflict, "new", message).then(next));
+            return Err(LegRefusal::LegsAtMost { most: DRIVES_MAX as u64 }.into());
         }
         Ok(())
     }
@@ -213,17 +219,14 @@ impl Office {
         let (id, array) = {
             let desk = self.desk();
             if let Some(holder) = desk.holds(drive) {
-                let message = format!("{drive} is a drive of pool {holder}");
-                return Err(refuse(ErrorKind::Conflict, "drive", message).then("millrace drive ls"));
+                return Err(LegRefusal::DriveInPool { drive: drive.into(), pool: holder }.into());
             }
             let p = desk.pool_named(pool)?;
             let array = p.mirror_named(mirror.as_deref())?;
             if p.legs_to_stay(array) >= LEGS_MAX {
-                let message =
-                    format!("{} has {LEGS_MAX} legs, the most there can be", array_word(true, array));
-                let next =
-                    format!("millrace drive replace LEG {drive}, or millrace pool add {pool} spare {drive}");
-                return Err(refuse(ErrorKind::Conflict, "mirror", message).then(next));
+                let (mirror, most) = (array_word(true, array), LEGS_MAX as u64);
+                let (drive, pool) = (drive.into(), pool.into());
+                return Err(LegRefusal::MirrorFull { mirror, most, drive, pool }.into());
             }
             (p.id, array)
         };
@@ -252,13 +255,12 @@ impl Office {
             (p.config().name.clone(), p.is_out(array, leg))
         };
         if !out {
-            let why = "the operator removed it".to_string();
-            self.put_out(pool, array, leg, why, Outlook::Leaves).await?;
+            self.put_out(pool, array, leg, LegCause::LegRemovedByHand, Outlook::Leaves).await?;
         }
         let Some(gone) = self.remove_leg(pool, array, leg).await? else { return Ok(Reply::Done) };
         let now = self.cx.now();
-        let message = format!("{} is no leg of it any more", gone.path);
-        self.desk_mut().event(now, Weight::Note, format!("pool {name}"), message);
+        let event = LegEvent::LegRemoved { leg: gone.path.clone() };
+        self.desk_mut().happened(now, format!("pool {name}"), event);
         self.strip(&name, gone.uuid, &gone.path, gone.open).await;
         self.write_pools().await?;
         Ok(Reply::Done)
@@ -282,7 +284,7 @@ impl Office {
                 let mut open = None;
                 if let Some((array, leg)) = old {
                     if !self.desk().pool(pool).is_some_and(|p| p.is_out(array, leg)) {
-                        let why = format!("{new} has taken its place");
+                        let why = LegCause::LegPlaceTaken { new };
                         self.put_out(pool, array, leg, why, Outlook::Leaves).await?;
                     }
                     open = self.remove_leg(pool, array, leg).await?.and_then(|gone| gone.open);
@@ -330,8 +332,7 @@ impl Office {
             self.free_keeper(pool);
             self.cx.sleep(GONE_RETRY).await;
         }
-        let message = "some drive of the pool cannot be told of it yet";
-        Err(refuse(ErrorKind::NotReady, "drive", message).then("millrace status, and this again"))
+        Err(LegRefusal::LegNotForgotten.into())
     }
     async fn write_without(
         &self,
@@ -367,7 +368,7 @@ impl Office {
         };
         let planned = self.plan(pool, edits).await?;
         let failed = self.write_config(pool, &planned.slot()).await;
-        self.wish_away(pool, failed, "it could not take the configuration");
+        self.wish_away(pool, failed, Untaken::Config);
         let gone = {
             let mut desk = self.desk_mut();
             let Some(p) = desk.pool_mut(pool) else { return Ok(None) };
@@ -393,23 +394,24 @@ impl Office {
             Ok(Some((id, label))) => {
                 let done = self.unlabel_drive(id, &label).await;
                 self.let_go_wholly(id, RETURN_PATIENCE).await;
-                done.map_err(|e| format!("the drive {}", error_words(e)))
+                done.map_err(|e| LegCause::failed(e.into()))
             }
-            Err(words) => Err(words),
+            Err(why) => Err(why),
         };
-        let (weight, message) = match done {
-            Ok(()) => (Weight::Note, format!("its label of pool {pool} is taken away: it can be used again")),
-            Err(why) => (Weight::Warning, format!("it keeps its label of pool {pool}: {why}")),
+        let pool = pool.to_string();
+        let event = match done {
+            Ok(()) => LegEvent::DriveFreed { pool },
+            Err(why) => LegEvent::DriveKeepsLabel { pool, why: Box::new(why.into()) },
         };
         let now = self.cx.now();
-        self.desk_mut().event(now, weight, format!("drive {path}"), message);
+        self.desk_mut().happened(now, format!("drive {path}"), event);
     }
     /// The drive that was last seen at a path, if that is still it.
-    async fn find_label(&self, uuid: Uuid, path: &str) -> Result<Option<(base::DriveId, Label)>, String> {
+    async fn find_label(&self, uuid: Uuid, path: &str) -> Result<Option<(base::DriveId, Label)>, LegCause> {
         if self.desk().holds(path).is_some() {
             return Ok(None);
         }
-        let probe = self.probe(path).await.map_err(|e| e.words)?;
+        let probe = self.probe(path).await.map_err(|e| LegCause::DriveUnopened { error: e.words })?;
         let label = probe.good_label().filter(|l| l.drive == uuid).cloned();
         if label.is_none() {
             self.let_go(probe.id);
@@ -420,21 +422,18 @@ impl Office {
     /// Looks at a drive that is to become a leg: in the place of `out`, which may have lain at the same path.
     async fn probe_new(&self, new: &str, out: Option<(PoolId, usize, usize)>) -> Result<Probe, Refusal> {
         if let Some((pool, spare)) = self.desk().spare_named(new) {
-            let name = self.desk().pool(pool).map_or(String::new(), |p| p.config().name.clone());
-            let message = format!("{} is a spare of pool {name}", spare.path);
-            return Err(refuse(ErrorKind::Conflict, "new", message)
-                .then(format!("millrace drive rm {}, and this again", spare.path)));
+            let pool = self.desk().pool(pool).map_or(String::new(), |p| p.config().name.clone());
+            return Err(LegRefusal::DriveIsSpare { drive: spare.path, pool }.into());
         }
         let leg = self.desk().leg_named(new).filter(|leg| Some(*leg) != out);
         if let Some((pool, array, leg)) = leg {
             let desk = self.desk();
             let p = desk.pool(pool).expect("just found");
-            let message =
-                format!("{} is a drive of pool {} already", p.drive_path(array, leg), p.config().name);
-            return Err(refuse(ErrorKind::Conflict, "new", message).then("millrace drive ls"));
+            let (drive, pool) = (p.drive_path(array, leg).into(), p.config().name.clone());
+            return Err(Refusal::from(LegRefusal::DriveInPool { drive, pool }).about("new"));
         }
         let probe = self.patient().probe(new).await;
-        probe.map_err(|e| refuse(ErrorKind::Invalid, "new", e.words).then("millrace drive ls"))
+        probe.map_err(|e| Refusal::from(LegRefusal::DriveNotOpened { error: e.words }).about("new"))
     }
     async fn make_way(
         &self,
@@ -452,8 +451,7 @@ impl Office {
                     legs.into_iter().any(|l| l != leg && p.leg_state(array, l) == LegState::InSync)
                 });
                 if !others {
-                    let message = format!("no other drive of the mirror of {old} is in sync yet");
-                    return Err(refuse(ErrorKind::NotReady, "old", message).then("millrace status"));
+                    return Err(LegRefusal::MirrorNotInSync { drive: old.into() }.into());
                 }
                 self.drive_fail(old, false).await.map(drop)
             }
@@ -511,33 +509,23 @@ impl Office {
         };
         apart.map_err(|r| r.about("new"))?;
         let desk = self.desk();
-        let p = desk.pool(pool).ok_or_else(|| refuse(ErrorKind::NotFound, "old", "the pool is gone"))?;
+        let p = desk.pool(pool).ok_or_else(|| Refusal::from(LegRefusal::LegPoolGone).about("old"))?;
         if let Some(r) =
             check_probes(core::slice::from_ref(probe), force || p.retired(probe), self.is_in_system())
         {
             return Err(r.about("new"));
         }
-        let like = p.arrays[array].legs.iter().find_map(|l| l.open.as_ref()).ok_or_else(|| {
-            let message = "no other drive of the mirror is there to copy from";
-            refuse(ErrorKind::NotReady, "old", message).then("millrace status")
-        })?;
+        let like = p.arrays[array].legs.iter().find_map(|l| l.open.as_ref());
+        let like = like.ok_or(LegRefusal::MirrorWithoutSource)?;
         if !fits(probe, &like.label) {
             let front = geometry_of(&like.label).data_at + like.label.data_bytes;
-            let message = format!(
-                "{} has {}, and a drive of the mirror needs {}",
-                probe.info.path,
-                size_there(probe.info.bytes),
-                size_needed(bytes_needed(probe, front))
-            );
-            return Err(refuse(ErrorKind::Invalid, "new", message).then("millrace drive ls"));
+            let (drive, bytes) = (probe.info.path.clone(), probe.info.bytes);
+            let needed_bytes = bytes_needed(probe, front);
+            return Err(LegRefusal::LegTooSmall { drive, bytes, needed_bytes }.into());
         }
         let block = probe.info.block_bytes;
         if block > p.config().drive_block_bytes && p.config().volumes.iter().any(|v| v.block_bytes < block) {
-            let message = format!(
-                "{} takes no 512-byte writes, and the pool has volumes of 512-byte blocks",
-                probe.info.path
-            );
-            return Err(refuse(ErrorKind::Invalid, "new", message).then("millrace drive ls"));
+            return Err(LegRefusal::DriveBlocksTooLarge { drive: probe.info.path.clone() }.into());
         }
         Ok(())
     }
@@ -558,7 +546,7 @@ impl Office {
             let mut desk = self.desk_mut();
             let uuid = desk.new_uuid();
             let created = desk.unix(self.cx.now());
-            let p = desk.pool(pool).ok_or_else(|| refuse(ErrorKind::NotFound, "old", "the pool is gone"))?;
+            let p = desk.pool(pool).ok_or_else(|| Refusal::from(LegRefusal::LegPoolGone).about("old"))?;
             let mut there = p.arrays[array].legs.iter().filter_map(|l| l.open.as_ref());
             let like = there.next().expect("the check has seen one").label.clone();
             let like = Label { created, ..like };
@@ -586,7 +574,7 @@ impl Office {
         }
         let planned = self.plan(pool, edits).await.map_err(|r| {
             let field = if r.field.is_empty() { "" } else { "new" };
-            r.about(field).then(format!("millrace pool show {}", config.name))
+            r.about(field)
         })?;
         let label = Label {
             drive: uuid,
@@ -610,14 +598,11 @@ impl Office {
             uncleared: &uncleared,
         };
         let written = self.label_drive(probe.id, &label, maps, &record, &slot).await;
-        written.map_err(|e| {
-            let (words, next) = not_labelled(&probe.info, e);
-            refuse(ErrorKind::Internal, "new", words).then(next)
-        })?;
+        written.map_err(|e| not_labelled(&probe.info, e))?;
         self.mark_all(pool, array).await?;
         self.write_pools_and(Some((pool, &probe.info.path))).await?;
         let failed = self.write_config(pool, &slot).await;
-        self.wish_away(pool, failed, "it could not take the configuration");
+        self.wish_away(pool, failed, Untaken::Config);
         self.decided(planned);
         let mut departed = None;
         if let Some(p) = self.desk_mut().pool_mut(pool) {
@@ -646,7 +631,6 @@ impl Office {
 impl PoolDesk {
     /// The mirror that is called so, or the only one.
     fn mirror_named(&self, word: Option<&str>) -> Result<usize, Refusal> {
-        let name = &self.config().name;
         let mirrors: Vec<usize> =
             (0..self.arrays.len()).filter(|a| self.config().arrays[*a].mirror).collect();
         let found = match (word, &mirrors[..]) {
@@ -655,41 +639,23 @@ impl PoolDesk {
             (None, _) => None,
         };
         found.ok_or_else(|| {
-            let words: Vec<String> = mirrors.iter().map(|a| array_word(true, *a)).collect();
-            let (kind, message) = match word {
-                Some(word) => (ErrorKind::NotFound, format!("pool {name} has no mirror {word}")),
-                None if mirrors.is_empty() => (
-                    ErrorKind::Invalid,
-                    format!("pool {name} has no mirror: a single drive gets no second one"),
-                ),
-                None => {
-                    let words = words.join(", ");
-                    (ErrorKind::Invalid, format!("pool {name} has several mirrors ({words}): say which"))
-                }
-            };
-            let next = match words.first() {
-                Some(word) => format!("millrace pool add {name} leg DRIVE --to {word}"),
-                None => format!("millrace pool show {name}"),
-            };
-            refuse(kind, "mirror", message).then(next)
+            let mirrors: Vec<String> = mirrors.iter().map(|a| array_word(true, *a)).collect();
+            let pool = self.config().name.clone();
+            match word {
+                Some(word) => LegRefusal::MirrorUnknown { pool, mirror: word.into(), mirrors }.into(),
+                None if mirrors.is_empty() => LegRefusal::PoolWithoutMirror { pool }.into(),
+                None => LegRefusal::MirrorNotNamed { pool, mirrors }.into(),
+            }
         })
     }
     /// Whether a leg may be removed. The last good one never is; redundancy is given up only if that is meant.
     fn check_removal(&self, array: usize, leg: usize, force: bool) -> Result<(), Refusal> {
-        let (path, name) = (self.drive_path(array, leg), &self.config().name);
-        let unique = match self.config().arrays[array].mirror {
-            false => Some((
-                format!("{path} holds data of pool {name} that is nowhere else: it cannot be removed"),
-                format!("millrace pool show {name}"),
-            )),
-            true if self.is_last(array, leg) => Some((
-                format!("{path} is the last drive in sync of its mirror: without it the pool does not work"),
-                format!("millrace drive replace {path} NEW"),
-            )),
-            true => None,
-        };
-        if let Some((message, next)) = unique {
-            return Err(refuse(ErrorKind::Conflict, "drive", message).then(next));
+        let (drive, pool) = (self.drive_path(array, leg).to_string(), self.config().name.clone());
+        if !self.config().arrays[array].mirror {
+            return Err(LegRefusal::LegOnlyCopy { drive, pool }.into());
+        }
+        if self.is_last(array, leg) {
+            return Err(LegRefusal::LegLastInSync { drive }.into());
         }
         // Who gives up a replacement is left with the legs that there were, unless the old one was lost meanwhile.
         let uuid = self.arrays[array].legs[leg].uuid;
@@ -697,12 +663,8 @@ impl PoolDesk {
         let comes = old.is_some_and(|(a, l)| self.leg_state(a, l) == LegState::InSync);
         let alone = !comes && (self.in_sync_without(array, leg) < 2 || self.arrays[array].legs.len() == 2);
         if alone && !force {
-            let word = array_word(true, array);
-            let message = format!(
-                "without {path} {word} of pool {name} has one drive in sync: if that fails, its data is lost"
-            );
-            let next = format!("millrace drive replace {path} NEW, or millrace drive rm {path} --force");
-            return Err(refuse(ErrorKind::Unsafe, "drive", message).then(next));
+            let mirror = array_word(true, array);
+            return Err(LegRefusal::MirrorLeftAlone { drive, mirror, pool }.into());
         }
         Ok(())
     }

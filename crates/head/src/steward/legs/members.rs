@@ -11,16 +11,17 @@
 
 use crate::layout::{ArrayId, PoolId};
 use crate::mail::ShardMail;
-use crate::order::Weight;
 use crate::steward::context::array::{Outlook, Wish, outlook};
 use crate::steward::context::desk::Desk;
 use crate::steward::context::found::Found;
 use crate::steward::context::pool::PoolDesk;
+use crate::steward::legs::exchange::Untaken;
 use crate::steward::office::Office;
 use crate::steward::status::speed::{Speed, Work};
 use crate::steward::words::{array_word, error_words};
 use array::format::{LegState, MembershipRecord};
 use base::{Bug, DriveError, Duration, Instant, planted};
+use finding::{Cause, DriveFault, LegCause, LegEvent};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -85,12 +86,11 @@ impl Office {
         }
     }
     /// Legs that failed to take something are put out, unless they are the last.
-    pub(crate) fn wish_away(&self, pool: PoolId, failed: Vec<(usize, usize, DriveError)>, what: &str) {
+    pub(crate) fn wish_away(&self, pool: PoolId, failed: Vec<(usize, usize, DriveError)>, what: Untaken) {
         if let Some(p) = self.desk_mut().pool_mut(pool) {
             for (array, leg, error) in failed {
                 let open = p.arrays[array].legs.get(leg).and_then(|l| l.open.as_ref());
-                let did = open.map_or_else(|| error_words(error), |o| o.did(error));
-                let why = format!("{what}: the drive {did}");
+                let why = what.cause(open.map_or_else(|| error.into(), |o| o.fault(error)));
                 p.wishes.push_back(Wish::Lost { array, leg, why, outlook: outlook(error), there: None });
             }
         }
@@ -141,15 +141,14 @@ impl Office {
         let l = p.and_then(|p| p.arrays[array].legs.get_mut(leg));
         let Some(l) = l.filter(|l| l.open.as_ref().is_some_and(|o| o.id == open.id)) else { return };
         let Some(found) = Found::cut_off(&open, health.bytes) else { return };
-        let (what, words) = (format!("drive {}", l.path), found.words());
-        let news = !l.reason.contains("cut off");
-        match news {
-            true => l.is_told(words.clone(), Some(found)),
-            false => l.finds(found),
+        if l.reason.as_ref().is_some_and(says_cut_off) {
+            l.finds(found);
+            return;
         }
-        if news {
-            desk.event(now, Weight::Error, what, words);
-        }
+        let what = format!("drive {}", l.path);
+        l.is_told(found.cause(&l.path), Some(found));
+        let event = LegEvent::LegCutOff { bytes: health.bytes, needed_bytes: open.label.drive_bytes };
+        desk.happened(now, what, event);
     }
 
     /// A leg is there, again or as a `new` one: it is written from now on, and what it lacks is copied.
@@ -180,21 +179,19 @@ impl Office {
             let changed = p.changed(&record);
             let reason = match (full, p.replaces(drive)) {
                 (true, Some(old)) if p.is_leg(old.old) => {
-                    format!("everything is being copied to it; then it takes the place of {}", old.old_path)
+                    LegCause::LegCopiedToReplace { old: old.old_path.clone() }
                 }
-                (true, _) => "everything is being copied to it".to_string(),
-                (false, _) => "what it missed is being copied to it".to_string(),
+                (true, _) => LegCause::LegCopied,
+                (false, _) => LegCause::LegCatchesUp,
             };
             p.arrays[array].legs[leg].joins(record.counter, full, reason);
             p.propose(record);
             desk.speeds.insert(Work::Leg(drive), Speed::begun(now));
             let p = desk.pool(pool).expect("seen above");
             let what = format!("drive {}", p.drive_path(array, leg));
-            let how = if new { "is a leg of" } else { "is back in" };
             // Whose place it takes was told as the order was carried out.
-            let doing = if full { "everything" } else { "what it missed" };
-            let message = format!("it {how} pool {}; {doing} is being copied to it", p.config().name);
-            desk.event(now, Weight::Note, what, message);
+            let event = LegEvent::LegJoined { pool: p.config().name.clone(), new, full };
+            desk.happened(now, what, event);
             changed
         };
         self.put_on_record(pool, &[], &[]).await;
@@ -292,9 +289,9 @@ impl Office {
                     }
                     p.arrays[a].compared();
                     done.push(p.arrays[a].id);
-                    lines.extend(p.compared_words(a, now));
+                    lines.extend(p.compared(a, now));
                 }
-                lines.into_iter().for_each(|l| desk.event(now, Weight::Note, what.clone(), l));
+                lines.into_iter().for_each(|l| desk.happened(now, what.clone(), l));
             }
             for array in done {
                 self.tell_shards(|| ShardMail::Clean { array });
@@ -334,15 +331,15 @@ impl Desk {
             let pool = p.config().name.clone();
             let desk_leg = &mut p.arrays[array].legs[leg];
             desk_leg.goes(now, why.clone(), outlook);
-            let (weight, what) = match outlook {
-                Outlook::MayReturn | Outlook::Broken | Outlook::ByHand => (Weight::Error, "was taken out of"),
-                Outlook::Leaves => (Weight::Note, "leaves"),
+            let why = Box::new(why);
+            let event = match outlook {
+                Outlook::MayReturn | Outlook::Broken | Outlook::ByHand => LegEvent::LegOut { pool, why },
+                Outlook::Leaves => LegEvent::LegLeaves { pool, why },
             };
-            let message = format!("it {what} pool {pool}: {why}");
-            events.push((weight, format!("drive {}", desk_leg.path), message));
+            events.push((format!("drive {}", desk_leg.path), event));
         }
-        for (weight, what, message) in events {
-            self.event(now, weight, what, message);
+        for (what, event) in events {
+            self.happened(now, what, event);
         }
         put_out
     }
@@ -354,17 +351,21 @@ impl Desk {
                 if p.arrays[a].unclean && p.arrays[a].compared_since.is_none() {
                     p.arrays[a].compares(now);
                     self.speeds.insert(Work::Array(p.arrays[a].id), Speed::begun(now));
-                    lines.extend(p.comparing_words(a).map(|l| (format!("pool {}", p.config().name), l)));
+                    lines.extend(p.comparing(a).map(|l| (format!("pool {}", p.config().name), l)));
                 }
             }
         }
-        lines.into_iter().for_each(|(what, l)| self.event(now, Weight::Note, what, l));
+        lines.into_iter().for_each(|(what, l)| self.happened(now, what, l));
     }
 }
 
-/// Bytes as people say them.
-fn mib(bytes: u64) -> String {
-    format!("{}M", bytes.div_ceil(1 << 20))
+/// Whether the drive failed as one does that became smaller.
+fn says_cut_off(cause: &Cause) -> bool {
+    match cause {
+        Cause::Leg(LegCause::DriveCutOff { .. }) => true,
+        Cause::Leg(cause) => cause.fault() == Some(&DriveFault::Cut),
+        _ => false,
+    }
 }
 
 const RETRY: Duration = Duration::from_millis(200);
@@ -392,20 +393,15 @@ impl PoolDesk {
         array_word(self.config().arrays[array].mirror, array)
     }
     /// What is told when an array's drives begin to be compared; None if no region is marked.
-    fn comparing_words(&self, array: usize) -> Option<String> {
-        let (bytes, name) = (self.unclean_bytes(array), self.array_name(array));
-        let size = mib(bytes);
-        (bytes > 0).then(|| {
-            format!("{size} of {name} may differ between its drives: they are compared and made the same")
-        })
+    fn comparing(&self, array: usize) -> Option<LegEvent> {
+        let (bytes, mirror) = (self.unclean_bytes(array), self.array_name(array));
+        (bytes > 0).then_some(LegEvent::MirrorCompares { mirror, bytes })
     }
     /// What is told when that is over on all shards.
-    fn compared_words(&self, array: usize, now: Instant) -> Option<String> {
-        let (bytes, name) = (self.unclean_bytes(array), self.array_name(array));
+    fn compared(&self, array: usize, now: Instant) -> Option<LegEvent> {
+        let (bytes, mirror) = (self.unclean_bytes(array), self.array_name(array));
         let seconds = now.since(self.arrays[array].compared_since?).as_secs();
-        let size = mib(bytes);
-        (bytes > 0)
-            .then(|| format!("the drives of {name} are the same again: {size} were compared in {seconds} s"))
+        (bytes > 0).then_some(LegEvent::MirrorCompared { mirror, bytes, seconds })
     }
     /// Whether the record is where it must be, after an attempt to write it; legs that failed are wished away.
     pub(crate) fn has_taken(
@@ -424,7 +420,7 @@ impl PoolDesk {
                 let before = trouble.take().filter(|_| stuck);
                 trouble = before.map(|w| format!("{w}; {also}"));
             } else {
-                let why = format!("it could not take the membership record: the drive {words}");
+                let why = Untaken::Record.cause((*error).into());
                 let outlook = outlook(*error);
                 let (array, leg) = (*array, *leg);
                 self.wishes.push_back(Wish::Lost { array, leg, why, outlook, there: None });

@@ -5,7 +5,6 @@
 //! If it leads, the other one takes over.
 
 use crate::layout::PoolId;
-use crate::order::Weight;
 use crate::steward::context::array::{Outlook, Wish};
 use crate::steward::context::open::OpenDrive;
 use crate::steward::office::Office;
@@ -14,6 +13,7 @@ use crate::steward::system::Upper;
 use array::format::{LABEL_AT, RECORD_BYTES};
 use base::{Bug, Duration, Uuid, planted};
 use cluster::Part;
+use finding::LegEvent;
 use std::collections::BTreeMap;
 
 /// How long a drive may take to show its label. Hosts wait, and a drive that hangs is lost.
@@ -109,10 +109,7 @@ impl Office {
     }
     /// The follower has lost its path.
     fn go_on_without_other(&self, open: &OpenDrive) -> Path {
-        self.path_is_lost(
-            open,
-            "the other head lost its path to it, and starts over without it: the drive stays in its pool",
-        );
+        self.path_is_lost(open, LegEvent::PathLostThere);
         self.in_system(|s| s.tell().on_path_lost());
         Path::Moves
     }
@@ -127,10 +124,7 @@ impl Office {
         if !has_all {
             return Path::Lost;
         }
-        self.path_is_lost(
-            open,
-            "this head lost its path to it, and the other one reaches it: that one takes over",
-        );
+        self.path_is_lost(open, LegEvent::PathLostHere);
         let _ = self.in_system(|s| s.tell().send(Upper::Lead.encode()));
         let office = self.clone();
         let is_over = move || office.desk().system.as_ref().is_none_or(|s| s.part() == Part::Over);
@@ -144,9 +138,9 @@ impl Office {
             s.tell().on_path_lost();
         });
     }
-    fn path_is_lost(&self, open: &OpenDrive, words: &str) {
+    fn path_is_lost(&self, open: &OpenDrive, event: LegEvent) {
         let now = self.cx.now();
         self.in_system(|s| s.loses_path(now));
-        self.desk_mut().event(now, Weight::Warning, format!("drive {}", open.info.path), words);
+        self.desk_mut().happened(now, format!("drive {}", open.info.path), event);
     }
 }

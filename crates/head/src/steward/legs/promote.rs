@@ -9,14 +9,15 @@
 //! not take this one, come first.
 
 use crate::layout::PoolId;
-use crate::order::Weight;
 use crate::steward::context::array::Wish;
 use crate::steward::context::pool::PoolDesk;
 use crate::steward::join;
+use crate::steward::legs::exchange::Untaken;
 use crate::steward::office::Office;
 use crate::steward::state::Change;
 use array::format::{LegState, MembershipRecord};
 use base::{DriveError, Duration};
+use finding::LegEvent;
 
 /// When it is tried again to put a leg in sync.
 const AGAIN: Duration = Duration::from_secs(2);
@@ -73,7 +74,7 @@ impl Office {
         };
         if !failed.is_empty() {
             self.take_back_promotion(pool, array, leg, record);
-            self.wish_away(pool, failed, "it could not take the membership record");
+            self.wish_away(pool, failed, Untaken::Record);
             return self.promote_later(pool, array, leg);
         }
         let now = self.cx.now();
@@ -83,10 +84,10 @@ impl Office {
             let changed = p.changed(&record);
             p.propose(record);
             p.promotion_refused(None);
-            p.arrays[array].legs[leg].reason.clear();
+            p.arrays[array].legs[leg].reason = None;
             let what = format!("drive {}", p.drive_path(array, leg));
-            let message = format!("it is in sync in pool {}", p.config().name);
-            desk.event(now, Weight::Note, what, message);
+            let event = LegEvent::LegSynced { pool: p.config().name.clone() };
+            desk.happened(now, what, event);
             changed
         };
         self.put_on_record(pool, &[], &first.unwrap_or_default()).await;

@@ -10,14 +10,14 @@
 //! answered when it was pulled may have landed or not; hosts were told that the volume is not ready, and come again.
 
 use crate::layout::PoolId;
-use crate::order::{Answered, ErrorKind, Refusal, Weight};
+use crate::order::{Answered, Refusal};
 use crate::steward::context::probe::Probe;
 use crate::steward::legs::come_back::Lacking;
 use crate::steward::office::Office;
 use crate::steward::patience::{LOOK_AFTER, RETURN_PATIENCE};
-use crate::steward::words::refuse;
 use array::format::{LegState, MembershipRecord, is_current};
 use base::{DriveError, Instant};
+use finding::{LegEvent, LegRefusal};
 
 /// Records that a leg may miss before no other leg returns: half of those that a record names.
 const LAG_MAX: u64 = 16;
@@ -77,9 +77,8 @@ impl Office {
         let legs = p.arrays.iter().enumerate().flat_map(|(a, x)| (0..x.legs.len()).map(move |l| (a, l)));
         let is_closed = |(a, l): &(usize, usize)| p.is_last(*a, *l) && p.arrays[*a].legs[*l].open.is_none();
         let behind = failed.first().map(|(a, l, _)| (*a, *l)).or_else(|| legs.clone().find(is_closed));
-        let who = behind.map_or("a drive", |(a, l)| p.drive_path(a, l));
-        let message = format!("{who} has missed {} changes of who is in sync, and must be back first", lag());
-        Err(refuse(ErrorKind::NotReady, "drive", message).then("millrace status"))
+        let drive = behind.map(|(a, l)| p.drive_path(a, l).to_string());
+        Err(LegRefusal::LegFarBehind { drive, records: lag() }.into())
     }
 
     /// The record on the desk, to be written once more; the keeper is held.
@@ -126,15 +125,11 @@ impl Office {
             Some(open) => self.cx.inspect(open.id).await == Err(DriveError::Gone),
             None => true,
         };
-        let no = |kind, message| Err(refuse(kind, "drive", message).then("millrace status"));
         if !gone || !last {
-            return no(ErrorKind::Conflict, format!("{path} is in sync: there is nothing to return"));
+            return Err(LegRefusal::LegInSync { leg: path }.into());
         }
         let back = self.come_back(pool, Lacking::LastLeg { array, leg, everywhere: true }).await;
-        back.or_else(|_| {
-            let words = "it is looked for every second, and taken back by itself";
-            no(ErrorKind::NotReady, format!("{path} is not back yet: {words}"))
-        })
+        back.map_err(|_| LegRefusal::LegLookedFor { leg: path }.into())
     }
     /// The leg that was found takes the place of what was opened; None if it may not, or not yet.
     pub(in crate::steward) async fn swap_last(
@@ -189,8 +184,8 @@ impl Office {
             let changed = p.changed(&record);
             p.propose(record);
             let drive = p.arrays[array].legs[leg].uuid;
-            let message = format!("it is back in pool {}, and in sync: hosts go on", p.config().name);
-            desk.event(now, Weight::Note, format!("drive {}", probe.info.path), message);
+            let event = LegEvent::LastLegBack { pool: p.config().name.clone() };
+            desk.happened(now, format!("drive {}", probe.info.path), event);
             desk.moved(pool, drive, &probe.info.path);
             changed
         };

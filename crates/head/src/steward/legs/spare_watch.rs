@@ -4,23 +4,21 @@
 //! not found at the start; one that is ill stays open, and is a spare again once it is well.
 
 use crate::layout::PoolId;
-use crate::order::Weight;
 use crate::steward::context::open::OpenDrive;
-use crate::steward::context::spare::SpareIll;
 use crate::steward::health::watch::{Look, SILENT_MAX};
 use crate::steward::join::{self, Boxed};
 use crate::steward::office::Office;
-use crate::steward::words::error_words;
 use array::format::{LABEL_AT, RECORD_BYTES};
 use base::{DriveError, DriveId, FileName};
+use finding::{DriveHelp, LegCause, LegEvent};
 use std::collections::BTreeMap;
 
 /// What a look says of a spare.
 enum Verdict {
     Well,
     /// Nothing of it is left here.
-    Gone(String),
-    Ill(SpareIll),
+    Gone(LegCause),
+    Ill(LegCause),
     /// One more look tells.
     Unsure,
 }
@@ -78,25 +76,24 @@ impl Office {
         };
         let (path, was) = (spare.path.clone(), spare.ill.clone());
         let mut gone = false;
-        let words = match verdict(&name, &path, open, look, times, shaped) {
+        let event = match verdict(&name, &path, open, look, times, shaped) {
             Verdict::Unsure => return,
             Verdict::Well => {
                 spare.is_ill(None);
-                was.is_some().then(|| (Weight::Note, format!("its spare {path} is well again")))
+                was.is_some().then_some(LegEvent::SpareWell { spare: path })
             }
             Verdict::Ill(ill) => {
                 spare.is_ill(Some(ill.clone()));
-                let words = format!("its spare {path} is of no use: {}", ill.words);
-                (was.map(|w| w.words) != Some(ill.words)).then_some((Weight::Warning, words))
+                (was.as_ref() != Some(&ill)).then(|| of_no_use(path, ill))
             }
             Verdict::Gone(why) => {
                 spare.goes(now);
                 gone = true;
-                Some((Weight::Warning, format!("its spare {path} is of no use: {why}")))
+                Some(of_no_use(path, why))
             }
         };
-        if let Some((weight, words)) = words {
-            desk.event(now, weight, format!("pool {name}"), words);
+        if let Some(event) = event {
+            desk.happened(now, format!("pool {name}"), event);
         }
         drop(desk);
         if gone {
@@ -105,36 +102,26 @@ impl Office {
     }
 }
 
+fn of_no_use(spare: String, why: LegCause) -> LegEvent {
+    LegEvent::SpareOfNoUse { spare, why: Box::new(why.into()) }
+}
+
 fn verdict(pool: &str, path: &str, open: &OpenDrive, look: &Look, times: u32, shaped: bool) -> Verdict {
-    let clear = format!("millrace drive shape {path} --clear");
+    let spare = path.to_string();
+    let failed = |e: DriveError, help| LegCause::DriveFailed { fault: e.into(), helps: Some(help) };
     match look {
-        Look::Failed(e) if shaped => {
-            Verdict::Ill(SpareIll { words: format!("the drive {}", error_words(*e)), next: clear })
-        }
-        Look::Failed(DriveError::Gone) => {
-            Verdict::Gone(format!("the drive {}", error_words(DriveError::Gone)))
-        }
+        Look::Failed(e) if shaped => Verdict::Ill(failed(*e, DriveHelp::ClearShape { drive: spare })),
+        Look::Failed(e @ DriveError::Gone) => Verdict::Gone(LegCause::failed((*e).into())),
         Look::Failed(_) if times < SILENT_MAX => Verdict::Unsure,
-        Look::Failed(e) => Verdict::Ill(SpareIll {
-            words: format!("the drive {}", error_words(*e)),
-            next: format!(
-                "dmesg, smartctl -a {path}; once it answers, it is a spare again by itself; or millrace drive rm {path}"
-            ),
-        }),
-        Look::Cut(bytes) => Verdict::Ill(SpareIll {
-            words: format!("it was cut off: {bytes} of its {} bytes are there", open.label.drive_bytes),
-            next: format!(
-                "make it {} bytes again, or millrace drive rm {path}, then millrace pool add {pool} spare DRIVE",
-                open.label.drive_bytes
-            ),
-        }),
+        Look::Failed(e) => Verdict::Ill(failed(*e, DriveHelp::AwaitSpare { spare })),
+        Look::Cut(bytes) => {
+            let (pool, bytes, had_bytes) = (pool.into(), *bytes, open.label.drive_bytes);
+            Verdict::Ill(LegCause::SpareCutOff { spare, pool, bytes, had_bytes })
+        }
         Look::Well(health) => match health.name {
             FileName::There => Verdict::Well,
-            FileName::Moved => Verdict::Ill(SpareIll {
-                words: "its file is not at its path any more, where it would be looked for".into(),
-                next: format!("mv the file back to {path}"),
-            }),
-            FileName::Removed => Verdict::Gone("its file was removed".into()),
+            FileName::Moved => Verdict::Ill(LegCause::SpareFileMoved { spare }),
+            FileName::Removed => Verdict::Gone(LegCause::SpareFileRemoved),
         },
     }
 }

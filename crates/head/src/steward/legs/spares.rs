@@ -7,7 +7,7 @@
 //! names. What decides is an order of the Steward's own, so that it never meets another change of the pool.
 
 use crate::layout::PoolId;
-use crate::order::{Answered, ErrorKind, Order, Refusal, Reply, Spare, Weight};
+use crate::order::{Answered, Order, Refusal, Reply, Spare};
 use crate::steward::context::array::{LegDesk, Outlook};
 use crate::steward::context::desk::StoodIn;
 use crate::steward::context::open::OpenDrive;
@@ -15,14 +15,15 @@ use crate::steward::context::pool::PoolDesk;
 use crate::steward::context::probe::Probe;
 use crate::steward::context::spare::SpareDesk;
 use crate::steward::legs::come_back::Lacking;
-use crate::steward::legs::exchange::Seat;
+use crate::steward::legs::exchange::{Seat, not_labelled};
 use crate::steward::office::Office;
 use crate::steward::pools::fit::{bytes_needed, check_probes, fits};
 use crate::steward::state::Edit;
 use crate::steward::state::extras::SpareRow;
-use crate::steward::words::{array_word, not_labelled, refuse, size_needed, size_there};
+use crate::steward::words::array_word;
 use array::format::{DRIVES_MAX, Features, Label, LegState, feature, tail_at};
 use base::{Duration, Instant, Uuid};
+use finding::{LegEvent, LegNotice, LegRefusal, SpareFit, SpareUnfit};
 
 /// How often it is looked whether a leg needs a spare.
 const LOOK_INTERVAL: Duration = Duration::from_secs(5);
@@ -35,27 +36,6 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// In a spare's label: it is no leg.
 const NO_ARRAY: u32 = u32::MAX;
 
-/// The mirrors of its pool that a spare can stand in for.
-pub(crate) enum Fit {
-    /// Every one.
-    All,
-    /// Some, by name; and why not another one.
-    Only { fits: String, why: String },
-    /// None, and why not.
-    None { why: String },
-}
-
-impl Fit {
-    /// For people; empty if it fits everywhere.
-    pub fn words(&self) -> String {
-        match self {
-            Fit::All => String::new(),
-            Fit::Only { fits, why } => format!("fits {fits} only: {why}"),
-            Fit::None { why } => format!("fits no mirror: {why}"),
-        }
-    }
-}
-
 impl PoolDesk {
     /// The spares, as `status` tells them.
     pub(crate) fn spares_shown(&self) -> Vec<Spare> {
@@ -64,9 +44,10 @@ impl PoolDesk {
             uuid: s.uuid,
             bytes: s.open.as_ref().map_or(0, |o| o.info.bytes),
             ready: s.ready().is_some(),
-            cause: s.ready().is_none().then(|| s.reason().into()),
+            cause: s.reason().filter(|_| s.ready().is_none()).map(Into::into),
             reason: String::new(),
-            fits: self.fit_of(s).words(),
+            fit: self.fit_of(s),
+            fits: String::new(),
         };
         self.spares.iter().map(spare).collect()
     }
@@ -74,30 +55,28 @@ impl PoolDesk {
     fn mirrors(&self) -> impl Iterator<Item = usize> {
         (0..self.arrays.len()).filter(|a| self.config().arrays[*a].mirror)
     }
-    /// For which mirrors a spare can stand in. One that is not there is of no use, and tells why itself.
-    pub(crate) fn fit_of(&self, spare: &SpareDesk) -> Fit {
-        let Some(open) = spare.ready() else { return Fit::All };
-        let unfit = self.mirrors().filter_map(|a| Some((a, self.unfit(open, a)?)));
-        let unfit: Vec<(usize, String)> = unfit.collect();
+    /// For which mirrors a spare cannot stand in; None if it fits every one. One that is not there is of no use, and
+    /// tells why itself.
+    pub(crate) fn fit_of(&self, spare: &SpareDesk) -> Option<SpareFit> {
+        let open = spare.ready()?;
+        let unfit = self.mirrors().filter_map(|a| Some((a, self.unfit(&spare.path, open, a)?)));
+        let unfit: Vec<(usize, SpareUnfit)> = unfit.collect();
         let fits = self.mirrors().filter(|a| !unfit.iter().any(|(u, _)| u == a));
         let fits: Vec<String> = fits.map(|a| array_word(true, a)).collect();
-        match unfit.into_iter().next() {
-            None => Fit::All,
-            Some((_, why)) if fits.is_empty() => Fit::None { why },
-            Some((_, why)) => Fit::Only { fits: fits.join(", "), why },
-        }
+        let (_, why) = unfit.into_iter().next()?;
+        Some(if fits.is_empty() { SpareFit::Nowhere { why } } else { SpareFit::Some { fits, why } })
     }
-    /// Why a spare cannot stand in for a leg of a mirror: the end of a sentence. None if it can.
-    fn unfit(&self, spare: &OpenDrive, mirror: usize) -> Option<String> {
+    /// Why a spare at this path cannot stand in for a leg of a mirror. None if it can.
+    fn unfit(&self, path: &str, spare: &OpenDrive, mirror: usize) -> Option<SpareUnfit> {
         let (block, geometry) = (spare.info.block_bytes, &self.arrays[mirror].geometry);
         let front = geometry.data_at + geometry.data_bytes;
         if self.needs_smaller_blocks(block) {
-            return Some("it takes no 512-byte writes, and the pool has volumes of 512-byte blocks".into());
+            return Some(SpareUnfit::Blocks { spare: path.into() });
         }
         let (bytes, tail) = (spare.info.bytes, tail_at(spare.info.bytes));
         (tail < front).then(|| {
-            let (has, needs) = (size_there(bytes), size_needed(front + (bytes - tail)));
-            format!("it has {has}, and a drive of {} needs {needs}", array_word(true, mirror))
+            let needed_bytes = front + (bytes - tail);
+            SpareUnfit::TooSmall { spare: path.into(), mirror: array_word(true, mirror), bytes, needed_bytes }
         })
     }
     /// Whether volumes write less than a drive of such blocks takes.
@@ -124,28 +103,24 @@ impl PoolDesk {
     }
     /// What keeps the spares that are there from the place of a leg that is out, if every one of them: each with its
     /// reason.
-    pub(crate) fn no_spare_fits(&self, mirror: usize) -> Option<String> {
+    pub(crate) fn no_spare_fits(&self, mirror: usize) -> Option<Vec<SpareUnfit>> {
         let ready = self.spares.iter().filter_map(|s| Some((s, s.ready()?)));
-        let unfit = ready.map(|(s, o)| Some(format!("the spare {}: {}", s.path, self.unfit(o, mirror)?)));
-        let unfit: Option<Vec<String>> = unfit.collect();
-        unfit.filter(|list| !list.is_empty()).map(|list| list.join("; "))
+        let unfit: Option<Vec<SpareUnfit>> = ready.map(|(s, o)| self.unfit(&s.path, o, mirror)).collect();
+        unfit.filter(|list| !list.is_empty())
     }
-    /// Legs that wait for a spare while none fits, of which no event said so: with the words.
-    fn newly_unfit(&self) -> Vec<(usize, usize, String)> {
+    /// Legs that wait for a spare while none fits, of which no event said so: with the event.
+    fn newly_unfit(&self) -> Vec<(usize, usize, LegEvent)> {
         let mut out = vec![];
         for a in self.mirrors() {
             let waits = |(l, leg): &(usize, &LegDesk)| {
                 let out = self.is_out(a, *l) && leg.outlook != Outlook::Leaves;
                 out && leg.out_since.is_some() && leg.told_unfit != leg.out_since
             };
-            let Some(words) = self.no_spare_fits(a) else { continue };
+            let Some(spares) = self.no_spare_fits(a) else { continue };
             let legs = self.arrays[a].legs.iter().enumerate().filter(waits);
             out.extend(legs.map(|(l, leg)| {
-                (
-                    a,
-                    l,
-                    format!("no spare fits in the place of {} in {}: {words}", leg.path, array_word(true, a)),
-                )
+                let (leg, mirror) = (leg.path.clone(), array_word(true, a));
+                (a, l, LegEvent::NoSpareFits { leg, mirror, spares: spares.clone() })
             }));
         }
         out
@@ -168,7 +143,7 @@ impl PoolDesk {
                 if !out || !long || awaited {
                     continue;
                 }
-                let wanted = |s: &&SpareDesk| s.ready().is_some_and(|o| self.unfit(o, a).is_none());
+                let wanted = |s: &&SpareDesk| s.ready().is_some_and(|o| self.unfit(&s.path, o, a).is_none());
                 if let Some(spare) = self.spares.iter().find(wanted) {
                     return Some((a, l, spare.clone()));
                 }
@@ -206,27 +181,19 @@ impl Office {
         let (id, there) = {
             let desk = self.desk();
             if let Some(holder) = desk.holds(drive) {
-                let message = format!("{drive} is a drive of pool {holder}");
-                return Err(refuse(ErrorKind::Conflict, "drive", message).then("millrace drive ls"));
+                return Err(LegRefusal::DriveInPool { drive: drive.into(), pool: holder }.into());
             }
             let p = desk.pool_named(pool)?;
             if !p.config().arrays.iter().any(|a| a.mirror) {
-                let message = format!("pool {pool} has no mirror: a spare could never stand in for a drive");
-                return Err(
-                    refuse(ErrorKind::Invalid, "pool", message).then(format!("millrace pool show {pool}"))
-                );
+                return Err(LegRefusal::PoolTakesNoSpare { pool: pool.into() }.into());
             }
             (p.id, p.spares.len() + p.arrays.iter().map(|a| a.legs.len()).sum::<usize>())
         };
         if there >= DRIVES_MAX {
-            let message = format!("a pool has at most {DRIVES_MAX} drives");
-            return Err(refuse(ErrorKind::Invalid, "drive", message).then("millrace drive ls"));
+            return Err(LegRefusal::SparesAtMost { most: DRIVES_MAX as u64 }.into());
         }
-        let probe = self
-            .patient()
-            .probe(drive)
-            .await
-            .map_err(|e| refuse(ErrorKind::Invalid, "drive", e.words).then("millrace drive ls"))?;
+        let probe = self.patient().probe(drive).await;
+        let probe = probe.map_err(|e| LegRefusal::DriveNotOpened { error: e.words })?;
         let added = match self.check_drives_apart(core::slice::from_ref(&probe)) {
             Ok(()) => self.label_spare(id, &probe, force).await,
             Err(r) => Err(r.about("drive")),
@@ -238,31 +205,30 @@ impl Office {
         self.write_pools().await?;
         let now = self.cx.now();
         let path = &probe.info.path;
-        let (uuid, fits, unused) = {
+        let (uuid, fit, unused) = {
             let desk = self.desk();
             let p = desk.pool(id);
             let spare =
                 p.and_then(|p| p.spares.iter().find(|s| s.open.as_ref().is_some_and(|o| o.id == probe.id)));
-            let fits = p.zip(spare).map_or(String::new(), |(p, s)| p.fit_of(s).words());
-            (p.map(|p| p.config().uuid), fits, p.and_then(|p| p.unused_as_spare(&probe)))
+            let fit = p.zip(spare).and_then(|(p, s)| p.fit_of(s));
+            (p.map(|p| p.config().uuid), fit, p.and_then(|p| p.unused_as_spare(&probe)))
         };
         if let Some(uuid) = uuid {
             // Who adds a spare has seen that the last one was used.
             self.desk_mut().stood_in.retain(|s| s.pool != uuid);
         }
-        let but = if fits.is_empty() { String::new() } else { format!("; it {fits}") };
-        let message = format!("{path} is a spare of it now{but}");
-        self.desk_mut().event(now, Weight::Note, format!("pool {pool}"), message);
-        let fits = (!fits.is_empty()).then(|| format!("the spare {path} {fits}"));
-        let unused = unused.map(|u| format!("{}, also in the largest mirror", u.words()));
-        let notices = fits.into_iter().chain(unused).map(Into::into).collect();
+        let event = LegEvent::SpareAdded { spare: path.clone(), fit: fit.clone() };
+        self.desk_mut().happened(now, format!("pool {pool}"), event);
+        let fits = fit.map(|fit| LegNotice::SpareFits { spare: path.clone(), fit });
+        let unused = unused.map(|u| format!("{}, also in the largest mirror", u.words()).into());
+        let notices = fits.into_iter().map(Into::into).chain(unused).collect();
         Ok(Reply::Created { uuid: Uuid::default(), notices })
     }
     async fn label_spare(&self, pool: PoolId, probe: &Probe, force: bool) -> Result<(), Refusal> {
         let (config, uuid, created, retired, smallest) = {
             let mut desk = self.desk_mut();
             let (uuid, created) = (desk.new_uuid(), desk.unix(self.cx.now()));
-            let p = desk.pool(pool).ok_or_else(|| refuse(ErrorKind::NotFound, "pool", "the pool is gone"))?;
+            let p = desk.pool(pool).ok_or(LegRefusal::LegPoolGone)?;
             let mirrors = p.arrays.iter().filter(|a| a.geometry.redundant());
             let smallest = mirrors.map(|a| a.geometry.data_at + a.geometry.data_bytes).min().unwrap_or(0);
             (p.config().clone(), uuid, created, p.retired(probe), smallest)
@@ -275,18 +241,12 @@ impl Office {
             return Err(if r.field.is_empty() { r } else { r.about("drive") });
         }
         if tail_at(probe.info.bytes) < smallest {
-            let message = format!(
-                "{path} has {}, and a drive of the smallest mirror of pool {name} needs {}",
-                size_there(probe.info.bytes),
-                size_needed(bytes_needed(probe, smallest))
-            );
-            return Err(refuse(ErrorKind::Invalid, "drive", message).then("millrace drive ls"));
+            let (bytes, needed_bytes) = (probe.info.bytes, bytes_needed(probe, smallest));
+            return Err(LegRefusal::SpareTooSmall { drive: path, pool: name, bytes, needed_bytes }.into());
         }
         let block = probe.info.block_bytes;
         if block > config.drive_block_bytes && config.volumes.iter().any(|v| v.block_bytes < block) {
-            let message =
-                format!("{path} takes no 512-byte writes, and the pool has volumes of 512-byte blocks");
-            return Err(refuse(ErrorKind::Invalid, "drive", message).then("millrace drive ls"));
+            return Err(Refusal::from(LegRefusal::DriveBlocksTooLarge { drive: path }).about("drive"));
         }
         let usual = Label::usual(probe.info.bytes);
         let data_at = 5 << 20;
@@ -304,10 +264,8 @@ impl Office {
             pool_name: name.clone(),
             ..usual
         };
-        self.label_alone(probe.id, &label).await.map_err(|e| {
-            let (words, next) = not_labelled(&probe.info, e);
-            refuse(ErrorKind::Internal, "drive", words).then(next)
-        })?;
+        let labelled = self.label_alone(probe.id, &label).await;
+        labelled.map_err(|e| not_labelled(&probe.info, e).about("drive"))?;
         // The label first: a drive that the configuration does not list is nobody's.
         let row = SpareRow { drive: uuid, path: path.clone() };
         if let Err(r) = self.configure(pool, vec![Edit::SparePut { row }]).await {
@@ -354,8 +312,8 @@ impl Office {
         }
         self.write_pools().await?;
         let now = self.cx.now();
-        let message = format!("{} is no spare of it any more", spare.path);
-        self.desk_mut().event(now, Weight::Note, format!("pool {name}"), message);
+        let event = LegEvent::SpareRemoved { spare: spare.path };
+        self.desk_mut().happened(now, format!("pool {name}"), event);
         Ok(Reply::Done)
     }
 
@@ -451,8 +409,8 @@ impl Office {
             let leg = &mut p.arrays[*a].legs[*l];
             leg.unfit_told();
         }
-        for (.., words) in told {
-            desk.event(now, Weight::Warning, format!("pool {name}"), words);
+        for (.., event) in told {
+            desk.happened(now, format!("pool {name}"), event);
         }
     }
 
@@ -468,8 +426,8 @@ impl Office {
             (l.path.clone(), p.config().name.clone())
         };
         // Why is told where it was taken out.
-        let message = format!("the spare {} takes the place of {old}", spare.path);
-        self.desk_mut().event(now, Weight::Warning, format!("pool {name}"), message);
+        let event = LegEvent::SpareUsed { spare: spare.path.clone(), old: old.clone() };
+        self.desk_mut().happened(now, format!("pool {name}"), event);
         let result = self.use_spare(pool, array, leg, &spare).await;
         if result.is_ok() {
             let mut desk = self.desk_mut();
@@ -481,8 +439,9 @@ impl Office {
         if let Err(r) = &result {
             // It is none that can be relied on: without it, the next one is tried.
             let now = self.cx.now();
-            let message = format!("the spare {} could not be used: {}", spare.path, r.said());
-            self.desk_mut().event(now, Weight::Error, format!("pool {name}"), message);
+            let (spare_path, why) = (spare.path.clone(), Box::new(r.why.clone()));
+            let event = LegEvent::SpareNotUsed { spare: spare_path, why };
+            self.desk_mut().happened(now, format!("pool {name}"), event);
             if let Some(p) = self.desk_mut().pool_mut(pool)
                 && let Some(s) = p.spares.iter_mut().find(|s| s.uuid == spare.uuid)
             {
@@ -500,13 +459,10 @@ impl Office {
             s.let_go();
         }
         if !self.let_go_wholly(open.id, PATIENCE).await {
-            let message = format!("{} does not answer", spare.path);
-            return Err(refuse(ErrorKind::NotReady, "", message).then("millrace status"));
+            return Err(LegRefusal::SpareSilent { spare: spare.path.clone() }.into());
         }
-        let probe = self
-            .probe(&spare.path)
-            .await
-            .map_err(|e| refuse(ErrorKind::NotReady, "", e.words).then("millrace drive ls"))?;
+        let probe = self.probe(&spare.path).await;
+        let probe = probe.map_err(|e| LegRefusal::DriveNotOpened { error: e.words })?;
         let ours = probe.good_label().is_some_and(|l| l.drive == spare.uuid);
         let like = {
             let desk = self.desk();
@@ -515,8 +471,7 @@ impl Office {
         };
         if !ours || !like.is_some_and(|like| fits(&probe, &like)) {
             self.let_go(probe.id);
-            let message = format!("{} is another drive now", spare.path);
-            return Err(refuse(ErrorKind::Conflict, "", message).then("millrace drive ls"));
+            return Err(LegRefusal::SpareIsOther { spare: spare.path.clone() }.into());
         }
         self.clear_place(pool, array, leg).await;
         let replaces = self.desk().pool(pool).map(|p| p.leaver(array, leg));

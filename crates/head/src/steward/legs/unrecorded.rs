@@ -9,9 +9,9 @@
 
 use crate::layout::PoolId;
 use crate::mail::ShardMail;
-use crate::order::Weight;
 use crate::steward::office::Office;
 use base::Duration;
+use finding::LegEvent;
 
 /// How long hosts wait for a record: with the time that a drive may take before it is given up, 5 s in all (promise 7).
 const RECORD_PATIENCE: Duration = Duration::from_millis(1300);
@@ -38,12 +38,9 @@ impl Office {
             let mut desk = self.desk_mut();
             let Some(p) = desk.pool_mut(pool) else { return };
             p.cannot_record();
-            let why = p.trouble.clone().unwrap_or_else(|| "nothing answers".into());
-            let message = format!(
-                "that it lost a drive can be put on record nowhere, so its volumes are not ready until it can: {why}"
-            );
+            let why = p.trouble.clone().map(|why| Box::new(why.into()));
             let what = format!("pool {}", p.config().name);
-            desk.event(now, Weight::Error, what, message);
+            desk.happened(now, what, LegEvent::LossNotRecorded { why });
         }
         self.publish().await;
         // Perhaps it was taken meanwhile.
@@ -68,7 +65,7 @@ impl Office {
             let epochs =
                 p.arrays.iter().zip(&p.record().arrays).map(|(a, r)| (a.id, r.epoch)).collect::<Vec<_>>();
             let what = format!("pool {}", p.config().name);
-            desk.event(now, Weight::Note, what, "its loss is on record, its volumes are ready again");
+            desk.happened(now, what, LegEvent::LossRecorded);
             epochs
         };
         self.recorded(&arrays);

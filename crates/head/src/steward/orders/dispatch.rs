@@ -236,11 +236,11 @@ impl Office {
         pool: PoolId,
         array: usize,
         leg: usize,
-        why: String,
+        why: impl Into<finding::Cause>,
         outlook: Outlook,
     ) -> Result<(), Refusal> {
         if let Some(p) = self.desk_mut().pool_mut(pool) {
-            p.wishes.push_back(Wish::Lost { array, leg, why, outlook, there: None });
+            p.wishes.push_back(Wish::Lost { array, leg, why: why.into(), outlook, there: None });
         }
         let office = self.clone();
         self.cx

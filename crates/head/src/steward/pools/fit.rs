@@ -73,7 +73,8 @@ pub(crate) fn check_probes(probes: &[Probe], force: bool, shared: bool) -> Optio
             ));
         }
     }
-    let objections: Vec<String> = probes.iter().filter_map(Probe::objection).collect();
+    let objections: Vec<String> =
+        probes.iter().filter_map(Probe::objection).map(|why| format!("{why:?}")).collect();
     if objections.is_empty() || force {
         return None;
     }

@@ -88,7 +88,7 @@ impl Office {
                             let path = &p.info.path;
                             let why = match &p.label {
                                 Ok(l) if Some(l.pool) == pool => {
-                                    format!("{path}: {}", Found::of(&p).words())
+                                    format!("{path}: {:?}", Found::of(&p).cause(path))
                                 }
                                 Ok(l) => format!("{path} is a drive of pool {}", l.pool_name),
                                 Err(fault) => format!("the label of {path} is {fault}"),
@@ -226,7 +226,10 @@ impl Office {
                 if let Some(f @ Found::CutOff { .. }) = &found {
                     row.path = f.path().into();
                 }
-                let reason = found.as_ref().map_or_else(|| reason.to_string(), Found::words);
+                let why = found.as_ref().map(|f| f.cause(&row.path).into());
+                let why: Option<Cause> =
+                    why.or_else(|| Some(reason.to_string().into()).filter(|_| !reason.is_empty()));
+                let reason = why.as_ref().map_or(String::new(), Cause::said);
                 if reason == OLDER {
                     out_words.push((row.path.clone(), format!("it is of pool {config_name}: {OLDER}")));
                 }
@@ -237,7 +240,7 @@ impl Office {
                 legs.push(LegDesk {
                     out_since: out.then_some(now),
                     return_at: out.then_some(now),
-                    reason,
+                    reason: why,
                     found,
                     full: state == LegState::RebuildingFull,
                     ..LegDesk::new(uuid, l, row.path.clone(), open, next.counter)
@@ -480,7 +483,7 @@ impl Office {
             p.wishes.push_back(crate::steward::context::array::Wish::Lost {
                 array: a,
                 leg: l,
-                why,
+                why: why.into(),
                 outlook,
                 there: None,
             });
@@ -874,10 +877,16 @@ impl Desk {
         let legs = arrays.flat_map(|(i, (a, row))| {
             let array = array_word(row.mirror, i);
             let lacks = a.legs.iter().filter(|l| l.open.is_none());
-            lacks.map(move |l| format!("{array} lacks {}: {}", l.path, l.reason))
+            lacks.map(move |l| {
+                format!(
+                    "{array} lacks {}: {}",
+                    l.path,
+                    l.reason.as_ref().map_or(String::new(), |why| why.said())
+                )
+            })
         });
         let spares = p.spares.iter().filter(|s| s.open.is_none());
-        legs.chain(spares.map(|s| format!("its spare {} is of no use: {}", s.path, s.reason()))).collect()
+        legs.chain(spares.map(|s| format!("its spare {} is of no use: {:?}", s.path, s.reason()))).collect()
     }
 }
 

@@ -153,7 +153,7 @@ impl Office {
         let mut words = vec![];
         for (array, leg) in left_behind(p) {
             let (path, name) = (p.arrays[array].legs[leg].path.clone(), array_word(true, array));
-            let why = "it lies in the memory of this daemon, and the pool was released".to_string();
+            let why = "it lies in the memory of this daemon, and the pool was released".to_string().into();
             p.wishes.push_back(Wish::Lost { array, leg, why, outlook: Outlook::MayReturn, there: None });
             words.push(format!(
                 "{path} lies in the memory of this daemon and stays behind: {name} has one drive less where the pool is imported; then: millrace drive replace {path} NEW"

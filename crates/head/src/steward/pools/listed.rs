@@ -13,9 +13,9 @@ use base::DriveId;
 /// The pool of this head that a drive is of today.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Listed {
-    pool: String,
+    pub pool: String,
     /// Where the pool that is here knows the drive; None if the pool is away.
-    place: Option<String>,
+    pub place: Option<String>,
     /// It can be removed from the pool.
     removable: bool,
 }

@@ -109,7 +109,8 @@ pub(crate) fn check_meant<'a>(
     arrays: impl Iterator<Item = &'a [Probe]> + Clone,
     less: Option<Refusal>,
 ) -> Result<(), Refusal> {
-    let held: Vec<String> = arrays.clone().flatten().filter_map(Probe::objection).collect();
+    let held: Vec<String> =
+        arrays.clone().flatten().filter_map(Probe::objection).map(|why| format!("{why:?}")).collect();
     let held = match held.is_empty() {
         true => None,
         false => arrays

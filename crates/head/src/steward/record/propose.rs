@@ -3,6 +3,7 @@
 
 use crate::layout::PoolId;
 use crate::order::{ErrorKind, Refusal};
+use crate::steward::legs::exchange::Untaken;
 use crate::steward::office::Office;
 use crate::steward::record::texts::{
     CREATING, CREATING_IS, HOSTS, IDENTITY, PORTALS, RELEASED, RELEASED_IS, hosts_text, identity_text,
@@ -113,7 +114,7 @@ impl Office {
             let message = format!("no drive of pool {} could be written", planned.next.config().name);
             return Err(refuse(ErrorKind::Internal, "", message).then("millrace status"));
         }
-        self.wish_away(pool, failed, "it could not take the configuration");
+        self.wish_away(pool, failed, Untaken::Config);
         self.decided(planned);
         Ok(())
     }
@@ -124,7 +125,7 @@ impl Office {
     pub(crate) async fn configure_again(&self, pool: PoolId) -> Result<(), Refusal> {
         let planned = self.plan(pool, vec![]).await?;
         let failed = self.write_config(pool, &planned.slot()).await;
-        self.wish_away(pool, failed, "it could not take the configuration");
+        self.wish_away(pool, failed, Untaken::Config);
         self.decided(planned);
         Ok(())
     }

@@ -5,11 +5,10 @@ use crate::mail::StewardMail;
 use crate::steward::context::array::{Outlook, Wish, outlook};
 use crate::steward::context::desk::{Desk, PortalDesk};
 use crate::steward::context::system::SystemDesk;
-use crate::steward::words::error_words;
 use array::{Note, Verdict};
 use base::{Ask, Duration, Instant, NetError, PortalId};
 use core::net::SocketAddr;
-use finding::{LegEvent, LoginFate, PortalEvent};
+use finding::{LegCause, LegEvent, LoginFate, PortalEvent};
 
 /// A leg that was slow, and that nobody finds slow for so long since nobody reads from it, is slow no longer. Reads that come and
 /// go more often than that are no news each time.
@@ -139,20 +138,16 @@ impl Desk {
                 if epoch < pool.arrays[a].legs[leg].joined => {}
             Note::LegFailed { leg: _, epoch: _, error } => {
                 let open = pool.arrays[a].legs[leg].open.as_ref();
-                let why = format!("the drive {}", open.map_or_else(|| error_words(error), |o| o.did(error)));
+                let fault = open.map_or_else(|| error.into(), |o| o.fault(error));
+                let why = LegCause::failed(fault).into();
                 pool.wishes.push_back(Wish::Lost { array: a, leg, why, outlook: outlook(error), there });
             }
             Note::LegAhead { leg: _, epoch: _, last, error } => {
                 let last = pool.arrays[a].legs.iter().find(|l| l.place == last);
                 let open = last.and_then(|l| l.open.as_ref());
-                let did = match error {
-                    Some(error) => open.map_or_else(|| error_words(error), |o| o.did(error)),
-                    None => "had been given up, and is needed".into(),
-                };
-                let path = last.map_or("", |l| &l.path);
-                let why = format!(
-                    "it was being rebuilt, and may hold what its source has not got: drive {path}, the last good leg, {did}"
-                );
+                let fault = error.map(|error| open.map_or_else(|| error.into(), |o| o.fault(error)));
+                let source = last.map_or(String::new(), |l| l.path.clone());
+                let why = LegCause::LegAheadOfSource { source, fault }.into();
                 pool.wishes.push_back(Wish::Lost {
                     array: a,
                     leg,

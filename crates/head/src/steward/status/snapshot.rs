@@ -12,15 +12,15 @@ use crate::steward::context::array::{ArrayDesk, LegDesk};
 use crate::steward::context::desk::{Desk, Ill, PortalDesk, StoodIn, Stop};
 use crate::steward::context::found::Found;
 use crate::steward::context::pool::PoolDesk;
-use crate::steward::legs::spares::Fit;
 use crate::steward::office::Office;
 use crate::steward::status::speed::Work;
-use crate::steward::words::{NO_SPACE_BLOCK, address_words, array_word, count, error_words, net_words};
+use crate::steward::words::array_word;
 use array::format::LegState;
 use base::codec::hex;
-use base::{DriveError, Duration, HostId, Instant, PortalId};
+use base::{Duration, HostId, Instant, PortalId};
 use cluster::{HeadNo, Part};
 use core::net::SocketAddr;
+use finding::{DriveFault, Notice, PortalCause, SpareFit, StatusCause, StatusNotice, WayBack};
 use std::collections::BTreeSet;
 
 /// How long shards may take to tell their figures.
@@ -185,30 +185,20 @@ fn build(desk: &mut Desk, now: Instant) -> Status {
             api::Protocol::from(row.portal.protocol) == p.protocol && row.portal.address == p.address
         };
         let row = desk.portals.iter().find(is_it);
+        let failure = row.and_then(PortalDesk::failure);
         // An address of the other head's own: that one listens there once it is back.
         let is_others = p.instead.is_some() && some_listen;
-        if is_others && row.and_then(PortalDesk::failure) == Some(base::NetError::NoAddress) {
+        if is_others && failure == Some(base::NetError::NoAddress) {
             continue;
         }
-        let far = row.filter(|row| row.at != desk.own_number()).and(p.head.as_ref());
-        let there = far.map_or_else(String::new, |head| format!("on head {head}: "));
-        let rm = format!("millrace portal rm {} {}", p.protocol.word(), p.address);
-        // It is tried again by itself.
-        let next = match row.and_then(PortalDesk::failure) {
-            Some(base::NetError::InUse) => {
-                format!("ss -ltnp sport = :{}, and stop who listens there, or {rm}", p.address.port())
-            }
-            Some(base::NetError::NoAddress) => {
-                format!("ip address, and give this machine {}, or {rm}", p.address.ip())
-            }
-            Some(base::NetError::Refused | base::NetError::Other(_)) | None => rm,
+        let cause = StatusCause::PortalClosed {
+            protocol: p.protocol.word().into(),
+            address: p.address.to_string(),
+            head: row.filter(|row| row.at != desk.own_number()).and(p.head.clone()),
+            fault: failure.map(Into::into),
+            why: p.cause.clone().map(Box::new),
         };
-        let message = match row.and_then(PortalDesk::failure) {
-            Some(_) => format!("{there}{}; it is tried again", said(&p.cause)),
-            None => format!("{there}{}", said(&p.cause)),
-        };
-        let next = format!("{there}{next}");
-        reasons.push(Reason::new(State::Degraded, what, Cause::sentence(message, Some(next))));
+        reasons.push(Reason::new(State::Degraded, what, cause));
     }
     if let Some(words) = &desk.unwritable {
         let (what, next) = ("state directory", Some(crate::steward::words::STATE_DISK.into()));
@@ -240,8 +230,9 @@ fn build(desk: &mut Desk, now: Instant) -> Status {
                 .cloned()
                 .chain(crate::steward::record::vanished::restored_words(&desk.restored));
             lasting
-                .chain(stood_in_words(desk, now))
-                .map(|n| api::Noticed { notice: n.into(), message: String::new() })
+                .map(Notice::from)
+                .chain(stood_in(desk, now))
+                .map(|notice| api::Noticed { notice, message: String::new() })
                 .collect()
         },
         ..Status::default()
@@ -250,10 +241,6 @@ fn build(desk: &mut Desk, now: Instant) -> Status {
 
 fn is_mirror(array: &Array) -> bool {
     array.layout == ArrayLayout::Mirror
-}
-
-fn said(cause: &Option<Cause>) -> String {
-    cause.as_ref().map(Cause::said).unwrap_or_default()
 }
 
 fn system_of(s: &base::view::System) -> SystemInfo {
@@ -267,31 +254,20 @@ fn system_of(s: &base::view::System) -> SystemInfo {
     }
 }
 
-/// How long ago something was, in words.
-fn ago(seconds: u64) -> String {
-    match seconds {
-        0..60 => "just now".into(),
-        60..3600 => format!("{} min ago", seconds / 60),
-        3600..172_800 => format!("{} h ago", seconds / 3600),
-        _ => format!("{} days ago", seconds / 86_400),
-    }
-}
-
-/// Spares that took the places of drives: which, when, and what to do next.
-fn stood_in_words(desk: &Desk, now: Instant) -> Vec<String> {
-    let words = |s: &StoodIn| {
+/// Spares that took the places of drives: which, and when.
+fn stood_in(desk: &Desk, now: Instant) -> Vec<Notice> {
+    let notice = |s: &StoodIn| {
         let p = desk.pools.iter().find(|p| p.config().uuid == s.pool)?;
-        let (name, ago) = (&p.config().name, ago(desk.unix(now).saturating_sub(s.at)));
-        let left = match p.spares.iter().filter(|s| s.ready().is_some()).count() {
-            0 => "no spare is left".to_string(),
-            n => format!("{} left", count(n, "spare")),
+        let notice = StatusNotice::SpareStandsIn {
+            pool: p.config().name.clone(),
+            spare: s.spare.clone(),
+            old: s.old.clone(),
+            seconds: desk.unix(now).saturating_sub(s.at),
+            spares_left: p.spares.iter().filter(|s| s.ready().is_some()).count() as u64,
         };
-        Some(format!(
-            "Pool {name}: the spare {} took the place of {} {ago}, {left}: replace the drive, and millrace pool add {name} spare DRIVE",
-            s.spare, s.old
-        ))
+        Some(notice.into())
     };
-    desk.stood_in.iter().filter_map(words).collect()
+    desk.stood_in.iter().filter_map(notice).collect()
 }
 
 fn pool_of(desk: &Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -> Pool {
@@ -302,136 +278,100 @@ fn pool_of(desk: &Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -> Po
     let word = |a: usize| array_word(p.config().arrays[a].mirror, a);
     for (a, array) in arrays.iter().enumerate() {
         for (l, leg) in array.legs.iter().enumerate() {
+            if leg.state == State::Optimal {
+                continue;
+            }
             let awaited = p.replaces(leg.uuid).is_some_and(|r| p.is_leg(r.old));
-            let next = match p.leg_state(a, l) {
+            let help = match p.leg_state(a, l) {
                 // Of an array that nothing serves the last leg in sync comes first: see there.
                 LegState::Out | LegState::JustOut if array.state >= State::Offline => None,
-                LegState::Out | LegState::JustOut if awaited => Some(format!(
-                    "{1}millrace drive return {0}, or millrace drive rm {0}, and replace by another",
-                    leg.path,
-                    clear_first(desk, p, a, l)
-                )),
+                LegState::Out | LegState::JustOut if awaited => Some(WayBack::ReturnOrRemove {
+                    leg: leg.path.clone(),
+                    shaped: is_shaped_away(desk, p, a, l),
+                }),
                 LegState::Out | LegState::JustOut => Some(way_back(desk, p, a, l)),
-                LegState::InSync => ill_of(desk, p, a, l).map(|ill| ill.next.clone()),
+                LegState::InSync => Some(WayBack::AsTheCauseSays),
                 LegState::Rebuilding | LegState::RebuildingFull => None,
             };
-            if leg.state != State::Optimal {
-                let state = if leg.state == State::Rebuilding { State::Rebuilding } else { array.state };
-                let unfit = p.no_spare_fits(a).filter(|_| is_mirror(array) && p.is_out(a, l) && !awaited);
-                let unfit = unfit.map_or(String::new(), |words| format!("; no spare fits: {words}"));
-                let message = format!("{} of {}: {}{unfit}", leg.path, word(a), said(&leg.cause));
-                reasons.push(Reason::new(state, what.clone(), Cause::sentence(message, next)));
-            }
+            let state = if leg.state == State::Rebuilding { State::Rebuilding } else { array.state };
+            let waits = is_mirror(array) && p.is_out(a, l) && !awaited;
+            let cause = StatusCause::LegNotWell {
+                leg: leg.path.clone(),
+                mirror: word(a),
+                why: leg.cause.clone().map(Box::new),
+                no_spare_fits: p.no_spare_fits(a).filter(|_| waits).unwrap_or_default(),
+                help,
+            };
+            reasons.push(Reason::new(state, what.clone(), cause));
         }
         if is_mirror(array) && array.legs.len() == 1 && array.state == State::Degraded {
-            let message = format!("{}: {}", word(a), said(&array.cause));
-            let next = Some(format!("millrace pool add {} leg DRIVE --to {}", p.config().name, word(a)));
-            reasons.push(Reason::new(State::Degraded, what.clone(), Cause::sentence(message, next)));
+            let (pool, leg) = (p.config().name.clone(), array.legs[0].path.clone());
+            let cause = StatusCause::MirrorOneLeg { pool, mirror: word(a), leg };
+            reasons.push(Reason::new(State::Degraded, what.clone(), cause));
         }
         if array.state == State::Rebuilding && array.legs.iter().all(|l| l.state == State::Optimal) {
-            let message = format!("{}: {}", word(a), said(&array.cause));
-            reasons.push(Reason::new(State::Rebuilding, what.clone(), Cause::sentence(message, None)));
+            let cause = StatusCause::MirrorComparing { mirror: word(a) };
+            reasons.push(Reason::new(State::Rebuilding, what.clone(), cause));
         }
         if p.arrays[a].medium_lost > 0 {
-            let message = format!(
-                "{}: {} could not be read from any drive",
-                word(a),
-                count(p.arrays[a].medium_lost as usize, "piece")
-            );
-            reasons.push(Reason::new(
-                State::Degraded,
-                what.clone(),
-                Cause::sentence(message, Some("millrace events".into())),
-            ));
+            let cause = StatusCause::BlocksUnreadable { array: word(a), pieces: p.arrays[a].medium_lost };
+            reasons.push(Reason::new(State::Degraded, what.clone(), cause));
         }
     }
     for spare in p.spares.iter().filter(|s| s.open.is_none()) {
-        let (path, name) = (&spare.path, &p.config().name);
-        let hangs = desk.shapes_at_start.get(path).is_some_and(|s| s.hang || s.gone);
-        let (message, next) = match &spare.found {
-            found if hangs => {
-                let why = found.as_ref().map_or("it is shaped to be away".into(), Found::words);
-                (
-                    format!("its spare {path} is of no use: {why}"),
-                    format!("millrace drive shape {path} --clear, then millrace drive return {path}"),
-                )
-            }
+        let (path, pool) = (spare.path.clone(), p.config().name.clone());
+        let shaped = desk.shapes_at_start.get(&path).is_some_and(|s| s.hang || s.gone);
+        let why = spare.found.as_ref().map(|found| Box::new(Cause::from(found.cause(&path))));
+        let cause = match (&spare.found, why) {
+            (_, why) if shaped => StatusCause::SpareShapedAway { spare: path, why },
             // Another label would not make it answer.
-            Some(found @ Found::Mute { .. }) => (
-                format!("its spare {path} is of no use: {}", found.words()),
-                format!(
-                    "unplug or reset it: once it answers, it is a spare again by itself (millrace drive return {path}, at once); or millrace drive rm {path}, to go on without it"
-                ),
-            ),
+            (Some(Found::Mute { .. }), Some(why)) => StatusCause::SpareMute { spare: path, why },
             // What lies there has its own place; the spare is elsewhere.
-            Some(found @ (Found::Drive { .. } | Found::Moved { .. })) => (
-                format!("its spare {path} is not there: {}", found.words()),
-                format!("attach it: then it is a spare again by itself; or millrace drive rm {path}"),
-            ),
-            Some(found) => (
-                format!("its spare {path} is of no use: {}", found.words()),
-                format!("millrace drive rm {path}, then millrace pool add {name} spare {path} --force"),
-            ),
-            None => (
-                format!("its spare {path} is not there"),
-                format!(
-                    "attach it, or put its file back: then it is a spare again by itself; or millrace drive rm {path}, then millrace pool add {name} spare DRIVE"
-                ),
-            ),
+            (Some(Found::Drive { .. } | Found::Moved { .. }), Some(why)) => {
+                StatusCause::SpareElsewhere { spare: path, why }
+            }
+            (Some(_), Some(why)) => StatusCause::SpareOverwritten { spare: path, pool, why },
+            (_, None) | (None, _) => StatusCause::SpareMissing { spare: path, pool },
         };
-        let next = Some(next);
-        reasons.push(Reason::new(State::Degraded, what.clone(), Cause::sentence(message, next)));
+        reasons.push(Reason::new(State::Degraded, what.clone(), cause));
     }
     for (path, ill) in p.spares.iter().filter_map(|s| Some((&s.path, s.open.as_ref().and(s.ill.as_ref())?))) {
-        let message = format!("its spare {path} is of no use: {}", ill.words);
-        reasons.push(Reason::new(
-            State::Degraded,
-            what.clone(),
-            Cause::sentence(message, Some(ill.next.clone())),
-        ));
+        let cause = StatusCause::SpareIll { spare: path.clone(), why: Box::new(ill.clone().into()) };
+        reasons.push(Reason::new(State::Degraded, what.clone(), cause));
     }
     for spare in &p.spares {
-        let Fit::None { why } = p.fit_of(spare) else { continue };
-        let (path, name) = (&spare.path, &p.config().name);
-        let message = format!("its spare {path} fits no mirror: {why}");
-        let next = Some(format!(
-            "millrace drive rm {path}, and millrace pool add {name} spare DRIVE, one that fits"
-        ));
-        reasons.push(Reason::new(State::Degraded, what.clone(), Cause::sentence(message, next)));
+        let Some(SpareFit::Nowhere { why }) = p.fit_of(spare) else { continue };
+        let (spare, pool) = (spare.path.clone(), p.config().name.clone());
+        let cause = StatusCause::SpareFitsNone { spare, pool, why };
+        reasons.push(Reason::new(State::Degraded, what.clone(), cause));
     }
     let last = p.config().extras.scrub.last.map(|l| l.found).unwrap_or_default();
     if last.differed > last.repaired {
-        let message = format!(
-            "the last scrub found {} bytes in which legs differ, and did not repair them (pool show and events tell where)",
-            last.differed - last.repaired
-        );
-        let running = p.scrub.run.is_some();
         // Which leg is right is for the operator to say: a repair that guesses may spread the wrong one.
-        let next = match running {
-            true => format!("millrace pool show {}, for how far the one under way is", p.config().name),
-            false => format!(
-                "millrace pool scrub {0} --repair --prefer GOOD, or, if they were written since, millrace pool scrub {0}, or millrace pool scrub {0} --clear",
-                p.config().name
-            ),
+        let cause = StatusCause::ScrubDiffered {
+            pool: p.config().name.clone(),
+            bytes: last.differed - last.repaired,
+            running: p.scrub.run.is_some(),
         };
-        reasons.push(Reason::new(State::Degraded, what.clone(), Cause::sentence(message, Some(next))));
+        reasons.push(Reason::new(State::Degraded, what.clone(), cause));
     }
-    if let Some(words) = &p.trouble {
-        let (state, message) = match p.unrecorded {
-            true => (
-                State::Offline,
-                format!("its volumes are not ready, as a loss cannot be put on record: {words}"),
-            ),
-            false => (State::Degraded, words.clone()),
+    if let Some(trouble) = &p.trouble {
+        let why = Box::new(Cause::from(trouble.clone()));
+        let (state, cause) = if p.unrecorded {
+            (State::Offline, StatusCause::LossNotOnRecord { why })
+        } else {
+            (State::Degraded, StatusCause::PoolNotRecorded { why })
         };
-        reasons.push(Reason::new(state, what.clone(), Cause::sentence(message, Some("millrace status -v names the state directory: df -h and ls -ld there; if its file system became read-only, repair it and mount -o remount,rw".into()))));
+        reasons.push(Reason::new(state, what.clone(), cause));
     }
     let state = arrays.iter().map(|a| a.state).max().unwrap_or_default();
-    let worst = arrays.iter().enumerate().filter(|(_, a)| a.state == state && state != State::Optimal);
-    let cause = worst.map(|(i, a)| format!("{}: {}", word(i), said(&a.cause)).into()).next();
+    let worst = arrays.iter().enumerate().find(|(_, a)| a.state == state && state != State::Optimal);
     let (state, cause) = if p.unrecorded {
-        (State::Offline, Some("a loss cannot be put on record".to_string().into()))
+        (State::Offline, Some(StatusCause::PoolLossNotOnRecord.into()))
     } else {
+        let cause = worst.map(|(i, a)| {
+            StatusCause::ArrayNotWell { array: word(i), why: a.cause.clone().map(Box::new) }.into()
+        });
         (state, cause)
     };
     let space = p.space();
@@ -489,31 +429,31 @@ fn array_of(desk: &Desk, i: usize, a: usize, now: Instant) -> Array {
     let full = rebuilding.is_some_and(|l| array.legs[l].full);
     let in_sync = legs.iter().filter(|l| l.state == State::Optimal).count();
     let out = legs.iter().find(|l| matches!(l.state, State::Failed | State::Offline));
-    let (state, reason) = match (in_sync, out, rebuilding) {
-        (0, ..) => (State::Failed, "no drive in sync is there".to_string()),
-        (_, Some(leg), _) => (State::Degraded, format!("{}: {}", leg.path, said(&leg.cause))),
-        (_, None, Some(l)) => (State::Rebuilding, format!("{}: {}", legs[l].path, said(&legs[l].cause))),
-        (_, None, None) if compares(desk, array) => {
-            (State::Rebuilding, "what may differ between its legs is being made the same".to_string())
-        }
+    let of_leg =
+        |leg: &Leg| StatusCause::LegOfArray { leg: leg.path.clone(), why: leg.cause.clone().map(Box::new) };
+    let (mut state, mut cause) = match (in_sync, out, rebuilding) {
+        (0, ..) => (State::Failed, Some(StatusCause::ArrayWithoutLegs)),
+        (_, Some(leg), _) => (State::Degraded, Some(of_leg(leg))),
+        (_, None, Some(l)) => (State::Rebuilding, Some(of_leg(&legs[l]))),
+        (_, None, None) if compares(desk, array) => (State::Rebuilding, Some(StatusCause::ArrayComparing)),
         (_, None, None) if p.config().arrays[a].mirror && legs.len() == 1 => {
-            (State::Degraded, format!("{} is its only drive", legs[0].path))
+            (State::Degraded, Some(StatusCause::ArrayOneLeg { leg: legs[0].path.clone() }))
         }
-        (_, None, None) => (State::Optimal, String::new()),
+        (_, None, None) => (State::Optimal, None),
     };
-    let (mut state, mut reason) = (state, reason);
     for (l, leg) in legs.iter_mut().enumerate() {
         let Some(ill) = ill_of(desk, p, a, l) else { continue };
-        if state < ill.state {
-            (state, reason) = (ill.state, format!("{}: {}", leg.path, ill.words));
-        }
         leg.state = ill.state;
-        leg.cause = Some(ill.words.clone().into());
+        leg.cause = Some(ill.cause.clone());
+        if state < ill.state {
+            state = ill.state;
+            cause = Some(of_leg(leg));
+        }
     }
     let out = Array {
         layout: ArrayLayout::of(p.config().arrays[a].mirror),
         state,
-        cause: (!reason.is_empty()).then(|| reason.into()),
+        cause: cause.map(Into::into),
         reason: String::new(),
         bytes: array.geometry.data_bytes,
         legs,
@@ -557,7 +497,7 @@ fn leg_of(p: &PoolDesk, a: usize, l: usize) -> Leg {
         (LegState::Out | LegState::JustOut, Some(_)) => State::Failed,
         (_, None) => State::Offline,
     };
-    let cause = (state != State::Optimal).then(|| leg.reason.clone().into());
+    let cause = leg.reason.clone().filter(|_| state != State::Optimal);
     let replaces = p.replaces(leg.uuid).map(|r| r.old_path.clone());
     // Slow is said of a leg that others stand in for; where it serves alone, that tells nobody anything.
     let others = (0..p.arrays[a].legs.len()).any(|o| o != l && p.leg_state(a, o) == LegState::InSync);
@@ -565,40 +505,32 @@ fn leg_of(p: &PoolDesk, a: usize, l: usize) -> Leg {
     Leg { path: leg.path.clone(), uuid: leg.uuid, state, cause, reason: String::new(), slow, replaces }
 }
 
-/// The step that comes before the return of a leg that was shaped to be gone or to hang; empty for others.
-fn clear_first(desk: &Desk, p: &PoolDesk, a: usize, l: usize) -> String {
+/// Whether a leg was shaped to be gone or to hang: that is cleared before it can return.
+fn is_shaped_away(desk: &Desk, p: &PoolDesk, a: usize, l: usize) -> bool {
     let leg = &p.arrays[a].legs[l];
-    let away = desk.shape_of(leg.open.as_ref(), &leg.path).is_some_and(|s| s.gone || s.hang);
-    if away { format!("millrace drive shape {} --clear, then ", leg.path) } else { String::new() }
+    desk.shape_of(leg.open.as_ref(), &leg.path).is_some_and(|s| s.gone || s.hang)
 }
 
 /// What helps a leg that is out.
-fn way_back(desk: &Desk, p: &PoolDesk, a: usize, l: usize) -> String {
-    let leg = &p.arrays[a].legs[l];
-    let path = &leg.path;
-    let first = clear_first(desk, p, a, l);
-    if !first.is_empty() {
-        return format!("{first}millrace drive return {path}");
+fn way_back(desk: &Desk, p: &PoolDesk, a: usize, l: usize) -> WayBack {
+    let row = &p.arrays[a].legs[l];
+    let leg = row.path.clone();
+    if is_shaped_away(desk, p, a, l) {
+        return WayBack::ClearShape { leg };
     }
-    if let Some(found) = &leg.found {
-        return found.way_back(path);
+    if let Some(found) = &row.found {
+        return WayBack::AsFound { why: Box::new(found.cause(&leg).into()) };
     }
-    if leg.reason.ends_with(&error_words(DriveError::NoSpace)) {
-        return format!(
-            "free space in the file system of {path}: it comes back by itself then, or at once by millrace drive return {path}"
-        );
-    }
-    if leg.reason.ends_with(NO_SPACE_BLOCK) {
-        return format!(
-            "blockdev --getsize64 {path}, or lvs if it is a thin volume: give it its space again, then millrace drive return {path}; or millrace drive replace {path} NEW"
-        );
-    }
-    match leg.open {
+    let fault = match &row.reason {
+        Some(Cause::Leg(why)) => why.fault(),
+        _ => None,
+    };
+    match fault {
+        Some(DriveFault::NoSpace) => WayBack::FreeFileSystem { leg },
+        Some(DriveFault::NoSpaceBlock) => WayBack::RestoreSpace { leg },
         // A return would say that it is not there.
-        None => {
-            format!("attach {path} again: it comes back by itself then, or millrace drive replace {path} NEW")
-        }
-        Some(_) => format!("millrace drive return {path}, or millrace drive replace {path} NEW"),
+        _ if row.open.is_none() => WayBack::Attach { leg },
+        _ => WayBack::Return { leg },
     }
 }
 
@@ -636,7 +568,7 @@ fn drives_of(desk: &Desk) -> Vec<Drive> {
                 };
                 if let Some(ill) = ill_of(desk, p, a, l) {
                     drive.state = Some(ill.state);
-                    drive.cause = Some(ill.words.clone().into());
+                    drive.cause = Some(ill.cause.clone());
                 }
                 // Under every number that it has had: figures go on when a drive returns.
                 let lives = desk.lives.get(&leg.uuid);
@@ -676,7 +608,7 @@ fn drives_of(desk: &Desk) -> Vec<Drive> {
             }
             if spare.ready().is_none() {
                 drive.state = Some(State::Offline);
-                drive.cause = Some(spare.reason().into());
+                drive.cause = spare.reason().map(Into::into);
             }
             out.push(drive);
         }
@@ -750,15 +682,16 @@ fn host_of(desk: &Desk, h: &access::Host) -> Host {
 fn portal_of(desk: &Desk, id: PortalId) -> Portal {
     let row = desk.portals.iter().find(|p| p.portal.id == id).expect("taken from the desk");
     let whereabouts = row.portal.moves.and_then(|_| desk.addresses.whereabouts(row.portal.address.ip()));
-    let immovable = whereabouts.and_then(Result::err).map(address_words);
-    let listening = row.results.iter().find_map(|r| match r {
-        Some(Err(e)) => Some(net_words(*e)),
-        _ if desk.stop == Stop::Closed => Some("the head is being stopped".to_string()),
-        None if desk.held => Some("it stays closed until the pools are imported".to_string()),
-        None => Some("it is being opened".to_string()),
+    let away =
+        whereabouts.and_then(Result::err).map(|why| PortalCause::AddressFailed { why: why.into() }.into());
+    let closed: Option<Cause> = row.results.iter().find_map(|r| match r {
+        Some(Err(e)) => Some(StatusCause::PortalFault { fault: (*e).into() }.into()),
+        _ if desk.stop == Stop::Closed => Some(StatusCause::PortalStopping.into()),
+        None if desk.held => Some(StatusCause::PortalHeld.into()),
+        None => Some(StatusCause::PortalOpening.into()),
         Some(Ok(_)) => None,
     });
-    let failure = listening.map(|words| immovable.clone().unwrap_or(words));
+    let listening = closed.is_none();
     let connections =
         desk.reports.iter().flatten().flat_map(|r| &r.connections).filter(|c| c.portal == id).count();
     let in_system = desk.system.is_some();
@@ -770,8 +703,8 @@ fn portal_of(desk: &Desk, id: PortalId) -> Portal {
     Portal {
         protocol: row.portal.protocol.into(),
         address: in_use.unwrap_or(row.portal.address),
-        listening: failure.is_none(),
-        cause: failure.or(immovable).map(Into::into),
+        listening,
+        cause: away.or(closed),
         reason: String::new(),
         connections: connections as u32,
         head: letter(head).filter(|_| in_system),

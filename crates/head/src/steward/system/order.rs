@@ -103,7 +103,7 @@ impl Office {
         }
         for drive in &self.drives_in_use() {
             if let Err(e) = self.clear_area(drive.id).await {
-                let message = format!("{}: {}", drive.info.path, drive.did(e));
+                let message = format!("{}: {}", drive.info.path, crate::steward::words::did(&drive.info, e));
                 return Err(refuse(ErrorKind::Internal, "", message).then("millrace status"));
             }
         }

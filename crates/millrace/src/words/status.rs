@@ -1,0 +1,173 @@
+//! Words about what `status` puts together.
+
+use super::leg::{it_is_unfit, spares_unfit};
+use super::parts::{count, net_fault};
+use super::{Said, cause as any_cause};
+use base::size::print;
+use finding::{Cause, NetFault, StatusCause, StatusNotice, WayBack};
+
+/// Why something is not optimal.
+pub fn cause(f: &StatusCause) -> Said {
+    match f {
+        StatusCause::LegNotWell { leg, mirror, why, no_spare_fits, help } => {
+            let unfit = if no_spare_fits.is_empty() {
+                String::new()
+            } else {
+                format!("; no spare fits: {}", spares_unfit(no_spare_fits))
+            };
+            let next = help.as_ref().and_then(|help| way_back(help, why.as_deref()));
+            Said { message: format!("{leg} of {mirror}: {}{unfit}", sentence(why)), next }
+        }
+        StatusCause::MirrorOneLeg { pool, mirror, leg } => {
+            Said::new(format!("{mirror}: {leg} is its only drive"))
+                .then(format!("millrace pool add {pool} leg DRIVE --to {mirror}"))
+        }
+        StatusCause::MirrorComparing { mirror } => {
+            format!("{mirror}: what may differ between its legs is being made the same").into()
+        }
+        StatusCause::BlocksUnreadable { array, pieces } => {
+            Said::new(format!("{array}: {} could not be read from any drive", count(*pieces, "piece")))
+                .then("millrace events")
+        }
+        StatusCause::SpareShapedAway { spare, why } => {
+            let why = why.as_ref().map_or("it is shaped to be away".into(), |why| any_cause(why).message);
+            Said::new(format!("its spare {spare} is of no use: {why}")).then(format!(
+                "millrace drive shape {spare} --clear, then millrace drive return {spare}"
+            ))
+        }
+        StatusCause::SpareMute { spare, why } => Said::new(format!(
+            "its spare {spare} is of no use: {}",
+            any_cause(why).message
+        ))
+        .then(format!(
+            "unplug or reset it: once it answers, it is a spare again by itself (millrace drive return {spare}, at once); or millrace drive rm {spare}, to go on without it"
+        )),
+        StatusCause::SpareElsewhere { spare, why } => {
+            Said::new(format!("its spare {spare} is not there: {}", any_cause(why).message)).then(format!(
+                "attach it: then it is a spare again by itself; or millrace drive rm {spare}"
+            ))
+        }
+        StatusCause::SpareOverwritten { spare, pool, why } => {
+            Said::new(format!("its spare {spare} is of no use: {}", any_cause(why).message)).then(format!(
+                "millrace drive rm {spare}, then millrace pool add {pool} spare {spare} --force"
+            ))
+        }
+        StatusCause::SpareMissing { spare, pool } => {
+            Said::new(format!("its spare {spare} is not there")).then(format!(
+                "attach it, or put its file back: then it is a spare again by itself; or millrace drive rm {spare}, then millrace pool add {pool} spare DRIVE"
+            ))
+        }
+        StatusCause::SpareIll { spare, why } => {
+            let why = any_cause(why);
+            Said { message: format!("its spare {spare} is of no use: {}", why.message), next: why.next }
+        }
+        StatusCause::SpareFitsNone { spare, pool, why } => {
+            Said::new(format!("its spare {spare} fits no mirror: {}", it_is_unfit(why))).then(format!(
+                "millrace drive rm {spare}, and millrace pool add {pool} spare DRIVE, one that fits"
+            ))
+        }
+        StatusCause::ScrubDiffered { pool, bytes, running } => Said::new(format!(
+            "the last scrub found {} in which legs differ, and did not repair them (pool show and events tell where)",
+            print(*bytes)
+        ))
+        .then(if *running {
+            format!("millrace pool show {pool}, for how far the one under way is")
+        } else {
+            format!(
+                "millrace pool scrub {pool} --repair --prefer GOOD, or, if they were written since, millrace pool scrub {pool}, or millrace pool scrub {pool} --clear"
+            )
+        }),
+        StatusCause::LossNotOnRecord { why } => Said::new(format!(
+            "its volumes are not ready, as a loss cannot be put on record: {}",
+            any_cause(why).message
+        ))
+        .then(WRITABLE),
+        StatusCause::PoolNotRecorded { why } => Said::new(any_cause(why).message).then(WRITABLE),
+        StatusCause::PoolLossNotOnRecord => "a loss cannot be put on record".into(),
+        StatusCause::ArrayNotWell { array, why } => format!("{array}: {}", sentence(why)).into(),
+        StatusCause::ArrayWithoutLegs => "no drive in sync is there".into(),
+        StatusCause::LegOfArray { leg, why } => format!("{leg}: {}", sentence(why)).into(),
+        StatusCause::ArrayComparing => "what may differ between its legs is being made the same".into(),
+        StatusCause::ArrayOneLeg { leg } => format!("{leg} is its only drive").into(),
+        StatusCause::PortalClosed { protocol, address, head, fault, why } => {
+            let there = head.as_ref().map_or_else(String::new, |head| format!("on head {head}: "));
+            let rm = format!("millrace portal rm {protocol} {address}");
+            let (ip, port) = address.rsplit_once(':').unwrap_or((address, ""));
+            let ip = ip.trim_matches(['[', ']']);
+            // It is tried again by itself.
+            let next = match fault {
+                Some(NetFault::InUse) => {
+                    format!("ss -ltnp sport = :{port}, and stop who listens there, or {rm}")
+                }
+                Some(NetFault::NoAddress) => format!("ip address, and give this machine {ip}, or {rm}"),
+                Some(NetFault::Refused | NetFault::Errno { .. }) | None => rm,
+            };
+            let again = if fault.is_some() { "; it is tried again" } else { "" };
+            Said::new(format!("{there}{}{again}", sentence(why))).then(format!("{there}{next}"))
+        }
+        StatusCause::PortalFault { fault } => net_fault(fault).into(),
+        StatusCause::PortalStopping => "the head is being stopped".into(),
+        StatusCause::PortalHeld => "it stays closed until the pools are imported".into(),
+        StatusCause::PortalOpening => "it is being opened".into(),
+    }
+}
+
+/// What helps against a state directory that cannot be written to.
+const WRITABLE: &str = "millrace status -v names the state directory: df -h and ls -ld there; if its file system became read-only, repair it and mount -o remount,rw";
+
+fn sentence(why: &Option<Box<Cause>>) -> String {
+    why.as_ref().map(|why| any_cause(why).message).unwrap_or_default()
+}
+
+fn way_back(help: &WayBack, why: Option<&Cause>) -> Option<String> {
+    Some(match help {
+        WayBack::AsTheCauseSays => return why.and_then(|why| any_cause(why).next),
+        WayBack::AsFound { why } => return any_cause(why).next,
+        WayBack::ReturnOrRemove { leg, shaped } => {
+            let first =
+                if *shaped { format!("millrace drive shape {leg} --clear, then ") } else { String::new() };
+            format!("{first}millrace drive return {leg}, or millrace drive rm {leg}, and replace by another")
+        }
+        WayBack::ClearShape { leg } => {
+            format!("millrace drive shape {leg} --clear, then millrace drive return {leg}")
+        }
+        WayBack::FreeFileSystem { leg } => format!(
+            "free space in the file system of {leg}: it comes back by itself then, or at once by millrace drive return {leg}"
+        ),
+        WayBack::RestoreSpace { leg } => format!(
+            "blockdev --getsize64 {leg}, or lvs if it is a thin volume: give it its space again, then millrace drive return {leg}; or millrace drive replace {leg} NEW"
+        ),
+        WayBack::Attach { leg } => {
+            format!("attach {leg} again: it comes back by itself then, or millrace drive replace {leg} NEW")
+        }
+        WayBack::Return { leg } => {
+            format!("millrace drive return {leg}, or millrace drive replace {leg} NEW")
+        }
+    })
+}
+
+/// What is noted.
+pub fn notice(f: &StatusNotice) -> String {
+    match f {
+        StatusNotice::SpareStandsIn { pool, spare, old, seconds, spares_left } => {
+            let left = match spares_left {
+                0 => "no spare is left".to_string(),
+                n => format!("{} left", count(*n, "spare")),
+            };
+            format!(
+                "Pool {pool}: the spare {spare} took the place of {old} {}, {left}: replace the drive, and millrace pool add {pool} spare DRIVE",
+                ago(*seconds)
+            )
+        }
+    }
+}
+
+/// How long ago something was.
+fn ago(seconds: u64) -> String {
+    match seconds {
+        0..60 => "just now".into(),
+        60..3600 => format!("{} min ago", seconds / 60),
+        3600..172_800 => format!("{} h ago", seconds / 3600),
+        _ => format!("{} days ago", seconds / 86_400),
+    }
+}
