@@ -325,6 +325,7 @@ pub fn snapshot() -> Status {
                     ready: true,
                     cause: None,
                     reason: String::new(),
+                    fit: None,
                     fits: String::new(),
                 },
                 head::order::Spare {
@@ -334,6 +335,7 @@ pub fn snapshot() -> Status {
                     ready: false,
                     cause: cause("it was not found"),
                     reason: String::new(),
+                    fit: None,
                     fits: String::new(),
                 },
             ],
