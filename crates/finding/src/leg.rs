@@ -138,9 +138,9 @@ findings! {
         /// The drive has fewer bytes than it had.
         DriveCutOff { bytes: u64, had_bytes: u64, helps: Option<DriveHelp> },
         /// The drive failed to take the membership record.
-        RecordNotTaken { fault: DriveFault },
+        LegRecordNotTaken { fault: DriveFault },
         /// The drive failed to take the pool's configuration.
-        ConfigNotTaken { fault: DriveFault },
+        LegConfigNotTaken { fault: DriveFault },
         /// It was being rebuilt, and may hold what its source has not got. `fault` is what became of that; None: it had
         /// been given up.
         LegAheadOfSource { source: String, fault: Option<DriveFault> },
@@ -360,8 +360,8 @@ impl LegCause {
     pub fn fault(&self) -> Option<&DriveFault> {
         match self {
             Self::DriveFailed { fault, .. }
-            | Self::RecordNotTaken { fault }
-            | Self::ConfigNotTaken { fault } => Some(fault),
+            | Self::LegRecordNotTaken { fault }
+            | Self::LegConfigNotTaken { fault } => Some(fault),
             _ => None,
         }
     }

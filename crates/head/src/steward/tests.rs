@@ -11,6 +11,7 @@ use base::machine::{Shape, StateError, StateOp};
 use base::memory::PlainMemory;
 use base::view::{Protocol, Secret, View};
 use base::{Address, DriveError, DriveId, DriveInfo, DriveOp, DriveOpKind, Effect, Event, Instant, Machine};
+use finding::{DriveFault, LegCause, LegEvent};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -185,7 +186,7 @@ fn a_lost_leg_is_off_every_shard_then_on_record_and_only_then_recorded() {
     let s = w.status();
     assert_eq!((s.health, s.pools[0].state), (State::Degraded, State::Degraded));
     assert!(s.reasons[0].said().contains("/f/b"), "{:?}", s.reasons);
-    let next = s.reasons[0].next.as_deref().expect("advice");
+    let next = s.reasons[0].next().expect("advice");
     assert!(next.starts_with("millrace drive return /f/b, or millrace drive replace /f/b"), "{next}");
     assert!(w.view.hosts[0].exports[0].ready);
     // After a crash the leg is there, and is known to lack something.
@@ -255,7 +256,7 @@ fn a_returned_leg_is_resynced_and_in_sync_once_every_shard_says_so() {
     let mut w = w.crash(2);
     assert_eq!(w.legs(0), [LegState::InSync, LegState::InSync]);
     let (kind, _, words) = w.refused(Order::DriveReturn { drive: "/f/b".into() });
-    assert!(kind == ErrorKind::Conflict && words.contains("in sync"), "{words}");
+    assert!(kind == ErrorKind::Conflict && words.contains("LegInSync"), "{words}");
 }
 
 #[test]
@@ -295,10 +296,9 @@ fn a_leg_that_is_given_up_for_what_the_last_one_did_is_not_blamed_and_returns_by
     w.note(0, array, Note::LegAhead { leg: 1, epoch, last: 0, error: Some(DriveError::Medium) });
     w.run();
     assert_eq!(w.legs(0), [LegState::InSync, LegState::Missing]);
-    let words =
-        "may hold what its source has not got: drive /f/a, the last good leg, failed to read or write blocks";
-    let told = |e: &String| e.contains("drive /f/b: it was taken out") && e.contains(words);
-    assert!(w.events().iter().any(told), "{:#?}", w.events());
+    let why = LegCause::LegAheadOfSource { source: "/f/a".into(), fault: Some(DriveFault::Medium) };
+    let told = LegEvent::LegOut { pool: "tank".into(), why: Box::new(why.into()) };
+    assert_eq!(w.happened_to("drive /f/b").last(), Some(&told.into()));
     w.pass(60);
     assert_eq!(w.legs(0), [LegState::InSync, LegState::Rebuilding]);
 }
@@ -411,11 +411,14 @@ fn foreign_labelled_held_small_and_repeated_drives_are_refused_by_name() {
     let check = |w: &mut World, a: &str, b: &str| w.refused(create("p2", vec![mirror(a, b)]));
     let (kind, field, words) = check(&mut w, "/f/xfs", "/f/x");
     assert_eq!((kind, field.as_str()), (ErrorKind::Unsafe, "drives"));
-    assert!(words.contains("/f/xfs holds an XFS file system"), "{words}");
+    assert!(words.contains("DriveHolds { drive: \"/f/xfs\", holds: Xfs }"), "{words}");
     let vhd = w.rest.drives.get_mut("/f/vhd").expect("made");
     (vhd.bytes, vhd.end) = (80 * MIB, [&b"conectix"[..], &[0; 504]].concat());
     let (kind, _, words) = check(&mut w, "/f/vhd", "/f/x");
-    assert!(kind == ErrorKind::Unsafe && words.contains("/f/vhd holds a VHD disk image"), "{words}");
+    assert!(
+        kind == ErrorKind::Unsafe && words.contains("DriveHolds { drive: \"/f/vhd\", holds: Vhd }"),
+        "{words}"
+    );
     let (kind, _, words) = check(&mut w, "/f/a", "/f/x");
     assert!(kind == ErrorKind::Conflict && words.contains("drive of pool tank"), "{words}");
     let (_, _, words) = check(&mut w, "/f/small", "/f/x");
@@ -445,7 +448,10 @@ fn foreign_labelled_held_small_and_repeated_drives_are_refused_by_name() {
     assert_eq!((kind, field.as_str()), (ErrorKind::Conflict, "name"));
     w.good(Order::PoolRelease { pool: "tank".into(), force: false, disconnect: false });
     let (kind, _, words) = w.refused(create("p2", vec![mirror("/f/a", "/f/x")]));
-    assert!(kind == ErrorKind::Unsafe && words.contains("labelled as a drive of pool tank"), "{words}");
+    assert!(
+        kind == ErrorKind::Unsafe && words.contains("DriveLabelled { drive: \"/f/a\", pool: \"tank\""),
+        "{words}"
+    );
 }
 
 #[test]
@@ -636,7 +642,7 @@ fn a_state_file_that_cannot_be_read_is_named_and_kept() {
     assert!(w.view.hosts.is_empty());
     let status = w.status();
     let told = status.reasons.iter().find(|r| r.said().contains("no host is let in")).expect("a reason");
-    assert!(status.health == State::Degraded && told.next.as_ref().is_some_and(|n| n.contains("restart")));
+    assert!(status.health == State::Degraded && told.next().is_some_and(|n| n.contains("restart")));
     // Nor does the next order write over what may hold everybody's secrets.
     let settings =
         HostSettings { iqns: Some(vec!["iqn.1998-01.com.example:h2".into()]), ..HostSettings::default() };
@@ -684,12 +690,13 @@ fn legs_that_may_differ_after_a_crash_are_made_the_same() {
     assert!(second.unclean && second.dirty.count() == second.geometry.regions());
     assert_eq!(w.status().health, State::Rebuilding);
     let array = second.id;
-    let told = |w: &mut World, end: &str| w.events().iter().filter(|e| e.ends_with(end)).count();
+    let told = |w: &mut World, event: &LegEvent| {
+        let event = event.clone().into();
+        w.happened_to("pool tank").iter().filter(|e| **e == event).count()
+    };
     let bytes = u64::from(second.geometry.regions()) * second.geometry.region_bytes;
-    let size = format!("{}M", bytes.div_ceil(MIB));
-    let begin =
-        format!("{size} of mirror-1 may differ between its drives: they are compared and made the same");
-    let end = format!("the drives of mirror-1 are the same again: {size} were compared in 11 s");
+    let begin = LegEvent::MirrorCompares { mirror: "mirror-1".into(), bytes };
+    let end = LegEvent::MirrorCompared { mirror: "mirror-1".into(), bytes, seconds: 11 };
     assert_eq!(told(&mut w, &begin), 1, "{:?}", w.events());
     // How far that is: from the first look on, with a rate.
     for shard in 0..SHARDS {
@@ -733,10 +740,10 @@ fn a_comparison_is_timed_from_when_its_shards_were_told_of_it() {
     compared(&mut w, 1, 7);
     let told: Vec<String> = w.events().into_iter().filter(|e| e.contains("mirror-")).collect();
     let story = [
-        "pool tank: 74M of mirror-0 may differ between its drives: they are compared and made the same",
-        "pool tank: 74M of mirror-1 may differ between its drives: they are compared and made the same",
-        "pool tank: the drives of mirror-0 are the same again: 74M were compared in 35 s",
-        "pool tank: the drives of mirror-1 are the same again: 74M were compared in 42 s",
+        "pool tank: Leg(MirrorCompares { mirror: \"mirror-0\", bytes: 77594624 })",
+        "pool tank: Leg(MirrorCompares { mirror: \"mirror-1\", bytes: 77594624 })",
+        "pool tank: Leg(MirrorCompared { mirror: \"mirror-0\", bytes: 77594624, seconds: 35 })",
+        "pool tank: Leg(MirrorCompared { mirror: \"mirror-1\", bytes: 77594624, seconds: 42 })",
     ];
     assert_eq!(told, story);
 }
@@ -865,8 +872,10 @@ fn a_leg_that_every_shard_loses_at_once_is_told_once() {
         w.note(shard, array, Note::LegFailed { leg: 1, epoch, error: DriveError::Medium });
     }
     w.run();
-    let told: Vec<String> = w.events().split_off(before);
-    assert_eq!(told, ["drive /f/b: it was taken out of pool tank: the drive failed to read or write blocks"]);
+    assert_eq!(w.events().split_off(before).len(), 1);
+    let why = Box::new(LegCause::failed(DriveFault::Medium).into());
+    let told = LegEvent::LegOut { pool: "tank".into(), why };
+    assert_eq!(w.happened_to("drive /f/b"), [told.into()]);
 }
 
 #[test]
@@ -877,7 +886,7 @@ fn a_leg_that_is_not_there_is_to_be_attached_and_not_returned() {
     let mut w = w.crash(2);
     let s = w.status();
     let reason = s.reasons.iter().find(|r| r.said().contains("/f/b")).expect("it is missed");
-    let next = reason.next.as_deref().expect("a way on");
+    let next = reason.next().expect("a way on");
     assert!(next.starts_with("attach /f/b again") && next.contains("drive replace /f/b NEW"), "{next}");
     assert!(w.order(Order::DriveReturn { drive: "/f/b".into() }).is_err(), "as it would be told");
 }

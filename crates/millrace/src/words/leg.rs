@@ -242,10 +242,10 @@ pub fn cause(f: &LegCause) -> Said {
             message: format!("the drive has {bytes} bytes now, and had {had_bytes}: it was cut off"),
             next: helps.as_ref().map(drive_help),
         },
-        LegCause::RecordNotTaken { fault } => {
+        LegCause::LegRecordNotTaken { fault } => {
             format!("it could not take the membership record: {}", the_drive(fault)).into()
         }
-        LegCause::ConfigNotTaken { fault } => {
+        LegCause::LegConfigNotTaken { fault } => {
             format!("it could not take the configuration: {}", the_drive(fault)).into()
         }
         LegCause::LegAheadOfSource { source, fault } => format!(

@@ -52,8 +52,8 @@ impl Untaken {
     /// Why the leg is put out.
     pub fn cause(self, fault: DriveFault) -> Cause {
         match self {
-            Untaken::Record => LegCause::RecordNotTaken { fault }.into(),
-            Untaken::Config => LegCause::ConfigNotTaken { fault }.into(),
+            Untaken::Record => LegCause::LegRecordNotTaken { fault }.into(),
+            Untaken::Config => LegCause::LegConfigNotTaken { fault }.into(),
         }
     }
 }

@@ -306,7 +306,7 @@ fn a_follower_without_a_path_is_put_out_and_the_leg_stays() {
     w.pass(2);
     assert!(!w.follower().is_in(), "it starts over without the drive");
     assert_eq!(w.legs(0), [LegState::InSync; 2]);
-    assert!(w.events().iter().any(|e| e.contains("the other head lost its path to it")));
+    assert!(w.events().iter().any(|e| e.contains("PathLostThere")));
 }
 
 #[test]

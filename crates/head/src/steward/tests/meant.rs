@@ -127,7 +127,9 @@ fn a_refusal_names_all_that_force_would_override() {
     let mut w = w.crash(2);
     w.rest.drives.get_mut("/f/y").expect("it is there").bytes = 200 * MIB;
     let r = w.order(add(vec![single("/f/x")], false)).expect_err("a refusal");
-    for part in ["would keep 1", "/f/x is labelled as a drive of pool old", "what is there would be lost"] {
+    for part in
+        ["would keep 1", "DriveLabelled { drive: \"/f/x\", pool: \"old\"", "what is there would be lost"]
+    {
         assert!(r.said().contains(part), "{part}: {r:?}");
     }
     assert!(r.next().as_deref().is_some_and(|n| n.contains("overrides all of this")), "{r:?}");

@@ -53,7 +53,7 @@ fn a_dead_last_leg_is_known_again_however_often_another_leg_came_and_went() {
     }
     assert!((5..20).contains(&returns), "{returns}");
     let (kind, _, words) = w.refused(Order::DriveReturn { drive: "/f/b".into() });
-    assert!(kind == ErrorKind::NotReady && words.contains("/f/c has missed"), "{words}");
+    assert!(kind == ErrorKind::NotReady && words.contains("LegFarBehind { drive: Some(\"/f/c\")"), "{words}");
     let mut fallen = w.rest.clone();
     fallen.drives.values_mut().for_each(|d| d.fails = None);
     assert_eq!(World::start(fallen, 2).legs(1)[0], LegState::InSync, "a start believes it");
@@ -87,7 +87,7 @@ fn nobody_is_in_sync_by_a_record_that_the_leg_it_was_copied_from_has_not_got() {
     // However long that takes, the leg is in sync when it has; no ancestor is forgotten over it.
     w.pass(600);
     assert_eq!(w.legs(0), [LegState::InSync, LegState::Rebuilding]);
-    assert_eq!(w.events().iter().filter(|e| e.contains("/f/b: it is in sync")).count(), 0);
+    assert_eq!(w.events().iter().filter(|e| e.contains("/f/b: Leg(LegSynced")).count(), 0);
     let mut rest = w.rest.clone();
     rest.drives.get_mut("/f/a").expect("it is there").fails = None;
     let fallen = World::start(rest, 3);

@@ -1,6 +1,7 @@
 //! The last leg of a mirror is pulled and put back.
 
 use super::*;
+use finding::LegRefusal;
 
 /// The second leg is out, and the first one is gone as it was opened.
 fn pulled() -> World {
@@ -27,7 +28,7 @@ fn the_last_leg_that_was_pulled_comes_back_by_itself_wherever_it_is_found() {
     assert!(is_open(&w, "/dev/x") && !is_open(&w, "/f/a"));
     assert_eq!(w.legs(0), [LegState::InSync, LegState::Missing]);
     assert_eq!(w.status().health, State::Degraded, "{:?}", w.status().reasons);
-    assert!(w.events().iter().any(|e| e.contains("drive /dev/x: it is back in pool tank")));
+    assert!(w.events().iter().any(|e| e.contains("drive /dev/x: Leg(LastLegBack")));
     // The other one can be copied to again, and the next start finds all of this.
     w.rest.drives.get_mut("/f/b").expect("it is there").fails = None;
     w.pass(120);
@@ -42,16 +43,13 @@ fn an_operator_who_returns_the_last_leg_has_it_looked_for_at_once() {
     let mut w = pulled();
     let give_back = || Order::DriveReturn { drive: "/f/a".into() };
     let refused = w.order(give_back()).expect_err("it is away");
-    assert_eq!(
-        refused.said(),
-        "/f/a is not back yet: it is looked for every second, and taken back by itself"
-    );
+    assert_eq!(refused, LegRefusal::LegLookedFor { leg: "/f/a".into() }.into());
     let back = FakeDrive { fails: None, held: false, ..w.rest.drives["/f/a"].clone() };
     w.rest.drives.insert("/dev/x".into(), back);
     assert_eq!(w.order(give_back()), Ok(Reply::Done));
     assert!(is_open(&w, "/dev/x") && !is_open(&w, "/f/a"));
     let refused = w.order(Order::DriveReturn { drive: "/dev/x".into() }).expect_err("it is well");
-    assert_eq!(refused.said(), "/dev/x is in sync: there is nothing to return");
+    assert_eq!(refused, LegRefusal::LegInSync { leg: "/dev/x".into() }.into());
 }
 
 #[test]
@@ -87,11 +85,13 @@ fn a_drive_that_took_the_place_of_another_and_was_pulled_at_once_comes_back() {
     // Before the old one has left.
     w.rest.drives.get_mut("/f/n").expect("it is there").fails = Some(DriveError::Gone);
     w.pass(120);
-    assert!(w.events().iter().any(|e| e.contains("/f/a: it leaves pool tank: /f/n has taken its place")));
+    assert!(w.events().iter().any(|e| {
+        e.contains("/f/a: Leg(LegLeaves { pool: \"tank\", why: Leg(LegPlaceTaken { new: \"/f/n\" }) })")
+    }));
     assert_eq!(w.status().health, State::Offline, "{:?}", w.status().reasons);
     put_back(&mut w, "/f/n", "/dev/x");
     w.pass(30);
-    assert!(w.events().iter().any(|e| e.contains("drive /dev/x: it is back in pool tank")));
+    assert!(w.events().iter().any(|e| e.contains("drive /dev/x: Leg(LastLegBack")));
     assert_eq!(w.status().health, State::Degraded, "{:?}", w.status().reasons);
-    assert!(w.events().iter().any(|e| e.contains("/f/a: its label of pool tank is taken away")));
+    assert!(w.events().iter().any(|e| e.contains("/f/a: Leg(DriveFreed")));
 }

@@ -167,7 +167,7 @@ fn an_array_whose_drives_are_ill_leaves_too_and_says_which_keep_their_label() {
     w.rest.drives.get_mut("/f/y").expect("it is there").fails = None;
     let mut w = w.crash(2);
     let (_, _, words) = w.refused(grow(["/f/x", "/f/y"]));
-    assert!(words.contains("/f/y is labelled as a drive of pool tank"), "{words}");
+    assert!(words.contains("DriveLabelled { drive: \"/f/y\", pool: \"tank\""), "{words}");
     let force = Order::PoolAdd { pool: "tank".into(), arrays: vec![mirror("/f/x", "/f/y")], force: true };
     w.good(force);
     assert_eq!(w.crash(3).status().health, State::Optimal);

@@ -2,6 +2,7 @@
 
 use super::*;
 use base::FileName;
+use finding::{LegEvent, LegNotice, Notice, SpareFit, SpareUnfit};
 
 fn with_spare() -> World {
     let mut rest = four();
@@ -79,9 +80,9 @@ fn a_leg_that_fails_for_good_is_replaced_at_once() {
         story.iter().position(|e| e.contains(words)).unwrap_or_else(|| panic!("{words}: {story:#?}"))
     };
     let steps = [
-        at("it was taken out of pool tank: the drive failed to read or write blocks"),
-        at("the spare /f/s takes the place of /f/b"),
-        at("drive /f/s: it is a leg of pool tank; everything is being copied to it"),
+        at("LegOut { pool: \"tank\", why: Leg(DriveFailed { fault: Medium"),
+        at("SpareUsed { spare: \"/f/s\", old: \"/f/b\" }"),
+        at("drive /f/s: Leg(LegJoined { pool: \"tank\", new: true, full: true })"),
     ];
     assert!(steps.is_sorted(), "{story:#?}");
     // The bitmaps know what is left, so a crash in the middle does not begin anew.
@@ -131,7 +132,7 @@ fn a_spare_that_fails_when_it_is_needed_leaves_its_turn_to_the_next() {
     w.pass(320);
     assert_eq!(legs_of(&mut w), ["/f/a", "/f/t"]);
     assert_eq!(spares(&mut w), ["/f/s false"]);
-    assert!(w.events().iter().any(|e| e.contains("the spare /f/s could not be used")));
+    assert!(w.events().iter().any(|e| e.contains("SpareNotUsed { spare: \"/f/s\"")));
 }
 
 #[test]
@@ -172,19 +173,23 @@ fn orders_about_spares_and_places_that_make_no_sense_are_refused() {
     let small = FakeDrive { bytes: 70 * MIB, ..w.rest.drives["/f/t"].clone() };
     w.rest.drives.insert("/f/small".into(), small);
     let cases = [
-        (spare("/f/s"), ErrorKind::Conflict, "/f/s is a drive of pool tank"),
-        (spare("/f/a"), ErrorKind::Conflict, "/f/a is a drive of pool tank"),
+        (spare("/f/s"), ErrorKind::Conflict, "DriveInPool { drive: \"/f/s\", pool: \"tank\" }"),
+        (spare("/f/a"), ErrorKind::Conflict, "DriveInPool { drive: \"/f/a\", pool: \"tank\" }"),
         (spare("/f/none"), ErrorKind::Invalid, "no such file"),
-        (spare("/f/small"), ErrorKind::Invalid, "and a drive of the smallest mirror of pool tank needs"),
+        (spare("/f/small"), ErrorKind::Invalid, "SpareTooSmall { drive: \"/f/small\", pool: \"tank\""),
         (
             replace("/f/a", "/f/small"),
             ErrorKind::Invalid,
-            "/f/small has 70M, and a drive of the mirror needs 80M",
+            "LegTooSmall { drive: \"/f/small\", bytes: 73400320, needed_bytes: ",
         ),
-        (replace("/f/a", "/f/s"), ErrorKind::Conflict, "/f/s is a spare of pool tank"),
-        (replace("/f/a", "/f/b"), ErrorKind::Conflict, "is a drive of pool tank already"),
-        (replace("/f/a", "/f/a"), ErrorKind::Conflict, "there is nothing to replace it by"),
-        (rm("/f/a"), ErrorKind::Unsafe, "without /f/a mirror-0 of pool tank has one drive in sync"),
+        (replace("/f/a", "/f/s"), ErrorKind::Conflict, "DriveIsSpare { drive: \"/f/s\", pool: \"tank\" }"),
+        (replace("/f/a", "/f/b"), ErrorKind::Conflict, "DriveInPool { drive: \"/f/b\", pool: \"tank\" }"),
+        (replace("/f/a", "/f/a"), ErrorKind::Conflict, "LegServes"),
+        (
+            rm("/f/a"),
+            ErrorKind::Unsafe,
+            "MirrorLeftAlone { drive: \"/f/a\", mirror: \"mirror-0\", pool: \"tank\" }",
+        ),
         (rm("/f/none"), ErrorKind::NotFound, "no drive of an imported pool"),
     ];
     for (order, kind, words) in cases {
@@ -222,9 +227,9 @@ fn a_drive_that_overheats_is_taken_back_by_bitmap_and_the_events_tell_the_story(
     assert_eq!(spares(&mut w), ["/f/s true"], "the spare was not needed");
     let story: Vec<String> = w.events().into_iter().filter(|e| e.starts_with("drive /f/b")).collect();
     let told = [
-        "drive /f/b: it was taken out of pool tank",
-        "drive /f/b: it is back in pool tank; what it missed is being copied to it",
-        "drive /f/b: it is in sync in pool tank",
+        "drive /f/b: Leg(LegOut { pool: \"tank\"",
+        "drive /f/b: Leg(LegJoined { pool: \"tank\", new: false, full: false })",
+        "drive /f/b: Leg(LegSynced { pool: \"tank\" })",
     ];
     assert_eq!(story.len(), told.len(), "{story:#?}");
     assert!(story.iter().zip(told).all(|(e, t)| e.starts_with(t)), "{story:#?}");
@@ -314,21 +319,29 @@ fn a_spare_that_fits_the_smaller_mirrors_only_says_so_and_why_when_it_is_looked_
     let mut w = World::start(rest, 1);
     w.good(tank());
     let Reply::Created { notices, .. } = w.good(spare("/f/s")) else { panic!("words about it") };
-    let why = "it has 80M, and a drive of mirror-1 needs 200.1M";
-    assert_eq!(notices, [format!("the spare /f/s fits mirror-0 only: {why}")]);
-    let fits = |w: &mut World| w.status().pools[0].spares[0].fits.clone();
-    assert_eq!(fits(&mut w), format!("fits mirror-0 only: {why}"));
-    let told = format!("/f/s is a spare of it now; it fits mirror-0 only: {why}");
-    assert!(w.events().iter().any(|e| e.contains(&told)), "{:?}", w.events());
+    let [Notice::Leg(LegNotice::SpareFits { spare: path, fit })] = &notices[..] else {
+        panic!("{notices:?}")
+    };
+    let SpareFit::Some { fits, why } = fit else { panic!("{fit:?}") };
+    let SpareUnfit::TooSmall { mirror, bytes, needed_bytes, .. } = why else { panic!("{why:?}") };
+    assert_eq!(
+        (path.as_str(), &fits[..], mirror.as_str()),
+        ("/f/s", &["mirror-0".to_string()][..], "mirror-1")
+    );
+    assert!((80 * MIB..81 * MIB).contains(bytes) && (200 * MIB..201 * MIB).contains(needed_bytes), "{why:?}");
+    let added = LegEvent::SpareAdded { spare: "/f/s".into(), fit: Some(fit.clone()) };
+    assert_eq!(w.happened_to("pool tank").last(), Some(&added.into()));
+    assert!(!w.status().pools[0].spares[0].fits.is_empty());
     assert_eq!(w.status().health, State::Optimal);
     let (array, epoch) = (w.layout.arrays[1].id, w.layout.arrays[1].membership.epoch);
     w.note(1, array, Note::LegFailed { leg: 0, epoch, error: DriveError::Medium });
     w.run();
     w.pass(60);
     let message = w.status().reasons[0].said().clone();
-    assert!(message.ends_with(&format!("; no spare fits: the spare /f/s: {why}")), "{message}");
-    let told = format!("no spare fits in the place of /f/c in mirror-1: the spare /f/s: {why}");
-    assert_eq!(w.events().iter().filter(|e| e.contains(&told)).count(), 1, "{:?}", w.events());
+    assert!(message.contains(&format!("{:?}", [why])), "{message}");
+    let (leg, mirror) = ("/f/c".into(), "mirror-1".into());
+    let told = LegEvent::NoSpareFits { leg, mirror, spares: vec![why.clone()] }.into();
+    assert_eq!(w.happened_to("pool tank").iter().filter(|e| **e == told).count(), 1, "{:?}", w.events());
     // One that fits is used, and of itself it has nothing to tell.
     let Reply::Created { notices, .. } = w.good(spare("/f/t")) else { panic!("words about it") };
     assert_eq!(notices, [""; 0]);
@@ -384,7 +397,7 @@ fn a_spare_that_was_not_found_is_one_again_once_it_answers() {
             false => w.pass(700),
         }
         assert_eq!(spares(&mut w), ["/f/s true"]);
-        assert!(w.events().contains(&"pool tank: its spare /f/s is back".to_string()));
+        assert!(w.events().contains(&"pool tank: Leg(SpareBack { spare: \"/f/s\" })".to_string()));
         assert_eq!(w.status().health, State::Optimal, "{:?}", w.status().reasons);
     }
 }
@@ -508,7 +521,7 @@ fn a_spare_that_goes_under_a_running_head_is_told_and_stands_in_for_nobody() {
             "{case}: {:?}",
             s.reasons
         );
-        let told = w.events().into_iter().filter(|e| e.contains("its spare /f/s is of no use")).count();
+        let told = w.events().into_iter().filter(|e| e.contains("SpareOfNoUse { spare: \"/f/s\"")).count();
         assert_eq!(told, 1, "{case}: {:?}", w.events());
         // The other one is used.
         w.rest.drives.get_mut("/f/a").expect("there").fails = Some(DriveError::Gone);

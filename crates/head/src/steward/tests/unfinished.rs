@@ -70,7 +70,7 @@ fn another_head_says_that_a_pool_was_never_finished_and_takes_it_by_no_means() {
                     assert!(kind == ErrorKind::NotReady && words.contains("never finished"), "{words}");
                 }
                 let (_, _, words) = w.refused(tank());
-                assert!(words.contains("was never finished and holds nothing"), "{words}");
+                assert!(words.contains("DriveLabelled") && words.contains("unfinished: true"), "{words}");
             } else {
                 assert!(row.said().contains("was not released"), "cut after effect {n}: {}", row.said());
             }
@@ -417,7 +417,7 @@ fn a_drive_that_is_away_when_an_addition_is_undone_is_freed_at_a_later_start() {
     assert!(creating(&w).contains("drive = /f/x"));
     w.rest.drives.insert("/f/x".into(), FakeDrive { held: false, ..away });
     let (_, _, words) = w.refused(grow(new));
-    assert!(words.contains("/f/x is labelled as a drive of pool tank"), "{words}");
+    assert!(words.contains("DriveLabelled { drive: \"/f/x\", pool: \"tank\""), "{words}");
     assert!(creating(&w).contains("drive = /f/x"), "it is still to be freed");
     let mut w = w.crash(4);
     assert!(!creating(&w).contains("tank"));

@@ -38,7 +38,7 @@ fn hosts_hear_not_ready_in_time_and_only_after_every_shard_has_stopped_reading()
     for part in ["cannot be put on record", "the witness record", "/f/a: the drive"] {
         assert!(reason.said().contains(part), "{part}: {}", reason.said());
     }
-    let told_once = |w: &mut World| w.events().iter().filter(|e| e.contains("on record nowhere")).count();
+    let told_once = |w: &mut World| w.events().iter().filter(|e| e.contains("LossNotRecorded")).count();
     w.pass(20);
     assert_eq!(told_once(&mut w), 1);
     assert_eq!(told(&w, "unrecorded"), 4);
@@ -60,7 +60,7 @@ fn volumes_are_ready_again_when_the_witness_or_the_leg_takes_the_record() {
         let ready = w.log.iter().rposition(|l| l.starts_with("configured")).expect("published");
         assert!(recorded < ready, "{:?}", w.log);
         assert!(w.layout.volumes[0].ready);
-        assert!(w.events().iter().any(|e| e.contains("its volumes are ready again")));
+        assert!(w.events().iter().any(|e| e.contains("LossRecorded")));
         assert!(w.status().pools[0].state < State::Offline);
     }
 }

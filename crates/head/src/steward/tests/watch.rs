@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::report::{Counters, DriveReport};
+use finding::{DriveFault, DriveHelp, LegCause, LegEvent};
 
 fn single() -> World {
     let mut w = World::start(four(), 1);
@@ -9,6 +10,11 @@ fn single() -> World {
         ArraySpec { layout: crate::order::ArrayLayout::Single, drives: vec!["/f/a".into()], weight: None };
     w.good(create("tank", vec![alone]));
     w
+}
+
+/// The file system below this drive is full.
+fn full(path: &str, last: bool) -> String {
+    format!("{:?}", LegCause::DriveFileSystemFull { drive: path.into(), last })
 }
 
 /// The drive that is open at this path.
@@ -30,7 +36,9 @@ fn a_leg_that_vanishes_while_nobody_uses_it_is_put_out() {
     w.pass(6);
     assert_eq!(w.legs(0), [LegState::InSync, LegState::Missing]);
     assert!(
-        w.events().iter().any(|e| e.contains("drive /f/b: it was taken out of pool tank: the drive is gone"))
+        w.events().iter().any(
+            |e| e.contains("drive /f/b: Leg(LegOut { pool: \"tank\", why: Leg(DriveFailed { fault: Gone")
+        )
     );
 }
 
@@ -75,7 +83,7 @@ fn a_file_that_was_cut_off_is_noticed_and_its_leg_put_out() {
     w.rest.drives.get_mut("/f/b").expect("it is there").cut = Some(40 * MIB);
     w.pass(6);
     assert_eq!(w.legs(0), [LegState::InSync, LegState::Missing]);
-    assert!(w.status().reasons[0].said().contains("it was cut off"), "{:?}", w.status().reasons);
+    assert!(w.status().reasons[0].said().contains("DriveCutOff"), "{:?}", w.status().reasons);
 }
 
 #[test]
@@ -88,14 +96,15 @@ fn the_only_drive_stays_and_status_says_what_ails_it_until_it_is_well() {
         (s.health, s.drives[0].state, s.pools[0].state),
         (State::Offline, Some(State::Offline), State::Offline)
     );
-    assert!(s.reasons[0].said().contains("the drive is gone"), "{:?}", s.reasons);
-    assert!(s.reasons[0].next().as_deref().is_some_and(|n| n.contains("attach /f/a")));
+    let helps = Some(DriveHelp::Attach { drive: "/f/a".into() });
+    let gone = LegCause::DriveFailed { fault: DriveFault::Gone, helps };
+    assert!(s.reasons[0].said().contains(&format!("{gone:?}")), "{:?}", s.reasons);
     w.pass(60);
-    assert_eq!(w.events().iter().filter(|e| e.contains("is gone")).count(), 1, "told once");
+    assert_eq!(w.events().iter().filter(|e| e.contains("fault: Gone")).count(), 1, "told once");
     w.rest.drives.get_mut("/f/a").expect("it is there").fails = None;
     w.pass(6);
     assert_eq!(w.status().health, State::Optimal);
-    assert!(w.events().last().is_some_and(|e| e == "drive /f/a: it is well again"));
+    assert!(w.events().last().is_some_and(|e| e == "drive /f/a: Leg(DriveWell)"));
 }
 
 #[test]
@@ -106,8 +115,7 @@ fn a_full_file_system_is_told_until_there_is_space_again() {
     w.pass(6);
     let s = w.status();
     assert_eq!((s.health, s.drives[0].errors), (State::Degraded, 3));
-    assert!(s.reasons[0].said().contains("is full"), "{:?}", s.reasons);
-    assert_eq!(s.reasons[0].next().as_deref(), Some("free some space: df /f/a"));
+    assert!(s.reasons[0].said().contains(&full("/f/a", true)), "{:?}", s.reasons);
     w.pass(3600);
     assert_eq!(w.status().health, State::Degraded, "nobody writes, and it is still full");
     w.rest.drives.get_mut("/f/a").expect("it is there").free = Some(10 * MIB);
@@ -123,12 +131,7 @@ fn a_mirror_is_told_that_the_file_system_below_a_leg_is_full_before_it_loses_it(
     w.pass(6);
     let s = w.status();
     assert_eq!((s.health, w.legs(0)), (State::Degraded, vec![LegState::InSync, LegState::InSync]));
-    assert!(
-        s.reasons[0].said().contains("full: the next write of new blocks puts it out"),
-        "{:?}",
-        s.reasons
-    );
-    assert_eq!(s.reasons[0].next().as_deref(), Some("free some space: df /f/b"));
+    assert!(s.reasons[0].said().contains(&full("/f/b", false)), "{:?}", s.reasons);
     w.rest.drives.get_mut("/f/b").expect("it is there").free = Some(10 * MIB);
     w.pass(6);
     assert_eq!(w.status().health, State::Optimal);
@@ -145,13 +148,15 @@ fn a_leg_that_a_full_file_system_put_out_is_back_once_there_is_space_and_not_bef
     w.pass(600);
     assert_eq!(w.legs(0), [LegState::InSync, LegState::Missing]);
     let s = w.status();
-    assert!(s.reasons[0].said().contains("has no space left"), "{:?}", s.reasons);
+    assert!(s.reasons[0].said().contains("DriveFailed { fault: NoSpace,"), "{:?}", s.reasons);
     let next = s.reasons[0].next().unwrap_or_default();
     assert!(next.starts_with("free space in the file system of /f/b: it comes back by itself"), "{next}");
-    let comings = |w: &mut World| w.events().iter().filter(|e| e.contains("it is back")).count();
+    let comings = |w: &mut World| {
+        w.events().iter().filter(|e| e.contains("LegJoined { pool: \"tank\", new: false")).count()
+    };
     assert_eq!(comings(&mut w), 0, "{:?}", w.events());
     let (kind, _, message) = w.refused(Order::DriveReturn { drive: "/f/b".into() });
-    assert!(kind == ErrorKind::NotReady && message.contains("is full"), "{message}");
+    assert!(kind == ErrorKind::NotReady && message.contains("LegFileSystemFull"), "{message}");
     w.rest.drives.get_mut("/f/b").expect("it is there").free = Some(10 * MIB);
     w.pass(60);
     assert_eq!((w.legs(0)[1], comings(&mut w)), (LegState::Rebuilding, 1));
@@ -163,8 +168,8 @@ fn a_drive_that_another_has_reserved_is_told_as_that_and_not_as_broken() {
     errors(&mut w, "/f/a", 3, DriveError::Fenced);
     w.pass(6);
     let reason = w.status().reasons.remove(0);
-    assert!(reason.said().contains("another machine, has reserved this drive"), "{reason:?}");
-    assert!(reason.next().is_some_and(|next| next.contains("tells whose key it is")));
+    let reserved = LegCause::DriveOperationsFailed { drive: "/f/a".into(), fault: DriveFault::Reserved };
+    assert!(reason.said().contains(&format!("{reserved:?}")), "{reason:?}");
 }
 
 #[test]
@@ -190,19 +195,19 @@ fn errors_that_a_mirror_answers_for_are_an_event_and_no_bad_state() {
     let s = w.status();
     assert_eq!((s.health, s.reasons.len()), (State::Optimal, 0), "hosts were served: {:?}", s.reasons);
     assert_eq!(s.drives.iter().find(|d| d.path == "/f/b").map(|d| d.errors), Some(20));
-    let told = |w: &mut World| w.events().iter().filter(|e| e.contains("its mirror answered hosts")).count();
+    let told = |w: &mut World| w.events().iter().filter(|e| e.contains("DriveErred")).count();
     assert_eq!(told(&mut w), 1, "however often");
     // Alone it is not ill for what was before.
     lose(&mut w, 0);
     w.pass(6);
-    assert!(w.status().reasons.iter().all(|r| !r.said().contains("operations failed")));
+    assert!(w.status().reasons.iter().all(|r| !r.said().contains("DriveOperationsFailed")));
     errors(&mut w, "/f/b", 21, DriveError::Medium);
     w.pass(6);
     assert!(
         w.status()
             .reasons
             .iter()
-            .any(|r| r.said().contains("/f/b") && r.said().contains("operations failed"))
+            .any(|r| r.said().contains("/f/b") && r.said().contains("DriveOperationsFailed"))
     );
 }
 
@@ -240,7 +245,7 @@ fn a_head_that_was_just_started_sees_that_a_file_system_is_full() {
     w.pass(6);
     let s = w.status();
     assert_eq!(s.health, State::Degraded, "nobody has written yet");
-    assert_eq!(s.reasons[0].next().as_deref(), Some("free some space: df /f/a"));
+    assert!(s.reasons[0].said().contains(&full("/f/a", true)), "{:?}", s.reasons);
     w.rest.drives.get_mut("/f/a").expect("it is there").free = Some(10 * MIB);
     w.pass(6);
     assert_eq!(w.status().health, State::Optimal);
@@ -253,19 +258,20 @@ fn a_file_that_was_removed_or_moved_is_told_while_it_can_still_be_saved() {
     let told = |w: &mut World| {
         w.pass(6);
         let s = w.status();
-        let reason = s.reasons.first().map(|r| (r.said().clone(), r.next().unwrap_or_default()));
-        (s.health, reason.unwrap_or_default())
+        (s.health, s.reasons.first().map(|r| r.said()).unwrap_or_default())
     };
     let mut w = usual();
     name(&mut w, "/f/b", Removed);
-    let lost = "/f/b of mirror-0: its file was removed: what it holds is gone once the daemon stops";
-    let next = "millrace drive replace /f/b NEW, another file; it serves until everything is copied";
-    assert_eq!(told(&mut w), (State::Degraded, (lost.to_string(), next.to_string())));
+    let drive = || "/f/b".to_string();
+    let (state, message) = told(&mut w);
+    let removed = format!("{:?}", LegCause::DriveFileRemoved { drive: drive() });
+    assert!(state == State::Degraded && message.contains(&removed), "{message}");
     assert_eq!(w.legs(0), [LegState::InSync; 2], "it holds what it held, and serves");
-    assert_eq!(w.events().iter().filter(|e| e.contains("its file was removed")).count(), 1, "told once");
+    assert_eq!(w.events().iter().filter(|e| e.contains("DriveFileRemoved")).count(), 1, "told once");
     name(&mut w, "/f/b", Moved);
-    let moved = "/f/b of mirror-0: its file is not at its path any more, where the next start looks for it";
-    assert_eq!(told(&mut w), (State::Degraded, (moved.to_string(), "mv the file back to /f/b".to_string())));
+    let (state, message) = told(&mut w);
+    let moved = format!("{:?}", LegCause::DriveFileMoved { drive: drive() });
+    assert!(state == State::Degraded && message.contains(&moved), "{message}");
     name(&mut w, "/f/b", There);
     assert_eq!(told(&mut w).0, State::Optimal);
     // Beside a file that has a name no more the other leg is kept, and nothing keeps that one.
@@ -281,10 +287,8 @@ fn a_file_that_was_removed_or_moved_is_told_while_it_can_still_be_saved() {
     assert_eq!(w.legs(0), [LegState::Missing, LegState::InSync]);
     let mut w = single();
     name(&mut w, "/f/a", Removed);
-    let (state, (message, next)) = told(&mut w);
-    assert_eq!(state, State::Degraded);
-    assert!(message.contains("nothing else holds what it holds"), "{message}");
-    assert!(next.starts_with("do not stop the daemon"), "{next}");
+    let (state, message) = told(&mut w);
+    assert!(state == State::Degraded && message.contains("LastFileRemoved"), "{message}");
 }
 
 #[test]
@@ -295,9 +299,8 @@ fn the_only_drive_that_does_not_answer_is_told_at_the_first_look() {
     w.pass(3);
     let s = w.status();
     assert_eq!(s.health, State::Degraded);
-    let words = "/f/a of single-0: the drive does not answer at the moment: hosts wait for it";
-    assert_eq!(s.reasons[0].said(), words);
-    assert_eq!(s.reasons[0].next().as_deref(), Some("millrace drive shape /f/a --clear"));
+    let silent = LegCause::DriveSilent { drive: "/f/a".into(), shaped: true };
+    assert!(s.reasons[0].said().contains(&format!("{silent:?}")), "{:?}", s.reasons);
     w.pass(20);
     assert_eq!(w.status().health, State::Offline);
     w.rest.drives.get_mut("/f/a").expect("there").hangs = false;
@@ -318,20 +321,20 @@ fn a_block_device_that_has_no_space_is_told_as_cut_off_or_thin() {
         w.note(1, array, Note::LegFailed { leg: 1, epoch, error: DriveError::NoSpace });
         w.run();
         let reason = w.status().reasons[0].clone();
-        let next = reason.next().expect("what helps");
         match cut {
             true => {
                 let size = w.rest.drives["/dev/loop2"].bytes;
-                let words = format!("it is too small: {} of its {size} bytes are there", 40 * MIB);
-                assert!(reason.said().ends_with(&words), "{}", reason.said());
-                assert!(
-                    next.contains("losetup -c /dev/loop2, then millrace drive return /dev/loop2"),
-                    "{next}"
-                );
-                assert!(w.events().iter().any(|e| e.contains(&words)), "{:?}", w.events());
+                let path = || "/dev/loop2".to_string();
+                let (bytes, needed_bytes) = (40 * MIB, size);
+                let why =
+                    LegCause::DriveTooSmall { leg: path(), path: path(), bytes, needed_bytes, file: false };
+                assert!(reason.said().contains(&format!("{why:?}")), "{reason:?}");
+                let told = LegEvent::LegCutOff { bytes, needed_bytes };
+                assert!(w.happened_to("drive /dev/loop2").contains(&told.into()), "{:?}", w.events());
             }
             false => {
-                assert!(reason.said().ends_with(crate::steward::words::NO_SPACE_BLOCK), "{}", reason.said());
+                let next = reason.next().expect("what helps");
+                assert!(reason.said().contains("DriveFailed { fault: NoSpaceBlock"), "{reason:?}");
                 assert!(next.starts_with("blockdev --getsize64 /dev/loop2, or lvs"), "{next}");
             }
         }
@@ -346,6 +349,7 @@ fn a_leg_in_sync_that_was_cut_off_is_not_to_be_returned_as_it_is() {
     w.rest.drives.get_mut("/dev/b").expect("it is there").cut = Some(40 * MIB);
     w.pass(6);
     assert_eq!(w.legs(0), [LegState::InSync, LegState::Missing]);
-    let next = w.status().reasons[0].next().expect("what helps");
-    assert!(next.starts_with("make it ") && next.contains("replace /dev/b NEW"), "{next}");
+    // What helps it goes by what was found.
+    let reason = w.status().reasons[0].clone();
+    assert!(reason.next().unwrap_or_default().contains("DriveTooSmall"), "{reason:?}");
 }

@@ -238,6 +238,11 @@ impl World {
         let Reply::Events(lines) = self.good(Order::Events { since: 0 }) else { panic!("events") };
         lines.into_iter().map(|e| format!("{}: {}", e.what, e.said())).collect()
     }
+    /// What happened to this drive or pool.
+    pub(super) fn happened_to(&mut self, what: &str) -> Vec<crate::order::Event> {
+        let Reply::Events(lines) = self.good(Order::Events { since: 0 }) else { panic!("events") };
+        lines.into_iter().filter(|e| e.what == what).map(|e| e.event).collect()
+    }
     pub(super) fn carry_out(&mut self, effect: Effect<Mail>) {
         match effect {
             Effect::OpenDrive { token, drive, spec, .. } => {
