@@ -13,6 +13,7 @@ mod parts;
 mod pool;
 mod portal;
 mod record;
+mod request;
 mod sample;
 mod system;
 mod volume;
@@ -23,6 +24,7 @@ pub use parts::{AddressFault, DriveFault, Immovable, NetFault};
 pub use pool::{PoolCause, PoolEvent, PoolNotice, PoolRefusal};
 pub use portal::{PortalCause, PortalEvent, PortalRefusal};
 pub use record::{RecordCause, RecordEvent, RecordNotice, RecordRefusal};
+pub use request::{Named, RequestRefusal};
 pub use sample::Sample;
 pub use system::{SystemCause, SystemEvent, SystemNotice, SystemRefusal};
 pub use volume::{VolumeEvent, VolumeNotice, VolumeRefusal};
@@ -172,6 +174,7 @@ union! {
         Leg(LegRefusal),
         Record(RecordRefusal),
         System(SystemRefusal),
+        Request(RequestRefusal),
         Said(SaidRefusal),
     }
 }
@@ -187,6 +190,7 @@ impl Why {
             Why::Leg(r) => r.kind(),
             Why::Record(r) => r.kind(),
             Why::System(r) => r.kind(),
+            Why::Request(r) => r.kind(),
             Why::Said(SaidRefusal::Said { kind, .. }) => *kind,
             Why::Other { .. } => ErrorKind::Internal,
         }
@@ -201,6 +205,7 @@ impl Why {
             Why::Leg(r) => r.field(),
             Why::Record(r) => r.field(),
             Why::System(r) => r.field(),
+            Why::Request(r) => r.field(),
             Why::Said(_) | Why::Other { .. } => "",
         }
     }
@@ -235,6 +240,7 @@ impl IsRefusal for PoolRefusal {}
 impl IsRefusal for LegRefusal {}
 impl IsRefusal for RecordRefusal {}
 impl IsRefusal for SystemRefusal {}
+impl IsRefusal for RequestRefusal {}
 
 impl Refusal {
     /// What kind of refusal it is.
