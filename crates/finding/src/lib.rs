@@ -7,6 +7,7 @@
 
 #[macro_use]
 mod macros;
+mod client;
 mod host;
 mod leg;
 mod parts;
@@ -18,6 +19,7 @@ mod sample;
 mod system;
 mod volume;
 
+pub use client::{ClientFault, CommandFault};
 pub use host::{HostCause, HostEvent, HostNotice, HostRefusal};
 pub use leg::{LegCause, LegEvent, LegNotice, LegRefusal};
 pub use parts::{AddressFault, DriveFault, Immovable, NetFault};

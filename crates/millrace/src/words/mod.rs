@@ -2,6 +2,7 @@
 //!
 //! A sentence begins with a small letter or a name and ends without a full stop, so that it can stand behind a colon.
 
+mod client;
 mod host;
 mod leg;
 mod parser;
@@ -16,6 +17,7 @@ mod system;
 mod tests;
 mod volume;
 
+pub use client::client;
 pub use parser::{Wrong, of_parser, read};
 
 use api::{Cause, Notice};
