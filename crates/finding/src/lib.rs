@@ -7,18 +7,21 @@
 
 #[macro_use]
 mod macros;
+mod client;
 mod host;
 mod leg;
 mod parts;
 mod pool;
 mod portal;
 mod record;
+mod request;
 mod sample;
 mod signature;
 mod status;
 mod system;
 mod volume;
 
+pub use client::{ClientFault, CommandFault};
 pub use host::{HostCause, HostEvent, HostNotice, HostRefusal};
 pub use leg::{
     DriveHelp, Instead, LabelFault, LegCause, LegEvent, LegNotice, LegRefusal, OldLeg, SpareFit, SpareUnfit,
@@ -29,6 +32,7 @@ pub use parts::{
 pub use pool::{PoolCause, PoolEvent, PoolNotice, PoolRefusal};
 pub use portal::{PortalCause, PortalEvent, PortalRefusal};
 pub use record::{RecordCause, RecordEvent, RecordNotice, RecordRefusal};
+pub use request::{Named, RequestRefusal};
 pub use sample::Sample;
 pub use signature::Signature;
 pub use status::{StatusCause, StatusNotice, WayBack};
@@ -180,6 +184,7 @@ union! {
         Leg(LegRefusal),
         Record(RecordRefusal),
         System(SystemRefusal),
+        Request(RequestRefusal),
         Said(SaidRefusal),
     }
 }
@@ -195,6 +200,7 @@ impl Why {
             Why::Leg(r) => r.kind(),
             Why::Record(r) => r.kind(),
             Why::System(r) => r.kind(),
+            Why::Request(r) => r.kind(),
             Why::Said(SaidRefusal::Said { kind, .. }) => *kind,
             Why::Other { .. } => ErrorKind::Internal,
         }
@@ -209,6 +215,7 @@ impl Why {
             Why::Leg(r) => r.field(),
             Why::Record(r) => r.field(),
             Why::System(r) => r.field(),
+            Why::Request(r) => r.field(),
             Why::Said(_) | Why::Other { .. } => "",
         }
     }
@@ -243,6 +250,7 @@ impl IsRefusal for PoolRefusal {}
 impl IsRefusal for LegRefusal {}
 impl IsRefusal for RecordRefusal {}
 impl IsRefusal for SystemRefusal {}
+impl IsRefusal for RequestRefusal {}
 
 impl Refusal {
     /// What kind of refusal it is.

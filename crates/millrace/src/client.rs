@@ -6,7 +6,7 @@
 mod error;
 
 use crate::failure::Failure;
-use error::ClientError;
+use finding::ClientFault;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
 use hyper::{Method, Request};
@@ -35,7 +35,7 @@ impl Client {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
-            .map_err(|e| ClientError::NotStarted { error: e.to_string() })?;
+            .map_err(|e| ClientFault::ClientNotStarted { error: e.to_string() })?;
         Ok(Self { socket: socket.into(), patience: REQUEST_TIMEOUT, runtime })
     }
     /// The same, for one who cannot wait long.
@@ -91,17 +91,17 @@ impl Client {
         let (status, bytes) = self.runtime.block_on(async {
             let sent = tokio::time::timeout(patience, self.send(method, path, body)).await;
             sent.unwrap_or_else(|_| {
-                Err(ClientError::TimedOut { socket: self.socket_name(), seconds: patience.as_secs() })
+                Err(ClientFault::TimedOut { socket: self.socket_name(), seconds: patience.as_secs() })
             })
         })?;
         if (200..300).contains(&status) {
             let text = if bytes.is_empty() { &b"null"[..] } else { &bytes[..] };
             return serde_json::from_slice(text)
-                .map_err(|e| ClientError::AnswerNotUnderstood { error: e.to_string() }.into());
+                .map_err(|e| ClientFault::AnswerNotUnderstood { error: e.to_string() }.into());
         }
         match serde_json::from_slice::<api::ErrorBody>(&bytes) {
             Ok(body) => Err(body.error.into()),
-            Err(_) => Err(ClientError::NoReason { status }.into()),
+            Err(_) => Err(ClientFault::NoReason { status }.into()),
         }
     }
 
@@ -110,10 +110,10 @@ impl Client {
         method: Method,
         path: &str,
         body: Option<Vec<u8>>,
-    ) -> Result<(u16, Bytes), ClientError> {
+    ) -> Result<(u16, Bytes), ClientFault> {
         let stream = tokio::net::UnixStream::connect(&self.socket).await.map_err(|e| self.unreachable(&e))?;
         let broken =
-            |e: hyper::Error| ClientError::BrokenOff { socket: self.socket_name(), error: e.to_string() };
+            |e: hyper::Error| ClientFault::BrokenOff { socket: self.socket_name(), error: e.to_string() };
         let (mut sender, connection) =
             hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
         let driver = tokio::spawn(connection);
@@ -124,12 +124,12 @@ impl Client {
         }
         let request = request
             .body(Full::new(Bytes::from(body.unwrap_or_default())))
-            .map_err(|e| ClientError::RequestInvalid { path: path.into(), error: e.to_string() })?;
+            .map_err(|e| ClientFault::RequestInvalid { path: path.into(), error: e.to_string() })?;
         let answer = sender.send_request(request).await.map_err(broken)?;
         let status = answer.status().as_u16();
         let limited = http_body_util::Limited::new(answer.into_body(), ANSWER_MAX);
         let bytes =
-            limited.collect().await.map_err(|e| ClientError::AnswerCut { error: e.to_string() })?.to_bytes();
+            limited.collect().await.map_err(|e| ClientFault::AnswerCut { error: e.to_string() })?.to_bytes();
         driver.abort();
         Ok((status, bytes))
     }
@@ -138,14 +138,14 @@ impl Client {
         self.socket.display().to_string()
     }
 
-    fn unreachable(&self, error: &std::io::Error) -> ClientError {
+    fn unreachable(&self, error: &std::io::Error) -> ClientFault {
         let socket = self.socket_name();
         match error.kind() {
-            ErrorKind::NotFound => ClientError::NoDaemon { socket },
-            ErrorKind::ConnectionRefused => ClientError::DaemonGone { socket },
-            ErrorKind::PermissionDenied => ClientError::SocketForbidden { socket },
-            ErrorKind::InvalidInput => ClientError::SocketNameInvalid { socket, error: error.to_string() },
-            _ => ClientError::NotConnected { socket, error: error.to_string() },
+            ErrorKind::NotFound => ClientFault::NoDaemon { socket },
+            ErrorKind::ConnectionRefused => ClientFault::DaemonGone { socket },
+            ErrorKind::PermissionDenied => ClientFault::SocketForbidden { socket },
+            ErrorKind::InvalidInput => ClientFault::SocketNameInvalid { socket, error: error.to_string() },
+            _ => ClientFault::NotConnected { socket, error: error.to_string() },
         }
     }
 }

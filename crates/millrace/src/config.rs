@@ -7,6 +7,7 @@ pub mod memory;
 
 use crate::failure::Failure;
 use base::machine::Shape;
+use finding::CommandFault;
 use serde::Deserialize;
 use serde::de::{self, Deserializer};
 use std::collections::BTreeMap;
@@ -137,7 +138,7 @@ impl Config {
             Ok(text) => Self::parse(&text, path),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound && !required => Ok(Self::default()),
             Err(e) => Err(Failure::usage(format!("cannot read the configuration {}: {e}", path.display()))
-                .with_code("configuration_unreadable")
+                .with_code(CommandFault::ConfigurationUnreadable)
                 .with_next(EXPLAINED)),
         }
     }
@@ -342,7 +343,7 @@ fn unknown_key(table: &toml::Table) -> Option<(String, &'static [&'static str])>
 
 /// A failure because of what the file holds.
 fn bad_file(message: String) -> Failure {
-    Failure::usage(message).with_code("configuration_wrong").with_next(EXPLAINED)
+    Failure::usage(message).with_code(CommandFault::ConfigurationWrong).with_next(EXPLAINED)
 }
 
 /// On which line a text that is known to be good TOML has which key, with its table in front.

@@ -33,6 +33,8 @@ pub struct Failure {
     pub field: Option<String>,
     /// The stable name of this cause, if it has one.
     pub code: Option<String>,
+    /// What the cause is about; null if there is nothing.
+    pub fields: serde_json::Value,
 }
 
 /// A failure as JSON: the shape stays, keys may be added.
@@ -46,6 +48,9 @@ struct Told<'a> {
     next: Option<&'a str>,
     /// The stable name of the cause; the word of `kind` for one that has none.
     code: &'a str,
+    /// What it is about; absent if there is nothing.
+    #[serde(skip_serializing_if = "serde_json::Value::is_null")]
+    fields: &'a serde_json::Value,
     /// The daemon's word for it, else `internal`, `usage`, `unreachable` or `interrupted`.
     kind: serde_json::Value,
     /// The exit code.
@@ -55,7 +60,8 @@ struct Told<'a> {
 impl Failure {
     /// A failure without advice.
     pub fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Self { exit, message: message.into(), next: None, kind: None, field: None, code: None }
+        let fields = serde_json::Value::Null;
+        Self { exit, message: message.into(), next: None, kind: None, field: None, code: None, fields }
     }
     /// The command line or the configuration is wrong.
     pub fn usage(message: impl Into<String>) -> Self {
@@ -66,8 +72,8 @@ impl Failure {
         Self::new(Exit::Internal, message)
     }
     /// The same, with the stable name of the cause.
-    pub fn with_code(self, code: impl Into<String>) -> Self {
-        Self { code: Some(code.into()), ..self }
+    pub fn with_code(self, code: finding::CommandFault) -> Self {
+        Self { code: Some(finding::snake(code.name())), ..self }
     }
     /// The same, with the next command.
     pub fn with_next(self, next: impl Into<String>) -> Self {
@@ -103,7 +109,8 @@ impl Failure {
         let cause = trimmed(&self.message);
         let exit = self.exit as u8;
         let code = self.code.as_deref().or(kind.as_str()).unwrap_or_default();
-        let error = Told { what, cause, next: self.next.as_deref(), code, kind: kind.clone(), exit };
+        let (next, fields) = (self.next.as_deref(), &self.fields);
+        let error = Told { what, cause, next, code, fields, kind: kind.clone(), exit };
         serde_json::to_string(&Body { error }).expect("plain data")
     }
 }
@@ -144,7 +151,15 @@ impl From<api::Error> for Failure {
             api::ErrorKind::Internal => Exit::Internal,
             _ => Exit::Refused,
         };
-        Self { exit, message: e.message, next: e.next, kind: Some(e.kind), field: e.field, code: None }
+        Self {
+            exit,
+            message: e.message,
+            next: e.next,
+            kind: Some(e.kind),
+            field: e.field,
+            code: Some(e.code),
+            fields: e.fields,
+        }
     }
 }
 
@@ -167,10 +182,13 @@ mod tests {
             failure.json("pool show"),
             r#"{"error":{"what":"pool show","cause":"there is no pool tank","next":"millrace pool ls","code":"usage","kind":"usage","exit":2}}"#
         );
-        let refused = Failure::from(api::Error::new(api::ErrorKind::NotReady, "not yet"));
+        let refused = finding::RequestRefusal::ParameterTwice { parameter: "wait".into() };
+        let refused = Failure::from(crate::words::refusal(&refused.into()));
+        assert_eq!((refused.field.as_deref(), refused.exit), (Some("wait"), Exit::Refused));
+        let refused = Failure { next: None, ..refused };
         assert_eq!(
             refused.json("status"),
-            r#"{"error":{"what":"status","cause":"not yet","next":null,"code":"not_ready","kind":"not_ready","exit":3}}"#
+            r#"{"error":{"what":"status","cause":"wait is given twice","next":null,"code":"parameter_twice","fields":{"parameter":"wait"},"kind":"invalid","exit":3}}"#
         );
     }
 }

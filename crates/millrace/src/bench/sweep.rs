@@ -17,6 +17,7 @@ use crate::failure::Failure;
 use crate::screen::Terminal;
 use base::size::print;
 use clap::{Args, Parser, ValueEnum};
+use finding::CommandFault;
 use load::Plan;
 use std::time::Duration;
 
@@ -203,7 +204,7 @@ pub fn measure(args: &SweepArgs, live: &mut Live, notes: &mut Vec<String>) -> Re
         let dead = run.total.ops == 0;
         if let (true, Some(url), Some(why)) = (dead && points.is_empty(), target, &run.trouble) {
             return Err(Failure::internal(format!("the target {url} does not answer: {why}"))
-                .with_code("target_dead")
+                .with_code(CommandFault::TargetDead)
                 .with_next("millrace portal ls, on the head: it lists where it listens"));
         }
         points.push(Point { block_bytes, jobs, depth, run });

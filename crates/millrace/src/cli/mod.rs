@@ -53,7 +53,7 @@ A first volume:
 
 Exit codes: 0 success, 1 failure, 2 wrong command line or configuration, 3 refused by the daemon, 4 daemon not reachable, 130 interrupted by Ctrl-C.
 
-With --json, a command prints its result on stdout; a command that changes something prints {what, uuid, notices, next}. An error is {\"error\": {what, cause, next, code, kind, exit}} on stderr; its `code` is stable.")]
+With --json, a command prints its result on stdout; a command that changes something prints {what, uuid, notices, next}. An error is {\"error\": {what, cause, next, code, fields, kind, exit}} on stderr; docs/api-codes.md lists the codes, which are stable, and their fields.")]
 pub struct Cli {
     /// Unix socket of the daemon [env: MILLRACE_SOCKET]
     #[arg(long, global = true, display_order = 900, value_name = "PATH")]

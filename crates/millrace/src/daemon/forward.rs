@@ -3,11 +3,13 @@
 use super::System;
 use super::system::BODY_MAX;
 use super::told::Asked;
+use crate::http::Refused;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use finding::RequestRefusal;
 use std::sync::Arc;
 
 /// Requests that a head answers itself, whatever it is in its system.
@@ -31,12 +33,8 @@ pub async fn forward(State(system): State<Arc<System>>, request: Request, next: 
         return tell_events(&system, request, next).await;
     }
     let (parts, body) = request.into_parts();
-    let refused = |message: &str| {
-        let error = api::Error::new(api::ErrorKind::NotReady, message).with_next("millrace head ls");
-        crate::http::Refused(error).into_response()
-    };
     let Ok(body) = axum::body::to_bytes(body, BODY_MAX).await else {
-        return refused("the request is too long for the link: ask the head that leads");
+        return Refused::from(RequestRefusal::RequestTooLongForLink).into_response();
     };
     let text = String::from_utf8_lossy(&body).into_owned();
     let uri = parts.uri.path_and_query().map_or("/".to_string(), ToString::to_string);
@@ -48,7 +46,11 @@ pub async fn forward(State(system): State<Arc<System>>, request: Request, next: 
         None if is_told_alone(&parts.method, parts.uri.path()) => {
             next.run(Request::from_parts(parts, Body::from(body))).await
         }
-        None => refused("this head does not lead, and the one that does is not reached"),
+        None => {
+            let message = "this head does not lead, and the one that does is not reached";
+            let error = api::Error::new(api::ErrorKind::NotReady, message).with_next("millrace head ls");
+            Refused(error).into_response()
+        }
     }
 }
 
@@ -79,11 +81,7 @@ async fn tell_events(system: &System, request: Request, next: Next) -> Response 
         Ok(ours) => {
             axum::Json(asked.merge(theirs, ours, &system.letter().unwrap_or_default())).into_response()
         }
-        Err(e) => {
-            let error =
-                api::Error::new(api::ErrorKind::Internal, format!("own events are not understood: {e}"));
-            crate::http::Refused(error).into_response()
-        }
+        Err(e) => Refused::from(RequestRefusal::EventsNotUnderstood { error: e.to_string() }).into_response(),
     }
 }
 

@@ -1,9 +1,10 @@
-//! Bodies and parameters of requests, refused in sentences that name the field.
+//! Bodies and parameters of requests; a refusal names the field.
 
 use super::Refused;
-use api::{Error, ErrorKind};
+use crate::words::{Wrong, read as read_parser};
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
+use finding::RequestRefusal;
 use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
 
@@ -14,11 +15,6 @@ const BODY_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
 /// So much of a body that is too large is still read.
 const BODY_DRAINED_MAX: usize = 16 << 20;
 
-/// A request that is not what the document says.
-pub fn wrong(error: Error) -> Refused {
-    Refused(error.with_next(format!("GET {}/openapi.json describes every field and parameter", api::BASE)))
-}
-
 /// A JSON body; an empty one is `{}`.
 pub struct Body<T>(pub T);
 
@@ -27,18 +23,17 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
     async fn from_request(request: Request, _: &S) -> Result<Self, Refused> {
         let bytes = tokio::time::timeout(BODY_TIMEOUT, read(request.into_body()))
             .await
-            .unwrap_or_else(|_| Err(format!("the body was not there within {} s", BODY_TIMEOUT.as_secs())));
-        let bytes = bytes.map_err(|why| wrong(Error::new(ErrorKind::Malformed, why)))?;
-        parse(if bytes.is_empty() { b"{}" } else { &bytes }).map(Body).map_err(wrong)
+            .unwrap_or(Err(RequestRefusal::BodyTimedOut { seconds: BODY_TIMEOUT.as_secs() }))?;
+        Ok(Body(parse(if bytes.is_empty() { b"{}" } else { &bytes })?))
     }
 }
 
 /// The whole body. One that is too long is read to its end all the same (up to a limit), since a client
 /// that is still sending would not see the answer.
-async fn read(mut body: axum::body::Body) -> Result<Vec<u8>, String> {
+async fn read(mut body: axum::body::Body) -> Result<Vec<u8>, RequestRefusal> {
     let (mut bytes, mut total) = (Vec::new(), 0);
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|_| "the body broke off".to_string())?;
+        let frame = frame.map_err(|_| RequestRefusal::BodyCut)?;
         if let Ok(data) = frame.into_data() {
             total += data.len();
             if total <= BODY_MAX {
@@ -48,31 +43,26 @@ async fn read(mut body: axum::body::Body) -> Result<Vec<u8>, String> {
             }
         }
     }
-    if total > BODY_MAX { Err(format!("the body is longer than {BODY_MAX} bytes")) } else { Ok(bytes) }
+    if total > BODY_MAX { Err(RequestRefusal::BodyTooLong { bytes_max: BODY_MAX as u64 }) } else { Ok(bytes) }
 }
 
-fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, RequestRefusal> {
     let mut input = serde_json::Deserializer::from_slice(bytes);
     let value: T = serde_path_to_error::deserialize(&mut input).map_err(|e| {
         let path = e.path().to_string();
         let inner = e.into_inner();
         if !inner.is_data() {
-            return Error::new(ErrorKind::Malformed, format!("the body is not JSON: {inner}"));
+            return RequestRefusal::BodyNotJson { error: inner.to_string() };
         }
-        let message = inner.to_string();
-        // serde says where the text is wrong; the field says it better.
-        let message = message.split(" at line ").next().unwrap_or(&message);
-        let message = &*crate::words::of_parser(message);
-        let quoted = message.split('`').nth(1).filter(|_| message.contains(" field `"));
-        match (quoted, path.as_str()) {
-            (Some(field), _) => Error::new(ErrorKind::Invalid, message).with_field(field),
-            (None, "." | "?") => Error::new(ErrorKind::Invalid, format!("the body is wrong: {message}")),
-            (None, field) => Error::new(ErrorKind::Invalid, format!("{field}: {message}")).with_field(field),
+        match read_parser(&inner.to_string()) {
+            Wrong::Unknown(field, fields) => RequestRefusal::FieldUnknown { field, fields },
+            Wrong::Missing(field) => RequestRefusal::FieldMissing { field },
+            Wrong::Twice(field) => RequestRefusal::FieldTwice { field },
+            Wrong::Value(error) if [".", "?"].contains(&&*path) => RequestRefusal::BodyInvalid { error },
+            Wrong::Value(error) => RequestRefusal::FieldInvalid { field: path, error },
         }
     })?;
-    input
-        .end()
-        .map_err(|e| Error::new(ErrorKind::Malformed, format!("the body goes on after the JSON: {e}")))?;
+    input.end().map_err(|e| RequestRefusal::BodyGoesOn { error: e.to_string() })?;
     Ok(value)
 }
 
@@ -88,9 +78,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Params {
         };
         let query = parts.uri.query().unwrap_or("");
         let pairs: Option<Vec<_>> = query.split('&').filter(|p| !p.is_empty()).map(pair).collect();
-        pairs.map(Params).ok_or_else(|| {
-            wrong(Error::new(ErrorKind::Malformed, "the parameters are not percent-encoded UTF-8"))
-        })
+        Ok(Params(pairs.ok_or(RequestRefusal::ParametersNotText)?))
     }
 }
 
@@ -104,26 +92,20 @@ impl Params {
     }
     /// The value of `name`, or `default`.
     pub fn one<T: std::str::FromStr>(&mut self, name: &str, default: T) -> Result<T, Refused> {
+        let parameter = name.to_string();
         match &self.all(name)[..] {
             [] => Ok(default),
-            [value] => value.parse().map_err(|_| {
-                wrong(
-                    Error::new(ErrorKind::Invalid, format!("{name}: \"{value}\" is not understood"))
-                        .with_field(name),
-                )
-            }),
-            _ => {
-                Err(wrong(Error::new(ErrorKind::Invalid, format!("{name} is given twice")).with_field(name)))
-            }
+            [value] => value
+                .parse()
+                .map_err(|_| RequestRefusal::ParameterInvalid { parameter, value: value.clone() }.into()),
+            _ => Err(RequestRefusal::ParameterTwice { parameter }.into()),
         }
     }
     /// Refuses whatever was not taken.
     pub fn end(self) -> Result<(), Refused> {
-        match self.0.first() {
+        match self.0.into_iter().next() {
             None => Ok(()),
-            Some((name, _)) => Err(wrong(
-                Error::new(ErrorKind::Invalid, format!("unknown parameter {name}")).with_field(name),
-            )),
+            Some((parameter, _)) => Err(RequestRefusal::ParameterUnknown { parameter }.into()),
         }
     }
 }
@@ -149,12 +131,13 @@ pub fn decode(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use api::ErrorKind;
 
     #[test]
     fn a_wrong_body_names_its_field() {
         let check = |text: &str, kind: ErrorKind, field: Option<&str>| {
-            let error = parse::<api::PoolCreate>(text.as_bytes()).expect_err(text);
-            assert_eq!((error.kind, error.field.as_deref()), (kind, field), "{text}: {}", error.message);
+            let why = parse::<api::PoolCreate>(text.as_bytes()).expect_err(text);
+            assert_eq!((why.kind(), why.place()), (kind, field), "{text}: {why:?}");
         };
         check("{", ErrorKind::Malformed, None);
         check("[]", ErrorKind::Invalid, None);
@@ -176,7 +159,10 @@ mod tests {
                 let text = serde_json::to_vec(&value).expect("it was JSON");
                 assert!(parse::<T>(&text).is_ok_and(|again| again == value), "another body");
             }
-            Err(error) => assert!(!error.message.is_empty() && !error.message.contains('\n'), "{error:?}"),
+            Err(why) => {
+                let Refused(error) = why.into();
+                assert!(!error.message.is_empty() && !error.message.contains('\n'), "{error:?}");
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! The daemon's API: REST/JSON under `/api/v1`, an OpenAPI document of it, and `/metrics`.
 //!
-//! Promise: every answer that is not a success carries `{"error": {kind, field, message, next}}`; a
+//! Promise: every answer that is not a success carries `{"error": {kind, code, fields, field, message, next}}`; a
 //! field or parameter that is not known is refused by name. Does not know how orders are carried out
 //! (`backend::Door` does) nor who listens (`daemon` does).
 
@@ -17,6 +17,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use finding::{Refusal, RequestRefusal};
 use head::order::{Order, Reply};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -76,9 +77,15 @@ impl IntoResponse for Refused {
     }
 }
 
-impl From<head::order::Refusal> for Refused {
-    fn from(r: head::order::Refusal) -> Self {
+impl From<Refusal> for Refused {
+    fn from(r: Refusal) -> Self {
         Self(words::refusal(&r))
+    }
+}
+
+impl From<RequestRefusal> for Refused {
+    fn from(r: RequestRefusal) -> Self {
+        Refusal::from(r).into()
     }
 }
 
@@ -165,7 +172,7 @@ impl Api {
 
 /// The Steward answered something else than was asked: our own mistake.
 fn odd_reply() -> Refused {
-    Refused(api::Error::new(api::ErrorKind::Internal, "the head gave an answer to another question"))
+    RequestRefusal::AnswerOfAnother.into()
 }
 
 #[derive(OpenApi)]
@@ -216,39 +223,23 @@ async fn check_token(State(token): State<Arc<str>>, request: Request, next: Next
     if good {
         return next.run(request).await;
     }
-    Refused(
-        api::Error::new(api::ErrorKind::Unauthorized, "the request does not show the token of this head")
-            .with_next(
-                "send the header Authorization: Bearer TOKEN, with the token of the file api.token_file",
-            ),
-    )
-    .into_response()
+    Refused::from(RequestRefusal::TokenWrong).into_response()
 }
 
 async fn check_path(request: Request, next: Next) -> Response {
     match extract::decode(request.uri().path()) {
         Some(_) => next.run(request).await,
-        None => extract::wrong(api::Error::new(
-            api::ErrorKind::Malformed,
-            "the path is not percent-encoded UTF-8",
-        ))
-        .into_response(),
+        None => Refused::from(RequestRefusal::PathNotText).into_response(),
     }
 }
 
 async fn no_such_resource(request: Request) -> Refused {
-    Refused(
-        api::Error::new(api::ErrorKind::NotFound, format!("there is no resource {}", request.uri().path()))
-            .with_next(format!("GET {}/openapi.json lists all", api::BASE)),
-    )
+    RequestRefusal::ResourceUnknown { path: request.uri().path().into() }.into()
 }
 
 async fn no_such_method(request: Request) -> Refused {
-    let (method, path) = (request.method(), request.uri().path());
-    Refused(
-        api::Error::new(api::ErrorKind::Method, format!("{path} does not know the method {method}"))
-            .with_next(format!("GET {}/openapi.json lists all", api::BASE)),
-    )
+    let (path, method) = (request.uri().path().into(), request.method().to_string());
+    RequestRefusal::MethodUnknown { path, method }.into()
 }
 
 #[cfg(test)]

@@ -1,14 +1,15 @@
 //! The resources: each handler turns a request into an order and its reply into JSON.
 
 use super::cluster::{Asked, head_named, link_at};
-use super::extract::{Body, Params, wrong};
+use super::extract::{Body, Params};
 use super::{Api, Refused, odd_reply};
 use crate::words::say;
-use api::{Created, Error, ErrorBody, ErrorKind};
+use api::{Created, ErrorBody};
 use axum::extract::{Path, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderName, StatusCode};
 use axum::{Extension, Json};
+use finding::{Named, Refusal, RequestRefusal};
 use head::order::{HostSettings, Order, Reply, VolumeCaps};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -54,8 +55,8 @@ pub fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(remove_export))
 }
 
-fn missing(what: &str, name: &str, next: &str) -> Refused {
-    Refused(Error::new(ErrorKind::NotFound, format!("there is no {what} {name}")).with_next(next))
+fn missing(what: Named, name: String) -> Refused {
+    RequestRefusal::NameUnknown { what, name }.into()
 }
 
 /// The answer to an order that makes something.
@@ -154,16 +155,14 @@ async fn get_drive(State(api): State<Api>, Path(name): Path<String>) -> Answer<a
     let is = |d: &api::Drive| d.path == name || d.uuid.is_some_and(|u| name.parse() == Ok(u));
     let mut known: Vec<api::Drive> = drives_of(&api, Vec::new()).await?.into_iter().filter(is).collect();
     if known.len() > 1 {
-        // As the orders about drives say it.
-        let words = format!("{} drives are called {name}: their UUIDs tell them apart", known.len());
-        return Err(Refused(Error::new(ErrorKind::Invalid, words).with_next("millrace drive ls --json")));
+        return Err(RequestRefusal::NameAmbiguous { name, drives: known.len() as u64 }.into());
     }
     match known.pop() {
         Some(drive) => Ok(Json(drive)),
         None => {
             // Perhaps a file, or a link to a device: the head looks at it if it is named.
             let looked = drives_of(&api, vec![name.clone()]).await?.into_iter().find(is);
-            looked.map(Json).ok_or_else(|| missing("drive", &name, "millrace drive ls"))
+            looked.map(Json).ok_or_else(|| missing(Named::Drive, name))
         }
     }
 }
@@ -232,7 +231,7 @@ async fn list_pools(State(api): State<Api>) -> Answer<Vec<api::Pool>> {
     responses((status = 200, description = "As it is now", body = api::Pool), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn get_pool(State(api): State<Api>, Path(name): Path<String>) -> Answer<api::Pool> {
     let pool = api.status().await?.pools.into_iter().find(|p| p.name == name || name.parse() == Ok(p.uuid));
-    pool.map(Json).ok_or_else(|| missing("pool", &name, "millrace pool ls"))
+    pool.map(Json).ok_or_else(|| missing(Named::Pool, name))
 }
 
 /// Make a pool of drives
@@ -370,7 +369,7 @@ async fn get_volume(
 ) -> Answer<api::Volume> {
     let name = format!("{pool}/{volume}");
     let found = api.status().await?.volumes.into_iter().find(|v| v.name == name);
-    found.map(Json).ok_or_else(|| missing("volume", &name, "millrace volume ls"))
+    found.map(Json).ok_or_else(|| missing(Named::Volume, name))
 }
 
 /// Make a volume
@@ -378,8 +377,7 @@ async fn get_volume(
     responses((status = 201, description = "It is made", body = Created), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn create_volume(State(api): State<Api>, Body(b): Body<api::VolumeCreate>) -> Made {
     let Some((pool, name)) = b.name.split_once('/') else {
-        let message = format!("name: \"{}\" does not name a volume: POOL/VOLUME", b.name);
-        return Err(wrong(Error::new(ErrorKind::Invalid, message).with_field("name")));
+        return Err(RequestRefusal::VolumeWithoutPool { name: b.name }.into());
     };
     let (pool, name) = (pool.to_string(), name.to_string());
     made(api.order(Order::VolumeCreate { pool, name, bytes: b.bytes, block_bytes: b.block_bytes }).await?)
@@ -405,14 +403,10 @@ async fn set_volume(
         (Some(bytes), None, false) => Order::VolumeResize { volume, bytes, force: b.force, disconnect },
         (None, Some(name), false) => Order::VolumeRename { volume, name },
         (None, None, true) => Order::VolumeCaps { volume, caps },
-        (None, None, false) => {
-            let message = "nothing is to be changed: bytes, name, iops_max, mbps_max or weight";
-            return Err(wrong(Error::new(ErrorKind::Invalid, message)));
-        }
+        (None, None, false) => return Err(RequestRefusal::VolumeUnchanged.into()),
         (_, name, _) => {
-            let message = "bytes, name and caps (with weight) are changed one at a time";
-            let field = if name.is_some() { "name" } else { "bytes" };
-            return Err(wrong(Error::new(ErrorKind::Invalid, message).with_field(field)));
+            let refused = Refusal::from(RequestRefusal::VolumeChangesTogether);
+            return Err(if name.is_some() { refused.about("name") } else { refused }.into());
         }
     };
     done(api.order(order).await?)
@@ -448,7 +442,7 @@ async fn list_hosts(State(api): State<Api>) -> Answer<Vec<api::Host>> {
     responses((status = 200, description = "As it is now", body = api::Host), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn get_host(State(api): State<Api>, Path(name): Path<String>) -> Answer<api::Host> {
     let host = api.status().await?.hosts.into_iter().find(|h| h.name == name);
-    host.map(Json).ok_or_else(|| missing("host", &name, "millrace host ls"))
+    host.map(Json).ok_or_else(|| missing(Named::Host, name))
 }
 
 /// Make a host known
@@ -508,10 +502,7 @@ async fn list_portals(State(api): State<Api>) -> Answer<Vec<api::Portal>> {
 }
 
 fn address(text: &str) -> Result<SocketAddr, Refused> {
-    text.parse().map_err(|_| {
-        let message = format!("address: \"{text}\" is not an address with a port, such as 10.0.0.1:4420");
-        wrong(Error::new(ErrorKind::Invalid, message).with_field("address"))
-    })
+    text.parse().map_err(|_| RequestRefusal::AddressInvalid { address: text.into() }.into())
 }
 
 /// Listen at an address
@@ -523,33 +514,19 @@ async fn add_portal(
     Body(b): Body<api::PortalAdd>,
 ) -> Made {
     let (protocol, address) = (b.protocol.into(), address(&b.address)?);
-    let refused = |field: &str, message: &str, next: &str| {
-        wrong(Error::new(ErrorKind::Invalid, message).with_field(field).with_next(next))
-    };
-    let invalid = |message: &str, next: &str| refused("interface", message, next);
-    let interface = match b.interface.as_deref().map(str::parse) {
+    let interface = match b.interface {
         None => None,
-        Some(Ok(name)) => Some(name),
-        Some(Err(())) => {
-            return Err(invalid("interface: this is no name of a network interface", "ip -brief link"));
+        Some(interface) => {
+            Some(interface.parse().map_err(|()| RequestRefusal::InterfaceInvalid { interface })?)
         }
     };
     let moves = match (b.prefix, interface) {
         (None, None) => None,
-        (None, Some(_)) => {
-            let message = "interface: an address that moves has a prefix, too";
-            return Err(invalid(
-                message,
-                "the same with --prefix: ip -brief address shows that of the subnet",
-            ));
-        }
+        (None, Some(_)) => return Err(RequestRefusal::InterfaceWithoutPrefix.into()),
         (Some(prefix), interface) => Some(base::view::Moves { prefix, interface }),
     };
     let head = match (b.head.as_deref(), asked) {
-        (Some(_), _) if moves.is_some() => {
-            let message = "head: an address with a prefix moves to the head that leads, and is of neither";
-            return Err(refused("head", message, "the same without --head"));
-        }
+        (Some(_), _) if moves.is_some() => return Err(RequestRefusal::MovingAddressOfHead.into()),
         (Some(name), _) => Some(head_named(&api, name).await?),
         // It is at the head that leads.
         (None, _) if moves.is_some() => None,
@@ -557,10 +534,7 @@ async fn add_portal(
     };
     let head = head.map(|h| h.index() as u8);
     if let Some(at) = link_at(&api, address).await? {
-        let message =
-            format!("address: the heads meet at {at}, and their shards at the ports behind it, one for each");
-        let next = "the same with another port, or with an address of a network that hosts use";
-        return Err(wrong(Error::new(ErrorKind::Conflict, message).with_field("address").with_next(next)));
+        return Err(RequestRefusal::AddressOfLink { address: at.to_string() }.into());
     }
     let (status, mut created) = made(api.order(Order::PortalAdd { protocol, address, moves, head }).await?)?;
     let link = api.process.system.as_ref().map_or(vec![], |s| s.addresses());
@@ -581,9 +555,8 @@ async fn remove_portal(
 ) -> Done {
     let disconnect = params.one("disconnect", false)?;
     params.end()?;
-    let protocol: api::Protocol = protocol
-        .parse()
-        .map_err(|e: String| wrong(Error::new(ErrorKind::Invalid, e).with_field("protocol")))?;
+    let protocol: api::Protocol =
+        protocol.parse().map_err(|_| RequestRefusal::ProtocolUnknown { protocol })?;
     let (protocol, address) = (protocol.into(), address(&at)?);
     done(api.order(Order::PortalRemove { protocol, address, disconnect }).await?)
 }

@@ -7,6 +7,7 @@ use super::files::Files;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use base::size::print;
+use finding::CommandFault;
 use std::path::PathBuf;
 use topology::{Drive, Machine, Source, plain_name};
 
@@ -73,7 +74,11 @@ fn not_in_a_bay(name: &str) -> Option<Failure> {
             (what, format!("df {}, which names that drive", topology::plan::quoted(path)))
         }
     };
-    Some(Failure::new(Exit::Refused, format!("{name} {what}")).with_code("drive_without_bay").with_next(next))
+    Some(
+        Failure::new(Exit::Refused, format!("{name} {what}"))
+            .with_code(CommandFault::DriveWithoutBay)
+            .with_next(next),
+    )
 }
 
 /// Lights the bay of a drive, or no longer.

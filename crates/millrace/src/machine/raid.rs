@@ -1,6 +1,7 @@
 //! Words of other arrays in a layout (`raid1`, `raidz`, `stripe`): the command of ours that makes what they mean.
 
 use crate::failure::Failure;
+use finding::CommandFault;
 use std::path::Path;
 use topology::plan::quoted;
 
@@ -74,7 +75,7 @@ pub fn refuse_raid_words(layout: &[String], command: &str) -> Result<(), Failure
             "is not possible: there is no parity here, redundancy comes from mirrors of 2 to 4 drives"
         }
     };
-    let refused = Failure::usage(format!("{first} {why}")).with_code("raid_word");
+    let refused = Failure::usage(format!("{first} {why}")).with_code(CommandFault::RaidWord);
     let mut words: Vec<String> = Vec::new();
     let mut rest = layout;
     while let Some((word, behind)) = rest.split_first() {

@@ -2,6 +2,7 @@
 //!
 //! A sentence begins with a small letter or a name and ends without a full stop, so that it can stand behind a colon.
 
+mod client;
 mod host;
 mod leg;
 mod parser;
@@ -9,6 +10,7 @@ mod parts;
 mod pool;
 mod portal;
 mod record;
+mod request;
 pub mod say;
 mod signature;
 mod status;
@@ -17,7 +19,8 @@ mod system;
 mod tests;
 mod volume;
 
-pub use parser::of_parser;
+pub use client::client;
+pub use parser::{Wrong, of_parser, read};
 
 use api::{Cause, Notice};
 use finding::{ErrorKind, Event, Refusal, SaidCause, SaidEvent, SaidNotice, SaidRefusal, Why};
@@ -64,6 +67,7 @@ pub fn why(why: &Why) -> Said {
         Why::Leg(r) => leg::refusal(r),
         Why::Record(r) => record::refusal(r),
         Why::System(r) => system::refusal(r),
+        Why::Request(r) => request::refusal(r),
         Why::Said(SaidRefusal::Said { message, next, .. }) => {
             Said { message: message.clone(), next: next.clone() }
         }
@@ -80,9 +84,17 @@ pub fn refusal(r: &Refusal) -> api::Error {
         kind: r.kind(),
         code: r.why.code(),
         fields: json.get("fields").cloned().unwrap_or_default(),
-        field: Some(r.field.to_string()).filter(|f| !f.is_empty()),
+        field: Some(place(r).to_string()).filter(|f| !f.is_empty()),
         message: said.message,
         next: Some(next),
+    }
+}
+
+/// The field or parameter at fault; empty if none is.
+fn place(r: &Refusal) -> &str {
+    match &r.why {
+        Why::Request(request) => request.place().unwrap_or(r.field),
+        _ => r.field,
     }
 }
 

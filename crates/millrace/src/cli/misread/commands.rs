@@ -6,6 +6,7 @@
 use crate::failure::Failure;
 use crate::spelling::nearest;
 use clap::Command;
+use finding::CommandFault;
 use std::ffi::OsString;
 use topology::plan::quoted;
 
@@ -143,7 +144,8 @@ pub fn unknown_command(root: &Command, words: &[OsString]) -> Option<Failure> {
     let word = words[at].to_string_lossy();
     let command = way.command();
     let failure = |more: &str| {
-        Failure::usage(format!("{command} has no command {word}{more}")).with_code("unknown_command")
+        Failure::usage(format!("{command} has no command {word}{more}"))
+            .with_code(CommandFault::UnknownCommand)
     };
     let elsewhere = meant(way.at, &word);
     if !elsewhere.is_empty() {

@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::spelling::nearest;
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
+use finding::CommandFault;
 use std::error::Error as _;
 use std::ffi::OsString;
 
@@ -49,16 +50,19 @@ fn in_our_words(error: &Error, root: &Command, way: &Way<'_>, words: &[OsString]
         ErrorKind::InvalidValue => invalid_value(error),
         ErrorKind::ValueValidation => {
             let option = text(error, ContextKind::InvalidArg)?;
-            Some(failure(format!("{}: {}", bare(&option), error.source()?), "invalid_value"))
+            Some(failure(format!("{}: {}", bare(&option), error.source()?), CommandFault::InvalidValue))
         }
         ErrorKind::ArgumentConflict => {
             let one = text(error, ContextKind::InvalidArg)?;
             let other = text(error, ContextKind::PriorArg)?;
             let (one, other) = (bare(&one), bare(&other));
             Some(if one == other {
-                failure(format!("{one} is given twice"), "repeated_option")
+                failure(format!("{one} is given twice"), CommandFault::RepeatedOption)
             } else {
-                failure(format!("{one} and {other} cannot be used together"), "conflicting_options")
+                failure(
+                    format!("{one} and {other} cannot be used together"),
+                    CommandFault::ConflictingOptions,
+                )
             })
         }
         _ => None,
@@ -98,10 +102,11 @@ fn unknown_argument(wrong: &str, way: &Way<'_>, words: &[OsString]) -> Failure {
         if options.is_empty() { String::new() } else { format!("; its options are {}", options.join(", ")) };
     if !wrong.starts_with('-') {
         let message = format!("{command} does not take the word {wrong}{all}");
-        return Failure::usage(message).with_code("word_too_many");
+        return Failure::usage(message).with_code(CommandFault::WordTooMany);
     }
     let failure = |more: &str| {
-        Failure::usage(format!("{command} has no option {wrong}{more}")).with_code("unknown_option")
+        Failure::usage(format!("{command} has no option {wrong}{more}"))
+            .with_code(CommandFault::UnknownOption)
     };
     let known = options.iter().map(String::as_str).chain(["--help", "--json", "--socket"]);
     match nearest(wrong, known) {
@@ -128,7 +133,7 @@ fn missing(error: &Error, command: &str) -> Option<Failure> {
         None => argument.trim_end_matches("...").replace(['<', '>'], ""),
     };
     let all = all.iter().map(|a| one(a).replace(['<', '>'], "")).collect::<Vec<_>>().join(" and ");
-    Some(Failure::usage(format!("{command} needs {all}")).with_code("missing_argument"))
+    Some(Failure::usage(format!("{command} needs {all}")).with_code(CommandFault::MissingArgument))
 }
 
 /// A value that is none of those there are, or none at all.
@@ -151,7 +156,7 @@ fn invalid_value(error: &Error) -> Option<Failure> {
     } else {
         format!("{}: \"{value}\" is not one of its values{listed}{near}", bare(&option))
     };
-    Some(Failure::usage(message).with_code("invalid_value"))
+    Some(Failure::usage(message).with_code(CommandFault::InvalidValue))
 }
 
 #[cfg(test)]

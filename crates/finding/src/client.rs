@@ -1,0 +1,61 @@
+//! What the command line itself finds: on the way to the daemon, and in what was typed.
+
+findings! {
+    /// Why the command line did not get an answer of the daemon.
+    pub enum ClientFault {
+        /// The client itself cannot run.
+        ClientNotStarted { error: String },
+        /// The name of the socket cannot be one.
+        SocketNameInvalid { socket: String, error: String },
+        /// There is no such socket.
+        NoDaemon { socket: String },
+        /// Nobody listens at the socket any more.
+        DaemonGone { socket: String },
+        /// This user may not use the socket.
+        SocketForbidden { socket: String },
+        /// Connecting failed for another reason.
+        NotConnected { socket: String, error: String },
+        /// No answer came in time.
+        TimedOut { socket: String, seconds: u64 },
+        /// The connection ended before the answer.
+        BrokenOff { socket: String, error: String },
+        /// A name cannot be part of a request.
+        RequestInvalid { path: String, error: String },
+        /// The answer did not arrive whole.
+        AnswerCut { error: String },
+        /// The answer is not of this version of the API.
+        AnswerNotUnderstood { error: String },
+        /// The daemon refused without saying why.
+        NoReason { status: u16 },
+    }
+}
+
+findings! {
+    /// What is wrong with a command or with the configuration, before anybody is asked.
+    pub enum CommandFault {
+        /// There is no such command.
+        UnknownCommand,
+        /// The command has no such option.
+        UnknownOption,
+        /// The command takes no further argument.
+        WordTooMany,
+        /// The command lacks an argument.
+        MissingArgument,
+        /// An option or argument has a value that it cannot have.
+        InvalidValue,
+        /// An option is given twice.
+        RepeatedOption,
+        /// Two options cannot be used together.
+        ConflictingOptions,
+        /// A layout is named as other programs name it.
+        RaidWord,
+        /// The drive has no bay whose light could be lit.
+        DriveWithoutBay,
+        /// The configuration file cannot be read.
+        ConfigurationUnreadable,
+        /// The configuration file holds something wrong.
+        ConfigurationWrong,
+        /// The target of a load does not answer.
+        TargetDead,
+    }
+}

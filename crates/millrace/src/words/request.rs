@@ -1,0 +1,106 @@
+//! Words about requests of the API.
+
+use super::Said;
+use super::parts::count;
+use finding::{Named, RequestRefusal};
+
+/// Where it is written what a request is.
+const DOCUMENT: &str = "GET /api/v1/openapi.json describes every field and parameter";
+
+/// Why a request was not carried out.
+pub fn refusal(f: &RequestRefusal) -> Said {
+    match f {
+        RequestRefusal::TokenWrong => Said::new("the request does not show the token of this head")
+            .then("send the header Authorization: Bearer TOKEN, with the token of the file api.token_file"),
+        RequestRefusal::ResourceUnknown { path } => {
+            Said::new(format!("there is no resource {path}")).then("GET /api/v1/openapi.json lists all")
+        }
+        RequestRefusal::MethodUnknown { path, method } => {
+            Said::new(format!("{path} does not know the method {method}"))
+                .then("GET /api/v1/openapi.json lists all")
+        }
+        RequestRefusal::PathNotText => wrong("the path is not percent-encoded UTF-8"),
+        RequestRefusal::ParametersNotText => wrong("the parameters are not percent-encoded UTF-8"),
+        RequestRefusal::ParameterUnknown { parameter } => wrong(format!("unknown parameter {parameter}")),
+        RequestRefusal::ParameterTwice { parameter } => wrong(format!("{parameter} is given twice")),
+        RequestRefusal::ParameterInvalid { parameter, value } => {
+            wrong(format!("{parameter}: the value {value} is not understood"))
+        }
+        RequestRefusal::BodyCut => wrong("the body broke off"),
+        RequestRefusal::BodyTimedOut { seconds } => {
+            wrong(format!("the body was not there within {seconds} s"))
+        }
+        RequestRefusal::BodyTooLong { bytes_max } => {
+            wrong(format!("the body is longer than {bytes_max} bytes"))
+        }
+        RequestRefusal::BodyNotJson { error } => wrong(format!("the body is not JSON: {error}")),
+        RequestRefusal::BodyGoesOn { error } => wrong(format!("the body goes on after the JSON: {error}")),
+        RequestRefusal::BodyInvalid { error } => wrong(format!("the body is wrong: {error}")),
+        RequestRefusal::FieldUnknown { field, fields } if fields.is_empty() => {
+            wrong(format!("unknown field {field}: there are no fields"))
+        }
+        RequestRefusal::FieldUnknown { field, fields } => {
+            wrong(format!("unknown field {field}: there are {}", fields.join(", ")))
+        }
+        RequestRefusal::FieldMissing { field } => wrong(format!("the field {field} is missing")),
+        RequestRefusal::FieldTwice { field } => wrong(format!("the field {field} is given twice")),
+        RequestRefusal::FieldInvalid { field, error } => wrong(format!("{field}: {error}")),
+        RequestRefusal::NameUnknown { what, name } => {
+            let what = match what {
+                Named::Drive => "drive",
+                Named::Pool => "pool",
+                Named::Volume => "volume",
+                Named::Host => "host",
+            };
+            Said::new(format!("there is no {what} {name}")).then(format!("millrace {what} ls"))
+        }
+        RequestRefusal::NameAmbiguous { name, drives } => {
+            Said::new(format!("{} are called {name}: name one by its UUID", count(*drives, "drive")))
+                .then("millrace drive ls --json")
+        }
+        RequestRefusal::VolumeWithoutPool { name } => {
+            wrong(format!("name: {name} does not name a volume: POOL/VOLUME"))
+        }
+        RequestRefusal::VolumeUnchanged => {
+            wrong("nothing is to be changed: bytes, name, iops_max, mbps_max or weight")
+        }
+        RequestRefusal::VolumeChangesTogether => {
+            wrong("bytes, name and caps (with weight) are changed one at a time")
+        }
+        RequestRefusal::AddressInvalid { address } => {
+            wrong(format!("address: {address} is not an address with a port, such as 10.0.0.1:4420"))
+        }
+        RequestRefusal::ProtocolUnknown { protocol } => {
+            wrong(format!("{protocol} is not spoken here: nvme, discovery or iscsi"))
+        }
+        RequestRefusal::InterfaceInvalid { interface } => {
+            Said::new(format!("interface: {interface} is no name of a network interface"))
+                .then("ip -brief link")
+        }
+        RequestRefusal::InterfaceWithoutPrefix => {
+            Said::new("interface: an address that moves has a prefix, too")
+                .then("the same with --prefix: ip -brief address shows that of the subnet")
+        }
+        RequestRefusal::MovingAddressOfHead => {
+            Said::new("head: an address with a prefix moves to the head that leads, and is of neither")
+                .then("the same without --head")
+        }
+        RequestRefusal::AddressOfLink { address } => Said::new(format!(
+            "address: the heads meet at {address}, and their shards at the ports behind it, one for each"
+        ))
+        .then("the same with another port, or with an address of a network that hosts use"),
+        RequestRefusal::AnswerOfAnother => Said::new("the head gave an answer to another question"),
+        RequestRefusal::RequestTooLongForLink => {
+            Said::new("the request is too long for the link: ask the head that leads")
+                .then("millrace head ls")
+        }
+        RequestRefusal::EventsNotUnderstood { error } => {
+            Said::new(format!("own events are not understood: {error}"))
+        }
+    }
+}
+
+/// A request that is not what the document says.
+fn wrong(message: impl Into<String>) -> Said {
+    Said::new(message).then(DOCUMENT)
+}
