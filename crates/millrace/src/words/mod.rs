@@ -12,6 +12,7 @@ mod record;
 mod system;
 #[cfg(test)]
 mod tests;
+pub mod topology;
 mod volume;
 
 pub use parser::of_parser;
