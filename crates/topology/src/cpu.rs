@@ -1,5 +1,6 @@
 //! Sockets, cores, threads of a core, NUMA nodes; how busy each CPU was between two readings.
 
+use crate::gap::Gap;
 use crate::recording::{Recording, members};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -86,7 +87,7 @@ pub(crate) fn nodes(from: &Recording) -> Vec<Node> {
     numbered(from, &format!("{SYSTEM}/node"), "node").into_iter().map(node).collect()
 }
 
-pub(crate) fn cpus(from: &Recording, nodes: &[Node], gaps: &mut Vec<String>) -> Vec<Cpu> {
+pub(crate) fn cpus(from: &Recording, nodes: &[Node], gaps: &mut Vec<Gap>) -> Vec<Cpu> {
     let mut ids = numbered(from, &format!("{SYSTEM}/cpu"), "cpu");
     let online = from.text(&format!("{SYSTEM}/cpu/online")).map(members);
     if let Some(online) = &online {
@@ -120,11 +121,11 @@ pub(crate) fn cpus(from: &Recording, nodes: &[Node], gaps: &mut Vec<String>) -> 
     };
     let out: Vec<Cpu> = ids.into_iter().map(cpu).collect();
     if out.is_empty() {
-        gaps.push("the CPUs are not listed".into());
+        gaps.push(Gap::CpusUnknown);
     } else {
         let silent = out.iter().filter(|c| c.siblings.is_empty()).count();
         if silent > 0 {
-            gaps.push(format!("{silent} CPUs do not tell which others are threads of the same core"));
+            gaps.push(Gap::SiblingsUnknown { cpus: silent });
         }
     }
     out

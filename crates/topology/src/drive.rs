@@ -1,6 +1,7 @@
 //! Drives: what they are, where they are, how warm, and what they did between two readings.
 
-use crate::health::{self, Health};
+use crate::gap::Gap;
+use crate::health::{self, Health, Silent};
 use crate::pci::is_address;
 use crate::recording::{Clock, Recording};
 use serde::Serialize;
@@ -124,10 +125,10 @@ pub struct Drive {
     pub usual: [Option<Usual>; 2],
 }
 
-pub(crate) fn drives(from: &Recording, gaps: &mut Vec<String>) -> Vec<Drive> {
+pub(crate) fn drives(from: &Recording, gaps: &mut Vec<Gap>) -> Vec<Drive> {
     let base = "/sys/block";
     let mut out = Vec::new();
-    let mut silent: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    let mut silent: BTreeMap<Silent, BTreeSet<String>> = BTreeMap::new();
     for name in from.list(base) {
         let file = |file: &str| format!("{base}/{name}/{file}");
         let bytes = from.number(&file("size")).unwrap_or(0).saturating_mul(512);
@@ -200,8 +201,7 @@ pub(crate) fn drives(from: &Recording, gaps: &mut Vec<String>) -> Vec<Drive> {
         });
     }
     for (why, controllers) in silent {
-        let (n, them) = (controllers.len(), if controllers.len() == 1 { "drive" } else { "drives" });
-        gaps.push(format!("how worn {n} NVMe {them} may be is not known: {why}"));
+        gaps.push(Gap::HealthUnknown { drives: controllers.len(), why });
     }
     out
 }

@@ -33,18 +33,23 @@ impl Warning {
         Warning::Backup,
         Warning::Region,
     ];
+}
 
-    /// The words for people, after the drive's name.
-    pub fn words(self) -> &'static str {
-        match self {
-            Warning::Spare => "its spare blocks run out",
-            Warning::Temperature => "its temperature is out of its range",
-            Warning::Reliability => "it is no longer reliable",
-            Warning::ReadOnly => "it takes no more writes",
-            Warning::Backup => "its cache would not survive a power cut",
-            Warning::Region => "its persistent memory takes no more writes",
-        }
-    }
+/// Why a drive should be replaced.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(tag = "code", content = "fields", rename_all = "snake_case")]
+#[allow(missing_docs, reason = "fields are what their names say")]
+pub enum Wear {
+    /// Its spare blocks run out: percent that are left, and its own limit.
+    SpareLow { left: Option<u8>, limit: Option<u8> },
+    /// It takes no more writes. `used`: percent of its rated life.
+    ReadOnly { used: u8 },
+    /// It is not as reliable as it was.
+    Unreliable { used: u8 },
+    /// Its rated life is used, percent.
+    LifeUsed { used: u8 },
+    /// More of it than it can tell.
+    LifeFarOver,
 }
 
 /// How a drive says it is.
@@ -112,40 +117,46 @@ impl Health {
         self.warnings.contains(&of)
     }
 
-    /// Why it should be replaced, if it should: half a sentence.
-    pub fn worn(&self) -> Option<String> {
+    /// Why it should be replaced, if it should.
+    pub fn worn(&self) -> Option<Wear> {
+        let used = self.used;
         if self.warns(Warning::Spare) {
-            let left = self.spare.zip(self.spare_limit);
-            let left = left
-                .map_or(String::new(), |(n, limit)| format!(": {n} % are left, and {limit} % is its limit"));
-            return Some(format!("it is worn, {}{left}", Warning::Spare.words()));
+            let known = self.spare.zip(self.spare_limit);
+            return Some(Wear::SpareLow { left: known.map(|k| k.0), limit: known.map(|k| k.1) });
         }
-        if let Some(warning) = [Warning::ReadOnly, Warning::Reliability].into_iter().find(|w| self.warns(*w))
-        {
-            return Some(format!(
-                "it is worn, {} ({} % of its rated life is used)",
-                warning.words(),
-                self.used
-            ));
+        if self.warns(Warning::ReadOnly) {
+            return Some(Wear::ReadOnly { used });
         }
-        (self.used >= 100).then(|| match self.used {
-            255 => "it is worn: more than 254 % of its rated life is used".into(),
-            n => format!("it is worn: {n} % of its rated life is used"),
-        })
+        if self.warns(Warning::Reliability) {
+            return Some(Wear::Unreliable { used });
+        }
+        (used >= 100).then_some(if used == u8::MAX { Wear::LifeFarOver } else { Wear::LifeUsed { used } })
     }
+}
+
+/// Why it is not known how a controller is, though it was asked.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Silent {
+    /// Asking needs root.
+    NeedsRoot,
+    /// It did not answer.
+    NoAnswer,
+    /// What it answered is no health log.
+    NoLog,
 }
 
 /// How a controller says it is; an error is why that is not known, though it was asked. A recording of before, or a drive
 /// of another kind, has neither.
-pub(crate) fn of(from: &Recording, controller: &str) -> Result<Option<Health>, &'static str> {
+pub(crate) fn of(from: &Recording, controller: &str) -> Result<Option<Health>, Silent> {
     let path = format!("/nvme/{controller}/health");
     match from.missing(&path) {
-        Some(Missing::Refused) => return Err("asking them needs root"),
-        Some(Missing::Broken) => return Err("they were asked and did not answer"),
+        Some(Missing::Refused) => return Err(Silent::NeedsRoot),
+        Some(Missing::Broken) => return Err(Silent::NoAnswer),
         Some(Missing::Absent) | None => {}
     }
     let Some(text) = from.text(&path) else { return Ok(None) };
-    Health::decode(text).map(Some).ok_or("what they answered is no health log")
+    Health::decode(text).map(Some).ok_or(Silent::NoLog)
 }
 
 #[cfg(test)]
@@ -192,19 +203,11 @@ mod tests {
     fn wear_is_told_by_what_the_drive_says() {
         let worn = |change: &dyn Fn(&mut [u8])| Health::decode(&page(change)).and_then(|h| h.worn());
         assert_eq!(worn(&|p| p[5] = 99), None);
-        assert_eq!(worn(&|p| p[5] = 104).as_deref(), Some("it is worn: 104 % of its rated life is used"));
-        assert_eq!(
-            worn(&|p| p[5] = 255).as_deref(),
-            Some("it is worn: more than 254 % of its rated life is used")
-        );
-        assert_eq!(
-            worn(&|p| (p[0], p[3]) = (1, 4)).as_deref(),
-            Some("it is worn, its spare blocks run out: 4 % are left, and 10 % is its limit")
-        );
-        assert_eq!(
-            worn(&|p| p[0] = 8).as_deref(),
-            Some("it is worn, it takes no more writes (7 % of its rated life is used)")
-        );
+        assert_eq!(worn(&|p| p[5] = 104), Some(Wear::LifeUsed { used: 104 }));
+        assert_eq!(worn(&|p| p[5] = 255), Some(Wear::LifeFarOver));
+        let low = Wear::SpareLow { left: Some(4), limit: Some(10) };
+        assert_eq!(worn(&|p| (p[0], p[3]) = (1, 4)), Some(low));
+        assert_eq!(worn(&|p| p[0] = 8), Some(Wear::ReadOnly { used: 7 }));
         // Heat is no wear.
         assert_eq!(worn(&|p| p[0] = 2), None);
     }

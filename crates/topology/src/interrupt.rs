@@ -1,5 +1,6 @@
 //! Interrupts: whose they are, which CPUs take them, how many a second.
 
+use crate::gap::Gap;
 use crate::pci::is_address;
 use crate::recording::{Clock, Recording, members};
 use serde::Serialize;
@@ -74,9 +75,9 @@ fn address_in(word: &str) -> Option<&str> {
     Some(&word[start..]).filter(|a| is_address(a))
 }
 
-pub(crate) fn interrupts(from: &Recording, gaps: &mut Vec<String>) -> Vec<Interrupt> {
+pub(crate) fn interrupts(from: &Recording, gaps: &mut Vec<Gap>) -> Vec<Interrupt> {
     let Some(text) = from.file("/proc/interrupts") else {
-        gaps.push("interrupts could not be read".into());
+        gaps.push(Gap::InterruptsUnread);
         return Vec::new();
     };
     let base = "/sys/bus/pci/devices";

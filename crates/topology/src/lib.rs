@@ -9,6 +9,7 @@
 mod cpu;
 mod drive;
 pub mod explain;
+mod gap;
 mod health;
 mod interrupt;
 mod machine;
@@ -20,11 +21,11 @@ mod record;
 mod recording;
 mod svg;
 pub mod tune;
-mod words;
 
 pub use cpu::{Cpu, Node, Socket, cores_busy};
 pub use drive::{Activity, Drive, DriveKind, Temperature, Usual};
-pub use health::{Health, Warning};
+pub use gap::Gap;
+pub use health::{Health, Silent, Warning, Wear};
 pub use interrupt::Interrupt;
 pub use machine::{Machine, Measured, SharedBank, size};
 pub use net::{Port, payload_share};
@@ -32,4 +33,4 @@ pub use own::{Counters, Own, OwnArray, OwnConnection, OwnDrive, OwnLeg, OwnPool,
 pub use pci::{Class, Device, Lanes, Link, PortKind, Speed};
 pub use record::{Recorder, plain_name};
 pub use recording::{Clock, FILE_MAX, Missing, Reading, Recording, RecordingError, Source, hex, ranges};
-pub use svg::{escape, svg};
+pub use svg::{Label, escape, svg};

@@ -2,6 +2,7 @@
 
 use crate::cpu::{self, Cpu, Node, Socket};
 use crate::drive::{self, Drive, DriveKind};
+use crate::gap::Gap;
 use crate::interrupt::{self, Interrupt};
 use crate::net::{self, Port};
 use crate::own::Own;
@@ -56,8 +57,8 @@ pub struct Machine {
     /// What hosts did together at another time, with fewer of them.
     #[serde(skip)]
     pub earlier: Option<Crowd>,
-    /// What could not be read, and what follows: sentences.
-    pub gaps: Vec<String>,
+    /// What could not be read.
+    pub gaps: Vec<Gap>,
 }
 
 /// What a drive did alone, as somebody measured it.
@@ -74,7 +75,7 @@ pub struct Measured {
 }
 
 /// What all hosts did together.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct Crowd {
     /// Hosts that asked for anything.
     pub hosts: usize,

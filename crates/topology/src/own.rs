@@ -1,6 +1,7 @@
 //! What the daemon says of itself: drives, pools, legs, shards, connections. A view of its status that takes any
 //! version of it: what is not there is empty, what is of another kind too.
 
+use crate::gap::Gap;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -259,12 +260,11 @@ fn pool(v: &Value) -> OwnPool {
 impl Own {
     /// Reads a status of the daemon.
     ///
-    /// Errors: it is not JSON, or not an object: a sentence.
-    pub fn decode(text: &str) -> Result<Self, String> {
-        let v: Value =
-            serde_json::from_str(text).map_err(|e| format!("the daemon's status is not JSON: {e}"))?;
+    /// Errors: it is not JSON, or not an object.
+    pub fn decode(text: &str) -> Result<Self, Gap> {
+        let v: Value = serde_json::from_str(text).map_err(|e| Gap::StatusBroken { error: e.to_string() })?;
         if !v.is_object() {
-            return Err("the daemon's status is not an object".into());
+            return Err(Gap::StatusNoObject);
         }
         let head = v["head"].as_str().map(str::to_owned);
         let is_here =

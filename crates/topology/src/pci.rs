@@ -1,5 +1,6 @@
 //! The PCIe tree: ports, switches, devices, and every link with what it does and what both its ends could.
 
+use crate::gap::Gap;
 use crate::recording::Recording;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -279,7 +280,7 @@ fn class_of(code: u64) -> (Class, &'static str) {
 }
 
 /// All devices, sorted by address, each with the port above it.
-pub(crate) fn devices(from: &Recording, gaps: &mut Vec<String>) -> Vec<Device> {
+pub(crate) fn devices(from: &Recording, gaps: &mut Vec<Gap>) -> Vec<Device> {
     let base = "/sys/bus/pci/devices";
     let mut addresses = from.list(base);
     addresses.retain(|a| is_address(a));
@@ -376,15 +377,12 @@ pub(crate) fn devices(from: &Recording, gaps: &mut Vec<String>) -> Vec<Device> {
         }
     }
     if silent > 0 {
-        gaps.push(format!("{silent} PCI devices do not say what they are"));
+        gaps.push(Gap::ClassUnknown { devices: silent });
     }
     let refused = addresses.iter().any(|a| from.missing(&format!("{base}/{a}/config")).is_some());
     let short = out.iter().any(|d| d.class == Class::Bridge && d.payload.is_none());
     if refused || short {
-        gaps.push(
-            "PCIe capabilities need root to be read: packet sizes, ASPM and slot numbers are not known"
-                .into(),
-        );
+        gaps.push(Gap::CapabilitiesUnread);
     }
     let unknown = out
         .iter()
@@ -392,12 +390,7 @@ pub(crate) fn devices(from: &Recording, gaps: &mut Vec<String>) -> Vec<Device> {
         .filter(|d| d.function_of.is_none() && d.link.is_none_or(|l| l.now.is_none()))
         .count();
     if unknown > 0 {
-        gaps.push(format!(
-            "{} not tell the speed of {} link: nothing is concluded from {}",
-            if unknown == 1 { "1 device does".into() } else { format!("{unknown} devices do") },
-            if unknown == 1 { "its" } else { "their" },
-            if unknown == 1 { "it" } else { "them" },
-        ));
+        gaps.push(Gap::LinkSpeedUnknown { devices: unknown });
     }
     out
 }

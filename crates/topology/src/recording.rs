@@ -19,8 +19,8 @@
 //! is written `\\`, a line break `\n`, a blank in a path `\s`. Lines that begin with another word are from a later
 //! version and are skipped.
 
+use crate::gap::Gap;
 use std::collections::BTreeMap;
-use std::fmt;
 
 /// The version that is written. Later ones are read as far as they are understood.
 pub const VERSION: u32 = 1;
@@ -113,36 +113,26 @@ pub struct Recording {
     pub first: Reading,
     /// What changes, some time later.
     pub second: Option<Reading>,
-    /// What is wrong with the recording itself: sentences.
-    pub gaps: Vec<String>,
+    /// What is wrong with the recording itself.
+    pub gaps: Vec<Gap>,
 }
 
 /// Why a text is no recording.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RecordingError {
     /// Its first line is not `millrace recording N`.
-    NotOne,
+    NotOne {
+        /// The version that is written.
+        known: u32,
+    },
     /// It is longer than [`TEXT_MAX`].
     TooLong {
         /// Its length in bytes.
         bytes: usize,
+        /// So many are read.
+        most: usize,
     },
 }
-
-impl fmt::Display for RecordingError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            RecordingError::NotOne => {
-                write!(f, "it is no recording: its first line is not \"millrace recording {VERSION}\"")
-            }
-            RecordingError::TooLong { bytes } => {
-                write!(f, "it is too long for a recording: {bytes} bytes, {TEXT_MAX} are read")
-            }
-        }
-    }
-}
-
-impl std::error::Error for RecordingError {}
 
 impl Recording {
     /// Reads a recording from its text. What is damaged is left out and named in `gaps`.
@@ -150,18 +140,16 @@ impl Recording {
     /// Errors: it is not the text of a recording at all.
     pub fn decode(text: &[u8]) -> Result<Self, RecordingError> {
         if text.len() > TEXT_MAX {
-            return Err(RecordingError::TooLong { bytes: text.len() });
+            return Err(RecordingError::TooLong { bytes: text.len(), most: TEXT_MAX });
         }
         let text = String::from_utf8_lossy(text);
         let mut lines = text.split_inclusive('\n');
         let head = lines.next().unwrap_or("").trim_end();
         let version = head.strip_prefix("millrace recording ").and_then(|n| n.parse().ok());
-        let mut out = Self { version: version.ok_or(RecordingError::NotOne)?, ..Self::default() };
+        let mut out =
+            Self { version: version.ok_or(RecordingError::NotOne { known: VERSION })?, ..Self::default() };
         if out.version > VERSION {
-            out.gaps.push(format!(
-                "it is of version {} and this program knows {VERSION}: what is new in it is left out",
-                out.version
-            ));
+            out.gaps.push(Gap::LaterVersion { version: out.version, known: VERSION });
         }
         let (mut ended, mut unknown, mut torn, mut surplus) = (false, 0usize, 0usize, 0usize);
         for line in lines {
@@ -203,13 +191,13 @@ impl Recording {
             }
         }
         if !ended || torn > 0 {
-            out.gaps.push("it has no end: the recording was cut off, and what followed is missing".into());
+            out.gaps.push(Gap::CutOff);
         }
         if unknown > 0 && out.version <= VERSION {
-            out.gaps.push(format!("{unknown} of its lines mean nothing and are left out"));
+            out.gaps.push(Gap::UnknownLines { lines: unknown });
         }
         if surplus > 0 {
-            out.gaps.push(format!("it lists more than {FILES_MAX} files: {surplus} are left out"));
+            out.gaps.push(Gap::TooManyFiles { most: FILES_MAX, left_out: surplus });
         }
         Ok(out)
     }
@@ -445,7 +433,7 @@ mod tests {
         let cut = &text[..text.find("f /b").expect("written") + 5];
         let got = Recording::decode(cut.as_bytes()).expect("a recording");
         assert_eq!((got.number("/a"), got.file("/b")), (Some(1), None));
-        assert!(got.gaps[0].contains("cut off"), "{:?}", got.gaps);
+        assert_eq!(got.gaps, [Gap::CutOff]);
     }
 
     #[test]
@@ -453,10 +441,9 @@ mod tests {
         let got =
             Recording::decode(b"millrace recording 9\nphoto /a xyz\nf /a 1\nend of all\n").expect("one");
         assert_eq!(got.number("/a"), Some(1));
-        assert_eq!(got.gaps.len(), 1, "{:?}", got.gaps);
-        assert!(got.gaps[0].contains("version 9"));
-        assert_eq!(Recording::decode(b"\x7fELF"), Err(RecordingError::NotOne));
-        assert_eq!(Recording::decode(b""), Err(RecordingError::NotOne));
+        assert_eq!(got.gaps, [Gap::LaterVersion { version: 9, known: VERSION }]);
+        assert_eq!(Recording::decode(b"\x7fELF"), Err(RecordingError::NotOne { known: VERSION }));
+        assert_eq!(Recording::decode(b""), Err(RecordingError::NotOne { known: VERSION }));
     }
 
     #[test]

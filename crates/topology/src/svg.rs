@@ -2,6 +2,7 @@
 //! what is in whose mirror. Plain SVG 1.1 without scripts or outside fonts, so that it can be put into a page.
 
 use crate::drive::{Drive, DriveKind};
+use crate::gap::Gap;
 use crate::machine::Machine;
 use crate::pci::Class;
 use std::fmt::Write;
@@ -68,15 +69,42 @@ impl Place {
     }
 }
 
-/// The picture of a machine.
-pub fn svg(machine: &Machine) -> String {
+/// What a picture says beside names: words for it come from whoever asks for one.
+#[derive(Clone, PartialEq, Debug)]
+#[allow(missing_docs, reason = "fields are what their names say")]
+pub enum Label {
+    /// A switch passes less than what is below it, 10^6 bytes a second.
+    PassesLess { mb: f64, below_mb: f64 },
+    /// A switch passes all that is below it.
+    PassesAll { mb: f64, below_mb: f64 },
+    /// Drives at ports of the processor.
+    ProcessorPorts,
+    /// These things do not tell their node.
+    NodeUnknown,
+    /// What a node has.
+    Has { sockets: Vec<u32>, cores: usize, threads: usize, memory_kib: Option<u64> },
+    /// Cores that are not drawn.
+    MoreCores { cores: usize },
+    /// How rates are counted.
+    Payload,
+    /// What a red border means.
+    RedBorder,
+    /// What could not be read.
+    NotSeen { gaps: Vec<Gap> },
+}
+
+/// Gives words for a label.
+type Say<'a> = &'a dyn Fn(&Label) -> String;
+
+/// The picture of a machine, with the words that `say` has for labels.
+pub fn svg(machine: &Machine, say: &dyn Fn(&Label) -> String) -> String {
     let places = Place::all(machine);
     let columns = places.len().min(2);
     let width = MARGIN * 2.0 + PANEL * columns as f64 + MARGIN * (columns - 1) as f64;
     let mut out = Picture::default();
     let mut y = head(&mut out, machine);
     for row in places.chunks(2) {
-        let panels: Vec<(Picture, f64)> = row.iter().map(|place| panel(machine, *place)).collect();
+        let panels: Vec<(Picture, f64)> = row.iter().map(|place| panel(machine, *place, say)).collect();
         let height = panels.iter().map(|p| p.1).fold(0.0, f64::max);
         for (i, (picture, _)) in panels.into_iter().enumerate() {
             let x = MARGIN + i as f64 * (PANEL + MARGIN);
@@ -85,7 +113,7 @@ pub fn svg(machine: &Machine) -> String {
         }
         y += height + MARGIN;
     }
-    y = legend(&mut out, machine, y, width);
+    y = legend(&mut out, machine, say, y, width);
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{y:.0}\" viewBox=\"0 0 {width:.0} {y:.0}\" \
          font-family=\"DejaVu Sans, Helvetica, Arial, sans-serif\" font-size=\"11\" fill=\"{INK}\">\
@@ -166,7 +194,7 @@ fn head(out: &mut Picture, m: &Machine) -> f64 {
 }
 
 /// The panel of one place, and its height.
-fn panel(m: &Machine, place: Place) -> (Picture, f64) {
+fn panel(m: &Machine, place: Place, say: Say) -> (Picture, f64) {
     let mut out = Picture::default();
     let (title, of) = match (place, &m.nodes[..]) {
         (Place::Node(id), nodes) => (format!("node {id}"), nodes.iter().find(|n| n.id == id)),
@@ -179,19 +207,19 @@ fn panel(m: &Machine, place: Place) -> (Picture, f64) {
         Place::Node(id) => s.nodes.contains(&id),
         Place::Nowhere => false,
     };
-    let sockets: Vec<String> = m.sockets.iter().filter(holds).map(|s| s.id.to_string()).collect();
+    let sockets: Vec<u32> = m.sockets.iter().filter(holds).map(|s| s.id).collect();
     out.text(INNER, 24.0, "font-size=\"14\" font-weight=\"bold\"", &title);
     let cpus: Vec<&crate::cpu::Cpu> = m.cpus.iter().filter(|c| place.holds(m, c.node)).collect();
     let first = |c: &&&crate::cpu::Cpu| c.siblings.first().is_none_or(|f| *f == c.id);
     let cores: Vec<&&crate::cpu::Cpu> = cpus.iter().filter(first).collect();
-    let memory =
-        of.and_then(|n| n.memory_kib).map_or(String::new(), |k| format!(", {} GiB", (k + (1 << 19)) >> 20));
-    let socket = if sockets.is_empty() { String::new() } else { format!("socket {}, ", sockets.join(" ")) };
     let about = match place {
-        Place::Nowhere if cpus.is_empty() => "these do not tell their node".to_string(),
-        _ => format!("{socket}{} cores, {} threads{memory}", cores.len(), cpus.len()),
+        Place::Nowhere if cpus.is_empty() => Label::NodeUnknown,
+        _ => {
+            let memory_kib = of.and_then(|n| n.memory_kib);
+            Label::Has { sockets, cores: cores.len(), threads: cpus.len(), memory_kib }
+        }
     };
-    out.text(PANEL - INNER, 24.0, &format!("text-anchor=\"end\" fill=\"{SOFT}\""), &about);
+    out.text(PANEL - INNER, 24.0, &format!("text-anchor=\"end\" fill=\"{SOFT}\""), &say(&about));
     // Cores: a square for each, divided among its threads; shards are named in theirs.
     let shards = m.own.iter().flat_map(|o| &o.shards);
     let shard_on: Vec<(u32, u64)> = shards.filter_map(|s| Some((s.core?, s.shard))).collect();
@@ -228,13 +256,13 @@ fn panel(m: &Machine, place: Place) -> (Picture, f64) {
             INNER,
             y + 10.0,
             &format!("fill=\"{SOFT}\""),
-            &format!("… and {} more cores", cores.len() - drawn),
+            &say(&Label::MoreCores { cores: cores.len() - drawn }),
         );
         y += 16.0;
     }
     y += 10.0;
     for group in groups(m, place) {
-        y = draw_group(&mut out, m, &group, y);
+        y = draw_group(&mut out, m, say, &group, y);
     }
     (out, y + 6.0)
 }
@@ -278,7 +306,7 @@ fn groups(m: &Machine, place: Place) -> Vec<Group> {
     out
 }
 
-fn draw_group(out: &mut Picture, m: &Machine, group: &Group, mut y: f64) -> f64 {
+fn draw_group(out: &mut Picture, m: &Machine, say: Say, group: &Group, mut y: f64) -> f64 {
     let top = y;
     let cards: usize = group.drives.len() + group.others.len() + group.loose.len();
     if let Some(bank) = group.bank {
@@ -298,15 +326,15 @@ fn draw_group(out: &mut Picture, m: &Machine, group: &Group, mut y: f64) -> f64 
             let part = (uplink / sum).min(1.0);
             out.rect(x, y + 3.0, w * part, 10.0, 5.0, if over { "#ed8936" } else { "#68d391" }, "none", 0.0);
             let says = match over {
-                true => format!("passes {} of {} below it", gb(uplink), gb(sum)),
-                false => format!("passes {}, all that is below it ({})", gb(uplink), gb(sum)),
+                true => Label::PassesLess { mb: uplink, below_mb: sum },
+                false => Label::PassesAll { mb: uplink, below_mb: sum },
             };
             let colour = if over { WARN } else { GOOD };
-            out.text(x + w + 10.0, y + 12.0, &format!("fill=\"{colour}\""), &says);
+            out.text(x + w + 10.0, y + 12.0, &format!("fill=\"{colour}\""), &say(&says));
         }
         y += 24.0;
     } else if !group.drives.is_empty() {
-        out.text(INNER + 14.0, y + 12.0, "font-weight=\"bold\"", "ports of the processor");
+        out.text(INNER + 14.0, y + 12.0, "font-weight=\"bold\"", &say(&Label::ProcessorPorts));
         y += 24.0;
     }
     let per_row = ((PANEL - 2.0 * INNER - 14.0 + GAP) / (CARD.0 + GAP)) as usize;
@@ -483,7 +511,7 @@ fn speed(mbit: u64) -> String {
     if mbit >= 1000 { format!("{} Gbit/s", mbit as f64 / 1000.0) } else { format!("{mbit} Mbit/s") }
 }
 
-fn legend(out: &mut Picture, m: &Machine, mut y: f64, width: f64) -> f64 {
+fn legend(out: &mut Picture, m: &Machine, say: Say, mut y: f64, width: f64) -> f64 {
     let shared = m.legs_sharing_a_bank();
     let mut index = 0;
     let (mut x, column) = (MARGIN, (width - 2.0 * MARGIN) / 3.0);
@@ -518,15 +546,15 @@ fn legend(out: &mut Picture, m: &Machine, mut y: f64, width: f64) -> f64 {
     if any {
         y += 26.0;
     }
-    let mut notes = vec!["Rates are what data passes, headers taken off.".to_string()];
+    let mut notes = vec![Label::Payload];
     if out.0.contains(BAD) {
-        notes.push("A red border: the link is slower than the drive could be.".into());
+        notes.push(Label::RedBorder);
     }
     if !m.gaps.is_empty() {
-        notes.push(format!("Not seen: {}.", m.gaps.join("; ")));
+        notes.push(Label::NotSeen { gaps: m.gaps.clone() });
     }
     for note in notes {
-        out.text(MARGIN, y + 10.0, &format!("fill=\"{SOFT}\""), &cut(&note, 220));
+        out.text(MARGIN, y + 10.0, &format!("fill=\"{SOFT}\""), &cut(&say(&note), 220));
         y += 16.0;
     }
     y + MARGIN - 4.0

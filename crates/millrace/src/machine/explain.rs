@@ -5,6 +5,7 @@ use super::recording::{MachineArgs, read};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::screen::{Look, Terminal, count};
+use crate::words::topology as words;
 use clap::Args;
 use std::path::PathBuf;
 use topology::Machine;
@@ -57,21 +58,24 @@ pub fn run(args: &ExplainArgs, context: &Context) -> Result<String, Failure> {
             Failure::new(Exit::Refused, what).with_next("millrace status")
         })?,
     };
-    Ok(context.show(&found, |e| screen(e, context.terminal)))
+    Ok(context.show(&words::explained(&found), |_| screen(&found, context.terminal)))
 }
 
 fn screen(e: &Explanation, terminal: Terminal) -> String {
-    let mut out = terminal.paragraph(Look::Plain, "", &e.load, 0);
+    let mut out = terminal.paragraph(Look::Plain, "", &words::load(&e.load), 0);
     for (i, finding) in e.findings.iter().enumerate() {
         out.push('\n');
         let look = if i == 0 { Look::Bold } else { Look::Plain };
-        out.push_str(&terminal.paragraph(look, &format!("{}. ", i + 1), &finding.sentence, 3));
-        for line in &finding.arithmetic {
-            out.push_str(&terminal.paragraph(Look::Dim, "   ", line, 5));
+        let said = words::limit(&finding.limit);
+        out.push_str(&terminal.paragraph(look, &format!("{}. ", i + 1), &said.message, 3));
+        for figure in &finding.arithmetic {
+            out.push_str(&terminal.paragraph(Look::Dim, "   ", &words::figure(figure), 5));
         }
-        out.push_str(&terminal.paragraph(Look::Plain, "   Next: ", &finding.next, 9));
+        if let Some(next) = said.next {
+            out.push_str(&terminal.paragraph(Look::Plain, "   Next: ", &next, 9));
+        }
     }
-    if e.findings.is_empty() && !e.next_limit.is_empty() {
+    if e.findings.is_empty() && e.next_limit.is_some() {
         match e.elsewhere {
             0 => out.push_str("Nothing is wrong.\n"),
             n => out.push_str(&terminal.paragraph(
@@ -85,9 +89,10 @@ fn screen(e: &Explanation, terminal: Terminal) -> String {
             )),
         }
     }
-    if !e.next_limit.is_empty() {
+    if let Some(next) = &e.next_limit {
         out.push('\n');
-        out.push_str(&terminal.paragraph(Look::Dim, "The next limit: ", &format!("{}.", e.next_limit), 16));
+        let next = format!("{}.", words::next_limit(next));
+        out.push_str(&terminal.paragraph(Look::Dim, "The next limit: ", &next, 16));
     }
     out
 }

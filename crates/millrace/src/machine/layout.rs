@@ -3,6 +3,7 @@
 use crate::arguments::drive_path;
 use crate::failure::Failure;
 use crate::screen::count;
+use crate::words::topology::plan_error;
 use api::{ArrayLayout, ArraySpec};
 use topology::plan::{self, Shaped, Site};
 
@@ -124,7 +125,7 @@ pub fn known(site: &mut Site, spec: &str) -> String {
 pub fn paired(site: &Site, drives: &[String]) -> Result<Vec<ArraySpec>, Failure> {
     let mut site = site.clone();
     let names: Vec<String> = drives.iter().map(|d| known(&mut site, d)).collect();
-    let (mirrors, rest) = plan::pair(&site, &names, 2).map_err(Failure::usage)?;
+    let (mirrors, rest) = plan::pair(&site, &names, 2).map_err(|e| Failure::usage(plan_error(&e)))?;
     if !rest.is_empty() || mirrors.is_empty() {
         let what = format!(
             "mirrors have two drives each, and {} given",

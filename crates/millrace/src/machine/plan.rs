@@ -7,12 +7,11 @@ use crate::arguments::count_in;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::screen::{Cell, Look, Table, Terminal, count};
+use crate::words::topology::{self as words, count as commands};
 use api::{ArrayLayout, ArraySpec};
 use clap::Args;
-use serde::Serialize;
 use std::path::PathBuf;
-use topology::explain::count as commands;
-use topology::plan::{self, Array, Plan, Prediction, Seats, Site};
+use topology::plan::{self, Array, PlacedLeg, Plan, PlanError, Prediction, Seats, Site, Unknown};
 use topology::{Machine, Measured};
 
 /// `millrace plan`.
@@ -64,11 +63,9 @@ pub struct PlanArgs {
 }
 
 /// A layout with its name.
-#[derive(Serialize)]
 struct Named {
     /// The pool's, or what it is.
     name: String,
-    #[serde(flatten)]
     plan: Plan,
     /// Drives that are left over.
     rest: Vec<String>,
@@ -81,7 +78,6 @@ struct Named {
     /// What else follows from it, sentences.
     notes: Vec<String>,
     /// The command that makes a better one, without its layout.
-    #[serde(skip)]
     verb: String,
 }
 
@@ -93,6 +89,17 @@ impl Named {
     fn there(name: String, plan: Plan) -> Self {
         let (rest, warnings, notes) = Default::default();
         Self { name, plan, rest, command: String::new(), seats: None, warnings, notes, verb: CREATE.into() }
+    }
+
+    /// What programs get.
+    fn json(&self) -> serde_json::Value {
+        let mut out = words::planned(&self.plan, self.seats.as_ref());
+        out["name"] = self.name.clone().into();
+        out["rest"] = self.rest.clone().into();
+        out["command"] = self.command.clone().into();
+        out["warnings"] = self.warnings.clone().into();
+        out["notes"] = self.notes.clone().into();
+        out
     }
 }
 
@@ -123,8 +130,7 @@ pub fn run(args: &PlanArgs, context: &Context) -> Result<String, Failure> {
         let one = |(name, arrays): (String, Vec<Array>)| Ok(Named::there(name, made(&site, &arrays)?));
         let mut plans = pools.into_iter().map(one).collect::<Result<Vec<_>, Failure>>()?;
         if let [_, _, ..] = &plans[..] {
-            let alone = "each pool is planned as if it worked alone: at once they divide shards, ports and the links that they share";
-            plans.iter_mut().for_each(|p| p.plan.gaps.push(alone.into()));
+            plans.iter_mut().for_each(|p| p.plan.gaps.push(Unknown::OtherPools));
         }
         plans
     } else {
@@ -134,13 +140,14 @@ pub fn run(args: &PlanArgs, context: &Context) -> Result<String, Failure> {
         };
         vec![Named { seats, ..proposal(&site, &free, usize::from(args.legs))? }]
     };
-    Ok(context.show(&plans, |plans| {
-        plans.iter().map(|p| screen(p, context.terminal)).collect::<Vec<_>>().join("\n")
-    }))
+    let json: Vec<serde_json::Value> = plans.iter().map(Named::json).collect();
+    Ok(context
+        .show(&json, |_| plans.iter().map(|p| screen(p, context.terminal)).collect::<Vec<_>>().join("\n")))
 }
 
 fn made(site: &Site, arrays: &[Array]) -> Result<Plan, Failure> {
-    plan::plan(site, arrays).map_err(|why| Failure::usage(why).with_next("millrace plan --help"))
+    plan::plan(site, arrays)
+        .map_err(|e| Failure::usage(words::plan_error(&e)).with_next("millrace plan --help"))
 }
 
 /// Drives of this machine that a pool may be made of: what the head calls free; without a head, what nobody uses.
@@ -167,7 +174,8 @@ fn proposal(site: &Site, free: &[String], legs: usize) -> Result<Named, Failure>
             n => format!("{} for mirrors of {legs}", count(n, "free drive")),
         }));
     }
-    let (arrays, rest) = plan::propose(site, free, legs).map_err(none)?;
+    let (arrays, rest) =
+        plan::propose(site, free, legs).map_err(|e: PlanError| none(words::plan_error(&e)))?;
     let plan = made(site, &arrays)?;
     let command = layout_command(CREATE, &arrays);
     Ok(Named { rest, command, ..Named::there("a proposal".into(), plan) })
@@ -178,7 +186,7 @@ fn described(path: &std::path::Path) -> Result<Site, Failure> {
         |why: String| Failure::usage(format!("{}: {why}", path.display())).with_next("millrace plan --help");
     let text = std::fs::read_to_string(path).map_err(|e| bad(e.to_string()))?;
     let described = toml::from_str(&text).map_err(|e| bad(e.to_string().trim_end().replace('\n', "\n  ")))?;
-    plan::site(&described).map_err(bad)
+    plan::site(&described).map_err(|e| bad(words::description_error(&e)))
 }
 
 /// What drives did alone, by a result of `bench drives --json`.
@@ -247,7 +255,7 @@ pub fn about_to_create(mut site: Site, specs: &[ArraySpec], context: &Context) -
     let plan = made(&site, &arrays)?;
     let warnings = sizes::unused(&sizes::sized(specs));
     let named = Named { warnings, ..Named::there("this layout".into(), plan) };
-    Ok(context.show(&named, |named| screen(named, context.terminal)))
+    Ok(context.show(&named.json(), |_| screen(&named, context.terminal)))
 }
 
 /// What is about to be added to a pool: the new arrays, which work beside those that it has.
@@ -264,7 +272,7 @@ pub fn about_to_add(
     let warnings = less.into_iter().chain(sizes::unused(&sizes::sized(specs))).collect();
     let verb = format!("millrace pool add {}", pool.name);
     let named = Named { warnings, notes: vec![growth], verb, ..Named::there("the new arrays".into(), plan) };
-    Ok(context.show(&named, |named| screen(named, context.terminal)))
+    Ok(context.show(&named.json(), |_| screen(&named, context.terminal)))
 }
 
 /// A mirror of a pool with the leg that it is about to get.
@@ -294,15 +302,14 @@ pub fn about_to_join(
     legs.push((drive.into(), bytes));
     let named =
         Named { warnings: sizes::unused(&[legs]), ..Named::there(format!("{name} with {drive}"), plan) };
-    Ok(context.show(&named, |named| screen(named, context.terminal)))
+    Ok(context.show(&named.json(), |_| screen(&named, context.terminal)))
 }
 
 /// Where the legs of what was created are, if the machine tells: lines for people.
 pub fn whereabouts(mut site: Site, specs: &[ArraySpec], terminal: Terminal) -> String {
     let Ok(arrays) = arrays(&mut site, specs, true) else { return String::new() };
     let Ok(plan) = plan::plan(&site, &arrays) else { return String::new() };
-    let known =
-        plan.placed.iter().any(|p| p.legs.iter().any(|l| l.contains(" (below ") || l.contains(" (node ")));
+    let known = plan.placed.iter().flat_map(|p| &p.legs).any(|l| l.bank.is_some() || l.node.is_some());
     if known { legs(&plan, terminal) } else { String::new() }
 }
 
@@ -312,7 +319,7 @@ pub fn site_here(context: &Context) -> Site {
 }
 
 fn command(verb: &str, layout: &[String], weights: &[u32]) -> String {
-    let layout: Vec<String> = layout.iter().map(|word| plan::quoted(word)).collect();
+    let layout: Vec<String> = layout.iter().map(|word| words::quoted(word)).collect();
     let layout = layout.join(" ");
     let weights: Vec<String> = weights.iter().map(u32::to_string).collect();
     let weights =
@@ -340,13 +347,15 @@ fn rates(predictions: &[Prediction], terminal: Terminal) -> String {
             (Some(iops), Some(mbps)) => (format!("{bound}{}", commands(iops)), format!("{bound}{mbps:.0}")),
             _ => ("-".into(), "-".into()),
         };
-        let then =
-            p.then.as_ref().map_or(String::new(), |(what, at)| format!("{what}, at {}", commands(*at)));
+        let then = p
+            .then
+            .as_ref()
+            .map_or(String::new(), |(what, at)| format!("{}, at {}", words::full(what), commands(*at)));
         table.row([
             p.load.name.into(),
             Cell::new(Look::Bold, iops),
             mbps.into(),
-            p.limit.clone().into(),
+            p.limit.as_ref().map_or("not known".into(), words::full).into(),
             Cell::new(Look::Dim, then),
         ]);
     }
@@ -359,14 +368,25 @@ fn legs(plan: &Plan, terminal: Terminal) -> String {
         out.push_str(&terminal.paragraph(
             Look::Plain,
             "  ",
-            &format!("{}: {}", p.array, p.legs.join(", ")),
+            &format!("{}: {}", p.array, p.legs.iter().map(leg).collect::<Vec<_>>().join(", ")),
             4,
         ));
-        if !p.warning.is_empty() {
-            out.push_str(&terminal.paragraph(Look::Warn, "    ! ", &format!("{}.", p.warning), 6));
+        if let Some(bank) = &p.together {
+            let takes = format!("{}.", words::takes_away(bank, p.legs.len()));
+            out.push_str(&terminal.paragraph(Look::Warn, "    ! ", &takes, 6));
         }
     }
     out
+}
+
+/// A drive with its place: `nvme0n1 (below 17:00.0, node 0)`.
+fn leg(l: &PlacedLeg) -> String {
+    let bank = l.bank.as_ref().map(|bank| format!("below {bank}"));
+    let node = l.node.map(|node| format!("node {node}"));
+    match bank.into_iter().chain(node).collect::<Vec<_>>().join(", ") {
+        place if place.is_empty() => l.drive.clone(),
+        place => format!("{} ({place})", l.drive),
+    }
 }
 
 /// Where a head should sit, with what to write into its configuration.
@@ -390,7 +410,7 @@ fn seated(seats: &Seats, terminal: Terminal) -> String {
         out.push_str(&terminal.paragraph(Look::Plain, "  ports: ", &format!("{all}: {each}"), 4));
     }
     for why in &seats.why {
-        out.push_str(&terminal.paragraph(Look::Dim, "    ", &format!("{why}."), 4));
+        out.push_str(&terminal.paragraph(Look::Dim, "    ", &format!("{}.", words::seat_reason(why)), 4));
     }
     let cores: Vec<String> = seats.cores.iter().map(u32::to_string).collect();
     out.push_str(&terminal.paragraph(
@@ -429,14 +449,14 @@ fn screen(named: &Named, terminal: Terminal) -> String {
         out.push_str(&seated(seats, terminal));
     }
     for gap in &plan.gaps {
-        out.push_str(&terminal.paragraph(Look::Dim, "Not known: ", &format!("{gap}."), 11));
+        out.push_str(&terminal.paragraph(Look::Dim, "Not known: ", &format!("{}.", words::unknown(gap)), 11));
     }
     match &plan.better {
         Some(better) => {
             out.push_str(&terminal.paragraph(
                 Look::Bold,
                 "\nBetter: ",
-                &format!("{}.", better.why.join("; ")),
+                &format!("{}.", better.why.iter().map(words::gain).collect::<Vec<_>>().join("; ")),
                 8,
             ));
             out.push('\n');
@@ -572,9 +592,10 @@ mod tests {
         let arrays = arrays(&mut site, &specs, true).expect("its drives");
         let plan = made(&site, &arrays).expect("a plan");
         let read = &plan.predictions[2];
+        let limit = read.limit.as_ref().map(words::full);
         assert_eq!(
-            (read.mbps, read.at_most, read.limit.as_str()),
-            (Some(300.0), false, "link 1 of the shapes: 300 MB/s")
+            (read.mbps, read.at_most, limit.as_deref()),
+            (Some(300.0), false, Some("link 1 of the shapes: 300 MB/s"))
         );
     }
 

@@ -3,6 +3,7 @@
 use super::files::Files;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::words::topology::recording_error;
 use clap::Args;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -46,7 +47,7 @@ pub fn read(path: &Path) -> Result<Recording, Failure> {
     let bytes =
         std::fs::read(path).map_err(|e| Failure::usage(format!("{} cannot be read: {e}", path.display())))?;
     Recording::decode(&bytes).map_err(|e| {
-        Failure::usage(format!("{} is not a machine: {e}", path.display()))
+        Failure::usage(format!("{} is not a machine: {}", path.display(), recording_error(&e)))
             .with_next("millrace topology --record FILE, on the machine that is meant")
     })
 }

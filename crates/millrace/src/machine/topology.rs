@@ -4,6 +4,7 @@ use super::recording::MachineArgs;
 use super::tree;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::words::topology as words;
 use clap::Args;
 use std::path::{Path, PathBuf};
 use topology::Machine;
@@ -46,11 +47,12 @@ pub fn run(args: &TopologyArgs, context: &Context) -> Result<String, Failure> {
         written.push((path, format!("millrace topology --machine {}", path.display())));
     }
     if let Some(path) = &args.svg {
-        write(path, &topology::svg(&machine))?;
+        write(path, &topology::svg(&machine, &words::label))?;
         written.push((path, String::new()));
     }
     if written.is_empty() {
-        return Ok(context.show(&machine, |m| tree::screen(m, args.interrupts, context.terminal)));
+        return Ok(context
+            .show(&words::found(&machine), |_| tree::screen(&machine, args.interrupts, context.terminal)));
     }
     let names: Vec<String> = written.iter().map(|(path, _)| path.display().to_string()).collect();
     Ok(context.done(format!("Written: {}.", names.join(", ")), &written[0].1))

@@ -1,6 +1,7 @@
 //! The machine as a tree on a terminal.
 
 use crate::screen::{Cell, Look, Table, Terminal, count};
+use crate::words::topology as words;
 use topology::{Class, Device, Drive, Interrupt, Lanes, Machine, Port, PortKind, ranges, size};
 
 /// The whole screen.
@@ -26,7 +27,7 @@ pub fn screen(m: &Machine, every_vector: bool, terminal: Terminal) -> String {
         out.push_str(&terminal.paragraph(look, "! ", &note, 2));
     }
     for gap in &m.gaps {
-        out.push_str(&terminal.paragraph(Look::Dim, "? ", gap, 2));
+        out.push_str(&terminal.paragraph(Look::Dim, "? ", &words::gap(gap), 2));
     }
     out
 }
@@ -529,7 +530,11 @@ fn notes(m: &Machine) -> Vec<(Look, String)> {
         if let Some(worn) = drive.health.as_ref().and_then(|h| h.worn()) {
             out.push((
                 Look::Bad,
-                format!("{}: {worn}. millrace drive replace, while it can be read.", drive.name),
+                format!(
+                    "{}: {}. millrace drive replace, while it can be read.",
+                    drive.name,
+                    words::wear(&worn)
+                ),
             ));
         }
     }

@@ -17,6 +17,7 @@ mod status;
 mod system;
 #[cfg(test)]
 mod tests;
+pub mod topology;
 mod volume;
 
 pub use client::client;

@@ -1,8 +1,9 @@
 //! Shards, the cores below them, and what else takes these.
 
+use super::figure::Figure;
 use super::finding::{Finding, Kind};
+use super::limit::{Limit, ShardUsed};
 use super::view::{FULL, View};
-use crate::words::{capital, count, micros, names, percent};
 
 pub(super) fn shards(view: &View, rate: f64, out: &mut Vec<Finding>) {
     let m = view.m;
@@ -10,48 +11,21 @@ pub(super) fn shards(view: &View, rate: f64, out: &mut Vec<Finding>) {
         view.before.shards.iter().filter_map(|s| Some((s.shard, f64::from(s.busy?)))).collect();
     for shard in &view.before.shards {
         let cpu = shard.core.and_then(|core| m.cpus.iter().find(|c| c.id == core));
-        let name = match &view.after.head {
-            Some(head) => format!("shard {} of head {head}", shard.shard),
-            None => format!("shard {}", shard.shard),
-        };
+        let head = view.after.head.clone();
         if let Some(part) = shard.busy.map(f64::from).filter(|b| *b >= FULL) {
-            let idle: Vec<String> = busy
+            let idle: Vec<ShardUsed> = busy
                 .iter()
                 .filter(|(_, b)| *b < 0.5)
-                .map(|(s, b)| format!("{s} ({})", percent(*b)))
+                .map(|(shard, used)| ShardUsed { shard: *shard, used: *used })
                 .collect();
-            let connections = |of: u64| view.after.connections.iter().filter(|c| c.shard == of).count();
-            let mut arithmetic = vec![format!("{name} used {} of its core", percent(part))];
+            let mut arithmetic =
+                vec![Figure::ShardUses { shard: shard.shard, head: head.clone(), used: part }];
             if rate > 0.0 && idle.is_empty() {
-                let all: f64 = busy.iter().map(|(_, b)| b).sum();
-                arithmetic.push(format!(
-                    "{} commands a second on {all:.1} cores: {} for each command",
-                    count(rate),
-                    micros(all / rate * 1e6)
-                ));
+                arithmetic.push(Figure::CommandCosts { rate, cores: busy.iter().map(|(_, b)| b).sum() });
             }
-            let sentence = match idle.len() {
-                0 => format!("{name} has no time left: the processor is the limit."),
-                _ => format!(
-                    "{name} has no time left while {} {} half idle: its {} connections should be spread.",
-                    idle.join(", "),
-                    if idle.len() == 1 { "is" } else { "are" },
-                    connections(shard.shard)
-                ),
-            };
-            let next = match idle.len() {
-                0 => "more cores for shards (cores in head.toml), or fewer, larger commands",
-                _ => {
-                    "more connections from the host (nvme connect --nr-io-queues), or millrace bench --connections to see"
-                }
-            };
-            out.push(Finding {
-                kind: Kind::Shard,
-                about: Vec::new(),
-                sentence: capital(&sentence),
-                arithmetic,
-                next: next.into(),
-            });
+            let connections = view.after.connections.iter().filter(|c| c.shard == shard.shard).count();
+            let limit = Limit::ShardFull { shard: shard.shard, head: head.clone(), connections, idle };
+            out.push(Finding::new(limit, Vec::new(), arithmetic));
         }
         let Some(cpu) = cpu else { continue };
         // The shard's own sending and receiving is softirq too: only what others' devices raise is a disturbance.
@@ -72,36 +46,23 @@ pub(super) fn shards(view: &View, rate: f64, out: &mut Vec<Finding>) {
             // 100 K/s of 1 to 2 µs each is a tenth of a core; a tenth of a core in soft interrupts is one as well.
             if total >= 20_000.0 || total >= 1_000.0 && taken >= 0.10 {
                 let most = raised.iter().max_by(|a, b| a.1.total_cmp(&b.1)).map_or("", |r| r.0.as_str());
-                let place = match thread == cpu.id {
-                    true => format!("its core, {thread}"),
-                    false => format!("CPU {thread}, a thread of its core"),
+                let limit = Limit::ShardInterrupted {
+                    shard: shard.shard,
+                    head: head.clone(),
+                    per_second: total,
+                    cpu: thread,
+                    own: thread == cpu.id,
                 };
-                out.push(Finding {
-                    kind: Kind::Interrupts,
-                    about: Vec::new(),
-                    sentence: format!(
-                        "Interrupts take time from {name}: {} a second on {place}.",
-                        count(total)
-                    ),
-                    arithmetic: vec![format!(
-                        "most are of {most}; CPU {thread} spends {} of its time in interrupts",
-                        percent(taken)
-                    )],
-                    next: "millrace tune --apply --only interrupts".into(),
-                });
+                let figure = Figure::InterruptsOf { action: most.into(), cpu: thread, used: taken };
+                out.push(Finding::new(limit, Vec::new(), vec![figure]));
             }
         }
     }
     let shard_cores: Vec<u32> = view.before.shards.iter().filter_map(|s| s.core).collect();
     for cpu in m.cpus.iter().filter(|c| !shard_cores.contains(&c.id)) {
         let Some(part) = cpu.softirq.map(f64::from).filter(|s| *s >= 0.85) else { continue };
-        out.push(Finding {
-            kind: Kind::Softirq,
-            about: Vec::new(),
-            sentence: format!("CPU {} has no time left for the network: one core serves its queue.", cpu.id),
-            arithmetic: vec![format!("{} of its time in soft interrupts", percent(part))],
-            next: "millrace tune --apply --only interrupts, and more queues (ethtool -L)".into(),
-        });
+        let limit = Limit::NetworkCoreFull { cpu: cpu.id };
+        out.push(Finding::new(limit, Vec::new(), vec![Figure::SoftirqTakes { used: part }]));
     }
 }
 
@@ -120,24 +81,9 @@ pub(super) fn digests(view: &View, out: &mut Vec<Finding>) {
     let mut hosts: Vec<String> = with.iter().map(|f| f.connection.host.clone()).collect();
     hosts.sort();
     hosts.dedup();
-    let who =
-        hosts.iter().map(|h| if h.is_empty() { "a host".into() } else { h.clone() }).collect::<Vec<_>>();
-    out.push(Finding {
-        kind: Kind::Digests,
-        about: hosts,
-        sentence: format!("Shards without time left also compute checksums: {} asked for digests.", names(&who)),
-        arithmetic: vec![
-            format!(
-                "{} of {} connections have digests, and carry {} of all commands: a pass over each byte of these",
-                with.len(),
-                flows.len(),
-                percent(share)
-            ),
-            "TLS is no part of it: no portal of this head offers it".into(),
-        ],
-        next: "millrace bench with and without --digests tells what they cost here; hosts ask for them when they connect"
-            .into(),
-    });
+    let on = Figure::DigestsOn { connections: with.len(), of: flows.len(), carry: share };
+    let limit = Limit::Digests { hosts: hosts.clone() };
+    out.push(Finding::new(limit, hosts, vec![on, Figure::NoTls]));
 }
 
 /// Cores that all work, for shards that have to wait for theirs: other programs, or hosts on the same machine.
@@ -158,21 +104,7 @@ pub(super) fn cores(view: &View, out: &mut Vec<Finding>) {
     }
     let own: f64 =
         view.before.shards.iter().filter_map(|s| s.busy.map(f64::from)).fold(0.0, |all, busy| all + busy);
-    let sentence = match n {
-        1 => "The processor is the limit: its only core is busy.".to_string(),
-        _ => format!("The processor is the limit: all {n} cores of this machine are busy."),
-    };
-    out.push(Finding {
-        kind: Kind::Cores,
-        about: Vec::new(),
-        sentence,
-        arithmetic: vec![
-            format!("{all:.1} of {n} cores are used: {own:.1} by shards, {:.1} by everything else", (all - own).max(0.0)),
-            match most {
-                Some(most) => format!("a shard that had work waited up to {} of the time for a core", percent(most)),
-                None => "a shard that waits for its core does nothing in that time: its own share says less than it could do".into(),
-            },
-        ],
-        next: "fewer other programs on this machine (top), or more cores".into(),
-    });
+    let waited = most.map_or(Figure::ShardsWaitedUnknown, |most| Figure::ShardsWaited { most });
+    let arithmetic = vec![Figure::CoresUsed { used: all, cores: n, shards: own }, waited];
+    out.push(Finding::new(Limit::CoresFull { cores: n }, Vec::new(), arithmetic));
 }

@@ -1,10 +1,11 @@
 //! More hosts that give less: what a recording of before tells of the same head with fewer of them.
 
-use super::finding::{Finding, Kind};
+use super::figure::Figure;
+use super::finding::Finding;
+use super::limit::{Hosts, Limit};
 use super::view::View;
 use crate::machine::{Crowd, Machine};
 use crate::own::LOAD_MIN;
-use crate::words::{count, micros};
 use std::collections::BTreeMap;
 
 /// Rates differ by so much from one moment to the next without a reason.
@@ -31,20 +32,9 @@ impl Crowd {
         }
         hosts.retain(|_, (rate, _)| *rate >= LOAD_MIN);
         let (rate, in_flight) = hosts.values().fold((0.0, 0.0), |all, one| (all.0 + one.0, all.1 + one.1));
-        let [reads, writes, read_bytes, write_bytes] = view.volumes(|_| true);
-        let bytes = (read_bytes + write_bytes) / (reads + writes);
+        let all = view.volumes(|_| true);
+        let bytes = (all.read_bytes + all.write_bytes) / all.commands();
         (rate >= LOAD_MIN).then_some(Self { hosts: hosts.len(), rate, in_flight, bytes })
-    }
-
-    fn words(&self) -> String {
-        format!(
-            "{} host{}, {:.0} in flight at {} is {} commands a second",
-            self.hosts,
-            if self.hosts == 1 { "" } else { "s" },
-            self.in_flight,
-            micros(self.in_flight / self.rate * 1e6),
-            count(self.rate)
-        )
     }
 }
 
@@ -58,28 +48,12 @@ pub(super) fn crowd(view: &View, out: &mut Vec<Finding>) {
     if now.hosts <= then.hosts || now.rate >= LESS * then.rate || !alike || !enough {
         return;
     }
-    let full = out.iter().find(|f| f.kind.is_full()).map(|f| f.sentence.clone());
-    let next = match &full {
-        Some(_) => "what is full comes first".to_string(),
-        None => format!(
-            "a shallower queue on each host: {:.0} in flight together gave more",
-            then.in_flight.ceil()
-        ),
+    let limit = Limit::MoreHostsLess {
+        now: Hosts { hosts: now.hosts, rate: now.rate },
+        before: Hosts { hosts: then.hosts, rate: then.rate },
+        in_flight_before: then.in_flight,
+        full: out.iter().any(|f| f.kind.is_full()),
     };
-    out.push(Finding {
-        kind: Kind::MoreHosts,
-        about: Vec::new(),
-        sentence: format!(
-            "More hosts get less: {} have {} commands a second together, {} had {}.",
-            now.hosts,
-            count(now.rate),
-            then.hosts,
-            count(then.rate)
-        ),
-        arithmetic: vec![
-            format!("before: {}", then.words()),
-            format!("now: {}; what was added waits, and the rest with it", now.words()),
-        ],
-        next,
-    });
+    let arithmetic = vec![Figure::CrowdBefore { crowd: then }, Figure::CrowdNow { crowd: now }];
+    out.push(Finding::new(limit, Vec::new(), arithmetic));
 }

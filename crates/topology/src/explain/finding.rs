@@ -1,5 +1,7 @@
 //! What may limit a head.
 
+use super::figure::Figure;
+use super::limit::Limit;
 use serde::Serialize;
 
 /// What kind of limit. The order is that of importance: what stands first hides what follows.
@@ -83,10 +85,15 @@ pub struct Finding {
     pub kind: Kind,
     /// What it is about: names of pools, drives, hosts; empty for the whole head.
     pub about: Vec<String>,
-    /// The limit, one sentence.
-    pub sentence: String,
+    /// The limit.
+    #[serde(flatten)]
+    pub limit: Limit,
     /// The numbers that it follows from.
-    pub arithmetic: Vec<String>,
-    /// What to do.
-    pub next: String,
+    pub arithmetic: Vec<Figure>,
+}
+
+impl Finding {
+    pub(super) fn new(limit: Limit, about: Vec<String>, arithmetic: Vec<Figure>) -> Self {
+        Self { kind: limit.kind(), about, limit, arithmetic }
+    }
 }

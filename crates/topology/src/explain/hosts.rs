@@ -1,12 +1,14 @@
 //! What hosts do: their paths, what they keep in flight, and what would be full next if they did more.
 
-use super::finding::{Finding, Kind};
+use super::figure::{Figure, Part, Unseen};
+use super::finding::Finding;
+use super::limit::Limit;
 use super::links::below;
+use super::load::NextLimit;
 use super::scope::Scope;
 use super::view::{FULL, Flow, View};
 use super::waiting::Waiting;
 use crate::own::LOAD_MIN;
-use crate::words::{count, mb, micros, names, percent};
 use std::collections::BTreeMap;
 
 pub(super) fn paths(view: &View, out: &mut Vec<Finding>) {
@@ -35,27 +37,13 @@ pub(super) fn paths(view: &View, out: &mut Vec<Finding>) {
             if *rate >= best / 10.0 {
                 continue;
             }
-            let (word, next) = match *rate < 1.0 && *depth < 0.5 {
-                true => (
-                    "does nothing",
-                    "on the host: multipath -ll or nvme list-subsys, then millrace tune --for linux for the policy".to_string(),
-                ),
-                false => ("is starved", format!("millrace status -v, for the connections of {host}")),
+            let (paths, address, session) = (paths.len(), address.clone(), *session);
+            let limit = match *rate < 1.0 && *depth < 0.5 {
+                true => Limit::PathIdle { host: host.into(), paths, address, session },
+                false => Limit::PathStarved { host: host.into(), paths, address, session },
             };
-            out.push(Finding {
-                kind: Kind::Path,
-                about: vec![host.to_string()],
-                sentence: format!(
-                    "One of {} paths of {host} {word}: {address}, session {session}.",
-                    paths.len()
-                ),
-                arithmetic: vec![format!(
-                    "{} commands a second, {depth:.0} in flight; the best of its paths has {}",
-                    count(*rate),
-                    count(best)
-                )],
-                next,
-            });
+            let figure = Figure::PathDoes { rate: *rate, in_flight: *depth, best };
+            out.push(Finding::new(limit, vec![host.to_string()], vec![figure]));
         }
     }
 }
@@ -81,36 +69,17 @@ pub(super) fn far_nodes(view: &View, out: &mut Vec<Finding>) {
             .filter(|d| far.contains(&d.name))
             .filter_map(|d| d.activity.map(|a| a.read_bytes + a.write_bytes))
             .sum();
-        out.push(Finding {
-            kind: Kind::FarNode,
-            about: far.clone(),
-            sentence: format!(
-                "{} hang on a node that no shard runs on: their data crosses to the other socket.",
-                names(&far)
-            ),
-            arithmetic: vec![
-                format!("{} cross", mb(moved)),
-                "for small blocks the home socket can be the crowded one: measure local, remote and unbound"
-                    .into(),
-            ],
-            next: "cores in head.toml, with a shard on that node, then millrace bench".into(),
-        });
+        let arithmetic = vec![Figure::Crosses { bytes: moved }, Figure::MeasureNodes];
+        out.push(Finding::new(Limit::FarNode { drives: far.clone() }, far, arithmetic));
     }
 }
 
 /// What fills up next.
-pub(super) struct Next {
-    pub(super) what: String,
-    pub(super) why: String,
-    /// Commands a second at which it is full.
-    pub(super) rate: f64,
-}
-
-pub(super) fn next_limit(view: &View, rate: f64, scope: &Scope) -> Option<Next> {
+pub(super) fn next_limit(view: &View, rate: f64, scope: &Scope) -> Option<NextLimit> {
     let m = view.m;
-    let mut all: Vec<(f64, String)> = Vec::new();
+    let mut all: Vec<(f64, Part)> = Vec::new();
     for shard in &view.before.shards {
-        all.extend(shard.busy.map(|b| (f64::from(b), format!("shard {}", shard.shard))));
+        all.extend(shard.busy.map(|b| (f64::from(b), Part::Shard { shard: shard.shard })));
     }
     for own in view.after.drives.iter().filter(|d| !d.pool.is_empty()) {
         let Some(drive) = m.drive_at(&own.path).filter(|d| scope.takes(core::slice::from_ref(&d.name)))
@@ -122,7 +91,7 @@ pub(super) fn next_limit(view: &View, rate: f64, scope: &Scope) -> Option<Next> 
             if rate > 0.0
                 && let Some(most) = m.ability(drive, write, bytes / rate)
             {
-                all.push((rate / most, format!("the drive {}", drive.name)));
+                all.push((rate / most, Part::Drive { drive: drive.name.clone() }));
             }
         }
     }
@@ -143,35 +112,35 @@ pub(super) fn next_limit(view: &View, rate: f64, scope: &Scope) -> Option<Next> 
             continue;
         }
         let (read, write) = here.iter().fold((0.0, 0.0), |(r, w), d| (r + d.1, w + d.2));
-        let name = match here.first() {
+        let part = match here.first() {
             Some(first) if device.port == crate::pci::PortKind::Endpoint => {
-                format!("the link of {}", first.0)
+                Part::Link { drive: first.0.clone() }
             }
-            Some(_) => format!("the uplink of switch {}", device.address.trim_start_matches("0000:")),
+            Some(_) => Part::Uplink { switch: device.address.trim_start_matches("0000:").into() },
             None => continue,
         };
-        all.push((f64::max(read, write) / limit, name));
+        all.push((f64::max(read, write) / limit, part));
     }
     for port in m.ports.iter().filter(|p| scope.takes(core::slice::from_ref(&p.name))) {
         if let (Some(limit), Some(rx), Some(tx)) = (port.payload_bytes(), port.rx_bytes, port.tx_bytes) {
-            all.push((f64::max(rx, tx) / limit, format!("the network port {}", port.name)));
+            all.push((f64::max(rx, tx) / limit, Part::Port { port: port.name.clone() }));
         }
     }
     // What is full already is told as that.
-    let (part, what) = all.into_iter().filter(|(p, _)| *p < FULL).max_by(|a, b| a.0.total_cmp(&b.0))?;
-    (part > 0.02).then(|| Next { what, why: percent(part), rate: rate / part })
+    let (used, part) = all.into_iter().filter(|(p, _)| *p < FULL).max_by(|a, b| a.0.total_cmp(&b.0))?;
+    (used > 0.02).then(|| NextLimit { part, rate: rate / used, used, unless_drives: false })
 }
 
 /// Parts of the way of which no load was seen: nothing is said of them.
-fn unseen(view: &View, waiting: &Waiting) -> Vec<&'static str> {
+fn unseen(view: &View, waiting: &Waiting) -> Vec<Unseen> {
     let m = view.m;
     let memory = |d: &crate::own::OwnDrive| d.pool.is_empty() || crate::plan::is_memory(&d.path);
     let drives = waiting.drives.is_empty() && !view.after.drives.iter().all(memory);
     let ports = !m.ports.iter().any(|p| p.payload_bytes().is_some() && p.tx_bytes.is_some());
     let shards = view.before.shards.iter().all(|s| s.busy.is_none());
-    [(drives, "the drives"), (ports, "the network"), (shards, "the shards")]
+    [(drives, Unseen::Drives), (ports, Unseen::Network), (shards, Unseen::Shards)]
         .into_iter()
-        .filter_map(|(unseen, word)| unseen.then_some(word))
+        .filter_map(|(unseen, part)| unseen.then_some(part))
         .collect()
 }
 
@@ -181,7 +150,7 @@ pub(super) fn depth(
     rate: f64,
     full: bool,
     waiting: &Waiting,
-    next: Option<&Next>,
+    next: Option<&NextLimit>,
     out: &mut Vec<Finding>,
 ) {
     let flows = view.flows();
@@ -194,27 +163,14 @@ pub(super) fn depth(
     }
     let all: f64 = hosts.values().map(|h| h.1).sum();
     if !full && rate >= LOAD_MIN && all >= 0.5 && waiting.may_be_full(all) {
-        let drives: Vec<String> = waiting.unmeasured.iter().take(2).map(|d| format!("--drive {d}")).collect();
-        let more = if waiting.unmeasured.len() > 2 { " and so on" } else { "" };
-        out.push(Finding {
-            kind: Kind::InDrives,
-            about: waiting.drives.clone(),
-            sentence: format!(
-                "Nothing that was measured is full; most commands wait in the drives, and whether these can more nobody has measured: {}.",
-                names(&waiting.unmeasured)
-            ),
-            arithmetic: vec![format!(
-                "{:.0} under way in {} drive{}, {} each; hosts keep {all:.0} in flight",
-                waiting.operations,
-                waiting.drives.len(),
-                if waiting.drives.len() == 1 { "" } else { "s" },
-                micros(waiting.us)
-            )],
-            next: format!(
-                "when nothing runs: millrace bench drives {}{more} --json > r.json; then under load millrace explain --measured r.json",
-                drives.join(" ")
-            ),
-        });
+        let figure = Figure::InDrives {
+            operations: waiting.operations,
+            drives: waiting.drives.len(),
+            us: waiting.us,
+            in_flight: all,
+        };
+        let limit = Limit::WaitInDrives { unmeasured: waiting.unmeasured.clone() };
+        out.push(Finding::new(limit, waiting.drives.clone(), vec![figure]));
         return;
     }
     let bare = waiting.bare_us.filter(|us| *us < waiting.us).unwrap_or(waiting.us);
@@ -224,24 +180,15 @@ pub(super) fn depth(
             continue;
         }
         let us = in_flight / host_rate * 1e6;
-        let name = if host.is_empty() { "a host" } else { host };
-        let law =
-            format!("{in_flight:.0} in flight at {} is {} commands a second", micros(us), count(host_rate));
+        let law = Figure::Little { in_flight, us, rate: host_rate };
         if full {
             // Beyond the knee more commands wait longer and nothing else: what would do is rate times the bare time.
             let bare = bare.max(20.0);
             let enough = (host_rate * bare / 1e6 * 2.0).ceil().max(1.0);
             if us > 4.0 * bare && in_flight > 2.0 * enough && !waiting.drives.is_empty() {
-                out.push(Finding {
-                    kind: Kind::TooMany,
-                    about: vec![host.to_string()],
-                    sentence: format!("{name} has more in flight than helps: {in_flight:.0} commands, most of which wait in line."),
-                    arithmetic: vec![
-                        law,
-                        format!("a drive answers within {}, so {} waits; {enough:.0} in flight would give the same rate", micros(bare), percent(1.0 - bare / us)),
-                    ],
-                    next: "nothing, if its latency does not matter; else a shallower queue on the host".into(),
-                });
+                let limit = Limit::TooManyInFlight { host: host.into(), in_flight };
+                let enough = Figure::Enough { bare_us: bare, waits: 1.0 - bare / us, in_flight: enough };
+                out.push(Finding::new(limit, vec![host.to_string()], vec![law, enough]));
             }
             continue;
         }
@@ -249,29 +196,12 @@ pub(super) fn depth(
         let Some(next) = next.filter(|n| n.rate > 1.3 * rate) else { continue };
         let could = host_rate * next.rate / rate;
         let needs = (could * us / 1e6).ceil();
-        let mut arithmetic = vec![
-            law,
-            format!(
-                "to reach {} (where {} is full) this host needs {needs:.0}; it has {in_flight:.0} on {connections} connection{}",
-                count(could),
-                next.what,
-                if connections == 1 { "" } else { "s" }
-            ),
-        ];
-        let else_full = match unseen.is_empty() {
-            true => "nothing else is full",
-            false => {
-                arithmetic
-                    .push(format!("no load was seen of {}: nothing is said of it", unseen.join(" and ")));
-                "nothing else that was seen is full"
-            }
-        };
-        out.push(Finding {
-            kind: Kind::TooFew,
-            about: vec![host.to_string()],
-            sentence: format!("{name} keeps too few commands in flight: {else_full}."),
-            arithmetic,
-            next: "a deeper queue or more jobs on the host: millrace tune --for linux".into(),
-        });
+        let part = next.part.clone();
+        let mut arithmetic = vec![law, Figure::Needs { rate: could, part, needs, in_flight, connections }];
+        if !unseen.is_empty() {
+            arithmetic.push(Figure::NotSeen { parts: unseen.clone() });
+        }
+        let limit = Limit::TooFewInFlight { host: host.into(), all_seen: unseen.is_empty() };
+        out.push(Finding::new(limit, vec![host.to_string()], arithmetic));
     }
 }

@@ -1,10 +1,11 @@
 //! Links that several drives share, and network ports.
 
-use super::finding::{Finding, Kind};
+use super::figure::{Figure, Waits};
+use super::finding::Finding;
+use super::limit::{Direction, Limit, Share, SharedLink};
 use super::view::{APART, FULL, View};
 use crate::own::OwnDrive;
 use crate::record::plain_name;
-use crate::words::{mb, micros, names, percent};
 
 /// What each drive below a switch moves, bytes a second: the greater direction, since a link has one for each.
 pub(super) fn below(view: &View, switch: usize) -> Vec<(String, f64, f64)> {
@@ -35,19 +36,14 @@ pub(super) fn uplinks(view: &View, out: &mut Vec<Finding>) {
         if drives.len() < 2 || moved < FULL * limit {
             continue;
         }
-        let address = device.address.trim_start_matches("0000:");
-        let passes = device.link.and_then(|l| l.now).map_or(String::new(), |l| l.name());
+        let link = SharedLink::Switch { switch: device.address.trim_start_matches("0000:").into() };
+        let passes = device.link.and_then(|l| l.now).map(|l| l.name());
         let each: Vec<(String, f64)> =
             drives.iter().map(|d| (d.0.clone(), if reads { d.1 } else { d.2 })).collect();
         let unfair = unfair(view, &each, reads);
-        let next = match &unfair {
-            Some((poor, _)) => format!(
-                "millrace bench drives --drive {poor}: alone it tells whether the link or the drive is slow"
-            ),
-            None => "millrace topology, for a bank with room: drives there add their own rate".into(),
-        };
-        let unfair = unfair.map(|(_, why)| why);
-        out.push(full_link(&format!("uplink of switch {address}"), &passes, limit, each, unfair, next));
+        let poor = unfair.as_ref().map(|(poor, _)| poor.drive.clone());
+        let unfair = unfair.map(|(poor, rich)| Figure::LinkPrefers { poor, rich });
+        out.push(full_link(link, passes, limit, each, unfair, poor));
     }
     // Links that somebody made by shapes.
     let mut numbers: Vec<u64> = view.after.drives.iter().map(|d| d.uplink).filter(|n| *n > 0).collect();
@@ -70,21 +66,11 @@ pub(super) fn uplinks(view: &View, out: &mut Vec<Finding>) {
             if each.len() < 2 || limit <= 0.0 || moved < FULL * limit {
                 continue;
             }
-            let next = format!("millrace drive shape {} --clear, and so for the others", members[0].path);
             // How this one divides is written down.
             let shares: Vec<u64> = members.iter().map(|d| d.uplink_share.max(1)).collect();
-            let unfair = shares.iter().any(|s| *s != shares[0]).then(|| {
-                let words: Vec<String> = shares.iter().map(u64::to_string).collect();
-                format!("where all of them have work waiting it gives them {}", words.join(":"))
-            });
-            out.push(full_link(
-                &format!("link {number}, which somebody made by shapes,"),
-                "it",
-                limit,
-                each,
-                unfair,
-                next,
-            ));
+            let unfair = shares.iter().any(|s| *s != shares[0]).then_some(Figure::LinkShares { shares });
+            let link = SharedLink::Shapes { number, path: members[0].path.clone() };
+            out.push(full_link(link, None, limit, each, unfair, None));
         }
     }
 }
@@ -123,30 +109,15 @@ pub(super) fn own_links(view: &View, out: &mut Vec<Finding>) {
     for Filled { link, limit, drives } in full {
         let filled: Vec<String> = drives.iter().map(|d| d.0.clone()).collect();
         let moved = drives.iter().map(|d| d.1).sum::<f64>() / drives.len() as f64;
-        let sentence = match &filled[..] {
-            [one] => format!("The link of {one} is full: {link}."),
-            all => format!("The links of {} drives are full, {link} each: {}.", all.len(), names(all)),
-        };
-        out.push(Finding {
-            kind: Kind::Link,
-            about: filled,
-            sentence,
-            arithmetic: vec![format!(
-                "{} of {} that {link} passes as payload: {}",
-                mb(moved),
-                mb(limit),
-                percent(moved / limit)
-            )],
-            next: "millrace topology, for slots that can more; else more drives: each adds its own link"
-                .into(),
-        });
+        let figure = Figure::LinkMoves { link: Some(link.clone()), bytes: moved, most: limit };
+        out.push(Finding::new(Limit::LinkFull { drives: filled.clone(), link }, filled, vec![figure]));
     }
 }
 
 /// Whether a full link divides unfairly what it passes: a drive with at least as much waiting as another, which takes no
 /// more and has to wait far longer for it. A drive that gets less because less is asked of it (its pool, its weight, its
-/// host) has less waiting, and says nothing of the link. Gives the drive, and the reason in words.
-fn unfair(view: &View, each: &[(String, f64)], reads: bool) -> Option<(String, String)> {
+/// host) has less waiting, and says nothing of the link. Gives the drive, and one that does better.
+fn unfair(view: &View, each: &[(String, f64)], reads: bool) -> Option<(Waits, Waits)> {
     let mut all: Vec<(&str, f64, f64, f64)> = Vec::new();
     for (name, moved) in each.iter().filter(|(_, moved)| *moved > 0.0) {
         let activity = view.m.drives.iter().find(|d| d.name == *name)?.activity?;
@@ -162,86 +133,52 @@ fn unfair(view: &View, each: &[(String, f64)], reads: bool) -> Option<(String, S
     };
     let poor = all.iter().max_by(|a, b| (a.2 / a.1).total_cmp(&(b.2 / b.1)))?;
     let rich = all.iter().min_by(|a, b| (a.2 / a.1).total_cmp(&(b.2 / b.1)))?;
-    is_unfair(poor, rich).then(|| {
-        let why = format!(
-            "{} has {:.0} commands waiting, {} for each; {} has {:.0}, {} for each",
-            poor.0,
-            poor.2,
-            micros(poor.3),
-            rich.0,
-            rich.2,
-            micros(rich.3)
-        );
-        (poor.0.to_string(), why)
-    })
+    let waits = |d: &(&str, f64, f64, f64)| Waits { drive: d.0.to_string(), commands: d.2, us: d.3 };
+    is_unfair(poor, rich).then(|| (waits(poor), waits(rich)))
 }
 
-/// A link that several drives fill, each with what it moves, bytes a second. `unfair`: why it is known to divide so.
+/// A link that several drives fill, each with what it moves, bytes a second. `unfair`: how it is known to divide so.
 fn full_link(
-    name: &str,
-    passes: &str,
+    link: SharedLink,
+    passes: Option<String>,
     limit: f64,
     drives: Vec<(String, f64)>,
-    unfair: Option<String>,
-    next: String,
+    unfair: Option<Figure>,
+    poor: Option<String>,
 ) -> Finding {
     let moved: f64 = drives.iter().map(|(_, moved)| moved).sum();
     let each: Vec<f64> = drives.iter().map(|(_, moved)| *moved).filter(|b| *b > 0.0).collect();
     let (least, most) = each.iter().fold((f64::MAX, 0.0f64), |(a, b), n| (a.min(*n), b.max(*n)));
-    let mut arithmetic = vec![format!(
-        "{} of {} that {passes} passes as payload: {}",
-        mb(moved),
-        mb(limit),
-        percent(moved / limit)
-    )];
-    let n = drives.len();
     let apart = most > 0.0 && (most - least) / most > APART;
     let share = match apart {
-        true => format!("from {} to {}", mb(least), mb(most)),
-        false => format!("{} for each", mb(moved / n as f64)),
+        true => Share::Between { least, most },
+        false => Share::Each { bytes: moved / drives.len() as f64 },
     };
-    let sentence = match unfair.is_some() {
-        true => format!("The {name} is full, and divided unfairly: its {n} drives get {share}."),
-        false => format!("The {name} is full: {n} drives share it, {share}."),
-    };
+    let is_unfair = unfair.is_some();
+    let mut arithmetic = vec![Figure::LinkMoves { link: passes, bytes: moved, most: limit }];
     if let Some(why) = unfair {
-        arithmetic.push(why);
-        arithmetic.push(
-            "weights that were measured on single drives are wrong while the link is full: the slowest drive sets the pace"
-                .into(),
-        );
+        arithmetic.extend([why, Figure::WeightsWrong]);
     } else if apart {
-        arithmetic
-            .push("nothing tells that it prefers some: less may be asked of those that get less".into());
+        arithmetic.push(Figure::MayBeAskedLess);
     }
-    Finding {
-        kind: Kind::Uplink,
-        about: drives.into_iter().map(|d| d.0).collect(),
-        sentence,
-        arithmetic,
-        next,
-    }
+    let found = Limit::SharedLinkFull { link, drives: drives.len(), share, unfair: is_unfair, poor };
+    Finding::new(found, drives.into_iter().map(|d| d.0).collect(), arithmetic)
 }
 
 pub(super) fn ports(view: &View, out: &mut Vec<Finding>) {
     for port in &view.m.ports {
         let Some(limit) = port.payload_bytes() else { continue };
-        for (moved, word) in [(port.rx_bytes, "in"), (port.tx_bytes, "out")] {
+        for (moved, direction) in [(port.rx_bytes, Direction::In), (port.tx_bytes, Direction::Out)] {
             // Linux counts headers as far as Ethernet's; what fills the wire is a little more than payload.
             let Some(moved) = moved.filter(|b| *b >= FULL * limit) else { continue };
-            out.push(Finding {
-                kind: Kind::Port,
-                about: vec![port.name.clone()],
-                sentence: format!("The network port {} is full ({word}).", port.name),
-                arithmetic: vec![format!(
-                    "{} of {} that {} Mbit/s with packets of {} bytes carry",
-                    mb(moved),
-                    mb(limit),
-                    port.speed_mbit.unwrap_or(0),
-                    port.mtu.unwrap_or(1500)
-                )],
-                next: "millrace portal add, on another port, and a path of each host over it".into(),
-            });
+            let figure = Figure::PortMoves {
+                bytes: moved,
+                most: limit,
+                speed_mbit: port.speed_mbit.unwrap_or(0),
+                mtu: port.mtu.unwrap_or(1500),
+            };
+            let found = Limit::PortFull { port: port.name.clone(), direction };
+            out.push(Finding::new(found, vec![port.name.clone()], vec![figure]));
         }
     }
 }

@@ -4,9 +4,12 @@
 mod cores;
 mod crowd;
 mod drives;
+mod figure;
 mod finding;
 mod hosts;
+mod limit;
 mod links;
+mod load;
 mod scope;
 mod view;
 mod waiting;
@@ -17,27 +20,28 @@ use self::drives::{repairs, slow_drives};
 use self::hosts::{depth, far_nodes, next_limit, paths};
 use self::links::{own_links, ports, uplinks};
 use self::scope::Scope;
-use self::view::{View, words};
+use self::view::View;
 use self::waiting::saturated;
 use crate::machine::Machine;
 use crate::own::LOAD_MIN;
 use crate::record::plain_name;
-use crate::words::{mb, micros};
 use serde::Serialize;
 
+pub use self::figure::{Figure, Known, Part, Unseen, Waits};
 pub use self::finding::{Finding, Kind};
+pub use self::limit::{Direction, Hosts, Limit, ShardUsed, Share, SharedLink, Slow};
+pub use self::load::{Load, NextLimit, Rates};
 pub use crate::machine::Crowd;
-pub use crate::words::count;
 
 /// What limits, and what would next.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Explanation {
-    /// What is asked of the head now, a sentence.
-    pub load: String,
+    /// What is asked of the head now.
+    pub load: Load,
     /// What limits, the most important first.
     pub findings: Vec<Finding>,
-    /// What would limit next, and at what rate; empty if that is not known.
-    pub next_limit: String,
+    /// What would limit next, and at what rate, if that is known.
+    pub next_limit: Option<NextLimit>,
     /// Limits of what was not asked for.
     pub elsewhere: usize,
 }
@@ -54,22 +58,13 @@ pub fn explain_one(m: &Machine, name: &str) -> Option<Explanation> {
 }
 
 fn explained(m: &Machine, scope: &Scope, name: Option<&str>) -> Explanation {
-    let Some(before) = &m.own else {
-        return Explanation {
-            load: "No head answers here, so there is nothing to explain.".into(),
-            ..Explanation::default()
-        };
-    };
+    let Some(before) = &m.own else { return Explanation::default() };
     let (Some(after), Some(seconds)) = (&m.own_later, m.own_seconds) else {
-        return Explanation {
-            load: "There is one reading only: rates need two.".into(),
-            ..Explanation::default()
-        };
+        return Explanation { load: Load::OneReading, ..Explanation::default() };
     };
     let view = View { m, before, after, seconds };
-    let all_volumes = view.volumes(|_| true);
-    let [reads, writes, ..] = all_volumes;
-    let rate = reads + writes;
+    let rates = view.volumes(|_| true);
+    let (rate, writes) = (rates.commands(), rates.writes);
     let mut findings = Vec::new();
     caps(&view, &mut findings);
     uplinks(&view, &mut findings);
@@ -96,19 +91,11 @@ fn explained(m: &Machine, scope: &Scope, name: Option<&str>) -> Explanation {
     findings.retain(|f| scope.takes(&f.about));
     let elsewhere = all - findings.len();
     let load = match name {
-        None => view.of_heads(words(all_volumes)),
-        Some(name) => {
-            view.own_load(m, name).unwrap_or_else(|| format!("The whole head: {}", words(all_volumes)))
-        }
+        None => view.all_load(rates),
+        Some(name) => view.own_load(m, name).unwrap_or(Load::WholeHead { rates }),
     };
-    let next_limit = match next {
-        Some(n) if rate >= LOAD_MIN => {
-            let unknown = findings.iter().any(|f| f.kind == Kind::InDrives);
-            let unless = if unknown { ", unless the drives are it before" } else { "" };
-            format!("{} at {} commands a second: now {}{unless}", n.what, count(n.rate), n.why)
-        }
-        _ => String::new(),
-    };
+    let unless_drives = findings.iter().any(|f| f.kind == Kind::InDrives);
+    let next_limit = next.filter(|_| rate >= LOAD_MIN).map(|n| NextLimit { unless_drives, ..n });
     Explanation { load, findings, next_limit, elsewhere }
 }
 
@@ -121,23 +108,15 @@ fn caps(view: &View, out: &mut Vec<Finding>) {
         if !(iops || mbps || drive.latency_us > 0 && ops > 0.0) {
             continue;
         }
-        let set: Vec<String> = [
-            iops.then(|| format!("at most {} operations a second", count(drive.iops_max as f64))),
-            mbps.then(|| format!("at most {} MB/s", drive.mbps_max)),
-            (drive.latency_us > 0)
-                .then(|| format!("each operation takes {} more", micros(drive.latency_us as f64))),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
-        let set = set.join(", and ");
-        out.push(Finding {
-            kind: Kind::Cap,
-            about: vec![drive.pool.clone(), name.clone(), drive.path.clone()],
-            sentence: format!("Somebody shaped the drive {name}: {set}."),
-            arithmetic: vec![format!("it does {} operations and {} now", count(ops), mb(bytes))],
-            next: format!("millrace drive shape {} --clear", drive.path),
-        });
+        let limit = Limit::DriveShaped {
+            drive: name.clone(),
+            path: drive.path.clone(),
+            iops_max: iops.then_some(drive.iops_max),
+            mbps_max: mbps.then_some(drive.mbps_max),
+            latency_us: (drive.latency_us > 0).then_some(drive.latency_us),
+        };
+        let about = vec![drive.pool.clone(), name, drive.path.clone()];
+        out.push(Finding::new(limit, about, vec![Figure::DriveDoes { operations: ops, bytes }]));
     }
     for volume in &view.after.volumes {
         let Some(was) = view.before.volumes.iter().find(|v| v.name == volume.name) else { continue };
@@ -147,25 +126,12 @@ fn caps(view: &View, out: &mut Vec<Finding>) {
         let bytes = gone(a.read_bytes, b.read_bytes) + gone(a.write_bytes, b.write_bytes);
         let near = |now: f64, most: u64| most > 0 && now >= 0.9 * most as f64;
         if near(ops, volume.iops_max) || near(bytes, volume.bytes_max) {
-            out.push(Finding {
-                kind: Kind::Cap,
-                about: vec![volume.name.clone()],
-                sentence: format!("The volume {} is at the limit that somebody set.", volume.name),
-                arithmetic: [
-                    (
-                        volume.iops_max,
-                        format!("{} of {} commands", count(ops), count(volume.iops_max as f64)),
-                    ),
-                    (volume.bytes_max, format!("{} of {}", mb(bytes), mb(volume.bytes_max as f64))),
-                ]
-                .into_iter()
-                .filter_map(|(most, words)| (most > 0).then_some(words))
-                .collect(),
-                next: format!(
-                    "millrace volume set {} --iops-max none --mbps-max none, if it shall have more",
-                    volume.name
-                ),
-            });
+            let commands = Figure::CommandsOfCap { commands: ops, most: volume.iops_max };
+            let moved = Figure::BytesOfCap { bytes, most: volume.bytes_max };
+            let set = [(volume.iops_max, commands), (volume.bytes_max, moved)];
+            let arithmetic = set.into_iter().filter_map(|(most, figure)| (most > 0).then_some(figure));
+            let limit = Limit::VolumeCapped { volume: volume.name.clone() };
+            out.push(Finding::new(limit, vec![volume.name.clone()], arithmetic.collect()));
         }
     }
 }

@@ -1,10 +1,10 @@
 //! What changed between two readings of a head's counters.
 
+use super::load::{Load, Rates};
 use super::scope::{drive_called, pool_of};
 use crate::machine::Machine;
-use crate::own::{Counters, LOAD_MIN, Own, OwnConnection, OwnDrive, OwnVolume};
+use crate::own::{Counters, Own, OwnConnection, OwnDrive, OwnVolume};
 use crate::record::plain_name;
-use crate::words::{count, mb};
 use std::collections::BTreeMap;
 
 /// From here on a link, a port, a core counts as full.
@@ -48,27 +48,29 @@ impl<'a> View<'a> {
         self.after.connections.iter().filter(io).filter_map(flow).collect()
     }
 
-    /// Commands of those volumes a second: reads, writes, bytes read, bytes written.
-    pub(super) fn volumes(&self, which: impl Fn(&OwnVolume) -> bool) -> [f64; 4] {
-        let mut out = [0.0; 4];
+    /// What hosts do to those volumes.
+    pub(super) fn volumes(&self, which: impl Fn(&OwnVolume) -> bool) -> Rates {
+        let mut out = Rates::default();
         for volume in self.after.volumes.iter().filter(|v| which(v)) {
             let Some(was) = self.before.volumes.iter().find(|v| v.name == volume.name) else { continue };
-            for (sum, rate) in out.iter_mut().zip(self.rates(&volume.counters, &was.counters)) {
-                *sum += rate;
-            }
+            let its = self.rates(&volume.counters, &was.counters);
+            out.reads += its.reads;
+            out.writes += its.writes;
+            out.read_bytes += its.read_bytes;
+            out.write_bytes += its.write_bytes;
         }
         out
     }
 
-    /// Reads, writes, bytes read and bytes written a second between two counts.
-    pub(super) fn rates(&self, now: &Counters, then: &Counters) -> [f64; 4] {
-        [
-            (now.reads, then.reads),
-            (now.writes, then.writes),
-            (now.read_bytes, then.read_bytes),
-            (now.write_bytes, then.write_bytes),
-        ]
-        .map(|(now, then)| now.saturating_sub(then) as f64 / self.seconds)
+    /// What was done between two counts.
+    pub(super) fn rates(&self, now: &Counters, then: &Counters) -> Rates {
+        let gone = |now: u64, then: u64| now.saturating_sub(then) as f64 / self.seconds;
+        Rates {
+            reads: gone(now.reads, then.reads),
+            writes: gone(now.writes, then.writes),
+            read_bytes: gone(now.read_bytes, then.read_bytes),
+            write_bytes: gone(now.write_bytes, then.write_bytes),
+        }
     }
 
     /// Commands a second of hosts that come to this head, where there are two.
@@ -78,35 +80,33 @@ impl<'a> View<'a> {
         Some(commands(self.after).saturating_sub(commands(self.before)) as f64 / self.seconds)
     }
     /// The load of a system, and what of it comes to the head that is looked at.
-    pub(super) fn of_heads(&self, load: String) -> String {
-        let (Some(head), Some(here)) = (&self.after.head, self.here()) else { return load };
-        let other = if head == "a" { "b" } else { "a" };
-        format!(
-            "Both heads: {load} {} commands a second come to head {head}, whose machine is looked at; head {other} explains itself.",
-            count(here)
-        )
+    pub(super) fn all_load(&self, rates: Rates) -> Load {
+        match (&self.after.head, self.here()) {
+            (Some(head), Some(here)) => Load::BothHeads { rates, head: head.clone(), here },
+            _ => Load::All { rates },
+        }
     }
 
     /// What `name` itself does: a volume, a pool or a drive reads and writes, of a host only its commands are counted. None
     /// of what has no counters.
-    pub(super) fn own_load(&self, m: &Machine, name: &str) -> Option<String> {
+    pub(super) fn own_load(&self, m: &Machine, name: &str) -> Option<Load> {
+        let of = |name: &str, rates: Rates| Some(Load::Of { name: name.into(), rates });
         if self.after.volumes.iter().any(|v| v.name == name) {
-            return Some(format!("{name}: {}", words(self.volumes(|v| v.name == name))));
+            return of(name, self.volumes(|v| v.name == name));
         }
         if self.after.pools.iter().any(|p| p.name == name) {
-            return Some(format!("{name}: {}", words(self.volumes(|v| pool_of(v) == name))));
+            return of(name, self.volumes(|v| pool_of(v) == name));
         }
         let at = m.drive_at(name);
         let on = |d: &&OwnDrive| at.is_some_and(|at| plain_name(&d.path) == at.name);
         if let Some(drive) = drive_called(self.after, name).or_else(|| self.after.drives.iter().find(on)) {
             let same = |d: &&OwnDrive| (&d.path, &d.uuid) == (&drive.path, &drive.uuid);
             let was = self.before.drives.iter().find(same)?;
-            let rates = self.rates(&drive.counters, &was.counters);
-            return Some(format!("{}: {}", plain_name(&drive.path), words(rates)));
+            return of(plain_name(&drive.path), self.rates(&drive.counters, &was.counters));
         }
         let flows: Vec<f64> =
             self.flows().iter().filter(|f| f.connection.host == name).map(|f| f.rate).collect();
-        (!flows.is_empty()).then(|| format!("{name}: {} commands a second.", count(flows.iter().sum())))
+        (!flows.is_empty()).then(|| Load::OfHost { host: name.into(), rate: flows.iter().sum() })
     }
 
     /// What the head did to a drive a second: operations, bytes.
@@ -120,20 +120,6 @@ impl<'a> View<'a> {
             gone(a.reads, b.reads) + gone(a.writes, b.writes),
             gone(a.read_bytes, b.read_bytes) + gone(a.write_bytes, b.write_bytes),
         ))
-    }
-}
-
-/// Reads, writes, bytes read and bytes written a second.
-pub(super) fn words([reads, writes, read_bytes, write_bytes]: [f64; 4]) -> String {
-    match reads + writes {
-        r if r < LOAD_MIN => format!("Hardly anything is asked of it: {r:.0} commands a second."),
-        _ => format!(
-            "{} reads and {} writes a second, {} and {}.",
-            count(reads),
-            count(writes),
-            mb(read_bytes),
-            mb(write_bytes)
-        ),
     }
 }
 

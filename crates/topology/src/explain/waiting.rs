@@ -1,10 +1,11 @@
 //! Commands that wait in drives. Little's law holds of each of them too: what is under way in a drive is its rate times
 //! its time, and where that time has grown with what is under way, more of it brings nothing.
 
-use super::finding::{Finding, Kind};
+use super::figure::{Figure, Known};
+use super::finding::Finding;
+use super::limit::Limit;
 use super::view::{FULL, View};
 use crate::drive::Drive;
-use crate::words::{count, micros, names, percent};
 
 /// What drives have under way.
 #[derive(Default)]
@@ -58,7 +59,7 @@ fn work(drive: &Drive) -> Option<Work> {
 pub(super) fn saturated(view: &View, out: &mut Vec<Finding>) -> Waiting {
     let m = view.m;
     let mut waiting = Waiting::default();
-    let mut full: Vec<(&Drive, Work, String)> = Vec::new();
+    let mut full: Vec<(&Drive, Work, Known)> = Vec::new();
     let (mut all_us, mut all_rate, mut bare) = (0.0, 0.0, Vec::new());
     for own in view.after.drives.iter().filter(|d| !d.pool.is_empty()) {
         let Some(drive) = m.drive_at(&own.path) else { continue };
@@ -73,8 +74,7 @@ pub(super) fn saturated(view: &View, out: &mut Vec<Finding>) -> Waiting {
         match m.ability(drive, work.write, work.bytes) {
             Some(most) => {
                 if work.pure && work.rate >= FULL * most {
-                    let part = percent(work.rate / most);
-                    full.push((drive, work, format!("{} was measured alone: {part}", count(most))));
+                    full.push((drive, work, Known::Measured { rate: most }));
                 }
                 continue;
             }
@@ -82,7 +82,7 @@ pub(super) fn saturated(view: &View, out: &mut Vec<Finding>) -> Waiting {
         }
         let grown = usual.filter(|u| work.us >= 3.0 * u.us && work.under_way >= 4.0);
         if let Some(usual) = grown {
-            full.push((drive, work, format!("before this it took {} in the mean", micros(usual.us))));
+            full.push((drive, work, Known::Before { us: usual.us }));
         }
     }
     waiting.us = if all_rate > 0.0 { all_us / all_rate } else { 0.0 };
@@ -92,30 +92,15 @@ pub(super) fn saturated(view: &View, out: &mut Vec<Finding>) -> Waiting {
     }
     let who: Vec<String> = full.iter().map(|(d, ..)| d.name.clone()).collect();
     let wait: f64 = full.iter().map(|(_, w, _)| w.under_way).sum();
-    let sentence = match &who[..] {
-        [one] => format!("The drive {one} is the limit: {wait:.0} commands wait in it."),
-        all => format!("The drives are the limit: {wait:.0} commands wait in {}.", names(all)),
+    let figure = |(drive, work, known_by): &(&Drive, Work, Known)| Figure::DriveWorks {
+        drive: drive.name.clone(),
+        write: work.write,
+        rate: work.rate,
+        us: work.us,
+        under_way: work.under_way,
+        known_by: *known_by,
     };
-    let arithmetic = full
-        .iter()
-        .take(3)
-        .map(|(drive, work, why)| {
-            format!(
-                "{}: {} {} a second, {} each with {:.0} under way; {why}",
-                drive.name,
-                count(work.rate),
-                if work.write { "writes" } else { "reads" },
-                micros(work.us),
-                work.under_way
-            )
-        })
-        .collect();
-    out.push(Finding {
-        kind: Kind::Drives,
-        about: who,
-        sentence,
-        arithmetic,
-        next: "more drives; more in flight waits longer and brings nothing".into(),
-    });
+    let arithmetic = full.iter().take(3).map(figure).collect();
+    out.push(Finding::new(Limit::DrivesFull { drives: who.clone(), waiting: wait }, who, arithmetic));
     waiting
 }

@@ -1,5 +1,6 @@
 //! A machine that somebody thinks of, in a few lines.
 
+use super::finding::{DescriptionError, Part as What};
 use super::site::{Ability, Drive, Part, Site};
 use crate::net::payload_share;
 use crate::pci::Lanes;
@@ -83,17 +84,19 @@ pub struct Shards {
     pub commands: Option<f64>,
 }
 
-fn positive(what: &str, n: Option<f64>) -> Result<Option<f64>, String> {
+fn positive(key: &'static str, of: &str, n: Option<f64>) -> Result<Option<f64>, DescriptionError> {
     match n {
-        Some(n) if !n.is_finite() || n <= 0.0 => Err(format!("{what} is {n}: it must be above 0")),
+        Some(value) if !value.is_finite() || value <= 0.0 => {
+            Err(DescriptionError::NotPositive { key, of: of.into(), value })
+        }
         n => Ok(n),
     }
 }
 
-fn lanes(what: &str, link: Option<&String>) -> Result<Option<Lanes>, String> {
+fn lanes(of: &str, link: Option<&String>) -> Result<Option<Lanes>, DescriptionError> {
     let parse = |text: &String| {
-        Lanes::parse(text)
-            .ok_or_else(|| format!("{what}: there is no link {text:?}: Gen1 to Gen6, x1 to x32, as Gen3 x4"))
+        let no_link = || DescriptionError::NoLink { of: of.into(), link: text.clone() };
+        Lanes::parse(text).ok_or_else(no_link)
     };
     link.map(parse).transpose()
 }
@@ -101,20 +104,20 @@ fn lanes(what: &str, link: Option<&String>) -> Result<Option<Lanes>, String> {
 /// The place that a description tells of.
 ///
 /// # Errors
-/// A sentence that names what is impossible.
-pub fn site(from: &Description) -> Result<Site, String> {
+/// What is impossible.
+pub fn site(from: &Description) -> Result<Site, DescriptionError> {
     let mut site = Site::default();
     let mut banks = Vec::new();
     for bank in &from.bank {
         let what = format!("bank {}", bank.name);
         if banks.iter().any(|(name, _, _)| *name == &bank.name) {
-            return Err(format!("two banks are called {}", bank.name));
+            return Err(DescriptionError::BankTwice { bank: bank.name.clone() });
         }
         let link = lanes(&what, bank.link.as_ref())?;
-        let mbps = positive(&format!("mbps of {what}"), bank.mbps)?.or(link.map(Lanes::payload_mb));
+        let mbps = positive("mbps", &what, bank.mbps)?.or(link.map(Lanes::payload_mb));
         let part = mbps.map(|mb| {
-            let link = link.map_or(String::new(), |l| format!(", {}", l.name()));
-            site.part(Part::link(format!("the uplink of {what}{link}"), "uplinks of banks", mb))
+            let link = link.map(|l| l.name());
+            site.part(Part::link(What::BankUplink { bank: bank.name.clone(), link }, mb))
         });
         banks.push((&bank.name, part, bank.node));
     }
@@ -123,29 +126,31 @@ pub fn site(from: &Description) -> Result<Site, String> {
         let what = format!("drive {}", kind.name);
         let count = kind.count.unwrap_or(1);
         if count == 0 || site.drives.len() + count > DRIVES_MAX {
-            return Err(format!("{what}: a count of {count}: it is 1 to {DRIVES_MAX} for all together"));
+            let (drive, most) = (kind.name.clone(), DRIVES_MAX);
+            return Err(DescriptionError::DriveCount { drive, count, most });
         }
         let link = lanes(&what, kind.link.as_ref())?;
-        let bank = match &kind.bank {
-            None => None,
-            Some(name) => Some(banks.iter().find(|(n, _, _)| *n == name).ok_or_else(|| {
-                format!("{what} hangs in bank {name}, and there is no [[bank]] of this name")
-            })?),
-        };
+        let bank =
+            match &kind.bank {
+                None => None,
+                Some(name) => Some(banks.iter().find(|(n, _, _)| *n == name).ok_or_else(|| {
+                    DescriptionError::NoBank { drive: kind.name.clone(), bank: name.clone() }
+                })?),
+            };
         let ability = Ability {
             iops: [
-                positive(&format!("read-iops of {what}"), kind.read_iops)?,
-                positive(&format!("write-iops of {what}"), kind.write_iops)?,
+                positive("read-iops", &what, kind.read_iops)?,
+                positive("write-iops", &what, kind.write_iops)?,
             ],
             mbps: [
-                positive(&format!("read-mbps of {what}"), kind.read_mbps)?,
-                positive(&format!("write-mbps of {what}"), kind.write_mbps)?,
+                positive("read-mbps", &what, kind.read_mbps)?,
+                positive("write-mbps", &what, kind.write_mbps)?,
             ],
         };
         for i in 0..count {
             let name = if count == 1 { kind.name.clone() } else { format!("{}{i}", kind.name) };
             if !names.insert(name.clone()) {
-                return Err(format!("two drives are called {name}"));
+                return Err(DescriptionError::DriveTwice { drive: name });
             }
             let node = bank.and_then(|(_, _, node)| *node).or(kind.node);
             let shared = bank.and_then(|(_, part, _)| *part).into_iter().collect();
@@ -157,14 +162,14 @@ pub fn site(from: &Description) -> Result<Site, String> {
     for port in &from.port {
         let (mbit, count) = (port.mbit, port.count.unwrap_or(1));
         if !(1..10_000_000).contains(&mbit) || !(1..=64).contains(&count) {
-            return Err(format!("a port of {mbit} megabits a second, {count} times: that is impossible"));
+            return Err(DescriptionError::Port { mbit, count });
         }
         sum += mbit as f64 / 8.0 * payload_share(port.mtu.unwrap_or(1500)) * count as f64;
     }
     site.network(from.port.iter().map(|p| p.count.unwrap_or(1)).sum(), sum);
-    let commands = positive("commands of [head]", from.head.commands)?;
+    let commands = positive("commands", "[head]", from.head.commands)?;
     match (from.head.shards, commands) {
-        (Some(0), _) => return Err("a head has one shard at least".into()),
+        (Some(0), _) => return Err(DescriptionError::NoShard),
         (Some(n), Some(each)) => {
             site.shards(n, each);
         }

@@ -6,19 +6,20 @@
 //! told, with the parts that are full then. Nothing is concluded of what nobody knows.
 
 mod describe;
+mod finding;
 mod flow;
 mod propose;
 mod seats;
 mod site;
 
 pub use describe::{Bank, Description, Kind, Ports, Shards, site};
+pub use finding::{DescriptionError, Full, Gain, Part, Passes, PlanError, SeatReason, Unknown};
 pub use propose::{pair, propose};
 pub use seats::{Seats, seats};
 pub use site::{Shaped, Site, is_memory};
 
 use crate::machine::Machine;
 use crate::record::plain_name;
-use crate::words::count;
 use flow::{Net, SINK, SOURCE, UNLIMITED};
 use serde::Serialize;
 use site::{Ability, Drive, Says};
@@ -63,10 +64,10 @@ pub struct Prediction {
     pub at_most: bool,
     /// 10^6 bytes a second.
     pub mbps: Option<f64>,
-    /// What is full then.
-    pub limit: String,
+    /// What is full then; None if nothing is known that limits it.
+    pub limit: Option<Full>,
     /// What would be full next if that were not, and at how many commands a second.
-    pub then: Option<(String, f64)>,
+    pub then: Option<(Full, f64)>,
 }
 
 /// Where the legs of an array are.
@@ -74,17 +75,28 @@ pub struct Prediction {
 pub struct Placed {
     /// `mirror-0`, `single-1`.
     pub array: String,
-    /// Its drives with their places, `nvme0n1 (below 17:00.0, node 0)`.
-    pub legs: Vec<String>,
-    /// What takes all of them away, or why they are not apart; empty if they are.
-    pub warning: String,
+    /// Its drives with their places.
+    pub legs: Vec<PlacedLeg>,
+    /// The switch or bank that takes all of them away when it fails, if one does.
+    pub together: Option<String>,
+}
+
+/// Where a leg is.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct PlacedLeg {
+    /// The drive.
+    pub drive: String,
+    /// The switch or bank that it hangs below.
+    pub bank: Option<String>,
+    /// Its node.
+    pub node: Option<u32>,
 }
 
 /// A better layout of the same drives.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Better {
     /// Why.
-    pub why: Vec<String>,
+    pub why: Vec<Gain>,
     /// It.
     pub arrays: Vec<Array>,
     /// What it will do.
@@ -102,51 +114,41 @@ pub struct Plan {
     pub placed: Vec<Placed>,
     /// What would be better, if anything is.
     pub better: Option<Better>,
-    /// What is not known, sentences.
-    pub gaps: Vec<String>,
+    /// What is not known.
+    pub gaps: Vec<Unknown>,
 }
 
 impl Site {
-    fn find(&self, name: &str) -> Result<&Drive, String> {
+    fn find(&self, name: &str) -> Result<&Drive, PlanError> {
         let found = self.position(name).map(|at| &self.drives[at]);
-        found.ok_or_else(|| format!("there is no drive {} there", plain_name(name)))
+        found.ok_or_else(|| PlanError::NoDrive { drive: plain_name(name).into() })
     }
 }
 
 /// What a layout will give at a place.
 ///
 /// # Errors
-/// A sentence: a drive that is not there, or is named twice.
-pub fn plan(site: &Site, arrays: &[Array]) -> Result<Plan, String> {
+/// A drive that is not there or is named twice, or an array that cannot be.
+pub fn plan(site: &Site, arrays: &[Array]) -> Result<Plan, PlanError> {
     let mut seen = std::collections::BTreeSet::new();
     for name in arrays.iter().flat_map(|a| &a.drives) {
         if !seen.insert(&site.find(name)?.name) {
-            return Err(format!("the drive {} is named twice", plain_name(name)));
+            return Err(PlanError::DriveTwice { drive: plain_name(name).into() });
         }
     }
     if arrays.is_empty() || arrays.iter().any(|a| a.drives.is_empty() || a.weight <= 0.0) {
-        return Err("a layout has one array at least, each with a drive and a weight above 0".into());
+        return Err(PlanError::NoArray);
     }
     let predictions: Vec<Prediction> = LOADS.iter().map(|load| predict(site, arrays, *load)).collect();
     let mut gaps = site.gaps.clone();
-    let silent: Vec<&str> = seen
+    let silent: Vec<String> = seen
         .iter()
         .filter_map(|name| site.find(name).ok())
         .filter(|d| LOADS.iter().any(|l| !d.ability.knows(l.write, f64::from(l.bytes))))
-        .map(|d| d.name.as_str())
+        .map(|d| d.name.clone())
         .collect();
     if !silent.is_empty() {
-        let who = match &silent[..] {
-            [one] => format!("{one} itself can"),
-            all => format!("{} drives themselves can", all.len()),
-        };
-        let named: Vec<String> = silent.iter().take(2).map(|d| format!("--drive {}", quoted(d))).collect();
-        let more = if silent.len() > 2 { " and so on" } else { "" };
-        gaps.push(format!(
-            "what {who} is not known for all loads, so these rates are the most that the way to them passes; measure it: \
-             millrace bench drives {}{more} --json > r.json, then millrace plan --measured r.json",
-            named.join(" ")
-        ));
+        gaps.push(Unknown::Drives { drives: silent });
     }
     Ok(Plan {
         better: propose::better(site, arrays, &predictions),
@@ -177,23 +179,14 @@ pub fn pools(site: &Site, m: &Machine) -> Vec<(String, Vec<Array>)> {
 fn placed(site: &Site, arrays: &[Array]) -> Vec<Placed> {
     let one = |(i, array): (usize, &Array)| {
         let drives: Vec<&Drive> = array.drives.iter().filter_map(|d| site.find(d).ok()).collect();
-        let leg = |d: &&Drive| match d.place() {
-            place if place.is_empty() => d.name.clone(),
-            place => format!("{} ({place})", d.name),
-        };
+        let leg = |d: &&Drive| PlacedLeg { drive: d.name.clone(), bank: d.bank.clone(), node: d.node };
         let same = |what: &dyn Fn(&Drive) -> Option<String>| {
             let first = what(drives.first()?)?;
             drives.iter().all(|d| what(d).as_ref() == Some(&first)).then_some(first)
         };
         let kind = if drives.len() > 1 { "mirror" } else { "single" };
-        let warning = match (drives.len() > 1, same(&|d| d.bank.clone())) {
-            (true, Some(bank)) => {
-                let all = if drives.len() == 2 { "both".into() } else { format!("all {}", drives.len()) };
-                format!("{bank} takes {all} away when it fails")
-            }
-            _ => String::new(),
-        };
-        Placed { array: format!("{kind}-{i}"), legs: drives.iter().map(leg).collect(), warning }
+        let together = same(&|d| d.bank.clone()).filter(|_| drives.len() > 1);
+        Placed { array: format!("{kind}-{i}"), legs: drives.iter().map(leg).collect(), together }
     };
     arrays.iter().enumerate().map(one).collect()
 }
@@ -203,10 +196,7 @@ fn placed(site: &Site, arrays: &[Array]) -> Vec<Placed> {
 struct Limit {
     /// Commands a second.
     most: f64,
-    name: String,
-    plural: &'static str,
-    /// What it is, `Gen1 x4`, if that is worth a word.
-    why: String,
+    part: Part,
     /// Bytes are what fills it, and not commands.
     weighed: bool,
 }
@@ -231,7 +221,7 @@ impl View {
             let known = site.says(at, load.write, bytes) != Says::Nothing;
             let most = p.ability.rate(load.write, bytes).filter(|_| known).unwrap_or(UNLIMITED);
             let weighed = weighed(p.ability, most);
-            Limit { most, name: p.name.clone(), plural: p.plural, why: String::new(), weighed }
+            Limit { most, part: p.what.clone(), weighed }
         };
         limits.extend(site.parts.iter().enumerate().map(part_limit));
         // A link that divides unfairly gives each drive of this layout its part of it when all work.
@@ -247,26 +237,25 @@ impl View {
             let mut legs = Vec::new();
             for drive in drives(array) {
                 let mut way = Vec::new();
-                let mut limit =
-                    |most: Option<f64>, name: String, plural: &'static str, why: String, weighed: bool| {
-                        if let Some(most) = most {
-                            way.push(limits.len());
-                            limits.push(Limit { most, name, plural, why, weighed });
-                        }
-                    };
+                let mut limit = |most: Option<f64>, part: Part, weighed: bool| {
+                    if let Some(most) = most {
+                        way.push(limits.len());
+                        limits.push(Limit { most, part, weighed });
+                    }
+                };
                 let by_itself = drive.ability.rate(load.write, bytes);
                 let by_bytes = by_itself.is_some_and(|most| weighed(drive.ability, most));
-                limit(by_itself, drive.name.clone(), "drives", String::new(), by_bytes);
+                limit(by_itself, Part::Drive { drive: drive.name.clone() }, by_bytes);
                 let link = drive.link.map(|l| l.payload_mb() * 1e6 / bytes);
                 // A link that passes more than the drive can is no news.
                 let link = link.filter(|l| by_itself.is_none_or(|d| *l < d));
-                let why = drive.link.map_or(String::new(), |l| l.name());
-                limit(link, format!("the link of {}", drive.name), "links of drives", why, true);
+                let name = drive.link.map_or(String::new(), |l| l.name());
+                limit(link, Part::DriveLink { drive: drive.name.clone(), link: name }, true);
                 if let Some((part, share)) = drive.share.filter(|(part, _)| shares[*part].2) {
                     let most = site.parts[part].ability.rate(load.write, bytes);
                     let most = most.map(|m| m * share / shares[part].0);
-                    let name = format!("what {} gets of {}", drive.name, site.parts[part].name);
-                    limit(most, name, "drives' parts of unfair links", String::new(), true);
+                    let of = Box::new(site.parts[part].what.clone());
+                    limit(most, Part::DriveShare { drive: drive.name.clone(), of }, true);
                 }
                 way.extend(&drive.shared);
                 legs.push(way);
@@ -358,23 +347,19 @@ impl View {
         if full.is_empty() { (UNLIMITED, full) } else { (rate, full) }
     }
 
-    /// The limits that are full, in words.
-    fn words(&self, full: &[usize]) -> String {
+    /// The limits that are full.
+    fn full(&self, full: &[usize]) -> Full {
         let first = &self.limits[full[0]];
-        let like = |at: &&usize| {
-            let l = &self.limits[**at];
-            l.plural == first.plural && (l.most - first.most).abs() <= first.most * 0.001
+        let like = |at: &usize| {
+            let l = &self.limits[*at];
+            let kind = core::mem::discriminant::<Part>;
+            kind(&l.part) == kind(&first.part) && (l.most - first.most).abs() <= first.most * 0.001
         };
-        let why = if first.why.is_empty() { String::new() } else { format!(", {}", first.why) };
-        let can = match first.weighed {
-            true => format!("{:.0} MB/s", first.most * self.bytes / 1e6),
-            false => count(first.most),
+        let passes = match first.weighed {
+            true => Passes::Bytes { bytes: first.most * self.bytes },
+            false => Passes::Commands { commands: first.most },
         };
-        match full.len() {
-            1 => format!("{}{why}: {can}", first.name),
-            n if full.iter().filter(like).count() == n => format!("{n} {}{why}: {can} each", first.plural),
-            n => format!("{}{why}: {can}, and {} more", first.name, n - 1),
-        }
+        Full { part: first.part.clone(), passes, others: full.len() - 1, alike: full.iter().all(like) }
     }
 }
 
@@ -382,35 +367,18 @@ fn predict(site: &Site, arrays: &[Array], load: Load) -> Prediction {
     let mut view = View::of(site, arrays, load);
     let (rate, full) = view.most(load.write);
     if full.is_empty() {
-        return Prediction {
-            load,
-            iops: None,
-            at_most: true,
-            mbps: None,
-            limit: "not known".into(),
-            then: None,
-        };
+        return Prediction { load, iops: None, at_most: true, mbps: None, limit: None, then: None };
     }
-    let limit = view.words(&full);
+    let limit = Some(view.full(&full));
     for at in &full {
         view.limits[*at].most = UNLIMITED;
     }
     let (next, behind) = view.most(load.write);
-    let then = (!behind.is_empty() && next > rate * 1.000_1).then(|| (view.words(&behind), next));
+    let then = (!behind.is_empty() && next > rate * 1.000_1).then(|| (view.full(&behind), next));
     let bytes = f64::from(load.bytes);
     let silent = |name: &String| site.find(name).is_ok_and(|d| !d.ability.knows(load.write, bytes));
     // What every command passes, and of which less is known than what this load takes of it, may be full before.
     let vague = |part: &usize| site.says(*part, load.write, bytes) != Says::Exactly;
     let at_most = arrays.iter().flat_map(|a| &a.drives).any(silent) || site.common.iter().any(vague);
     Prediction { load, iops: Some(rate), at_most, mbps: Some(rate * bytes / 1e6), limit, then }
-}
-
-/// A word as a shell takes it: `?` of `file:/a?size=1G` would be looked for among files.
-pub fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,@%+".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.into()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
 }

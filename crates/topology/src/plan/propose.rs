@@ -1,7 +1,7 @@
 //! A better layout of the same drives: legs apart, shares that fit.
 
 use super::site::{Ability, Drive, Site};
-use super::{Array, Better, LOADS, Prediction, View, predict};
+use super::{Array, Better, Gain, LOADS, PlanError, Prediction, View, predict};
 use std::collections::BTreeMap;
 
 /// Largest weight of an array in a stripe.
@@ -54,8 +54,12 @@ struct Candidate<'a> {
 /// switches, and alike in speed. Drives that are left over are named in the second list.
 ///
 /// # Errors
-/// A sentence that names a drive that is not there.
-pub fn pair(site: &Site, drives: &[String], legs: usize) -> Result<(Vec<Vec<String>>, Vec<String>), String> {
+/// A drive is not there.
+pub fn pair(
+    site: &Site,
+    drives: &[String],
+    legs: usize,
+) -> Result<(Vec<Vec<String>>, Vec<String>), PlanError> {
     // Places, each with how many are left there: a node and what hangs below one switch of it.
     let mut places: BTreeMap<(Option<u32>, Option<&String>), usize> = BTreeMap::new();
     let mut crowd: Vec<usize> = Vec::new();
@@ -102,8 +106,8 @@ pub fn pair(site: &Site, drives: &[String], legs: usize) -> Result<(Vec<Vec<Stri
 /// A layout of these drives: mirrors of `legs` each, or single drives, with shares that fit; and what is left over.
 ///
 /// # Errors
-/// A sentence that names a drive that is not there.
-pub fn propose(site: &Site, drives: &[String], legs: usize) -> Result<(Vec<Array>, Vec<String>), String> {
+/// A drive is not there.
+pub fn propose(site: &Site, drives: &[String], legs: usize) -> Result<(Vec<Array>, Vec<String>), PlanError> {
     let (mirrors, rest) = pair(site, drives, legs)?;
     let mut arrays: Vec<Array> = mirrors.into_iter().map(|drives| Array { drives, weight: 1.0 }).collect();
     let weights = fitting(site, &arrays);
@@ -163,16 +167,10 @@ pub(super) fn better(site: &Site, arrays: &[Array], now: &[Prediction]) -> Optio
             (together(&before, &node), together(&after, &node)),
         );
         if banks.1 < banks.0 {
-            why.push(match banks.1 {
-                0 => "no switch takes two legs of a mirror away".to_string(),
-                n => format!("{n} pairs of legs share a switch, not {}", banks.0),
-            });
+            why.push(Gain::SwitchesApart { pairs: banks.1, before: banks.0 });
         }
         if nodes.1 < nodes.0 {
-            why.push(match nodes.1 {
-                0 => "the legs of each mirror are in different nodes".to_string(),
-                n => format!("{n} pairs of legs share a node, not {}", nodes.0),
-            });
+            why.push(Gain::NodesApart { pairs: nodes.1, before: nodes.0 });
         }
         if !why.is_empty() {
             for (array, drives) in new.iter_mut().zip(after) {
@@ -197,8 +195,7 @@ pub(super) fn better(site: &Site, arrays: &[Array], now: &[Prediction]) -> Optio
         .zip(now)
         .any(|(new, old)| new.iops.zip(old.iops).is_some_and(|(new, old)| new < old * (1.0 - GAIN)));
     if factor > 1.0 + GAIN && !loses {
-        let list: Vec<String> = fitting.iter().map(u32::to_string).collect();
-        why.push(format!("{load} at {factor:.2} times the rate, with weights {}", list.join(",")));
+        why.push(Gain::Faster { load, factor, weights: fitting });
         return Some(Better { why, arrays: weighted, predictions: with });
     }
     (!why.is_empty()).then(|| Better { why, predictions: predictions(&new), arrays: new })

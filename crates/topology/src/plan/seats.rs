@@ -1,8 +1,8 @@
 //! Where a head should sit on a machine: shards on cores, portals on ports.
 
+use super::finding::SeatReason;
 use crate::cpu::Cpu;
 use crate::machine::Machine;
-use crate::recording::ranges;
 use serde::Serialize;
 
 /// A place for a head.
@@ -12,8 +12,8 @@ pub struct Seats {
     pub cores: Vec<u32>,
     /// Ports to listen on, each with its node.
     pub ports: Vec<(String, Option<u32>)>,
-    /// Why, sentences.
-    pub why: Vec<String>,
+    /// Why.
+    pub why: Vec<SeatReason>,
 }
 
 /// Most shards of a head.
@@ -49,21 +49,18 @@ pub fn seats(m: &Machine) -> Option<Seats> {
     let homes = match (many, &of_ports[..], &of_drives[..]) {
         (false, ..) => Vec::new(),
         (true, [], []) => {
-            why.push("no port and no drive tells its node: shards are on all of them".into());
+            why.push(SeatReason::NodesUnknown);
             m.nodes.iter().map(|n| n.id).collect()
         }
         (true, [], drives) => {
-            why.push(format!("no port tells its node: shards are where drives are, {}", listed(drives)));
+            why.push(SeatReason::WithDrives { nodes: drives.to_vec() });
             drives.to_vec()
         }
         (true, ports, drives) => {
-            why.push(format!("shards are where the ports are, {}", listed(ports)));
+            why.push(SeatReason::WithPorts { nodes: ports.to_vec() });
             let far: Vec<u32> = drives.iter().copied().filter(|n| !ports.contains(n)).collect();
             if !far.is_empty() {
-                why.push(format!(
-                    "data of drives at {} cross to them: a port there would spare that",
-                    listed(&far)
-                ));
+                why.push(SeatReason::DrivesFar { nodes: far });
             }
             ports.to_vec()
         }
@@ -85,18 +82,10 @@ pub fn seats(m: &Machine) -> Option<Seats> {
         return None;
     }
     if !spare.is_empty() {
-        why.push(format!(
-            "CPUs {} and their siblings are left to interrupts and everything else",
-            ranges(&spare)
-        ));
+        why.push(SeatReason::CpusLeft { cpus: spare });
     }
     if m.cpus.iter().any(|c| c.siblings.len() > 1) {
-        why.push("one thread of each core: the other is measured, not believed (tune --measure)".into());
+        why.push(SeatReason::OneThread);
     }
     Some(Seats { cores, ports, why })
-}
-
-fn listed(nodes: &[u32]) -> String {
-    let word = if nodes.len() == 1 { "node" } else { "nodes" };
-    format!("{word} {}", ranges(nodes))
 }

@@ -1,11 +1,11 @@
 //! What a plan stands on: drives, what each can, and the parts that their data pass on the way to hosts.
 
+use super::finding::{Part as What, Unknown};
 use crate::machine::Machine;
 use crate::own::LOAD_MIN;
 use crate::own::Own;
 use crate::pci::{Class, Lanes, PortKind};
 use crate::record::plain_name;
-use crate::words::count;
 use std::collections::BTreeMap;
 
 /// Bytes of a command by which small ones are counted.
@@ -54,17 +54,15 @@ impl Ability {
 /// Something that commands pass.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Part {
-    /// Its name with its article.
-    pub name: String,
-    /// What several of its kind are called.
-    pub plural: &'static str,
+    /// What it is.
+    pub what: What,
     /// What it can.
     pub ability: Ability,
 }
 
 impl Part {
-    pub(super) fn link(name: String, plural: &'static str, mb: f64) -> Self {
-        Self { name, plural, ability: Ability { mbps: [Some(mb); 2], ..Ability::default() } }
+    pub(super) fn link(what: What, mb: f64) -> Self {
+        Self { what, ability: Ability { mbps: [Some(mb); 2], ..Ability::default() } }
     }
 }
 
@@ -107,16 +105,6 @@ impl Drive {
     pub(super) fn able(&self) -> Ability {
         let link = self.link.map(Lanes::payload_mb);
         self.ability.least(Ability { mbps: [link; 2], ..Ability::default() })
-    }
-
-    /// Where it is: `below left, node 0`.
-    pub(super) fn place(&self) -> String {
-        let words: Vec<String> =
-            [self.bank.as_ref().map(|b| format!("below {b}")), self.node.map(|n| format!("node {n}"))]
-                .into_iter()
-                .flatten()
-                .collect();
-        words.join(", ")
     }
 }
 
@@ -173,8 +161,8 @@ pub struct Site {
     pub(super) common: Vec<usize>,
     /// What is known of the shards from their work.
     pub(super) worked: Option<Worked>,
-    /// What is not known, sentences.
-    pub(super) gaps: Vec<String>,
+    /// What is not known.
+    pub(super) gaps: Vec<Unknown>,
 }
 
 impl Site {
@@ -199,11 +187,10 @@ impl Site {
     /// All network ports together, 10^6 bytes a second each way.
     pub(super) fn network(&mut self, ports: usize, mb: f64) {
         if ports == 0 {
-            self.gaps.push("the network is not counted: no port's speed is known".into());
+            self.gaps.push(Unknown::Network);
             return;
         }
-        let name = if ports == 1 { "the network port".into() } else { format!("the {ports} network ports") };
-        let part = self.part(Part::link(name, "network ports", mb));
+        let part = self.part(Part::link(What::Ports { ports }, mb));
         self.common.push(part);
     }
 
@@ -221,9 +208,8 @@ impl Site {
     /// Shards, and commands that each serves a second. Gives their part.
     pub(super) fn shards(&mut self, count: u64, each: f64) -> usize {
         let all = Some(count as f64 * each);
-        let name = if count == 1 { "the shard".into() } else { format!("the {count} shards") };
         let ability = Ability { iops: [all; 2], ..Ability::default() };
-        let part = self.part(Part { name, plural: "shards", ability });
+        let part = self.part(Part { what: What::Shards { shards: count }, ability });
         self.common.push(part);
         part
     }
@@ -235,9 +221,9 @@ impl Site {
         for (at, device) in m.devices.iter().enumerate() {
             let shared = matches!(device.port, PortKind::SwitchUp | PortKind::Bridge);
             if let (true, Some(lanes)) = (shared, device.link.and_then(|l| l.now)) {
-                let address = device.address.trim_start_matches("0000:");
-                let name = format!("the uplink of switch {address}, {}", lanes.name());
-                part_of[at] = Some(site.part(Part::link(name, "uplinks of switches", lanes.payload_mb())));
+                let switch = device.address.trim_start_matches("0000:").into();
+                let what = What::Uplink { switch, link: lanes.name() };
+                part_of[at] = Some(site.part(Part::link(what, lanes.payload_mb())));
             }
         }
         for drive in m.drives.iter().filter(|d| Machine::is_hardware(d)) {
@@ -249,9 +235,8 @@ impl Site {
             let hba = device.filter(|at| m.devices[*at].class == Class::Hba);
             if let (Some(at), Some(lanes)) = (hba, lanes) {
                 let part = part_of[at].get_or_insert_with(|| {
-                    let address = m.devices[at].address.trim_start_matches("0000:");
-                    let name = format!("the link of HBA {address}, {}", lanes.name());
-                    site.part(Part::link(name, "links of HBAs", lanes.payload_mb()))
+                    let hba = m.devices[at].address.trim_start_matches("0000:").into();
+                    site.part(Part::link(What::HbaLink { hba, link: lanes.name() }, lanes.payload_mb()))
                 });
                 shared.push(*part);
             }
@@ -312,27 +297,16 @@ impl Site {
             commands += after.commands.saturating_sub(shard.commands) as f64 / seconds;
         }
         if commands > LOAD_MIN {
-            let rate = count(commands);
-            self.gaps.push(format!(
-                "what these drives can alone is not known beside load: hosts ask the head for {rate} commands a second now, and what is measured meanwhile is a lower bound"
-            ));
+            self.gaps.push(Unknown::BesideLoad { rate: commands });
         }
         let kind = kind_of_load(own, later);
         match kind.filter(|_| busy > 0.2 && commands > 1000.0) {
             Some((write, bytes)) => {
                 let part = self.shards(own.shards.len() as u64, commands / busy);
                 self.worked = Some(Worked { part, write, bytes });
-                self.gaps.push(format!(
-                    "the shards are counted as they serve {} of {:.0} KiB now: larger ones take more of their time, and of smaller ones and of {} it tells nothing",
-                    if write { "writes" } else { "reads" },
-                    (bytes / 1024.0).max(1.0),
-                    if write { "reads" } else { "writes" },
-                ));
+                self.gaps.push(Unknown::ShardsAsTheyServe { write, bytes });
             }
-            None => self.gaps.push(
-                "the shards are not counted: a head that works tells what they can (plan under a load of reads alone, or of writes alone), a description too"
-                    .into(),
-            ),
+            None => self.gaps.push(Unknown::Shards),
         }
     }
 
@@ -378,11 +352,12 @@ impl Site {
         if shape.uplink == 0 {
             return;
         }
-        let name = format!("link {} of the shapes", shape.uplink);
-        let part =
-            self.parts.iter().position(|p| p.name == name).unwrap_or_else(|| {
-                self.part(Part::link(name, "links of the shapes", shape.uplink_mbps as f64))
-            });
+        let what = What::ShapesLink { number: shape.uplink };
+        let part = self
+            .parts
+            .iter()
+            .position(|p| p.what == what)
+            .unwrap_or_else(|| self.part(Part::link(what, shape.uplink_mbps as f64)));
         let drive = &mut self.drives[at];
         // One link at a time: the last that was said counts.
         let before = drive.share.map(|(part, _)| part);

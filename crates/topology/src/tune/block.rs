@@ -1,44 +1,19 @@
 //! Queues of block devices.
 
-use super::setting::{About, Group, List, Verdict};
+use super::setting::{List, Verdict};
+use super::what::{Value, What};
 use crate::drive::DriveKind;
 use crate::machine::Machine;
 use std::collections::BTreeSet;
 
-/// A queue's attribute: file, name, wanted, why, risk.
-type Attribute = (&'static str, &'static str, &'static str, &'static str, &'static str);
-
-const BLOCK: [Attribute; 6] = [
-    (
-        "scheduler",
-        "scheduler",
-        "none",
-        "flash has no order to keep; a scheduler is a lock and a list between the head and the drive",
-        "other users of the same drive are no longer served in turns",
-    ),
-    (
-        "nomerges",
-        "merging",
-        "2",
-        "the head sends whole transfers: looking for neighbours finds none and costs time",
-        "other programs that write small pieces in order send more commands",
-    ),
-    (
-        "rq_affinity",
-        "completion",
-        "2",
-        "a command ends on the core that sent it, whose caches hold it",
-        "none known",
-    ),
-    ("add_random", "entropy", "0", "each completion would feed the random generator", "none since Linux 5.6"),
-    ("rotational", "rotational", "0", "Linux treats it as a disk with a head to move", "none for flash"),
-    (
-        "wbt_lat_usec",
-        "write throttling",
-        "0",
-        "Linux holds writes back when reads get slower; the head balances both itself",
-        "buffered writers on the same drive can crowd out readers",
-    ),
+/// A queue's attributes: file, what it is, wanted.
+const BLOCK: [(&str, What, &str); 6] = [
+    ("scheduler", What::Scheduler, "none"),
+    ("nomerges", What::Merging, "2"),
+    ("rq_affinity", What::Completion, "2"),
+    ("add_random", What::Entropy, "0"),
+    ("rotational", What::Rotational, "0"),
+    ("wbt_lat_usec", What::WriteThrottling, "0"),
 ];
 
 pub(super) fn settings(out: &mut List, m: &Machine) {
@@ -62,30 +37,17 @@ pub(super) fn settings(out: &mut List, m: &Machine) {
         })
         .map(|d| d.name.as_str())
         .collect();
-    for (file, name, wanted, why, risk) in BLOCK {
+    for (file, what, wanted) in BLOCK {
         let paths: Vec<(String, String)> =
             drives.iter().map(|d| (d.to_string(), format!("/sys/block/{d}/queue/{file}"))).collect();
-        out.files(
-            &About { group: Group::Block, name, of: "drive", why, risk },
-            &paths,
-            |v| v == wanted,
-            wanted,
-        );
+        out.files(&what, &paths, |v| v == wanted, wanted);
     }
     depth(out, m, &drives);
     shown(out, &drives);
     let polls = out.from.number("/sys/module/nvme/parameters/poll_queues");
     if let Some(polls) = polls.filter(|_| m.drives.iter().any(|d| d.kind == DriveKind::Nvme)) {
-        let about = About {
-            group: Group::Block,
-            name: "poll queues",
-            of: "",
-            why: "a shard that polls takes no interrupt: measure whether that pays here",
-            risk: "a core that polls is never idle",
-        };
-        let how = "options nvme poll_queues=N in /etc/modprobe.d, then a restart of the machine".to_string();
-        let verdict = if polls > 0 { Verdict::Good } else { Verdict::Advice(how) };
-        out.put(&about, "NVMe poll queues".into(), polls.to_string(), "measured".into(), verdict);
+        let verdict = if polls > 0 { Verdict::Good } else { Verdict::Advice };
+        out.put(What::PollQueues, Value::Number(polls), Value::Measured, verdict);
     }
 }
 
@@ -116,60 +78,29 @@ fn depth(out: &mut List, m: &Machine, drives: &[&str]) {
         }
     }
     for (depth, paths) in takes {
-        let about = About {
-            group: Group::Block,
-            name: "commands per queue",
-            of: "drive",
-            why: "the drive takes more at once than Linux sends it",
-            risk: "none known",
-        };
         let good = |v: &str| v.parse::<u64>().is_ok_and(|n| n >= depth);
-        out.files(&about, &paths, good, &depth.to_string());
+        out.files(&What::CommandsPerQueue, &paths, good, &depth.to_string());
     }
 }
 
 /// What is worth knowing of drives, and nobody's to change here.
 fn shown(out: &mut List, drives: &[&str]) {
-    for (file, name, wanted, why, risk) in [
-        (
-            "io_poll",
-            "polling",
-            "measured",
-            "1: the drive has queues without interrupts (see poll queues), which a core that polls can use",
-            "",
-        ),
-        (
-            "io_timeout",
-            "time-out (ms)",
-            "known",
-            "the head goes on without a leg that is late long before; until then what hangs is the kernel's, and the leg \
-             cannot return",
-            "",
-        ),
-        (
-            "write_cache",
-            "write cache",
-            "as the drive says",
-            "a drive that may lose what it answered is flushed for each flush and FUA of a host; drives with power-loss \
-             protection say write through",
-            "to write \"write through\" here only stops the flushes: a volatile cache then loses answered writes when the power fails",
-        ),
+    for (file, what, wanted) in [
+        ("io_poll", What::Polling, Value::Measured),
+        ("io_timeout", What::TimeOut, Value::Known),
+        ("write_cache", What::WriteCache, Value::AsTheDriveSays),
     ] {
-        let mut rows: Vec<(&str, Vec<&str>)> = Vec::new();
+        let mut rows: Vec<(&str, Vec<String>)> = Vec::new();
         for drive in drives {
             let Some(found) = out.from.text(&format!("/sys/block/{drive}/queue/{file}")) else { continue };
             match rows.iter_mut().find(|r| r.0 == found) {
-                Some(row) => row.1.push(drive),
-                None => rows.push((found, vec![drive])),
+                Some(row) => row.1.push(drive.to_string()),
+                None => rows.push((found, vec![drive.to_string()])),
             }
         }
         for (found, owners) in rows {
-            let of = match owners[..] {
-                [one] => one.to_string(),
-                _ => format!("{} drives", owners.len()),
-            };
-            let about = About { group: Group::Block, name, of: "drive", why, risk };
-            out.put(&about, format!("{name} of {of}"), found.into(), wanted.into(), Verdict::Shown);
+            out.put(what.clone(), Value::Text(found.into()), wanted.clone(), Verdict::Shown);
+            out.settings.last_mut().expect("just put").owners = owners;
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Frequency and sleep of cores.
 
-use super::setting::{About, Group, List, Verdict, shard_cpus};
+use super::setting::{List, Verdict, shard_cpus};
+use super::what::{Value, What};
 use crate::machine::Machine;
 
 /// A sleep state: its name, how long waking takes in microseconds, whose it is and the file that turns it off.
@@ -17,18 +18,7 @@ pub(super) fn settings(out: &mut List, m: &Machine) {
         .iter()
         .map(|c| (format!("CPU {}", c.id), format!("{base}/cpu{}/cpufreq/scaling_governor", c.id)))
         .collect();
-    out.files(
-        &About {
-            group: Group::Cpu,
-            name: "governor",
-            of: "CPU",
-            why: "a core that has clocked down serves the first commands after a pause slowly",
-            risk: "more power and heat while idle",
-        },
-        &governors,
-        |g| g == "performance",
-        "performance",
-    );
+    out.files(&What::Governor, &governors, |g| g == "performance", "performance");
     // States are numbered alike on all CPUs, and told by their name.
     let mut deep: Vec<Sleep> = Vec::new();
     for cpu in m.cpus.iter().filter(|c| shards.is_empty() || shards.contains(&c.id)) {
@@ -47,66 +37,29 @@ pub(super) fn settings(out: &mut List, m: &Machine) {
             }
         }
     }
-    for (name, latency, paths) in deep {
+    for (state, latency_us, paths) in deep {
         let before = out.settings.len();
-        out.files(
-            &About {
-                group: Group::Cpu,
-                name: "sleep",
-                of: "CPU",
-                why: "waking from it takes longer than a drive's answer",
-                risk: "more power; with few cores awake, less turbo",
-            },
-            &paths,
-            |disabled| disabled == "1",
-            "1",
-        );
+        out.files(&What::Sleep { state, latency_us }, &paths, |disabled| disabled == "1", "1");
         for setting in &mut out.settings[before..] {
-            setting.name = format!("{name} ({latency} µs) {}", setting.name.trim_start_matches("sleep "));
-            for text in [&mut setting.found, &mut setting.wanted] {
-                *text = if text == "1" { "off".into() } else { "on".into() };
+            for value in [&mut setting.found, &mut setting.wanted] {
+                *value = if *value == Value::Text("1".into()) { Value::Off } else { Value::On };
             }
         }
     }
     if m.nodes.len() > 1 {
-        out.files(
-            &About {
-                group: Group::Cpu,
-                name: "NUMA balancing",
-                of: "",
-                why: "it unmaps pages to see who uses them, and the head's memory has its place already",
-                risk: "other programs on this machine may lose by it",
-            },
-            &[(String::new(), "/proc/sys/kernel/numa_balancing".into())],
-            |v| v == "0",
-            "0",
-        );
+        let path = "/proc/sys/kernel/numa_balancing".into();
+        out.files(&What::NumaBalancing, &[(String::new(), path)], |v| v == "0", "0");
     }
+    let switch = |on: bool| if on { Value::On } else { Value::Off };
     if let Some(active) = out.from.text("/sys/devices/system/cpu/smt/active") {
-        let found = if active == "1" { "on" } else { "off" };
-        let about = About {
-            group: Group::Cpu,
-            name: "SMT",
-            of: "",
-            why: "a second thread helps some loads and hurts others: measure both with millrace bench",
-            risk: "",
-        };
-        out.put(&about, "SMT".into(), found.into(), "measured".into(), Verdict::Shown);
+        out.put(What::Smt, switch(active == "1"), Value::Measured, Verdict::Shown);
     }
     let release = out.from.text("/proc/sys/kernel/osrelease").unwrap_or("");
     if let Some(config) = out.from.text(&format!("/boot/config-{release}")) {
         let cmdline = out.from.text("/proc/cmdline").unwrap_or("");
         let built = config.lines().any(|l| l == "CONFIG_IRQ_TIME_ACCOUNTING=y");
         let on = built && !cmdline.split_whitespace().any(|w| w == "tsc=noirqtime");
-        let about = About {
-            group: Group::Cpu,
-            name: "IRQ time accounting",
-            of: "",
-            why: "without it, time that interrupts take on a shard's core is counted as the shard's own",
-            risk: "",
-        };
-        let found = if on { "on" } else { "off" };
-        out.put(&about, about.name.into(), found.into(), "on, to measure".into(), Verdict::Shown);
+        out.put(What::IrqTimeAccounting, switch(on), Value::OnToMeasure, Verdict::Shown);
     }
     let folder = "/sys/devices/system/cpu/vulnerabilities";
     let words: Vec<String> = out
@@ -118,14 +71,7 @@ pub(super) fn settings(out: &mut List, m: &Machine) {
     if !words.is_empty() {
         let active = words.iter().filter(|w| w.starts_with("Mitigation")).count();
         let open = words.iter().filter(|w| w.starts_with("Vulnerable")).count();
-        let about = About {
-            group: Group::Cpu,
-            name: "mitigations",
-            of: "",
-            why: "each system call pays for them; whether that is worth it is not ours to say",
-            risk: "",
-        };
-        let found = format!("{active} active, {open} open");
-        out.put(&about, "mitigations".into(), found, "your choice".into(), Verdict::Shown);
+        let found = Value::Mitigations { active, open };
+        out.put(What::Mitigations, found, Value::YourChoice, Verdict::Shown);
     }
 }

@@ -1,6 +1,7 @@
 //! Who takes which interrupt.
 
-use super::setting::{About, Group, List, Verdict, Write, near, shard_cpus};
+use super::setting::{List, Verdict, Write, near, shard_cpus};
+use super::what::{Value, What};
 use crate::machine::Machine;
 use crate::recording::ranges;
 use std::collections::BTreeSet;
@@ -14,15 +15,7 @@ fn is_queue(action: &str) -> bool {
 
 pub(super) fn settings(out: &mut List, m: &Machine) {
     if out.from.text("/proc/irqbalance/comm").is_some() {
-        let about = About {
-            group: Group::Interrupts,
-            name: "irqbalance",
-            of: "",
-            why: "it moves interrupts while the head runs, also onto the shards' cores",
-            risk: "interrupts of other devices stay where they are",
-        };
-        let how = "systemctl disable --now irqbalance".to_string();
-        out.put(&about, "irqbalance".into(), "runs".into(), "stopped".into(), Verdict::Advice(how));
+        out.put(What::Irqbalance, Value::Runs, Value::Stopped, Verdict::Advice);
     }
     let shards = shard_cpus(m);
     for port in m.ports.iter().filter(|p| p.state != "down") {
@@ -45,23 +38,11 @@ pub(super) fn settings(out: &mut List, m: &Machine) {
         let is_far = |c: &&u32| m.cpus.iter().any(|cpu| cpu.id == **c && node.is_some() && cpu.node != node);
         let far = takes.iter().filter(is_far).count();
         let avoidable = on_shards > 0 && !shards.contains(&cpus[0]);
-        let mut found = format!(
-            "{} queues on CPUs {}",
-            queues.len(),
-            ranges(&different.iter().copied().collect::<Vec<_>>())
-        );
-        if avoidable {
-            found.push_str(&format!(", {on_shards} beside shards"));
-        }
-        if far > 0 {
-            found.push_str(&format!(", {far} on another node"));
-        }
-        let about = About {
-            group: Group::Interrupts,
-            name: "queues",
-            of: "",
-            why: "an interrupt on a shard's core stops the shard, and several queues on one core are one queue",
-            risk: "irqbalance, if it runs, moves them again",
+        let found = Value::QueuesOn {
+            queues: queues.len(),
+            cpus: different.iter().copied().collect(),
+            beside_shards: if avoidable { on_shards } else { 0 },
+            far,
         };
         let writes: Vec<Write> = queues
             .iter()
@@ -75,11 +56,8 @@ pub(super) fn settings(out: &mut List, m: &Machine) {
             .collect();
         let used: Vec<u32> = cpus.iter().copied().take(queues.len()).collect();
         let good = !(crowded || avoidable || far > 0) || writes.is_empty();
-        let wanted = match good {
-            true => "as it is".to_owned(),
-            false => format!("one each, on CPUs {}", ranges(&used)),
-        };
+        let wanted = if good { Value::AsItIs } else { Value::OneEachOn(used) };
         let verdict = if good { Verdict::Good } else { Verdict::Change(writes) };
-        out.put(&about, format!("interrupts of {}", port.name), found, wanted, verdict);
+        out.put(What::PortInterrupts { port: port.name.clone() }, found, wanted, verdict);
     }
 }

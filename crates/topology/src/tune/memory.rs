@@ -1,6 +1,7 @@
 //! Memory of the kernel and of the head.
 
-use super::setting::{About, Group, List, Verdict};
+use super::setting::{List, Verdict};
+use super::what::{Value, What};
 use crate::machine::Machine;
 
 /// A limit of the head's process: soft value, None for unlimited.
@@ -16,56 +17,22 @@ fn limit(text: &str, name: &str) -> Option<Option<u64>> {
 const FILES_MIN: u64 = 65_536;
 
 pub(super) fn settings(out: &mut List, m: &Machine) {
-    out.files(
-        &About {
-            group: Group::Memory,
-            name: "swappiness",
-            of: "",
-            why: "memory that a head waits for must not lie on a disk",
-            risk: "with little memory the page cache shrinks first",
-        },
-        &[(String::new(), "/proc/sys/vm/swappiness".into())],
-        |v| v.parse::<u64>().is_ok_and(|n| n <= 10),
-        "1",
-    );
-    out.files(
-        &About {
-            group: Group::Memory,
-            name: "transparent huge pages",
-            of: "",
-            why: "making them without being asked stops programs for milliseconds",
-            risk: "programs that live by them and do not ask get slower",
-        },
-        &[(String::new(), "/sys/kernel/mm/transparent_hugepage/enabled".into())],
-        |v| v == "madvise" || v == "never",
-        "madvise",
-    );
+    let once = |path: &str| [(String::new(), path.to_string())];
+    let low = |v: &str| v.parse::<u64>().is_ok_and(|n| n <= 10);
+    out.files(&What::Swappiness, &once("/proc/sys/vm/swappiness"), low, "1");
+    let asked = |v: &str| v == "madvise" || v == "never";
+    let path = "/sys/kernel/mm/transparent_hugepage/enabled";
+    out.files(&What::HugePages, &once(path), asked, "madvise");
     let Some(pid) = m.own.as_ref().and_then(|o| o.pid) else { return };
     let Some(text) = out.from.file(&format!("/proc/{pid}/limits")) else { return };
-    let rows = [
-        (
-            "Max locked memory",
-            "locked memory of the head",
-            None,
-            "unlimited",
-            "LimitMEMLOCK=infinity in its unit, then a restart of the head",
-            "buffers that the kernel may not pin are copied or refused",
-        ),
-        (
-            "Max open files",
-            "open files of the head",
-            Some(FILES_MIN),
-            "65536",
-            "LimitNOFILE=1048576 in its unit, then a restart of the head",
-            "each connection is a file",
-        ),
-    ];
-    for (line, name, least, wanted, how, why) in rows {
+    for (line, what, least) in [
+        ("Max locked memory", What::LockedMemory, None),
+        ("Max open files", What::OpenFiles, Some(FILES_MIN)),
+    ] {
         let Some(found) = limit(text, line) else { continue };
-        let about = About { group: Group::Memory, name, of: "", why, risk: "none" };
         let good = found.is_none() || least.is_some_and(|least| found.is_some_and(|n| n >= least));
-        let verdict = if good { Verdict::Good } else { Verdict::Advice(how.into()) };
-        let found = found.map_or("unlimited".to_string(), |n| n.to_string());
-        out.put(&about, name.into(), found, wanted.into(), verdict);
+        let verdict = if good { Verdict::Good } else { Verdict::Advice };
+        let value = |n: Option<u64>| n.map_or(Value::Unlimited, Value::Number);
+        out.put(what, value(found), value(least), verdict);
     }
 }

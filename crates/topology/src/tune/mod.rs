@@ -8,12 +8,14 @@ mod memory;
 mod network;
 mod pcie;
 mod setting;
+mod what;
 
 use crate::machine::Machine;
 use crate::recording::Recording;
 use setting::List;
 
 pub use setting::{Group, Setting, Verdict, Write, choice};
+pub use what::{Value, What};
 
 /// Everything that is looked at, group by group.
 pub fn settings(m: &Machine, from: &Recording) -> Vec<Setting> {

@@ -1,9 +1,9 @@
 //! TCP and network ports.
 
-use super::setting::{About, Group, List, Verdict, Write, near};
+use super::setting::{List, Verdict, Write, near};
+use super::what::{Value, What};
 use crate::machine::Machine;
 use crate::net::Port;
-use crate::recording::ranges;
 use std::collections::BTreeSet;
 
 /// Largest TCP buffers: 100 Gbit/s for 1.3 ms.
@@ -13,58 +13,31 @@ pub(super) fn settings(out: &mut List, m: &Machine) {
     let big = |v: &str| {
         v.split_whitespace().last().and_then(|n| n.parse::<u64>().ok()).is_some_and(|n| n >= BUFFER)
     };
-    let buffers = About {
-        group: Group::Network,
-        name: "",
-        of: "",
-        why: "a connection sends no more than this before it is acknowledged: bandwidth times delay",
-        risk: "more memory in connections that are slow to be acknowledged",
-    };
-    for (name, path) in [
-        ("largest receive buffer", "/proc/sys/net/core/rmem_max"),
-        ("largest send buffer", "/proc/sys/net/core/wmem_max"),
+    for (what, path) in [
+        (What::ReceiveBuffer, "/proc/sys/net/core/rmem_max"),
+        (What::SendBuffer, "/proc/sys/net/core/wmem_max"),
     ] {
-        let about = About { name, ..buffers };
         // More than enough is not to be lowered.
         let wanted = out.from.number(path).map_or(BUFFER, |found| found.max(BUFFER));
-        out.files(&about, &[(String::new(), path.into())], big, &wanted.to_string());
+        out.files(&what, &[(String::new(), path.into())], big, &wanted.to_string());
     }
-    for (name, path) in [
-        ("TCP receive buffers", "/proc/sys/net/ipv4/tcp_rmem"),
-        ("TCP send buffers", "/proc/sys/net/ipv4/tcp_wmem"),
+    for (what, path) in [
+        (What::TcpReceiveBuffers, "/proc/sys/net/ipv4/tcp_rmem"),
+        (What::TcpSendBuffers, "/proc/sys/net/ipv4/tcp_wmem"),
     ] {
         let words: Vec<&str> = out.from.text(path).map_or(Vec::new(), |t| t.split_whitespace().collect());
         if let [least, usual, most] = words[..] {
             let most = most.parse::<u64>().map_or(BUFFER, |found| found.max(BUFFER));
             let wanted = format!("{least} {usual} {most}");
-            out.files(&About { name, ..buffers }, &[(String::new(), path.into())], big, &wanted);
+            out.files(&what, &[(String::new(), path.into())], big, &wanted);
         }
     }
-    out.files(
-        &About {
-            group: Group::Network,
-            name: "queue discipline",
-            of: "",
-            why: "the packets of many connections take turns, and each is sent at its own pace",
-            risk: "holds for ports that come up later",
-        },
-        &[(String::new(), "/proc/sys/net/core/default_qdisc".into())],
-        |v| v.starts_with("fq"),
-        "fq",
-    );
+    let path = "/proc/sys/net/core/default_qdisc".into();
+    out.files(&What::QueueDiscipline, &[(String::new(), path)], |v| v.starts_with("fq"), "fq");
     for port in m.ports.iter().filter(|p| p.state == "up" && p.speed_mbit.is_some_and(|s| s >= 10_000)) {
         let Some(mtu) = port.mtu else { continue };
-        let about = About {
-            group: Group::Network,
-            name: "MTU",
-            of: "",
-            why: "a 4 KiB answer in one packet instead of three costs both ends less",
-            risk: "every switch and host on the way must agree, or connections hang on large packets",
-        };
-        let how =
-            format!("ip link set {} mtu 9000, after the switches and together with the hosts", port.name);
-        let verdict = if mtu >= 9000 { Verdict::Good } else { Verdict::Advice(how) };
-        out.put(&about, format!("MTU of {}", port.name), mtu.to_string(), "9000".into(), verdict);
+        let verdict = if mtu >= MTU { Verdict::Good } else { Verdict::Advice };
+        out.put(What::Mtu { port: port.name.clone() }, Value::Number(mtu), Value::Number(MTU), verdict);
     }
     for port in m.ports.iter().filter(|p| p.state == "up") {
         coalescing(out, port);
@@ -72,6 +45,9 @@ pub(super) fn settings(out: &mut List, m: &Machine) {
         steering(out, m, port);
     }
 }
+
+/// Packets of fast ports, bytes: a 4 KiB answer in one of them.
+const MTU: u64 = 9000;
 
 /// Longest wait of a packet for its interrupt that a read at depth 1 does not feel, microseconds.
 const GATHER_US_MAX: u64 = 16;
@@ -81,17 +57,9 @@ fn coalescing(out: &mut List, port: &Port) {
     let path = format!("/ethtool/{}/rx-usecs", port.name);
     let Some(usecs) = out.from.number(&path) else { return };
     let adaptive = out.from.number(&format!("/ethtool/{}/adaptive-rx", port.name)) == Some(1);
-    let about = About {
-        group: Group::Network,
-        name: "",
-        of: "",
-        why: "at depth 1 each command waits so long before the head hears of it",
-        risk: "more interrupts under load: where their cores are full, measure",
-    };
-    let name = format!("interrupt delay of {}", port.name);
-    let wanted = format!("at most {GATHER_US_MAX} µs");
+    let what = What::InterruptDelay { port: port.name.clone() };
     if adaptive {
-        return out.put(&about, name, "adaptive".into(), "adaptive".into(), Verdict::Good);
+        return out.put(what, Value::Adaptive, Value::Adaptive, Verdict::Good);
     }
     let verdict = match usecs <= GATHER_US_MAX {
         true => Verdict::Good,
@@ -99,7 +67,7 @@ fn coalescing(out: &mut List, port: &Port) {
             Verdict::Change(vec![Write { path, was: usecs.to_string(), value: GATHER_US_MAX.to_string() }])
         }
     };
-    out.put(&about, name, format!("{usecs} µs"), wanted, verdict);
+    out.put(what, Value::Micros(usecs), Value::AtMostMicros(GATHER_US_MAX), verdict);
 }
 
 /// Whether a port has a queue for each CPU that may serve it.
@@ -111,23 +79,9 @@ fn queues(out: &mut List, m: &Machine, port: &Port) {
     if now == 0 || wanted == 0 {
         return;
     }
-    let about = About {
-        group: Group::Network,
-        name: "",
-        of: "",
-        why: "a queue is served by one core at a time",
-        risk: "the link goes down for a moment; hosts reconnect",
-    };
-    let how = format!("ethtool -L {} combined {wanted}", port.name);
-    let verdict = if now >= wanted { Verdict::Good } else { Verdict::Advice(how) };
-    let wanted = if now >= wanted { now } else { wanted };
-    out.put(
-        &about,
-        format!("queues of {}", port.name),
-        format!("{now} of {most}"),
-        wanted.to_string(),
-        verdict,
-    );
+    let verdict = if now >= wanted { Verdict::Good } else { Verdict::Advice };
+    let what = What::PortQueues { port: port.name.clone() };
+    out.put(what, Value::Of { now, most }, Value::Number(now.max(wanted)), verdict);
 }
 
 fn node_of(m: &Machine, port: &Port) -> Option<u32> {
@@ -151,52 +105,29 @@ fn steering(out: &mut List, m: &Machine, port: &Port) {
     let receive = files("rx-", "rps_cpus");
     if !receive.is_empty() {
         let spread = cpus.len() / receive.len() >= RPS_CPUS_MIN;
-        let about = About {
-            group: Group::Network,
-            name: "",
-            of: "",
-            why: match spread {
-                true => "few queues: one core would do the work of TCP for all connections",
-                false => "there are queues enough: handing packets on costs an interrupt between cores",
-            },
-            risk: "none known",
-        };
         let wanted: &[u32] = if spread { &cpus } else { &[] };
         let all = receive.into_iter().map(|(was, path)| (was, path, wanted.to_vec())).collect();
-        let words = if spread { format!("CPUs {}", ranges(&cpus)) } else { "off".into() };
-        masks(out, &about, format!("packets handed on (RPS) of {}", port.name), all, &words);
+        let value = if spread { Value::Cpus(cpus.clone()) } else { Value::Off };
+        masks(out, What::PacketsHandedOn { port: port.name.clone(), spread }, all, value);
     }
     let send = files("tx-", "xps_cpus");
     // A driver that has spread its queues knows best; one queue is everybody's.
     if send.len() > 1 && send.iter().all(|(mask, _)| members(mask).is_empty()) {
-        let about = About {
-            group: Group::Network,
-            name: "",
-            of: "",
-            why: "a core that has a queue of its own to send from shares no lock with others",
-            risk: "none known",
-        };
         let n = send.len();
         let all = send.into_iter().enumerate().map(|(i, (was, path))| {
             let own = m.cpus.iter().enumerate().filter(|(at, _)| at % n == i).map(|(_, c)| c.id).collect();
             (was, path, own)
         });
-        masks(
-            out,
-            &about,
-            format!("queues to send from (XPS) of {}", port.name),
-            all.collect(),
-            "a queue each",
-        );
+        masks(out, What::SendQueues { port: port.name.clone() }, all.collect(), Value::QueueEach);
     }
 }
 
 /// Files that hold masks of CPUs: as they are, where, and whom they should name.
-fn masks(out: &mut List, about: &About, name: String, files: Vec<(String, String, Vec<u32>)>, wanted: &str) {
+fn masks(out: &mut List, what: What, files: Vec<(String, String, Vec<u32>)>, wanted: Value) {
     let used: BTreeSet<u32> = files.iter().flat_map(|(was, ..)| members(was)).collect();
     let found = match used.is_empty() {
-        true => "off".to_string(),
-        false => format!("CPUs {}", ranges(&used.into_iter().collect::<Vec<_>>())),
+        true => Value::Off,
+        false => Value::Cpus(used.into_iter().collect()),
     };
     let mut writes = Vec::new();
     for (was, path, cpus) in files {
@@ -207,7 +138,7 @@ fn masks(out: &mut List, about: &About, name: String, files: Vec<(String, String
         }
     }
     let verdict = if writes.is_empty() { Verdict::Good } else { Verdict::Change(writes) };
-    out.put(about, name, found, wanted.into(), verdict);
+    out.put(what, found, wanted, verdict);
 }
 
 /// CPUs in a mask as the kernel writes it: hexadecimal, words of 32 bits between commas, the highest first.

@@ -1,5 +1,6 @@
 //! A setting, and how those of a kind become one row.
 
+use super::what::{Value, What};
 use crate::machine::Machine;
 use crate::recording::Recording;
 use serde::Serialize;
@@ -60,8 +61,8 @@ pub enum Verdict {
     Good,
     /// These writes make it so.
     Change(Vec<Write>),
-    /// Somebody has to do it by hand: how.
-    Advice(String),
+    /// Somebody has to do it by hand.
+    Advice,
     /// Worth knowing, and nobody's to change here.
     Shown,
 }
@@ -71,16 +72,15 @@ pub enum Verdict {
 pub struct Setting {
     /// Its group.
     pub group: Group,
-    /// Its name, with how many devices or CPUs have it.
-    pub name: String,
+    /// What it is.
+    #[serde(flatten)]
+    pub what: What,
+    /// The drives or CPUs that have it, where there may be several.
+    pub owners: Vec<String>,
     /// What is set.
-    pub found: String,
+    pub found: Value,
     /// What a head wants.
-    pub wanted: String,
-    /// Why, one sentence.
-    pub why: &'static str,
-    /// What could be worse then.
-    pub risk: &'static str,
+    pub wanted: Value,
     /// What is to be done.
     pub verdict: Verdict,
 }
@@ -102,21 +102,12 @@ pub(super) struct List<'a> {
     pub(super) from: &'a Recording,
 }
 
-/// What one kind of setting is about.
-pub(super) struct About {
-    pub(super) group: Group,
-    pub(super) name: &'static str,
-    /// `drive`, `CPU`: what there are several of; empty for one that there is once.
-    pub(super) of: &'static str,
-    pub(super) why: &'static str,
-    pub(super) risk: &'static str,
-}
-
 impl List<'_> {
-    /// Files that should all hold `wanted`; those that hold the same now are one row.
+    /// Files that should all hold `wanted`; those that hold the same now are one row. Each with its owner, empty for what
+    /// there is once.
     pub(super) fn files(
         &mut self,
-        about: &About,
+        what: &What,
         paths: &[(String, String)],
         good: impl Fn(&str) -> bool,
         wanted: &str,
@@ -129,35 +120,28 @@ impl List<'_> {
             }
             let found = choice(text).split_whitespace().collect::<Vec<_>>().join(" ");
             let write = Write { path: path.clone(), was: found.clone(), value: wanted.into() };
-            match rows.iter_mut().find(|r| r.0 == found) {
-                Some(row) => {
-                    row.1.push(owner.clone());
-                    row.2.push(write);
-                }
-                None => rows.push((found, vec![owner.clone()], vec![write])),
-            }
+            let at = rows.iter().position(|r| r.0 == found).unwrap_or_else(|| {
+                rows.push((found, Vec::new(), Vec::new()));
+                rows.len() - 1
+            });
+            rows[at].1.extend(Some(owner.clone()).filter(|o| !o.is_empty()));
+            rows[at].2.push(write);
         }
         for (found, owners, writes) in rows {
-            let name = match (about.of, &owners[..]) {
-                ("", _) => about.name.to_string(),
-                (_, [one]) => format!("{} of {one}", about.name),
-                (of, all) => format!("{} of {} {of}s", about.name, all.len()),
-            };
             let verdict = if good(&found) { Verdict::Good } else { Verdict::Change(writes) };
-            self.put(about, name, found, wanted.into(), verdict);
+            let (found, wanted) = (Value::Text(found), Value::Text(wanted.into()));
+            self.settings.push(Setting { owners, ..Setting::new(what.clone(), found, wanted, verdict) });
         }
     }
 
-    pub(super) fn put(
-        &mut self,
-        about: &About,
-        name: String,
-        found: String,
-        wanted: String,
-        verdict: Verdict,
-    ) {
-        let About { group, why, risk, .. } = *about;
-        self.settings.push(Setting { group, name, found, wanted, why, risk, verdict });
+    pub(super) fn put(&mut self, what: What, found: Value, wanted: Value, verdict: Verdict) {
+        self.settings.push(Setting::new(what, found, wanted, verdict));
+    }
+}
+
+impl Setting {
+    fn new(what: What, found: Value, wanted: Value, verdict: Verdict) -> Self {
+        Self { group: what.group(), what, owners: Vec::new(), found, wanted, verdict }
     }
 }
 

@@ -1,7 +1,10 @@
 //! Layouts, and what they are predicted to give.
 
 use crate::machines;
-use topology::plan::{Array, Bank, Description, Kind, Plan, Ports, Shards, Site, pair, plan, site};
+use topology::plan::{
+    Array, Bank, Description, DescriptionError as Bad, Full, Gain, Kind, Part, Passes, Plan, PlanError,
+    Ports, SeatReason, Shards, Site, Unknown, pair, plan, site,
+};
 use topology::{Counters, Machine, Own, OwnDrive, OwnShard, OwnVolume};
 
 fn kind(name: &str, count: usize) -> Kind {
@@ -36,6 +39,18 @@ fn rates(plan: &Plan) -> [f64; 4] {
     [p[0].iops, p[1].iops, p[2].mbps, p[3].mbps].map(|n| n.expect("known"))
 }
 
+/// What passes a full part, bytes a second.
+fn bytes(full: &Full) -> f64 {
+    match full.passes {
+        Passes::Bytes { bytes } => bytes,
+        Passes::Commands { commands } => panic!("{commands} commands pass"),
+    }
+}
+
+fn drive(name: &str) -> Part {
+    Part::Drive { drive: name.into() }
+}
+
 fn near(found: f64, expected: f64) -> bool {
     (found - expected).abs() <= expected * 0.001
 }
@@ -63,13 +78,14 @@ fn eight_drives_on_one_bank_are_what_was_published_within_five_percent() {
     let reads = &plan.predictions[0];
     let iops = reads.iops.expect("known");
     assert!((iops / 2_980_000.0 - 1.0).abs() < 0.05, "{iops}");
-    assert_eq!(reads.limit, "8 drives: 380 K each");
+    let limit = reads.limit.as_ref().expect("known");
+    let passes = Passes::Commands { commands: 380_000.0 };
+    assert_eq!((&limit.passes, limit.others, limit.alike), (&passes, 7, true));
+    assert!(matches!(limit.part, Part::Drive { .. }), "{limit:?}");
     // A Gen3 x16 link passes 12,760 MB/s of payload.
     let (then, at) = reads.then.clone().expect("something");
-    assert!(
-        then.starts_with("the uplink of bank left, Gen3 x16: 12760 MB/s") && near(at, 3_115_000.0),
-        "{then} {at}"
-    );
+    let bank = Part::BankUplink { bank: "left".into(), link: Some("Gen3 x16".into()) };
+    assert!(then.part == bank && near(bytes(&then), 12_760e6) && near(at, 3_115_000.0), "{then:?} {at}");
     // Nothing is known of their writes but the links: 8 × 1595 is what the uplink passes, near enough.
     assert!(near(rates(&plan)[3], 12_760.0));
 }
@@ -81,12 +97,14 @@ fn a_drive_in_a_gen1_slot_slows_a_plain_stripe_and_weights_make_up_for_it() {
     let plan = plan(&place, &singles(&["a", "b", "c", "d"])).expect("a plan");
     // 3,322 was measured.
     assert!((rates(&plan)[2] / 3322.0 - 1.0).abs() < 0.05);
-    assert_eq!(plan.predictions[2].limit, "a: 832 MB/s");
+    let limit = plan.predictions[2].limit.as_ref().expect("known");
+    assert!(limit.part == drive("a") && near(bytes(limit), 832e6) && limit.others == 0, "{limit:?}");
     let better = plan.better.expect("there is something better");
     let weights: Vec<f64> = better.arrays.iter().map(|a| a.weight).collect();
     assert_eq!(weights, [1.0, 2.0, 2.0, 2.0]);
     assert!(better.predictions[2].mbps.expect("known") > 0.98 * 5789.0);
-    assert!(better.why[0].contains("1.7"), "{:?}", better.why);
+    let faster = matches!(better.why[0], Gain::Faster { factor, .. } if (1.65..1.8).contains(&factor));
+    assert!(faster, "{:?}", better.why);
 }
 
 #[test]
@@ -97,7 +115,9 @@ fn a_link_that_trained_low_is_the_limit_by_name() {
     (fast.link, fast.read_mbps) = (Some("Gen3 x4".into()), Some(3000.0));
     let place = site(&Description { drive: vec![slow, fast], ..Description::default() }).expect("possible");
     let plan = plan(&place, &singles(&["a", "b"])).expect("a plan");
-    assert_eq!(plan.predictions[2].limit, "the link of a, Gen1 x4: 830 MB/s");
+    let limit = plan.predictions[2].limit.as_ref().expect("known");
+    let link = Part::DriveLink { drive: "a".into(), link: "Gen1 x4".into() };
+    assert!(limit.part == link && near(bytes(limit), 830e6), "{limit:?}");
     assert!(near(rates(&plan)[2], 2.0 * 830.0));
 }
 
@@ -132,17 +152,19 @@ fn an_uplink_passes_each_copy_of_a_write_and_each_read_once() {
     let place = site(&described).expect("possible");
     let within = plan(&place, &[mirror(&["x0", "x1"], 1.0)]).expect("a plan");
     assert!(near(rates(&within)[2], 1200.0) && near(rates(&within)[3], 600.0), "{:?}", rates(&within));
-    assert_eq!(within.placed[0].warning, "x takes both away when it fails");
+    assert_eq!(within.placed[0].together.as_deref(), Some("x"));
     let apart = plan(&place, &[mirror(&["x0", "y0"], 1.0)]).expect("a plan");
     assert!(near(rates(&apart)[2], 2000.0) && near(rates(&apart)[3], 1000.0));
-    assert_eq!(apart.placed[0].warning, "");
+    assert_eq!(apart.placed[0].together, None);
     let two = plan(&place, &[mirror(&["x0", "x1"], 1.0), mirror(&["y0", "y1"], 1.0)]).expect("a plan");
     assert!(near(rates(&two)[2], 2400.0) && near(rates(&two)[3], 1200.0));
     let better = two.better.expect("legs could be apart");
-    assert_eq!(better.why, ["no switch takes two legs of a mirror away"]);
+    assert_eq!(better.why, [Gain::SwitchesApart { pairs: 0, before: 2 }]);
     let legs: Vec<&Vec<String>> = better.arrays.iter().map(|a| &a.drives).collect();
     assert_eq!(legs, [&["x0", "y0"], &["x1", "y1"]]);
-    assert_eq!(two.predictions[3].limit, "2 uplinks of banks: 1200 MB/s each");
+    let limit = two.predictions[3].limit.as_ref().expect("known");
+    assert!(matches!(limit.part, Part::BankUplink { .. }), "{limit:?}");
+    assert!(near(bytes(limit), 1200e6) && (limit.others, limit.alike) == (1, true), "{limit:?}");
 }
 
 #[test]
@@ -154,11 +176,14 @@ fn the_network_and_the_shards_are_passed_once_by_all_commands() {
     let found = plan_of(&place);
     // 1,250 MB/s each, of which 99 % are payload.
     assert!(near(rates(&found)[2], 2500.0 * 8948.0 / 9038.0), "{:?}", rates(&found));
-    assert!(found.predictions[2].limit.starts_with("the 2 network ports: 2475 MB/s"));
+    let limit = found.predictions[2].limit.as_ref().expect("known");
+    assert!(limit.part == Part::Ports { ports: 2 } && near(bytes(limit), 2475e6), "{limit:?}");
     assert!(near(rates(&found)[3], 2000.0));
     described.head = Shards { shards: Some(4), commands: Some(100_000.0) };
     let found = plan_of(&site(&described).expect("possible"));
-    assert!(near(rates(&found)[0], 400_000.0) && found.predictions[0].limit == "the 4 shards: 400 K");
+    let limit = found.predictions[0].limit.as_ref().expect("known");
+    assert!(near(rates(&found)[0], 400_000.0) && limit.part == Part::Shards { shards: 4 }, "{limit:?}");
+    assert_eq!(limit.passes, Passes::Commands { commands: 400_000.0 });
 }
 
 #[test]
@@ -169,35 +194,44 @@ fn descriptions_of_what_cannot_be_are_refused_by_name() {
         change(&mut one);
         words(&Description { drive: vec![one], ..Description::default() })
     };
-    assert!(with(|d| d.link = Some("Gen9 x4".into())).contains("there is no link \"Gen9 x4\""));
-    assert!(with(|d| d.link = Some("Gen3 x0".into())).contains("Gen3 x0"));
-    assert!(with(|d| d.link = Some("Gen3 x5".into())).contains("Gen3 x5"));
-    assert!(with(|d| d.link = Some("x4".into())).contains("drive d"));
-    assert!(with(|d| d.bank = Some("nowhere".into())).contains("no [[bank]] of this name"));
-    assert!(with(|d| d.count = Some(0)).contains("a count of 0"));
-    assert!(with(|d| d.count = Some(usize::MAX)).contains("a count of"));
-    assert!(with(|d| d.read_iops = Some(0.0)).contains("read-iops of drive d is 0"));
-    assert!(with(|d| d.write_mbps = Some(f64::NAN)).contains("write-mbps"));
+    let of = || "drive d".to_string();
+    for link in ["Gen9 x4", "Gen3 x0", "Gen3 x5", "x4"] {
+        let one = Kind { link: Some(link.into()), ..kind("d", 1) };
+        let bad = words(&Description { drive: vec![one], ..Description::default() });
+        assert_eq!(bad, Bad::NoLink { of: of(), link: link.into() });
+    }
+    let nowhere = Bad::NoBank { drive: "d".into(), bank: "nowhere".into() };
+    assert_eq!(with(|d| d.bank = Some("nowhere".into())), nowhere);
+    let count = |count| Bad::DriveCount { drive: "d".into(), count, most: 1024 };
+    assert_eq!(with(|d| d.count = Some(0)), count(0));
+    assert_eq!(with(|d| d.count = Some(usize::MAX)), count(usize::MAX));
+    let zero = Bad::NotPositive { key: "read-iops", of: of(), value: 0.0 };
+    assert_eq!(with(|d| d.read_iops = Some(0.0)), zero);
+    let nan = with(|d| d.write_mbps = Some(f64::NAN));
+    assert!(matches!(nan, Bad::NotPositive { key: "write-mbps", .. }), "{nan:?}");
     let twice = Description { drive: vec![kind("d", 1), kind("d", 1)], ..Description::default() };
-    assert!(words(&twice).contains("two drives are called d"));
+    assert_eq!(words(&twice), Bad::DriveTwice { drive: "d".into() });
     let banks =
         Description { bank: vec![bank("b", "Gen3 x8"), bank("b", "Gen3 x8")], ..Description::default() };
-    assert!(words(&banks).contains("two banks are called b"));
+    assert_eq!(words(&banks), Bad::BankTwice { bank: "b".into() });
     let port = Ports { count: None, mbit: 0, mtu: None };
-    assert!(words(&Description { port: vec![port], ..Description::default() }).contains("impossible"));
+    let port = Description { port: vec![port], ..Description::default() };
+    assert_eq!(words(&port), Bad::Port { mbit: 0, count: 1 });
 }
 
 #[test]
 fn layouts_that_cannot_be_are_refused_and_what_is_not_known_is_said() {
     let place = site(&Description { drive: vec![kind("a", 1), kind("b", 1)], ..Description::default() });
     let place = place.expect("possible");
-    assert_eq!(plan(&place, &singles(&["c"])).expect_err("no"), "there is no drive c there");
-    assert_eq!(plan(&place, &singles(&["a", "/dev/a"])).expect_err("no"), "the drive a is named twice");
+    let none = PlanError::NoDrive { drive: "c".into() };
+    assert_eq!(plan(&place, &singles(&["c"])).expect_err("no"), none);
+    let twice = PlanError::DriveTwice { drive: "a".into() };
+    assert_eq!(plan(&place, &singles(&["a", "/dev/a"])).expect_err("no"), twice);
     assert!(plan(&place, &[]).is_err());
     let found = plan(&place, &singles(&["a", "b"])).expect("a plan");
-    assert!(found.predictions.iter().all(|p| p.iops.is_none() && p.limit == "not known"));
+    assert!(found.predictions.iter().all(|p| p.iops.is_none() && p.limit.is_none()));
     assert!(
-        found.gaps.iter().any(|g| g.contains("2 drives themselves can is not known")),
+        found.gaps.contains(&Unknown::Drives { drives: vec!["a".into(), "b".into()] }),
         "{:?}",
         found.gaps
     );
@@ -248,11 +282,11 @@ fn shards_sit_where_the_ports_are_and_leave_cores_to_interrupts() {
     assert_eq!(topology::ranges(&two.cores), "2-15,18-31");
     let ports: Vec<(&str, Option<u32>)> = two.ports.iter().map(|(n, node)| (n.as_str(), *node)).collect();
     assert_eq!(ports, [("ens1f0np0", Some(0)), ("ens2f0np0", Some(1))]);
-    assert!(two.why.iter().any(|w| w.starts_with("CPUs 0-1,16-17 and their siblings are left")), "{two:?}");
+    assert!(two.why.contains(&SeatReason::CpusLeft { cpus: vec![0, 1, 16, 17] }), "{two:?}");
     // The network is at one of four nodes, the drives are at all.
     let four = of(&machines::four_sockets()).expect("it tells all");
     assert_eq!(topology::ranges(&four.cores), "88-111");
-    assert!(four.why.iter().any(|w| w.contains("nodes 0-2 cross to them")), "{four:?}");
+    assert!(four.why.contains(&SeatReason::DrivesFar { nodes: vec![0, 1, 2] }), "{four:?}");
     // Drives alone tell nodes; nothing does.
     let mut quiet = machines::four_sockets();
     quiet.put("/sys/class/net/ens9/operstate", "down\n");
@@ -291,10 +325,11 @@ fn a_thousand_drives_are_planned_as_a_few_are() {
     assert_eq!((arrays.len(), rest.len()), (500, 0));
     let apart = plan(&place, &arrays).expect("a plan");
     assert!(apart.better.is_none(), "what is proposed is not bettered: {:?}", apart.better.map(|b| b.why));
-    assert!(apart.placed.iter().all(|p| p.warning.is_empty()));
+    assert!(apart.placed.iter().all(|p| p.together.is_none()));
     // Twenty uplinks are the limit of large reads.
     let uplinks = apart.predictions[2].mbps.expect("known");
-    assert!(apart.predictions[2].limit.contains("uplinks of banks"), "{:?}", apart.predictions[2]);
+    let limit = apart.predictions[2].limit.as_ref().expect("known");
+    assert!(matches!(limit.part, Part::BankUplink { .. }) && limit.others > 0, "{limit:?}");
     let one = topology::Lanes::parse("Gen4 x16").expect("a link").payload_mb();
     assert!(near(uplinks, 20.0 * one), "{uplinks}, and each passes {one}");
     let took = began.elapsed();
@@ -329,12 +364,15 @@ fn a_pool_of_a_running_head_is_planned_with_what_its_shapes_say() {
     };
     let fair = plan_with([1, 1]);
     assert!(near(rates(&fair)[2], 400.0), "{:?}", rates(&fair));
-    assert_eq!(fair.predictions[2].limit, "link 4 of the shapes: 400 MB/s");
+    let limit = fair.predictions[2].limit.as_ref().expect("known");
+    assert!(limit.part == Part::ShapesLink { number: 4 } && near(bytes(limit), 400e6), "{limit:?}");
     assert!(fair.better.is_none());
     // b gets 100 of the 400 when both work: a plain stripe is as fast as twice that.
     let unfair = plan_with([3, 1]);
     assert!(near(rates(&unfair)[2], 200.0), "{:?}", rates(&unfair));
-    assert_eq!(unfair.predictions[2].limit, "what /f/b gets of link 4 of the shapes: 100 MB/s");
+    let limit = unfair.predictions[2].limit.as_ref().expect("known");
+    let share = Part::DriveShare { drive: "/f/b".into(), of: Box::new(Part::ShapesLink { number: 4 }) };
+    assert!(limit.part == share && near(bytes(limit), 100e6), "{limit:?}");
     let better = unfair.better.expect("weights help");
     assert_eq!(better.arrays.iter().map(|a| a.weight).collect::<Vec<_>>(), [3.0, 1.0]);
     assert!(near(better.predictions[2].mbps.expect("known"), 400.0));
@@ -371,15 +409,12 @@ fn a_plan_beside_load_says_that_what_is_measured_is_a_lower_bound() {
         shards: vec![OwnShard { commands, busy: Some(0.3), ..OwnShard::default() }],
         ..Own::default()
     };
-    let gaps = |m: &Machine| plan(&Site::of(m), &singles(&["nvme0n1"])).expect("a plan").gaps.join("; ");
+    let gaps = |m: &Machine| plan(&Site::of(m), &singles(&["nvme0n1"])).expect("a plan").gaps;
     (m.own, m.own_later) = (Some(own(0)), Some(own(20_000)));
     let told = gaps(&m);
-    assert!(
-        told.contains("20 K commands a second now, and what is measured meanwhile is a lower bound"),
-        "{told}"
-    );
+    assert!(told.contains(&Unknown::BesideLoad { rate: 20_000.0 }), "{told:?}");
     m.own_later = Some(own(3));
-    assert!(!gaps(&m).contains("lower bound"));
+    assert!(!gaps(&m).iter().any(|g| matches!(g, Unknown::BesideLoad { .. })));
 }
 
 #[test]
@@ -400,19 +435,19 @@ fn what_shards_do_under_one_load_is_not_said_of_others() {
     let planned = |m: &Machine| {
         let found = plan(&Site::of(m), &singles(&["ram:1G"])).expect("a plan");
         let all: Vec<(Option<f64>, bool)> = found.predictions.iter().map(|p| (p.iops, p.at_most)).collect();
-        (all, found.gaps.join("; "))
+        (all, found.gaps)
     };
     // Reads of 4 KiB: exact for those, a bound for larger ones, nothing for writes.
     (m.own, m.own_later) = (Some(own(0, 0, 0)), Some(own(50_000, 50_000, 0)));
     let (all, gaps) = planned(&m);
     assert_eq!((all[0], all[2]), ((Some(100_000.0), false), (Some(100_000.0), true)));
     assert!(all[1].1 && all[3].1 && all[1].0.is_none_or(|n| n.is_infinite()), "{all:?}");
-    assert!(gaps.contains("as they serve reads of 4 KiB now"), "{gaps}");
+    assert!(gaps.contains(&Unknown::ShardsAsTheyServe { write: false, bytes: 4096.0 }), "{gaps:?}");
     // Both at once tell of neither.
     m.own_later = Some(own(50_000, 25_000, 25_000));
     let (all, gaps) = planned(&m);
     assert!(all.iter().all(|(iops, _)| iops.is_none_or(|n| n.is_infinite())), "{all:?}");
-    assert!(gaps.contains("the shards are not counted"), "{gaps}");
+    assert!(gaps.contains(&Unknown::Shards), "{gaps:?}");
     m.own_later = Some(own(50_000, 0, 50_000));
     let (all, _) = planned(&m);
     assert_eq!(all[1], (Some(100_000.0), false));

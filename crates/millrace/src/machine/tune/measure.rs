@@ -97,7 +97,7 @@ fn one(
         .iter()
         .flat_map(|s| match &s.verdict {
             Verdict::Change(writes) => writes.iter().map(|w| w.path.as_str()).collect(),
-            Verdict::Good | Verdict::Advice(_) | Verdict::Shown => Vec::new(),
+            Verdict::Good | Verdict::Advice | Verdict::Shown => Vec::new(),
         })
         .collect();
     let report = place.apply(settings)?;

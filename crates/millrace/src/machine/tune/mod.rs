@@ -11,6 +11,7 @@ use crate::bench;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::screen::{Cell, Look, Table, Terminal, count};
+use crate::words::topology as words;
 use clap::{Args, Parser};
 use place::Place;
 use std::path::{Path, PathBuf};
@@ -147,7 +148,7 @@ pub fn run(args: &TuneArgs, context: &Context) -> Result<String, Failure> {
         }
         return Ok(context.show(&report, |r| r.screen(context.terminal)));
     }
-    Ok(context.show(&settings, |s| screen(s, args.verbose, context.terminal)))
+    Ok(context.show(&words::tuned(&settings), |_| screen(&settings, args.verbose, context.terminal)))
 }
 
 /// The table of settings.
@@ -162,27 +163,22 @@ fn screen(settings: &[Setting], verbose: bool, terminal: Terminal) -> String {
         let look = match s.verdict {
             Verdict::Good => Look::Good,
             Verdict::Change(_) => Look::Warn,
-            Verdict::Advice(_) | Verdict::Shown => Look::Plain,
+            Verdict::Advice | Verdict::Shown => Look::Plain,
         };
-        let by_hand = match &s.verdict {
-            Verdict::Advice(how) => format!("by hand: {how}"),
-            Verdict::Good | Verdict::Change(_) | Verdict::Shown => String::new(),
-        };
-        let mut note = by_hand;
+        let said = words::setting(s);
+        let mut note = said.how.map_or(String::new(), |how| format!("by hand: {how}"));
         if verbose && s.verdict != Verdict::Good {
-            let risk = if s.risk.is_empty() { String::new() } else { format!(". Risk: {}", s.risk) };
-            let why = format!("{}{risk}", s.why);
+            let risk = if said.risk.is_empty() { String::new() } else { format!(". Risk: {}", said.risk) };
+            let why = format!("{}{risk}", said.why);
             note = if note.is_empty() { why } else { format!("{why}; {note}") };
         }
-        let name = format!("  {}", s.name);
-        table.branch(
-            [name.into(), Cell::new(look, s.found.clone()), s.wanted.clone().into(), note.into()],
-            "  ".into(),
-        );
+        let name = format!("  {}", said.name);
+        table
+            .branch([name.into(), Cell::new(look, said.found), said.wanted.into(), note.into()], "  ".into());
     }
     let mut out = table.print(terminal, 0);
     let to_change = settings.iter().filter(|s| matches!(s.verdict, Verdict::Change(_))).count();
-    let by_hand = settings.iter().filter(|s| matches!(s.verdict, Verdict::Advice(_))).count();
+    let by_hand = settings.iter().filter(|s| matches!(s.verdict, Verdict::Advice)).count();
     out.push('\n');
     out.push_str(&match (to_change, by_hand) {
         (0, 0) => "Everything is as a head wants it.\n".to_string(),

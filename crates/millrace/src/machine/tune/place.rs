@@ -5,6 +5,7 @@
 use super::super::files::Files;
 use crate::failure::{Exit, Failure};
 use crate::screen::{Look, Terminal};
+use crate::words::topology as words;
 use serde::{Deserialize, Serialize};
 use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
@@ -165,7 +166,7 @@ impl Place {
         let mut kept = self.kept()?;
         let changes = settings.iter().filter_map(|s| match &s.verdict {
             Verdict::Change(writes) => Some((s, writes)),
-            Verdict::Good | Verdict::Advice(_) | Verdict::Shown => None,
+            Verdict::Good | Verdict::Advice | Verdict::Shown => None,
         });
         let changes: Vec<(&Setting, &Vec<Write>)> = changes.collect();
         for (_, writes) in &changes {
@@ -195,7 +196,7 @@ impl Place {
                     }
                 }
             }
-            let name = format!("{}: {} → {}", s.name, s.found, s.wanted);
+            let name = changed(&words::setting(s));
             match (failed.first(), failed.len() < writes.len()) {
                 (None, _) => report.done.push(name),
                 (Some((why, path)), false) => report.refused.push(format!("{name}: {why} ({path})")),
@@ -214,8 +215,9 @@ impl Place {
             self.keep(&kept)?;
         }
         for s in settings {
-            if let Verdict::Advice(how) = &s.verdict {
-                report.by_hand.push(format!("{}: {} → {}: {how}", s.name, s.found, s.wanted));
+            let said = words::setting(s);
+            if let Some(how) = &said.how {
+                report.by_hand.push(format!("{}: {how}", changed(&said)));
             }
         }
         if !report.done.is_empty() {
@@ -373,6 +375,11 @@ impl Place {
     }
 }
 
+/// A setting, and what becomes of it.
+fn changed(s: &words::Setting) -> String {
+    format!("{}: {} → {}", s.name, s.found, s.wanted)
+}
+
 /// Whether two values are the same setting: blanks do not count, nor how a list of CPUs is written.
 fn same(a: &str, b: &str) -> bool {
     let words = |s: &str| choice(s).split_whitespace().map(String::from).collect::<Vec<_>>();
@@ -396,7 +403,7 @@ fn reason(e: std::io::Error) -> String {
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use topology::tune::settings;
+    use topology::tune::{Value, What, settings};
     use topology::{Machine, Recorder};
 
     /// A folder that looks like a machine.
@@ -545,11 +552,10 @@ pub mod tests {
         let path = m.path("/proc/sys/vm/swappiness");
         let setting = Setting {
             group: Group::Memory,
-            name: "swappiness".into(),
-            found: "60".into(),
-            wanted: "1".into(),
-            why: "",
-            risk: "",
+            what: What::Swappiness,
+            owners: Vec::new(),
+            found: Value::Text("60".into()),
+            wanted: Value::Text("1".into()),
             verdict: Verdict::Change(vec![Write {
                 path: "/proc/sys/vm/gone".into(),
                 was: "60".into(),

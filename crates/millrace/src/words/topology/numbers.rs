@@ -10,11 +10,13 @@ pub fn count(n: f64) -> String {
     }
 }
 
-pub(crate) fn mb(bytes: f64) -> String {
+/// Bytes a second: `830 MB/s`.
+pub fn mb(bytes: f64) -> String {
     format!("{:.0} MB/s", bytes / 1e6)
 }
 
-pub(crate) fn micros(us: f64) -> String {
+/// A time: `90.0 µs`, `12 ms`.
+pub fn micros(us: f64) -> String {
     match us {
         us if us >= 9_950.0 => format!("{:.0} ms", us / 1e3),
         us if us >= 100.0 => format!("{us:.0} µs"),
@@ -22,11 +24,13 @@ pub(crate) fn micros(us: f64) -> String {
     }
 }
 
-pub(crate) fn percent(part: f64) -> String {
+/// A part of 1: `12 %`.
+pub fn percent(part: f64) -> String {
     format!("{:.0} %", part * 100.0)
 }
 
-pub(crate) fn names(list: &[String]) -> String {
+/// Names in a sentence: `a, b and c`.
+pub fn names(list: &[String]) -> String {
     match list {
         [] => String::new(),
         [one] => one.clone(),
@@ -35,7 +39,19 @@ pub(crate) fn names(list: &[String]) -> String {
     }
 }
 
-pub(crate) fn capital(text: &str) -> String {
+/// With a capital at the beginning.
+pub fn capital(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or(String::new(), |c| c.to_uppercase().chain(chars).collect())
+}
+
+/// `n` nodes: `node 0`, `nodes 0-2`.
+pub fn nodes(nodes: &[u32]) -> String {
+    let word = if nodes.len() == 1 { "node" } else { "nodes" };
+    format!("{word} {}", topology::ranges(nodes))
+}
+
+/// The word, for one or for several.
+pub fn plural(n: usize) -> &'static str {
+    if n == 1 { "" } else { "s" }
 }

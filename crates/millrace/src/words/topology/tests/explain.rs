@@ -1,7 +1,7 @@
 //! A test for each limit that `explain` recognises, and for each that it must not see.
 
-use crate::machines;
-use topology::explain::{Crowd, Kind, explain, explain_one};
+use super::{explain, explain_one, machines};
+use topology::explain::{Crowd, Kind};
 use topology::{
     Activity, Counters, Interrupt, Machine, Measured, Own, OwnArray, OwnConnection, OwnDrive, OwnLeg,
     OwnPool, OwnShard, OwnVolume, Temperature, Usual, Warning,
