@@ -71,7 +71,7 @@ fn not_in_a_bay(name: &str) -> Option<Failure> {
             let size = print(file.len());
             let what =
                 format!("is a file of {size}: only the drive that its file system lies on is in a bay");
-            (what, format!("df {}, which names that drive", topology::plan::quoted(path)))
+            (what, format!("df {}, which names that drive", crate::words::topology::quoted(path)))
         }
     };
     Some(

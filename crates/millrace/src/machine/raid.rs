@@ -1,9 +1,9 @@
 //! Words of other arrays in a layout (`raid1`, `raidz`, `stripe`): the command of ours that makes what they mean.
 
 use crate::failure::Failure;
+use crate::words::topology::quoted;
 use finding::CommandFault;
 use std::path::Path;
-use topology::plan::quoted;
 
 /// What a word of another array means here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

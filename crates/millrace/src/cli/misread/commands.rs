@@ -5,10 +5,10 @@
 
 use crate::failure::Failure;
 use crate::spelling::nearest;
+use crate::words::topology::quoted;
 use clap::Command;
 use finding::CommandFault;
 use std::ffi::OsString;
-use topology::plan::quoted;
 
 /// Our verbs, and what they are called elsewhere.
 const SYNONYMS: [(&str, &[&str]); 13] = [
