@@ -104,7 +104,7 @@ fn a_loss_waits_while_an_older_witness_would_prove_the_leg_that_is_lost() {
     let s = w.status();
     let told = s.reasons.iter().find(|r| r.what == "pool tank" && r.state == State::Offline).expect("told");
     assert!(told.said().contains("neither be replaced nor removed"), "{}", told.said());
-    assert!(told.next.as_ref().is_some_and(|n| n.contains("remount")), "{told:?}");
+    assert!(told.next().is_some_and(|n| n.contains("remount")), "{told:?}");
     // Nothing was answered, so whatever the next head finds may go on: the leg that is left says nothing yet.
     let mut rest = w.rest.clone();
     (rest.disk_full, rest.read_only) = (false, false);
