@@ -49,10 +49,10 @@ refusals! {
 findings! {
     /// Why something about portals and addresses that move is not optimal.
     pub enum PortalCause {
-        /// The address that moves cannot be here.
-        AddressFailed { why: AddressFault },
         /// The address that moves is being configured.
         AddressComing,
+        /// The address that moves cannot be here.
+        AddressFailed { why: AddressFault },
     }
 }
 

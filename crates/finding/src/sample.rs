@@ -31,7 +31,7 @@ macro_rules! numbers {
         $( impl Sample for $type {
             fn sample(field: &str) -> Self {
                 // A size is one that a person would write.
-                if field.contains("bytes") { (8u64 << 30) as $type } else { 2 as $type }
+                if field.contains("bytes") { <$type>::try_from(8u64 << 30).unwrap_or(64) } else { 2 as $type }
             }
         } )+
     };

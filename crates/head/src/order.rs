@@ -24,7 +24,7 @@ pub use snapshot::*;
 pub enum Order {
     /// Make a pool of drives. Answered by `Created`. A first resync goes on in the background.
     PoolCreate {
-        /// Name of the pool: see `NAME_RULE`.
+        /// Name of the pool: see `volume::check_name`.
         name: String,
         /// Its arrays, at least one.
         arrays: Vec<ArraySpec>,
@@ -91,7 +91,7 @@ pub enum Order {
     VolumeCreate {
         /// The pool.
         pool: String,
-        /// Name within the pool: see `NAME_RULE`.
+        /// Name within the pool: see `volume::check_name`.
         name: String,
         /// Size; a multiple of the block size.
         bytes: u64,
@@ -134,7 +134,7 @@ pub enum Order {
     },
     /// Make a host known.
     HostAdd {
-        /// Short name: see `NAME_RULE`.
+        /// Short name: see `volume::check_name`.
         name: String,
         /// What is known of it.
         settings: HostSettings,
@@ -335,9 +335,6 @@ pub enum Order {
     /// Stop in order: volumes stop, everything is made durable, drives are marked clean and let go.
     Shutdown,
 }
-
-/// Rule for names of pools, volumes and hosts, in words.
-pub const NAME_RULE: &str = "1 to 63 characters of a-z A-Z 0-9 . _ - beginning with a letter or digit";
 
 /// What a volume may have. None leaves it as it is, 0 takes a cap away.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -121,3 +121,35 @@ pub fn notice(f: &HostNotice) -> String {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_turned_away_is_named_with_the_cause() {
+        let fate = || LoginFate::TurnedAway { why: "a wrong secret".into() };
+        let rejected = |name: &str, fate| {
+            event(&HostEvent::Rejected { name: name.into(), address: "10.0.0.1:9".into(), fate })
+        };
+        assert_eq!(rejected("iqn.a", fate()), "iqn.a (10.0.0.1:9) was turned away: a wrong secret");
+        assert_eq!(
+            rejected("", LoginFate::FindsNothing),
+            "10.0.0.1:9 asked for discovery and finds nothing: no host has this name"
+        );
+        let (name, address) = ("iqn.a".into(), "10.0.0.1".into());
+        assert_eq!(
+            event(&HostEvent::RejectedAgain { name, address, fate: fate(), times: 60_000, seconds: 60 }),
+            "iqn.a (10.0.0.1) was turned away 60000 more times in 60 s: a wrong secret"
+        );
+    }
+
+    #[test]
+    fn names_that_would_not_stand_out_are_quoted() {
+        let said = |name: &str| refusal(&HostRefusal::HostNameInvalid { name: name.into() }).message;
+        assert!(said("a/b").starts_with("a/b is no name of a host: "));
+        assert!(said("a b").starts_with("\"a b\" is no name of a host: "));
+        assert!(said("").starts_with("\"\" is no name of a host: "));
+        assert!(said("a\n").starts_with("\"a\\n\" is no name of a host: "));
+    }
+}

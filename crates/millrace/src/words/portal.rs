@@ -87,3 +87,35 @@ pub fn cause(f: &PortalCause) -> Said {
         PortalCause::AddressComing => "it is being configured".into(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use finding::{AddressFault, NetFault};
+
+    #[test]
+    fn what_cannot_be_listened_at_says_why_and_what_to_look_at() {
+        let address = || "10.1.0.5:4420".to_string();
+        let said = |f| {
+            let Said { message, next } = refusal(&f);
+            (message, next.expect("a command"))
+        };
+        let (message, next) =
+            said(PortalRefusal::AddressNotHere { address: address(), why: AddressFault::NoInterface });
+        let closed = "10.1.0.5:4420 cannot be listened at";
+        assert_eq!(message, format!("{closed}: it cannot move here: this machine has no such interface"));
+        assert!(next.contains("--interface"));
+        let (message, _) = said(PortalRefusal::AddressUnknown { address: address(), seconds: 1 });
+        assert_eq!(message, format!("{closed}: no answer came within a second"));
+        let failed = |head: Option<&str>| PortalRefusal::PortalFailed {
+            address: address(),
+            why: NetFault::NoAddress,
+            head: head.map(Into::into),
+        };
+        let (message, next) = said(failed(None));
+        assert_eq!(message, format!("{closed}: the address is not this machine's"));
+        assert_eq!(next, "millrace portal ls; ip address; ss -ltnp");
+        let next = said(failed(Some("b"))).1;
+        assert_eq!(next, "ip address; ss -ltnp; or, if head b has the address, the same with --head b");
+    }
+}

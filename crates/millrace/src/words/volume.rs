@@ -153,3 +153,66 @@ pub fn notice(f: &VolumeNotice) -> String {
         ),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use finding::ConnectedHost;
+
+    const GIB: u64 = 1 << 30;
+
+    fn said(f: &VolumeRefusal) -> (String, String) {
+        let Said { message, next } = refusal(f);
+        (message, next.expect("a command"))
+    }
+
+    #[test]
+    fn a_full_pool_says_what_becomes_free_and_whether_that_helps() {
+        let full = |resting_bytes, bytes| VolumeRefusal::NoSpaceForVolume {
+            pool: "tank".into(),
+            free_bytes: GIB,
+            resting_bytes,
+            seconds: 10,
+            bytes,
+        };
+        let (message, next) = said(&full(GIB, 2 * GIB));
+        let has = "pool tank has 1G free and 1G that becomes free within 10 seconds";
+        assert_eq!(message, format!("{has}, and 2G were asked for"));
+        assert_eq!(next, "the same command a little later");
+        assert_eq!(said(&full(GIB, 2 * GIB + 1)).1, "millrace pool show tank");
+        let (message, next) = said(&full(0, 2 * GIB));
+        assert_eq!(message, "pool tank has 1G free, and 2G were asked for");
+        assert_eq!(next, "millrace pool show tank");
+    }
+
+    #[test]
+    fn a_volume_that_shrinks_says_at_once_all_that_would_be_lost() {
+        let shrink = |hosts: &[(&str, u64)]| {
+            let hosts =
+                hosts.iter().map(|(host, n)| ConnectedHost { host: host.to_string(), connections: *n });
+            said(&VolumeRefusal::ShrinkLosesData {
+                volume: "tank/vm1".into(),
+                old_bytes: 2 * GIB,
+                bytes: GIB,
+                hosts: hosts.collect(),
+            })
+        };
+        let lost = "tank/vm1 would shrink from 2G to 1G: what lies beyond is lost";
+        let command = "millrace volume resize tank/vm1 --size 1G --force";
+        assert_eq!(shrink(&[]), (lost.into(), command.into()));
+        let (message, next) = shrink(&[("esx1", 1), ("esx2", 2), ("esx3", 1)]);
+        let hosts = "hosts esx1 (1 connection), esx2 (2 connections) and esx3 (1 connection) are connected";
+        let beyond = "would lose what lies beyond 1G of volume tank/vm1";
+        assert_eq!(message, format!("{lost}; {hosts} and {beyond}"));
+        assert_eq!(next, format!("{command} --yes"));
+    }
+
+    #[test]
+    fn caps_are_told_as_they_are() {
+        let capped = |iops_max, mbps_max| event(&VolumeEvent::VolumeCapped { iops_max, mbps_max });
+        assert_eq!(capped(0, 0), "it has no caps now");
+        assert_eq!(capped(100, 0), "it is capped at 100 commands a second");
+        assert_eq!(capped(0, 5), "it is capped at 5 MB/s");
+        assert_eq!(capped(100, 5), "it is capped at 100 commands and 5 MB a second");
+    }
+}

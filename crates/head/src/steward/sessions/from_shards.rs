@@ -89,7 +89,7 @@ impl Desk {
     ) {
         if let Some(event) = self.turned_away.on_turned(now, peer, name, fate) {
             let row = self.portals.iter().find(|p| p.portal.id == portal);
-            let what = row.map_or_else(|| "a portal that was removed".into(), PortalDesk::words);
+            let what = row.map_or_else(|| "portals".into(), PortalDesk::words);
             self.happened(now, what, event);
         }
     }

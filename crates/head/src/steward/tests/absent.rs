@@ -51,9 +51,10 @@ fn a_pool_whose_drives_are_away_keeps_its_exports_not_ready_and_they_go_on_as_th
     let next = "attach /f/a and /f/b and /f/c and /f/d: then it is imported by itself within a minute, or by \
                 millrace pool import tank";
     assert_eq!(reason.next().as_deref(), Some(next));
-    let (kind, _, words) =
-        w.refused(Order::VolumeRemove { volume: "tank/vm1".into(), force: true, disconnect: false });
-    assert!(kind == ErrorKind::NotReady && words.contains("not imported"), "{words}");
+    let remove = Order::VolumeRemove { volume: "tank/vm1".into(), force: true, disconnect: false };
+    let r = w.order(remove).expect_err("a refusal");
+    assert_eq!((r.kind(), r.field), (ErrorKind::NotReady, "volume"));
+    assert!(matches!(&r.why, Why::Pool(PoolRefusal::PoolAbsent { pool, .. }) if pool == "tank"), "{r:?}");
 
     w.rest.drives.extend(away);
     w.good(import(&[], false));

@@ -4,6 +4,7 @@ use super::*;
 use crate::mail::NoAddress;
 use base::Duration;
 use base::view::Moves;
+use finding::Immovable;
 
 fn add(address: &str, prefix: u8, interface: Option<&str>) -> Order {
     let interface = interface.map(|name| name.parse().expect("a name"));
@@ -16,50 +17,42 @@ fn add(address: &str, prefix: u8, interface: Option<&str>) -> Order {
     }
 }
 
-/// What is refused: kind, field, the sentence, and what to do next.
-fn refusal(w: &mut World, order: Order) -> (ErrorKind, String, String, String) {
+/// What is refused: kind, field, and why.
+fn refusal(w: &mut World, order: Order) -> (ErrorKind, &'static str, Why) {
     let r = w.order(order).expect_err("a refusal");
-    (r.kind(), r.field.to_string(), r.said(), r.next().expect("what to do next"))
+    (r.kind(), r.field, r.why)
 }
 
 #[test]
 fn what_cannot_move_is_refused_with_its_cause_and_what_to_do() {
     let mut w = usual();
     let files = w.rest.files.clone();
-    let bits = "the prefix has 1 to 32 bits for IPv4, 1 to 128 for IPv6";
-    let not_one = "it is not the address of one machine in a subnet of this size";
-    let local = "it is good within one machine or on one cable only";
-    let (subnet, one, plain) = (
-        "the prefix that ip -brief address shows for its subnet",
-        "an address of one machine",
-        "without --prefix",
-    );
-    for (address, prefix, why, next) in [
-        ("10.1.0.5:4420", 33, bits, subnet),
-        ("10.1.0.5:4420", 255, bits, subnet),
-        ("10.1.0.5:4420", 0, bits, subnet),
-        ("[fd00::5]:4420", 129, bits, subnet),
-        ("[fd00::5]:4420", 0, bits, subnet),
-        ("0.0.0.0:4420", 24, not_one, one),
-        ("[::]:4420", 64, not_one, one),
+    use Immovable::{Local, NotOne, Prefix};
+    for (address, prefix, why) in [
+        ("10.1.0.5:4420", 33, Prefix),
+        ("10.1.0.5:4420", 255, Prefix),
+        ("10.1.0.5:4420", 0, Prefix),
+        ("[fd00::5]:4420", 129, Prefix),
+        ("[fd00::5]:4420", 0, Prefix),
+        ("0.0.0.0:4420", 24, NotOne),
+        ("[::]:4420", 64, NotOne),
         // A whole subnet, its broadcast, all routers of one, groups.
-        ("10.1.0.0:4420", 24, not_one, one),
-        ("10.1.0.255:4420", 24, not_one, one),
-        ("255.255.255.255:4420", 32, not_one, one),
-        ("[fd00::]:4420", 64, not_one, one),
-        ("224.0.0.5:4420", 24, not_one, one),
-        ("[ff02::5]:4420", 64, not_one, one),
-        ("127.0.0.1:4420", 8, local, plain),
-        ("169.254.0.5:4420", 16, local, plain),
-        ("[::1]:4420", 128, local, plain),
-        ("[fe80::5]:4420", 64, local, plain),
-        ("[::ffff:10.1.0.5]:4420", 120, local, plain),
+        ("10.1.0.0:4420", 24, NotOne),
+        ("10.1.0.255:4420", 24, NotOne),
+        ("255.255.255.255:4420", 32, NotOne),
+        ("[fd00::]:4420", 64, NotOne),
+        ("224.0.0.5:4420", 24, NotOne),
+        ("[ff02::5]:4420", 64, NotOne),
+        ("127.0.0.1:4420", 8, Local),
+        ("169.254.0.5:4420", 16, Local),
+        ("[::1]:4420", 128, Local),
+        ("[fe80::5]:4420", 64, Local),
+        ("[::ffff:10.1.0.5]:4420", 120, Local),
     ] {
-        let (kind, field, message, then) = refusal(&mut w, add(address, prefix, None));
-        let ip = address.parse::<core::net::SocketAddr>().expect("an address").ip();
-        assert_eq!(message, format!("{ip} cannot move from head to head: {why}"), "{address}/{prefix}");
-        assert_eq!((kind, field.as_str()), (ErrorKind::Invalid, "prefix"), "{address}/{prefix}");
-        assert!(then.contains(next), "{address}/{prefix}: {then}");
+        let (kind, field, found) = refusal(&mut w, add(address, prefix, None));
+        let ip = address.parse::<core::net::SocketAddr>().expect("an address").ip().to_string();
+        assert_eq!(found, PortalRefusal::PortalImmovable { address: ip, why }.into(), "{address}/{prefix}");
+        assert_eq!((kind, field), (ErrorKind::Invalid, "prefix"), "{address}/{prefix}");
     }
     // Nobody was asked for an address, and nothing was written.
     assert!(w.addresses.is_empty() && w.view.portals.is_empty());
@@ -77,16 +70,17 @@ fn what_cannot_move_is_refused_with_its_cause_and_what_to_do() {
 fn one_address_moves_in_one_way_whatever_portals_it_has() {
     let mut w = usual();
     w.good(add("10.1.0.5:4420", 24, None));
-    let (kind, field, message, next) = refusal(&mut w, add("10.1.0.5:8009", 16, None));
-    assert_eq!((kind, field.as_str(), next.as_str()), (ErrorKind::Conflict, "prefix", "millrace portal ls"));
-    assert_eq!(message, "portal nvme 10.1.0.5:4420 moves with another prefix or interface than this");
-    let (.., message, _) = refusal(&mut w, add("10.1.0.5:8009", 24, Some("eth1")));
-    assert_eq!(message, "portal nvme 10.1.0.5:4420 moves with another prefix or interface than this");
-    let (_, field, message, _) = refusal(&mut w, add("10.1.0.5:4420", 24, None));
-    assert_eq!(
-        (field.as_str(), message.as_str()),
-        ("address", "there is a portal nvme 10.1.0.5:4420 already")
-    );
+    let there = || ("nvme".to_string(), "10.1.0.5:4420".to_string());
+    for (prefix, interface) in [(16, None), (24, Some("eth1"))] {
+        let (protocol, address) = there();
+        let why = PortalRefusal::PortalMovesOtherwise { protocol, address }.into();
+        let found = refusal(&mut w, add("10.1.0.5:8009", prefix, interface));
+        assert_eq!(found, (ErrorKind::Conflict, "prefix", why));
+    }
+    let (protocol, address) = there();
+    let why = PortalRefusal::PortalTaken { protocol, address }.into();
+    let found = refusal(&mut w, add("10.1.0.5:4420", 24, None));
+    assert_eq!(found, (ErrorKind::Conflict, "address", why));
     w.good(add("10.1.0.5:8009", 24, None));
     // A portal of the machine's own address says nothing of how that one moves.
     let address = "10.1.0.5:3260".parse().expect("an address");
@@ -100,35 +94,31 @@ fn one_address_moves_in_one_way_whatever_portals_it_has() {
 fn an_address_that_this_machine_cannot_have_is_refused_and_none_is_left_here() {
     let mut w = usual();
     let files = w.rest.files.clone();
-    for (why, cause, then) in [
-        (
-            NoAddress::NoSubnet,
-            "no interface of this machine has another address of its subnet",
-            "--interface NAME",
-        ),
-        (NoAddress::NoInterface, "this machine has no such interface", "ip -brief link"),
-        (NoAddress::Foreign, "this machine has it by itself", "without --prefix"),
-        (NoAddress::NotAllowed, "the daemon may not configure addresses (CAP_NET_ADMIN)", "CAP_NET_ADMIN"),
-        (NoAddress::Other(5), "error 5", "ip -brief address"),
+    for why in [
+        NoAddress::NoSubnet,
+        NoAddress::NoInterface,
+        NoAddress::Foreign,
+        NoAddress::NotAllowed,
+        NoAddress::Other(5),
     ] {
         w.no_address.insert("10.1.0.5".parse().expect("an address"), Some(why));
-        let (kind, field, message, next) = refusal(&mut w, add("10.1.0.5:4420", 24, Some("eth1")));
-        assert_eq!((kind, field.as_str()), (ErrorKind::Conflict, "address"));
-        assert!(message.starts_with("10.1.0.5:4420 cannot be listened at: it "), "{message}");
-        assert!(message.ends_with(cause) && next.contains(then), "{message}; {next}");
+        let found = refusal(&mut w, add("10.1.0.5:4420", 24, Some("eth1")));
+        let address = "10.1.0.5:4420".into();
+        let why = PortalRefusal::AddressNotHere { address, why: why.into() }.into();
+        assert_eq!(found, (ErrorKind::Conflict, "address", why));
         assert!(w.view.portals.is_empty(), "it is not listened at");
     }
     // The daemon does not answer.
     w.no_address.insert("10.1.0.5".parse().expect("an address"), None);
     let before = w.now;
-    let (.., message, next) = refusal(&mut w, add("10.1.0.5:4420", 24, None));
-    assert_eq!(message, "10.1.0.5:4420 cannot be listened at: no answer came within a second");
-    assert_eq!(next, "millrace portal ls");
+    let (.., why) = refusal(&mut w, add("10.1.0.5:4420", 24, None));
+    let address = "10.1.0.5:4420".into();
+    assert_eq!(why, PortalRefusal::AddressUnknown { address, seconds: 1 }.into());
     assert!(w.now.since(before) < Duration::from_secs(7));
     // The address was had, and the port is another's: it is let go of once nobody hears of it any more.
     w.no_address.clear();
-    let (.., message, next) = refusal(&mut w, add("10.1.0.6:99", 24, None));
-    assert!(message.contains("10.1.0.6:99 cannot be listened at") && next.contains("ss -ltnp"), "{message}");
+    let (.., why) = refusal(&mut w, add("10.1.0.6:99", 24, None));
+    assert!(matches!(why, Why::Portal(PortalRefusal::PortalFailed { .. })), "{why:?}");
     w.pass(2);
     assert!(w.addresses.is_empty(), "{:?}", w.addresses);
     assert!(w.rest.files == files, "nothing is written down");

@@ -2,6 +2,7 @@
 
 use super::*;
 use base::{Ask, PortalId};
+use finding::{ConnectedHost, HostNotice, Notice};
 
 fn portal() -> Order {
     Order::PortalAdd {
@@ -26,6 +27,27 @@ fn connect(w: &mut World, slot: u32, discovery: bool) {
     let portal: PortalId = w.view.portals[0].id;
     w.mail(0, StewardMail::Ask { connection, portal, local: peer, peer, ask });
     w.run();
+}
+/// Connected hosts that a refusal names.
+fn users(why: &Why) -> Vec<ConnectedHost> {
+    match why {
+        Why::Volume(
+            VolumeRefusal::UnexportInUse { hosts, .. }
+            | VolumeRefusal::RemoveInUse { hosts, .. }
+            | VolumeRefusal::ShrinkInUse { hosts, .. }
+            | VolumeRefusal::ShrinkLosesData { hosts, .. },
+        )
+        | Why::Host(
+            HostRefusal::HostRemoveInUse { hosts, .. }
+            | HostRefusal::HostSecretInUse { hosts }
+            | HostRefusal::HostNameInUse { hosts },
+        )
+        | Why::Portal(PortalRefusal::PortalInUse { hosts, .. })
+        | Why::Pool(
+            PoolRefusal::PoolReleaseInUse { hosts, .. } | PoolRefusal::PoolDestroyInUse { hosts, .. },
+        ) => hosts.clone(),
+        other => panic!("{other:?}"),
+    }
 }
 /// Every order that would send esx1 away, as it is given first.
 fn orders(disconnect: bool) -> [Order; 8] {
@@ -66,9 +88,7 @@ fn what_sends_connected_hosts_away_says_which_and_waits_to_be_told_that_it_is_me
         let order = orders(false)[i].clone();
         let r = w.order(order.clone()).expect_err("a refusal");
         assert_eq!((r.kind(), r.field), (ErrorKind::Unsafe, "disconnect"), "{order:?}");
-        let begin = "host esx1 is connected (2 connections) and would ";
-        assert!(r.said().starts_with(begin), "{order:?}: {}", r.said());
-        assert!(r.next().expect("a command").ends_with("--yes"), "{order:?}");
+        assert_eq!(users(&r.why), [ConnectedHost { host: "esx1".into(), connections: 2 }], "{order:?}");
         let s = w.status();
         assert_eq!((s.volumes.len(), s.hosts.len(), s.portals.len()), (1, 1, 1), "nothing has changed");
         assert_eq!(w.view.hosts[0].exports.len(), 1);
@@ -103,10 +123,10 @@ fn only_sessions_that_a_change_of_their_host_concerns_end() {
         disconnect,
     };
     for (settings, connections, ends) in [
-        (secret("another secret of esx1"), "1 connection", "drop 1"),
-        (user, "1 connection", "drop 1"),
-        (other, "1 connection", "drop 1"),
-        (none, "2 connections", "drop 2, drop 3"),
+        (secret("another secret of esx1"), 1, "drop 1"),
+        (user, 1, "drop 1"),
+        (other, 1, "drop 1"),
+        (none, 2, "drop 2, drop 3"),
     ] {
         let mut w = usual();
         w.good(portal());
@@ -121,9 +141,9 @@ fn only_sessions_that_a_change_of_their_host_concerns_end() {
             w.mail(0, StewardMail::Ask { connection, portal, local: peer, peer, ask });
         }
         w.run();
-        let (kind, _, message) = w.refused(set(&settings, false));
-        assert_eq!(kind, ErrorKind::Unsafe);
-        assert!(message.starts_with(&format!("host esx1 is connected ({connections}) and ")), "{message}");
+        let r = w.order(set(&settings, false)).expect_err("a refusal");
+        assert_eq!(r.kind(), ErrorKind::Unsafe);
+        assert_eq!(users(&r.why), [ConnectedHost { host: "esx1".into(), connections }]);
         w.good(set(&settings, true));
         let mut ended: Vec<String> = w.log.iter().filter(|l| l.starts_with("drop")).cloned().collect();
         ended.sort();
@@ -212,8 +232,8 @@ fn exports_that_a_name_alone_opens_are_told_where_a_pool_comes_from_another_head
         },
     };
     assert_eq!(notices(w.good(bare("esx1", &[], false))), [""; 0]);
-    let told = "tank/vm1: exported to host esx1, whom its name alone lets in; if another head asked for a secret: millrace host set esx1 --chap-secret-file FILE";
-    assert_eq!(notices(w.good(import(&all, false))), [told]);
+    let told = HostNotice::OpenByName { host: "esx1".into(), volumes: vec!["tank/vm1".into()] };
+    assert_eq!(notices(w.good(import(&all, false))), [Notice::from(told)]);
     w.good(Order::HostRemove { name: "esx1".into(), force: true, disconnect: false });
 }
 
@@ -225,17 +245,13 @@ fn a_volume_that_shrinks_under_connected_hosts_is_asked_for_once() {
     let mut w = usual();
     w.good(portal());
     let r = w.order(shrink(false, false)).expect_err("data would be lost");
-    assert!(r.next().is_some_and(|n| n.ends_with("--force")), "nobody is connected");
+    assert_eq!(users(&r.why), [], "nobody is connected");
     connect(&mut w, 1, false);
     let r = w.order(shrink(false, false)).expect_err("data would be lost");
     assert_eq!((r.kind(), r.field), (ErrorKind::Unsafe, "bytes"));
-    assert!(
-        r.said().contains("what lies beyond is lost") && r.said().contains("host esx1 is connected"),
-        "{}",
-        r.said()
-    );
-    assert!(r.next().is_some_and(|n| n.ends_with("--force --yes")));
+    assert!(matches!(r.why, Why::Volume(VolumeRefusal::ShrinkLosesData { .. })), "{r:?}");
+    assert_eq!(users(&r.why), [ConnectedHost { host: "esx1".into(), connections: 1 }]);
     let r = w.order(shrink(false, true)).expect_err("data would be lost");
-    assert!(!r.said().contains("esx1"), "that was answered: {}", r.said());
+    assert_eq!(users(&r.why), [], "that was answered");
     w.good(shrink(true, true));
 }

@@ -165,8 +165,8 @@ fn either_drive_may_be_lost_while_one_takes_the_place_of_the_other() {
     assert!(w.happened_to("drive /f/a").contains(&keeps.into()));
     // It comes back, and is known for what it is.
     w.rest.drives.get_mut("/f/a").expect("there").fails = None;
-    let (_, _, words) = w.refused(Order::DriveReturn { drive: "/f/a".into() });
-    assert!(words.contains("was a drive of pool tank once"), "{words}");
+    let r = w.order(Order::DriveReturn { drive: "/f/a".into() }).expect_err("a refusal");
+    assert_eq!(r.why, LegRefusal::LegWasReplaced { drive: "/f/a".into(), pool: "tank".into() }.into());
     w.good(add("/f/a"));
     // The new one: the mirror is as it was; the operator chooses.
     let mut w = with_more();
@@ -395,9 +395,9 @@ fn a_name_that_two_drives_have_is_refused() {
     for array in &mut w.steward.office.desk_mut().pools[0].arrays {
         array.legs[1].path = "ram:1G".into();
     }
-    let (kind, field, words) = w.refused(Order::DriveFail { drive: "ram:1G".into(), force: false });
-    assert_eq!((kind, &*field), (ErrorKind::Invalid, "drive"));
-    assert_eq!(words, "2 drives are called ram:1G: their UUIDs tell them apart");
+    let r = w.order(Order::DriveFail { drive: "ram:1G".into(), force: false }).expect_err("a refusal");
+    assert_eq!((r.kind(), r.field), (ErrorKind::Invalid, "drive"));
+    assert_eq!(r.why, LegRefusal::DriveNameShared { drive: "ram:1G".into(), drives: 2 }.into());
 }
 
 #[test]

@@ -100,7 +100,7 @@ fn a_name_from_before_a_renaming_tells_todays() {
 /// It was told at the first move only.
 #[test]
 fn each_move_from_another_head_tells_which_hosts_a_name_lets_in() {
-    let by_name = |told: &[String]| told.iter().any(|n| n.contains("whom its name alone lets in"));
+    let by_name = |told: &[String]| told.iter().any(|n| n.contains("OpenByName"));
     let secretless = || Order::HostSet {
         name: "esx1".into(),
         disconnect: false,

@@ -276,9 +276,10 @@ fn a_file_that_was_removed_or_moved_is_told_while_it_can_still_be_saved() {
     assert_eq!(told(&mut w).0, State::Optimal);
     // Beside a file that has a name no more the other leg is kept, and nothing keeps that one.
     name(&mut w, "/f/b", Removed);
-    let (kind, field, words) = w.refused(Order::DriveFail { drive: "/f/a".into(), force: false });
-    assert_eq!((kind, &*field), (ErrorKind::Conflict, "force"));
-    assert!(words.starts_with("the file of /f/b was removed: without /f/a nothing that stays"), "{words}");
+    let r = w.order(Order::DriveFail { drive: "/f/a".into(), force: false }).expect_err("a refusal");
+    assert_eq!((r.kind(), r.field), (ErrorKind::Conflict, "force"));
+    let (drive, removed) = ("/f/a".into(), "/f/b".into());
+    assert_eq!(r.why, LegRefusal::OtherFileRemoved { drive, removed }.into());
     assert_eq!(w.legs(0), [LegState::InSync; 2]);
     let mut other = World::start(w.rest.clone(), 2);
     name(&mut other, "/f/b", Removed);
