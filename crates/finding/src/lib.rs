@@ -19,8 +19,11 @@ mod volume;
 
 pub use host::{HostCause, HostEvent, HostNotice, HostRefusal};
 pub use leg::{LegCause, LegEvent, LegNotice, LegRefusal};
-pub use parts::{AddressFault, DriveFault, Immovable, NetFault};
-pub use pool::{PoolCause, PoolEvent, PoolNotice, PoolRefusal};
+pub use parts::{AddressFault, DriveFault, Immovable, NetFault, NoFence};
+pub use pool::{
+    CutOffWork, Difference, DriveBusy, FailedDrive, ImportFault, Leftovers, OneDrive, PoolCause, PoolDoubt,
+    PoolEvent, PoolNotice, PoolRefusal, PoolSide, UnusedSpace, VolumeData,
+};
 pub use portal::{PortalCause, PortalEvent, PortalRefusal};
 pub use record::{RecordCause, RecordEvent, RecordNotice, RecordRefusal};
 pub use sample::Sample;
@@ -183,6 +186,7 @@ impl Why {
             Why::Volume(r) => r.kind(),
             Why::Host(r) => r.kind(),
             Why::Portal(r) => r.kind(),
+            Why::Pool(PoolRefusal::PoolNotTaken { why, .. }) => why.kind(),
             Why::Pool(r) => r.kind(),
             Why::Leg(r) => r.kind(),
             Why::Record(r) => r.kind(),

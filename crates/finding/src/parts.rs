@@ -113,3 +113,40 @@ impl From<base::view::Immovable> for Immovable {
         }
     }
 }
+
+findings! {
+    /// Why two heads cannot use a drive.
+    pub enum NoFence {
+        /// Nobody looked whether it can be fenced.
+        Unknown,
+        /// It lives in the memory of one process.
+        Private,
+        /// It lives in the memory of one machine.
+        Memory,
+        /// It is a loop device.
+        Loop,
+        /// It is a device of device mapper or md.
+        Mapped,
+        /// It is a partition.
+        Partition,
+        /// The kernel's driver passes on no reservations.
+        Driver,
+        /// It has no such reservations.
+        Drive,
+    }
+}
+
+impl From<base::NoFence> for NoFence {
+    fn from(why: base::NoFence) -> Self {
+        match why {
+            base::NoFence::Unknown => NoFence::Unknown,
+            base::NoFence::Private => NoFence::Private,
+            base::NoFence::Memory => NoFence::Memory,
+            base::NoFence::Loop => NoFence::Loop,
+            base::NoFence::Mapped => NoFence::Mapped,
+            base::NoFence::Partition => NoFence::Partition,
+            base::NoFence::Driver => NoFence::Driver,
+            base::NoFence::Drive => NoFence::Drive,
+        }
+    }
+}

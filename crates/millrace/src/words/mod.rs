@@ -15,6 +15,7 @@ mod tests;
 mod volume;
 
 pub use parser::of_parser;
+pub use pool::difference;
 
 use api::{Cause, Notice};
 use finding::{ErrorKind, Event, Refusal, SaidCause, SaidEvent, SaidNotice, SaidRefusal, Why};
@@ -81,6 +82,11 @@ pub fn refusal(r: &Refusal) -> api::Error {
         message: said.message,
         next: Some(next),
     }
+}
+
+/// The command that helps against what is quoted of a refusal.
+fn way(why: &Why) -> String {
+    self::why(why).next.unwrap_or_else(|| usual_next(why.kind(), why.field()).into())
 }
 
 /// The command that shows what there is of such things.

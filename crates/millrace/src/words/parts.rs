@@ -1,7 +1,7 @@
 //! Words that several topics need.
 
-pub use base::size::print as size;
-use finding::{AddressFault, DriveFault, Immovable, NetFault};
+pub use base::size::{print as size, print_free as size_there};
+use finding::{AddressFault, DriveFault, Immovable, NetFault, NoFence};
 
 /// What a drive did, after "the drive".
 pub fn drive_fault(fault: &DriveFault) -> String {
@@ -102,4 +102,39 @@ pub fn typed(bytes: u64) -> String {
     let units = [(40, "T"), (30, "G"), (20, "M"), (10, "K")];
     let unit = units.into_iter().find(|(shift, _)| bytes > 0 && bytes.is_multiple_of(1u64 << shift));
     unit.map_or(bytes.to_string(), |(shift, unit)| format!("{}{unit}", bytes >> shift))
+}
+
+/// Why two heads cannot use a drive, and what to do instead.
+pub fn no_fence(why: &NoFence) -> &'static str {
+    match why {
+        NoFence::Unknown => "it is not known whether this drive can be fenced: open it again",
+        NoFence::Private => {
+            "the drive lives in the memory of one process, so a second head cannot reach it: give a drive that both reach"
+        }
+        NoFence::Memory => {
+            "the drive lives in the memory of one machine, so a second head cannot reach it: give a drive that both reach"
+        }
+        NoFence::Loop => "a loop device takes no reservations: give the file or the device behind it",
+        NoFence::Mapped => {
+            "device mapper and md drop a part of what a fence needs: give the drive below, by one of its own paths"
+        }
+        NoFence::Partition => "reservations are of whole drives: give the whole drive",
+        NoFence::Driver => {
+            "the kernel's driver of this drive passes on no reservations: give a SCSI, SAS or NVMe drive"
+        }
+        NoFence::Drive => {
+            "the drive takes no reservation of the type exclusive access, registrants only: use another drive, or power the other head off by its BMC before its pools are taken over"
+        }
+    }
+}
+
+/// What two heads can use instead.
+pub fn no_fence_instead(why: &NoFence) -> &'static str {
+    match why {
+        NoFence::Unknown | NoFence::Private | NoFence::Memory => "a drive that both heads reach",
+        NoFence::Loop => "the file or the drive behind the loop device (losetup -l)",
+        NoFence::Mapped => "the drive below the device mapper or md, by its own path (lsblk -s)",
+        NoFence::Partition => "a whole drive instead of a partition",
+        NoFence::Driver | NoFence::Drive => "a SCSI, SAS or NVMe drive with persistent reservations",
+    }
 }
