@@ -1,6 +1,6 @@
 //! Pools and their arrays.
 
-use crate::State;
+use crate::{Cause, State};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -282,6 +282,8 @@ pub struct Importable {
     /// The state that it would have.
     pub state: State,
     /// Why it cannot be imported as it is, or what to know.
+    pub cause: Option<Cause>,
+    /// The same in a sentence.
     pub reason: String,
     /// The command that imports it.
     pub next: Option<String>,

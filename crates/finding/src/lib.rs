@@ -19,7 +19,7 @@ mod volume;
 
 pub use host::{HostCause, HostEvent, HostNotice, HostRefusal};
 pub use leg::{LegCause, LegEvent, LegNotice, LegRefusal};
-pub use parts::{AddressFault, DriveFault, Immovable, NetFault, NoFence};
+pub use parts::{AddressFault, DriveFault, Immovable, NetFault, NoFence, StateFault, StateFile};
 pub use pool::{
     CutOffWork, Difference, DriveBusy, FailedDrive, ImportFault, Leftovers, OneDrive, PoolCause, PoolDoubt,
     PoolEvent, PoolNotice, PoolRefusal, PoolSide, UnusedSpace, VolumeData,

@@ -150,3 +150,44 @@ impl From<base::NoFence> for NoFence {
         }
     }
 }
+
+findings! {
+    /// What was to be read or written in the state directory.
+    pub enum StateFile {
+        /// A file, by its name.
+        Named { file: String },
+        /// The witness record of a pool.
+        Witness,
+        /// A witness record that proves nothing any more.
+        OldWitness,
+        /// The event log.
+        Log,
+        /// What is kept of a pool for the time in which it is away.
+        Kept { pool: Option<String> },
+    }
+}
+
+findings! {
+    /// What the state directory did.
+    pub enum StateFault {
+        /// There is no such file.
+        Missing,
+        /// Its disk is full.
+        NoSpace,
+        /// It failed.
+        Failed {
+            /// As the operating system has it.
+            error: String,
+        },
+    }
+}
+
+impl From<&base::machine::StateError> for StateFault {
+    fn from(error: &base::machine::StateError) -> Self {
+        match error {
+            base::machine::StateError::Missing => StateFault::Missing,
+            base::machine::StateError::NoSpace => StateFault::NoSpace,
+            base::machine::StateError::Failed(error) => StateFault::Failed { error: error.clone() },
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! Findings about pools.
 
-use crate::{Cause, DriveFault, NoFence, Notice, Sample, Why};
+use crate::{Cause, DriveFault, NoFence, Notice, Sample, StateFault, Why};
 
 refusals! {
     /// Why an order about pools was not carried out.
@@ -331,7 +331,7 @@ events! {
             silent: bool,
         } = Note,
         /// What hosts shall be told of the pool while it is away could not be kept.
-        ConfigNotKept { why: Box<Cause> } = Warning,
+        ConfigNotKept { pool: String, fault: StateFault } = Warning,
         /// Arrays left the pool.
         ArraysLeft { arrays: Vec<String>, free: Vec<String> } = Note,
         /// Arrays were leaving the pool when the head fell: they have left.
@@ -547,20 +547,20 @@ findings! {
 }
 
 findings! {
-    /// What a scrub found at a place.
+    /// What a scrub found at a place. A drive that has left meanwhile is None.
     pub enum Difference {
         /// The legs could not all be read.
         Unreadable,
         /// Drives differed from the other legs and were written again.
-        Repaired { drives: Vec<String> },
+        Repaired { drives: Vec<Option<String>> },
         /// Drives differ from the other legs, which agree.
-        Differs { drives: Vec<String> },
+        Differs { drives: Vec<Option<String>> },
         /// Drives differed from one that the operator prefers, and were written again from there.
-        RepairedAsTold { drives: Vec<String>, from: String },
+        RepairedAsTold { drives: Vec<Option<String>>, from: Option<String> },
         /// Drives differed from another one and were written again from there; nobody knows which one was right.
-        RepairedUnknown { drives: Vec<String>, from: String },
+        RepairedUnknown { drives: Vec<Option<String>>, from: Option<String> },
         /// Drives differ, and nobody knows which one is right.
-        Unknown { drives: Vec<String>, from: String },
+        Unknown { drives: Vec<Option<String>>, from: Option<String> },
     }
 }
 

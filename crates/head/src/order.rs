@@ -429,7 +429,7 @@ pub enum Reply {
 }
 
 /// A pool that lies on drives here and is not imported; or a drive that somebody holds, of which nothing else is
-/// known: then the name is empty, and `reason` says which drive and who.
+/// known: then the name is empty, and `cause` says which drive and who.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Importable {
     /// Name.
@@ -438,10 +438,8 @@ pub struct Importable {
     pub uuid: Uuid,
     /// State that it would have; `Offline` or `Failed` if it cannot be imported as it is.
     pub state: State,
-    /// Why not, or what to know; empty if all is well.
-    pub reason: String,
-    /// The command that imports it.
-    pub next: Option<String>,
+    /// Why not, or what to know; None if all is well.
+    pub cause: Option<Cause>,
     /// It was released by the last head that had it.
     pub released: bool,
     /// Drives found, by path.

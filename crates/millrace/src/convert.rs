@@ -1,5 +1,6 @@
 //! Between the Steward's words and the API's: the only place that knows both.
 
+use crate::words;
 use base::codec::hex;
 use head::order;
 use head::path::stages::Stage;
@@ -166,7 +167,7 @@ fn scrub(s: order::Scrub) -> api::Scrub {
         at: f.at,
         bytes: f.bytes,
         array: f.array,
-        what: f.what,
+        what: words::difference(&f.what),
         repaired: f.repaired,
     };
     api::Scrub {
@@ -237,12 +238,16 @@ fn array(a: order::Array) -> api::Array {
 
 /// A pool that could be imported.
 pub fn importable(p: order::Importable) -> api::Importable {
+    let said = p.cause.as_ref().map(words::cause);
+    let (reason, next) = said.map_or((String::new(), None), |said| (said.message, said.next));
+    let import = (!p.name.is_empty()).then(|| format!("millrace pool import {}", p.name));
     api::Importable {
         name: p.name,
+        cause: p.cause,
         uuid: p.uuid.to_string(),
         state: p.state,
-        reason: p.reason,
-        next: p.next,
+        reason,
+        next: next.or(import),
         released: p.released,
         found: p.found,
         missing: p.missing.iter().map(|u| u.to_string()).collect(),

@@ -238,7 +238,7 @@ pub struct Scrub {
 }
 
 /// Something that a scrub found.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Finding {
     /// `pool/volume`; None for space that no volume has.
     pub volume: Option<String>,
@@ -248,8 +248,8 @@ pub struct Finding {
     pub bytes: u64,
     /// Index of the array.
     pub array: u16,
-    /// What, one sentence.
-    pub what: String,
+    /// What.
+    pub what: finding::Difference,
     /// It was written again.
     pub repaired: bool,
 }

@@ -73,14 +73,6 @@ pub(crate) fn refuse(kind: ErrorKind, field: &'static str, message: impl Into<St
     Refusal::sentence(kind, field, message, Some(next.into()))
 }
 
-/// The command that helps, if there is one.
-pub(crate) fn then_try(refusal: Refusal, next: Option<String>) -> Refusal {
-    match next {
-        Some(next) => refusal.then(next),
-        None => refusal,
-    }
-}
-
 pub(crate) fn volume_refusal(e: VolumeError) -> Refusal {
     let kind = match e {
         VolumeError::NameTaken(_) => ErrorKind::Conflict,

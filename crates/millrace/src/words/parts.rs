@@ -1,7 +1,7 @@
 //! Words that several topics need.
 
 pub use base::size::{print as size, print_free as size_there};
-use finding::{AddressFault, DriveFault, Immovable, NetFault, NoFence};
+use finding::{AddressFault, DriveFault, Immovable, NetFault, NoFence, StateFault, StateFile};
 
 /// What a drive did, after "the drive".
 pub fn drive_fault(fault: &DriveFault) -> String {
@@ -136,5 +136,22 @@ pub fn no_fence_instead(why: &NoFence) -> &'static str {
         NoFence::Mapped => "the drive below the device mapper or md, by its own path (lsblk -s)",
         NoFence::Partition => "a whole drive instead of a partition",
         NoFence::Driver | NoFence::Drive => "a SCSI, SAS or NVMe drive with persistent reservations",
+    }
+}
+
+/// What the state directory did.
+pub fn state_fault(what: &StateFile, fault: &StateFault) -> String {
+    let what = match what {
+        StateFile::Named { file } => format!("the file {file}"),
+        StateFile::Witness => "the witness record".into(),
+        StateFile::OldWitness => "an old witness record".into(),
+        StateFile::Log => "the event log".into(),
+        StateFile::Kept { pool: None } => "the kept configuration".into(),
+        StateFile::Kept { pool: Some(pool) } => format!("the kept configuration of pool {pool}"),
+    };
+    match fault {
+        StateFault::Missing => format!("{what} is missing from the state directory"),
+        StateFault::NoSpace => format!("{what} could not be written: the state directory's disk is full"),
+        StateFault::Failed { error } => format!("{what} could not be read or written: {error}"),
     }
 }

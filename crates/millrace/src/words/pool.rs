@@ -1,10 +1,12 @@
 //! Words about pools.
 
-use super::parts::{STATE_DISK, count, drive_fault, no_fence, no_fence_instead, size, size_there};
+use super::parts::{
+    STATE_DISK, count, drive_fault, no_fence, no_fence_instead, size, size_there, state_fault,
+};
 use super::{Said, cause as cause_said, notice as notice_said, way, why as why_said};
 use finding::{
     CutOffWork, Difference, DriveBusy, DriveFault, FailedDrive, ImportFault, Leftovers, OneDrive, PoolCause,
-    PoolDoubt, PoolEvent, PoolNotice, PoolRefusal, PoolSide, UnusedSpace, VolumeData,
+    PoolDoubt, PoolEvent, PoolNotice, PoolRefusal, PoolSide, StateFile, UnusedSpace, VolumeData,
 };
 use std::collections::BTreeSet;
 
@@ -132,7 +134,7 @@ pub fn refusal(f: &PoolRefusal) -> Said {
         )
         .into(),
         R::DriveNotForTwo { drive, why } => {
-            Said::new(format!("{drive} cannot be a drive of a system of two heads: {}", no_fence(why)))
+            Said::new(format!("drive {drive} cannot be used by two heads: {}", no_fence(why)))
                 .then(format!("the same with {}", no_fence_instead(why)))
         }
         R::DriveBlocksInvalid { drive, block_bytes } => {
@@ -682,7 +684,7 @@ pub fn event(f: &PoolEvent) -> String {
         E::PoolBack { silent: true } => {
             "some of its drives are back, and the others do not answer: it was imported by itself".into()
         }
-        E::ConfigNotKept { why } => cause_said(why).message,
+        E::ConfigNotKept { pool, fault } => state_fault(&StateFile::Kept { pool: Some(pool.clone()) }, fault),
         E::ArraysLeft { arrays, free } => {
             let free = match free.is_empty() {
                 true => String::new(),
@@ -752,24 +754,28 @@ fn all_places(pool: &str, places: Option<u64>) -> String {
 
 /// What a scrub found at a place.
 pub fn difference(what: &Difference) -> String {
+    let name = |drive: &Option<String>| drive.clone().unwrap_or_else(|| "a drive that left".into());
+    let names = |drives: &[Option<String>]| drives.iter().map(name).collect::<Vec<_>>().join(", ");
     match what {
         Difference::Unreadable => "it could not be read from every leg".into(),
         Difference::Repaired { drives } => {
-            format!("{} differed from the other legs and was written again", drives.join(", "))
+            format!("{} differed from the other legs and was written again", names(drives))
         }
         Difference::Differs { drives } => {
-            format!("{} differs from the other legs, which agree", drives.join(", "))
+            format!("{} differs from the other legs, which agree", names(drives))
         }
-        Difference::RepairedAsTold { drives, from } => format!(
-            "{} differed from {from} and was written again from there, as was told",
-            drives.join(", ")
-        ),
-        Difference::RepairedUnknown { drives, from } => format!(
-            "{} differed from {from} and was written again from there; which one was right cannot be known",
-            drives.join(", ")
-        ),
+        Difference::RepairedAsTold { drives, from } => {
+            let (drives, from) = (names(drives), name(from));
+            format!("{drives} differed from {from} and was written again from there, as was told")
+        }
+        Difference::RepairedUnknown { drives, from } => {
+            let (drives, from) = (names(drives), name(from));
+            format!(
+                "{drives} differed from {from} and was written again from there; which one was right cannot be known"
+            )
+        }
         Difference::Unknown { drives, from } => {
-            format!("{} and {from} differ; which one is right cannot be known", drives.join(", "))
+            format!("{} and {} differ; which one is right cannot be known", names(drives), name(from))
         }
     }
 }

@@ -253,8 +253,8 @@ impl Office {
         let message = format!("{path} is a spare of it now{but}");
         self.desk_mut().event(now, Weight::Note, format!("pool {pool}"), message);
         let fits = (!fits.is_empty()).then(|| format!("the spare {path} {fits}"));
-        let unused = unused.map(|u| format!("{}, also in the largest mirror", u.words()));
-        let notices = fits.into_iter().chain(unused).map(Into::into).collect();
+        let unused = unused.map(|u| u.notice());
+        let notices = fits.into_iter().map(Into::into).chain(unused).collect();
         Ok(Reply::Created { uuid: Uuid::default(), notices })
     }
     async fn label_spare(&self, pool: PoolId, probe: &Probe, force: bool) -> Result<(), Refusal> {

@@ -38,7 +38,7 @@ impl Office {
             let mut desk = self.desk_mut();
             let Some(p) = desk.pool_mut(pool) else { return };
             p.cannot_record();
-            let why = p.trouble.clone().unwrap_or_else(|| "nothing answers".into());
+            let why = p.trouble.as_ref().map_or_else(|| "nothing answers".into(), |why| why.said());
             let message = format!(
                 "that it lost a drive can be put on record nowhere, so its volumes are not ready until it can: {why}"
             );

@@ -262,12 +262,12 @@ impl Office {
             }));
         }
         if !disconnect {
-            let force = if force { " --force" } else { "" };
-            let command = format!("millrace volume rm {name}{force} --yes");
+            let forced = if force { " --force" } else { "" };
+            let command = format!("millrace volume rm {name}{forced} --yes");
             let what = format!("volume {name} with its data");
             self.ask_other_hosts().await;
             self.desk().check_volumes_unused(pool, Some(uuid), None, &what, &command)?;
-            self.check_not_written(id, uuid, name, &command).await?;
+            self.check_not_written(id, uuid, name, force).await?;
         }
         let freed: Vec<Run> = {
             let desk = self.desk();

@@ -164,12 +164,8 @@ fn build(desk: &mut Desk, now: Instant) -> Snapshot {
         pools.push(pool);
     }
     for p in &desk.absent {
-        reasons.push(Reason::new(
-            State::Offline,
-            format!("pool {}", p.name()),
-            Cause::sentence(p.words(), p.next.clone()),
-        ));
-        let (name, uuid, reason) = (p.name().into(), p.uuid(), p.words());
+        reasons.push(Reason::new(State::Offline, format!("pool {}", p.name()), p.cause_for_hosts()));
+        let (name, uuid, reason) = (p.name().into(), p.uuid(), p.cause_for_hosts().said());
         pools.push(Pool { name, uuid, reason, state: State::Offline, ..Pool::default() });
     }
     pools.sort_by(|a, b| a.name.cmp(&b.name));
@@ -232,12 +228,11 @@ fn build(desk: &mut Desk, now: Instant) -> Snapshot {
         shards: desk.reports.iter().flatten().map(|r| shard_of(desk, r)).collect(),
         events: desk.events.iter().rev().take(EVENTS_SHOWN).rev().cloned().collect(),
         notices: {
-            let lasting = desk
-                .notices
-                .iter()
-                .cloned()
-                .chain(crate::steward::record::vanished::restored_words(&desk.restored));
-            lasting.chain(stood_in_words(desk, now)).map(Into::into).collect()
+            let lasting = desk.notices.iter().cloned().chain(
+                crate::steward::record::vanished::restored_words(&desk.restored)
+                    .map(crate::order::Notice::from),
+            );
+            lasting.chain(stood_in_words(desk, now).into_iter().map(crate::order::Notice::from)).collect()
         },
     }
 }
@@ -391,7 +386,8 @@ fn pool_of(desk: &Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -> Po
         };
         reasons.push(Reason::new(State::Degraded, what.clone(), Cause::sentence(message, Some(next))));
     }
-    if let Some(words) = &p.trouble {
+    if let Some(why) = &p.trouble {
+        let words = why.said();
         let (state, message) = match p.unrecorded {
             true => (
                 State::Offline,
