@@ -2,7 +2,7 @@
 
 use crate::{Cause, State, Time};
 use base::Uuid;
-use finding::SpareFit;
+use finding::{Difference, SpareFit};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -322,7 +322,7 @@ pub struct Importable {
     /// Why, for programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
-    /// Why it cannot be imported as it is, or what to know.
+    /// Why it cannot be imported as it is, or what to know; one sentence.
     pub reason: String,
     /// The command that imports it.
     pub next: Option<String>,
@@ -379,6 +379,10 @@ pub struct Finding {
     pub bytes: u64,
     /// Index of the array.
     pub array: u16,
+    /// What, for programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Object)]
+    pub difference: Option<Difference>,
     /// What, one sentence.
     pub what: String,
     /// It was written again.

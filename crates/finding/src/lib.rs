@@ -27,9 +27,13 @@ pub use leg::{
     DriveHelp, Instead, LabelFault, LegCause, LegEvent, LegNotice, LegRefusal, OldLeg, SpareFit, SpareUnfit,
 };
 pub use parts::{
-    AddressFault, ConnectedHost, DriveFault, Immovable, IqnFault, LoginFate, NetFault, NqnFault, SecretFault,
+    AddressFault, ConnectedHost, DriveFault, Immovable, IqnFault, LoginFate, NetFault, NoFence, NqnFault, SecretFault,
+    StateFault, StateFile,
 };
-pub use pool::{PoolCause, PoolEvent, PoolNotice, PoolRefusal};
+pub use pool::{
+    CutOffWork, Difference, DriveBusy, FailedDrive, ImportFault, Leftovers, OneDrive, PoolCause, PoolDoubt,
+    PoolEvent, PoolNotice, PoolRefusal, PoolSide, UnusedSpace, VolumeData,
+};
 pub use portal::{PortalCause, PortalEvent, PortalRefusal};
 pub use record::{RecordCause, RecordEvent, RecordNotice, RecordRefusal};
 pub use request::{Named, RequestRefusal};
@@ -196,6 +200,7 @@ impl Why {
             Why::Volume(r) => r.kind(),
             Why::Host(r) => r.kind(),
             Why::Portal(r) => r.kind(),
+            Why::Pool(PoolRefusal::PoolNotTaken { why, .. }) => why.kind(),
             Why::Pool(r) => r.kind(),
             Why::Leg(r) => r.kind(),
             Why::Record(r) => r.kind(),

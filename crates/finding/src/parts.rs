@@ -202,3 +202,81 @@ impl crate::Sample for ConnectedHost {
         Self { host: "esx1".into(), connections: 2 }
     }
 }
+
+findings! {
+    /// Why two heads cannot use a drive.
+    pub enum NoFence {
+        /// Nobody looked whether it can be fenced.
+        Unknown,
+        /// It lives in the memory of one process.
+        Private,
+        /// It lives in the memory of one machine.
+        Memory,
+        /// It is a loop device.
+        Loop,
+        /// It is a device of device mapper or md.
+        Mapped,
+        /// It is a partition.
+        Partition,
+        /// The kernel's driver passes on no reservations.
+        Driver,
+        /// It has no such reservations.
+        Drive,
+    }
+}
+
+impl From<base::NoFence> for NoFence {
+    fn from(why: base::NoFence) -> Self {
+        match why {
+            base::NoFence::Unknown => NoFence::Unknown,
+            base::NoFence::Private => NoFence::Private,
+            base::NoFence::Memory => NoFence::Memory,
+            base::NoFence::Loop => NoFence::Loop,
+            base::NoFence::Mapped => NoFence::Mapped,
+            base::NoFence::Partition => NoFence::Partition,
+            base::NoFence::Driver => NoFence::Driver,
+            base::NoFence::Drive => NoFence::Drive,
+        }
+    }
+}
+
+findings! {
+    /// What was to be read or written in the state directory.
+    pub enum StateFile {
+        /// A file, by its name.
+        Named { file: String },
+        /// The witness record of a pool.
+        Witness,
+        /// A witness record that proves nothing any more.
+        OldWitness,
+        /// The event log.
+        Log,
+        /// What is kept of a pool for the time in which it is away.
+        Kept { pool: Option<String> },
+    }
+}
+
+findings! {
+    /// What the state directory did.
+    pub enum StateFault {
+        /// There is no such file.
+        Missing,
+        /// Its disk is full.
+        NoSpace,
+        /// It failed.
+        Failed {
+            /// As the operating system has it.
+            error: String,
+        },
+    }
+}
+
+impl From<&base::machine::StateError> for StateFault {
+    fn from(error: &base::machine::StateError) -> Self {
+        match error {
+            base::machine::StateError::Missing => StateFault::Missing,
+            base::machine::StateError::NoSpace => StateFault::NoSpace,
+            base::machine::StateError::Failed(error) => StateFault::Failed { error: error.clone() },
+        }
+    }
+}

@@ -8,7 +8,7 @@ use crate::admission::caps::Kind;
 use crate::admission::scheduler::Whose;
 use crate::admission::window::Load;
 use crate::layout::{ArrayId, Layout};
-use crate::order::{Answered, EventLine, Order};
+use crate::order::{Answered, EventLine, Notice, Order};
 use crate::path::far::FarSetup;
 use crate::peer::{PeerNews, PeerWork};
 use crate::report::ShardReport;
@@ -524,8 +524,8 @@ pub enum ManagerMail {
     },
     /// The pools are imported (or the Steward has said why not): the head serves.
     Ready {
-        /// Sentences that the operator should read.
-        notices: Vec<String>,
+        /// What the operator should know.
+        notices: Vec<Notice>,
     },
     /// By the link, to the other head of the system.
     Peer(PeerWork),

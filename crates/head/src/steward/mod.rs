@@ -62,8 +62,8 @@ pub struct StewardConfig<M> {
     pub entropy: [u64; 4],
     /// Version of the program, at most 8 ASCII characters.
     pub version: String,
-    /// Why no pool shall be imported (after repeated crashes); None for a usual start.
-    pub hold: Option<String>,
+    /// How often the daemon crashed within a minute, so that no pool shall be imported; None for a usual start.
+    pub hold: Option<u64>,
     /// Sentences for `status` (what the operating system did not allow).
     pub notices: Vec<String>,
     /// That this head is one of two; None for one alone.

@@ -1,7 +1,7 @@
 //! The Steward's life: the start, at which its pools are imported, then orders one by one.
 
 use crate::mail::ManagerMail;
-use crate::order::{ErrorKind, Weight};
+use crate::order::{ErrorKind, Notice, Weight};
 use crate::peer::SystemSettings;
 use crate::steward::context::absent::AbsentPool;
 use crate::steward::context::desk::Stop;
@@ -10,11 +10,12 @@ use crate::steward::context::system::SystemDesk;
 use crate::steward::office::Office;
 use crate::steward::patience::{CLAIM_PATIENCE, CLAIM_RETRY};
 use crate::steward::pools::absent::LOOK_FIRST;
-use crate::steward::pools::import::{Claim, ended_with_the_daemon, held_words, is_about, words};
+use crate::steward::pools::import::{Claim, ended_with_the_daemon, faults, held_faults};
 use crate::steward::record::texts::POOLS;
 use crate::steward::state::PoolRow;
 use base::DriveKind;
 use base::{Bug, Duration, Instant, Uuid, planted};
+use finding::{ImportFault, PoolCause, PoolEvent, PoolNotice};
 use std::collections::BTreeSet;
 
 /// How long the start waits for pools before it serves the others.
@@ -27,8 +28,8 @@ const HELD_PATIENCE: Duration = Duration::from_secs(2);
 
 impl Office {
     /// The Steward's life: start, then orders one by one.
-    pub(crate) async fn live(self, hold: Option<String>, system: Option<SystemSettings>) {
-        let mut notices = self.read_log().await;
+    pub(crate) async fn live(self, hold: Option<u64>, system: Option<SystemSettings>) {
+        let mut troubles = self.read_log().await;
         let office = self.clone();
         self.cx.spawn(async move { office.keep_log().await });
         if let Some(settings) = system {
@@ -37,33 +38,34 @@ impl Office {
                 return self.cx.to_manager(ManagerMail::Stopped);
             }
         }
-        notices.extend(self.read_state().await);
+        troubles.extend(self.read_state().await);
         let office = self.clone();
         self.cx.spawn(async move { office.count_turned_away().await });
         let office = self.clone();
         self.cx.spawn(async move { office.watch_drives().await });
         let office = self.clone();
         self.cx.spawn(async move { office.watch_directory().await });
-        self.read_released(&mut notices).await;
-        self.read_creating(&mut notices).await;
-        let rows = self.read_pools(&mut notices).await;
+        self.read_released(&mut troubles).await;
+        self.read_creating(&mut troubles).await;
+        let rows = self.read_pools(&mut troubles).await;
+        let mut notices: Vec<Notice> = troubles.into_iter().map(Notice::from).collect();
         for row in &rows {
             // Listed with all its drives, it was whole.
             if self.added_to(row).is_empty() && !self.has_leavers(row.uuid) {
                 self.leave_creating(row.uuid, vec![]).await;
             }
-            if let Err(words) = self.miss(row).await {
-                notices.push(words);
+            if let Err(notice) = self.miss(row).await {
+                notices.push(notice);
             }
-            if let Some(why) = &hold
+            if let Some(crashes) = hold
                 && let Some(absent) = self.desk_mut().absent.last_mut()
             {
-                absent.is_told(why.clone(), Some(format!("millrace pool import {}", row.name)));
+                absent.is_told(PoolCause::PoolWaits { pool: row.name.clone(), crashes });
             }
         }
-        if let Some(why) = hold {
+        if let Some(crashes) = hold {
             self.desk_mut().hold(true);
-            notices.push(why);
+            notices.push(PoolNotice::PoolsWait { crashes }.into());
         } else {
             let is_made = |r: &PoolRow| rows.iter().any(|row| row.uuid == r.uuid);
             let creating: Vec<PoolRow> =
@@ -115,19 +117,19 @@ impl Office {
             let now = self.cx.now();
             let mut desk = self.desk_mut();
             desk.is_ready();
-            notices.extend(
-                desk.absent.iter().map(|p| format!("pool {} is not imported: {}", p.name(), p.reason)),
-            );
-            for n in &notices {
-                desk.event(now, Weight::Warning, "head", n.clone());
+            let stays_away = |p: &AbsentPool| {
+                let (pool, why) = (p.name().to_string(), Box::new(p.cause().clone()));
+                PoolNotice::PoolStaysAway { pool, why }.into()
+            };
+            let away: Vec<Notice> = desk.absent.iter().map(stays_away).collect();
+            for n in notices.iter().chain(&away) {
+                desk.noticed(now, "head", n.clone());
             }
             if desk.stop == Stop::No {
                 desk.event(now, Weight::Note, "head", "the head serves");
             }
-            let absent: Vec<String> = desk.absent.iter().map(|p| format!("pool {} is", p.name())).collect();
-            let lasting: Vec<String> =
-                notices.iter().filter(|n| !absent.iter().any(|a| n.starts_with(a))).cloned().collect();
-            desk.notices.extend(lasting);
+            desk.notices.extend(notices.iter().cloned());
+            notices.extend(away);
         }
         self.leads_all();
         self.cx.to_manager(ManagerMail::Ready { notices });
@@ -155,7 +157,7 @@ impl Office {
 
     /// Opens a pool's drives. After kill -9 the kernel may hold them until the last operation of the
     /// daemon before has ended: going on without them would put legs out that are well.
-    async fn gather_patiently(&self, row: &PoolRow) -> (Vec<Probe>, Vec<String>) {
+    async fn gather_patiently(&self, row: &PoolRow) -> (Vec<Probe>, Vec<ImportFault>) {
         let begin = self.cx.now();
         let end = begin + CLAIM_PATIENCE;
         let drives: Vec<String> =
@@ -163,7 +165,7 @@ impl Office {
         loop {
             let (probes, failures) = self.gather(&drives, Some(row.uuid)).await;
             if !failures.iter().any(|f| f.held) || self.cx.now() >= end {
-                return (probes, words(failures));
+                return (probes, faults(failures));
             }
             for probe in &probes {
                 self.let_go_wholly(probe.id, RELEASE_PATIENCE).await;
@@ -171,7 +173,8 @@ impl Office {
             if self.cx.now() >= begin + HELD_PATIENCE
                 && let Some(p) = self.desk_mut().absent.iter_mut().find(|p| p.uuid() == row.uuid)
             {
-                p.is_held(Some(held_words(failures.into_iter().filter(|f| f.held).collect()).join("; ")));
+                let also = held_faults(failures.into_iter().filter(|f| f.held).collect());
+                p.is_held(Some(PoolCause::PoolDrivesHeld { also }));
             }
             self.cx.changed();
             self.cx.sleep(CLAIM_RETRY).await;
@@ -185,7 +188,7 @@ impl Office {
         loop {
             let (more, failures) = self.gather(&candidates, Some(pool)).await;
             found.extend(more);
-            candidates.retain(|c| failures.iter().any(|f| f.held && is_about(f, c)));
+            candidates.retain(|c| failures.iter().any(|f| f.held && f.is(c)));
             if candidates.is_empty() || self.cx.now() >= end {
                 return found;
             }
@@ -196,8 +199,8 @@ impl Office {
     async fn import_at_start(&self, row: PoolRow) {
         if !row.drives.is_empty() && row.drives.iter().all(|d| DriveKind::of(d).is_volatile()) {
             if let Some(p) = self.desk_mut().absent.iter_mut().find(|p| p.uuid() == row.uuid) {
-                let r = ended_with_the_daemon(&row.name, &row.drives);
-                p.is_told(r.said(), r.next());
+                let why = Box::new(ended_with_the_daemon(&row.name, &row.drives).into());
+                p.is_told(PoolCause::PoolNotImportable { why });
             }
             return;
         }
@@ -244,40 +247,27 @@ impl Office {
             match result {
                 Ok(notices) => {
                     desk.absent.retain(|p| p.uuid() != row.uuid);
+                    let what = format!("pool {}", row.name);
+                    notices.into_iter().for_each(|n| desk.noticed(now, what.clone(), n));
                     // What lies where a missing leg was explains why it is missing.
-                    for n in notices.into_iter().chain(failures) {
-                        desk.event(now, Weight::Warning, format!("pool {}", row.name), n);
-                    }
+                    let met = failures.into_iter().map(|what| PoolEvent::ImportMet { what });
+                    met.for_each(|event| desk.happened(now, what.clone(), event));
                 }
                 Err(r) => {
-                    let reason = if failures.is_empty() {
-                        r.said()
-                    } else {
-                        format!("{} ({})", r.said(), failures.join("; "))
-                    };
                     // Nothing was found: it is not a matter of where to look, but of drives that are away.
-                    let away = r.kind() == ErrorKind::NotFound && !row.drives.is_empty();
-                    let shaped = |d: &&String| desk.shapes_at_start.get(*d).is_some_and(|s| s.hang || s.gone);
-                    let clear: Vec<String> = row
-                        .drives
-                        .iter()
-                        .filter(shaped)
-                        .map(|d| format!("millrace drive shape {d} --clear"))
-                        .collect();
-                    let next = match away {
-                        // What was shaped away is attached already.
-                        true if !clear.is_empty() => {
-                            Some(format!("{}, then millrace pool import {}", clear.join(", then "), row.name))
-                        }
-                        true => Some(format!(
-                            "attach {}: then it is imported by itself within a minute, or by millrace pool import {}",
-                            row.drives.join(" and "),
-                            row.name
-                        )),
-                        false => r.next(),
+                    let is_away = r.kind() == ErrorKind::NotFound;
+                    let away = if is_away { row.drives.clone() } else { vec![] };
+                    let is_shaped =
+                        |d: &&String| desk.shapes_at_start.get(*d).is_some_and(|s| s.hang || s.gone);
+                    let cause = PoolCause::PoolNotImported {
+                        pool: row.name.clone(),
+                        why: Box::new(r.why),
+                        also: failures,
+                        shaped: away.iter().filter(is_shaped).cloned().collect(),
+                        away,
                     };
                     if let Some(p) = desk.absent.iter_mut().find(|p| p.uuid() == row.uuid) {
-                        p.is_told(reason, next);
+                        p.is_told(cause);
                         p.is_looked_for(now + LOOK_FIRST);
                     }
                 }

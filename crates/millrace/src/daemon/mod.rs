@@ -119,7 +119,7 @@ pub fn serve(args: ServeArgs, socket: Option<PathBuf>, json: bool) -> Result<(),
         notices.push(sentence);
     }
     let (tell, news) = channel::<News>();
-    let hold = too_many.map(|t| format!("the daemon crashed {} times within a minute", t.lines.len()));
+    let hold = too_many.map(|t| t.lines.len() as u64);
     let again = tell.clone();
     let file = LinkFile::start(&config.state_dir)?;
     let system = System::new(&config.state_dir, file, config.system.times(), move || {

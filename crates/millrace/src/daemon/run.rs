@@ -64,10 +64,10 @@ pub struct Machines {
 }
 
 impl Machines {
-    /// Starts shards and Steward. `hold`: why the Steward shall not import the pools that it knows.
+    /// Starts shards and Steward. `hold`: after so many crashes the Steward shall not import the pools that it knows.
     pub fn start(
         config: &Config,
-        hold: Option<String>,
+        hold: Option<u64>,
         system: &Arc<System>,
         news: Sender<News>,
     ) -> Result<(Self, Courier), Failure> {
@@ -194,7 +194,7 @@ fn house_config(config: &Config) -> uring::Config {
 fn spawn(
     house: &mut House<Mail>,
     config: &Config,
-    hold: Option<String>,
+    hold: Option<u64>,
     system: Option<SystemSettings>,
 ) -> Result<(), Failure> {
     let shards = config.shard_count();

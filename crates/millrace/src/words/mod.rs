@@ -22,6 +22,7 @@ mod volume;
 
 pub use client::client;
 pub use parser::{Wrong, of_parser, read};
+pub use pool::difference;
 
 use api::{Cause, Notice};
 use finding::{ErrorKind, Event, Refusal, SaidCause, SaidEvent, SaidNotice, SaidRefusal, Why};
@@ -97,6 +98,11 @@ fn place(r: &Refusal) -> &str {
         Why::Request(request) => request.place().unwrap_or(r.field),
         _ => r.field,
     }
+}
+
+/// The command that helps against what is quoted of a refusal.
+fn way(why: &Why) -> String {
+    self::why(why).next.unwrap_or_else(|| usual_next(why.kind(), why.field()).into())
 }
 
 /// The command that shows what there is of such things.

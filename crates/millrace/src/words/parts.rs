@@ -2,7 +2,7 @@
 
 pub use base::size::{print as size, print_free as size_free};
 use finding::{
-    AddressFault, ConnectedHost, DriveFault, Immovable, IqnFault, NetFault, NqnFault, SecretFault,
+    AddressFault, ConnectedHost, DriveFault, Immovable, IqnFault, NetFault, NoFence, NqnFault, SecretFault, StateFault, StateFile,
 };
 
 /// What a drive did, after "the drive".
@@ -169,5 +169,57 @@ pub fn connected(hosts: &[ConnectedHost], what: &str) -> String {
             let first: Vec<String> = first.iter().map(one).collect();
             format!("hosts {} and {} are connected and {what}", first.join(", "), one(last))
         }
+    }
+}
+
+/// Why two heads cannot use a drive, and what to do instead.
+pub fn no_fence(why: &NoFence) -> &'static str {
+    match why {
+        NoFence::Unknown => "it is not known whether this drive can be fenced: open it again",
+        NoFence::Private => {
+            "the drive lives in the memory of one process, so a second head cannot reach it: give a drive that both reach"
+        }
+        NoFence::Memory => {
+            "the drive lives in the memory of one machine, so a second head cannot reach it: give a drive that both reach"
+        }
+        NoFence::Loop => "a loop device takes no reservations: give the file or the device behind it",
+        NoFence::Mapped => {
+            "device mapper and md drop a part of what a fence needs: give the drive below, by one of its own paths"
+        }
+        NoFence::Partition => "reservations are of whole drives: give the whole drive",
+        NoFence::Driver => {
+            "the kernel's driver of this drive passes on no reservations: give a SCSI, SAS or NVMe drive"
+        }
+        NoFence::Drive => {
+            "the drive takes no reservation of the type exclusive access, registrants only: use another drive, or power the other head off by its BMC before its pools are taken over"
+        }
+    }
+}
+
+/// What two heads can use instead.
+pub fn no_fence_instead(why: &NoFence) -> &'static str {
+    match why {
+        NoFence::Unknown | NoFence::Private | NoFence::Memory => "a drive that both heads reach",
+        NoFence::Loop => "the file or the drive behind the loop device (losetup -l)",
+        NoFence::Mapped => "the drive below the device mapper or md, by its own path (lsblk -s)",
+        NoFence::Partition => "a whole drive instead of a partition",
+        NoFence::Driver | NoFence::Drive => "a SCSI, SAS or NVMe drive with persistent reservations",
+    }
+}
+
+/// What the state directory did.
+pub fn state_fault(what: &StateFile, fault: &StateFault) -> String {
+    let what = match what {
+        StateFile::Named { file } => format!("the file {file}"),
+        StateFile::Witness => "the witness record".into(),
+        StateFile::OldWitness => "an old witness record".into(),
+        StateFile::Log => "the event log".into(),
+        StateFile::Kept { pool: None } => "the kept configuration".into(),
+        StateFile::Kept { pool: Some(pool) } => format!("the kept configuration of pool {pool}"),
+    };
+    match fault {
+        StateFault::Missing => format!("{what} is missing from the state directory"),
+        StateFault::NoSpace => format!("{what} could not be written: the state directory's disk is full"),
+        StateFault::Failed { error } => format!("{what} could not be read or written: {error}"),
     }
 }

@@ -37,7 +37,13 @@ fn pool(p: Pool) -> Pool {
         fits: s.fit.as_ref().map(super::leg::spare_fit).unwrap_or_default(),
         ..s
     };
+    let finding = |f: api::Finding| api::Finding {
+        what: f.difference.as_ref().map(super::difference).unwrap_or_default(),
+        ..f
+    };
+    let scrub = api::Scrub { findings: p.scrub.findings.into_iter().map(finding).collect(), ..p.scrub };
     Pool {
+        scrub,
         reason: of(&p.cause),
         arrays: p.arrays.into_iter().map(array).collect(),
         spares: p.spares.into_iter().map(spare).collect(),
@@ -47,7 +53,10 @@ fn pool(p: Pool) -> Pool {
 
 /// A pool that could be imported.
 pub fn importable(p: Importable) -> Importable {
-    Importable { reason: of(&p.cause), ..p }
+    let said = p.cause.as_ref().map(cause);
+    let import = (!p.name.is_empty()).then(|| format!("millrace pool import {}", p.name));
+    let next = said.as_ref().and_then(|said| said.next.clone()).or(import);
+    Importable { reason: said.map(|said| said.message).unwrap_or_default(), next, ..p }
 }
 
 /// An event.

@@ -1,10 +1,11 @@
 //! A pool of this head that is not here.
 
 use crate::layout::PoolId;
+use crate::order::Cause;
 use crate::steward::state::config::PoolConfig;
 use crate::steward::state::{Away, PoolRow};
-use crate::steward::words::count;
 use base::{Instant, Uuid, VolumeId};
+use finding::PoolCause;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -12,8 +13,8 @@ use std::sync::Arc;
 pub(crate) struct AbsentPool {
     /// What is decided of it, as `Desk::apply` left it.
     away: Arc<Away>,
-    pub reason: String,
-    pub next: Option<String>,
+    /// Why it is not here.
+    cause: Cause,
     /// What is kept for its hosts; None if the state directory does not tell, or the pool is another head's now.
     pub kept: Option<Kept>,
     /// Somebody holds drives of it, while it is being imported at the start.
@@ -30,8 +31,7 @@ impl AbsentPool {
     pub fn new(away: Arc<Away>, kept: Option<Kept>) -> Self {
         Self {
             away,
-            reason: "it is being imported".into(),
-            next: None,
+            cause: PoolCause::PoolComing.into(),
             kept,
             held: false,
             look_at: None,
@@ -39,15 +39,16 @@ impl AbsentPool {
             silent_since: None,
         }
     }
-    /// Why it is not here, and what helps.
-    pub fn is_told(&mut self, reason: String, next: Option<String>) {
-        self.reason = reason;
-        self.next = next;
+    /// It is not here for this reason.
+    pub fn is_told(&mut self, cause: impl Into<Cause>) {
+        self.cause = cause.into();
     }
     /// Somebody holds drives of it, for this reason; or nobody does.
-    pub fn is_held(&mut self, why: Option<String>) {
+    pub fn is_held(&mut self, why: Option<PoolCause>) {
         self.held = why.is_some();
-        self.reason = why.unwrap_or_else(|| core::mem::take(&mut self.reason));
+        if let Some(why) = why {
+            self.cause = why.into();
+        }
     }
     /// Its drives are looked for then.
     pub fn is_looked_for(&mut self, at: Instant) {
@@ -91,15 +92,16 @@ impl AbsentPool {
             self.away.clone_from(away);
         }
     }
-    /// Why it is not here, and what that means for hosts: one sentence.
-    pub fn words(&self) -> String {
-        let volumes = self.known().map_or(0, |(config, _)| config.volumes.iter().len());
+    /// Why it is not here.
+    pub fn cause(&self) -> &Cause {
+        &self.cause
+    }
+    /// Why it is not here, and what that means for hosts.
+    pub fn cause_for_hosts(&self) -> Cause {
+        let volumes = self.known().map_or(0, |(config, _)| config.volumes.iter().len() as u64);
         match volumes {
-            0 => self.reason.clone(),
-            n => {
-                let are = if n == 1 { "is" } else { "are" };
-                format!("{}; {} {are} kept for the hosts, not ready", self.reason, count(n, "volume"))
-            }
+            0 => self.cause.clone(),
+            _ => PoolCause::VolumesKept { why: Box::new(self.cause.clone()), volumes }.into(),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::layout::{ArrayId, Layout, PoolId};
 use crate::mail::Room;
-use crate::order::{Event, EventLine, Order, Refusal, State, Weight};
+use crate::order::{Event, EventLine, Notice, Order, Refusal, State, Weight};
 use crate::peer::PeerNews;
 use crate::report::ShardReport;
 use crate::steward::context::absent::AbsentPool;
@@ -30,7 +30,7 @@ use base::machine::Shape;
 use base::view::{PathState, Portal, System, View};
 use base::{Bug, DriveError, DriveId, DriveInfo, Instant, NetError, PortalId, Prng, Uuid, VolumeId, planted};
 use core::net::SocketAddr;
-use finding::{Cause, DriveFault, LegEvent, PoolRefusal, VolumeRefusal};
+use finding::{Cause, DriveFault, LegEvent, PoolEvent, PoolRefusal, VolumeRefusal};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Events that are kept in memory for `status` and `events`.
@@ -104,7 +104,7 @@ pub(crate) struct Desk {
     pub event_next: u64,
     /// Lines not yet in the log.
     pub unlogged: VecDeque<EventLine>,
-    pub notices: Vec<String>,
+    pub notices: Vec<Notice>,
     /// Files of the state directory that could not be read: not written over, so that somebody can repair them.
     pub unread: Vec<Unread>,
     /// What was lost of the state directory, and that its file of hosts was not there at the start.
@@ -308,7 +308,7 @@ impl Desk {
             events: VecDeque::new(),
             event_next: 1,
             unlogged: VecDeque::new(),
-            notices,
+            notices: notices.into_iter().map(Into::into).collect(),
             unread: vec![],
             losses: vec![],
             files: BTreeSet::new(),
@@ -742,6 +742,10 @@ impl Desk {
         self.unlogged.push_back(line.clone());
         self.keep_event(line);
     }
+    /// Something worth knowing turned up.
+    pub fn noticed(&mut self, now: Instant, what: impl Into<String>, notice: Notice) {
+        self.happened(now, what, PoolEvent::Noticed { notice: Box::new(notice) });
+    }
     /// An event that is not new to the log.
     pub fn keep_event(&mut self, line: EventLine) {
         self.event_next = self.event_next.max(line.number + 1);
@@ -760,12 +764,10 @@ impl Desk {
     pub fn pool_named(&self, name: &str) -> Result<&PoolDesk, Refusal> {
         self.pools.iter().find(|p| p.config().name == name && !p.leaving).ok_or_else(|| {
             let absent = self.absent.iter().find(|p| p.name() == name);
+            let pool = name.to_string();
             match absent {
-                Some(p) => {
-                    let why = Box::new(Cause::sentence(p.reason.clone(), p.next.clone()));
-                    PoolRefusal::PoolAbsent { pool: name.into(), why }.into()
-                }
-                None => PoolRefusal::NoPool { pool: name.into() }.into(),
+                Some(p) => PoolRefusal::PoolAbsent { pool, why: Box::new(p.cause().clone()) }.into(),
+                None => PoolRefusal::NoPool { pool }.into(),
             }
         })
     }

@@ -3,7 +3,7 @@
 use super::Marked;
 use crate::layout::{ArrayId, PoolId};
 use crate::mail::ShardMail;
-use crate::order::{Answered, ErrorKind, Reply, Weight};
+use crate::order::{Answered, ErrorKind, Reply};
 use crate::steward::context::array::{ArrayDesk, LegDesk, Wish};
 use crate::steward::context::desk::{Desk, Stop};
 use crate::steward::context::pool::PoolDesk;
@@ -244,7 +244,7 @@ impl Office {
         {
             let (now, what) = (self.cx.now(), format!("pool {}", config.name));
             let mut desk = self.desk_mut();
-            notices.into_iter().for_each(|n| desk.event(now, Weight::Warning, what.clone(), n));
+            notices.into_iter().for_each(|n| desk.noticed(now, what.clone(), n));
             for (a, (mut dirty, mut uncleared)) in found.into_iter().enumerate() {
                 let Some(p) = desk.pool(pool) else { return false };
                 let lanes = desk.lanes_of(p.arrays[a].id);

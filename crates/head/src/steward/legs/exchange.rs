@@ -174,10 +174,7 @@ impl Office {
         self.desk_mut().happened(now, format!("pool {name}"), event);
         let unused = self.unused_as_leg(pool, array, &probe);
         self.place(pool, array, seat, &probe, force, Some(leaver)).await?;
-        Ok(Reply::Created {
-            uuid: Uuid::default(),
-            notices: unused.iter().map(|u| u.words().into()).collect(),
-        })
+        Ok(Reply::Created { uuid: Uuid::default(), notices: unused.iter().map(Unused::notice).collect() })
     }
     /// A drive takes one place at a time, and one drive a place.
     fn check_not_replaced(&self, pool: PoolId, array: usize, leg: usize) -> Result<(), Refusal> {

@@ -427,14 +427,14 @@ impl PoolDesk {
             }
         }
         if witness.is_ok() {
-            self.is_troubled(trouble);
+            self.is_troubled(trouble.map(Into::into));
             return true;
         }
         let provable = self.loss_is_provable(self.record(), failed);
         if !provable && let Some(words) = &mut trouble {
             words.push_str("; the record that is there can neither be replaced nor removed, and would take the drive that was lost for current after a crash");
         }
-        self.is_troubled(trouble);
+        self.is_troubled(trouble.map(Into::into));
         // Without a witness the record must at least be on every leg that goes on (or that is put out next).
         !stuck && provable && failed.len() < self.reachable().len()
     }

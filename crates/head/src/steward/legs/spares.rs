@@ -220,7 +220,7 @@ impl Office {
         let event = LegEvent::SpareAdded { spare: path.clone(), fit: fit.clone() };
         self.desk_mut().happened(now, format!("pool {pool}"), event);
         let fits = fit.map(|fit| LegNotice::SpareFits { spare: path.clone(), fit });
-        let unused = unused.map(|u| format!("{}, also in the largest mirror", u.words()).into());
+        let unused = unused.map(|u| u.notice());
         let notices = fits.into_iter().map(Into::into).chain(unused).collect();
         Ok(Reply::Created { uuid: Uuid::default(), notices })
     }

@@ -249,9 +249,7 @@ impl Office {
             let volume = name.to_string();
             let hosts = self.desk().users_of_volumes(pool, Some(uuid), None);
             refuse_in_use(hosts, |hosts| VolumeRefusal::RemoveInUse { volume, force, hosts })?;
-            let force = if force { " --force" } else { "" };
-            let command = format!("millrace volume rm {name}{force} --yes");
-            self.check_not_written(id, uuid, name, &command).await?;
+            self.check_not_written(id, uuid, name, force).await?;
         }
         let freed: Vec<Run> = {
             let desk = self.desk();

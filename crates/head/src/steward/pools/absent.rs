@@ -6,13 +6,13 @@
 //! grants. Nothing about data is taken from it.
 
 use crate::layout::PoolId;
-use crate::order::{Answered, Order, Reply, Weight};
+use crate::order::{Answered, Notice, Order, Reply};
 use crate::steward::context::absent::{AbsentPool, Kept, Shown};
 use crate::steward::context::desk::Desk;
 use crate::steward::context::pool::PoolDesk;
 use crate::steward::context::probe::Probe;
 use crate::steward::office::Office;
-use crate::steward::pools::import::{Claim, is_about};
+use crate::steward::pools::import::Claim;
 use crate::steward::record::kept::{KeptFile, kept_name};
 use crate::steward::record::texts::state_words;
 use crate::steward::state::config::PoolConfig;
@@ -20,6 +20,7 @@ use crate::steward::state::{Change, PoolRow};
 use array::format::{ConfigSlot, LegVerdict};
 use base::machine::{StateError, StateOp};
 use base::{Duration, Uuid, VolumeId};
+use finding::{PoolEvent, PoolNotice};
 use std::collections::BTreeSet;
 
 /// Until it is looked whether the drives of an absent pool are back; twice as long each time, up to the most.
@@ -29,12 +30,11 @@ const LOOK_MOST: Duration = Duration::from_secs(60);
 const SILENT_PATIENCE: Duration = Duration::from_secs(30);
 
 impl Office {
-    /// A pool of this head is not here, or not yet. Its hosts are told what is kept of it. The error is a sentence: that cannot be
-    /// read.
-    pub(crate) async fn miss(&self, row: &PoolRow) -> Result<(), String> {
+    /// A pool of this head is not here, or not yet. Its hosts are told what is kept of it. The error: that cannot be read.
+    pub(crate) async fn miss(&self, row: &PoolRow) -> Result<(), Notice> {
         let (file, trouble) = match self.read_kept_file(row.uuid).await {
             Ok(file) => (file, Ok(())),
-            Err(words) => (None, Err(words)),
+            Err(notice) => (None, Err(notice)),
         };
         let (config, file) = file.unzip();
         let mut desk = self.desk_mut();
@@ -48,23 +48,22 @@ impl Office {
         desk.absent.extend(away.map(|away| AbsentPool::new(away, kept)));
         trouble
     }
-    /// The configuration that is kept there. The error is a sentence.
-    pub(crate) async fn read_kept_config(&self, pool: Uuid) -> Result<Option<PoolConfig>, String> {
+    /// The configuration that is kept there.
+    pub(crate) async fn read_kept_config(&self, pool: Uuid) -> Result<Option<PoolConfig>, Notice> {
         Ok(self.read_kept_file(pool).await?.map(|(config, _)| config))
     }
-    async fn read_kept_file(&self, pool: Uuid) -> Result<Option<(PoolConfig, KeptFile)>, String> {
+    async fn read_kept_file(&self, pool: Uuid) -> Result<Option<(PoolConfig, KeptFile)>, Notice> {
         let name = kept_name(pool);
-        let Some(bytes) = self.read_file(&name).await? else { return Ok(None) };
-        let wrong = |words: String| {
-            format!(
-                "the file {name} of the state directory: {words}; hosts do not see the volumes of that pool until it is imported"
-            )
-        };
-        let file = KeptFile::parse(&bytes).map_err(|e| wrong(format!("line {}: {}", e.line, e.message)))?;
+        let Some(bytes) = self.read_file(&name).await.map_err(Notice::from)? else { return Ok(None) };
+        let file = KeptFile::parse(&bytes).map_err(|e| PoolNotice::KeptUnreadable {
+            file: name.clone(),
+            line: e.line as u64,
+            error: e.message,
+        })?;
         let config = PoolConfig::of_slot(&file.slot)
             .ok()
             .filter(|c| c.uuid == pool)
-            .ok_or_else(|| wrong("it contradicts itself".into()))?;
+            .ok_or(PoolNotice::KeptContradicts { file: name })?;
         Ok(Some((config, file)))
     }
 
@@ -83,9 +82,9 @@ impl Office {
     async fn not_kept(&self, uuid: Uuid, name: &str, error: &StateError) {
         // What it was before would tell hosts of volumes that are not there.
         self.remove_kept(uuid).await;
-        let words = state_words(&format!("the kept configuration of pool {name}"), error);
         let now = self.cx.now();
-        self.desk_mut().event(now, Weight::Warning, format!("pool {name}"), words);
+        let event = PoolEvent::ConfigNotKept { pool: name.into(), fault: error.into() };
+        self.desk_mut().happened(now, format!("pool {name}"), event);
     }
     /// What is kept of a pool that is away, once more. The error is a sentence.
     pub(crate) async fn keep_absent(&self, pool: Uuid) -> Result<(), String> {
@@ -154,7 +153,7 @@ impl Office {
             return Ok(Reply::Done);
         }
         let mutes = |path: &str| {
-            let mut about = failures.iter().filter(|f| is_about(f, path));
+            let mut about = failures.iter().filter(|f| f.is(path));
             about.any(|f| !f.missing && !f.held)
         };
         let (mut complete, mut silent) = (false, false);
@@ -188,16 +187,8 @@ impl Office {
             let mut desk = self.desk_mut();
             desk.absent.retain(|p| p.uuid() != uuid);
             let what = format!("pool {}", row.name);
-            let words = match complete {
-                true => "its drives are back: it was imported by itself",
-                false => {
-                    "some of its drives are back, and the others do not answer: it was imported by itself"
-                }
-            };
-            desk.event(now, Weight::Note, what.clone(), words);
-            for n in notices {
-                desk.event(now, Weight::Warning, what.clone(), n);
-            }
+            desk.happened(now, what.clone(), PoolEvent::PoolBack { silent: !complete });
+            notices.into_iter().for_each(|n| desk.noticed(now, what.clone(), n));
         }
         self.publish().await;
         self.forget_released(uuid).await;

@@ -1,7 +1,7 @@
 //! Pools are made, grow, and are destroyed.
 
 use crate::layout::PoolId;
-use crate::order::{Answered, ArraySpec, ErrorKind, Refusal, Reply, Weight};
+use crate::order::{Answered, ArraySpec, Cause, Notice, Refusal, Reply};
 use crate::steward::context::array::{ArrayDesk, LegDesk};
 use crate::steward::context::open::OpenDrive;
 use crate::steward::context::probe::Probe;
@@ -9,7 +9,7 @@ use crate::steward::health::drives::Maps;
 use crate::steward::health::shaped;
 use crate::steward::join::{self, Boxed};
 use crate::steward::office::Office;
-use crate::steward::pools::fit::{NewPool, bad, check_probes, one_drive};
+use crate::steward::pools::fit::{NewPool, check_probes, one_drive};
 use crate::steward::pools::meant::{check_meant, less_redundant};
 use crate::steward::pools::room::Promised;
 use crate::steward::record::texts::{CREATING, POOLS, listed};
@@ -17,15 +17,14 @@ use crate::steward::sessions::connected::refuse_in_use;
 use crate::steward::state::config::{ArrayRow, LegRow, PoolConfig, array_uuid};
 use crate::steward::state::extras::{Extras, Returned};
 use crate::steward::state::{Edit, PoolRow};
-use crate::steward::words::{STATE_DISK, count, error_words, not_labelled, refuse, size, size_there};
 use access::Grants;
 use array::format::{
     BITMAP_AT, ConfigSlot, DRIVES_MAX, Label, LegState, MemberLeg, MembershipRecord, RecordArray, tail_at,
 };
 use array::{Bitmap, Geometry, UnclearedMap};
 use base::DriveKind;
-use base::{DriveId, Uuid};
-use finding::PoolRefusal;
+use base::{DriveError, DriveId, DriveInfo, Uuid};
+use finding::{DriveFault, FailedDrive, PoolEvent, PoolNotice, PoolRefusal};
 use pool::{ArraySpace, CHUNK_BYTES_DEFAULT, PoolError, StripeMap, WEIGHT_MAX};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -50,25 +49,23 @@ impl Office {
     pub(crate) async fn pool_create(&self, new: NewPool) -> Answered {
         self.check_read(POOLS)?;
         self.check_read(CREATING)?;
-        volume::check_name(&new.name)?;
+        volume::check_name(&new.name).map_err(|_| PoolRefusal::PoolNameInvalid { name: new.name.clone() })?;
         let taken = {
             let desk = self.desk();
             desk.pools.iter().any(|p| p.config().name == new.name)
                 || desk.absent.iter().any(|p| p.name() == new.name)
         };
         if taken {
-            return Err(refuse(ErrorKind::Conflict, "name", format!("there is a pool {} already", new.name))
-                .then("millrace pool ls"));
+            return Err(PoolRefusal::PoolNameTaken { pool: new.name }.into());
         }
         let chunk = new.chunk_bytes.unwrap_or(CHUNK_BYTES_DEFAULT);
-        StripeMap::new(chunk, &[ArraySpace { bytes: 1 << 40, weight: 1 }])
-            .map_err(|e| bad("chunk_bytes", e.to_string()).then("the same command with --chunk 64K"))?;
+        StripeMap::new(chunk, &[ArraySpace { bytes: 1 << 40, weight: 1 }]).map_err(pool_refusal)?;
         let block_bytes = new.block_bytes.unwrap_or(4096);
-        volume::check_block(block_bytes, 512)?;
+        volume::check_block(block_bytes, 512).map_err(|_| PoolRefusal::PoolBlockInvalid { block_bytes })?;
         let uuid = self.desk_mut().new_uuid();
         let drives = self.files_to_make(&new.arrays).await;
         let creating = self.list_creating(PoolRow { uuid, name: new.name.clone(), drives }).await;
-        creating.map_err(|r| r.then(STATE_DISK))?;
+        creating?;
         let planned = self.plan_arrays(&new.arrays, chunk, 0).await;
         let mut plans = match planned.and_then(|plans| self.meant(plans, None, new.force)) {
             Ok(plans) => plans,
@@ -99,21 +96,18 @@ impl Office {
         let now = self.cx.now();
         let mut desk = self.desk_mut();
         desk.forget_undone(&new.name);
-        desk.event(now, Weight::Note, format!("pool {}", new.name), "it was created");
+        desk.happened(now, format!("pool {}", new.name), PoolEvent::PoolCreated);
         drop(desk);
-        Ok(Reply::Created { uuid, notices: notices.into_iter().map(Into::into).collect() })
+        Ok(Reply::Created { uuid, notices })
     }
 
-    /// Words about a file that promises more than the file system below it has; None if all is well.
-    async fn larger_than_below(&self, probe: &Probe) -> Option<String> {
-        let (path, bytes) = (&probe.info.path, probe.info.bytes);
+    /// Of a file that promises more than the file system below it has; None if all is well.
+    async fn larger_than_below(&self, probe: &Probe) -> Option<Notice> {
+        let bytes = probe.info.bytes;
         let health = self.cx.inspect(probe.id).await.ok().filter(|h| h.sparse)?;
         let free = health.free_bytes.filter(|free| *free < bytes)?;
-        Some(format!(
-            "{path} is sparse, and the file system below it has {} free for its {}: writes of new blocks fail once that is used",
-            size_there(free),
-            size(bytes)
-        ))
+        let drive = probe.info.path.clone();
+        Some(PoolNotice::FileLargerThanBelow { drive, free_bytes: free, bytes }.into())
     }
 
     /// What a new pool on these drives is, their weights measured if that is wanted.
@@ -125,7 +119,11 @@ impl Office {
         plans: &mut [Plan],
     ) -> Result<PoolConfig, Refusal> {
         let drive_block = plans.iter().flat_map(|p| &p.legs).map(|l| l.info.block_bytes).max().unwrap_or(512);
-        volume::check_block(block_bytes, drive_block)?;
+        volume::check_block(block_bytes, drive_block).map_err(|_| {
+            let coarse = plans.iter().flat_map(|p| &p.legs).find(|l| l.info.block_bytes == drive_block);
+            let drive = coarse.map_or_else(String::new, |l| l.info.path.clone());
+            PoolRefusal::PoolBlockTooSmall { drive, drive_block_bytes: drive_block }
+        })?;
         if new.measure {
             self.patient().measure(&new.arrays, plans).await?;
         }
@@ -157,18 +155,18 @@ impl Office {
         config: PoolConfig,
         plans: &[Plan],
         room: Promised,
-    ) -> Result<Vec<String>, Refusal> {
+    ) -> Result<Vec<Notice>, Refusal> {
         let (uuid, me) = (config.uuid, config.holder);
         let incarnation = self.desk_mut().new_incarnation();
         let record = MembershipRecord::first(uuid, me, incarnation, record_rows(&config.arrays, 1));
         let drives = plans.iter().flat_map(|p| &p.legs).map(listed).collect();
         let creating = self.list_creating(PoolRow { uuid, name: config.name.clone(), drives }).await;
-        creating.map_err(|r| r.then(STATE_DISK))?;
+        creating?;
         // What the state directory does not take is found out before a drive is touched.
         let noted = self.write_witness(uuid, &record.encode()).await;
-        if let Err(words) = noted {
+        if let Err(why) = noted {
             self.leave_creating(uuid, vec![]).await;
-            return Err(refuse(ErrorKind::Internal, "", words).then(STATE_DISK));
+            return Err(PoolRefusal::WitnessNotWritten { why: Box::new(why.into()) }.into());
         }
         let unfinished = config.slot(1).unfinished();
         let arrays = match self.patient().label_all(plans, 0, &config, &unfinished, &record).await {
@@ -181,10 +179,7 @@ impl Office {
         };
         let mut notices = vec![];
         if plans.iter().any(|p| p.used) {
-            notices.push(
-                "what the drives held reads as zeroes, and is cleared in the background; the pool can be used at once"
-                    .to_string(),
-            );
+            notices.push(PoolNotice::DrivesBeingCleared.into());
         }
         let open: Vec<OpenDrive> =
             arrays.iter().flat_map(|a| &a.legs).filter_map(|l| l.open.clone()).collect();
@@ -227,14 +222,26 @@ impl Office {
                 failed = self.put_config(id, &slot).await;
             }
         }
-        let trouble =
-            witness.err().or_else(|| failed.first().map(|(.., e)| format!("a drive {}", error_words(*e))));
-        if let Some(words) = trouble {
-            return Err(refuse(ErrorKind::Internal, "", words).then("millrace drive ls"));
+        if let Some(r) = self.not_on_record(id, witness, &failed) {
+            return Err(r);
         }
         self.write_pools().await?;
         self.desk_mut().pool_mut(id).expect("it was just added").serves();
         Ok(())
+    }
+    /// Why a record or a configuration is not everywhere; None if it is.
+    fn not_on_record(
+        &self,
+        id: PoolId,
+        witness: Result<(), impl Into<Cause>>,
+        failed: &[(usize, usize, DriveError)],
+    ) -> Option<Refusal> {
+        if let Err(why) = witness {
+            return Some(PoolRefusal::WitnessNotWritten { why: Box::new(why.into()) }.into());
+        }
+        let (array, leg, error) = failed.first()?;
+        let drive = self.desk().pool(id)?.drive_path(*array, *leg).to_string();
+        Some(PoolRefusal::PoolDriveNotWritten { drive, fault: (*error).into() }.into())
     }
     /// A pool that could not be made leaves nothing behind: its drives are free as they were.
     async fn undo(&self, id: PoolId) {
@@ -263,43 +270,32 @@ impl Office {
     /// Opens the drives of new arrays and checks everything that can be checked. On refusal they are let go of.
     async fn plan_arrays(&self, specs: &[ArraySpec], chunk: u32, there: usize) -> Result<Vec<Plan>, Refusal> {
         if specs.is_empty() {
-            return Err(bad("arrays", "a pool needs at least one array")
-                .then("millrace pool create NAME mirror DRIVE DRIVE"));
+            return Err(PoolRefusal::PoolWithoutArrays.into());
         }
         let drives: usize = specs.iter().map(|s| s.drives.len()).sum();
         if specs.len() > pool::ARRAYS_MAX || drives + there > DRIVES_MAX {
-            return Err(bad(
-                "arrays",
-                format!("a pool has at most {} arrays and {DRIVES_MAX} drives", pool::ARRAYS_MAX),
-            ));
+            return Err(too_many_arrays().into());
         }
         let mut seen = BTreeSet::new();
         for spec in specs {
             let n = spec.drives.len();
             if spec.is_mirror() && !(2..=array::LEGS_MAX).contains(&n) {
-                let message = format!("a mirror has 2 to {} drives, not {n}", array::LEGS_MAX);
-                return Err(bad("arrays", message).then("millrace pool create NAME mirror DRIVE DRIVE"));
+                let legs_max = array::LEGS_MAX as u64;
+                return Err(PoolRefusal::MirrorSizeInvalid { legs: n as u64, legs_max }.into());
             }
             if !spec.is_mirror() && n != 1 {
-                return Err(bad("arrays", format!("a single array has one drive, not {n}"))
-                    .then("millrace pool create NAME DRIVE DRIVE"));
+                return Err(PoolRefusal::SingleSizeInvalid { legs: n as u64 }.into());
             }
-            if let Some(w) = spec.weight.filter(|w| !(1..=WEIGHT_MAX).contains(w)) {
-                return Err(bad("weight", format!("the weight {w} is not from 1 to {WEIGHT_MAX}"))
-                    .then("the same command with --weights 1,2 (one for each array)"));
+            if let Some(weight) = spec.weight.filter(|w| !(1..=WEIGHT_MAX).contains(w)) {
+                return Err(PoolRefusal::ArrayWeightInvalid { weight, weight_max: WEIGHT_MAX }.into());
             }
             for d in &spec.drives {
                 if let Some(pool) = self.desk().holds(d) {
-                    return Err(refuse(
-                        ErrorKind::Conflict,
-                        "drives",
-                        format!("{d} is a drive of pool {pool}"),
-                    )
-                    .then("millrace drive ls"));
+                    return Err(PoolRefusal::DriveOfPool { drive: d.clone(), pool }.into());
                 }
                 let bare = shaped::bare(d);
                 if DriveKind::of(bare).has_name() && !seen.insert(bare.to_string()) {
-                    return Err(bad("drives", format!("{d} is named twice")));
+                    return Err(PoolRefusal::DriveNamedTwice { drive: d.clone() }.into());
                 }
             }
         }
@@ -308,21 +304,21 @@ impl Office {
         let probes: Vec<Boxed<'_, _>> =
             all.into_iter().map(|s| -> Boxed<'_, _> { Box::pin(patient.probe(s)) }).collect();
         let results = join::all(probes).await;
-        let (mut good, mut failures) = (vec![], vec![]);
+        let (mut good, mut errors) = (vec![], vec![]);
         for r in results {
             match r {
                 Ok(p) => good.push(p),
-                Err(e) => failures.push(e.words),
+                Err(e) => errors.push(e.words),
             }
         }
-        let refusal = if failures.is_empty() {
+        let refusal = if errors.is_empty() {
             let refused = match self.check_drives_apart(&good) {
                 Ok(()) => self.check_listed(&good, None).await.err(),
                 Err(r) => Some(r),
             };
             refused.or_else(|| check_probes(&good, true, self.is_in_system()))
         } else {
-            Some(bad("drives", failures.join("; ")).then("millrace drive ls"))
+            Some(PoolRefusal::DrivesNotOpened { errors }.into())
         };
         if let Some(r) = refusal {
             good.iter().for_each(|p| self.let_go(p.id));
@@ -353,15 +349,13 @@ impl Office {
             }
         }
         if let Some(p) = too_small.first() {
-            let message = format!(
-                "{} has {}: too small for the pool's records, a bitmap and one chunk of {}",
-                p.info.path,
-                size_there(p.info.bytes),
-                size(u64::from(chunk))
-            );
-            let r = bad("drives", message);
+            let r = PoolRefusal::DriveTooSmallForChunk {
+                drive: p.info.path.clone(),
+                bytes: p.info.bytes,
+                chunk_bytes: u64::from(chunk),
+            };
             plans.iter().flat_map(|p| &p.legs).chain(&too_small).for_each(|p| self.let_go(p.id));
-            return Err(r);
+            return Err(r.into());
         }
         Ok(plans)
     }
@@ -379,18 +373,11 @@ impl Office {
     pub(crate) fn check_drives_apart(&self, probes: &[Probe]) -> Result<(), Refusal> {
         for (i, p) in probes.iter().enumerate() {
             if let Some(q) = probes[..i].iter().find(|q| q.info.overlaps(&p.info)) {
-                let next = match q.info.wwid_with(&p.info) {
-                    Some(_) => "the same command with one of them, or with the multipath device above both",
-                    None => "millrace drive ls",
-                };
-                return Err(bad("drives", one_drive(q, p)).then(next));
+                return Err(PoolRefusal::DrivesAreOne { how: one_drive(q, p) }.into());
             }
             if let Some((path, pool)) = self.desk().overlapping(&p.info) {
-                let message = format!(
-                    "{path} and {} are one drive, or one lies in the other, and {path} is a drive of pool {pool}",
-                    p.info.path
-                );
-                return Err(refuse(ErrorKind::Conflict, "drives", message).then("millrace drive ls"));
+                let (drive, pool, other) = (path.into(), pool.into(), p.info.path.clone());
+                return Err(PoolRefusal::DriveOverlapsPool { drive, other, pool }.into());
             }
         }
         Ok(())
@@ -425,13 +412,12 @@ impl Office {
         record: &MembershipRecord,
     ) -> Result<Vec<ArrayDesk>, (Refusal, Vec<String>)> {
         if slot.encode().is_none() {
-            let words = "the configuration does not fit its place on the drives";
-            return Err((refuse(ErrorKind::NoSpace, "arrays", words), vec![]));
+            return Err((PoolRefusal::PoolConfigTooLarge.into(), vec![]));
         }
         let created = self.desk().unix(self.cx.now());
         let life = config.extras.uncleared.as_ref().map_or(0, |u| u.life);
         let mut arrays = vec![];
-        let mut writes: Vec<Boxed<'_, Result<(), (String, String)>>> = vec![];
+        let mut writes: Vec<Boxed<'_, Result<(), FailedDrive>>> = vec![];
         for (i, plan) in plans.iter().enumerate() {
             let index = first + i;
             let map = Arc::new(match plan.used {
@@ -463,7 +449,7 @@ impl Office {
                     let clean = Bitmap::new(plan.geometry.regions());
                     let maps = Maps { geometry: &plan.geometry, array, dirty: &clean, uncleared: &map };
                     let written = self.label_drive(probe.id, &label, maps, record, slot).await;
-                    written.map_err(|e| not_labelled(&probe.info, e))
+                    written.map_err(|e| failed_drive(&probe.info, e))
                 }));
                 legs.push(LegDesk::new(uuid, l, probe.info.path.clone(), Some(open), record.counter));
             }
@@ -488,32 +474,26 @@ impl Office {
                 medium_lost: 0,
             });
         }
-        let (failed, next): (Vec<String>, Vec<String>) =
-            join::all(writes).await.into_iter().filter_map(Result::err).unzip();
-        let Some(next) = next.first() else {
+        let drives: Vec<FailedDrive> = join::all(writes).await.into_iter().filter_map(Result::err).collect();
+        if drives.is_empty() {
             return Ok(arrays);
-        };
+        }
         let open: Vec<OpenDrive> =
             arrays.iter().flat_map(|a| &a.legs).filter_map(|l| l.open.clone()).collect();
         let left = self.unlabel_all(&open).await;
-        Err((refuse(ErrorKind::Internal, "drives", failed.join("; ")).then(next), left))
+        Err((PoolRefusal::DrivesNotLabelled { drives }.into(), left))
     }
 
     /// Finds weights where none are given: how fast an array's drives read what was just written there (reads of
     /// unwritten flash never reach the medium). The same pattern goes to every leg, so they stay the same.
     async fn measure(&self, specs: &[ArraySpec], plans: &mut [Plan]) -> Result<(), Refusal> {
-        let drives: Vec<Vec<(DriveId, u64)>> =
-            plans.iter().map(|p| p.legs.iter().map(|l| (l.id, p.geometry.data_at)).collect()).collect();
         let mut rates = vec![];
-        for legs in &drives {
+        for plan in &*plans {
             let mut rate = 0;
-            for (id, at) in legs {
-                rate += self.read_rate(*id, *at).await.map_err(|e| {
-                    refuse(
-                        ErrorKind::Internal,
-                        "measure",
-                        format!("a drive {} while it was measured", error_words(e)),
-                    )
+            for leg in &plan.legs {
+                rate += self.read_rate(leg.id, plan.geometry.data_at).await.map_err(|e| {
+                    let drive = leg.info.path.clone();
+                    PoolRefusal::MeasureFailed { drive, fault: DriveFault::of(&leg.info, e) }
                 })?;
             }
             rates.push(rate.max(1));
@@ -580,7 +560,7 @@ impl Office {
         let files = self.files_to_make(&specs).await;
         if !files.is_empty() {
             let listed = self.list_addition(uuid, pool, files.clone()).await;
-            listed.map_err(|r| r.then(STATE_DISK))?;
+            listed?;
         }
         let planned = self.plan_arrays(&specs, chunk, there).await;
         let plans = match planned.and_then(|plans| self.meant(plans, less, force)) {
@@ -599,10 +579,7 @@ impl Office {
                 .pool(id)
                 .is_some_and(|p| p.config().volumes.iter().any(|v| v.block_bytes < block));
             if small {
-                let message = format!(
-                    "pool {pool} has volumes of 512-byte blocks, and a new drive takes no 512-byte writes"
-                );
-                return Err(bad("drives", message));
+                return Err(PoolRefusal::PoolHasSmallBlocks { pool: pool.into() }.into());
             }
             let map = map.append(&spaces(&plans)).map_err(pool_refusal)?;
             Ok((map, room, block))
@@ -633,7 +610,7 @@ impl Office {
         let now = self.cx.now();
         let mut desk = self.desk_mut();
         desk.forget_undone(pool);
-        desk.event(now, Weight::Note, format!("pool {pool}"), "arrays were added");
+        desk.happened(now, format!("pool {pool}"), PoolEvent::ArraysAdded);
         Ok(Reply::Done)
     }
     async fn append_arrays(
@@ -648,7 +625,7 @@ impl Office {
         let (uuid, had_block, mut record) = {
             let mut desk = self.desk_mut();
             let (me, incarnation) = (desk.me(), desk.new_incarnation());
-            let p = desk.pool(id).ok_or_else(|| refuse(ErrorKind::NotFound, "pool", "the pool is gone"))?;
+            let p = desk.pool(id).ok_or(PoolRefusal::PoolGone)?;
             (p.config().uuid, p.config().drive_block_bytes, p.record().next(me, incarnation))
         };
         record.arrays.extend(record_rows(&rows, record.counter));
@@ -669,21 +646,19 @@ impl Office {
         };
         let (config, slot) = (planned.next().config().clone(), planned.slot());
         let generation = slot.generation - 1;
-        let on_list = self.list_addition(uuid, &config.name, drives.clone()).await;
-        on_list.map_err(|r| r.then(STATE_DISK))?;
+        self.list_addition(uuid, &config.name, drives.clone()).await?;
         // The record first: it may hold more arrays than the configuration, never fewer (see `judge`).
         let (failed, witness) = self.write_record(id, &record, &[]).await;
-        let trouble =
-            witness.err().or_else(|| failed.first().map(|(.., e)| format!("a drive {}", error_words(*e))));
+        let trouble = self.not_on_record(id, witness, &failed);
         if let Some(p) = self.desk_mut().pool_mut(id) {
             // Written in part or not, this is the record that the next one follows.
             let mut kept = record.clone();
             kept.arrays.truncate(first);
             p.propose(kept);
         }
-        if let Some(words) = trouble {
+        if let Some(r) = trouble {
             self.done_with(uuid, &drives).await;
-            return Err(refuse(ErrorKind::Internal, "", words).then("millrace drive ls"));
+            return Err(r);
         }
         // Earlier than the configuration that is there: whoever finds both goes by that one. What follows takes this slot.
         let unfinished = config.slot(generation.saturating_sub(1).max(1)).unfinished();
@@ -702,8 +677,7 @@ impl Office {
                 arrays.iter().flat_map(|a| &a.legs).filter_map(|l| l.open.clone()).collect();
             let left = self.unlabel_all(&open).await;
             self.free_again(uuid, &drives, &left).await;
-            let message = format!("no drive of pool {} could be written", config.name);
-            return Err(refuse(ErrorKind::Internal, "", message).then("millrace status"));
+            return Err(PoolRefusal::NoDriveWritten { pool: config.name.clone() }.into());
         }
         {
             let mut desk = self.desk_mut();
@@ -734,9 +708,7 @@ impl Office {
             (p.id, p.config().uuid, p.config().volumes.iter().len(), p.row())
         };
         if volumes > 0 && !force {
-            let message = format!("pool {pool} has {}, which would be lost", count(volumes, "volume"));
-            return Err(refuse(ErrorKind::Unsafe, "pool", message)
-                .then(format!("millrace pool destroy {pool} --force")));
+            return Err(PoolRefusal::PoolHasVolumes { pool: pool.into(), volumes: volumes as u64 }.into());
         }
         if !disconnect {
             self.ask_other_hosts().await;
@@ -768,7 +740,7 @@ impl Office {
         let mut failed = vec![];
         for o in &open {
             if let Err(e) = self.unlabel_drive(o.id, &o.label).await {
-                failed.push(format!("{} still carries its label: the drive {}", o.info.path, error_words(e)));
+                failed.push(failed_drive(&o.info, e));
             }
         }
         self.forget(&[id], crate::steward::patience::QUIET_PATIENCE).await;
@@ -776,11 +748,11 @@ impl Office {
         self.leave_creating(uuid, vec![]).await;
         self.forget_released(uuid).await;
         let now = self.cx.now();
-        self.desk_mut().event(now, Weight::Note, format!("pool {pool}"), "it was destroyed");
+        self.desk_mut().happened(now, format!("pool {pool}"), PoolEvent::PoolDestroyed);
         if failed.is_empty() {
             Ok(Reply::Done)
         } else {
-            Err(refuse(ErrorKind::Internal, "", failed.join("; ")))
+            Err(PoolRefusal::DrivesKeepLabels { drives: failed }.into())
         }
     }
 }
@@ -803,12 +775,29 @@ fn spaces(plans: &[Plan]) -> Vec<ArraySpace> {
 }
 
 fn pool_refusal(e: PoolError) -> Refusal {
-    let field = match e {
-        PoolError::Chunk(_) => "chunk_bytes",
-        PoolError::Weight { .. } => "weight",
-        PoolError::Arrays(_) | PoolError::TooSmall { .. } => "arrays",
-    };
-    bad(field, e.to_string())
+    match e {
+        PoolError::Chunk(chunk_bytes) => PoolRefusal::ChunkInvalid { chunk_bytes },
+        PoolError::Weight { weight, .. } => {
+            PoolRefusal::ArrayWeightInvalid { weight, weight_max: WEIGHT_MAX }
+        }
+        PoolError::Arrays(0) => PoolRefusal::PoolWithoutArrays,
+        PoolError::Arrays(_) => too_many_arrays(),
+        PoolError::TooSmall { array } => PoolRefusal::ArrayTooSmall { index: array as u64 },
+    }
+    .into()
+}
+
+fn too_many_arrays() -> PoolRefusal {
+    PoolRefusal::TooManyArrays { arrays_max: pool::ARRAYS_MAX as u64, drives_max: DRIVES_MAX as u64 }
+}
+
+/// A drive that did not take its label, or keeps it.
+fn failed_drive(info: &DriveInfo, e: DriveError) -> FailedDrive {
+    FailedDrive {
+        drive: info.path.clone(),
+        fault: DriveFault::of(info, e),
+        file: info.kind == DriveKind::File,
+    }
 }
 
 /// Rows of a membership record in which everybody is in sync.

@@ -1,12 +1,11 @@
 //! Whether a drive may become a pool's, and is large enough.
 
-use crate::order::{ArraySpec, ErrorKind, Refusal};
+use crate::order::{ArraySpec, Cause, Refusal};
 use crate::steward::context::probe::Probe;
 use crate::steward::state::config::geometry_of;
-use crate::steward::system::cannot;
-use crate::steward::words::{refuse, size, size_there};
 use array::format::{DRIVE_BYTES_MIN, Label, tail_at};
 use base::{DriveKind, FenceKind};
+use finding::{OneDrive, PoolRefusal};
 
 /// What the operator asked for, with `PoolCreate`'s defaults filled in.
 pub(crate) struct NewPool {
@@ -18,74 +17,50 @@ pub(crate) struct NewPool {
     pub force: bool,
 }
 
-pub(crate) fn bad(field: &'static str, message: impl Into<String>) -> Refusal {
-    refuse(ErrorKind::Invalid, field, message)
-}
-
-/// Two names of one drive.
-pub(crate) fn one_drive(a: &Probe, b: &Probe) -> String {
-    if let Some(id) = a.info.wwid_with(&b.info) {
-        return format!(
-            "{} and {} are two paths to one drive ({id}), or to parts of it",
-            a.info.path, b.info.path
-        );
+/// In which way two drives are one.
+pub(crate) fn one_drive(a: &Probe, b: &Probe) -> OneDrive {
+    let (drive, other) = (a.info.path.clone(), b.info.path.clone());
+    if let Some(wwid) = a.info.wwid_with(&b.info) {
+        return OneDrive::Paths { drive, other, wwid: wwid.to_string() };
     }
-    match a.info.path == b.info.path {
-        true => format!("{} and {} are the same drive", a.spec, b.spec),
-        false => format!("{} and {} are one drive, or one lies in the other", a.info.path, b.info.path),
+    match drive == other {
+        true => OneDrive::Same { drive: a.spec.clone(), other: b.spec.clone() },
+        false => OneDrive::Overlap { drive, other },
     }
 }
 
 /// What speaks against these drives; `shared`: two heads are to use them.
 pub(crate) fn check_probes(probes: &[Probe], force: bool, shared: bool) -> Option<Refusal> {
     for (i, p) in probes.iter().enumerate() {
-        let path = &p.info.path;
-        if DriveKind::of(path).has_name() && probes[..i].iter().any(|q| q.info.path == *path) {
-            return Some(bad(
-                "drives",
-                format!(
-                    "{} and {} are the same drive",
-                    probes.iter().find(|q| q.info.path == *path)?.spec,
-                    p.spec
-                ),
-            ));
+        let drive = p.info.path.clone();
+        if let Some(q) = probes[..i].iter().find(|q| q.info.path == drive)
+            && DriveKind::of(&drive).has_name()
+        {
+            let how = OneDrive::Same { drive: q.spec.clone(), other: p.spec.clone() };
+            return Some(PoolRefusal::DrivesAreOne { how }.into());
         }
         if p.info.bytes < DRIVE_BYTES_MIN {
-            return Some(bad(
-                "drives",
-                format!(
-                    "{path} has {}, and a drive must have at least {}",
-                    size_there(p.info.bytes),
-                    size(DRIVE_BYTES_MIN)
-                ),
-            ));
+            let (bytes, needed_bytes) = (p.info.bytes, DRIVE_BYTES_MIN);
+            return Some(PoolRefusal::DriveTooSmall { drive, bytes, needed_bytes }.into());
         }
         if let (true, FenceKind::None(why)) = (shared, p.info.fence) {
-            return Some(
-                refuse(ErrorKind::Conflict, "drives", cannot(path, why))
-                    .then(format!("the same with {}", why.instead())),
-            );
+            return Some(PoolRefusal::DriveNotForTwo { drive, why: why.into() }.into());
         }
         if !matches!(p.info.block_bytes, 512 | 4096) {
-            return Some(bad(
-                "drives",
-                format!("{path} has blocks of {} bytes, neither 512 nor 4096", p.info.block_bytes),
-            ));
+            let block_bytes = p.info.block_bytes;
+            return Some(PoolRefusal::DriveBlocksInvalid { drive, block_bytes }.into());
         }
     }
-    let objections: Vec<String> =
-        probes.iter().filter_map(Probe::objection).map(|why| format!("{why:?}")).collect();
-    if objections.is_empty() || force {
-        return None;
-    }
-    let message = format!("{}; what is there would be lost", objections.join("; "));
-    Some(
-        refuse(ErrorKind::Unsafe, "drives", message)
-            .then("the same command with --force, or other drives (millrace drive ls)"),
-    )
+    let why = objections(probes.iter());
+    (!why.is_empty() && !force).then(|| PoolRefusal::DrivesHoldData { why }.into())
 }
 
-/// For words: how large a drive like this one must be to hold so much in front of its tail.
+/// What drives hold that would be lost.
+pub(crate) fn objections<'a>(probes: impl Iterator<Item = &'a Probe>) -> Vec<Cause> {
+    probes.filter_map(Probe::objection).map(Cause::from).collect()
+}
+
+/// How large a drive like this one must be to hold so much in front of its tail.
 pub(crate) fn bytes_needed(probe: &Probe, front: u64) -> u64 {
     front + (probe.info.bytes - tail_at(probe.info.bytes))
 }

@@ -1,7 +1,7 @@
 //! Pools come: by import, also at the start (`start`).
 
 use crate::layout::PoolId;
-use crate::order::{Answered, Cause, ErrorKind, Importable, Refusal, Reply, State, Weight};
+use crate::order::{Answered, Cause, ErrorKind, Importable, Notice, Refusal, Reply, State};
 use crate::steward::context::absent::AbsentPool;
 use crate::steward::context::array::{ArrayDesk, LegDesk};
 use crate::steward::context::desk::Desk;
@@ -18,18 +18,16 @@ use crate::steward::pools::judge::Judged;
 use crate::steward::record::texts::POOLS;
 use crate::steward::state::config::{PoolConfig, geometry_of};
 use crate::steward::state::{Change, Pool, PoolRow};
-use crate::steward::words::{STATE_DISK, array_word, error_words, refuse};
+use crate::steward::words::array_word;
 use access::Grant;
-use array::format::{ConfigSlot, LegState, LegVerdict, MembershipRecord};
+use array::format::{ConfigSlot, Fault, LegState, LegVerdict, MembershipRecord};
 use base::DriveKind;
 use base::drive_kind::path_in;
 use base::machine::StateOp;
 use base::{Bug, OpenError, Uuid, planted};
+use finding::{DriveFault, ImportFault, LegCause, PoolCause, PoolDoubt, PoolEvent, PoolNotice, PoolRefusal, Why};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-/// Why a leg in sync starts from nothing.
-const OLDER: &str = "it lacks the last membership record, as an older copy of the drive does: everything is being copied to it";
 
 /// How a pool is taken.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -40,19 +38,57 @@ pub(crate) struct Claim {
     pub name: Option<String>,
 }
 
-/// Pools that were found by a name that means another one: each with its drives, and how it is meant.
-fn namesakes_words(name: &str, strangers: &[Probe]) -> Vec<String> {
-    let mut pools: BTreeMap<Uuid, Vec<&str>> = BTreeMap::new();
-    for (p, label) in strangers.iter().filter_map(|p| Some((p, p.good_label()?))) {
-        pools.entry(label.pool).or_default().push(&p.info.path);
+/// A drive that was looked for, and is no drive of the pool as it lies there.
+#[derive(Debug)]
+pub(crate) struct Unfit {
+    pub path: String,
+    /// Somebody has it, who may let go of it.
+    pub held: bool,
+    /// Nothing is there.
+    pub missing: bool,
+    pub why: ImportFault,
+}
+
+impl Unfit {
+    fn unopened(spec: &str, e: OpenError) -> Self {
+        let why = ImportFault::NotOpened { error: e.words };
+        Self { path: file_of(spec), held: e.held, missing: e.missing, why }
     }
-    let words = |(uuid, paths): (Uuid, Vec<&str>)| {
-        let paths = paths.join(", ");
-        format!(
-            "another pool is called {name} too ({paths}), and was left alone: millrace pool import {uuid} --as NAME takes it"
-        )
+    /// It can be opened, and is none of this pool, or cannot be used.
+    fn other(probe: &Probe, pool: Uuid) -> Self {
+        let (path, drive) = (probe.info.path.clone(), probe.info.path.clone());
+        let why = match &probe.label {
+            Ok(l) if l.pool == pool => {
+                ImportFault::NotItself { drive, why: Box::new(Found::of(probe).cause(&path).into()) }
+            }
+            Ok(l) => ImportFault::OfOtherPool { drive, pool: l.pool_name.clone() },
+            Err(Fault::Absent) => ImportFault::LabelAbsent { drive },
+            Err(Fault::Newer) => ImportFault::LabelNewer { drive },
+            Err(Fault::Damaged) => ImportFault::LabelDamaged { drive },
+        };
+        Self { path, held: false, missing: false, why }
+    }
+    /// It is the one that was asked for so.
+    pub fn is(&self, spec: &str) -> bool {
+        self.path == file_of(spec)
+    }
+}
+
+/// Where the drive of a specification lies.
+fn file_of(spec: &str) -> String {
+    path_in(bare(spec)).to_string()
+}
+
+/// Pools that were found by a name that means another one: each with its drives.
+fn namesakes(name: &str, strangers: &[Probe]) -> Vec<Notice> {
+    let mut pools: BTreeMap<Uuid, Vec<String>> = BTreeMap::new();
+    for (p, label) in strangers.iter().filter_map(|p| Some((p, p.good_label()?))) {
+        pools.entry(label.pool).or_default().push(p.info.path.clone());
+    }
+    let left = |(uuid, drives): (Uuid, Vec<String>)| {
+        PoolNotice::NamesakeLeft { pool: name.into(), uuid: uuid.to_string(), drives }.into()
     };
-    pools.into_iter().map(words).collect()
+    pools.into_iter().map(left).collect()
 }
 
 impl Office {
@@ -64,8 +100,8 @@ impl Office {
         }
     }
 
-    /// Opens drives; keeps those of one pool, or all labelled ones. Also what could not be opened, in words.
-    pub(crate) async fn gather(&self, specs: &[String], pool: Option<Uuid>) -> (Vec<Probe>, Vec<OpenError>) {
+    /// Opens drives; keeps those of one pool, or all labelled ones. Also which ones are not, and why.
+    pub(crate) async fn gather(&self, specs: &[String], pool: Option<Uuid>) -> (Vec<Probe>, Vec<Unfit>) {
         // Of two that name one drive the first counts: who names it with a shape means that.
         let mut unique: Vec<&String> = vec![];
         for spec in specs {
@@ -74,9 +110,9 @@ impl Office {
             }
         }
         let probes: Vec<Boxed<'_, _>> =
-            unique.into_iter().map(|s| -> Boxed<'_, _> { Box::pin(self.probe(s)) }).collect();
+            unique.iter().map(|s| -> Boxed<'_, _> { Box::pin(self.probe(s)) }).collect();
         let (mut good, mut failures) = (vec![], vec![]);
-        for probe in join::all(probes).await {
+        for (probe, spec) in join::all(probes).await.into_iter().zip(unique) {
             match probe {
                 Ok(p) => {
                     self.desk_mut().note_found(&p);
@@ -84,21 +120,11 @@ impl Office {
                     if ours {
                         good.push(p);
                     } else {
-                        if pool.is_some() {
-                            let path = &p.info.path;
-                            let why = match &p.label {
-                                Ok(l) if Some(l.pool) == pool => {
-                                    format!("{path}: {:?}", Found::of(&p).cause(path))
-                                }
-                                Ok(l) => format!("{path} is a drive of pool {}", l.pool_name),
-                                Err(fault) => format!("the label of {path} is {fault}"),
-                            };
-                            failures.push(why.into());
-                        }
+                        failures.extend(pool.map(|pool| Unfit::other(&p, pool)));
                         self.let_go(p.id);
                     }
                 }
-                Err(e) => failures.push(e),
+                Err(e) => failures.push(Unfit::unopened(spec, e)),
             }
         }
         (good, failures)
@@ -121,14 +147,14 @@ impl Office {
         uuid: Uuid,
         mut probes: Vec<Probe>,
         claim: &Claim,
-    ) -> Result<Vec<String>, Refusal> {
+    ) -> Result<Vec<Notice>, Refusal> {
         // One at a time: a start and an order that each have a leg would both go on from theirs.
         let office = self.clone();
         self.cx.until(move || !office.desk().importing.contains(&uuid)).await;
         let is_here = |p: &&PoolDesk| p.config().uuid == uuid && !p.leaving;
         let here = self.desk().pools.iter().find(is_here).map(|p| p.config().name.clone());
         let taken = match here {
-            Some(name) => Err(imported_already(&name)),
+            Some(pool) => Err(PoolRefusal::PoolImportedAlready { pool }.into()),
             None => {
                 self.desk_mut().importing.insert(uuid);
                 probes = self.fenced(probes).await;
@@ -153,15 +179,15 @@ impl Office {
             }
         }
     }
-    async fn try_take(&self, uuid: Uuid, probes: &[Probe], claim: &Claim) -> Result<Vec<String>, Refusal> {
+    async fn try_take(&self, uuid: Uuid, probes: &[Probe], claim: &Claim) -> Result<Vec<Notice>, Refusal> {
         let Judged { mut config, generation, record, assembly, mut notices } =
             self.judge(uuid, probes, claim.force).await?;
         let joins = self.is_in_system() && config.shared != self.system();
         for p in probes {
             let cleared = if joins { self.clear_area(p.id).await } else { self.clear_newcomer(p).await };
             cleared.map_err(|e| {
-                let message = format!("{}: the drive {}", p.info.path, error_words(e));
-                refuse(ErrorKind::Internal, "pool", message).then("millrace status")
+                let (drive, fault) = (p.info.path.clone(), DriveFault::of(&p.info, e));
+                PoolRefusal::VotesNotCleared { drive, fault }
             })?;
         }
         let missing = |verdict: &LegVerdict| *verdict == LegVerdict::Missing { in_sync: true };
@@ -184,7 +210,7 @@ impl Office {
         };
         next.open = true;
         let mut arrays = vec![];
-        let (config_name, mut out_words) = (config.name.clone(), vec![]);
+        let (config_name, mut lagging) = (config.name.clone(), vec![]);
         let (mut used, mut kept_apart) = (BTreeSet::new(), BTreeSet::new());
         for (i, verdict) in assembly.arrays.iter().take(config.arrays.len()).enumerate() {
             let mut legs = vec![];
@@ -195,18 +221,24 @@ impl Office {
                 kept_apart.extend(probe.filter(|_| apart).map(|p| p.id));
                 let open = probe.filter(|_| !apart).and_then(Probe::opened);
                 let was_in_sync = next.arrays[i].legs[l].state == LegState::InSync;
-                let (state, reason) = match judged {
-                    LegVerdict::Current => (LegState::InSync, ""),
+                let older = *judged == LegVerdict::Stale { full: true } && was_in_sync;
+                let (state, why) = match judged {
+                    LegVerdict::Current => (LegState::InSync, None),
                     LegVerdict::Stale { full: false } => {
-                        (LegState::Rebuilding, "what it missed is being copied to it")
+                        (LegState::Rebuilding, Some(PoolCause::MissedIsCopied))
                     }
-                    LegVerdict::Stale { full: true } if was_in_sync => (LegState::RebuildingFull, OLDER),
+                    // Why a leg in sync starts from nothing.
+                    LegVerdict::Stale { full: true } if older => {
+                        (LegState::RebuildingFull, Some(PoolCause::OlderCopyIsCopied))
+                    }
                     LegVerdict::Stale { full: true } => {
-                        (LegState::RebuildingFull, "everything is being copied to it")
+                        (LegState::RebuildingFull, Some(PoolCause::AllIsCopied))
                     }
-                    LegVerdict::Apart => (LegState::Out, "it may hold later writes than the pool"),
-                    LegVerdict::Missing { in_sync: true } => (LegState::JustOut, "it was not found"),
-                    LegVerdict::Missing { in_sync: false } => (LegState::Out, "it was not found"),
+                    LegVerdict::Apart => (LegState::Out, Some(PoolCause::MayBeLater)),
+                    LegVerdict::Missing { in_sync: true } => {
+                        (LegState::JustOut, Some(PoolCause::LegNotFound))
+                    }
+                    LegVerdict::Missing { in_sync: false } => (LegState::Out, Some(PoolCause::LegNotFound)),
                 };
                 next.arrays[i].legs[l].state = state;
                 used.extend(open.as_ref().map(|o| o.id));
@@ -215,7 +247,7 @@ impl Office {
                 if let Some(p) = probe {
                     row.path = p.info.path.clone();
                     if p.front_written {
-                        notices.push(format!("something wrote to the first 4K of {}", p.info.path));
+                        notices.push(PoolNotice::FrontWritten { drive: p.info.path.clone() }.into());
                     }
                 }
                 let out = matches!(state, LegState::Out | LegState::JustOut);
@@ -226,16 +258,15 @@ impl Office {
                 if let Some(f @ Found::CutOff { .. }) = &found {
                     row.path = f.path().into();
                 }
-                let why = found.as_ref().map(|f| f.cause(&row.path).into());
-                let why: Option<Cause> =
-                    why.or_else(|| Some(reason.to_string().into()).filter(|_| !reason.is_empty()));
-                let reason = why.as_ref().map_or(String::new(), Cause::said);
-                if reason == OLDER {
-                    out_words.push((row.path.clone(), format!("it is of pool {config_name}: {OLDER}")));
+                let as_found = found.as_ref().map(|f| Cause::from(f.cause(&row.path)));
+                let why = as_found.or(why.map(Cause::from));
+                if older && found.is_none() {
+                    let event = PoolEvent::LegOlder { pool: config_name.clone() };
+                    lagging.push((row.path.clone(), event));
                 }
-                if out {
-                    out_words
-                        .push((row.path.clone(), format!("it is out of pool {}: {reason}", config_name)));
+                if let Some(why) = why.clone().filter(|_| out) {
+                    let (pool, why) = (config_name.clone(), Box::new(why));
+                    lagging.push((row.path.clone(), PoolEvent::LegOutAtImport { pool, why }));
                 }
                 legs.push(LegDesk {
                     out_since: out.then_some(now),
@@ -302,10 +333,8 @@ impl Office {
             spares.push(SpareDesk { uuid, path, open, found, block_bytes, look_at, looks: 0, ill: None });
         }
         for p in probes.iter().filter(|p| !used.contains(&p.id) && !kept_apart.contains(&p.id)) {
-            notices.push(format!(
-                "{} was a drive of pool {} once and is not any more",
-                p.info.path, config.name
-            ));
+            let (drive, pool) = (p.info.path.clone(), config.name.clone());
+            notices.push(PoolNotice::DriveHasLeft { drive, pool }.into());
         }
         let room = self.room_for(arrays.iter().map(|a| &a.geometry)).await?;
         config.holder = self.desk().me();
@@ -321,21 +350,16 @@ impl Office {
             return Err(r);
         }
         self.came(id);
-        let (name, worst) = {
+        let drives = probes.iter().filter(|p| used.contains(&p.id)).map(|p| p.info.path.clone()).collect();
+        {
             let mut desk = self.desk_mut();
             let p = desk.pool_mut(id).expect("it was just added");
             p.serves();
             p.has_spares(spares);
-            (p.config().name.clone(), if was_open { "; it had not been stopped in order" } else { "" })
-        };
-        let drives: Vec<&str> =
-            probes.iter().filter(|p| used.contains(&p.id)).map(|p| p.info.path.as_str()).collect();
-        let words = format!("it was imported from {}{worst}", drives.join(", "));
-        {
-            let mut desk = self.desk_mut();
-            desk.event(now, Weight::Note, format!("pool {name}"), words);
-            for (path, words) in out_words {
-                desk.event(now, Weight::Warning, format!("drive {path}"), words);
+            let what = format!("pool {}", p.config().name);
+            desk.happened(now, what, PoolEvent::PoolImported { drives, unclean: was_open });
+            for (path, event) in lagging {
+                desk.happened(now, format!("drive {path}"), event);
             }
         }
         self.start_keeper(id);
@@ -345,33 +369,25 @@ impl Office {
     /// A name means one pool, whether that one is here or away: else its volumes would be another's.
     fn check_name_free(&self, uuid: Uuid, name: &str) -> Result<(), Refusal> {
         let desk = self.desk();
-        let conflict = |message: String| refuse(ErrorKind::Conflict, "pool", message);
         let here = desk.pools.iter().map(|p| p.config()).find(|c| c.uuid == uuid || c.name == name);
         // Of two that are on record under one name, whichever comes first has it.
         let on_record = desk.absent.iter().any(|p| p.uuid() == uuid && p.name() == name);
         let away = desk.absent.iter().find(|p| p.name() == name && !on_record);
-        match (here, away) {
-            (Some(c), _) if c.uuid == uuid => {
-                Err(conflict(format!("there is a pool {name} already")).then("millrace pool ls"))
-            }
+        let pool = name.to_string();
+        let r = match (here, away) {
+            (Some(c), _) if c.uuid == uuid => PoolRefusal::PoolNameTaken { pool },
             (Some(c), _) => {
-                let message =
-                    format!("pool {uuid} is called {name}, and that is another pool here, {}", c.uuid);
-                Err(conflict(message)
-                    .then(format!("millrace pool import {uuid} --as NAME; or millrace pool release {name}, the one here, and this again")))
+                PoolRefusal::PoolNameOfOther { pool, uuid: uuid.to_string(), other: c.uuid.to_string() }
             }
-            (None, Some(p)) => {
-                let message = format!(
-                    "pool {uuid} is called {name}, and so is a pool of this head that is away, {}: {}",
-                    p.uuid(),
-                    p.reason
-                );
-                Err(conflict(message).then(format!(
-                    "millrace pool import {uuid} --as NAME; or millrace pool release {name}, which forgets the one that is away, and this again"
-                )))
-            }
-            (None, None) => Ok(()),
-        }
+            (None, Some(p)) => PoolRefusal::PoolNameOfAbsent {
+                pool,
+                uuid: uuid.to_string(),
+                other: p.uuid().to_string(),
+                why: Box::new(p.cause().clone()),
+            },
+            (None, None) => return Ok(()),
+        };
+        Err(Refusal::from(r).about("pool"))
     }
 
     /// Puts a pool on the desk: numbers that clash with other pools' are changed.
@@ -381,10 +397,9 @@ impl Office {
         generation: u64,
         record: MembershipRecord,
         arrays: Vec<ArrayDesk>,
-        notices: &mut Vec<String>,
+        notices: &mut Vec<Notice>,
     ) -> Result<PoolId, Refusal> {
         let mut desk = self.desk_mut();
-        let full = |e: finding::HostRefusal| Refusal::from(e).about("pool");
         let uuid = config.uuid;
         let is_other = |c: &&PoolConfig| c.uuid != uuid;
         let rows: Vec<(Uuid, u32)> = config.grants.iter().map(|g| (g.volume, g.nsid)).collect();
@@ -399,13 +414,13 @@ impl Office {
                 let holder = format!("{}/{holder}", pool.name);
                 let own = config.grants.iter().map(|g| g.nsid);
                 let taken = others.iter().map(|(.., n)| *n).chain(own);
-                let free = access::lowest_free(taken, 1, base::view::NSID_MAX).map_err(full)?;
+                let free = access::lowest_free(taken, 1, base::view::NSID_MAX)
+                    .map_err(|_| PoolRefusal::NoNumberForPool)?;
                 config.grants.number(volume, free);
                 let name = config.volumes.by_uuid(volume).map_or(String::new(), |v| v.name.clone());
-                notices.push(format!(
-                    "volume {}/{name} has namespace id {free} now: {nsid} is that of {holder} here",
-                    config.name
-                ));
+                let volume = format!("{}/{name}", config.name);
+                let changed = PoolNotice::NamespaceChanged { volume, nsid: free, was: nsid, holder };
+                notices.push(changed.into());
             }
         }
         for host in desk.hosts().iter() {
@@ -421,15 +436,13 @@ impl Office {
                     let own: Vec<u32> = config.grants.for_host(host).map(|(_, _, l)| u32::from(l)).collect();
                     let free =
                         access::lowest_free(others.into_iter().chain(own), 0, u32::from(access::LUN_MAX))
-                            .map_err(full)?;
+                            .map_err(|_| PoolRefusal::NoNumberForPool)?;
                     let there = config.grants.given_to(host).find(|(v, _)| *v == volume);
                     if let Some(grant) = there.map(|(_, g)| Grant { lun: free as u16, ..g.clone() }) {
                         config.grants.put(volume, grant);
                     }
-                    notices.push(format!(
-                        "host {} sees a volume of pool {} as LUN {free} now: {lun} is taken here",
-                        host.name, config.name
-                    ));
+                    let (host, pool) = (host.name.clone(), config.name.clone());
+                    notices.push(PoolNotice::LunChanged { host, pool, lun: free, was: lun.into() }.into());
                 }
             }
         }
@@ -454,8 +467,12 @@ impl Office {
             (record, slot)
         };
         let (failed, witness) = self.write_record(id, &record, &[]).await;
-        if let Err(words) = witness {
-            let no = || refuse(ErrorKind::Internal, "pool", words.clone()).then(STATE_DISK);
+        if let Err(why) = witness {
+            let why = Cause::from(why);
+            let no = || {
+                let why = Box::new(why.clone());
+                Refusal::from(PoolRefusal::WitnessNotWritten { why }).about("pool")
+            };
             // Where every leg of a pool on record is here and has the record, it takes no witness to know the truth.
             if !failed.is_empty() || !self.desk().has_every_leg(id) {
                 return Err(no());
@@ -466,19 +483,18 @@ impl Office {
             if !self.write_record(id, &record, &[]).await.0.is_empty() {
                 return Err(no());
             }
-            self.desk_mut().pool_mut(id).expect("it was just added").is_troubled(Some(words));
+            self.desk_mut().pool_mut(id).expect("it was just added").is_troubled(Some(why));
         }
         let also = self.write_config(id, &slot).await;
         for (a, l, error) in failed.into_iter().chain(also) {
             let mut desk = self.desk_mut();
             let p = desk.pool_mut(id).expect("it was just added");
-            let why = format!(
-                "it could not be written at import: the drive {}",
-                crate::steward::words::error_words(error)
-            );
+            let fault = DriveFault::from(error);
             if p.is_last(a, l) {
-                return Err(refuse(ErrorKind::Internal, "pool", format!("{}: {why}", p.drive_path(a, l))));
+                let drive = p.drive_path(a, l).to_string();
+                return Err(PoolRefusal::LastNotWritten { drive, fault }.into());
             }
+            let why = Cause::from(PoolCause::LegNotWritten { fault }).said();
             let outlook = crate::steward::context::array::outlook(error);
             p.wishes.push_back(crate::steward::context::array::Wish::Lost {
                 array: a,
@@ -500,7 +516,7 @@ impl Office {
     ) -> Answered {
         let force = claim.force;
         if let Some(name) = &claim.name {
-            volume::check_name(name)?;
+            volume::check_name(name).map_err(|_| PoolRefusal::PoolNameInvalid { name: name.clone() })?;
         }
         let wanted: Option<Uuid> = pool.as_ref().and_then(|p| p.parse().ok());
         let here = {
@@ -508,8 +524,8 @@ impl Office {
             let mut pools = desk.pools.iter().filter(|p| !p.leaving).map(|p| p.config());
             pools.find(|c| Some(&c.name) == pool.as_ref() || Some(c.uuid) == wanted).map(|c| c.name.clone())
         };
-        if let Some(name) = here {
-            return Err(imported_already(&name));
+        if let Some(pool) = here {
+            return Err(PoolRefusal::PoolImportedAlready { pool }.into());
         }
         let absent = self.places_of_absent(pool.as_deref());
         // With force, named drives are all that counts: so the operator chooses a side.
@@ -518,10 +534,9 @@ impl Office {
         let named: Vec<String> = drives.into_iter().chain(if only_named { vec![] } else { absent }).collect();
         let (mut probes, failures) = self.patient().gather(&named, None).await;
         // What is not where it was explains more than what somebody else uses.
-        let file = |spec: &str| path_in(bare(spec)).to_string();
-        let is_away = |path: &String| failures.iter().any(|f| f.missing && is_about(f, path));
-        let away: Vec<String> = named.iter().map(|spec| file(spec)).filter(is_away).collect();
-        let mut failures = words(failures);
+        let is_away = |path: &String| failures.iter().any(|f| f.missing && f.is(path));
+        let away: Vec<String> = named.iter().map(|spec| file_of(spec)).filter(is_away).collect();
+        let mut also = faults(failures);
         // Of drives that nobody named those matter that somebody holds: the pool may be on them.
         let mut held = vec![];
         if !only_named {
@@ -540,14 +555,14 @@ impl Office {
             pool.as_ref().is_none_or(|w| *w == name || wanted == Some(l.pool))
         };
         let (mut mine, mut others): (Vec<Probe>, Vec<Probe>) = probes.into_iter().partition(is_wanted);
-        let mut namesakes: Vec<String> = vec![];
+        let mut left: Vec<Notice> = vec![];
         // A name on record means the pool on record, as soon as anything of that one is found.
         let own = self.desk().absent.iter().find(|p| Some(p.name()) == pool.as_deref()).map(|p| p.uuid());
         if mine.iter().any(|p| Some(label(p).pool) == own) {
             let (own, strangers): (Vec<Probe>, Vec<Probe>) =
                 mine.into_iter().partition(|p| Some(label(p).pool) == own);
             mine = own;
-            namesakes = namesakes_words(pool.as_deref().unwrap_or(""), &strangers);
+            left = namesakes(pool.as_deref().unwrap_or(""), &strangers);
             others.extend::<Vec<Probe>>(strangers);
         }
         let renamed = pool.as_deref().and_then(|name| self.renamed(name, &others));
@@ -560,49 +575,29 @@ impl Office {
                 && !row.drives().is_empty()
                 && row.drives().iter().all(|d| DriveKind::of(d).is_volatile())
             {
-                return Err(ended_with_the_daemon(row.name(), row.drives()));
+                return Err(ended_with_the_daemon(row.name(), row.drives()).into());
             }
-            let what = pool.as_ref().map_or("pool".to_string(), |p| format!("drive of pool {p}"));
-            let in_use = !held.is_empty() && failures.is_empty();
-            let gone = !away.is_empty();
-            if gone {
-                let are = if away.len() == 1 { "is" } else { "are" };
-                failures.push(format!("{} {are} not there", away.join(", ")));
-            }
-            failures.extend(others_held(held.len()));
             if let Some(renamed) = renamed {
                 return Err(renamed);
             }
-            let words =
-                if failures.is_empty() { String::new() } else { format!(": {}", failures.join("; ")) };
-            let import = pool.map_or("millrace pool import".into(), |p| format!("millrace pool import {p}"));
-            let files = format!("{import} --drive FILE --drive FILE");
-            let next = match (gone, in_use) {
-                (true, _) => {
-                    format!("attach {}, then {import}; or, where it lies now, {files}", away.join(" and "))
-                }
-                // Somebody uses them, and most likely for something else.
-                (false, true) => {
-                    format!(
-                        "{files}, if it lies in files; or, if it is on one of those in use, once it is let go of"
-                    )
-                }
-                (false, false) => format!("{files}, if it lies in files, or millrace pool import --list"),
-            };
-            return Err(refuse(ErrorKind::NotFound, "pool", format!("no {what} was found{words}")).then(next));
+            let in_use = !held.is_empty() && also.is_empty();
+            if !away.is_empty() {
+                also.push(ImportFault::NotThere { drives: away.clone() });
+            }
+            also.extend(others_held(held.len()));
+            return Err(PoolRefusal::PoolNotFound { pool, also, away, in_use }.into());
         };
         if uuids.len() > 1 {
             mine.iter().for_each(|p| self.let_go(p.id));
-            let list: Vec<String> = uuids.iter().map(Uuid::to_string).collect();
-            let message = format!("several pools could be meant: {}", list.join(", "));
-            return Err(refuse(ErrorKind::Conflict, "pool", message)
-                .then(format!("millrace pool import {uuid}, or another of them")));
+            return Err(
+                PoolRefusal::SeveralPools { pools: uuids.iter().map(Uuid::to_string).collect() }.into()
+            );
         }
         // Another head may have moved it, or this one: whoever had it last wrote where its drives lay.
         if !only_named {
             let tried = |path: &String| {
-                held.iter().any(|f| is_about(f, path))
-                    || named.iter().any(|n| file(n) == *path)
+                held.iter().any(|f| f.is(path))
+                    || named.iter().any(|n| file_of(n) == *path)
                     || mine.iter().any(|p| p.info.path == *path)
             };
             let last: Vec<String> = places_on(&mine).into_iter().filter(|path| !tried(path)).collect();
@@ -614,8 +609,8 @@ impl Office {
         let configs = mine.iter().filter_map(|p| PoolConfig::of_slot(p.config.as_ref().ok()?).ok());
         let places: BTreeSet<String> =
             configs.flat_map(|c| c.arrays).flat_map(|a| a.legs).map(|l| l.path).collect();
-        let (theirs, held): (Vec<OpenError>, Vec<OpenError>) =
-            held.into_iter().partition(|f| places.iter().any(|path| is_about(f, path)));
+        let (theirs, held): (Vec<Unfit>, Vec<Unfit>) =
+            held.into_iter().partition(|f| places.iter().any(|path| f.is(path)));
         let refused = |r: &Refusal| r.kind() == ErrorKind::Unsafe || r.kind() == ErrorKind::NotFound;
         // Cut off before the list of pools names it, it was not lost from there.
         let on_record = {
@@ -629,7 +624,7 @@ impl Office {
             let _ = self.list_released(PoolRow { uuid, name: label(&mine[0]).pool_name, drives }).await;
         }
         // Others of its drives were found where they were: with force they would be left out.
-        let is_said = |p: &&Probe| said.iter().any(|spec| file(spec) == p.info.path);
+        let is_said = |p: &&Probe| said.iter().any(|spec| file_of(spec) == p.info.path);
         let unsaid: Vec<String> = match said.is_empty() {
             true => vec![],
             false => mine.iter().filter(|p| !is_said(p)).map(|p| p.info.path.clone()).collect(),
@@ -644,27 +639,24 @@ impl Office {
         }
         if let Some(r) = taken.as_ref().err().filter(|r| refused(r)) {
             // Where this head had them; the refusal tells where they lay last.
-            let also: Vec<String> = away.into_iter().filter(|path| !r.said().contains(path)).collect();
-            if !also.is_empty() {
-                failures.push(format!("looked for in vain at {}, too", also.join(", ")));
+            let told = missing_of(r);
+            let drives: Vec<String> = away.into_iter().filter(|path| !told.contains(&path)).collect();
+            if !drives.is_empty() {
+                also.push(ImportFault::LookedInVain { drives });
             }
-            failures.extend(held_words(theirs));
-            failures.extend(others_held(held.len()));
+            also.extend(held_faults(theirs));
+            also.extend(others_held(held.len()));
             if !unsaid.is_empty() {
-                failures.push(format!(
-                    "with --force the named drives alone would count, without {}, which may hold later writes",
-                    unsaid.join(", ")
-                ));
+                also.push(ImportFault::NotNamed { drives: unsaid });
             }
         }
-        let with_failures = |r: Refusal| match failures.is_empty() {
+        let notices = taken.map_err(|r| match also.is_empty() {
             true => r,
             false => {
-                let message = format!("{} ({})", r.said(), failures.join("; "));
-                r.with_message(message)
+                let field = r.field;
+                Refusal::from(PoolRefusal::PoolNotTaken { why: Box::new(r.why), also }).about(field)
             }
-        };
-        let notices = taken.map_err(with_failures)?;
+        })?;
         let was_ours = self.desk().absent.iter().any(|p| p.uuid() == uuid);
         {
             let now = self.cx.now();
@@ -672,30 +664,22 @@ impl Office {
             desk.absent.retain(|p| p.uuid() != uuid);
             desk.hold(false);
             let name = desk.pools.iter().find(|p| p.config().uuid == uuid).map(|p| p.config().name.clone());
-            for n in &notices {
-                desk.event(
-                    now,
-                    Weight::Warning,
-                    format!("pool {}", name.as_deref().unwrap_or("")),
-                    n.clone(),
-                );
-            }
+            let what = format!("pool {}", name.as_deref().unwrap_or(""));
+            notices.iter().for_each(|n| desk.noticed(now, what.clone(), n.clone()));
         }
         self.shape_missing(&named, uuid);
         self.publish().await;
         // It is imported: what follows from a list that could not be written is told.
-        let unlisted = self.check_read(POOLS).and(self.write_pools().await).err().map(|r| r.said());
+        let unlisted = self.check_read(POOLS).and(self.write_pools().await).err();
+        let unlisted = unlisted.map(|r| PoolNotice::PoolNotListed { why: Box::new(r.why) }.into());
         self.forget_released(uuid).await;
         let lacks = self.desk().lacks(uuid);
-        let all = lacks.into_iter().chain(notices).chain(unlisted).chain(namesakes);
-        let notices: Vec<String> = all.collect();
-        let mut open = vec![];
+        let mut notices: Vec<Notice> = lacks.into_iter().chain(notices).chain(unlisted).chain(left).collect();
         // Who had it last may have asked its hosts for a secret.
         if !had_last || !was_ours && !released_here {
-            open.extend(self.desk().open_by_name(Some(uuid), None));
+            notices.extend(self.desk().open_by_name(Some(uuid), None).into_iter().map(Notice::from));
         }
-        let notices = notices.into_iter().map(Into::into).chain(open.into_iter().map(Into::into));
-        Ok(Reply::Created { uuid, notices: notices.collect() })
+        Ok(Reply::Created { uuid, notices })
     }
 
     /// Whether this head was the last one that had a pool, by what was found of it.
@@ -712,10 +696,8 @@ impl Office {
             let is_mine = |p: &&Probe| p.good_label().is_some_and(|l| l.pool == uuid);
             let configs = probes.iter().filter(is_mine).filter_map(|p| p.config.as_ref().ok());
             let config = PoolConfig::of_slot(configs.max_by_key(|c| c.generation)?).ok()?;
-            let today = config.name;
-            let message = format!("the pool that was called {name} here is called {today} on its drives");
-            let next = format!("millrace pool import {uuid}, or millrace pool import {uuid} --as {name}");
-            (today != name).then(|| refuse(ErrorKind::NotFound, "pool", message).then(next))
+            let (pool, uuid) = (config.name, uuid.to_string());
+            (pool != name).then(|| PoolRefusal::PoolRenamed { name: name.into(), pool, uuid }.into())
         })
     }
 
@@ -769,15 +751,13 @@ impl Office {
                     let drives = j.record.arrays.iter().flat_map(|a| &a.legs).map(|l| l.drive);
                     let is_here =
                         |d: &Uuid| probes.iter().any(|p| p.good_label().is_some_and(|l| l.drive == *d));
-                    let clash = self.check_name_free(uuid, &j.config.name).err();
-                    let words = clash.iter().map(|r| r.said().clone());
-                    let import = format!("millrace pool import {}", j.config.name);
+                    let clash = self.check_name_free(uuid, &j.config.name).err().map(|r| Box::new(r.why));
+                    let (pool, notices) = (j.config.name.clone(), j.notices);
+                    let tells = clash.is_some() || !notices.is_empty();
                     Importable {
-                        cause: Some(words.chain(j.notices).collect::<Vec<_>>().join("; "))
-                            .filter(|w| !w.is_empty())
-                            .map(Into::into),
+                        cause: tells.then(|| PoolCause::ImportTells { pool, clash, notices }.into()),
                         reason: String::new(),
-                        next: clash.and_then(|r| r.next()).or(Some(import)),
+                        next: None,
                         name: j.config.name,
                         uuid,
                         state,
@@ -790,8 +770,7 @@ impl Office {
                     name: label_name,
                     uuid,
                     state: State::Offline,
-                    cause: Some(Cause::sentence(r.said(), None)),
-                    next: r.next(),
+                    cause: Some(PoolCause::PoolNotImportable { why: Box::new(r.why) }.into()),
                     found,
                     ..Importable::default()
                 },
@@ -802,7 +781,7 @@ impl Office {
         // Of a drive that somebody holds it is not known what lies on it.
         out.extend(failures.into_iter().filter(|f| f.held).map(|f| Importable {
             state: State::Offline,
-            cause: Some(f.words.into()),
+            cause: Some(PoolCause::PoolDrivesHeld { also: vec![f.why] }.into()),
             ..Importable::default()
         }));
         Ok(Reply::Importable(out))
@@ -821,72 +800,64 @@ fn places_on(probes: &[Probe]) -> Vec<String> {
     paths.into_iter().collect()
 }
 
-fn imported_already(pool: &str) -> Refusal {
-    let message = format!("pool {pool} is imported already");
-    refuse(ErrorKind::Conflict, "pool", message).then("millrace status")
+/// The drives that a refusal says are missing.
+fn missing_of(r: &Refusal) -> Vec<&String> {
+    let Why::Pool(PoolRefusal::PoolDoubtful { doubts, .. }) = &r.why else { return vec![] };
+    let missing = |d| match d {
+        &PoolDoubt::NotReleased { .. } => &[][..],
+        PoolDoubt::ReleasedWithMissing { missing, .. }
+        | PoolDoubt::Unproven { missing, .. }
+        | PoolDoubt::InMemory { missing, .. }
+        | PoolDoubt::Missing { missing, .. }
+        | PoolDoubt::Stale { missing, .. } => &missing[..],
+    };
+    doubts.iter().flat_map(missing).collect()
 }
 
 /// The end of a pool whose drives were in memory.
-pub(crate) fn ended_with_the_daemon(pool: &str, drives: &[String]) -> Refusal {
-    let list = drives.join(", ");
-    let message = match drives.iter().all(|d| !DriveKind::of(d).keeps_data()) {
-        true => format!("its drives ({list}) were those of a daemon that has ended, and kept nothing"),
-        false => format!(
-            "its drives ({list}) were in the memory of a daemon that has ended: what they held is gone"
-        ),
-    };
-    refuse(ErrorKind::NotFound, "pool", message)
-        .then(format!("millrace pool release {pool}, which forgets it"))
+pub(crate) fn ended_with_the_daemon(pool: &str, drives: &[String]) -> PoolRefusal {
+    let empty = drives.iter().all(|d| !DriveKind::of(d).keeps_data());
+    PoolRefusal::PoolEnded { pool: pool.into(), drives: drives.to_vec(), empty }
 }
 
 /// Drives that somebody holds, as many as a sentence bears.
-pub(crate) fn held_words(held: Vec<OpenError>) -> Vec<String> {
+pub(crate) fn held_faults(held: Vec<Unfit>) -> Vec<ImportFault> {
     const SHOWN: usize = 4;
     let more = held.len().saturating_sub(SHOWN);
-    let mut out: Vec<String> = held.into_iter().take(SHOWN).map(|f| f.words).collect();
+    let mut out: Vec<ImportFault> = held.into_iter().take(SHOWN).map(|f| f.why).collect();
     if more > 0 {
-        out.push(format!("{} more are in use", more));
+        out.push(ImportFault::MoreInUse { count: more as u64 });
     }
     out
 }
 
-/// Drives that somebody holds and that nobody named: which ones, `--list` tells.
-fn others_held(drives: usize) -> Option<String> {
-    match drives {
-        0 => None,
-        1 => Some("1 other drive is in use (millrace pool import --list names it)".into()),
-        n => Some(format!("{n} other drives are in use (millrace pool import --list names them)")),
-    }
+/// Drives that somebody holds and that nobody named: a list of pools that could be imported tells which ones.
+fn others_held(drives: usize) -> Option<ImportFault> {
+    (drives > 0).then_some(ImportFault::OthersInUse { count: drives as u64 })
 }
 
-/// Whether it is the drive at this path that could not be opened.
-pub(crate) fn is_about(error: &OpenError, path: &str) -> bool {
-    error.words.strip_prefix(path).is_some_and(|rest| rest.starts_with([' ', ':']))
-}
-
-/// Why drives that are there could not be opened, one sentence each. Which ones are not there is told with the pool.
-pub(crate) fn words(failures: Vec<OpenError>) -> Vec<String> {
-    failures.into_iter().filter(|f| !f.missing).map(|f| f.words).collect()
+/// Why drives that are there could not be opened. Which ones are not there is told with the pool.
+pub(crate) fn faults(failures: Vec<Unfit>) -> Vec<ImportFault> {
+    failures.into_iter().filter(|f| !f.missing).map(|f| f.why).collect()
 }
 
 impl Desk {
-    /// Legs and spares of a pool that was just imported without them, a sentence each.
-    fn lacks(&self, pool: Uuid) -> Vec<String> {
+    /// Legs and spares of a pool that was just imported without them.
+    fn lacks(&self, pool: Uuid) -> Vec<Notice> {
         let Some(p) = self.pools.iter().find(|p| p.config().uuid == pool) else { return vec![] };
         let arrays = p.arrays.iter().zip(&p.config().arrays).enumerate();
         let legs = arrays.flat_map(|(i, (a, row))| {
-            let array = array_word(row.mirror, i);
             let lacks = a.legs.iter().filter(|l| l.open.is_none());
             lacks.map(move |l| {
-                format!(
-                    "{array} lacks {}: {}",
-                    l.path,
-                    l.reason.as_ref().map_or(String::new(), |why| why.said())
-                )
+                let (array, drive) = (array_word(row.mirror, i), l.path.clone());
+                PoolNotice::ArrayLacks { array, drive, why: Box::new(l.reason.clone().unwrap_or_else(|| LegCause::DriveNotFound.into())) }
             })
         });
-        let spares = p.spares.iter().filter(|s| s.open.is_none());
-        legs.chain(spares.map(|s| format!("its spare {} is of no use: {:?}", s.path, s.reason()))).collect()
+        let spares = p.spares.iter().filter(|s| s.open.is_none()).map(|s| PoolNotice::SpareLacks {
+            spare: s.path.clone(),
+            why: Box::new(s.reason().unwrap_or(LegCause::DriveNotFound).into()),
+        });
+        legs.chain(spares).map(Notice::from).collect()
     }
 }
 

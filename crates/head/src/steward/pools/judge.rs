@@ -1,20 +1,20 @@
-//! What may be done with the drives of a pool that were found: words for the wrong, the partial and the stale.
+//! What may be done with the drives of a pool that were found: findings for the wrong, the partial and the stale.
 
-use crate::order::{ErrorKind, Refusal};
+use crate::order::{Notice, Refusal};
 use crate::steward::context::probe::Probe;
 use crate::steward::context::spare::is_spare;
 use crate::steward::office::Office;
 use crate::steward::pools::fit::one_drive;
 use crate::steward::pools::unfinished::never_finished;
 use crate::steward::state::config::{LegRow, PoolConfig};
-use crate::steward::words::{array_word, refuse};
+use crate::steward::words::array_word;
 use array::format::{
     Assembly, ConfigSlot, Fault, Found, LegState, LegVerdict, MembershipRecord, RecordArray, Verdict,
     assemble,
 };
 use base::DriveKind;
 use base::Uuid;
-use std::collections::BTreeSet;
+use finding::{PoolDoubt, PoolNotice, PoolRefusal, PoolSide};
 
 /// What would be done with the drives of a pool.
 pub(crate) struct Judged {
@@ -22,48 +22,41 @@ pub(crate) struct Judged {
     pub generation: u64,
     pub record: MembershipRecord,
     pub assembly: Assembly,
-    pub notices: Vec<String>,
+    pub notices: Vec<Notice>,
 }
 
 impl Office {
-    /// Judges the drives of a pool. A refusal says what is wrong, in words.
+    /// Judges the drives of a pool. A refusal says what is wrong.
     pub(crate) async fn judge(&self, uuid: Uuid, probes: &[Probe], force: bool) -> Result<Judged, Refusal> {
         let label_name = probes.iter().filter_map(|p| p.good_label()).map(|l| l.pool_name.clone()).next();
-        let no = |kind, message: String| refuse(kind, "pool", message);
-        let Some(label_name) = label_name else {
-            return Err(no(ErrorKind::NotFound, "none of its drives was found".into())
-                .then("millrace pool import --list --drive DRIVE, if they are files"));
-        };
+        let Some(label_name) = label_name else { return Err(PoolRefusal::PoolWithoutDrives.into()) };
+        let label_pool = || label_name.clone();
         for p in probes {
             let label = p.good_label().expect("gathered by label");
             let newer = !label.features.writable()
                 || [p.record.as_ref().err(), p.config.as_ref().err()].contains(&Some(&Fault::Newer));
             if newer {
-                let message =
-                    format!("pool {label_name} was written by a newer version of millrace ({})", p.info.path);
-                return Err(no(ErrorKind::NotReady, message).then("install that version, or a later one"));
+                let drive = p.info.path.clone();
+                return Err(PoolRefusal::PoolNewer { pool: label_pool(), drive }.into());
             }
             let twin = probes
                 .iter()
                 .find(|q| q.id != p.id && q.good_label().is_some_and(|l| l.drive == label.drive));
             if let Some(q) = twin.filter(|q| q.info.overlaps(&p.info)) {
-                let next = format!("millrace pool import {label_name}, naming each drive once");
-                return Err(no(ErrorKind::Conflict, one_drive(p, q)).then(next));
+                let how = one_drive(p, q);
+                return Err(PoolRefusal::PoolDrivesAreOne { pool: label_pool(), how }.into());
             }
             if let Some(q) = twin {
-                let message = format!(
-                    "{} and {} carry the same label: one is a copy of the other",
-                    p.info.path, q.info.path
-                );
-                return Err(no(ErrorKind::Conflict, message).then("take one of them away"));
+                let (drive, other) = (p.info.path.clone(), q.info.path.clone());
+                return Err(PoolRefusal::DriveCopied { drive, other }.into());
             }
         }
         let me = self.desk().me();
-        let mut notices = vec![];
+        let mut notices: Vec<Notice> = vec![];
         let witness = match self.read_witness(uuid).await {
             Ok(w) => w,
-            Err(words) => {
-                notices.push(words);
+            Err(why) => {
+                notices.push(why.into());
                 None
             }
         };
@@ -79,12 +72,8 @@ impl Office {
                 record: p.record.as_ref().ok().filter(|_| believed(p)).cloned(),
             })
             .collect();
-        notices.extend(probes.iter().filter(|p| !p.whole).map(|p| {
-            format!(
-                "a copy of the label of {} is damaged: part of the drive was overwritten or cut off",
-                p.info.path
-            )
-        }));
+        let damaged = |p: &Probe| PoolNotice::LabelCopyDamaged { drive: p.info.path.clone() }.into();
+        notices.extend(probes.iter().filter(|p| !p.whole).map(damaged));
         let mut verdict = assemble(&found, witness.as_ref(), me, None);
         if force && matches!(verdict, Verdict::Diverged(_)) {
             // The operator means the drives that are here, whatever this head remembers.
@@ -92,30 +81,18 @@ impl Office {
         }
         let mut assembly = match verdict {
             Verdict::Assembled(a) => a,
-            Verdict::Nothing => {
-                let message = format!("no drive of pool {} carries a readable membership record", label_name);
-                return Err(no(ErrorKind::Internal, message).then(others_first(&label_name)));
-            }
+            Verdict::Nothing => return Err(PoolRefusal::PoolRecordUnreadable { pool: label_pool() }.into()),
             Verdict::Diverged(sides) => {
                 let path = |d: &Uuid| {
                     let found = probes.iter().find(|p| p.good_label().is_some_and(|l| l.drive == *d));
                     found.map_or_else(|| d.to_string(), |p| p.info.path.clone())
                 };
                 let side = |s: &array::format::Side| match s.drives.len() {
-                    0 => "what this head remembers".to_string(),
-                    _ => s.drives.iter().map(path).collect::<Vec<_>>().join(" "),
+                    0 => PoolSide::Remembered,
+                    _ => PoolSide::Drives { drives: s.drives.iter().map(path).collect() },
                 };
-                let words: Vec<String> = sides.iter().map(side).collect();
-                let message = format!(
-                    "pool {} was changed in two places apart from each other: {}",
-                    label_name,
-                    words.join(" against ")
-                );
-                let next = format!(
-                    "millrace pool import {} --force --drive … (naming the drives of the side to keep)",
-                    label_name
-                );
-                return Err(no(ErrorKind::Unsafe, message).then(next));
+                let sides = sides.iter().map(side).collect();
+                return Err(PoolRefusal::PoolDiverged { pool: label_pool(), sides }.into());
             }
         };
         // A drive of another history may have a later configuration: that one is not ours.
@@ -132,18 +109,11 @@ impl Office {
         // drive has the generation of what it was told last, which nobody else had: they know better.
         let newest = configs.max_by_key(|(c, standing)| (c.generation, !c.is_unfinished(), *standing));
         let Some((slot, _)) = newest else {
-            return Err(no(
-                ErrorKind::Internal,
-                format!("no drive of pool {label_name} carries a readable configuration"),
-            )
-            .then(others_first(&label_name)));
+            return Err(PoolRefusal::PoolConfigUnreadable { pool: label_pool() }.into());
         };
         let Ok(mut config) = PoolConfig::of_slot(slot) else {
-            let message = format!(
-                "the configuration of pool {label_name} contradicts itself (generation {})",
-                slot.generation
-            );
-            return Err(no(ErrorKind::Internal, message).then(others_first(&label_name)));
+            let generation = slot.generation;
+            return Err(PoolRefusal::PoolConfigContradicts { pool: label_pool(), generation }.into());
         };
         if slot.is_unfinished() {
             return Err(never_finished(&label_name, probes));
@@ -154,38 +124,29 @@ impl Office {
         // An array whose addition was cut off is in the record and not yet in the configuration.
         let record = &mut assembly.record;
         if record.arrays.len() < config.arrays.len() {
-            return Err(no(
-                ErrorKind::Internal,
-                format!("membership and configuration of pool {} contradict each other", config.name),
-            )
-            .then(others_first(&config.name)));
+            return Err(PoolRefusal::PoolRecordContradicts { pool: config.name.clone() }.into());
         }
         record.arrays.truncate(config.arrays.len());
         let record = record.clone();
         if config.shared.is_some() && config.shared != self.system() && !force {
-            let this = if self.is_in_system() { "of another one" } else { "alone" };
-            let message = format!(
-                "pool {} is of a system of two heads, and this head is {this}: it cannot know whether another one writes there",
-                config.name
-            );
-            return Err(no(ErrorKind::Unsafe, message).then(format!(
-                "the same on a head of that system; or millrace pool import {} --force, once both of its heads are gone",
-                config.name
-            )));
+            let in_system = self.is_in_system();
+            return Err(PoolRefusal::PoolOfOtherSystem { pool: config.name.clone(), in_system }.into());
         }
-        let mut objections: Vec<Objection> = vec![];
+        // Force overrides all of them: so whoever says it has read them all.
+        let mut doubts: Vec<PoolDoubt> = vec![];
         if !config.holder.is_nil() && config.holder != me && !force {
-            objections.push(Objection::held(&config));
+            let (pool, holder) = (config.name.clone(), config.holder.to_string());
+            doubts.push(PoolDoubt::NotReleased { pool, holder });
         }
         for i in 0..config.arrays.len() {
             name_legs(&mut config, &record.arrays[i], i);
             match check_array(&config, &record, &mut assembly, i, probes, force) {
-                Ok(believed) => notices.extend(believed),
-                Err(objection) => objections.push(objection),
+                Ok(believed) => notices.extend(believed.map(Notice::from)),
+                Err(doubt) => doubts.push(doubt),
             }
         }
-        if !objections.is_empty() {
-            return Err(refusal(&config.name, objections));
+        if !doubts.is_empty() {
+            return Err(PoolRefusal::PoolDoubtful { pool: config.name, doubts }.into());
         }
         Ok(Judged { config, generation: slot.generation, record, assembly, notices })
     }
@@ -214,54 +175,6 @@ fn has_more_arrays(slot: &ConfigSlot, record: &MembershipRecord) -> bool {
     PoolConfig::of_slot(slot).is_ok_and(|c| c.arrays.len() > record.arrays.len())
 }
 
-/// One thing that speaks against taking a pool. There may be several, and `--force` overrides all of them: so whoever says it
-/// has read them all.
-struct Objection {
-    message: String,
-    /// What helps without force.
-    first: String,
-    /// What `--force` would do here, as the end of the command; None if it would not help.
-    force: Option<&'static str>,
-}
-
-impl Objection {
-    /// Another head has it.
-    fn held(config: &PoolConfig) -> Self {
-        Self {
-            message: format!(
-                "pool {} was not released by the system that had it, {}",
-                config.name, config.holder
-            ),
-            first: format!("millrace pool release {} (there)", config.name),
-            force: Some(" (here)"),
-        }
-    }
-}
-
-fn refusal(pool: &str, objections: Vec<Objection>) -> Refusal {
-    let import = format!("millrace pool import {pool}");
-    let firsts: BTreeSet<&str> = objections.iter().map(|o| &*o.first).collect();
-    let forces: BTreeSet<Option<&str>> = objections.iter().map(|o| o.force).collect();
-    let first = firsts.iter().copied().collect::<Vec<_>>().join(", and ");
-    let next = match forces.iter().copied().collect::<Vec<_>>()[..] {
-        [None] if !first.starts_with("attach") => first,
-        [Some(how)] if firsts.len() == 1 => format!("{first}, or {import} --force{how}"),
-        // Where it would not help with all of it, it is no way at all.
-        [None, ..] => format!("{first}, then {import}"),
-        // Each of these would be overridden, not only the one that somebody had in mind.
-        _ => format!(
-            "{first}, then {import}; or {import} --force, which overrides all of this (writes that only the others have are lost)"
-        ),
-    };
-    let message = objections.into_iter().map(|o| o.message).collect::<Vec<_>>().join("; and ");
-    refuse(ErrorKind::Unsafe, "pool", message).then(next)
-}
-
-/// What helps where the drives that are here do not say enough.
-fn others_first(pool: &str) -> String {
-    format!("attach its other drives, then millrace pool import {pool}")
-}
-
 /// The record decides who is a leg; the configuration knows where each was last seen. They differ if a leg
 /// was joining or leaving when the power went.
 fn name_legs(config: &mut PoolConfig, record: &RecordArray, i: usize) {
@@ -275,7 +188,7 @@ fn name_legs(config: &mut PoolConfig, record: &RecordArray, i: usize) {
     config.arrays[i].legs = record.legs.iter().map(|l| row(l.drive)).collect();
 }
 
-/// Whether an array may be taken, and with `force` makes it so. An objection names the drives; so does what is told when force
+/// Whether an array may be taken, and with `force` makes it so. A doubt names the drives; so does what is told when force
 /// overrode one: which leg is believed, and where later writes may be.
 fn check_array(
     config: &PoolConfig,
@@ -284,7 +197,7 @@ fn check_array(
     i: usize,
     probes: &[Probe],
     force: bool,
-) -> Result<Option<String>, Objection> {
+) -> Result<Option<PoolNotice>, PoolDoubt> {
     let row: &RecordArray = &record.arrays[i];
     let path = |l: usize| {
         let probe = probes.iter().find(|p| p.good_label().is_some_and(|x| x.drive == row.legs[l].drive));
@@ -312,79 +225,25 @@ fn check_array(
         (0..legs.len()).filter(|l| matches!(legs[*l], LegVerdict::Stale { .. })).map(path).collect();
     let current: Vec<String> =
         (0..legs.len()).filter(|l| legs[*l] == LegVerdict::Current).map(path).collect();
-    let (name, array) = (&config.name, array_word(config.arrays[i].mirror, i));
-    let what = if missing.len() == 1 { "drive is" } else { "drives are" };
+    let (pool, array) = (config.name.clone(), array_word(config.arrays[i].mirror, i));
     if force && let Some(best) = best.filter(|_| current.is_empty()) {
         verdict.legs[best] = LegVerdict::Current;
-        let away = match missing.is_empty() {
-            true => String::new(),
-            false => format!(" (missing: {})", missing.join(", ")),
-        };
-        return Ok(Some(format!(
-            "{array} of pool {name} was taken by force as {} has it, which lacks later writes: those are lost here{away}",
-            path(best)
-        )));
+        return Ok(Some(PoolNotice::StaleTakenByForce { array, pool, drive: path(best), missing }));
     }
     if force && !current.is_empty() {
-        return Ok(Some(format!(
-            "{array} of pool {name} was taken by force as {} has it, and the {what} missing: {}, which may have later writes: those are lost here",
-            current.join(", "),
-            missing.join(", ")
-        )));
+        return Ok(Some(PoolNotice::UnprovenTakenByForce { array, pool, drives: current, missing }));
     }
-    let attach = format!("attach {}", missing.join(" and "));
-    let (message, first, force) = if !current.is_empty() && config.holder.is_nil() {
+    Err(if !current.is_empty() && config.holder.is_nil() {
         // Whoever imports a released pool may lose a leg at once and go on with the other: the one that was lost
         // still says "released". So a leg alone proves nothing, not even where it was released.
-        let message = format!(
-            "pool {name} was released, and of {array} the {what} missing: {}; another head may have gone on with {}, so nothing proves that {} has the latest writes",
-            missing.join(", "),
-            if missing.len() == 1 { "it" } else { "them" },
-            current.join(", ")
-        );
-        (message, attach, Some(" (if no other head has had the pool since)"))
+        PoolDoubt::ReleasedWithMissing { pool, array, missing, current }
     } else if !current.is_empty() {
-        let message = format!(
-            "of {array} of pool {name} the {what} missing: {}; {} cannot be proven to hold the latest writes",
-            missing.join(", "),
-            current.join(", ")
-        );
-        (message, attach, Some(""))
-    } else if stale.is_empty() && missing.iter().all(|d| DriveKind::of(d).is_volatile()) {
-        let message = format!(
-            "of {array} of pool {name} every drive ({}) was in the memory of a daemon that has ended: what they held is gone",
-            missing.join(", ")
-        );
-        (message, format!("millrace pool release {name}, which forgets it"), None)
-    } else if stale.is_empty() {
-        let message = format!("of {array} of pool {name} the {what} missing: {}", missing.join(", "));
-        (message, attach, None)
+        PoolDoubt::Unproven { pool, array, missing, current }
+    } else if !stale.is_empty() {
+        PoolDoubt::Stale { pool, array, stale, missing, whole: best.is_some() }
+    } else if missing.iter().all(|d| DriveKind::of(d).is_volatile()) {
+        PoolDoubt::InMemory { pool, array, missing }
     } else {
-        let here = match (stale.len(), missing.is_empty()) {
-            (1, false) => format!("only {} is here, which", stale[0]),
-            (_, false) => format!("only {} are here, which", stale.join(", ")),
-            (1, true) => format!("{} is here, and", stale[0]),
-            (_, true) => format!("{} are here, and", stale.join(", ")),
-        };
-        let lack = match (best, stale.len()) {
-            (None, 1) => "was still being copied and holds no whole copy",
-            (None, _) => "were still being copied and hold no whole copy",
-            (Some(_), 1) => "lacks later writes",
-            (Some(_), _) => "lack later writes",
-        };
-        let away = match missing.is_empty() {
-            true if best.is_some() => {
-                "; this head has those on record: these may be older copies of its drives".into()
-            }
-            true => String::new(),
-            false => format!("; the {what} missing: {}", missing.join(", ")),
-        };
-        let attach = match missing.is_empty() {
-            true => "attach the drives that the pool was on last".to_string(),
-            false => attach,
-        };
-        let force = best.map(|_| " (later writes are lost)");
-        (format!("of {array} of pool {name} {here} {lack}{away}"), attach, force)
-    };
-    Err(Objection { message, first, force })
+        PoolDoubt::Missing { pool, array, missing }
+    })
 }

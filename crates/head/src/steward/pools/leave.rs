@@ -2,7 +2,7 @@
 
 use crate::layout::{ArrayId, PoolId};
 use crate::mail::ShardMail;
-use crate::order::{Answered, ErrorKind, Refusal, Reply, Weight};
+use crate::order::{Answered, Cause, Notice, Refusal, Reply};
 use crate::steward::context::array::{Outlook, Wish};
 use crate::steward::context::open::OpenDrive;
 use crate::steward::context::pool::PoolDesk;
@@ -13,11 +13,11 @@ use crate::steward::patience::QUIET_PATIENCE;
 use crate::steward::record::texts::POOLS;
 use crate::steward::sessions::connected::refuse_in_use;
 use crate::steward::state::{Edit, PoolRow};
-use crate::steward::words::{STATE_DISK, array_word, count, error_words, refuse};
+use crate::steward::words::array_word;
 use array::format::LegState;
 use base::DriveKind;
 use base::{Bug, DriveError, DriveId, Duration, Uuid, planted};
-use finding::PoolRefusal;
+use finding::{DriveBusy, DriveFault, FailedDrive, PoolCause, PoolEvent, PoolNotice, PoolRefusal};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -29,7 +29,7 @@ struct LastRecord {
     /// Legs that did not take it.
     failed: Vec<(usize, usize, DriveError)>,
     /// How the witness went.
-    witness: Result<(), String>,
+    witness: Result<(), Cause>,
     /// Arrays of which it puts legs out.
     changed: Vec<(ArrayId, u64)>,
 }
@@ -77,18 +77,14 @@ impl Office {
         notices.extend(behind);
         self.leave_creating(uuid, vec![]).await;
         if let Some(lost) = ends_here {
-            notices.push(format!(
-                "it lies in the memory of this daemon ({}): no other head can import it",
-                lost.drives
-            ));
+            notices.push(PoolNotice::PoolEndsHere { drives: lost.drives }.into());
         }
         let now = self.cx.now();
         let mut desk = self.desk_mut();
-        desk.event(now, Weight::Note, format!("pool {name}"), "it was released");
-        for n in &notices {
-            desk.event(now, Weight::Warning, format!("pool {name}"), n.clone());
-        }
-        Ok(Reply::Created { uuid: Uuid::default(), notices: notices.into_iter().map(Into::into).collect() })
+        let what = format!("pool {name}");
+        desk.happened(now, what.clone(), PoolEvent::PoolReleased);
+        notices.iter().for_each(|n| desk.noticed(now, what.clone(), n.clone()));
+        Ok(Reply::Created { uuid: Uuid::default(), notices })
     }
     /// A pool whose drives are away is not this head's any more. What proves one of its legs stays, for an import by
     /// this head.
@@ -111,7 +107,7 @@ impl Office {
         self.publish().await;
         let now = self.cx.now();
         let what = format!("pool {name}");
-        self.desk_mut().event(now, Weight::Note, what, "it was forgotten: its drives are away");
+        self.desk_mut().happened(now, what, PoolEvent::PoolForgotten);
         Ok(Reply::Done)
     }
     /// Refuses what would lose volumes: those of a pool with an array in memory end with the daemon that has it, and no
@@ -121,45 +117,27 @@ impl Office {
         let Some(p) = desk.pool(id) else { return Ok(()) };
         let volumes = p.config().volumes.iter().len();
         let Some(lost) = array_in_memory(p).filter(|_| volumes > 0) else { return Ok(()) };
-        let (name, drives) = (&p.config().name, &lost.drives);
-        let why = match lost.others.is_empty() {
-            true => format!("pool {name} lies in memory ({drives})"),
-            false => format!(
-                "what {} of pool {name} holds lies in memory alone ({drives}): {} is not in sync",
-                lost.array,
-                lost.others.join(", ")
-            ),
-        };
-        let message = format!(
-            "{why}: no other head can import it, and what its {} hold{} is lost",
-            if volumes == 1 { "volume".to_string() } else { count(volumes, "volume") },
-            if volumes == 1 { "s" } else { "" },
-        );
-        let force = format!("millrace pool release {name} --force");
-        let next = match lost.others.is_empty() {
-            true => force,
-            false => format!(
-                "millrace status, and this again once {} is in sync; or {force}",
-                lost.others.join(", ")
-            ),
-        };
-        Err(refuse(ErrorKind::Unsafe, "force", message).then(next))
+        let (pool, volumes) = (p.config().name.clone(), volumes as u64);
+        let InMemory { array, drives, others } = lost;
+        Err(match others.is_empty() {
+            true => PoolRefusal::PoolInMemory { pool, drives, volumes },
+            false => PoolRefusal::ArrayInMemory { pool, array, drives, others, volumes },
+        }
+        .into())
     }
     /// Legs that lie in the memory of this daemon are out with the last records, where another leg has everything: whoever
-    /// imports the pool needs no proof that nobody went on with them. Returns what that means, in words.
-    fn leave_behind(&self, id: PoolId) -> Vec<String> {
+    /// imports the pool needs no proof that nobody went on with them. Returns what that means.
+    fn leave_behind(&self, id: PoolId) -> Vec<Notice> {
         let mut desk = self.desk_mut();
         let Some(p) = desk.pool_mut(id) else { return vec![] };
-        let mut words = vec![];
+        let mut notices = vec![];
         for (array, leg) in left_behind(p) {
-            let (path, name) = (p.arrays[array].legs[leg].path.clone(), array_word(true, array));
-            let why = "it lies in the memory of this daemon, and the pool was released".to_string().into();
+            let (drive, name) = (p.arrays[array].legs[leg].path.clone(), array_word(true, array));
+            let why = PoolCause::LegStaysBehind.into();
             p.wishes.push_back(Wish::Lost { array, leg, why, outlook: Outlook::MayReturn, there: None });
-            words.push(format!(
-                "{path} lies in the memory of this daemon and stays behind: {name} has one drive less where the pool is imported; then: millrace drive replace {path} NEW"
-            ));
+            notices.push(PoolNotice::DriveStaysBehind { drive, array: name }.into());
         }
-        words
+        notices
     }
     /// Refuses if some array has no leg in sync but those that failed: nothing would tell that the pool was released.
     fn check_marked(&self, id: PoolId, failed: &[(usize, usize, DriveError)]) -> Result<(), Refusal> {
@@ -174,34 +152,31 @@ impl Office {
             })
         };
         let Some(a) = (0..p.arrays.len()).find(|a| !took(*a)) else { return Ok(()) };
-        let why: Vec<String> = (0..p.arrays[a].legs.len())
-            .filter(|l| p.leg_state(a, *l) == LegState::InSync)
-            .map(|l| match failed.iter().find(|(x, m, _)| (*x, *m) == (a, l)) {
-                Some((.., e)) => format!("the drive {} {}", p.drive_path(a, l), error_words(*e)),
-                None => format!("the drive {} is gone", p.drive_path(a, l)),
-            })
-            .collect();
-        let name = &p.config().name;
-        let message = format!(
-            "no drive of {} can be marked as released: {}; pool {name} stays this head's",
-            array_word(p.config().arrays[a].mirror, a),
-            why.join(", ")
-        );
-        let next = format!(
-            "attach the drives again, then this; or millrace pool release {name} --force, and another head that imports it needs --force, too"
-        );
-        Err(refuse(ErrorKind::NotReady, "force", message).then(next))
+        let why = |l: usize| {
+            let error = failed.iter().find(|(x, m, _)| (*x, *m) == (a, l)).map(|(.., e)| *e);
+            FailedDrive {
+                drive: p.drive_path(a, l).to_string(),
+                fault: error.map_or(DriveFault::Gone, DriveFault::from),
+                file: DriveKind::of(p.drive_path(a, l)) == DriveKind::File,
+            }
+        };
+        let legs = (0..p.arrays[a].legs.len()).filter(|l| p.leg_state(a, *l) == LegState::InSync);
+        Err(PoolRefusal::ReleaseNotMarked {
+            pool: p.config().name.clone(),
+            array: array_word(p.config().arrays[a].mirror, a),
+            drives: legs.map(why).collect(),
+        }
+        .into())
     }
     /// Marks a pool at rest as released and lets go of it, each step durable before the next; or it goes on serving.
     /// Returns what the next import should know.
-    async fn mark_released(&self, id: PoolId, force: bool) -> Result<Vec<String>, Refusal> {
+    async fn mark_released(&self, id: PoolId, force: bool) -> Result<Vec<Notice>, Refusal> {
         let Some(last) = self.write_last_record(id).await else { return Ok(vec![]) };
         let LastRecord { mut failed, witness, changed } = last;
         let mut marked = self.check_marked(id, &failed);
-        if let Err(words) = witness {
+        if let Err(why) = witness {
             // It may put a leg out, and the drives have not got it then.
-            let r = refuse(ErrorKind::Internal, "pool", words).then(STATE_DISK);
-            return Err(self.take_back(id, changed, r).await);
+            return Err(self.take_back(id, changed, no_witness(why)).await);
         }
         if force || marked.is_ok() {
             let planned = match self.plan(id, vec![Edit::Held { holder: Uuid::default() }]).await {
@@ -225,15 +200,12 @@ impl Office {
             let desk = self.desk();
             let p = desk.pool(id).expect("orders come one by one");
             let unmarked = |(a, l, e): &(usize, usize, DriveError)| {
-                let path = p.drive_path(*a, *l);
-                format!("{path} could not be marked as released: the drive {}", error_words(*e))
+                let drive = p.drive_path(*a, *l).to_string();
+                PoolNotice::DriveNotMarked { drive, fault: (*e).into() }.into()
             };
-            let mut notices: Vec<String> = failed.iter().map(unmarked).collect();
+            let mut notices: Vec<Notice> = failed.iter().map(unmarked).collect();
             if marked.is_err() {
-                notices.push(format!(
-                    "not every mirror is marked as released: another head may have to say millrace pool import {} --force",
-                    p.config().name
-                ));
+                notices.push(PoolNotice::MirrorsNotMarked { pool: p.config().name.clone() }.into());
             }
             (p.config().uuid, notices)
         };
@@ -334,30 +306,23 @@ impl Office {
             };
             // One that was let go of, and may do what it was given before whenever it likes.
             let still_held = open.is_none() && self.cx.still_holds(&path);
-            let what = match (hung, error) {
-                (0, _) if still_held => "still holds operations that were begun before it failed".to_string(),
-                (0, Some(DriveError::TimedOut)) => "does not answer".to_string(),
+            let why = match (hung, error) {
+                (0, _) if still_held => DriveBusy::HoldsFormer,
+                (0, Some(DriveError::TimedOut)) => DriveBusy::Silent,
                 (0, error) => {
                     failed.extend(error.map(|e| (a, l, e)));
                     continue;
                 }
-                (1, _) => "holds 1 operation that does not end".to_string(),
-                (n, _) => format!("holds {n} operations that do not end"),
+                (n, _) => DriveBusy::Hangs { operations: n.into() },
             };
             self.look_soon();
-            let message = format!("{path} {what}: the pool cannot come to rest, and goes on serving");
             let desk = self.desk();
             let shaped = match &open {
                 Some(o) => desk.shapes.get(&o.id),
                 None => desk.shapes_at_start.get(&path),
             };
-            let next = match shaped.is_some_and(|s| s.hang) {
-                true => format!("millrace drive shape {path} --clear, then this again"),
-                false => format!(
-                    "unplug or reset {path}, then this again; or stop the daemon, which ends all it holds"
-                ),
-            };
-            return Err(refuse(ErrorKind::NotReady, "pool", message).then(next));
+            let shaped = shaped.is_some_and(|s| s.hang);
+            return Err(PoolRefusal::PoolNotAtRest { drive: path, why, shaped }.into());
         }
         Ok(failed)
     }
@@ -389,22 +354,17 @@ impl Office {
         if quiet.await && rests {
             Ok(())
         } else {
-            let message = format!("a drive still holds operations after {} seconds", patience.as_secs());
-            Err(refuse(ErrorKind::NotReady, "pool", message)
-                .then("millrace status -v, for the drive that hangs"))
+            Err(PoolRefusal::PoolStillBusy { seconds: patience.as_secs() }.into())
         }
     }
 
     /// Marks a quiet pool as closed.
     pub(crate) async fn put_last_record(&self, id: PoolId) -> Result<(), Refusal> {
         let Some(last) = self.write_last_record(id).await else { return Ok(()) };
-        if let Err(words) = last.witness {
-            return Err(refuse(ErrorKind::Internal, "pool", words));
-        }
+        last.witness.map_err(no_witness)?;
         let Some((a, l, error)) = last.failed.first() else { return Ok(()) };
-        let path = self.desk().pool(id).map_or(String::new(), |p| p.drive_path(*a, *l).to_string());
-        let message = format!("{path} could not be marked as closed: the drive {}", error_words(*error));
-        Err(refuse(ErrorKind::Internal, "pool", message))
+        let drive = self.desk().pool(id).map_or(String::new(), |p| p.drive_path(*a, *l).to_string());
+        Err(PoolRefusal::PoolNotClosed { drive, fault: (*error).into() }.into())
     }
     /// Writes the last records of a quiet pool: one that every leg takes now that nothing changes any more, and behind it
     /// the one that says that the pool is closed. A leg that has neither was not there at the end: it is an older copy
@@ -442,7 +402,7 @@ impl Office {
         if witness.is_ok() {
             self.desk_mut().decide(id, &record);
         }
-        last.witness = witness;
+        last.witness = witness.map_err(Cause::from);
         Some(())
     }
 
@@ -468,12 +428,17 @@ impl Office {
     }
 }
 
+/// What a pool's last record says did not go to the state directory.
+fn no_witness(why: Cause) -> Refusal {
+    Refusal::from(PoolRefusal::WitnessNotWritten { why: Box::new(why) }).about("pool")
+}
+
 /// What an array holds in the memory of this daemon alone.
 struct InMemory {
     /// The array's name.
     array: String,
     /// Its drives that lie there and are in sync.
-    drives: String,
+    drives: Vec<String>,
     /// Its drives that lie elsewhere, none of them in sync.
     others: Vec<String>,
 }
@@ -484,10 +449,10 @@ fn array_in_memory(p: &PoolDesk) -> Option<InMemory> {
         let legs = &p.arrays[a].legs;
         let in_sync = || legs.iter().enumerate().filter(|(l, _)| p.leg_state(a, *l) == LegState::InSync);
         let all = in_sync().next().is_some() && in_sync().all(|(_, l)| DriveKind::of(&l.path).is_volatile());
-        let drives: Vec<&str> = in_sync().map(|(_, l)| l.path.as_str()).collect();
+        let drives = in_sync().map(|(_, l)| l.path.clone()).collect();
         all.then(|| InMemory {
             array: array_word(p.config().arrays[a].mirror, a),
-            drives: drives.join(", "),
+            drives,
             others: legs
                 .iter()
                 .map(|l| l.path.clone())

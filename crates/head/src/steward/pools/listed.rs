@@ -1,14 +1,14 @@
 //! Drives of pools that this head lists, here or away: what others left is overwritten by `--force`, and those never.
 
 use crate::layout::PoolId;
-use crate::order::{ErrorKind, Refusal};
+use crate::order::Refusal;
 use crate::steward::context::desk::Desk;
 use crate::steward::context::probe::Probe;
 use crate::steward::context::spare::is_spare;
 use crate::steward::office::Office;
-use crate::steward::words::refuse;
 use array::format::{ConfigSlot, Label};
 use base::DriveId;
+use finding::PoolRefusal;
 
 /// The pool of this head that a drive is of today.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -30,20 +30,9 @@ impl Listed {
             Some(place) => format!("put it back to {place}, then millrace drive return {place}"),
         }
     }
-    fn refusal(&self, path: &str) -> Refusal {
-        let (pool, back) = (&self.pool, self.way_back(path));
-        let message =
-            format!("{path} is a drive of pool {pool} of this head: --force does not overwrite such a one");
-        let next = match &self.place {
-            None => format!(
-                "{back}; or, if nothing of pool {pool} is wanted any more, millrace pool release {pool}, then the same command with --force"
-            ),
-            Some(place) if self.removable => {
-                format!("{back}; or millrace drive rm {place}, then the same command with --force")
-            }
-            Some(_) => back,
-        };
-        refuse(ErrorKind::Conflict, "drives", message).then(next)
+    fn refusal(self, path: &str) -> Refusal {
+        let Self { pool, place, removable } = self;
+        PoolRefusal::DriveListed { drive: path.into(), pool, place, removable }.into()
     }
 }
 

@@ -4,7 +4,7 @@
 //! end, if the drives say so already, or takes the pool back. From then on it is a hint where the drives lay, so that an
 //! import on the same head finds files too: who a drive is, its label says.
 
-use crate::order::{Refusal, Weight};
+use crate::order::Refusal;
 use crate::steward::context::absent::AbsentPool;
 use crate::steward::context::probe::Probe;
 use crate::steward::office::Office;
@@ -13,6 +13,7 @@ use crate::steward::state::config::PoolConfig;
 use crate::steward::state::{Change, List, PoolRow};
 use base::DriveKind;
 use base::Uuid;
+use finding::PoolEvent;
 
 impl Office {
     /// Reads the list.
@@ -54,8 +55,7 @@ impl Office {
             self.publish().await;
         }
         let now = self.cx.now();
-        let message = "its release had been cut off, and was brought to its end";
-        self.desk_mut().event(now, Weight::Note, format!("pool {}", row.name), message);
+        self.desk_mut().happened(now, format!("pool {}", row.name), PoolEvent::ReleaseEnded);
         true
     }
     /// Where drives of pools lay that are not here: of one, by name or UUID, or of all.

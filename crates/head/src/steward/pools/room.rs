@@ -3,10 +3,10 @@
 
 use crate::limits;
 use crate::mail::{Room, ShardMail};
-use crate::order::{ErrorKind, Refusal};
+use crate::order::Refusal;
 use crate::steward::office::Office;
-use crate::steward::words::refuse;
 use array::Geometry;
+use finding::PoolRefusal;
 
 fn room_of<'a>(geometries: impl Iterator<Item = &'a Geometry>) -> Room {
     let mut room = Room::default();
@@ -83,21 +83,16 @@ impl Office {
         let wanted = u64::from(all.mirrors) + u64::from(all.singles).div_ceil(limits::SINGLES_OF_A_MIRROR);
         if u64::from(most) < u64::from(all.mirrors) || more.mirrors == 0 && u64::from(most) < wanted {
             let least = rooms.len() as u64 * limits::shard_bytes_min(wanted).next_multiple_of(1 << 20);
-            let message = match more.mirrors {
-                0 => format!(
-                    "the head's memory has no room for the scratch of {} arrays",
-                    all.mirrors + all.singles
-                ),
-                _ => format!(
-                    "the head's memory has room for the scratch of {most} mirrors, and these would make {}",
-                    all.mirrors
-                ),
-            };
-            let next =
-                format!("memory = \"{}M\" or more in head.toml, a restart, then this again", least >> 20);
-            return Err(refuse(ErrorKind::NoSpace, "memory", message).then(next));
+            let mirrors = u64::from(all.mirrors);
+            return Err(match more.mirrors {
+                0 => {
+                    let arrays = mirrors + u64::from(all.singles);
+                    PoolRefusal::MemoryFullForArrays { arrays, least_bytes: least }
+                }
+                _ => PoolRefusal::MemoryFullForMirrors { room: most.into(), mirrors, least_bytes: least },
+            }
+            .into());
         }
-        let message = "hosts use so much of the head's memory that there is none for another array's scratch";
-        Err(refuse(ErrorKind::NotReady, "memory", message).then("this again when they do less"))
+        Err(PoolRefusal::MemoryBusy.into())
     }
 }

@@ -6,15 +6,16 @@
 
 use crate::layout::PoolId;
 use crate::mail::ShardMail;
-use crate::order::{Answered, ErrorKind, Finding, Order, PoolScrub, Reply, Scrub, Time, Weight};
+use crate::order::{Answered, Finding, Notice, Order, PoolScrub, Refusal, Reply, Scrub, Time};
 use crate::steward::context::pool::PoolDesk;
 use crate::steward::office::Office;
 use crate::steward::state::Edit;
 use crate::steward::state::extras::{Found, LastScrub, ScrubRun};
 use crate::steward::status::speed::Speed;
-use crate::steward::words::{array_word, refuse};
+use crate::steward::words::array_word;
 use array::Note;
 use base::{Duration, Instant, Uuid};
+use finding::{Difference, PoolEvent, PoolNotice, PoolRefusal};
 use volume::GRANULE_BYTES;
 
 /// How often the shards are asked how far they are.
@@ -51,15 +52,14 @@ impl PoolDesk {
         out
     }
     /// A shard told something about a scrub; what is worth an event.
-    pub(crate) fn on_scrub_note(&mut self, a: usize, shard: u16, note: Note) -> Vec<(Weight, String)> {
+    pub(crate) fn on_scrub_note(&mut self, a: usize, shard: u16, note: Note) -> Vec<PoolEvent> {
         let places = match note {
             Note::Mismatch { at, len, .. } | Note::Unreadable { at, len } => self.volumes_at(a, at, len),
             _ => vec![],
         };
         let legs = &self.arrays[a].legs;
-        let path = |place: usize| {
-            legs.iter().find(|leg| leg.place == place).map_or("a drive that left", |leg| leg.path.as_str())
-        };
+        // One that left meanwhile has no path.
+        let path = |place: usize| legs.iter().find(|leg| leg.place == place).map(|leg| leg.path.clone());
         let preferred = self.order_for(a).and_then(|order| order.prefer);
         let Some(run) = &mut self.scrub.run else { return vec![] };
         let what = match note {
@@ -71,31 +71,19 @@ impl PoolDesk {
                 run.found.differed += len;
                 run.found.repaired += if repair { len } else { 0 };
                 let places = 0..array::PLACES_MAX;
-                let others: Vec<&str> = places.filter(|l| bad & 1 << l != 0).map(path).collect();
-                let others = others.join(", ");
+                let drives = places.filter(|l| bad & 1 << l != 0).map(path).collect();
+                let from = path(source);
                 match (known, repair) {
-                    (true, true) => format!("{others} differed from the other legs and was written again"),
-                    (true, false) => format!("{others} differs from the other legs, which agree"),
-                    (false, true) if preferred == Some(source) => {
-                        format!(
-                            "{others} differed from {} and was written again from there, as was told",
-                            path(source)
-                        )
-                    }
-                    (false, true) => {
-                        format!(
-                            "{others} differed from {} and was written again from there; which one was right cannot be known",
-                            path(source)
-                        )
-                    }
-                    (false, false) => {
-                        format!("{others} and {} differ; which one is right cannot be known", path(source))
-                    }
+                    (true, true) => Difference::Repaired { drives },
+                    (true, false) => Difference::Differs { drives },
+                    (false, true) if preferred == Some(source) => Difference::RepairedAsTold { drives, from },
+                    (false, true) => Difference::RepairedUnknown { drives, from },
+                    (false, false) => Difference::Unknown { drives, from },
                 }
             }
             Note::Unreadable { len, .. } => {
                 run.found.unreadable += len;
-                "it could not be read from every leg".to_string()
+                Difference::Unreadable
             }
             _ => return vec![],
         };
@@ -105,7 +93,7 @@ impl PoolDesk {
             // A scrub tells piece by piece; what goes on behind a place is that place.
             let next = |f: &&mut Finding| {
                 f.at + f.bytes == at
-                    && (&f.volume, usize::from(f.array), &f.what) == (&volume, a, &what)
+                    && (&f.volume, usize::from(f.array), f.difference.as_ref()) == (&volume, a, Some(&what))
                     && f.repaired == repaired
             };
             if let Some(before) = self.scrub.findings.iter_mut().find(next) {
@@ -116,15 +104,12 @@ impl PoolDesk {
             if self.scrub.findings.len() == FINDINGS_MAX {
                 continue;
             }
-            let place = match &volume {
-                Some(name) => format!("volume {name}, bytes {at} to {}", at + bytes - 1),
-                None => format!("space of array {a} that no volume has, bytes {at} to {}", at + bytes - 1),
-            };
             if self.scrub.findings.len() < FINDINGS_TOLD {
-                events.push((Weight::Warning, format!("{place}: {what}")));
+                let (volume, what, last) = (volume.clone(), what.clone(), at + bytes - 1);
+                events.push(PoolEvent::ScrubFound { volume, array: a as u64, first: at, last, what });
             }
             let what = what.clone();
-            self.scrub.findings.push(Finding { volume, at, bytes, array: a as u16, what, repaired });
+            self.scrub.findings.push(Finding { volume, at, bytes, array: a as u16, difference: Some(what), what: String::new(), repaired });
         }
         events
     }
@@ -167,35 +152,29 @@ impl PoolDesk {
         });
         done.sum()
     }
-    /// What is worth knowing about a repair that begins: what it will leave alone. Sentences.
-    fn repair_notices(&self, run: &ScrubRun) -> Vec<String> {
+    /// What is worth knowing about a repair that begins: what it will leave alone.
+    fn repair_notices(&self, run: &ScrubRun) -> Vec<Notice> {
         let mirrors: Vec<usize> =
             (0..self.arrays.len()).filter(|a| self.config().arrays[*a].mirror).collect();
         let preferred = |a: usize| self.arrays[a].legs.iter().find(|l| run.prefer.contains(&l.uuid));
         let differs =
             |a: usize| self.scrub.all_findings().iter().any(|f| usize::from(f.array) == a && !f.repaired);
-        let mut out = vec![];
-        let untold: Vec<String> = mirrors
+        let mut out: Vec<Notice> = vec![];
+        let arrays: Vec<String> = mirrors
             .iter()
             .filter(|a| preferred(**a).is_none() && (run.prefer.is_empty() || differs(**a)))
             .filter(|a| !run.prefer.is_empty() || self.arrays[**a].legs.len() == 2)
             .map(|a| array_word(true, *a))
             .collect();
-        if !untold.is_empty() {
-            out.push(format!(
-                "Of {} nobody can know which drive is right: differences there are told and not repaired, unless --prefer names the good drive",
-                untold.join(", ")
-            ));
+        if !arrays.is_empty() {
+            out.push(PoolNotice::RepairUnknown { arrays }.into());
         }
         let known = mirrors.iter().any(|a| differs(*a));
         for (a, leg) in
             mirrors.iter().filter(|a| known && !differs(**a)).filter_map(|a| Some((*a, preferred(*a)?)))
         {
-            out.push(format!(
-                "{} is a drive of {}, in which the last scrub found no difference",
-                leg.path,
-                array_word(true, a)
-            ));
+            let (drive, array) = (leg.path.clone(), array_word(true, a));
+            out.push(PoolNotice::PreferNeedless { drive, array }.into());
         }
         out
     }
@@ -215,55 +194,41 @@ impl Office {
         let clears = action == PoolScrub::Clear && running.is_none();
         let stops = action == PoolScrub::Stop;
         let mut notices = vec![];
-        let (run, message) = match action {
+        let name = || pool.to_string();
+        let (run, event) = match action {
             PoolScrub::Start { repair, prefer } => {
                 if running.is_some() {
-                    let message = format!("pool {pool} is being scrubbed already");
-                    return Err(refuse(ErrorKind::Conflict, "pool", message)
-                        .then(format!("millrace pool show {pool}, or millrace pool scrub {pool} --stop")));
+                    return Err(PoolRefusal::ScrubBegunAlready { pool: name() }.into());
                 }
                 if !mirror {
-                    let message = format!("pool {pool} has no mirror: there is nothing to compare");
-                    return Err(refuse(ErrorKind::Invalid, "pool", message)
-                        .then(format!("millrace pool show {pool}")));
+                    return Err(PoolRefusal::NothingToScrub { pool: name() }.into());
                 }
                 let prefer = self.preferred(id, &prefer, repair)?;
                 let (began, at) = (self.desk().unix(now), vec![0; arrays]);
-                let how = if repair { "differences are repaired" } else { "differences are told" };
                 let run = ScrubRun { began, repair, prefer, at, ..ScrubRun::default() };
                 if repair && let Some(p) = self.desk().pool(id) {
                     notices = p.repair_notices(&run);
                 }
-                (Some(run), format!("a scrub began: {how}"))
+                (Some(run), PoolEvent::ScrubBegan { repair })
             }
             PoolScrub::Stop => {
                 let Some(run) = &running else {
-                    let message = format!("pool {pool} is not being scrubbed");
-                    return Err(refuse(ErrorKind::Conflict, "pool", message)
-                        .then(format!("millrace pool show {pool}")));
+                    return Err(PoolRefusal::NoScrub { pool: name() }.into());
                 };
                 row.last = keep_found(row.last, run.found);
-                (None, "the scrub was stopped".to_string())
+                (None, PoolEvent::ScrubStopped)
             }
             PoolScrub::Clear => {
                 let Some(last) = row.last.filter(|l| l.found != Found::default()) else {
-                    let message =
-                        format!("the last scrub of pool {pool} found nothing, or was cleared already");
-                    return Err(refuse(ErrorKind::Conflict, "pool", message)
-                        .then(format!("millrace pool show {pool}")));
+                    return Err(PoolRefusal::NothingToClear { pool: name() }.into());
                 };
                 // One that was stopped, and none before it that was not: there is nothing left to tell.
                 row.last = (last.ended > 0).then_some(LastScrub { found: Found::default(), ..last });
-                (running.clone(), "what the last scrub found was cleared by the operator".to_string())
+                (running.clone(), PoolEvent::ScrubCleared)
             }
             PoolScrub::Schedule { days, repair } => {
                 (row.every_days, row.repair) = (days, repair && days > 0);
-                let message = match days {
-                    0 => "it is not scrubbed by schedule any more".to_string(),
-                    1 => "it is scrubbed every day".to_string(),
-                    n => format!("it is scrubbed every {n} days"),
-                };
-                (running.clone(), message)
+                (running.clone(), PoolEvent::ScrubScheduled { days })
             }
         };
         row.run.clone_from(&run);
@@ -278,31 +243,23 @@ impl Office {
         if run != running {
             self.set_to_work(id, run);
         }
-        self.desk_mut().event(now, Weight::Note, format!("pool {pool}"), message);
-        Ok(Reply::Created { uuid: Uuid::default(), notices: notices.into_iter().map(Into::into).collect() })
+        self.desk_mut().happened(now, format!("pool {pool}"), event);
+        Ok(Reply::Created { uuid: Uuid::default(), notices })
     }
     /// The drives that count, one for a mirror.
-    fn preferred(
-        &self,
-        pool: PoolId,
-        drives: &[String],
-        repair: bool,
-    ) -> Result<Vec<Uuid>, crate::order::Refusal> {
+    fn preferred(&self, pool: PoolId, drives: &[String], repair: bool) -> Result<Vec<Uuid>, Refusal> {
         let mut found: Vec<(usize, Uuid, &String)> = vec![];
         for drive in drives {
             if !repair {
-                let message = "a drive is preferred only where differences are repaired";
-                return Err(refuse(ErrorKind::Invalid, "prefer", message).then("--repair --prefer DRIVE"));
+                return Err(PoolRefusal::PreferWithoutRepair.into());
             }
             let leg = self.desk().leg_named(drive).filter(|(p, ..)| *p == pool);
             let Some((_, array, leg)) = leg else {
-                let message = format!("{drive} is no drive of this pool");
-                return Err(refuse(ErrorKind::NotFound, "prefer", message).then("millrace drive ls"));
+                return Err(PoolRefusal::PreferUnknown { drive: drive.clone() }.into());
             };
             if let Some((.., other)) = found.iter().find(|(a, ..)| *a == array) {
-                let word = array_word(true, array);
-                let message = format!("{other} and {drive} are drives of {word}: one of them counts");
-                return Err(refuse(ErrorKind::Invalid, "prefer", message).then("millrace drive ls"));
+                let (drive, other, array) = (drive.clone(), (*other).clone(), array_word(true, array));
+                return Err(PoolRefusal::PreferTwice { drive, other, array }.into());
             }
             let uuid = self.desk().pool(pool).expect("just found").arrays[array].legs[leg].uuid;
             found.push((array, uuid, drive));
@@ -469,26 +426,20 @@ impl Office {
             places = core::mem::take(&mut p.scrub.places);
             p.scrub.last_places = places;
         }
-        let shown = if places > FINDINGS_TOLD as u64 {
-            format!("; {places} places in all, the first of them are in millrace pool show {name}")
-        } else {
-            String::new()
+        let places = Some(places).filter(|n| *n > FINDINGS_TOLD as u64);
+        let what = format!("pool {name}");
+        let event = match (found.differed, found.unreadable) {
+            (0, 0) => PoolEvent::ScrubClean,
+            (0, n) => PoolEvent::ScrubUnreadable { pool: name, unreadable_bytes: n, places },
+            (n, m) => PoolEvent::ScrubDiffered {
+                pool: name,
+                differed_bytes: n,
+                repaired_bytes: found.repaired,
+                unreadable_bytes: m,
+                places,
+            },
         };
-        let (weight, words) = match (found.differed, found.unreadable) {
-            (0, 0) => (Weight::Note, "all legs are the same".to_string()),
-            (0, n) => (Weight::Warning, format!("{n} bytes could not be read from every leg{shown}")),
-            (n, m) => {
-                let repaired = found.repaired;
-                let unreadable = if m > 0 { format!(", {m} could not be compared") } else { String::new() };
-                (
-                    Weight::Warning,
-                    format!(
-                        "legs differed in {n} bytes, of which {repaired} were written again{unreadable}{shown}"
-                    ),
-                )
-            }
-        };
-        desk.event(now, weight, format!("pool {name}"), format!("the scrub is over: {words}"));
+        desk.happened(now, what, event);
         Ok(Reply::Done)
     }
 }

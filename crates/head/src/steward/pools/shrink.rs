@@ -10,7 +10,7 @@
 
 use crate::layout::{ArrayId, PoolId};
 use crate::mail::ShardMail;
-use crate::order::{Answered, ErrorKind, Refusal, Reply, Weight};
+use crate::order::{Answered, Notice, Refusal, Reply};
 use crate::steward::context::array::{LegDesk, Wish};
 use crate::steward::context::open::OpenDrive;
 use crate::steward::context::pool::PoolDesk;
@@ -18,9 +18,10 @@ use crate::steward::office::Office;
 use crate::steward::patience::QUIET_PATIENCE;
 use crate::steward::record::texts::{CREATING, POOLS, leaves, path_of};
 use crate::steward::state::{Edit, PoolRow};
-use crate::steward::words::{STATE_DISK, array_word, error_words, refuse};
+use crate::steward::words::array_word;
 use array::format::ConfigSlot;
 use base::Uuid;
+use finding::{PoolEvent, PoolNotice, PoolRefusal};
 use pool::StripeMap;
 use std::collections::BTreeSet;
 use volume::GRANULE_BYTES;
@@ -34,101 +35,76 @@ struct Cut {
     first: usize,
     map: StripeMap,
     /// Their names.
-    words: String,
+    arrays: Vec<String>,
 }
 
 impl PoolDesk {
     fn array_name_at(&self, array: usize) -> String {
         array_word(self.config().arrays[array].mirror, array)
     }
-    fn names_from(&self, first: usize) -> String {
-        (first..self.arrays.len()).map(|a| self.array_name_at(a)).collect::<Vec<_>>().join(" ")
+    fn names_from(&self, first: usize) -> Vec<String> {
+        (first..self.arrays.len()).map(|a| self.array_name_at(a)).collect()
     }
     /// Which arrays leave if these do, and what is left of the stripe. What was added last is at the end of the pool's space:
     /// it leaves first.
     fn cut_named(&self, names: &[String]) -> Result<(usize, StripeMap), Refusal> {
-        let (pool, count) = (&self.config().name, self.arrays.len());
-        let show = format!("millrace pool show {pool}");
+        let (pool, count) = (self.config().name.clone(), self.arrays.len());
         let find = |name: &String| {
             (0..count).find(|a| self.array_name_at(*a) == *name).ok_or_else(|| {
-                let message = format!(
-                    "pool {pool} has no array {name}: it has {}",
-                    self.names_from(0).replace(' ', ", ")
-                );
-                refuse(ErrorKind::NotFound, "array", message).then(show.clone())
+                let (array, arrays) = (name.clone(), self.names_from(0));
+                PoolRefusal::ArrayUnknown { pool: pool.clone(), array, arrays }
             })
         };
-        let named = names.iter().map(find).collect::<Result<BTreeSet<usize>, Refusal>>()?;
+        let named = names.iter().map(find).collect::<Result<BTreeSet<usize>, PoolRefusal>>()?;
         let Some(first) = named.first().copied() else {
-            return Err(refuse(ErrorKind::Invalid, "array", "no array is named").then(show));
+            return Err(PoolRefusal::ArrayNotNamed { pool }.into());
         };
         let Some(cut) = (1..=first).rev().find(|a| self.config().map.cut(*a).is_some()) else {
-            let name = self.array_name_at(first);
-            let message = format!("pool {pool} was made with {name}, and cannot be without it");
-            return Err(refuse(ErrorKind::Conflict, "array", message).then(show));
+            return Err(PoolRefusal::ArrayIsFirst { pool, array: self.array_name_at(first) }.into());
         };
         if (cut..count).any(|a| !named.contains(&a)) {
-            let missing: Vec<String> =
+            let missing =
                 (cut..count).filter(|a| !named.contains(a)).map(|a| self.array_name_at(a)).collect();
-            let names: Vec<String> = named.iter().map(|a| self.array_name_at(*a)).collect();
-            let message = format!(
-                "{} cannot leave pool {pool} without {}: volumes are striped over arrays that were added together, and what was added last leaves first",
-                names.join(", "),
-                missing.join(", ")
-            );
-            let next = format!("millrace pool rm {pool} {}", self.names_from(cut));
-            return Err(refuse(ErrorKind::Conflict, "array", message).then(next));
+            let arrays = named.iter().map(|a| self.array_name_at(*a)).collect();
+            let all = self.names_from(cut);
+            return Err(PoolRefusal::ArraysLeaveTogether { pool, arrays, missing, all }.into());
         }
         Ok((cut, self.config().map.cut(cut).expect("found above")))
     }
     /// Refuses to take space away that is somebody's.
-    fn check_nothing_lies_behind(&self, map: &StripeMap, words: &str) -> Result<(), Refusal> {
+    fn check_nothing_lies_behind(&self, map: &StripeMap, arrays: &[String]) -> Result<(), Refusal> {
         let (pool, end) = (&self.config().name, map.bytes() / GRANULE_BYTES);
         let reaches = |v: &&volume::Volume| v.map.runs().any(|run| run.first + run.count > end);
         let volumes: Vec<String> =
             self.config().volumes.iter().filter(reaches).map(|v| format!("{pool}/{}", v.name)).collect();
-        if let Some(first) = volumes.first() {
-            let message = format!("data of {} lies on {words}", volumes.join(", "));
-            let next = format!(
-                "millrace volume rm {first}, if its data is not needed or is elsewhere, then this again"
-            );
-            return Err(refuse(ErrorKind::Conflict, "array", message).then(next));
+        let arrays = arrays.to_vec();
+        if !volumes.is_empty() {
+            return Err(PoolRefusal::ArraysHoldData { volumes, arrays }.into());
         }
         if !self.space().is_free_from(end) {
-            let message = format!(
-                "space of a volume that was removed or has shrunk lies on {words}, and is not free yet"
-            );
-            return Err(refuse(ErrorKind::NotReady, "array", message).then("this again in a few seconds"));
+            return Err(PoolRefusal::ArraysHoldReturned { arrays }.into());
         }
         Ok(())
     }
     /// Refuses while something is under way that the cut would be in the way of. Each drive that stays must learn of it: one
     /// that did not would ask for the arrays that left if it were found alone.
-    fn check_calm(&self, first: usize, words: &str) -> Result<(), Refusal> {
-        let pool = &self.config().name;
+    fn check_calm(&self, first: usize, arrays: &[String]) -> Result<(), Refusal> {
+        let pool = self.config().name.clone();
         if self.scrub.run.is_some() {
-            let message = format!("pool {pool} is being scrubbed");
-            return Err(refuse(ErrorKind::Conflict, "pool", message)
-                .then(format!("millrace pool scrub {pool} --stop, then this again")));
+            return Err(PoolRefusal::PoolBeingScrubbed { pool }.into());
         }
         let leaving: BTreeSet<Uuid> =
             self.arrays[first..].iter().flat_map(|a| &a.legs).map(|l| l.uuid).collect();
         let rows = &self.config().extras.replacements;
         if rows.iter().any(|r| leaving.contains(&r.old) || leaving.contains(&r.new)) {
-            let message = format!("a drive of {words} is being replaced");
-            return Err(refuse(ErrorKind::Conflict, "array", message)
-                .then("millrace status --watch, and this again once that is over"));
+            return Err(PoolRefusal::ArraysBeingReplaced { arrays: arrays.to_vec() }.into());
         }
         let stay = (0..first).flat_map(|a| (0..self.arrays[a].legs.len()).map(move |l| (a, l)));
         let away =
             stay.into_iter().find(|(a, l)| self.is_out(*a, *l) || self.arrays[*a].legs[*l].open.is_none());
         if let Some((a, l)) = away {
-            let (path, array) = (self.drive_path(a, l), self.array_name_at(a));
-            let message =
-                format!("{path} of {array} is away or out: it would not learn which arrays pool {pool} has");
-            let next =
-                format!("millrace drive return {path}, or millrace drive replace {path} NEW, and this again");
-            return Err(refuse(ErrorKind::NotReady, "pool", message).then(next));
+            let (drive, array) = (self.drive_path(a, l).to_string(), self.array_name_at(a));
+            return Err(PoolRefusal::StayingDriveOut { drive, array, pool }.into());
         }
         Ok(())
     }
@@ -143,10 +119,10 @@ impl Office {
             let desk = self.desk();
             let p = desk.pool_named(pool)?;
             let (first, map) = p.cut_named(&names)?;
-            let words = p.names_from(first).replace(' ', ", ");
-            p.check_nothing_lies_behind(&map, &words)?;
-            p.check_calm(first, &words)?;
-            Cut { pool: p.id, uuid: p.config().uuid, name: p.config().name.clone(), first, map, words }
+            let arrays = p.names_from(first);
+            p.check_nothing_lies_behind(&map, &arrays)?;
+            p.check_calm(first, &arrays)?;
+            Cut { pool: p.id, uuid: p.config().uuid, name: p.config().name.clone(), first, map, arrays }
         };
         let arrays = self.stop_arrays(&cut).await?;
         self.take_keeper(cut.pool).await;
@@ -169,23 +145,21 @@ impl Office {
             self.done_with(cut.uuid, &paths).await;
         }
         let labelled = |l: &&LegDesk| l.open.as_ref().is_none_or(|o| kept.contains(&o.info.path));
-        let told = |l: &LegDesk| {
-            format!("{} is away or takes no writes: it keeps its label of pool {}", l.path, cut.name)
+        let keeps = |l: &LegDesk| {
+            PoolNotice::DriveKeepsPoolLabel { drive: l.path.clone(), pool: cut.name.clone() }.into()
         };
-        let notices: Vec<String> = legs.iter().filter(labelled).map(told).collect();
-        let free: Vec<&str> = legs.iter().filter(|l| !labelled(l)).map(|l| l.path.as_str()).collect();
-        let free =
-            if free.is_empty() { String::new() } else { format!(": free again are {}", free.join(", ")) };
+        let notices: Vec<Notice> = legs.iter().filter(labelled).map(keeps).collect();
+        let free = legs.iter().filter(|l| !labelled(l)).map(|l| l.path.clone()).collect();
         {
             let now = self.cx.now();
             let mut desk = self.desk_mut();
             legs.into_iter().for_each(|l| desk.departs(Some((l.uuid, l.path))));
             let what = format!("pool {}", cut.name);
-            desk.event(now, Weight::Note, what.clone(), format!("{} left it{free}", cut.words));
-            notices.iter().for_each(|n| desk.event(now, Weight::Warning, what.clone(), n.clone()));
+            desk.happened(now, what.clone(), PoolEvent::ArraysLeft { arrays: cut.arrays.clone(), free });
+            notices.iter().for_each(|n| desk.noticed(now, what.clone(), n.clone()));
         }
         listed?;
-        Ok(Reply::Created { uuid: Uuid::default(), notices: notices.into_iter().map(Into::into).collect() })
+        Ok(Reply::Created { uuid: Uuid::default(), notices })
     }
 
     /// Brings the arrays that leave to rest: no volume lies there, but legs may be compared or copied.
@@ -206,13 +180,8 @@ impl Office {
             return Ok(arrays);
         }
         self.resume_arrays(&arrays);
-        let message = format!(
-            "a drive of {} still holds operations after {} seconds",
-            cut.words,
-            QUIET_PATIENCE.as_secs()
-        );
-        Err(refuse(ErrorKind::NotReady, "array", message)
-            .then("millrace status -v, for the drive that hangs"))
+        let (arrays, seconds) = (cut.arrays.clone(), QUIET_PATIENCE.as_secs());
+        Err(PoolRefusal::ArraysStillBusy { arrays, seconds }.into())
     }
     fn resume_arrays(&self, arrays: &[ArrayId]) {
         for array in arrays {
@@ -232,12 +201,11 @@ impl Office {
             let desk = self.desk();
             let p = desk.pool(cut.pool).expect("orders come one by one");
             // A leg may have been lost while the arrays came to rest.
-            p.check_calm(cut.first, &cut.words)?;
+            p.check_calm(cut.first, &cut.arrays)?;
             let leaving = p.arrays[cut.first..].iter().flat_map(|a| &a.legs).filter(|l| l.open.is_some());
             leaving.map(|l| leaves(&l.path)).collect()
         };
-        let listed = self.list_addition(cut.uuid, &cut.name, drives.clone()).await;
-        listed.map_err(|r| r.then(STATE_DISK))?;
+        self.list_addition(cut.uuid, &cut.name, drives.clone()).await?;
         let map = cut.map.clone().into();
         let edit = Edit::ArraysRemoved { first: cut.first as u32, map };
         let planned = self.plan(cut.pool, vec![edit]).await?;
@@ -283,9 +251,8 @@ impl Office {
             self.keep_config(cut.pool, slot).await;
             return Ok(());
         };
-        let path = self.desk().pool(cut.pool).map_or(String::new(), |p| p.drive_path(*a, *l).to_string());
-        let message = format!("{path} could not be told of it: the drive {}", error_words(*error));
-        Err(refuse(ErrorKind::Internal, "pool", message).then("millrace status"))
+        let drive = self.desk().pool(cut.pool).map_or(String::new(), |p| p.drive_path(*a, *l).to_string());
+        Err(PoolRefusal::StayingDriveNotTold { drive, fault: (*error).into() }.into())
     }
 
     /// The pool was imported: arrays that were leaving it when the life before ended have left, and their drives are free
@@ -314,20 +281,9 @@ impl Office {
         let failed = self.unlabel_all(&open).await;
         listed.found.iter().for_each(|p| self.let_go(p.id));
         let left: Vec<String> = failed.into_iter().chain(listed.away).collect();
-        let free: Vec<&str> =
-            open.iter().map(|o| o.info.path.as_str()).filter(|p| !left.iter().any(|l| l == p)).collect();
-        let mut words = String::from("arrays were leaving it when the head fell: that is brought to its end");
-        if !free.is_empty() {
-            words.push_str(&format!(", and free again are {}", free.join(", ")));
-        }
-        if !left.is_empty() {
-            words.push_str(&format!(
-                "; {} may still have its label: the next start tries again, and --force takes it all the same",
-                left.join(", ")
-            ));
-        }
+        let free = open.iter().map(|o| o.info.path.clone()).filter(|p| !left.contains(p)).collect();
         let (what, now) = (format!("pool {name}"), self.cx.now());
-        self.desk_mut().event(now, Weight::Note, what, words);
+        self.desk_mut().happened(now, what, PoolEvent::RemovalEnded { free, left: left.clone() });
         if self.check_read(POOLS).and(self.write_pools().await).is_ok() {
             let done: Vec<String> = gone.into_iter().filter(|d| !left.contains(d)).collect();
             self.done_with(uuid, &done).await;

@@ -9,16 +9,16 @@
 
 use crate::layout::{ArrayId, PoolId};
 use crate::mail::ShardMail;
-use crate::order::{Answered, ErrorKind, Refusal, Reply};
+use crate::order::{Answered, Notice, Refusal, Reply};
 use crate::steward::context::array::ArrayDesk;
 use crate::steward::context::open::OpenDrive;
 use crate::steward::context::pool::PoolDesk;
 use crate::steward::office::Office;
 use crate::steward::state::Edit;
 use crate::steward::state::config::PoolConfig;
-use crate::steward::words::refuse;
 use array::{Geometry, UnclearedMap};
 use base::{Duration, Instant, Uuid};
+use finding::{DriveFault, PoolNotice, PoolRefusal};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use volume::{GRANULE_BYTES, Run};
@@ -81,7 +81,7 @@ impl Office {
         array: usize,
         geometry: &Geometry,
         legs: Vec<OpenDrive>,
-        notices: &mut Vec<String>,
+        notices: &mut Vec<Notice>,
     ) -> Result<UnclearedMap, Refusal> {
         let Some(returned) = &config.extras.uncleared else { return Ok(UnclearedMap::none()) };
         let (mut areas, mut unread) = (vec![], None);
@@ -91,9 +91,8 @@ impl Office {
             areas.push(read.ok());
         }
         if let (Some((open, e)), true) = (unread, areas.iter().all(Option::is_none)) {
-            let words = crate::steward::words::error_words(e);
-            let message = format!("{}: its uncleared map: the drive {words}", open.info.path);
-            return Err(refuse(ErrorKind::NotReady, "pool", message).then("millrace status"));
+            let (drive, fault) = (open.info.path.clone(), DriveFault::of(&open.info, e));
+            return Err(PoolRefusal::UnclearedMapUnread { drive, fault }.into());
         }
         let areas: Vec<Option<&[u8]>> = areas.iter().map(Option::as_deref).collect();
         let merged = UnclearedMap::merge(geometry, config.array_uuid(array), returned.life, &areas);
@@ -101,18 +100,13 @@ impl Office {
             let open = &legs[mend.leg];
             let at = array::format::tail_at(open.label.drive_bytes) + mend.at;
             if let Err(e) = self.cx.write(open.id, at, &mend.bytes).await {
-                let words = crate::steward::words::error_words(e);
-                notices.push(format!(
-                    "the uncleared map of {} is damaged, and the drive {words}",
-                    open.info.path
-                ));
+                let (drive, fault) = (open.info.path.clone(), DriveFault::of(&open.info, e));
+                notices.push(PoolNotice::UnclearedMapDamaged { drive, fault }.into());
             }
         }
         if merged.lost > 0 {
-            notices.push(format!(
-                "the uncleared map of pool {} is damaged on every drive of array {array}: space there that was never written may show what the drives held before",
-                config.name
-            ));
+            let pool = config.name.clone();
+            notices.push(PoolNotice::UnclearedMapLost { pool, array: array as u64 }.into());
         }
         Ok(merged.map)
     }
@@ -178,7 +172,7 @@ impl Office {
     /// # Errors
     /// It has shrunk a moment ago, and writes there may still be at a drive; or the configuration cannot be written.
     pub(in crate::steward) async fn clear_tail(&self, pool: PoolId, uuid: Uuid) -> Result<(), Refusal> {
-        let gone = || refuse(ErrorKind::NotFound, "volume", "the volume is gone");
+        let gone = || Refusal::from(PoolRefusal::VolumeGone);
         let (has_maps, tail, until) = {
             let desk = self.desk();
             let p = desk.pool(pool).ok_or_else(gone)?;
@@ -189,20 +183,15 @@ impl Office {
         let Some(tail) = tail else { return Ok(()) };
         let left = until.map_or(Duration::ZERO, |until| until.since(self.cx.now()));
         if left > Duration::ZERO {
-            let seconds = left.as_nanos().div_ceil(1_000_000_000);
-            let words = format!(
-                "the volume has just shrunk: writes to what was cut off may be under way for {seconds} seconds"
-            );
-            return Err(refuse(ErrorKind::NotReady, "bytes", words).then("this again then"));
+            let seconds = left.as_nanos().div_ceil(1_000_000_000) as u64;
+            return Err(PoolRefusal::VolumeJustShrunk { seconds }.into());
         }
         if !has_maps {
             self.configure(pool, vec![Edit::MapsBegun {}]).await?;
         }
         if !self.mark(pool, &[tail]).await {
             let stays = self.desk().pool(pool).is_some_and(|p| !p.leaving);
-            let why = "the other head is gone, and what it had to do with the pool is being taken over";
-            let waits = || refuse(ErrorKind::NotReady, "pool", why).then("this again in a second");
-            return Err(if stays { waits() } else { gone() });
+            return Err(if stays { PoolRefusal::PoolBeingTakenOver.into() } else { gone() });
         }
         Ok(())
     }

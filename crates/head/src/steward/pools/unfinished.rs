@@ -8,7 +8,7 @@
 //! New drives of a pool that is there are told apart in the same way: their configuration says that they are being added, until
 //! one of the drives that were there before says that they belong to the pool. Files that were made for it go again.
 
-use crate::order::{ArraySpec, ErrorKind, Refusal, Weight};
+use crate::order::{ArraySpec, Notice, Refusal};
 use crate::steward::context::desk::Desk;
 use crate::steward::context::open::OpenDrive;
 use crate::steward::context::probe::Probe;
@@ -18,9 +18,9 @@ use crate::steward::office::Office;
 use crate::steward::patience::{CLAIM_PATIENCE, CLAIM_RETRY};
 use crate::steward::record::texts::{CREATING, LEAVES, MADE, POOLS, parse_pools, path_of};
 use crate::steward::state::{Change, List, PoolRow};
-use crate::steward::words::refuse;
 use array::format::ConfigSlot;
 use base::Uuid;
+use finding::{CutOffWork, Leftovers, PoolEvent, PoolNotice, PoolRefusal};
 
 /// The file that opening a drive makes, if it is missing (`file:PATH?size=SIZE`).
 fn makes(spec: &str) -> Option<&str> {
@@ -156,13 +156,11 @@ impl Office {
             for probe in found {
                 self.let_go_wholly(probe.id, CLAIM_RETRY).await;
             }
-            let words = "its creation had been cut off when all of it was written: it is brought to its end";
-            self.desk_mut().event(now, Weight::Note, what, words);
+            self.desk_mut().happened(now, what, PoolEvent::CreationEnded);
             let drives = row.drives.iter().map(|d| path_of(d).to_string()).collect();
             return Some(PoolRow { drives, ..row });
         }
-        let words = String::from("its creation had been cut off, and was undone");
-        let left = self.free_unfinished(&row.name, words, listed).await;
+        let left = self.free_unfinished(&row.name, CutOffWork::Creation, listed).await;
         self.remove_witness(row.uuid).await;
         self.leave_creating(row.uuid, left).await;
         None
@@ -209,9 +207,9 @@ impl Office {
         }
         listed
     }
-    /// Takes their labels from drives that say that they hold nothing yet, and tells it, `words` first. Returns the paths of
-    /// those that may still have one, those among them that are away.
-    async fn free_unfinished(&self, pool: &str, mut words: String, listed: Listed) -> Vec<String> {
+    /// Takes their labels from drives that say that they hold nothing yet, and tells it. Returns the paths of those that may
+    /// still have one, those among them that are away.
+    async fn free_unfinished(&self, pool: &str, what: CutOffWork, listed: Listed) -> Vec<String> {
         let Listed { found, away, removed, kept } = listed;
         // Only what says itself that it holds nothing loses its label.
         let (empty, doubtful): (Vec<&Probe>, Vec<&Probe>) =
@@ -224,32 +222,20 @@ impl Office {
         let path = |o: &&OpenDrive| o.info.path.clone();
         let freed: Vec<String> = freed.iter().map(path).collect();
         let removed: Vec<String> = made.iter().map(path).chain(removed).collect();
-        let is = |paths: &[String]| if paths.len() == 1 { "is" } else { "are" };
-        if !freed.is_empty() {
-            words.push_str(&format!(": {} {} free again", freed.join(", "), is(&freed)));
-        }
-        if !removed.is_empty() {
-            words.push_str(&format!(": {}, made for it, {} removed", removed.join(", "), is(&removed)));
-        }
-        if !kept.is_empty() {
-            let (path, is) = (kept.join(", "), is(&kept));
-            words.push_str(&format!("; {path} {is} left: something is in there, without a label of ours"));
-        }
         let doubtful = doubtful.iter().map(|p| p.info.path.clone());
         let left: Vec<String> = failed.into_iter().chain(away).chain(doubtful).collect();
-        if !left.is_empty() {
-            words.push_str(&format!(
-                "; {} could not be freed and may still have its label: the next start tries again, and --force takes it all the same",
-                left.join(", ")
-            ));
-        }
-        let now = self.cx.now();
+        let drives = Leftovers { freed, removed, kept, left: left.clone() };
+        let (pool, now) = (pool.to_string(), self.cx.now());
         let mut desk = self.desk_mut();
-        let note = format!("{}{words}", undone_words(pool));
+        desk.happened(
+            now,
+            format!("pool {pool}"),
+            PoolEvent::WorkUndone { what: what.clone(), drives: drives.clone() },
+        );
+        let note = PoolNotice::WorkUndone { pool, what, drives }.into();
         if !desk.notices.contains(&note) {
             desk.notices.push(note);
         }
-        desk.event(now, Weight::Warning, format!("pool {pool}"), words);
         left
     }
     /// The pool was imported: drives that were being added to it when the life before ended are its own, or free again.
@@ -269,14 +255,12 @@ impl Office {
             true => vec![],
             false => {
                 let listed = self.look_for_listed(&PoolRow { drives: others.clone(), ..row.clone() }).await;
-                let words = String::from("arrays were being added to it, and that was undone");
-                self.free_unfinished(&row.name, words, listed).await
+                self.free_unfinished(&row.name, CutOffWork::Addition, listed).await
             }
         };
         if others.len() < all {
             let (what, now) = (format!("pool {}", row.name), self.cx.now());
-            let words = "arrays were being added to it when the head fell: that is brought to its end";
-            self.desk_mut().event(now, Weight::Note, what, words);
+            self.desk_mut().happened(now, what, PoolEvent::AdditionEnded);
             if self.check_read(POOLS).and(self.write_pools().await).is_err() {
                 return;
             }
@@ -286,28 +270,17 @@ impl Office {
     }
 }
 
-/// How a note of what was undone begins; it goes when the pool is made, or grows, after all.
-fn undone_words(pool: &str) -> String {
-    format!("Pool {pool}: ")
-}
-
 impl Desk {
     /// What had been cut off was done again, or is not wanted any more.
-    pub fn forget_undone(&mut self, pool: &str) {
-        let begins = undone_words(pool);
-        self.notices.retain(|n| !(n.starts_with(&begins) && n.contains("was undone")));
+    pub fn forget_undone(&mut self, name: &str) {
+        let is_of_it =
+            |n: &Notice| matches!(n, Notice::Pool(PoolNotice::WorkUndone { pool, .. }) if pool == name);
+        self.notices.retain(|n| !is_of_it(n));
     }
 }
 
-/// Words for the drives of a pool that was never finished, by another head or by this one with another state directory.
+/// The drives are those of a pool that was never finished, by another head or by this one with another state directory.
 pub(crate) fn never_finished(pool: &str, probes: &[Probe]) -> Refusal {
-    let paths: Vec<&str> = probes.iter().map(|p| p.info.path.as_str()).collect();
-    let has = if paths.len() == 1 { "has" } else { "have" };
-    let message = format!(
-        "pool {pool} was never finished: its creation was cut off, and nothing was stored on it ({} {has} its label)",
-        paths.join(", ")
-    );
-    refuse(ErrorKind::NotReady, "pool", message).then(format!(
-        "start the head again that was making it, which frees the drives; or make it anew: millrace pool create {pool} … --force"
-    ))
+    let drives = probes.iter().map(|p| p.info.path.clone()).collect();
+    PoolRefusal::PoolUnfinished { pool: pool.into(), drives }.into()
 }

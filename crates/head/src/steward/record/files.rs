@@ -245,8 +245,8 @@ impl Office {
             if let Err(e) = self.change_file(op).await {
                 let words = state_words("the event log", &e);
                 let mut desk = self.desk_mut();
-                if !desk.notices.contains(&words) {
-                    desk.notices.push(words);
+                if !desk.notices.iter().any(|n| *n == words) {
+                    desk.notices.push(words.into());
                 }
             }
         }

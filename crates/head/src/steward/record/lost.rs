@@ -105,9 +105,9 @@ impl Office {
         );
         let now = self.cx.now();
         let mut desk = self.desk_mut();
-        if !desk.notices.contains(&words) {
+        if !desk.notices.iter().any(|n| *n == words) {
             desk.event(now, Weight::Warning, "state directory", words.clone());
-            desk.notices.push(words);
+            desk.notices.push(words.into());
         }
     }
 }

@@ -214,7 +214,7 @@ impl Office {
         }
         self.write_missing_witness(id).await;
         match self.desk().pool(id).and_then(|p| p.trouble.clone()) {
-            Some(words) => Err(words),
+            Some(why) => Err(why.said()),
             None => Ok(()),
         }
     }

@@ -185,8 +185,8 @@ impl Desk {
             Note::Heal { .. } => unreachable!("this note goes from shard to shard"),
             Note::Mismatch { .. } | Note::Unreadable { .. } | Note::Scrubbed { .. } => {
                 let what = format!("pool {}", pool.config().name);
-                for (weight, message) in pool.on_scrub_note(a, shard, note) {
-                    self.event(now, weight, what.clone(), message);
+                for event in pool.on_scrub_note(a, shard, note) {
+                    self.happened(now, what.clone(), event);
                 }
             }
             Note::MediumLost { .. } => pool.arrays[a].lost_medium(),

@@ -165,13 +165,9 @@ fn build(desk: &mut Desk, now: Instant) -> Status {
         pools.push(pool);
     }
     for p in &desk.absent {
-        reasons.push(Reason::new(
-            State::Offline,
-            format!("pool {}", p.name()),
-            Cause::sentence(p.words(), p.next.clone()),
-        ));
-        let cause = Some(Cause::sentence(p.words(), p.next.clone()));
-        let (name, uuid) = (p.name().into(), p.uuid());
+        let cause = p.cause_for_hosts();
+        reasons.push(Reason::new(State::Offline, format!("pool {}", p.name()), cause.clone()));
+        let (name, uuid, cause) = (p.name().into(), p.uuid(), Some(cause.into()));
         pools.push(Pool { name, uuid, cause, state: State::Offline, ..Pool::default() });
     }
     pools.sort_by(|a, b| a.name.cmp(&b.name));
@@ -228,9 +224,8 @@ fn build(desk: &mut Desk, now: Instant) -> Status {
                 .notices
                 .iter()
                 .cloned()
-                .chain(crate::steward::record::vanished::restored_words(&desk.restored));
+                .chain(crate::steward::record::vanished::restored_words(&desk.restored).map(Notice::from));
             lasting
-                .map(Notice::from)
                 .chain(stood_in(desk, now))
                 .map(|notice| api::Noticed { notice, message: String::new() })
                 .collect()

@@ -17,6 +17,5 @@ mod standby;
 mod trial;
 mod upper;
 
-pub(crate) use fence::cannot;
 pub(crate) use order::not_leading;
 pub(crate) use upper::{Said, Upper};

@@ -1,8 +1,10 @@
 //! Pools whose drives are away: hosts keep what they have, not ready.
 
 use super::*;
+use crate::order::{Cause, Event, Notice};
 use base::Duration;
 use base::view::Export;
+use finding::{ImportFault, PoolCause, PoolDoubt, PoolEvent, PoolNotice, PoolRefusal, Why};
 
 type Away = BTreeMap<String, FakeDrive>;
 
@@ -143,24 +145,32 @@ fn a_leg_that_another_head_has_and_that_nothing_proves_is_refused_for_both() {
     let mut rest = Rest { drives: theirs.rest.drives, ..Rest::default() };
     rest.drives.remove("/f/b");
     let mut here = World::start(rest, 2);
-    let (kind, _, message) = here.refused(import(&["/f/a"], false));
-    assert_eq!(kind, ErrorKind::Unsafe);
+    let refusal = here.order(import(&["/f/a"], false)).expect_err("another head has it");
+    assert_eq!(refusal.kind(), ErrorKind::Unsafe);
     let Reply::Importable(list) = here.good(Order::PoolImportable { drives: vec!["/f/a".into()] }) else {
         panic!("a list")
     };
-    for words in [&message, &list[0].said()] {
-        assert!(words.contains("was not released by the system that had it"), "{words}");
-        assert!(
-            words.contains("of mirror-0 of pool tank the drive is missing: /f/b; /f/a cannot be proven"),
-            "{words}"
-        );
-    }
-    let next = "attach /f/b, and millrace pool release tank (there), then millrace pool import tank; or millrace pool import tank --force, which overrides all of this (writes that only the others have are lost)";
-    assert_eq!(list[0].next.as_deref(), Some(next));
+    let Why::Pool(PoolRefusal::PoolDoubtful { pool, doubts }) = &refusal.why else { panic!("{refusal:?}") };
+    let unproven = PoolDoubt::Unproven {
+        pool: "tank".into(),
+        array: "mirror-0".into(),
+        missing: vec!["/f/b".into()],
+        current: vec!["/f/a".into()],
+    };
+    assert!(pool == "tank" && matches!(doubts[0], PoolDoubt::NotReleased { .. }), "{doubts:?}");
+    assert_eq!(doubts[1..], [unproven]);
+    let why = Box::new(refusal.why.clone());
+    assert_eq!(list[0].cause, Some(PoolCause::PoolNotImportable { why }.into()));
     let Reply::Created { notices, .. } = here.good(import(&["/f/a"], true)) else { panic!("imported") };
-    let told = "mirror-0 of pool tank was taken by force as /f/a has it, and the drive is missing: /f/b, which may have later writes: those are lost here";
-    assert!(notices.iter().any(|n| n == told), "{notices:?}");
-    assert!(here.events().iter().any(|e| e == &format!("pool tank: {told}")));
+    let told = Notice::from(PoolNotice::UnprovenTakenByForce {
+        array: "mirror-0".into(),
+        pool: "tank".into(),
+        drives: vec!["/f/a".into()],
+        missing: vec!["/f/b".into()],
+    });
+    assert!(notices.contains(&told), "{notices:?}");
+    let event = Event::from(PoolEvent::Noticed { notice: Box::new(told) }).said();
+    assert!(here.events().iter().any(|e| *e == format!("pool tank: {event}")));
 }
 
 #[test]
@@ -302,18 +312,17 @@ fn drives_that_somebody_holds_are_counted_where_a_pool_is_looked_for_and_named_i
     w.run();
     // The kernel does not know who uses them: they are candidates all the same.
     w.held_candidates = true;
-    let (kind, _, words) = w.refused(import(&[], false));
-    assert_eq!(kind, ErrorKind::NotFound);
-    assert_eq!(
-        words,
-        "no drive of pool tank was found: 2 other drives are in use (millrace pool import --list names them)"
-    );
+    let refusal = w.order(import(&[], false)).expect_err("they are held");
+    let also = vec![ImportFault::OthersInUse { count: 2 }];
+    let none = PoolRefusal::PoolNotFound { pool: Some("tank".into()), also, away: vec![], in_use: true };
+    assert_eq!(refusal.why, none.into());
     let Reply::Importable(list) = w.good(Order::PoolImportable { drives: vec![] }) else { panic!("a list") };
-    let told: Vec<(&str, String)> = list.iter().map(|i| (&*i.name, i.said())).collect();
-    assert_eq!(
-        told,
-        [("", "/dev/a belongs to somebody".to_string()), ("", "/dev/b belongs to somebody".to_string())]
-    );
+    let held = |path: &str| {
+        let also = vec![ImportFault::NotOpened { error: format!("{path} belongs to somebody") }];
+        ("", Some(PoolCause::PoolDrivesHeld { also }.into()))
+    };
+    let told: Vec<(&str, Option<Cause>)> = list.iter().map(|i| (&*i.name, i.cause.clone())).collect();
+    assert_eq!(told, [held("/dev/a"), held("/dev/b")]);
 }
 
 /// The legs that lack were hidden behind a list of whatever else was in use on the machine.
@@ -332,11 +341,16 @@ fn an_import_that_lacks_a_leg_names_that_one_first_and_counts_what_others_use() 
             true => w.rest.drives.get_mut("/dev/b").expect("there").held = true,
             false => drop(w.rest.drives.remove("/dev/b")),
         }
-        let (_, _, words) = w.refused(import(&[], false));
-        let place = if at_its_place { "/dev/b belongs to somebody; " } else { "" };
-        let end = format!("({place}2 other drives are in use (millrace pool import --list names them))");
-        assert!(words.ends_with(&end) && words.contains("missing: /dev/b"), "{words}");
-        assert!(!words.contains("/dev/x"), "{words}");
+        let refusal = w.order(import(&[], false)).expect_err("a leg is missing");
+        let Why::Pool(PoolRefusal::PoolNotTaken { why, also }) = &refusal.why else { panic!("{refusal:?}") };
+        let place = ImportFault::NotOpened { error: "/dev/b belongs to somebody".into() };
+        let place = at_its_place.then_some(place);
+        let all: Vec<ImportFault> =
+            place.into_iter().chain([ImportFault::OthersInUse { count: 2 }]).collect();
+        assert_eq!(*also, all);
+        let Why::Pool(PoolRefusal::PoolDoubtful { doubts, .. }) = &**why else { panic!("{why:?}") };
+        let lacks_b = |d: &PoolDoubt| matches!(d, PoolDoubt::ReleasedWithMissing { missing, .. } if *missing == ["/dev/b"]);
+        assert!(doubts.iter().all(lacks_b), "{doubts:?}");
     }
 }
 

@@ -1,6 +1,8 @@
 //! A pool's name means one pool, here or away.
 
 use super::*;
+use crate::order::Cause;
+use finding::{PoolCause, PoolRefusal, Why};
 
 /// What another system's pool of that name is on, released.
 fn strangers(seed: u64, names: [&str; 2]) -> Rest {
@@ -32,8 +34,11 @@ fn a_name_on_record_is_not_taken_by_another_pool_while_its_own_is_away() {
     assert!(w.open.is_empty(), "drives that are refused are let go of");
     let list = Order::PoolImportable { drives: vec!["/g/a".into(), "/g/b".into()] };
     let Reply::Importable(list) = w.good(list) else { panic!("a list") };
-    assert!(list[0].said().contains(&own.to_string()), "{:?}", list[0]);
-    assert!(list[0].next.as_ref().is_some_and(|n| n.contains("millrace pool release tank")), "{:?}", list[0]);
+    let Some(Cause::Pool(PoolCause::ImportTells { clash: Some(clash), .. })) = &list[0].cause else {
+        panic!("{:?}", list[0])
+    };
+    let Why::Pool(PoolRefusal::PoolNameOfAbsent { pool, other, .. }) = &**clash else { panic!("{clash:?}") };
+    assert_eq!((&**pool, other), ("tank", &own.to_string()));
 
     // Beside the stranger's the name finds its own.
     w.rest.drives.extend(away);
@@ -204,7 +209,10 @@ fn a_pool_is_imported_under_another_name_where_its_own_is_taken_and_keeps_it() {
     let uuid = {
         let list = Order::PoolImportable { drives: vec!["/g/a".into(), "/g/b".into()] };
         let Reply::Importable(list) = w.good(list) else { panic!("a list") };
-        assert!(list[0].next.as_ref().is_some_and(|n| n.contains("--as NAME")), "{list:?}");
+        let Some(Cause::Pool(PoolCause::ImportTells { clash: Some(clash), .. })) = &list[0].cause else {
+            panic!("{list:?}")
+        };
+        assert_eq!(clash.name(), "PoolNameOfOther");
         list[0].uuid.to_string()
     };
     assert_eq!(w.refused(renamed(&uuid, "tank")).0, ErrorKind::Conflict);

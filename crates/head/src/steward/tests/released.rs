@@ -1,6 +1,7 @@
 //! Pools that were let go of, and those that ended with a daemon.
 
 use super::*;
+use finding::{PoolCause, PoolDoubt, PoolRefusal, Why};
 
 fn release() -> Order {
     Order::PoolRelease { pool: "tank".into(), force: false, disconnect: false }
@@ -104,14 +105,27 @@ fn a_leg_that_was_still_being_copied_cannot_be_taken_and_nothing_advises_it() {
     assert_eq!(w.legs(0), [LegState::InSync, LegState::Rebuilding]);
     w.good(release());
     w.rest.drives.remove("/f/a");
+    let copied = || {
+        let stale = PoolDoubt::Stale {
+            pool: "tank".into(),
+            array: "mirror-0".into(),
+            stale: vec!["/f/b".into()],
+            missing: vec!["/f/a".into()],
+            whole: false,
+        };
+        PoolRefusal::PoolDoubtful { pool: "tank".into(), doubts: vec![stale] }
+    };
     for force in [false, true] {
         let r = w.order(import(&[], force)).expect_err("nothing holds all of it");
-        let why = "of mirror-0 of pool tank only /f/b is here, which was still being copied and holds no whole copy; the drive is missing: /f/a";
-        assert!(r.said().starts_with(why), "{r:?}");
-        assert_eq!(r.next().as_deref(), Some("attach /f/a, then millrace pool import tank"));
+        let why = match r.why {
+            Why::Pool(PoolRefusal::PoolNotTaken { why, .. }) => *why,
+            why => why,
+        };
+        assert_eq!(why, copied().into());
     }
     let Reply::Importable(list) = w.good(Order::PoolImportable { drives: vec![] }) else { panic!("a list") };
-    assert_eq!(list[0].next.as_deref(), Some("attach /f/a, then millrace pool import tank"));
+    let why = Box::new(copied().into());
+    assert_eq!(list[0].cause, Some(PoolCause::PoolNotImportable { why }.into()));
 }
 
 /// Drives of others were blamed, and their owners were to be stopped.

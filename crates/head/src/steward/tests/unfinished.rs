@@ -1,10 +1,18 @@
 //! A creation that is cut off: the pool is whole, or its drives are free.
 
 use super::*;
-use crate::order::Importable;
+use crate::order::{Cause, Importable};
 use array::format::CONFIG_AT;
+use finding::{PoolCause, PoolRefusal, Why};
 
 const ALL: [&str; 4] = ["/f/a", "/f/b", "/f/c", "/f/d"];
+
+fn is_unfinished(row: &Importable) -> bool {
+    let cause = row.cause.as_ref();
+    cause.is_some_and(
+        |c| matches!(c, Cause::Pool(PoolCause::PoolNotImportable { why }) if why.name() == "PoolUnfinished"),
+    )
+}
 
 fn importable(w: &mut World) -> Vec<Importable> {
     let drives = ALL.iter().map(|d| d.to_string()).collect();
@@ -62,17 +70,22 @@ fn another_head_says_that_a_pool_was_never_finished_and_takes_it_by_no_means() {
         let mut w = World::start(rest, 7);
         for row in importable(&mut w) {
             assert_eq!(row.state, State::Offline, "cut after effect {n}");
-            if row.said().contains("never finished") {
+            let Some(Cause::Pool(PoolCause::PoolNotImportable { why })) = row.cause else {
+                panic!("cut after effect {n}: {:?}", row.cause)
+            };
+            if why.name() == "PoolUnfinished" {
                 never += 1;
-                assert!(row.next.is_some_and(|n| n.contains("pool create tank … --force")));
                 for force in [false, true] {
-                    let (kind, _, words) = w.refused(import(&ALL, force));
-                    assert!(kind == ErrorKind::NotReady && words.contains("never finished"), "{words}");
+                    let r = w.order(import(&ALL, force)).expect_err("nothing is on it");
+                    assert_eq!((r.kind(), r.why.name()), (ErrorKind::NotReady, "PoolUnfinished"));
                 }
                 let (_, _, words) = w.refused(tank());
                 assert!(words.contains("DriveLabelled") && words.contains("unfinished: true"), "{words}");
             } else {
-                assert!(row.said().contains("was not released"), "cut after effect {n}: {}", row.said());
+                let Why::Pool(PoolRefusal::PoolDoubtful { doubts, .. }) = &*why else {
+                    panic!("cut after effect {n}: {why:?}")
+                };
+                assert!(doubts.iter().any(|d| d.name() == "NotReleased"), "cut after effect {n}: {doubts:?}");
             }
         }
         if over {
@@ -96,7 +109,7 @@ fn a_drive_that_is_away_when_a_creation_is_undone_is_freed_at_a_later_start() {
     assert!(told.contains("/f/a could not be freed"), "{told}");
     assert!(creating(&w).contains("drive = /f/a"));
     w.rest.drives.insert("/f/a".into(), FakeDrive { held: false, ..away });
-    assert!(importable(&mut w).iter().all(|r| r.said().contains("never finished")));
+    assert!(importable(&mut w).iter().all(is_unfinished));
     let mut w = w.crash(3);
     assert!(importable(&mut w).is_empty() && !creating(&w).contains("tank"));
     w.good(tank());
