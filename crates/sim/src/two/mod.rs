@@ -28,7 +28,7 @@ use cluster::HeadNo;
 use cluster::watch::Times;
 use core::net::SocketAddr;
 use head::mail::{ManagerMail, StewardMail};
-use head::order::{Answered, ArraySpec, ErrorKind, Order, Reply, Snapshot, State};
+use head::order::{Answered, ArraySpec, ErrorKind, Event, Order, Reply, Snapshot, State, Weight};
 use head::peer::{SystemSettings, SystemView};
 use head::steward::{Steward, StewardConfig};
 use head::{Deadlines, Shard, ShardConfig};
@@ -381,7 +381,8 @@ impl Run {
                 Ok(())
             }
             ManagerMail::Happened(line) => {
-                if !line.event.said().contains("it was") {
+                // What orders did to pools, and imports, the log has by the orders.
+                if !matches!(line.event, Event::Pool(_)) || line.weight > Weight::Note {
                     self.log(server, &line.event.said());
                 }
                 self.world.say(|| format!("server {server}: {}: {}", line.what, line.event.said()));
