@@ -163,8 +163,10 @@ fn importable() -> Vec<Importable> {
         name: "old".into(),
         uuid: uuid(50),
         state: State::Offline,
-        reason: "1 of 2 drives of mirror-0 is missing, and it may hold newer data".into(),
-        next: Some("millrace pool import old --force".into()),
+        cause: Some(finding::Cause::sentence(
+            "1 of 2 drives of mirror-0 is missing, and it may hold newer data",
+            Some("millrace pool import old --force".into()),
+        )),
         released: false,
         found: vec!["/dev/sdx".into()],
         missing: vec![uuid(51)],
