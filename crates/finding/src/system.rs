@@ -15,7 +15,10 @@ findings! {
 
 events! {
     /// What happened to two heads, and the head itself.
-    pub enum SystemEvent {}
+    pub enum SystemEvent {
+        /// The head serves.
+        HeadServes = Note,
+    }
 }
 
 findings! {

@@ -1,7 +1,7 @@
 //! The Steward's life: the start, at which its pools are imported, then orders one by one.
 
 use crate::mail::ManagerMail;
-use crate::order::{ErrorKind, Notice, Weight};
+use crate::order::{ErrorKind, Notice};
 use crate::peer::SystemSettings;
 use crate::steward::context::absent::AbsentPool;
 use crate::steward::context::desk::Stop;
@@ -15,7 +15,7 @@ use crate::steward::record::texts::POOLS;
 use crate::steward::state::PoolRow;
 use base::DriveKind;
 use base::{Bug, Duration, Instant, Uuid, planted};
-use finding::{ImportFault, PoolCause, PoolEvent, PoolNotice};
+use finding::{ImportFault, PoolCause, PoolEvent, PoolNotice, SystemEvent};
 use std::collections::BTreeSet;
 
 /// How long the start waits for pools before it serves the others.
@@ -126,7 +126,7 @@ impl Office {
                 desk.noticed(now, "head", n.clone());
             }
             if desk.stop == Stop::No {
-                desk.event(now, Weight::Note, "head", "the head serves");
+                desk.happened(now, "head", SystemEvent::HeadServes);
             }
             desk.notices.extend(notices.iter().cloned());
             notices.extend(away);

@@ -233,7 +233,7 @@ fn a_missing_drive_is_tolerated_at_home_and_not_abroad() {
     let mut abroad = World::start(rest, 3);
     let all = ["/f/a", "/f/b", "/f/c"];
     let (kind, _, words) = abroad.refused(import(&all, false));
-    assert!(kind == ErrorKind::Unsafe && words.contains("not released"), "{words}");
+    assert!(kind == ErrorKind::Unsafe && words.contains("NotReleased"), "{words}");
     abroad.good(import(&all, true));
     assert_eq!(abroad.legs(1), [LegState::InSync, LegState::Missing]);
 }
@@ -365,7 +365,7 @@ fn a_pool_goes_to_another_head_and_takes_its_exports_along() {
     let export = &w.view.hosts[0].exports[0];
     assert_eq!((export.uuid, export.name.as_str()), (uuid, "tank/vm1"));
     let (kind, _, words) = w.refused(import(&paths, false));
-    assert!(kind == ErrorKind::Conflict && words.contains("imported already"), "{words}");
+    assert!(kind == ErrorKind::Conflict && words.contains("PoolImportedAlready"), "{words}");
 }
 
 #[test]
@@ -397,7 +397,13 @@ fn what_lies_in_the_place_of_a_missing_leg_is_told() {
     rest.drives.get_mut("/f/b").expect("there").blocks.clear();
     let mut w = World::start(rest, 2);
     assert_eq!(w.status().health, State::Degraded);
-    assert!(w.events().iter().any(|e| e == "pool tank: the label of /f/b is absent"), "{:#?}", w.events());
+    assert!(
+        w.events()
+            .iter()
+            .any(|e| e == "pool tank: Pool(ImportMet { what: LabelAbsent { drive: \"/f/b\" } })"),
+        "{:#?}",
+        w.events()
+    );
 }
 
 #[test]

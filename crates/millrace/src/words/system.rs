@@ -12,7 +12,9 @@ pub fn refusal(f: &SystemRefusal) -> Said {
 
 /// What happened.
 pub fn event(f: &SystemEvent) -> String {
-    match *f {}
+    match f {
+        SystemEvent::HeadServes => "the head serves".into(),
+    }
 }
 
 /// Why something is not optimal.

@@ -28,7 +28,7 @@ use cluster::HeadNo;
 use cluster::watch::Times;
 use core::net::SocketAddr;
 use head::mail::{ManagerMail, StewardMail};
-use head::order::{Answered, ArraySpec, ErrorKind, Order, Reply, State, Status};
+use head::order::{Answered, ArraySpec, ErrorKind, Event, Order, Reply, State, Status, Weight};
 use head::peer::{SystemSettings, SystemView};
 use head::steward::{Steward, StewardConfig};
 use head::{Deadlines, Shard, ShardConfig};
@@ -382,7 +382,8 @@ impl Run {
                 Ok(())
             }
             ManagerMail::Happened(line) => {
-                if !line.event.said().contains("it was") {
+                // What orders did to pools, and imports, the log has by the orders.
+                if !matches!(line.event, Event::Pool(_)) || line.weight > Weight::Note {
                     self.log(server, &line.event.said());
                 }
                 self.world.say(|| format!("server {server}: {}: {}", line.what, line.event.said()));

@@ -3,7 +3,7 @@
 //!
 //! Until every drive of a new pool has all that makes it one, its configurations say so, and the file names the pool. A start
 //! that finds it there and not among `pools` brings the creation to its end, if some drive says that it was whole, or frees
-//! the drives again. Elsewhere such a pool is refused with words: nothing was ever stored on it.
+//! the drives again. Elsewhere such a pool is refused: nothing was ever stored on it.
 //!
 //! New drives of a pool that is there are told apart in the same way: their configuration says that they are being added, until
 //! one of the drives that were there before says that they belong to the pool. Files that were made for it go again.

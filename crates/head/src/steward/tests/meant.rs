@@ -1,7 +1,13 @@
 //! What has to be said twice: less redundancy, space that nobody uses, data that is lost.
 
 use super::*;
+use crate::order::Notice;
 use crate::report::Counters;
+use finding::{PoolNotice, PoolRefusal, UnusedSpace, VolumeData, Why};
+
+fn tells_unused(notice: &Notice, path: &str, size: u64) -> bool {
+    matches!(notice, Notice::Pool(PoolNotice::DriveSpaceUnused { drive }) if drive.drive == path && drive.bytes == size)
+}
 
 fn add(arrays: Vec<ArraySpec>, force: bool) -> Order {
     Order::PoolAdd { pool: "tank".into(), arrays, force }
@@ -21,12 +27,12 @@ fn world(more: &[&str]) -> World {
     rest.drives.extend(drives(more).drives);
     World::start(rest, 1)
 }
-/// The refusal, in one line; that the order goes through by force.
-fn asked(w: &mut World, order: Order, forced: Order) -> String {
+/// Why it is refused; that the order goes through by force.
+fn asked(w: &mut World, order: Order, forced: Order) -> Why {
     let r = w.order(order.clone()).expect_err("a refusal");
     assert_eq!(r.kind(), ErrorKind::Unsafe, "{order:?}: {r:?}");
     w.good(forced);
-    format!("{}\n{}", r.said(), r.next().expect("a way on"))
+    r.why
 }
 
 #[test]
@@ -35,25 +41,26 @@ fn arrays_that_keep_fewer_copies_than_the_pool_are_meant_or_refused_with_the_com
     w.good(tank());
     let arrays = || vec![single("/f/x")];
     let words = asked(&mut w, add(arrays(), false), add(arrays(), true));
-    assert_eq!(
-        words,
-        "pool tank keeps 2 copies of everything, and the single drive /f/x would keep 1: if that drive fails, data of volumes is lost\n\
-         millrace pool add tank mirror /f/x DRIVE, or the same command with --force"
-    );
+    let less = |(has, keeps), drives: &[&str], all: &[&str]| {
+        let names = |drives: &[&str]| drives.iter().map(|d| d.to_string()).collect::<Vec<_>>();
+        let (pool, mirror) = ("tank".to_string(), drives.len() > 1);
+        let (drives, mirrors) = (names(drives), vec![names(all)]);
+        Why::from(PoolRefusal::LessRedundant { pool, has, keeps, mirror, drives, mirrors })
+    };
+    assert_eq!(words, less((2, 1), &["/f/x"], &["/f/x"]));
     // From now on the pool keeps no more.
     w.good(add(vec![single("/f/y")], false));
     w.good(Order::ArrayRemove { pool: "tank".into(), arrays: vec!["single-3".into()] });
     w.good(Order::ArrayRemove { pool: "tank".into(), arrays: vec!["single-2".into()] });
     let arrays = || vec![single("/f/x"), single("/f/y")];
     let words = asked(&mut w, add(arrays(), false), add(arrays(), true));
-    assert!(words.contains("millrace pool add tank mirror /f/x /f/y, or"), "{words}");
+    assert_eq!(words, less((2, 1), &["/f/x"], &["/f/x", "/f/y"]));
 
     let mut w = world(&["/f/x", "/f/y"]);
     w.good(create("tank", vec![mirror_of(&["/f/a", "/f/b", "/f/c"])]));
     let arrays = || vec![mirror("/f/x", "/f/y")];
     let words = asked(&mut w, add(arrays(), false), add(arrays(), true));
-    assert!(words.contains("keeps 3 copies of everything, and a mirror of 2 would keep 2"), "{words}");
-    assert!(words.contains("millrace pool add tank mirror /f/x /f/y DRIVE, or"), "{words}");
+    assert_eq!(words, less((3, 2), &["/f/x", "/f/y"], &["/f/x", "/f/y"]));
     // More copies than the pool has are no loss.
     let mut w = world(&["/f/x", "/f/y"]);
     w.good(create("tank", vec![mirror("/f/a", "/f/b")]));
@@ -78,11 +85,12 @@ fn a_mirror_that_leaves_more_than_a_tenth_of_a_drive_unused_is_meant_or_refused(
         other => other,
     };
     let words = asked(&mut w, pool(false), pool(true));
-    assert_eq!(
-        words,
-        "64M of the 128M of /f/y would stay unused: each drive of a mirror holds as much as its smallest one\n\
-         the same command with drives of one size, or with --force"
-    );
+    let unused = |drive: &str, bytes: u64, unused: u64| {
+        let drives =
+            vec![UnusedSpace { drive: drive.into(), bytes: bytes * MIB, unused_bytes: unused * MIB }];
+        Why::from(PoolRefusal::MirrorLeavesUnused { drives })
+    };
+    assert_eq!(words, unused("/f/y", 128, 64));
     w.good(Order::PoolDestroy { pool: "two".into(), force: false, disconnect: false });
     // A tenth is no waste.
     w.good(create("two", vec![mirror("/f/x", "/f/z")]));
@@ -91,7 +99,7 @@ fn a_mirror_that_leaves_more_than_a_tenth_of_a_drive_unused_is_meant_or_refused(
     w.good(tank());
     let arrays = || vec![mirror("/f/x", "/f/y")];
     let words = asked(&mut w, add(arrays(), false), add(arrays(), true));
-    assert!(words.contains("64M of the 128M of /f/y would stay unused"), "{words}");
+    assert_eq!(words, unused("/f/y", 128, 64));
     let leg = |force| Order::LegAdd {
         pool: "tank".into(),
         mirror: Some("mirror-0".into()),
@@ -99,21 +107,19 @@ fn a_mirror_that_leaves_more_than_a_tenth_of_a_drive_unused_is_meant_or_refused(
         force,
     };
     let words = asked(&mut w, leg(false), leg(true));
-    assert!(words.contains("of the 160M of /f/z would stay unused"), "{words}");
+    assert!(
+        matches!(&words, Why::Pool(PoolRefusal::MirrorLeavesUnused { drives })
+            if drives.len() == 1 && drives[0].drive == "/f/z" && drives[0].bytes == 160 * MIB),
+        "{words:?}"
+    );
     let mut w = sized(&[("/f/x", 64), ("/f/y", 128), ("/f/z", 160)]);
     w.good(tank());
     let replace = Order::DriveReplace { old: "/f/a".into(), new: "/f/z".into(), force: false };
     let Reply::Created { notices, .. } = w.good(replace) else { panic!("it says so") };
-    assert!(
-        notices.len() == 1 && notices[0].said().contains("of the 160M of /f/z would stay unused"),
-        "{notices:?}"
-    );
+    assert!(notices.len() == 1 && tells_unused(&notices[0], "/f/z", 160 * MIB), "{notices:?}");
     let spare = Order::SpareAdd { pool: "tank".into(), drive: "/f/y".into(), force: false };
     let Reply::Created { notices, .. } = w.good(spare) else { panic!("it says so") };
-    assert!(
-        notices.iter().any(|n| n.said().contains("of the 128M of /f/y would stay unused")),
-        "{notices:?}"
-    );
+    assert!(notices.iter().any(|n| tells_unused(n, "/f/y", 128 * MIB)), "{notices:?}");
 }
 
 /// Whoever typed --force for one thing had said yes to the others unseen.
@@ -127,12 +133,10 @@ fn a_refusal_names_all_that_force_would_override() {
     let mut w = w.crash(2);
     w.rest.drives.get_mut("/f/y").expect("it is there").bytes = 200 * MIB;
     let r = w.order(add(vec![single("/f/x")], false)).expect_err("a refusal");
-    for part in
-        ["would keep 1", "DriveLabelled { drive: \"/f/x\", pool: \"old\"", "what is there would be lost"]
-    {
-        assert!(r.said().contains(part), "{part}: {r:?}");
-    }
-    assert!(r.next().as_deref().is_some_and(|n| n.contains("overrides all of this")), "{r:?}");
+    let Why::Pool(PoolRefusal::SeveralObjections { first, others }) = &r.why else { panic!("{r:?}") };
+    assert!(matches!(**first, Why::Pool(PoolRefusal::LessRedundant { keeps: 1, .. })), "{first:?}");
+    let Why::Pool(PoolRefusal::DrivesHoldData { why }) = &others[0] else { panic!("{others:?}") };
+    assert!(why.len() == 1 && why[0].said().contains("/f/x"), "{why:?}");
     assert!(!w.open.values().any(|d| d == "/f/x"), "it is let go of");
     assert!(w.rest.drives["/f/x"].blocks.get(&8).is_some_and(|b| b.iter().any(|x| *x != 0)));
     w.good(add(vec![single("/f/x")], true));
@@ -142,11 +146,11 @@ fn a_refusal_names_all_that_force_would_override() {
 #[test]
 fn a_volume_that_may_hold_data_is_removed_only_by_who_says_so() {
     let remove = |disconnect| Order::VolumeRemove { volume: "tank/vm1".into(), force: false, disconnect };
-    let rid = |w: &mut World, part: &str| {
+    let rid = |w: &mut World, data: VolumeData| {
         let r = w.order(remove(false)).expect_err("a refusal");
         assert_eq!((r.kind(), r.field), (ErrorKind::Unsafe, "disconnect"));
-        assert!(r.said().contains(part), "{r:?}");
-        assert_eq!(r.next().as_deref(), Some("millrace volume rm tank/vm1 --yes"));
+        let why = PoolRefusal::VolumeHoldsData { volume: "tank/vm1".into(), data, force: false };
+        assert_eq!(r.why, why.into());
         assert_eq!(w.layout.volumes.len(), 1);
         w.good(remove(true));
         assert!(w.layout.volumes.is_empty());
@@ -166,16 +170,16 @@ fn a_volume_that_may_hold_data_is_removed_only_by_who_says_so() {
     let mut w = world();
     let id = w.layout.volumes[0].id;
     w.volumes = vec![(id, Counters { writes: 3, write_bytes: 3 * MIB, ..Counters::default() })];
-    rid(&mut w, "hosts wrote 3M to volume tank/vm1: its data would be lost");
+    rid(&mut w, VolumeData::Written { bytes: 3 * MIB });
     // A write that failed may have reached a drive.
     let mut w = world();
     let id = w.layout.volumes[0].id;
     w.volumes = vec![(id, Counters { errors: 1, ..Counters::default() })];
-    rid(&mut w, "volume tank/vm1 may hold data");
+    rid(&mut w, VolumeData::Unknown);
     // Of a life before nobody has counted.
-    rid(&mut world().crash(2), "volume tank/vm1 may hold data");
+    rid(&mut world().crash(2), VolumeData::Unknown);
     let mut w = world();
     w.good(Order::PoolRelease { pool: "tank".into(), force: false, disconnect: false });
     w.good(import(&[], false));
-    rid(&mut w, "volume tank/vm1 may hold data");
+    rid(&mut w, VolumeData::Unknown);
 }

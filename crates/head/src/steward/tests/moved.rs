@@ -46,8 +46,8 @@ fn an_import_looks_where_this_head_had_the_drives_and_where_whoever_had_them_las
     let mut w = back_but_for(&[], release);
     w.rest.drives.remove("/f/b");
     let (_, _, words) = w.refused(import(&[], false));
-    assert!(words.contains("the drive is missing: /g/b;"), "{words}");
-    assert!(words.contains("(looked for in vain at /f/b, too)"), "{words}");
+    assert!(words.contains("missing: [\"/g/b\"]"), "{words}");
+    assert!(words.contains("LookedInVain { drives: [\"/f/b\"] }"), "{words}");
     assert!(w.open.is_empty(), "drives that are refused are let go of");
     // With force, what is named is all that counts.
     let mut w = back_but_for(&["/f/b"], release);

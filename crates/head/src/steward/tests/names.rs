@@ -185,7 +185,7 @@ fn a_drive_that_an_import_names_with_a_shape_has_it_though_its_place_is_known() 
     assert_eq!((shapes(&mut w), w.legs(0)), (7, vec![LegState::InSync; 2]));
     release(&mut w);
     let (_, _, words) = w.refused(import(&["shape:hang@/f/b"], false));
-    assert!(words.contains("missing: /f/b"), "{words}");
+    assert!(words.contains("missing: [\"/f/b\"]"), "{words}");
     w.good(import(&["/f/a", "shape:hang@/f/b", "/f/c", "/f/d"], true));
     assert_eq!(w.legs(0)[0], LegState::InSync);
     assert_ne!(w.legs(0)[1], LegState::InSync);

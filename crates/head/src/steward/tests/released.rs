@@ -1,7 +1,8 @@
 //! Pools that were let go of, and those that ended with a daemon.
 
 use super::*;
-use finding::{PoolCause, PoolDoubt, PoolRefusal, Why};
+use crate::order::Notice;
+use finding::{DriveFault, PoolCause, PoolDoubt, PoolNotice, PoolRefusal, Why};
 
 fn release() -> Order {
     Order::PoolRelease { pool: "tank".into(), force: false, disconnect: false }
@@ -39,7 +40,10 @@ fn a_released_pool_is_found_again_where_its_files_lay_and_not_on_another_head() 
     assert_eq!((w.status().pools[0].name.as_str(), w.status().health), ("tank", State::Optimal));
     let mut other = World::start(elsewhere, 3);
     let (kind, _, words) = other.refused(import(&[], false));
-    assert!(kind == ErrorKind::NotFound && words == "no drive of pool tank was found", "{words}");
+    assert!(
+        kind == ErrorKind::NotFound && words.contains("PoolNotFound { pool: Some(\"tank\"), also: []"),
+        "{words}"
+    );
     other.good(import(&["/f/a", "/f/b", "/f/c", "/f/d"], false));
 }
 
@@ -69,10 +73,19 @@ fn one_leg_of_a_released_mirror_proves_nothing_and_the_words_say_why() {
     let mut w = usual();
     w.good(release());
     w.rest.drives.remove("/f/b");
-    let (kind, _, words) = w.refused(import(&[], false));
-    assert_eq!(kind, ErrorKind::Unsafe);
-    let why = "pool tank was released, and of mirror-0 the drive is missing: /f/b; another head may have gone on with it, so nothing proves that /f/a has the latest writes";
-    assert!(words.starts_with(why), "{words}");
+    let r = w.order(import(&[], false)).expect_err("nothing proves that it is the latest");
+    assert_eq!(r.kind(), ErrorKind::Unsafe);
+    let doubts = vec![PoolDoubt::ReleasedWithMissing {
+        pool: "tank".into(),
+        array: "mirror-0".into(),
+        missing: vec!["/f/b".into()],
+        current: vec!["/f/a".into()],
+    }];
+    let why = match r.why {
+        Why::Pool(PoolRefusal::PoolNotTaken { why, .. }) => *why,
+        why => why,
+    };
+    assert_eq!(why, PoolRefusal::PoolDoubtful { pool: "tank".into(), doubts }.into());
     w.good(import(&[], true));
     assert_eq!(w.legs(0), [LegState::InSync, LegState::Missing]);
 }
@@ -86,10 +99,17 @@ fn a_pool_in_memory_ends_with_its_daemon_and_can_be_forgotten() {
     let s = w.status();
     assert_eq!(s.health, State::Offline);
     let reason = &s.reasons[0];
-    assert!(reason.said().contains("ram:a:80M") && reason.said().contains("what they held is gone"));
+    assert!(
+        reason.said().contains("ram:a:80M")
+            && reason.said().contains("PoolEnded")
+            && reason.said().contains("empty: false")
+    );
     assert_eq!(reason.next().as_deref(), Some("millrace pool release tank, which forgets it"));
     let (kind, _, words) = w.refused(import(&[], false));
-    assert!(kind == ErrorKind::NotFound && words.contains("what they held is gone"), "{words}");
+    assert!(
+        kind == ErrorKind::NotFound && words.contains("PoolEnded") && words.contains("empty: false"),
+        "{words}"
+    );
     w.good(release());
     let s = w.status();
     assert!(s.pools.is_empty() && s.health == State::Optimal);
@@ -158,7 +178,7 @@ fn the_drives_that_are_meant_are_not_said_to_be_in_use_by_this_very_order() {
     w.rest.drives = there.rest.drives;
     w.rest.drives.values_mut().for_each(|d| d.held = false);
     let (kind, _, message) = w.refused(import(&[], false));
-    assert!(kind == ErrorKind::Unsafe && message.contains("was not released by"), "{message}");
+    assert!(kind == ErrorKind::Unsafe && message.contains("NotReleased"), "{message}");
     assert!(!message.contains("belongs to somebody"), "{message}");
 }
 
@@ -172,15 +192,17 @@ fn a_pool_of_which_every_leg_of_a_mirror_is_gone_stays_until_force_lets_go_of_it
     let before = w.rest.files.clone();
     let r = w.order(release()).expect_err("nothing can be marked");
     assert_eq!((r.kind(), r.field), (ErrorKind::NotReady, "force"));
-    assert!(r.said().contains("the drive /f/a is gone") && r.said().contains("stays this head's"), "{r:?}");
-    assert!(r.next().is_some_and(|n| n.contains("millrace pool release tank --force")));
+    assert!(
+        r.why.name() == "ReleaseNotMarked" && r.said().contains("FailedDrive { drive: \"/f/a\", fault: Gone"),
+        "{r:?}"
+    );
     let but_events = |files: &BTreeMap<String, Vec<u8>>| {
         files.iter().filter(|(n, _)| *n != "events").map(|(n, f)| (n.clone(), f.clone())).collect::<Vec<_>>()
     };
     assert_eq!(but_events(&w.rest.files), but_events(&before), "nothing was changed");
     assert_eq!(w.status().pools.len(), 1);
     let Reply::Created { notices, .. } = w.good(release_by_force()) else { panic!("it tells something") };
-    assert!(notices.iter().any(|n| n.said().contains("millrace pool import tank --force")), "{notices:?}");
+    assert!(notices.iter().any(|n| n.name() == "MirrorsNotMarked"), "{notices:?}");
     assert!(w.status().pools.is_empty() && !file(&w, "pools").contains("tank"));
     w.rest.drives.values_mut().for_each(|d| d.fails = None);
     let mut other = World::start(Rest { drives: w.rest.drives, ..Rest::default() }, 2);
@@ -201,7 +223,7 @@ fn volumes_that_would_end_with_a_release_take_force() {
     let r = w.order(release()).expect_err("its volume would be lost");
     assert_eq!((r.kind(), r.field), (ErrorKind::Unsafe, "force"));
     assert!(
-        r.said().contains("ram:a,80M, ram:b,80M") && r.said().contains("its volume holds is lost"),
+        matches!(&r.why, Why::Pool(PoolRefusal::PoolInMemory { drives, volumes: 1, .. }) if *drives == ["ram:a,80M", "ram:b,80M"]),
         "{r:?}"
     );
     assert_eq!(r.next().as_deref(), Some("millrace pool release tank --force"));
@@ -235,7 +257,8 @@ fn a_pool_of_which_one_leg_is_gone_is_released_by_the_other() {
     let mut w = usual();
     drive(&mut w, "/f/b").fails = Some(DriveError::Gone);
     let Reply::Created { notices, .. } = w.good(release()) else { panic!("it tells something") };
-    assert_eq!(notices, ["/f/b could not be marked as released: the drive is gone"]);
+    let told = PoolNotice::DriveNotMarked { drive: "/f/b".into(), fault: DriveFault::Gone };
+    assert_eq!(notices, [Notice::from(told)]);
     drive(&mut w, "/f/b").fails = None;
     w.good(import(&[], false));
     assert_eq!(w.status().pools[0].name, "tank");
@@ -248,7 +271,10 @@ fn a_release_that_its_drives_refuse_leaves_the_pool_as_it_was() {
         drive(&mut w, path).full = true;
     }
     let (kind, _, words) = w.refused(release());
-    assert!(kind == ErrorKind::NotReady && words.contains("no drive of mirror-1"), "{words}");
+    assert!(
+        kind == ErrorKind::NotReady && words.contains("ReleaseNotMarked") && words.contains("mirror-1"),
+        "{words}"
+    );
     stays(&mut w);
     for path in ["/f/c", "/f/d"] {
         drive(&mut w, path).full = false;
@@ -285,7 +311,10 @@ fn a_leg_that_was_let_go_of_and_still_holds_writes_keeps_the_pool_from_being_rel
     let (kind, ..) = w.refused(Order::DriveReturn { drive: "/f/b".into() });
     assert_eq!(kind, ErrorKind::NotReady);
     let (kind, _, words) = w.refused(release());
-    assert!(kind == ErrorKind::NotReady && words.contains("/f/b still holds operations"), "{words}");
+    assert!(
+        kind == ErrorKind::NotReady && words.contains("HoldsFormer") && words.contains("/f/b"),
+        "{words}"
+    );
     stays(&mut w);
 }
 
@@ -357,8 +386,7 @@ fn a_leg_in_memory_stays_behind_and_the_mirror_is_imported_without_it() {
     let Reply::Created { notices, .. } = w.good(release()) else { panic!("what to know") };
     assert_eq!(notices.len(), 1, "{notices:?}");
     assert!(
-        notices[0].said().contains("ram:a,80M lies in the memory of this daemon and stays behind")
-            && notices[0].said().contains("millrace drive replace ram:a,80M NEW"),
+        matches!(&notices[0], Notice::Pool(PoolNotice::DriveStaysBehind { drive, .. }) if drive == "ram:a,80M"),
         "{notices:?}"
     );
     let mut there = Rest { drives: w.rest.drives, ..Rest::default() };
@@ -381,11 +409,13 @@ fn a_mirror_whose_one_leg_in_sync_lies_in_memory_is_released_by_force_alone() {
     w.good(volume("vm1", 9 * MIB));
     lose(&mut w, 0);
     let r = w.order(release()).expect_err("what it holds would be lost");
-    assert!(
-        r.said()
-            .contains("mirror-0 of pool tank holds lies in memory alone (ram:a,80M): /f/a is not in sync"),
-        "{r:?}"
-    );
-    assert!(r.next().is_some_and(|n| n.contains("--force") && n.contains("once /f/a is in sync")));
+    let why = PoolRefusal::ArrayInMemory {
+        pool: "tank".into(),
+        array: "mirror-0".into(),
+        drives: vec!["ram:a,80M".into()],
+        others: vec!["/f/a".into()],
+        volumes: 1,
+    };
+    assert_eq!(r.why, why.into());
     w.good(release_by_force());
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::order::PoolScrub;
+use finding::{Difference, PoolEvent, PoolNotice};
 
 fn scrub(action: PoolScrub) -> Order {
     Order::PoolScrub { pool: "tank".into(), action }
@@ -32,7 +33,7 @@ fn a_scrub_goes_to_every_shard_and_its_end_is_told_and_kept() {
     let s = w.status();
     assert!(!s.pools[0].scrub.running && s.pools[0].scrub.last_ended.is_some());
     assert_eq!(s.health, State::Optimal);
-    assert!(w.events().iter().any(|e| e == "pool tank: the scrub is over: all legs are the same"));
+    assert!(w.events().iter().any(|e| e == "pool tank: Pool(ScrubClean)"));
     let mut w = w.crash(2);
     assert!(w.status().pools[0].scrub.last_ended.is_some(), "it is kept with the pool");
 }
@@ -53,8 +54,15 @@ fn differences_are_told_by_volume_and_offset() {
     assert_eq!(scrub.findings[0].volume.as_deref(), Some("tank/vm1"));
     assert_eq!((scrub.findings[0].at, scrub.findings[0].bytes), (131_072, 8192));
     assert_eq!(scrub.findings[1].volume, None);
-    let told = "pool tank: volume tank/vm1, bytes 131072 to 139263: /f/b and /f/a differ; which one is right cannot be known";
-    assert!(w.events().iter().any(|e| e == told), "{:#?}", w.events());
+    let told = PoolEvent::ScrubFound {
+        volume: Some("tank/vm1".into()),
+        array: 0,
+        first: 131_072,
+        last: 139_263,
+        what: Difference::Unknown { drives: vec![Some("/f/b".into())], from: Some("/f/a".into()) },
+    };
+    let told = format!("pool tank: {:?}", crate::order::Event::from(told));
+    assert!(w.events().contains(&told), "{:#?}", w.events());
     assert_eq!(s.health, State::Degraded);
     assert_eq!(
         s.reasons[0].next().as_deref(),
@@ -152,14 +160,11 @@ fn a_mirror_that_differs_everywhere_fills_no_log() {
         differ(20 * MIB + i * 128 * 1024, 1);
     }
     end_scrub(&mut w);
-    let told = w.events().iter().filter(|e| e.contains("differ;")).count();
+    let told = w.events().iter().filter(|e| e.contains("ScrubFound")).count();
     assert_eq!(told, 5, "{:#?}", w.events());
-    let end = w.events().into_iter().find(|e| e.contains("the scrub is over")).expect("its end");
+    let end = w.events().into_iter().find(|e| e.contains("ScrubDiffered")).expect("its end");
     let bytes = 160 * piece;
-    assert!(
-        end.contains(&format!("legs differed in {bytes} bytes")) && end.contains("places in all"),
-        "{end}"
-    );
+    assert!(end.contains(&format!("differed_bytes: {bytes},")) && end.contains("places: Some("), "{end}");
     let s = w.status().pools[0].scrub.clone();
     assert_eq!(s.differed_bytes, bytes);
     assert_eq!(s.findings.len(), 50);
@@ -262,8 +267,11 @@ fn a_repair_says_what_it_leaves_alone() {
     assert_eq!(notices(&mut w, start(false)), [""; 0]);
     differ(&mut w, 0, 0, false);
     end_scrub(&mut w);
-    let all = "Of mirror-0, mirror-1 nobody can know which drive is right: differences there are told and not repaired, unless --prefer names the good drive";
-    assert_eq!(notices(&mut w, start(true)), [all]);
+    let unknown = |arrays: &[&str]| {
+        let arrays = arrays.iter().map(|a| a.to_string()).collect();
+        format!("{:?}", crate::order::Notice::from(PoolNotice::RepairUnknown { arrays }))
+    };
+    assert_eq!(notices(&mut w, start(true)), [unknown(&["mirror-0", "mirror-1"])]);
     end_scrub(&mut w);
     w.good(start(false));
     differ(&mut w, 0, 0, false);
@@ -271,8 +279,14 @@ fn a_repair_says_what_it_leaves_alone() {
     assert_eq!(
         notices(&mut w, scrub_with(true, &["/f/d"])),
         [
-            "Of mirror-0 nobody can know which drive is right: differences there are told and not repaired, unless --prefer names the good drive",
-            "/f/d is a drive of mirror-1, in which the last scrub found no difference"
+            unknown(&["mirror-0"]),
+            format!(
+                "{:?}",
+                crate::order::Notice::from(PoolNotice::PreferNeedless {
+                    drive: "/f/d".into(),
+                    array: "mirror-1".into()
+                })
+            )
         ]
     );
     end_scrub(&mut w);

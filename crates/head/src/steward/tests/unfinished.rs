@@ -41,7 +41,13 @@ fn a_creation_that_is_cut_off_is_undone_or_brought_to_its_end_at_the_next_start(
         let mut w = World::start(rest, 2);
         let pools = w.status().pools;
         assert!(!answered || pools.len() == 1, "cut after effect {n}");
-        let told = w.events().into_iter().filter(|e| e.starts_with("pool tank: its creation")).count();
+        let told = w
+            .events()
+            .into_iter()
+            .filter(|e| {
+                e.starts_with("pool tank: ") && (e.contains("CreationEnded") || e.contains("what: Creation"))
+            })
+            .count();
         if pools.is_empty() {
             undone += told;
             assert!(importable(&mut w).is_empty(), "cut after effect {n}");
@@ -105,8 +111,8 @@ fn a_drive_that_is_away_when_a_creation_is_undone_is_freed_at_a_later_start() {
     let mut rest = cut(n).0;
     let away = rest.drives.remove("/f/a").expect("it is there");
     let mut w = World::start(rest, 2);
-    let told = w.events().into_iter().find(|e| e.contains("its creation had been cut off")).expect("told");
-    assert!(told.contains("/f/a could not be freed"), "{told}");
+    let told = w.events().into_iter().find(|e| e.contains("WorkUndone { what: Creation")).expect("told");
+    assert!(told.contains("left: [\"/f/a\"]"), "{told}");
     assert!(creating(&w).contains("drive = /f/a"));
     w.rest.drives.insert("/f/a".into(), FakeDrive { held: false, ..away });
     assert!(importable(&mut w).iter().all(is_unfinished));
@@ -122,13 +128,13 @@ fn drives_that_were_empty_are_empty_again_after_a_creation_that_came_to_nothing(
     w.rest.drives.values_mut().for_each(|d| d.frees = true);
     w.rest.drives.get_mut("/f/b").expect("there").full = true;
     let (_, _, words) = w.refused(create("tank", vec![mirror("/f/a", "/f/b")]));
-    assert!(words.contains("/f/b could not be labelled"), "{words}");
+    assert!(words.contains("DrivesNotLabelled") && words.contains("/f/b"), "{words}");
     assert!(w.open.is_empty() && w.rest.drives.values().all(|d| d.blocks.is_empty()));
     assert!(!creating(&w).contains("tank"));
 }
 
 fn undone(w: &mut World) -> Vec<String> {
-    w.status().notices.iter().map(|n| n.said()).filter(|n| n.contains("was undone")).collect()
+    w.status().notices.iter().map(|n| n.said()).filter(|n| n.contains("WorkUndone")).collect()
 }
 
 /// They stayed, and whoever made the pool again was told that they are there with another size.
@@ -150,15 +156,14 @@ fn files_that_a_creation_made_which_was_cut_off_are_removed_and_it_is_told_until
             assert!(!answered, "cut after effect {n}");
             named += u32::from(listed.contains("drive = made:/f/a"));
             let told = undone(&mut w);
-            assert!(told.len() <= 1 && told.iter().all(|t| t.starts_with("Pool tank: its creation had")));
+            assert!(told.len() <= 1 && told.iter().all(|t| t.contains("pool: \"tank\", what: Creation")));
             // One that is not listed yet is empty, and free. What is written before the label is not known to be ours.
             for (path, drive) in &w.rest.drives {
                 assert!(
                     drive.blocks.get(&8).is_none_or(|b| b.iter().all(|x| *x == 0)),
                     "cut after effect {n}"
                 );
-                let is_told =
-                    told.iter().any(|t| t.contains(path.as_str()) && t.contains("left: something is"));
+                let is_told = told.iter().any(|t| t.contains(&format!("kept: [\"{path}\"")));
                 assert!(drive.blocks.is_empty() || is_told, "cut after effect {n}: {path}, {told:?}");
             }
             if listed.contains("drive = made:/f/a") {
@@ -271,7 +276,7 @@ fn an_addition_that_is_cut_off_is_undone_or_brought_to_its_end_at_the_next_start
                 w.good(grow(new));
                 assert!(undone(&mut w).is_empty());
             } else {
-                ended += w.events().iter().filter(|e| e.contains("brought to its end")).count();
+                ended += w.events().iter().filter(|e| e.contains("AdditionEnded")).count();
             }
             let mut w = w.crash(4);
             assert_eq!((w.status().health, w.layout.arrays.len()), (State::Optimal, 3), "cut after {n}");
@@ -426,7 +431,7 @@ fn a_drive_that_is_away_when_an_addition_is_undone_is_freed_at_a_later_start() {
     let mut w = World::start(left, 3);
     assert_eq!((w.layout.arrays.len(), w.status().health), (2, State::Optimal));
     let told = undone(&mut w);
-    assert!(told.len() == 1 && told[0].contains("/f/x could not be freed"), "{told:?}");
+    assert!(told.len() == 1 && told[0].contains("left: [\"/f/x\"]"), "{told:?}");
     assert!(creating(&w).contains("drive = /f/x"));
     w.rest.drives.insert("/f/x".into(), FakeDrive { held: false, ..away });
     let (_, _, words) = w.refused(grow(new));
