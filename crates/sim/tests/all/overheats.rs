@@ -40,13 +40,13 @@ fn a_drive_that_overheats_keeps_no_host_waiting_and_comes_back_by_itself_with_wh
         assert_eq!((o.failed, o.lost), (0, 0), "no host noticed");
         let count = |words: &str| o.events.iter().filter(|e| e.contains(words)).count();
         let story = [
-            "d1: it was taken out of pool tank",
-            "what it missed is being copied to it",
-            "d1: it is in sync in pool tank",
+            "d1: Leg(LegOut { pool: \"tank\"",
+            "LegJoined { pool: \"tank\", new: false, full: false }",
+            "d1: Leg(LegSynced { pool: \"tank\" })",
         ];
         for words in story {
             assert_eq!(count(words), 1, "{words}: {:#?}", o.events);
         }
-        assert_eq!(count("everything is being copied"), 0, "{:#?}", o.events);
+        assert_eq!(count("full: true"), 0, "{:#?}", o.events);
     }
 }

@@ -206,7 +206,7 @@ fn a_drive_whose_fence_does_not_hold_is_found_and_the_follower_is_not_ready() {
 fn a_path_that_one_head_loses_costs_no_leg() {
     for seed in 0..8 {
         let outcome = run(Options::paths(seed)).unwrap_or_else(|f| panic!("seed {seed}: {}", f.what));
-        let found = outcome.events.iter().filter(|e| e.contains("lost its path to it"));
+        let found = outcome.events.iter().filter(|e| e.contains("PathLost"));
         println!("{seed}: {:#?}", found.collect::<Vec<_>>());
     }
 }
