@@ -19,7 +19,10 @@ mod volume;
 
 pub use host::{HostCause, HostEvent, HostNotice, HostRefusal};
 pub use leg::{LegCause, LegEvent, LegNotice, LegRefusal};
-pub use parts::{AddressFault, DriveFault, Immovable, NetFault};
+pub use parts::{
+    AddressFault, DriveFault, FenceFault, FollowerFault, Immovable, LinkFault, NetFault, NoFence, OutReason,
+    ShutOutFault, TrialFault,
+};
 pub use pool::{PoolCause, PoolEvent, PoolNotice, PoolRefusal};
 pub use portal::{PortalCause, PortalEvent, PortalRefusal};
 pub use record::{RecordCause, RecordEvent, RecordNotice, RecordRefusal};
@@ -29,6 +32,16 @@ pub use volume::{VolumeEvent, VolumeNotice, VolumeRefusal};
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+
+/// A part of a finding as text, for the other head.
+pub fn to_text<T: Serialize>(part: &T) -> String {
+    serde_json::to_string(part).expect("plain data")
+}
+
+/// Reads what `to_text` wrote; None: it is of another program.
+pub fn from_text<T: for<'a> Deserialize<'a>>(text: &str) -> Option<T> {
+    serde_json::from_str(text).ok()
+}
 
 /// A code with what it means.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -8,7 +8,7 @@ use crate::admission::caps::Kind;
 use crate::admission::scheduler::Whose;
 use crate::admission::window::Load;
 use crate::layout::{ArrayId, Layout};
-use crate::order::{Answered, EventLine, Order};
+use crate::order::{Answered, Event, EventLine, Order};
 use crate::path::far::FarSetup;
 use crate::peer::{PeerNews, PeerWork};
 use crate::report::ShardReport;
@@ -516,7 +516,7 @@ pub enum ManagerMail {
     /// This head leads from now on, or does not.
     Leads(bool),
     /// This process is out of its system: it ends at once, and answers nobody any more. A sentence.
-    Out(String),
+    Out(Event),
     /// Which addresses of the system this machine is to have, and which not; `StewardMail::Addresses` follows.
     Addresses {
         /// Grows by one each time.

@@ -13,6 +13,7 @@ use crate::link::{
     Connection, Connects, Fingerprint, Happened, Identity, Invitation, LIFE_S, Limits, Link, Listens,
     Newcomer, Settings, Side, Token, Unreached, Why, join,
 };
+use crate::words::parts::link_fault;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, StatusCode, header};
@@ -23,6 +24,7 @@ use cluster::link::{Do, Fault};
 use cluster::record::{NAME_MAX, short_name};
 use cluster::watch::{End, Times};
 use head::mail::{Mail, StewardMail};
+use head::order::{Event, Weight};
 use head::peer::{PeerNews, PeerWork, SystemSettings, is_left_behind};
 use head::steward::first_file;
 use serde::{Deserialize, Serialize};
@@ -153,7 +155,7 @@ impl LinkFile {
             process: uring::process::identity(),
             times,
             both_serve: true,
-            said: std::env::var(SAID).ok(),
+            said: std::env::var(SAID).ok().map(|line| Event::from_line(Weight::Error, &line)),
         }
     }
     fn side(&self) -> Option<Side> {
@@ -373,7 +375,10 @@ impl System {
                 let path = on.path;
                 let again = inner.refused.get(&path).filter(|(_, at)| at.elapsed() < REFUSED_AGAIN);
                 if again.is_none_or(|(before, _)| *before != why) {
-                    tracing::warn!("network {path} of the link is closed: {why}");
+                    tracing::warn!(
+                        "network {path} of the link is closed: {}",
+                        link_fault(&head::peer::link_fault(why))
+                    );
                 }
                 if why.lasts() {
                     inner.refused.insert(path, (why, Instant::now()));

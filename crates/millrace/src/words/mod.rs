@@ -5,7 +5,7 @@
 mod host;
 mod leg;
 mod parser;
-mod parts;
+pub mod parts;
 mod pool;
 mod portal;
 mod record;
@@ -15,6 +15,7 @@ mod tests;
 mod volume;
 
 pub use parser::of_parser;
+pub use system::{fence_trial, head_out};
 
 use api::{Cause, Notice};
 use finding::{ErrorKind, Event, Refusal, SaidCause, SaidEvent, SaidNotice, SaidRefusal, Why};

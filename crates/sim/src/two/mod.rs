@@ -28,7 +28,7 @@ use cluster::HeadNo;
 use cluster::watch::Times;
 use core::net::SocketAddr;
 use head::mail::{ManagerMail, StewardMail};
-use head::order::{Answered, ArraySpec, ErrorKind, Order, Reply, Snapshot, State};
+use head::order::{Answered, ArraySpec, ErrorKind, Event, Order, Reply, Snapshot, State};
 use head::peer::{SystemSettings, SystemView};
 use head::steward::{Steward, StewardConfig};
 use head::{Deadlines, Shard, ShardConfig};
@@ -371,7 +371,8 @@ impl Run {
                 Ok(())
             }
             // The process executes itself anew, as soon as its manager has read that.
-            ManagerMail::Out(words) => {
+            ManagerMail::Out(why) => {
+                let words = why.said();
                 self.world.say(|| format!("server {server}: {words}"));
                 self.ready.retain(|s| *s != server);
                 self.out[server] = true;
@@ -381,7 +382,8 @@ impl Run {
                 Ok(())
             }
             ManagerMail::Happened(line) => {
-                if !line.event.said().contains("it was") {
+                // What orders did is told elsewhere.
+                if !matches!(line.event, Event::Volume(_) | Event::Host(_) | Event::Portal(_)) {
                     self.log(server, &line.event.said());
                 }
                 self.world.say(|| format!("server {server}: {}: {}", line.what, line.event.said()));
