@@ -20,12 +20,12 @@ mod volume;
 pub use host::{HostCause, HostEvent, HostNotice, HostRefusal};
 pub use leg::{LegCause, LegEvent, LegNotice, LegRefusal};
 pub use parts::{
-    AddressFault, DriveFault, FenceFault, FollowerFault, Immovable, LinkFault, NetFault, NoFence, OutReason,
-    ShutOutFault, TrialFault,
+    AddressFault, DriveFault, FenceFault, FileFault, FollowerFault, Immovable, LineFault, LinkFault,
+    NetFault, NoFence, OutReason, ShutOutFault, StateFault, StateFile, TrialFault,
 };
 pub use pool::{PoolCause, PoolEvent, PoolNotice, PoolRefusal};
 pub use portal::{PortalCause, PortalEvent, PortalRefusal};
-pub use record::{RecordCause, RecordEvent, RecordNotice, RecordRefusal};
+pub use record::{FailedLeg, ListFault, RecordCause, RecordEvent, RecordNotice, RecordRefusal};
 pub use sample::Sample;
 pub use system::{SystemCause, SystemEvent, SystemNotice, SystemRefusal};
 pub use volume::{VolumeEvent, VolumeNotice, VolumeRefusal};

@@ -1,5 +1,7 @@
 //! What findings of several topics contain.
 
+use crate::Why;
+
 findings! {
     /// What a drive did.
     pub enum DriveFault {
@@ -292,5 +294,109 @@ findings! {
         Asked,
         /// It lost its path to a drive that the other head reaches.
         LostPath,
+    }
+}
+
+findings! {
+    /// What was to be read or written in the state directory.
+    pub enum StateFile {
+        /// A file, by its name.
+        Named { file: String },
+        /// The witness record of a pool.
+        Witness,
+        /// A witness record that proves nothing any more.
+        OldWitness,
+        /// The event log.
+        Log,
+        /// What is kept of a pool for the time in which it is away.
+        Kept { pool: Option<String> },
+    }
+}
+
+findings! {
+    /// What the state directory did.
+    pub enum StateFault {
+        /// There is no such file.
+        Missing,
+        /// Its disk is full.
+        NoSpace,
+        /// It failed.
+        Failed {
+            /// As the operating system has it.
+            error: String,
+        },
+    }
+}
+
+impl From<&base::machine::StateError> for StateFault {
+    fn from(error: &base::machine::StateError) -> Self {
+        match error {
+            base::machine::StateError::Missing => StateFault::Missing,
+            base::machine::StateError::NoSpace => StateFault::NoSpace,
+            base::machine::StateError::Failed(error) => StateFault::Failed { error: error.clone() },
+        }
+    }
+}
+
+findings! {
+    /// Why a file of the state directory could not be read.
+    pub enum FileFault {
+        /// The state directory failed.
+        State { fault: StateFault },
+        /// It is not UTF-8 text.
+        NotText,
+        /// A line cannot be understood. 0 stands for the file as a whole.
+        Line { line: u64, why: LineFault },
+    }
+}
+
+findings! {
+    /// What is wrong with a line of a file of the state directory.
+    pub enum LineFault {
+        /// A section does not end.
+        SectionOpen,
+        /// There is no such section.
+        SectionUnknown { section: String },
+        /// It is no key with a value.
+        NoKey,
+        /// There is no such key.
+        KeyUnknown { key: String },
+        /// The key stands there twice.
+        KeyTwice { key: String },
+        /// The key is missing.
+        KeyMissing { key: String },
+        /// The value is no UUID.
+        NoUuid { value: String },
+        /// The serial number is too long, or not printable.
+        Serial,
+        /// A secret cannot be used.
+        Secret {
+            key: String,
+            /// As the parser has it.
+            error: String,
+        },
+        /// A name cannot be used.
+        Refused { why: Box<Why> },
+        /// It is no portal.
+        NoPortal { value: String },
+        /// Two portals have the number.
+        PortalNumberTwice { number: u16 },
+        /// The address cannot move.
+        PortalImmovable { address: String },
+        /// The address moves in another way than that of another portal.
+        PortalMovesOtherwise { address: String },
+        /// It is no number of a portal.
+        NoPortalNumber { value: String },
+        /// `deallocate` is neither yes nor no.
+        NoAnswer { key: String },
+        /// The value is not in hex digits.
+        NoHex { key: String },
+        /// The configuration is damaged.
+        Config {
+            /// As the decoder has it.
+            error: String,
+        },
+        /// The configuration is too long.
+        ConfigTooLong,
     }
 }

@@ -1,6 +1,6 @@
 //! Findings about two heads, and the head itself.
 
-use crate::{DriveFault, LinkFault, NoFence, OutReason, ShutOutFault, TrialFault, Why};
+use crate::{DriveFault, LinkFault, NoFence, Notice, OutReason, ShutOutFault, TrialFault, Why};
 
 refusals! {
     /// Why an order about two heads, and the head itself was not carried out.
@@ -87,6 +87,26 @@ findings! {
         FenceFails { head: String, name: String, drive: String, why: TrialFault },
         /// The fence of a drive could not be tried.
         FenceUntried { head: String, name: String, drive: String, why: TrialFault },
+        /// Somebody else listens at the address of the API.
+        ApiAddressInUse { address: String, port: u16 },
+        /// This machine does not have the address of the API.
+        ApiAddressMissing { address: String, ip: String },
+        /// The API cannot listen at its address.
+        ApiNotListening {
+            address: String,
+            /// As the operating system has it.
+            error: String,
+        },
+        /// The daemon crashed too often, and did not import the pools.
+        HeldBack {
+            crashes: usize,
+            /// The last crash, as it is on record.
+            last: String,
+            /// The file of the crash record.
+            path: String,
+            /// The file of the configuration, if it is not the usual one.
+            config: Option<String>,
+        },
     }
 }
 
@@ -151,6 +171,10 @@ events! {
         FenceFails { drive: String, why: TrialFault } = Error,
         /// The fence of a drive could not be tried, and is tried again.
         FenceUntried { drive: String, why: TrialFault, again_seconds: u64 } = Error,
+        /// What the head noticed as it began to serve.
+        HeadNoticed { notice: Box<Notice> } = Warning,
+        /// The head serves.
+        HeadServes = Note,
         /// The fences of drives were tried, and hold.
         FencesHold { drives: u64, least_milliseconds: u64, most_milliseconds: u64 } = Note,
         /// Shards of the other head do not take part.

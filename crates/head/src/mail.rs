@@ -8,7 +8,7 @@ use crate::admission::caps::Kind;
 use crate::admission::scheduler::Whose;
 use crate::admission::window::Load;
 use crate::layout::{ArrayId, Layout};
-use crate::order::{Answered, Event, EventLine, Order};
+use crate::order::{Answered, Cause, Event, EventLine, Notice, Order};
 use crate::path::far::FarSetup;
 use crate::peer::{PeerNews, PeerWork};
 use crate::report::ShardReport;
@@ -59,10 +59,8 @@ pub enum NoAddress {
 pub struct Unmended {
     /// Its name.
     pub file: String,
-    /// Why not, in words.
-    pub why: String,
-    /// The command that helps.
-    pub next: String,
+    /// Why not.
+    pub why: Cause,
 }
 
 /// Arrays that a shard keeps scratch memory for.
@@ -506,8 +504,8 @@ pub enum ManagerMail {
     },
     /// The pools are imported (or the Steward has said why not): the head serves.
     Ready {
-        /// Sentences that the operator should read.
-        notices: Vec<String>,
+        /// What the operator should read.
+        notices: Vec<Notice>,
     },
     /// By the link, to the other head of the system.
     Peer(PeerWork),

@@ -64,8 +64,8 @@ pub struct StewardConfig<M> {
     pub version: String,
     /// Why no pool shall be imported (after repeated crashes); None for a usual start.
     pub hold: Option<String>,
-    /// Sentences for `status` (what the operating system did not allow).
-    pub notices: Vec<String>,
+    /// For `status`: what the operating system did not allow.
+    pub notices: Vec<finding::Notice>,
     /// That this head is one of two; None for one alone.
     pub system: Option<SystemSettings>,
     /// How drives behave that are named so, whenever they are opened, until an order says otherwise (`split_shape`).

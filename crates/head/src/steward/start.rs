@@ -15,6 +15,7 @@ use crate::steward::record::texts::POOLS;
 use crate::steward::state::PoolRow;
 use base::DriveKind;
 use base::{Bug, Duration, Instant, Uuid, planted};
+use finding::{Notice, SystemEvent};
 use std::collections::BTreeSet;
 
 /// How long the start waits for pools before it serves the others.
@@ -52,8 +53,8 @@ impl Office {
             if self.added_to(row).is_empty() && !self.has_leavers(row.uuid) {
                 self.leave_creating(row.uuid, vec![]).await;
             }
-            if let Err(words) = self.miss(row).await {
-                notices.push(words);
+            if let Err(notice) = self.miss(row).await {
+                notices.push(notice);
             }
             if let Some(why) = &hold
                 && let Some(absent) = self.desk_mut().absent.last_mut()
@@ -63,7 +64,7 @@ impl Office {
         }
         if let Some(why) = hold {
             self.desk_mut().hold(true);
-            notices.push(why);
+            notices.push(why.into());
         } else {
             let is_made = |r: &PoolRow| rows.iter().any(|row| row.uuid == r.uuid);
             let creating: Vec<PoolRow> =
@@ -115,19 +116,17 @@ impl Office {
             let now = self.cx.now();
             let mut desk = self.desk_mut();
             desk.is_ready();
-            notices.extend(
-                desk.absent.iter().map(|p| format!("pool {} is not imported: {}", p.name(), p.reason)),
-            );
-            for n in &notices {
-                desk.event(now, Weight::Warning, "head", n.clone());
+            desk.notices.extend(notices.iter().cloned());
+            // These are told as reasons, as long as they last.
+            let absent = |p: &AbsentPool| format!("pool {} is not imported: {}", p.name(), p.reason);
+            notices.extend(desk.absent.iter().map(|p| Notice::from(absent(p))));
+            for notice in &notices {
+                let noticed = SystemEvent::HeadNoticed { notice: notice.clone().into() };
+                desk.happened(now, "head", noticed);
             }
             if desk.stop == Stop::No {
-                desk.event(now, Weight::Note, "head", "the head serves");
+                desk.happened(now, "head", SystemEvent::HeadServes);
             }
-            let absent: Vec<String> = desk.absent.iter().map(|p| format!("pool {} is", p.name())).collect();
-            let lasting: Vec<String> =
-                notices.iter().filter(|n| !absent.iter().any(|a| n.starts_with(a))).cloned().collect();
-            desk.notices.extend(lasting);
         }
         self.leads_all();
         self.cx.to_manager(ManagerMail::Ready { notices });

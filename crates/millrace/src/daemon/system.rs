@@ -13,7 +13,7 @@ use crate::link::{
     Connection, Connects, Fingerprint, Happened, Identity, Invitation, LIFE_S, Limits, Link, Listens,
     Newcomer, Settings, Side, Token, Unreached, Why, join,
 };
-use crate::words::parts::link_fault;
+use crate::words::{self, parts::link_fault};
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, StatusCode, header};
@@ -315,7 +315,7 @@ impl System {
             }
             Happened::Down { on, why } => {
                 if !self.inner().is_refused(on.path) {
-                    tracing::warn!("network {} of the link is down: {why}", on.path);
+                    tracing::warn!("network {} of the link is down: {}", on.path, words::link::down(&why));
                 }
                 self.is_down(on);
                 let end = match why {
@@ -325,14 +325,15 @@ impl System {
                 self.tell(PeerNews::Down { path: on.path, end });
             }
             Happened::Unreached { path, why } => {
-                tracing::info!("network {path} of the link: {why}");
+                tracing::info!("network {path} of the link: {}", words::link::unreached(&why));
                 if why == Unreached::Nobody {
                     self.tell(PeerNews::Down { path, end: End::Refused });
                 }
             }
             Happened::Refused { from, why, unreported } => {
                 tracing::warn!(
-                    "{from} was not let in at the link: {why} ({unreported} others since the last line)"
+                    "{from} was not let in at the link: {} ({unreported} others since the last line)",
+                    words::link::refused(&why)
                 );
             }
             Happened::Joined { newcomer, answer } => match self.keep_newcomer(newcomer) {

@@ -4,6 +4,7 @@
 
 mod host;
 mod leg;
+pub mod link;
 mod parser;
 pub mod parts;
 mod pool;

@@ -2,8 +2,8 @@
 
 pub use base::size::print as size;
 use finding::{
-    AddressFault, DriveFault, FenceFault, FollowerFault, Immovable, LinkFault, NetFault, NoFence, OutReason,
-    ShutOutFault, TrialFault,
+    AddressFault, DriveFault, FenceFault, FileFault, FollowerFault, Immovable, LineFault, LinkFault,
+    NetFault, NoFence, OutReason, ShutOutFault, StateFault, StateFile, TrialFault,
 };
 
 /// What a drive did, after "the drive".
@@ -281,4 +281,66 @@ pub fn out_reason(why: &OutReason) -> String {
 /// One of two heads, by its letter and its name.
 pub fn head_called(head: &str, name: &str) -> String {
     if name.is_empty() { format!("head {head}") } else { format!("head {head} ({name})") }
+}
+
+/// What the state directory did.
+pub fn state_fault(what: &StateFile, fault: &StateFault) -> String {
+    let what = match what {
+        StateFile::Named { file } => format!("the file {file}"),
+        StateFile::Witness => "the witness record".into(),
+        StateFile::OldWitness => "an old witness record".into(),
+        StateFile::Log => "the event log".into(),
+        StateFile::Kept { pool: None } => "the kept configuration".into(),
+        StateFile::Kept { pool: Some(pool) } => format!("the kept configuration of pool {pool}"),
+    };
+    match fault {
+        StateFault::Missing => format!("{what} is missing from the state directory"),
+        StateFault::NoSpace => format!("{what} could not be written: the state directory's disk is full"),
+        StateFault::Failed { error } => format!("{what} could not be read or written: {error}"),
+    }
+}
+
+/// Why a file of the state directory could not be read.
+pub fn file_fault(file: &str, fault: &FileFault) -> String {
+    match fault {
+        FileFault::State { fault } => state_fault(&StateFile::Named { file: file.into() }, fault),
+        FileFault::NotText => format!("the file {file} of the state directory is not UTF-8 text"),
+        FileFault::Line { line: 0, why } => {
+            format!("the file {file} of the state directory: {}", line_fault(why))
+        }
+        FileFault::Line { line, why } => {
+            format!("the file {file} of the state directory, line {line}: {}", line_fault(why))
+        }
+    }
+}
+
+/// What is wrong with a line of a file of the state directory.
+pub fn line_fault(fault: &LineFault) -> String {
+    match fault {
+        LineFault::SectionOpen => "a section does not end with ]".into(),
+        LineFault::SectionUnknown { section } => format!("[{section}] is no section that belongs here"),
+        LineFault::NoKey => "a line is no \"key = value\"".into(),
+        LineFault::KeyUnknown { key } => format!("{key:?} is no key that belongs here"),
+        LineFault::KeyTwice { key } => format!("{key} stands there twice"),
+        LineFault::KeyMissing { key } => format!("{key} is missing"),
+        LineFault::NoUuid { value } => format!("{value:?} is no UUID"),
+        LineFault::Serial => "serial is longer than 20 printable characters".into(),
+        LineFault::Secret { key, error } => format!("{key} {error}"),
+        LineFault::Refused { why } => super::why(why).message,
+        LineFault::NoPortal { value } => {
+            format!("{value:?} is no portal, as in \"iscsi 10.0.0.1:3260 1\"")
+        }
+        LineFault::PortalNumberTwice { number } => format!("two portals have the number {number}"),
+        LineFault::PortalImmovable { address } => {
+            format!("{address} cannot move from head to head with this prefix")
+        }
+        LineFault::PortalMovesOtherwise { address } => {
+            format!("it moves in another way than that of {address}")
+        }
+        LineFault::NoPortalNumber { value } => format!("last = {value} is no number of a portal"),
+        LineFault::NoAnswer { key } => format!("{key} is yes or no"),
+        LineFault::NoHex { key } => format!("{key} is not in hex digits"),
+        LineFault::Config { error } => format!("config is {error}"),
+        LineFault::ConfigTooLong => "config is too long".into(),
+    }
 }

@@ -157,6 +157,8 @@ pub fn event(f: &SystemEvent) -> String {
             "the fence of {drive} could not be tried: {}; the follower does not take over before; it is tried again every {again_seconds} s",
             trial_fault(why)
         ),
+        SystemEvent::HeadNoticed { notice } => super::notice(notice),
+        SystemEvent::HeadServes => "the head serves".into(),
         SystemEvent::FencesHold { drives: 1, least_milliseconds: ms, .. } => {
             format!("the fence of 1 drive was tried: it holds ({ms} ms)")
         }
@@ -259,7 +261,35 @@ pub fn cause(f: &SystemCause) -> Said {
             trial_fault(why)
         ))
         .then("millrace head ls, in a moment"),
+        SystemCause::ApiAddressInUse { address, port } => {
+            api_deaf(address, "the address is in use").then(format!(
+                "ss -ltnp sport = :{port}, and stop who listens there, {OTHER_ADDRESS}"
+            ))
+        }
+        SystemCause::ApiAddressMissing { address, ip } => {
+            api_deaf(address, "this machine does not have the address")
+                .then(format!("ip address, and give this machine {ip}, {OTHER_ADDRESS}"))
+        }
+        SystemCause::ApiNotListening { address, error } => {
+            api_deaf(address, error).then("another api.tcp in head.toml and a restart")
+        }
+        SystemCause::HeldBack { crashes, last, path, config } => {
+            let config = config.as_ref().map_or(String::new(), |path| format!(" --config {path}"));
+            Said::new(format!(
+                "the daemon crashed {crashes} times within a minute (last: {last}), so it came up with the management alone and the pools were not imported"
+            ))
+            .then(format!(
+                "millrace pool import POOL, or millrace serve --import{config}, or remove {path} and restart the daemon"
+            ))
+        }
     }
+}
+
+/// What helps where the API does not listen, too.
+const OTHER_ADDRESS: &str = "or another api.tcp in head.toml and a restart";
+
+fn api_deaf(address: &str, why: &str) -> Said {
+    Said::new(format!("the API cannot listen at api.tcp = {address}: {why}; it is tried again"))
 }
 
 /// That a head was put out, behind "head b".

@@ -2,7 +2,7 @@
 
 use crate::layout::{ArrayId, Layout, PoolId};
 use crate::mail::Room;
-use crate::order::{ErrorKind, Event, EventLine, Order, Refusal, State, Weight};
+use crate::order::{ErrorKind, Event, EventLine, Notice, Order, Refusal, State, Weight};
 use crate::peer::PeerNews;
 use crate::report::ShardReport;
 use crate::steward::context::absent::AbsentPool;
@@ -31,6 +31,7 @@ use base::machine::Shape;
 use base::view::{PathState, Portal, System, View};
 use base::{Bug, DriveError, DriveId, DriveInfo, Instant, NetError, PortalId, Prng, Uuid, VolumeId, planted};
 use core::net::SocketAddr;
+use finding::{RecordCause, StateFault};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Events that are kept in memory for `status` and `events`.
@@ -104,7 +105,7 @@ pub(crate) struct Desk {
     pub event_next: u64,
     /// Lines not yet in the log.
     pub unlogged: VecDeque<EventLine>,
-    pub notices: Vec<String>,
+    pub notices: Vec<Notice>,
     /// Files of the state directory that could not be read: not written over, so that somebody can repair them.
     pub unread: Vec<Unread>,
     /// What was lost of the state directory, and that its file of hosts was not there at the start.
@@ -117,7 +118,7 @@ pub(crate) struct Desk {
     pub restored: BTreeSet<String>,
     pub hosts_missing: bool,
     /// Why the state directory takes nothing, if that is so.
-    pub unwritable: Option<String>,
+    pub unwritable: Option<StateFault>,
     /// The latest figures of each shard, and how often it has told them.
     pub reports: Vec<Option<ShardReport>>,
     pub reported: Vec<u64>,
@@ -211,10 +212,8 @@ pub(crate) enum Stop {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Unread {
     pub file: &'static str,
-    /// A sentence.
-    pub words: String,
-    /// What helps.
-    pub next: &'static str,
+    /// What is wrong.
+    pub cause: RecordCause,
 }
 
 /// A spare took the place of a drive.
@@ -268,7 +267,7 @@ impl Desk {
 }
 
 impl Desk {
-    pub fn new(shards: u16, entropy: [u64; 4], version: String, notices: Vec<String>) -> Self {
+    pub fn new(shards: u16, entropy: [u64; 4], version: String, notices: Vec<Notice>) -> Self {
         Self {
             own_shards: shards,
             far_shards: 0,
@@ -490,7 +489,7 @@ impl Desk {
         self.started = now;
     }
     /// Why the state directory takes nothing, if that is so.
-    pub fn is_unwritable(&mut self, why: Option<String>) {
+    pub fn is_unwritable(&mut self, why: Option<StateFault>) {
         self.unwritable = why;
     }
     /// The shards are about to be told of a new view and layout.

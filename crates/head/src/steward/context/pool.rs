@@ -10,6 +10,7 @@ use crate::steward::state::config::{PoolConfig, array_uuid};
 use crate::steward::state::{Change, Pool};
 use array::format::{Incarnation, LegState, MembershipRecord};
 use base::{Bug, Instant, Uuid, VolumeId, planted};
+use finding::Cause;
 use pool::Granules;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -63,7 +64,7 @@ pub(crate) struct PoolDesk {
     /// know of a loss, and it is not removed.
     pub known_on_legs: bool,
     /// Its configuration on some drive, or the witness, could not be written.
-    pub trouble: Option<String>,
+    pub trouble: Option<Cause>,
     /// A record that puts a leg in sync and was not taken, and the name of the one that takes its place on the desk.
     pub refused: Option<(MembershipRecord, Incarnation)>,
     /// Since when the keeper tries to put a record somewhere.
@@ -218,7 +219,7 @@ impl PoolDesk {
         self.unrecorded = true;
     }
     /// What could not be written.
-    pub fn is_troubled(&mut self, trouble: Option<String>) {
+    pub fn is_troubled(&mut self, trouble: Option<Cause>) {
         self.trouble = trouble;
     }
     /// A record that puts a leg in sync was not taken, and this is the one in its place; or none is.

@@ -12,6 +12,7 @@ use crate::mail::ShardMail;
 use crate::order::Weight;
 use crate::steward::office::Office;
 use base::Duration;
+use finding::Cause;
 
 /// How long hosts wait for a record: with the time that a drive may take before it is given up, 5 s in all (promise 7).
 const RECORD_PATIENCE: Duration = Duration::from_millis(1300);
@@ -38,7 +39,7 @@ impl Office {
             let mut desk = self.desk_mut();
             let Some(p) = desk.pool_mut(pool) else { return };
             p.cannot_record();
-            let why = p.trouble.clone().unwrap_or_else(|| "nothing answers".into());
+            let why = p.trouble.as_ref().map_or_else(|| "nothing answers".into(), Cause::said);
             let message = format!(
                 "that it lost a drive can be put on record nowhere, so its volumes are not ready until it can: {why}"
             );

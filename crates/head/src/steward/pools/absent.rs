@@ -14,12 +14,13 @@ use crate::steward::context::probe::Probe;
 use crate::steward::office::Office;
 use crate::steward::pools::import::{Claim, is_about};
 use crate::steward::record::kept::{KeptFile, kept_name};
-use crate::steward::record::texts::state_words;
+use crate::steward::record::texts::state_cause;
 use crate::steward::state::config::PoolConfig;
 use crate::steward::state::{Change, PoolRow};
 use array::format::{ConfigSlot, LegVerdict};
 use base::machine::{StateError, StateOp};
 use base::{Duration, Uuid, VolumeId};
+use finding::{Cause, FileFault, Notice, RecordCause, RecordEvent, RecordNotice, StateFile};
 use std::collections::BTreeSet;
 
 /// Until it is looked whether the drives of an absent pool are back; twice as long each time, up to the most.
@@ -29,9 +30,9 @@ const LOOK_MOST: Duration = Duration::from_secs(60);
 const SILENT_PATIENCE: Duration = Duration::from_secs(30);
 
 impl Office {
-    /// A pool of this head is not here, or not yet. Its hosts are told what is kept of it. The error is a sentence: that cannot be
+    /// A pool of this head is not here, or not yet. Its hosts are told what is kept of it. An error: that cannot be
     /// read.
-    pub(crate) async fn miss(&self, row: &PoolRow) -> Result<(), String> {
+    pub(crate) async fn miss(&self, row: &PoolRow) -> Result<(), Notice> {
         let (file, trouble) = match self.read_kept_file(row.uuid).await {
             Ok(file) => (file, Ok(())),
             Err(words) => (None, Err(words)),
@@ -48,19 +49,20 @@ impl Office {
         desk.absent.extend(away.map(|away| AbsentPool::new(away, kept)));
         trouble
     }
-    /// The configuration that is kept there. The error is a sentence.
-    pub(crate) async fn read_kept_config(&self, pool: Uuid) -> Result<Option<PoolConfig>, String> {
+    /// The configuration that is kept there.
+    pub(crate) async fn read_kept_config(&self, pool: Uuid) -> Result<Option<PoolConfig>, Notice> {
         Ok(self.read_kept_file(pool).await?.map(|(config, _)| config))
     }
-    async fn read_kept_file(&self, pool: Uuid) -> Result<Option<(PoolConfig, KeptFile)>, String> {
+    async fn read_kept_file(&self, pool: Uuid) -> Result<Option<(PoolConfig, KeptFile)>, Notice> {
         let name = kept_name(pool);
-        let Some(bytes) = self.read_file(&name).await? else { return Ok(None) };
+        let failed = |fault| RecordNotice::FileUnread { file: name.clone(), why: FileFault::State { fault } };
+        let Some(bytes) = self.read_file(&name).await.map_err(failed)? else { return Ok(None) };
         let wrong = |words: String| {
-            format!(
+            Notice::from(format!(
                 "the file {name} of the state directory: {words}; hosts do not see the volumes of that pool until it is imported"
-            )
+            ))
         };
-        let file = KeptFile::parse(&bytes).map_err(|e| wrong(format!("line {}: {}", e.line, e.message)))?;
+        let file = KeptFile::parse(&bytes).map_err(|e| wrong(format!("line {}: {:?}", e.line, e.why)))?;
         let config = PoolConfig::of_slot(&file.slot)
             .ok()
             .filter(|c| c.uuid == pool)
@@ -83,12 +85,13 @@ impl Office {
     async fn not_kept(&self, uuid: Uuid, name: &str, error: &StateError) {
         // What it was before would tell hosts of volumes that are not there.
         self.remove_kept(uuid).await;
-        let words = state_words(&format!("the kept configuration of pool {name}"), error);
+        let what = StateFile::Kept { pool: Some(name.into()) };
         let now = self.cx.now();
-        self.desk_mut().event(now, Weight::Warning, format!("pool {name}"), words);
+        let not_kept = RecordEvent::ConfigNotWritten { what, fault: error.into() };
+        self.desk_mut().happened(now, format!("pool {name}"), not_kept);
     }
-    /// What is kept of a pool that is away, once more. The error is a sentence.
-    pub(crate) async fn keep_absent(&self, pool: Uuid) -> Result<(), String> {
+    /// What is kept of a pool that is away, once more.
+    pub(crate) async fn keep_absent(&self, pool: Uuid) -> Result<(), Cause> {
         let file = {
             let desk = self.desk();
             let absent = desk.absent.iter().find(|p| p.uuid() == pool);
@@ -97,10 +100,10 @@ impl Office {
                 slot: config.slot(generation),
                 deallocates: kept.deallocates,
             };
-            kept.map(file).ok_or("the pool is away, and it was not known what it held")?
+            kept.map(file).ok_or(RecordCause::KeptUnknown)?
         };
         let op = StateOp::Write { name: kept_name(pool), contents: file.text().into_bytes() };
-        self.change_file(op).await.map_err(|e| state_words("the kept configuration", &e))
+        self.change_file(op).await.map_err(|e| state_cause(StateFile::Kept { pool: None }, &e))
     }
     /// The pool is not this head's any more.
     pub(crate) async fn remove_kept(&self, pool: Uuid) {

@@ -171,9 +171,9 @@ impl Office {
         creating.map_err(|r| r.then(STATE_DISK))?;
         // What the state directory does not take is found out before a drive is touched.
         let noted = self.write_witness(uuid, &record.encode()).await;
-        if let Err(words) = noted {
+        if let Err(why) = noted {
             self.leave_creating(uuid, vec![]).await;
-            return Err(refuse(ErrorKind::Internal, "", words).then(STATE_DISK));
+            return Err(refuse(ErrorKind::Internal, "", why.said()).then(STATE_DISK));
         }
         let unfinished = config.slot(1).unfinished();
         let arrays = match self.patient().label_all(plans, 0, &config, &unfinished, &record).await {
@@ -232,8 +232,10 @@ impl Office {
                 failed = self.put_config(id, &slot).await;
             }
         }
-        let trouble =
-            witness.err().or_else(|| failed.first().map(|(.., e)| format!("a drive {}", error_words(*e))));
+        let trouble = witness
+            .err()
+            .map(|c| c.said())
+            .or_else(|| failed.first().map(|(.., e)| format!("a drive {}", error_words(*e))));
         if let Some(words) = trouble {
             return Err(refuse(ErrorKind::Internal, "", words).then("millrace drive ls"));
         }
@@ -678,8 +680,10 @@ impl Office {
         on_list.map_err(|r| r.then(STATE_DISK))?;
         // The record first: it may hold more arrays than the configuration, never fewer (see `judge`).
         let (failed, witness) = self.write_record(id, &record, &[]).await;
-        let trouble =
-            witness.err().or_else(|| failed.first().map(|(.., e)| format!("a drive {}", error_words(*e))));
+        let trouble = witness
+            .err()
+            .map(|c| c.said())
+            .or_else(|| failed.first().map(|(.., e)| format!("a drive {}", error_words(*e))));
         if let Some(p) = self.desk_mut().pool_mut(id) {
             // Written in part or not, this is the record that the next one follows.
             let mut kept = record.clone();

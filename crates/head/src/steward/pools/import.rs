@@ -451,8 +451,8 @@ impl Office {
             (record, slot)
         };
         let (failed, witness) = self.write_record(id, &record, &[]).await;
-        if let Err(words) = witness {
-            let no = || refuse(ErrorKind::Internal, "pool", words.clone()).then(STATE_DISK);
+        if let Err(why) = witness {
+            let no = || refuse(ErrorKind::Internal, "pool", why.said()).then(STATE_DISK);
             // Where every leg of a pool on record is here and has the record, it takes no witness to know the truth.
             if !failed.is_empty() || !self.desk().has_every_leg(id) {
                 return Err(no());
@@ -463,7 +463,7 @@ impl Office {
             if !self.write_record(id, &record, &[]).await.0.is_empty() {
                 return Err(no());
             }
-            self.desk_mut().pool_mut(id).expect("it was just added").is_troubled(Some(words));
+            self.desk_mut().pool_mut(id).expect("it was just added").is_troubled(Some(why));
         }
         let also = self.write_config(id, &slot).await;
         for (a, l, error) in failed.into_iter().chain(also) {

@@ -62,8 +62,8 @@ impl Office {
         let mut notices = vec![];
         let witness = match self.read_witness(uuid).await {
             Ok(w) => w,
-            Err(words) => {
-                notices.push(words);
+            Err(why) => {
+                notices.push(why.said());
                 None
             }
         };

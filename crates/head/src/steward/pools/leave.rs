@@ -27,7 +27,7 @@ struct LastRecord {
     /// Legs that did not take it.
     failed: Vec<(usize, usize, DriveError)>,
     /// How the witness went.
-    witness: Result<(), String>,
+    witness: Result<(), finding::Cause>,
     /// Arrays of which it puts legs out.
     changed: Vec<(ArrayId, u64)>,
 }
@@ -197,7 +197,7 @@ impl Office {
         let Some(last) = self.write_last_record(id).await else { return Ok(vec![]) };
         let LastRecord { mut failed, witness, changed } = last;
         let mut marked = self.check_marked(id, &failed);
-        if let Err(words) = witness {
+        if let Err(words) = witness.map_err(|c| c.said()) {
             // It may put a leg out, and the drives have not got it then.
             let r = refuse(ErrorKind::Internal, "pool", words).then(STATE_DISK);
             return Err(self.take_back(id, changed, r).await);
@@ -397,7 +397,7 @@ impl Office {
     /// Marks a quiet pool as closed.
     pub(crate) async fn put_last_record(&self, id: PoolId) -> Result<(), Refusal> {
         let Some(last) = self.write_last_record(id).await else { return Ok(()) };
-        if let Err(words) = last.witness {
+        if let Err(words) = last.witness.map_err(|c| c.said()) {
             return Err(refuse(ErrorKind::Internal, "pool", words));
         }
         let Some((a, l, error)) = last.failed.first() else { return Ok(()) };

@@ -21,6 +21,7 @@ use crate::steward::state::{Change, List, PoolRow};
 use crate::steward::words::refuse;
 use array::format::ConfigSlot;
 use base::Uuid;
+use finding::Notice;
 
 /// The file that opening a drive makes, if it is missing (`file:PATH?size=SIZE`).
 fn makes(spec: &str) -> Option<&str> {
@@ -43,9 +44,8 @@ pub(crate) struct Listed {
 
 impl Office {
     /// Reads the list.
-    pub(crate) async fn read_creating(&self, troubles: &mut Vec<String>) {
-        let follows = "drives of pools whose creation was cut off are not freed, and no pool is made";
-        let rows = self.read_known(CREATING, follows, parse_pools, troubles).await.flatten();
+    pub(crate) async fn read_creating(&self, troubles: &mut Vec<Notice>) {
+        let rows = self.read_known(CREATING, parse_pools, troubles).await.flatten();
         for row in rows.unwrap_or_default() {
             self.desk_mut().apply(Change::Listed { list: List::Creating, row });
         }
@@ -245,7 +245,7 @@ impl Office {
         }
         let now = self.cx.now();
         let mut desk = self.desk_mut();
-        let note = format!("{}{words}", undone_words(pool));
+        let note = Notice::from(format!("{}{words}", undone_words(pool)));
         if !desk.notices.contains(&note) {
             desk.notices.push(note);
         }
@@ -295,7 +295,7 @@ impl Desk {
     /// What had been cut off was done again, or is not wanted any more.
     pub fn forget_undone(&mut self, pool: &str) {
         let begins = undone_words(pool);
-        self.notices.retain(|n| !(n.starts_with(&begins) && n.contains("was undone")));
+        self.notices.retain(|n| !(n.said().starts_with(&begins) && n.said().contains("was undone")));
     }
 }
 

@@ -21,6 +21,7 @@ use base::view::Protocol;
 use base::{DriveError, Duration, HostId, Instant, PortalId};
 use cluster::{HeadNo, Part};
 use core::net::SocketAddr;
+use finding::RecordCause;
 use std::collections::BTreeSet;
 
 /// How long shards may take to tell their figures.
@@ -152,12 +153,12 @@ fn build(desk: &mut Desk, now: Instant) -> Snapshot {
         reasons.push(Reason::new(
             if keeps_away { State::Offline } else { State::Degraded },
             "state directory",
-            Cause::sentence(unread.words.clone(), Some(unread.next.into())),
+            unread.cause.clone(),
         ));
     }
     for loss in desk.losses.iter().cloned().chain(desk.hosts_lost()) {
         let what = "state directory";
-        reasons.push(Reason::new(State::Degraded, what, Cause::sentence(loss.words, Some(loss.next))));
+        reasons.push(Reason::new(State::Degraded, what, loss.cause));
     }
     for i in 0..desk.pools.len() {
         let pool = pool_of(desk, i, now, &mut reasons);
@@ -208,9 +209,9 @@ fn build(desk: &mut Desk, now: Instant) -> Snapshot {
         let next = format!("{there}{next}");
         reasons.push(Reason::new(State::Degraded, what, Cause::sentence(message, Some(next))));
     }
-    if let Some(words) = &desk.unwritable {
-        let (what, next) = ("state directory", Some(crate::steward::words::STATE_DISK.into()));
-        reasons.push(Reason::new(State::Degraded, what, Cause::sentence(words.clone(), next)));
+    if let Some(fault) = desk.unwritable.clone() {
+        let cause = RecordCause::StateUnwritable { fault };
+        reasons.push(Reason::new(State::Degraded, "state directory", cause));
     }
     reasons.sort_by_key(|r| core::cmp::Reverse(r.state));
     desk.times.turn(now);
@@ -236,8 +237,8 @@ fn build(desk: &mut Desk, now: Instant) -> Snapshot {
                 .notices
                 .iter()
                 .cloned()
-                .chain(crate::steward::record::vanished::restored_words(&desk.restored));
-            lasting.chain(stood_in_words(desk, now)).map(Into::into).collect()
+                .chain(crate::steward::record::vanished::restored(&desk.restored));
+            lasting.chain(stood_in_words(desk, now).into_iter().map(Into::into)).collect()
         },
     }
 }
@@ -391,15 +392,12 @@ fn pool_of(desk: &Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -> Po
         };
         reasons.push(Reason::new(State::Degraded, what.clone(), Cause::sentence(message, Some(next))));
     }
-    if let Some(words) = &p.trouble {
-        let (state, message) = match p.unrecorded {
-            true => (
-                State::Offline,
-                format!("its volumes are not ready, as a loss cannot be put on record: {words}"),
-            ),
-            false => (State::Degraded, words.clone()),
+    if let Some(why) = p.trouble.clone() {
+        let (state, cause) = match p.unrecorded {
+            true => (State::Offline, RecordCause::LossNotOnRecord { why: why.into() }.into()),
+            false => (State::Degraded, why),
         };
-        reasons.push(Reason::new(state, what.clone(), Cause::sentence(message, Some("millrace status -v names the state directory: df -h and ls -ld there; if its file system became read-only, repair it and mount -o remount,rw".into()))));
+        reasons.push(Reason::new(state, what.clone(), cause));
     }
     let state = arrays.iter().map(|a| a.state).max().unwrap_or_default();
     let worst = arrays.iter().enumerate().filter(|(_, a)| a.state == state && state != State::Optimal);

@@ -1,12 +1,11 @@
 //! Orders about the system.
 
 use crate::layout::PoolId;
-use crate::order::{Answered, ErrorKind, Refusal, Reply};
+use crate::order::{Answered, Refusal, Reply};
 use crate::peer::{Heartbeats, SystemSettings, SystemView, link_fault};
 use crate::steward::context::pool::PoolDesk;
 use crate::steward::office::Office;
 use crate::steward::state::Edit;
-use crate::steward::words::{STATE_DISK, refuse};
 use base::{Bug, Duration, FenceKind, Instant, Uuid, planted};
 use cluster::{HeadState, Part, Voter};
 use finding::{DriveFault, SystemNotice, SystemRefusal};
@@ -161,9 +160,7 @@ impl Office {
             Part::Follower => Err(SystemRefusal::OtherHeadLeads.into()),
             Part::Outside | Part::Over => {
                 if !planted(Bug::OutHeadsWitness) {
-                    self.discard_witnesses()
-                        .await
-                        .map_err(|words| refuse(ErrorKind::Internal, "", words).then(STATE_DISK))?;
+                    self.discard_witnesses().await?;
                 }
                 self.in_system(|s| s.tell().lead_as_it_is(true));
                 let office = self.clone();
