@@ -208,3 +208,43 @@ fn removed(files: &[String]) -> String {
 fn not_restored(file: &str, why: &str) -> String {
     format!("{}, and cannot be written again: {why}", removed(&[file.to_string()]))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use finding::{FailedLeg, LineFault};
+
+    #[test]
+    fn a_record_that_nothing_takes_names_the_drive_and_what_helps() {
+        let witness = RecordCause::StateFailed { what: StateFile::Witness, fault: StateFault::NoSpace };
+        let leg = FailedLeg { drive: "/dev/sda".into(), fault: finding::DriveFault::Gone };
+        let why = Box::new(witness.into());
+        let not_taken = RecordCause::RecordNotTaken { why, drives: vec![leg], stale: true };
+        let said = cause(&not_taken);
+        assert_eq!(
+            said.message,
+            "the witness record could not be written: the state directory's disk is full; /dev/sda: the drive is gone; the record that is there can neither be replaced nor removed, and would take the drive that was lost for current after a crash"
+        );
+        assert!(said.next.is_some_and(|next| next.contains("remount,rw")));
+    }
+
+    #[test]
+    fn a_line_that_cannot_be_read_is_told_with_what_follows() {
+        let why = FileFault::Line { line: 2, why: LineFault::KeyUnknown { key: "iqm".into() } };
+        let said = cause(&RecordCause::FileUnread { file: "hosts".into(), why });
+        assert_eq!(
+            said.message,
+            "the file hosts of the state directory, line 2: \"iqm\" is no key that belongs here: no host is let in"
+        );
+        assert!(said.next.is_some_and(|next| next.contains("systemctl restart")));
+    }
+
+    #[test]
+    fn files_that_were_removed_are_one_sentence() {
+        let files = vec!["hosts".into(), "portals".into()];
+        assert_eq!(
+            notice(&RecordNotice::FilesRestored { files }),
+            "the files hosts, portals were removed from the state directory while the head ran; written again"
+        );
+    }
+}

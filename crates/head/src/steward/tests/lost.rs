@@ -39,7 +39,7 @@ fn pools_that_their_list_does_not_name_are_found_by_what_was_kept_for_the_hosts(
                 && matches!(&told[0].cause, Cause::Record(RecordCause::PoolsFound { pools, .. }) if *pools == ["tank"]),
             "{told:?}"
         );
-        assert!(w.events().iter().any(|e| e.contains("pool tank was found")));
+        assert!(w.events().iter().any(|e| e.contains("PoolsFound")));
         assert_eq!(w.status().health, State::Degraded);
         assert!(file(&w, "pools").contains("name = tank"), "it is listed again");
         assert_eq!(w.crash(3).status().health, State::Optimal);

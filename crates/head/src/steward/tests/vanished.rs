@@ -71,7 +71,7 @@ fn what_the_head_removes_itself_was_not_removed_by_others() {
         w.good(order);
         w.pass(3);
     }
-    assert!(told(&mut w).is_empty() && !w.events().iter().any(|e| e.contains("removed from the state")));
+    assert!(told(&mut w).is_empty() && !w.events().iter().any(|e| e.contains("FilesRemoved")));
 }
 
 #[test]
