@@ -211,14 +211,3 @@ pub(crate) fn cannot_move_next(why: base::view::Immovable) -> &'static str {
 
 /// What helps against a state directory that takes nothing.
 pub(crate) const STATE_DISK: &str = "millrace status -v names the state directory: df -h and ls -ld there";
-
-/// How many names a sentence bears.
-const SHOWN: usize = 4;
-
-/// Names in a sentence.
-pub(crate) fn list(names: &[String]) -> String {
-    match names.len() {
-        0..=SHOWN => names.join(", "),
-        n => format!("{} and {} more", names[..SHOWN - 1].join(", "), n - (SHOWN - 1)),
-    }
-}
