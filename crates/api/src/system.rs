@@ -2,8 +2,9 @@
 
 use crate::{Notice, Noticed};
 use core::net::{IpAddr, SocketAddr};
-use finding::SystemNotice;
-use serde::{Deserialize, Serialize};
+use finding::{LinkFault, OutReason, SystemNotice, TrialFault};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeSet;
 use utoipa::ToSchema;
 
@@ -134,10 +135,19 @@ pub fn link_notices(link: &[IpAddr], portals: &[SocketAddr]) -> Vec<Notice> {
 /// Why a head refuses the other one at the link.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct LinkRefused {
-    /// A sentence.
+    /// Why; None: this program does not know the code.
+    #[serde(default, deserialize_with = "if_known", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Object)]
+    pub why: Option<LinkFault>,
+    /// The same, one sentence.
     pub reason: String,
     /// What to do about it.
     pub next: String,
+}
+
+/// A part of a finding, if this program knows its code: a later one may know more.
+fn if_known<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<Option<T>, D::Error> {
+    Ok(serde_json::from_value(serde_json::Value::deserialize(from)?).ok())
 }
 
 /// A network of the link, as one head sees it.
@@ -163,20 +173,12 @@ pub struct FenceTrial {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub took_ms: Option<u64>,
     /// Why not, if it does not hold.
+    #[serde(default, deserialize_with = "if_known", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Object)]
+    pub why: Option<TrialFault>,
+    /// The same, one sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-}
-
-impl FenceTrial {
-    /// What was found, in words.
-    pub fn words(&self) -> String {
-        let why = || self.reason.clone().unwrap_or_default();
-        match self.state.as_str() {
-            "holds" => format!("holds ({} ms)", self.took_ms.unwrap_or_default()),
-            "fails" => format!("does not hold: {}", why()),
-            _ => format!("could not be tried: {}", why()),
-        }
-    }
 }
 
 /// One of two heads.
@@ -228,8 +230,12 @@ pub struct HeadOut {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
     /// Why; None: that is not known here.
+    #[serde(default, deserialize_with = "if_known", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Object)]
+    pub why: Option<OutReason>,
+    /// The same, one sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub why: Option<String>,
+    pub reason: Option<String>,
     /// It lived, and nothing but the link was cut.
     #[serde(default)]
     pub lives: bool,
@@ -237,15 +243,6 @@ pub struct HeadOut {
     pub shut_off: u16,
     /// Drives that this one has open.
     pub drives: u16,
-}
-
-impl HeadOut {
-    /// All of it, behind "head b".
-    pub fn words(&self) -> String {
-        let since = self.since.as_ref().map_or(String::new(), |at| format!(" since {at}"));
-        let why = self.why.as_ref().map_or(String::new(), |why| format!(": {why}"));
-        format!("is out{since}{why}; it is shut off {} of {} drives", self.shut_off, self.drives)
-    }
 }
 
 /// An address that moves to the head that leads.

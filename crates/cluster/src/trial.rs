@@ -74,27 +74,6 @@ pub enum Flaw {
     NotShared,
 }
 
-impl Flaw {
-    /// The end of a sentence that begins with the drive.
-    pub fn words(self) -> &'static str {
-        match self {
-            Flaw::Landed => {
-                "a write of the follower landed after the drive had confirmed that the follower is shut out"
-            }
-            Flaw::Elsewhere => {
-                "what the follower writes is not seen by the head that leads: the two heads reach different drives"
-            }
-            Flaw::LetIn => {
-                "the drive confirmed that the follower is shut out, and went on to take its writes"
-            }
-            Flaw::NotShared => {
-                "the follower writes to this drive, but the head that leads does not see its registration: their two paths to the \
-                 drive do not share reservations"
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -27,15 +27,16 @@ pub use leg::{
     DriveHelp, Instead, LabelFault, LegCause, LegEvent, LegNotice, LegRefusal, OldLeg, SpareFit, SpareUnfit,
 };
 pub use parts::{
-    AddressFault, ConnectedHost, DriveFault, Immovable, IqnFault, LoginFate, NetFault, NoFence, NqnFault, SecretFault,
-    StateFault, StateFile,
+    AddressFault, ConnectedHost, DriveFault, FenceFault, FileFault, FollowerFault, Immovable, IqnFault,
+    LineFault, LinkFault, LoginFate, NetFault, NoFence, NqnFault, OutReason, SecretFault, ShutOutFault,
+    StateFault, StateFile, TrialFault,
 };
 pub use pool::{
     CutOffWork, Difference, DriveBusy, FailedDrive, ImportFault, Leftovers, OneDrive, PoolCause, PoolDoubt,
     PoolEvent, PoolNotice, PoolRefusal, PoolSide, UnusedSpace, VolumeData,
 };
 pub use portal::{PortalCause, PortalEvent, PortalRefusal};
-pub use record::{RecordCause, RecordEvent, RecordNotice, RecordRefusal};
+pub use record::{FailedLeg, ListFault, RecordCause, RecordEvent, RecordNotice, RecordRefusal};
 pub use request::{Named, RequestRefusal};
 pub use sample::Sample;
 pub use signature::Signature;
@@ -45,6 +46,16 @@ pub use volume::{VolumeEvent, VolumeNotice, VolumeRefusal};
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+
+/// A part of a finding as text, for the other head.
+pub fn to_text<T: Serialize>(part: &T) -> String {
+    serde_json::to_string(part).expect("plain data")
+}
+
+/// Reads what `to_text` wrote; None: it is of another program.
+pub fn from_text<T: for<'a> Deserialize<'a>>(text: &str) -> Option<T> {
+    serde_json::from_str(text).ok()
+}
 
 /// A code with what it means.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

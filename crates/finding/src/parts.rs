@@ -1,5 +1,7 @@
 //! What findings of several topics contain.
 
+use crate::Why;
+
 findings! {
     /// What a drive did.
     pub enum DriveFault {
@@ -278,5 +280,208 @@ impl From<&base::machine::StateError> for StateFault {
             base::machine::StateError::NoSpace => StateFault::NoSpace,
             base::machine::StateError::Failed(error) => StateFault::Failed { error: error.clone() },
         }
+    }
+}
+
+findings! {
+    /// Why a command that fences a drive failed.
+    pub enum FenceFault {
+        /// The drive cannot be fenced.
+        NoFence { why: NoFence },
+        /// Another holds the reservation.
+        Conflict,
+        /// This head's key is not registered there.
+        NotRegistered,
+        /// The file is another process's, and the one that was to be killed is not there.
+        NotThatProcess,
+        /// The process that was to be killed is this one.
+        Ourselves,
+        /// The drive did not answer in time.
+        TimedOut,
+        /// The drive is gone.
+        Gone,
+        /// The daemon lacks a right.
+        Denied,
+        /// The drive said that it did, and it is not so.
+        NotDone,
+        /// Another error of the kernel.
+        Errno { errno: i32 },
+    }
+}
+
+impl From<base::FenceError> for FenceFault {
+    fn from(error: base::FenceError) -> Self {
+        match error {
+            base::FenceError::None(why) => FenceFault::NoFence { why: why.into() },
+            base::FenceError::Conflict => FenceFault::Conflict,
+            base::FenceError::NotRegistered => FenceFault::NotRegistered,
+            base::FenceError::NotThatProcess => FenceFault::NotThatProcess,
+            base::FenceError::Ourselves => FenceFault::Ourselves,
+            base::FenceError::TimedOut => FenceFault::TimedOut,
+            base::FenceError::Gone => FenceFault::Gone,
+            base::FenceError::Denied => FenceFault::Denied,
+            base::FenceError::NotDone => FenceFault::NotDone,
+            base::FenceError::Other(errno) => FenceFault::Errno { errno },
+        }
+    }
+}
+
+findings! {
+    /// Why a drive has not confirmed that the other head is shut out.
+    pub enum ShutOutFault {
+        /// It cannot be fenced.
+        NoFence { why: NoFence },
+        /// Another head is still registered there, or this one is not.
+        Registered,
+        /// A command failed.
+        Failed { fault: FenceFault },
+        /// All that is known is that it has not.
+        Unknown,
+    }
+}
+
+findings! {
+    /// Why the fence of a drive does not hold, or could not be tried.
+    pub enum TrialFault {
+        /// A write of the follower landed after the drive had confirmed that it is shut out.
+        Landed,
+        /// The two heads reach different drives.
+        Elsewhere,
+        /// The drive went on to take the follower's writes.
+        LetIn,
+        /// The two heads' paths do not share reservations.
+        NotShared,
+        /// A command of the fence failed.
+        Failed { fault: FenceFault },
+        /// There is no follower any more.
+        NoFollower,
+        /// The follower could not do its part.
+        Follower { why: FollowerFault },
+        /// The follower did not say that it writes there.
+        NoWrites { seconds: u64 },
+        /// The follower did not say how its writes ended.
+        NoEnd { seconds: u64 },
+        /// What it wrote cannot be read.
+        Unreadable { fault: DriveFault },
+    }
+}
+
+findings! {
+    /// Why a follower could not do its part in the trial of a fence.
+    pub enum FollowerFault {
+        /// It is refused there before it was shut out.
+        RefusedBefore,
+        /// It could not write there.
+        NotWritten { fault: DriveFault },
+        /// It wrote there, and was not shut out in the meantime.
+        NotShutOut { seconds: u64 },
+        /// It has not opened the drive.
+        NotOpened { seconds: u64 },
+        /// It is not registered there.
+        NotRegistered { fault: FenceFault },
+        /// It is not registered there again.
+        NotRegisteredAgain { fault: FenceFault },
+    }
+}
+
+findings! {
+    /// Why the other head is refused at the link, or a network of it is closed.
+    pub enum LinkFault {
+        /// What came is not what a head sends.
+        Garbage,
+        /// The other head is of another system.
+        OtherSystem,
+        /// The other head says that it is this one.
+        SameHead,
+        /// The other head's process has ended, and another one is there.
+        FormerLife,
+        /// No version is common.
+        Version {
+            /// Of the other head.
+            oldest: u16,
+            /// Of the other head.
+            newest: u16,
+            /// Of this head.
+            own_oldest: u16,
+            /// Of this head.
+            own_newest: u16,
+        },
+    }
+}
+
+findings! {
+    /// Why a head was put out.
+    pub enum OutReason {
+        /// Its process has ended.
+        Ended,
+        /// The link was silent, and its heartbeat on the drives stood still.
+        Still { silent_milliseconds: u64 },
+        /// The link was silent, although it lives.
+        Cut { silent_milliseconds: u64 },
+        /// It did not confirm a change in time.
+        Unconfirmed,
+        /// An operator said so.
+        Asked,
+        /// It lost its path to a drive that the other head reaches.
+        LostPath,
+    }
+}
+
+findings! {
+    /// Why a file of the state directory could not be read.
+    pub enum FileFault {
+        /// The state directory failed.
+        State { fault: StateFault },
+        /// It is not UTF-8 text.
+        NotText,
+        /// A line cannot be understood. 0 stands for the file as a whole.
+        Line { line: u64, why: LineFault },
+    }
+}
+
+findings! {
+    /// What is wrong with a line of a file of the state directory.
+    pub enum LineFault {
+        /// A section does not end.
+        SectionOpen,
+        /// There is no such section.
+        SectionUnknown { section: String },
+        /// It is no key with a value.
+        NoKey,
+        /// There is no such key.
+        KeyUnknown { key: String },
+        /// The key stands there twice.
+        KeyTwice { key: String },
+        /// The key is missing.
+        KeyMissing { key: String },
+        /// The value is no UUID.
+        NoUuid { value: String },
+        /// The serial number is too long, or not printable.
+        Serial,
+        /// A secret cannot be used.
+        Secret { key: String, fault: SecretFault },
+        /// A name cannot be used.
+        Refused { why: Box<Why> },
+        /// It is no portal.
+        NoPortal { value: String },
+        /// Two portals have the number.
+        PortalNumberTwice { number: u16 },
+        /// The address cannot move.
+        PortalImmovable { address: String },
+        /// The address moves in another way than that of another portal.
+        PortalMovesOtherwise { address: String },
+        /// It is no number of a portal.
+        NoPortalNumber { value: String },
+        /// `deallocate` is neither yes nor no.
+        NoAnswer { key: String },
+        /// The value is not in hex digits.
+        NoHex { key: String },
+        /// The configuration is damaged.
+        Config {
+            /// As the decoder has it.
+            error: String,
+        },
+        /// The configuration is too long.
+        ConfigTooLong,
     }
 }

@@ -1,6 +1,6 @@
 //! Findings about pools.
 
-use crate::{Cause, ConnectedHost, DriveFault, NoFence, Notice, Sample, StateFault, Why};
+use crate::{Cause, ConnectedHost, DriveFault, FileFault, NoFence, Notice, Sample, StateFault, Why};
 
 refusals! {
     /// Why an order about pools was not carried out.
@@ -440,8 +440,10 @@ findings! {
         UnclearedMapLost { pool: String, array: u64 },
         /// What had been cut off was undone.
         WorkUndone { pool: String, what: CutOffWork, drives: Leftovers },
+        /// The witness record of a pool that was imported could not be read.
+        WitnessUnread { why: Box<Cause> },
         /// What is kept of a pool that is away cannot be read; `error` is what the parser says.
-        KeptUnreadable { file: String, line: u64, error: String },
+        KeptUnreadable { file: String, why: FileFault },
         /// What is kept of a pool that is away contradicts itself.
         KeptContradicts { file: String },
         /// The pool is not imported.

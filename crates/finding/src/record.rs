@@ -1,21 +1,171 @@
 //! Findings about what is written down: the state directory, membership, configuration.
 
+use crate::{Cause, DriveFault, FileFault, StateFault, StateFile, Why};
+
 refusals! {
     /// Why an order about what is written down was not carried out.
-    pub enum RecordRefusal {}
+    pub enum RecordRefusal {
+        /// The disk of the state directory is full.
+        StateNoSpace { what: StateFile } = NoSpace @ "",
+        /// The state directory did not do what was asked.
+        StateFailed { what: StateFile, fault: StateFault } = Internal @ "",
+        /// A file of the state directory is not written over: something is wrong with it.
+        FileNotWrittenOver { why: Box<Cause> } = Conflict @ "",
+        /// No drive of the pool could be written.
+        NoDriveWritten { pool: String } = Internal @ "",
+        /// The pool is gone.
+        PoolGone = NotFound @ "pool",
+        /// The configuration of the pool would be too large.
+        ConfigTooLarge { pool: String } = NoSpace @ "",
+        /// A portal has this address.
+        PortalAddressTaken = Conflict @ "address",
+        /// Another one has this name or number.
+        NumberTaken = Conflict @ "",
+        /// What was to be changed is gone.
+        SubjectGone = NotFound @ "",
+        /// What was to be added is there.
+        SubjectThere = Conflict @ "",
+        /// Something else was changed at the same time.
+        ChangedMeanwhile = Internal @ "",
+        /// The change would contradict the rest of the configuration.
+        ChangeUnsound = Internal @ "",
+        /// The change would leave an array without a good drive.
+        ChangeWithoutDrive = Internal @ "",
+        /// A change before this one is missing.
+        ChangeBeforeMissing = Internal @ "",
+    }
 }
 
 findings! {
     /// Why something about what is written down is not optimal.
-    pub enum RecordCause {}
+    pub enum RecordCause {
+        /// A file of the state directory could not be read or written.
+        StateFailed { what: StateFile, fault: StateFault },
+        /// The state directory takes nothing.
+        StateUnwritable { fault: StateFault },
+        /// The witness of a pool is damaged.
+        WitnessDamaged { file: String },
+        /// The membership record did not go everywhere.
+        RecordNotTaken {
+            /// What the state directory did.
+            why: Box<Cause>,
+            /// Last legs of their arrays that did not take it.
+            drives: Vec<FailedLeg>,
+            /// The record that lies in the state directory is an older one, and would prove a lost leg.
+            stale: bool,
+        },
+        /// A loss can be put on record nowhere, so volumes are not ready.
+        LossNotOnRecord { why: Box<Cause> },
+        /// A file of the state directory could not be read at the start.
+        FileUnread { file: String, why: FileFault },
+        /// The file of the head's names was missing beside others.
+        IdentityMissing { file: String },
+        /// A file was removed from the state directory while the head ran.
+        FileRemoved { file: String },
+        /// It was, and cannot be written again.
+        FileNotRestored { file: String, why: Box<Cause> },
+        /// It was, and the daemon, which keeps it, cannot make it again.
+        DaemonFileNotMade { file: String, why: Box<Cause> },
+        /// Nobody knows what a file held.
+        ContentUnknown,
+        /// The pool of a witness is away.
+        WitnessPoolAway,
+        /// A pool is away, and it was not known what it held.
+        KeptUnknown,
+        /// An order that would have written a file was refused.
+        NotWritten { why: Box<Why> },
+        /// Another daemon has the state directory.
+        StateDirectoryTaken { process: Option<u32> },
+        /// The lock of the state directory cannot be made.
+        LockNotMade {
+            folder: String,
+            /// As the operating system has it.
+            error: String,
+        },
+        /// The crash record cannot be made.
+        CrashRecordNotMade {
+            path: String,
+            /// As the operating system has it.
+            error: String,
+        },
+        /// Pools that the list of pools does not name were found.
+        PoolsFound { file: String, why: ListFault, pools: Vec<String> },
+        /// The file of hosts was missing, and volumes are exported to hosts that it named.
+        HostsMissing { file: String, hosts: Vec<String> },
+    }
+}
+
+findings! {
+    /// What is wrong with the list of pools.
+    pub enum ListFault {
+        /// It cannot be read.
+        Unread,
+        /// It is missing.
+        Missing,
+        /// It does not name all pools that this head had.
+        Incomplete,
+    }
+}
+
+/// The last leg of its array that did not take something.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub struct FailedLeg {
+    /// Its drive.
+    pub drive: String,
+    /// What that did.
+    pub fault: DriveFault,
+}
+
+impl crate::Sample for FailedLeg {
+    fn sample(_: &str) -> Self {
+        Self { drive: "/dev/nvme0n1".into(), fault: DriveFault::Medium }
+    }
 }
 
 events! {
     /// What happened to what is written down.
-    pub enum RecordEvent {}
+    pub enum RecordEvent {
+        /// The state directory takes nothing.
+        StateUnwritable { fault: StateFault } = Warning,
+        /// The state directory can be written again.
+        StateWritable = Note,
+        /// A file of the state directory could not be read.
+        FileUnread { file: String, why: FileFault } = Warning,
+        /// The file of the head's names was missing beside others.
+        IdentityMissing { file: String } = Warning,
+        /// The list of pools does not name some that were found.
+        PoolsFound { file: String, why: ListFault, pools: Vec<String> } = Warning,
+        /// The state directory is older than a pool.
+        StateOlderThanPool { pool: String } = Warning,
+        /// What hosts are told of a pool while it is away could not be kept.
+        ConfigNotWritten { what: StateFile, fault: StateFault } = Warning,
+        /// Files were removed from the state directory while the head ran.
+        FilesRemoved { files: Vec<String> } = Warning,
+        /// Files that were removed are in their place again.
+        FilesBack { files: Vec<String> } = Note,
+        /// Files that were removed were written again.
+        FilesRestored { files: Vec<String> } = Note,
+        /// A file was removed, and cannot be written again.
+        FileNotRestored { file: String, why: Box<Cause> } = Warning,
+    }
 }
 
 findings! {
     /// What is worth knowing of what is written down.
-    pub enum RecordNotice {}
+    pub enum RecordNotice {
+        /// A file of the state directory could not be read.
+        FileUnread { file: String, why: FileFault },
+        /// The event log could not be read.
+        LogUnread { file: String, fault: StateFault },
+        /// The event log could not be written.
+        LogNotWritten { fault: StateFault },
+        /// The file of the head's names was missing beside others.
+        IdentityMissing { file: String },
+        /// The names of this head could not be written: it has others after the next start.
+        IdentityNotWritten { why: Box<Why> },
+        /// The state directory is older than a pool.
+        StateOlderThanPool { pool: String },
+        /// Files were removed from the state directory while the head ran, and written again.
+        FilesRestored { files: Vec<String> },
+    }
 }

@@ -1,23 +1,210 @@
 //! Findings about two heads, and the head itself.
 
+use crate::{DriveFault, LinkFault, NoFence, Notice, OutReason, ShutOutFault, TrialFault, Why};
+
 refusals! {
     /// Why an order about two heads, and the head itself was not carried out.
     pub enum SystemRefusal {
         /// The head is stopping.
         Stopping = NotReady @ "",
+        /// The head is being stopped, and nothing of the order was begun.
+        StoppingNotBegun = NotReady @ "",
+        /// The head is being stopped, and the order was given up.
+        StoppingGivenUp = NotReady @ "",
+        /// An order under way was given up as the head was stopped.
+        OrderGivenUp = NotReady @ "",
+        /// This head does not lead, and the one that does is not reached.
+        LeaderUnreached = NotReady @ "",
+        /// This head is in no system of two.
+        HeadAlone = NotFound @ "",
+        /// This head is one of another system already.
+        HeadInSystem = Conflict @ "",
+        /// The state directory did not take the first decision of the system.
+        FirstDecisionFailed = Internal @ "",
+        /// Two heads cannot use a drive of a pool.
+        DriveUnshareable { drive: String, why: NoFence } = Conflict @ "",
+        /// What lies where a system has its votes could not be cleared on a drive.
+        DriveNotCleared { drive: String, fault: DriveFault } = Internal @ "",
+        /// The other head is in, and leaves first.
+        OtherHeadIn { head: String } = Conflict @ "",
+        /// Too few voters are reached to let go of the other head.
+        ReleaseVotersUnreached { head: String } = NotReady @ "",
+        /// Drives are not known to have shut off the other head.
+        ReleaseDrivesLate { head: String, drives: Vec<String> } = NotReady @ "",
+        /// There is another head in the system.
+        OtherHeadThere = Conflict @ "",
+        /// The other head leads.
+        OtherHeadLeads = Conflict @ "",
+        /// The other head is there, or too few voters are reached to lead.
+        LeadVotersUnreached = NotReady @ "",
+        /// The head that leads puts the other one out, and this one does not lead.
+        FenceNotLeading = NotReady @ "",
+        /// Too few voters are reached to put the other head out.
+        FenceVotersUnreached = NotReady @ "",
+        /// Shards of the other head cannot be reached.
+        ShardsUnreached = NotReady @ "link",
+        /// Pools did not come to rest, and their lanes stay where they are.
+        LanesStay { pools: Vec<String> } = NotReady @ "pool",
     }
 }
 
 findings! {
     /// Why something about two heads, and the head itself is not optimal.
-    pub enum SystemCause {}
+    pub enum SystemCause {
+        /// This head does not lead: the other one is refused at the link.
+        NotLeadingLinkRefused { why: LinkFault },
+        /// This head does not lead yet.
+        NotLeadingYet,
+        /// This head does not lead, and the other one is not reached.
+        NotLeadingUnreached { head: String, name: String },
+        /// The other head is not reached, and this one was not ready to take over.
+        NotReadyToLead { head: String, name: String },
+        /// The other head is refused at the link.
+        OtherHeadRefused { why: LinkFault },
+        /// The other head is out, and nothing more is known of that.
+        OtherHeadOut { head: String, name: String },
+        /// This head has put the other one out.
+        OtherHeadPutOut {
+            head: String,
+            name: String,
+            /// As the API prints times.
+            since: Option<String>,
+            why: Option<OutReason>,
+            /// Nothing but the link was cut.
+            lives: bool,
+            shut_off: u16,
+            drives: u16,
+        },
+        /// The follower has not all that it needs yet.
+        FollowerNotReady { head: String, name: String },
+        /// This head does not see most of the voters.
+        VotersUnseen,
+        /// The follower does not reach a drive.
+        FollowerLacksDrive { head: String, name: String, drive: String },
+        /// A drive has not confirmed that the other head is shut out.
+        DriveNotShutOff { drive: String, head: String },
+        /// The fence of a drive does not hold.
+        FenceFails { head: String, name: String, drive: String, why: TrialFault },
+        /// The fence of a drive could not be tried.
+        FenceUntried { head: String, name: String, drive: String, why: TrialFault },
+        /// Somebody else listens at the address of the API.
+        ApiAddressInUse { address: String, port: u16 },
+        /// This machine does not have the address of the API.
+        ApiAddressMissing { address: String, ip: String },
+        /// The API cannot listen at its address.
+        ApiNotListening {
+            address: String,
+            /// As the operating system has it.
+            error: String,
+        },
+        /// The daemon crashed too often, and did not import the pools.
+        HeldBack {
+            crashes: usize,
+            /// The last crash, as it is on record.
+            last: String,
+            /// The file of the crash record.
+            path: String,
+            /// The file of the configuration, if it is not the usual one.
+            config: Option<String>,
+        },
+    }
 }
 
 events! {
     /// What happened to two heads, and the head itself.
     pub enum SystemEvent {
+        /// The head was stopped in order.
+        HeadStopped = Note,
+        /// The head was stopped, and its pools are checked at the next start.
+        HeadStoppedUnclean { why: Box<Why> } = Warning,
+        /// A decision has put this head out while it was away.
+        HeadWasPutOut { epoch: u64 } = Warning,
+        /// The state directory is an older copy.
+        StateDirectoryOlder { epoch: u64 } = Error,
+        /// This head does not see most of the voters.
+        VotersUnseen {
+            /// Drives that vote and are reached.
+            reached: u16,
+            drives: u16,
+            linked: bool,
+        } = Error,
+        /// This head reaches most voters again.
+        VotersSeen = Note,
+        /// The other head is refused at the link.
+        OtherHeadRefused { head: String, name: String, why: LinkFault } = Warning,
+        /// This head leads, and there is no other one.
+        HeadLeads { epoch: u64 } = Note,
+        /// This head leads, and the other one is out.
+        HeadLeadsAlone { epoch: u64, head: String, name: String, why: Option<OutReason> } = Warning,
+        /// This head follows.
+        HeadFollows { epoch: u64, head: String, name: String } = Note,
+        /// The other head is out.
+        OtherHeadOut { epoch: u64, head: String, name: String, why: OutReason } = Warning,
+        /// The other head is in, and follows.
+        OtherHeadIn { epoch: u64, head: String, name: String } = Note,
+        /// A decision says that this head is out.
+        HeadOutDecided { epoch: u64 } = Error,
+        /// The other head is gone, and this one does not take over: it has not all that it needs.
+        HeadOutBehind { head: String, name: String } = Error,
+        /// The other head is gone, and this one does not take over: a fence does not hold.
+        HeadOutFenceFails { head: String, name: String, drive: String, why: TrialFault } = Error,
+        /// Most drives refuse this head.
+        HeadOutFenced = Error,
+        /// What was begun for the head that led does not end.
+        HeadOutUnended = Error,
+        /// The follower has all that it needs to take over.
+        FollowerReady = Note,
+        /// The other head has the latest hosts and portals.
+        OtherHeadHasLatest = Warning,
+        /// A drive has not confirmed that the other head is shut out.
+        DriveNotShutOff { drive: String, why: ShutOutFault } = Error,
+        /// A drive could not be looked at again after the other head was shut out.
+        DriveNotLookedAt {
+            /// What was found, of the operating system.
+            why: String,
+        } = Error,
+        /// The follower does not reach a drive.
+        FollowerLacksDrive { head: String, name: String, drive: String } = Warning,
+        /// The follower reaches a drive again.
+        FollowerReachesDrive { head: String, name: String, drive: String } = Note,
+        /// The fence of a drive does not hold.
+        FenceFails { drive: String, why: TrialFault } = Error,
+        /// The fence of a drive could not be tried, and is tried again.
+        FenceUntried { drive: String, why: TrialFault, again_seconds: u64 } = Error,
+        /// What the head noticed as it began to serve.
+        HeadNoticed { notice: Box<Notice> } = Warning,
         /// The head serves.
         HeadServes = Note,
+        /// The fences of drives were tried, and hold.
+        FencesHold { drives: u64, least_milliseconds: u64, most_milliseconds: u64 } = Note,
+        /// Shards of the other head do not take part.
+        ShardsStayAway { why: Box<Why> } = Warning,
+        /// The drives hold a later configuration than this head had been told.
+        ConfigurationLater {
+            known: u64,
+            found: u64,
+            /// Volumes of the state directory that the drives do not have.
+            volumes_known: Vec<String>,
+            /// Volumes of the drives that the state directory does not have.
+            volumes_found: Vec<String>,
+        } = Note,
+        /// The drives hold an earlier configuration than this head had been told.
+        ConfigurationEarlier {
+            known: u64,
+            found: u64,
+            /// Volumes of the state directory that the drives do not have.
+            volumes_known: Vec<String>,
+            /// Volumes of the drives that the state directory does not have.
+            volumes_found: Vec<String>,
+        } = Error,
+        /// The drives hold another configuration of the same number than this head had been told.
+        ConfigurationDiffers {
+            found: u64,
+            /// Volumes of the state directory that the drives do not have.
+            volumes_known: Vec<String>,
+            /// Volumes of the drives that the state directory does not have.
+            volumes_found: Vec<String>,
+        } = Error,
     }
 }
 
@@ -26,5 +213,9 @@ findings! {
     pub enum SystemNotice {
         /// An address of the link is one of a portal, too: what hosts send there delays heartbeats.
         LinkShared { address: String },
+        /// A drive has not confirmed that the other head is shut out.
+        DriveNotShutOff { drive: String, why: ShutOutFault },
+        /// A pool could not be marked as one of the system's.
+        PoolNotMarked { pool: String, why: Box<Why> },
     }
 }

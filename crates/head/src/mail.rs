@@ -8,7 +8,7 @@ use crate::admission::caps::Kind;
 use crate::admission::scheduler::Whose;
 use crate::admission::window::Load;
 use crate::layout::{ArrayId, Layout};
-use crate::order::{Answered, EventLine, Notice, Order};
+use crate::order::{Answered, Cause, Event, EventLine, Notice, Order};
 use crate::path::far::FarSetup;
 use crate::peer::{PeerNews, PeerWork};
 use crate::report::ShardReport;
@@ -77,10 +77,8 @@ impl From<NoAddress> for finding::AddressFault {
 pub struct Unmended {
     /// Its name.
     pub file: String,
-    /// Why not, in words.
-    pub why: String,
-    /// The command that helps.
-    pub next: String,
+    /// Why not.
+    pub why: Cause,
 }
 
 /// Arrays that a shard keeps scratch memory for.
@@ -524,7 +522,7 @@ pub enum ManagerMail {
     },
     /// The pools are imported (or the Steward has said why not): the head serves.
     Ready {
-        /// What the operator should know.
+        /// What the operator should read.
         notices: Vec<Notice>,
     },
     /// By the link, to the other head of the system.
@@ -534,7 +532,7 @@ pub enum ManagerMail {
     /// This head leads from now on, or does not.
     Leads(bool),
     /// This process is out of its system: it ends at once, and answers nobody any more. A sentence.
-    Out(String),
+    Out(Event),
     /// Which addresses of the system this machine is to have, and which not; `StewardMail::Addresses` follows.
     Addresses {
         /// Grows by one each time.

@@ -3,10 +3,11 @@
 use base::Uuid;
 use base::fence::Process;
 use base::view::Interface;
-use cluster::link::{Do, Fault};
+use cluster::link::{Do, Fault, VERSION, VERSION_MIN};
 use cluster::watch::{End, Times};
 use cluster::{HeadNo, SystemRecord};
 use core::net::{IpAddr, SocketAddr};
+use finding::{Event, LinkFault, OutReason, TrialFault};
 
 /// Whether a file of the state directory is of a system: what a head that leaves one does not keep. Nothing else that lies there is.
 pub fn is_left_behind(name: &str) -> bool {
@@ -72,7 +73,20 @@ pub struct SystemSettings {
     /// The shards of a follower take part, and serve hosts (docs/rfcs/0008-both-serve.md).
     pub both_serve: bool,
     /// What the process before said as it was out, and began this one in its place: it had no time to write that down.
-    pub said: Option<String>,
+    pub said: Option<Event>,
+}
+
+/// Why the other head is refused at the link.
+pub fn link_fault(why: Fault) -> LinkFault {
+    match why {
+        Fault::Garbage => LinkFault::Garbage,
+        Fault::OtherSystem => LinkFault::OtherSystem,
+        Fault::SameHead => LinkFault::SameHead,
+        Fault::FormerLife => LinkFault::FormerLife,
+        Fault::Version(oldest, newest) => {
+            LinkFault::Version { oldest, newest, own_oldest: VERSION_MIN, own_newest: VERSION }
+        }
+    }
 }
 
 /// What is known of a system, from the view of one head.
@@ -87,7 +101,7 @@ pub struct SystemView {
     /// It meets the other one by the link.
     pub linked: bool,
     /// Why it refuses the other one whenever that comes by the link.
-    pub refused: Option<Fault>,
+    pub refused: Option<LinkFault>,
     /// The other head's heartbeats.
     pub heartbeats: Heartbeats,
     /// Voter drives that it reaches, and that there are.
@@ -129,8 +143,8 @@ pub struct Heartbeats {
 pub struct OutSince {
     /// When, in seconds since 1970-01-01 UTC; 0 if the clock was not known.
     pub at: u64,
-    /// Why, a sentence.
-    pub why: String,
+    /// Why.
+    pub why: OutReason,
     /// It lived: nothing but the link was cut.
     pub lives: bool,
 }
@@ -163,8 +177,8 @@ pub enum TrialFound {
         /// How long the drive took to shut it out.
         ms: u64,
     },
-    /// It does not hold; a sentence.
-    Fails(String),
-    /// It could not be tried so far; a sentence.
-    NotTried(String),
+    /// It does not hold.
+    Fails(TrialFault),
+    /// It could not be tried so far.
+    NotTried(TrialFault),
 }

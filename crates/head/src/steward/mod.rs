@@ -64,8 +64,8 @@ pub struct StewardConfig<M> {
     pub version: String,
     /// How often the daemon crashed within a minute, so that no pool shall be imported; None for a usual start.
     pub hold: Option<u64>,
-    /// Sentences for `status` (what the operating system did not allow).
-    pub notices: Vec<String>,
+    /// For `status`: what the operating system did not allow.
+    pub notices: Vec<finding::Notice>,
     /// That this head is one of two; None for one alone.
     pub system: Option<SystemSettings>,
     /// How drives behave that are named so, whenever they are opened, until an order says otherwise (`split_shape`).

@@ -10,13 +10,13 @@
 
 use crate::layout::PoolId;
 use crate::mail::{ManagerMail, ShardMail};
-use crate::order::{Answered, ErrorKind, Order, Refusal, Reply, Weight};
+use crate::order::{Answered, Order, Refusal, Reply};
 use crate::steward::context::desk::Stop;
 use crate::steward::join::{self, Boxed};
 use crate::steward::office::Office;
-use crate::steward::words::refuse;
 use base::Duration;
 use base::front::Close;
+use finding::{SystemEvent, SystemRefusal};
 
 /// How long the order under way has to end by itself.
 const ORDER_PATIENCE: Duration = Duration::from_secs(2);
@@ -29,8 +29,7 @@ const LOG_PATIENCE: Duration = Duration::from_secs(1);
 
 /// The answer to an order that comes too late.
 pub(crate) fn too_late() -> Refusal {
-    refuse(ErrorKind::NotReady, "", "the head is being stopped: nothing of this was begun")
-        .then("this again, once the head serves")
+    SystemRefusal::StoppingNotBegun.into()
 }
 
 impl Office {
@@ -70,8 +69,7 @@ impl Office {
             return answer;
         }
         self.desk_mut().cuts_short(!only_looks);
-        let message = "the head is being stopped: this was given up, and may have been carried out in part";
-        Err(refuse(ErrorKind::NotReady, "", message).then("millrace status, once the head serves"))
+        Err(SystemRefusal::StoppingGivenUp.into())
     }
 
     /// Order: stop in order.
@@ -90,8 +88,7 @@ impl Office {
         let cut_short = self.desk().cut_short;
         if cut_short {
             // What it had begun is told from what it had not at the next start, as after a crash.
-            let message = "an order under way was given up";
-            result = Err(refuse(ErrorKind::NotReady, "", message));
+            result = Err(SystemRefusal::OrderGivenUp.into());
         }
         if quiet && !cut_short {
             let closing: Vec<Boxed<'_, _>> =
@@ -105,14 +102,11 @@ impl Office {
             self.forget(&ids, CLOSE_PATIENCE).await;
         }
         let now = self.cx.now();
-        let (weight, words) = match &result {
-            Ok(_) => (Weight::Note, "the head was stopped in order".to_string()),
-            Err(r) => (
-                Weight::Warning,
-                format!("the head was stopped, and its pools are checked at the next start: {}", r.said()),
-            ),
+        let what = match &result {
+            Ok(_) => SystemEvent::HeadStopped,
+            Err(r) => SystemEvent::HeadStoppedUnclean { why: r.why.clone().into() },
         };
-        self.desk_mut().event(now, weight, "head", words);
+        self.desk_mut().happened(now, "head", what);
         let office = self.clone();
         self.cx.until_within(LOG_PATIENCE, move || office.desk().unlogged.is_empty()).await;
         result

@@ -12,7 +12,8 @@ use base::memory::PlainMemory;
 use base::view::{Protocol, Secret, View};
 use base::{Address, DriveError, DriveId, DriveInfo, DriveOp, DriveOpKind, Effect, Event, Instant, Machine};
 use finding::{
-    DriveFault, HostRefusal, LegCause, LegEvent, LegRefusal, PoolRefusal, PortalRefusal, VolumeRefusal, Why,
+    DriveFault, FileFault, HostRefusal, LegCause, LegEvent, LegRefusal, LineFault, PoolRefusal,
+    PortalRefusal, RecordCause, RecordNotice, VolumeRefusal, Why,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -621,7 +622,7 @@ fn a_full_state_disk_refuses_and_changes_nothing() {
     let settings =
         HostSettings { iqns: Some(vec!["iqn.1998-01.com.example:h2".into()]), ..HostSettings::default() };
     let (kind, _, words) = w.refused(Order::HostAdd { name: "h2".into(), settings });
-    assert!(kind == ErrorKind::NoSpace && words.contains("disk is full"), "{words}");
+    assert!(kind == ErrorKind::NoSpace && words.contains("StateNoSpace"), "{words}");
     assert_eq!(w.view.hosts.len(), 1);
 }
 
@@ -647,11 +648,15 @@ fn a_state_file_that_cannot_be_read_is_named_and_kept() {
     w.rest.files.insert("hosts".into(), b"[host esx1]\niqm = typo\n".to_vec());
     let mut w = w.crash(2);
     let notices = w.ready.clone().expect("it comes up all the same");
-    assert!(notices.iter().any(|n| n.contains("hosts") && n.contains("line 2")), "{notices:?}");
+    let key = LineFault::KeyUnknown { key: "iqm".into() };
+    let unread = || ("hosts".to_string(), FileFault::Line { line: 2, why: key.clone() });
+    let (file, why) = unread();
+    assert!(notices.contains(&RecordNotice::FileUnread { file, why }.into()), "{notices:?}");
     assert!(w.view.hosts.is_empty());
     let status = w.status();
-    let told = status.reasons.iter().find(|r| r.said().contains("no host is let in")).expect("a reason");
-    assert!(status.health == State::Degraded && told.next().is_some_and(|n| n.contains("restart")));
+    let (file, why) = unread();
+    let told = crate::order::Cause::from(RecordCause::FileUnread { file, why });
+    assert!(status.health == State::Degraded && status.reasons.iter().any(|r| r.cause == told), "{status:?}");
     // Nor does the next order write over what may hold everybody's secrets.
     let settings =
         HostSettings { iqns: Some(vec!["iqn.1998-01.com.example:h2".into()]), ..HostSettings::default() };

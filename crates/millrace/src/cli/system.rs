@@ -3,6 +3,7 @@
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::screen::Table;
+use crate::words;
 use api::{Cluster, HeadFence, SystemCreate, SystemCreated, SystemJoin, SystemLeave};
 use clap::{Args, Subcommand};
 use std::time::{Duration, Instant};
@@ -209,7 +210,7 @@ fn joined(cluster: Option<Cluster>) -> Result<(&'static str, String, &'static st
     let flaws: Vec<_> = cluster.fences.iter().filter(|f| f.state == "fails").collect();
     if let Some(first) = flaws.first() {
         let each: Vec<String> =
-            flaws.iter().map(|f| format!("the fence of {} {}", f.drive, f.words())).collect();
+            flaws.iter().map(|f| format!("the fence of {} {}", f.drive, words::fence_trial(f))).collect();
         let message = format!("this head joined, but does not take over: {}", each.join("; "));
         return Err(Failure::new(Exit::Refused, message).with_next(replace(&cluster, &first.drive)));
     }
@@ -235,7 +236,7 @@ fn replace(cluster: &Cluster, drive: &str) -> String {
 
 /// A line for each drive whose fence was tried.
 fn fence_lines(cluster: &Cluster) -> String {
-    cluster.fences.iter().map(|f| format!("Fence of {} {}\n", f.drive, f.words())).collect()
+    cluster.fences.iter().map(|f| format!("Fence of {} {}\n", f.drive, words::fence_trial(f))).collect()
 }
 
 /// Carries out one of them.
@@ -346,7 +347,7 @@ fn list(cluster: &Cluster, context: &Context) -> String {
     out += &address_lines(cluster);
     for head in &cluster.heads {
         if let Some(gone) = &head.out {
-            out += &format!("Head {} {}.\n", head.head, gone.words());
+            out += &format!("Head {} {}.\n", head.head, words::head_out(gone));
         }
     }
     for path in &cluster.unreached {
@@ -565,8 +566,11 @@ mod tests {
     fn a_head_that_is_refused_at_the_link_is_told_of_and_not_to_be_started() {
         let head =
             |head: &str, state: &str| Head { head: head.into(), state: state.into(), ..Head::default() };
-        let refused =
-            api::LinkRefused { reason: "it speaks another version".into(), next: "update it".into() };
+        let refused = api::LinkRefused {
+            why: None,
+            reason: "it speaks another version".into(),
+            next: "update it".into(),
+        };
         let mut cluster = Cluster {
             me: "b".into(),
             heads: vec![head("a", "leads"), head("b", "starts")],

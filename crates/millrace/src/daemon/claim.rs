@@ -6,6 +6,7 @@
 
 use crate::config::Config;
 use crate::failure::Failure;
+use finding::RecordCause;
 use std::fs::{File, Metadata, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -94,8 +95,8 @@ impl Claim {
         let file = lock_file(folder)?;
         Ok(Self { folder: folder.to_path_buf(), directory, file })
     }
-    /// Makes again what somebody removed. True: something was. An error in words, with what helps.
-    pub fn renew(&mut self) -> Result<bool, [String; 2]> {
+    /// Makes again what somebody removed. True: something was.
+    pub fn renew(&mut self) -> Result<bool, RecordCause> {
         let same = |file: &File, path: &Path| {
             !moved(file.metadata().map(|m| place(&m)), std::fs::metadata(path).map(|m| place(&m)))
         };
@@ -109,11 +110,11 @@ impl Claim {
             false => lock_file(&self.folder).map(|file| self.file = file),
         };
         again.map(|()| true).map_err(|obstacle| match obstacle {
-            Obstacle::Taken => [
-                format!("{} has the state directory now", holder(&self.folder)),
-                "stop one of the two daemons at once: each writes over what the other one wrote".into(),
-            ],
-            Obstacle::Failed(e) => [e.to_string(), format!("ls -ld {}", self.folder.display())],
+            Obstacle::Taken => RecordCause::StateDirectoryTaken { process: holding(&self.folder) },
+            Obstacle::Failed(e) => {
+                let folder = self.folder.display().to_string();
+                RecordCause::LockNotMade { folder, error: e.to_string() }
+            }
         })
     }
 }
@@ -149,13 +150,14 @@ pub fn place(file: &Metadata) -> (u64, u64) {
     (file.dev(), file.ino())
 }
 
+/// The process that has it, if that is known.
+fn holding(folder: &Path) -> Option<u32> {
+    std::fs::read_to_string(folder.join(LOCK)).ok()?.trim().parse().ok()
+}
+
 /// Who has it, in words.
 fn holder(folder: &Path) -> String {
-    let who = std::fs::read_to_string(folder.join(LOCK)).unwrap_or_default();
-    match who.trim().parse::<u32>() {
-        Ok(pid) => format!("another daemon (process {pid})"),
-        Err(_) => "another daemon".to_string(),
-    }
+    holding(folder).map_or("another daemon".into(), |pid| format!("another daemon (process {pid})"))
 }
 
 /// What helps where a state directory cannot be written that holds something, or may: another one would make another head of
@@ -297,8 +299,8 @@ mod tests {
         Claim::take(&config, Duration::ZERO).expect_err("it is ours again");
         std::fs::remove_dir_all(&config.state_dir).expect("removed");
         let other = Claim::take(&config, Duration::ZERO).expect("nobody had time to notice");
-        let [why, next] = claim.renew().expect_err("it is somebody else's");
-        assert!(why.contains("another daemon (process") && next.contains("stop one"), "{why}: {next}");
+        let why = claim.renew().expect_err("it is somebody else's");
+        assert!(matches!(why, RecordCause::StateDirectoryTaken { process: Some(_) }), "{why:?}");
         drop(other);
         assert_eq!(claim.renew(), Ok(true));
     }

@@ -4,6 +4,7 @@
 use super::claim::{Claim, LOCK};
 use super::crash::{CRASHES, Crashes};
 use super::run::Machines;
+use finding::RecordCause;
 use head::mail::Unmended;
 use std::fs::File;
 use std::io;
@@ -34,7 +35,7 @@ impl Keeper {
         match self.claim.renew() {
             Ok(false) => {}
             Ok(true) => again.push(LOCK.to_string()),
-            Err([why, next]) => failed.push(Unmended { file: LOCK.into(), why, next }),
+            Err(why) => failed.push(Unmended { file: LOCK.into(), why: why.into() }),
         }
         // While another one may have the directory, nothing is made there.
         if failed.is_empty() {
@@ -42,8 +43,9 @@ impl Keeper {
                 Ok(false) => {}
                 Ok(true) => again.push(CRASHES.to_string()),
                 Err(e) => {
-                    let next = format!("ls -l {}", self.crashes.path().display());
-                    failed.push(Unmended { file: CRASHES.into(), why: e.to_string(), next });
+                    let path = self.crashes.path().display().to_string();
+                    let why = RecordCause::CrashRecordNotMade { path, error: e.to_string() };
+                    failed.push(Unmended { file: CRASHES.into(), why: why.into() });
                 }
             }
         }

@@ -199,7 +199,7 @@ fn wait_ready(news: &Receiver<News>, machines: &mut Machines, keeper: &mut Keepe
                 return Wait::Stop;
             }
             Ok(News::Again) => return Wait::Again,
-            Ok(News::Out(words)) => start_at_once(&words),
+            Ok(News::Out(why)) => start_at_once(&why),
             Ok(News::Stopped) => {}
             Err(RecvTimeoutError::Timeout) if resident => keeper.look(machines),
             Err(RecvTimeoutError::Timeout) => {
@@ -221,15 +221,15 @@ enum Wait {
 }
 
 /// This process is out of its system: it ends as it stands, answers nobody any more, and another one begins in its place.
-fn start_at_once(words: &str) -> ! {
-    tracing::error!("{words}: starting anew");
-    let failure = start_again(Some(words));
+fn start_at_once(why: &head::order::Event) -> ! {
+    tracing::error!("{}: starting anew", crate::words::event(why));
+    let failure = start_again(Some(why));
     tracing::error!("{}", failure.line());
     std::process::exit(75)
 }
 
 /// The same program with the same command line, in place of this process, which has said this as it went. Returns only if that fails.
-fn start_again(said: Option<&str>) -> Failure {
+fn start_again(said: Option<&head::order::Event>) -> Failure {
     use std::os::unix::process::CommandExt;
     let mut command = std::process::Command::new("/proc/self/exe");
     let mut words = std::env::args_os();
@@ -237,7 +237,7 @@ fn start_again(said: Option<&str>) -> Failure {
         command.arg0(name);
     }
     match said {
-        Some(said) => command.env(system::SAID, said),
+        Some(said) => command.env(system::SAID, said.to_line()),
         None => command.env_remove(system::SAID),
     };
     let error = command.args(words).exec();
@@ -257,7 +257,7 @@ fn wait_stop(news: &Receiver<News>, machines: &Machines, keeper: &mut Keeper) ->
             }
             Ok(News::Stopped) | Err(RecvTimeoutError::Disconnected) => return false,
             Ok(News::Again) => return true,
-            Ok(News::Out(words)) => start_at_once(&words),
+            Ok(News::Out(why)) => start_at_once(&why),
             Ok(News::Ready) => {}
         }
     }
@@ -275,7 +275,7 @@ fn stop(machines: Machines, news: &Receiver<News>) -> Result<(), Failure> {
                     .with_next("nothing: the pools are checked at the next start"));
             }
             Ok(News::Ready | News::Again) => {}
-            Ok(News::Out(words)) => start_at_once(&words),
+            Ok(News::Out(why)) => start_at_once(&why),
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
                 return Err(Failure::internal(format!(
                     "the head did not stop within {} s",

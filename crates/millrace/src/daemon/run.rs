@@ -28,8 +28,8 @@ pub enum News {
     Stopped,
     /// The daemon is to start anew, in order.
     Again,
-    /// This process is out of its system: it ends at once. A sentence.
-    Out(String),
+    /// This process is out of its system: it ends at once.
+    Out(head::order::Event),
     /// SIGTERM or SIGINT.
     Signal(&'static str),
 }
@@ -87,10 +87,10 @@ impl Machines {
             Mail::Manager(ManagerMail::Peer(work)) => peer.work(work),
             Mail::Manager(ManagerMail::FromPeer(bytes)) => peer.on_peer(&bytes),
             Mail::Manager(ManagerMail::Leads(leads)) => peer.leads(leads),
-            Mail::Manager(ManagerMail::Out(words)) => {
+            Mail::Manager(ManagerMail::Out(why)) => {
                 // First of all: the head that leads now has them.
                 moved.let_go();
-                drop(news.send(News::Out(words)));
+                drop(news.send(News::Out(why)));
             }
             Mail::Manager(ManagerMail::Addresses { number, here, gone }) => moved.order(number, here, gone),
             Mail::Manager(ManagerMail::Announce(resets)) => moved.announce(resets),

@@ -5,6 +5,7 @@
 
 use crate::failure::Failure;
 use crate::http::{self, Api};
+use finding::SystemCause;
 use std::net::SocketAddr;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -171,24 +172,17 @@ async fn serve_tcp(address: SocketAddr, token: Arc<str>, api: Api, limits: http:
 /// What is wrong while nobody listens there.
 fn cannot_listen(address: SocketAddr, e: &std::io::Error) -> api::Reason {
     use std::io::ErrorKind;
-    let other = "or another api.tcp in head.toml and a restart";
-    let (why, next) = match e.kind() {
-        ErrorKind::AddrInUse => (
-            "the address is in use".to_string(),
-            format!("ss -ltnp sport = :{}, and stop who listens there, {other}", address.port()),
-        ),
-        ErrorKind::AddrNotAvailable => (
-            "this machine does not have the address".to_string(),
-            format!("ip address, and give this machine {}, {other}", address.ip()),
-        ),
-        _ => (e.to_string(), "another api.tcp in head.toml and a restart".to_string()),
+    let cause = match e.kind() {
+        ErrorKind::AddrInUse => {
+            SystemCause::ApiAddressInUse { address: address.to_string(), port: address.port() }
+        }
+        ErrorKind::AddrNotAvailable => {
+            let ip = address.ip().to_string();
+            SystemCause::ApiAddressMissing { address: address.to_string(), ip }
+        }
+        _ => SystemCause::ApiNotListening { address: address.to_string(), error: e.to_string() },
     };
-    let message = format!("the API cannot listen at api.tcp = {address}: {why}; it is tried again");
-    crate::words::reason(api::Reason::new(
-        api::State::Degraded,
-        "head",
-        api::Cause::sentence(message, Some(next)),
-    ))
+    crate::words::reason(api::Reason::new(api::State::Degraded, "head", cause))
 }
 
 /// The signal that provokes a panic, in builds with debug assertions.

@@ -4,6 +4,7 @@ use crate::config::Config;
 use crate::daemon::crash::Crashes;
 use crate::daemon::server::THREAD as API_THREAD;
 use crate::failure::Failure;
+use finding::SystemCause;
 use head::order::Weight;
 use std::fs::File;
 use std::os::unix::fs::PermissionsExt;
@@ -131,21 +132,13 @@ pub fn crash_handlers(file: File) -> Result<(), Failure> {
 
 /// Why the pools are not imported: what `status` shows.
 pub fn held_back(crashes: &Crashes, too_many: &super::crash::TooMany, config: Option<&Path>) -> api::Reason {
-    let config = config.map_or(String::new(), |path| format!(" --config {}", path.display()));
-    let last = too_many.lines.last().map_or("", String::as_str);
-    let message = format!(
-        "the daemon crashed {} times within a minute (last: {last}), so it came up with the management alone and the pools were not imported",
-        too_many.lines.len()
-    );
-    let next = format!(
-        "millrace pool import POOL, or millrace serve --import{config}, or remove {} and restart the daemon",
-        crashes.path().display()
-    );
-    crate::words::reason(api::Reason::new(
-        api::State::Offline,
-        "head",
-        api::Cause::sentence(message, Some(next)),
-    ))
+    let cause = SystemCause::HeldBack {
+        crashes: too_many.lines.len(),
+        last: too_many.lines.last().cloned().unwrap_or_default(),
+        path: crashes.path().display().to_string(),
+        config: config.map(|path| path.display().to_string()),
+    };
+    crate::words::reason(api::Reason::new(api::State::Offline, "head", cause))
 }
 
 #[cfg(test)]

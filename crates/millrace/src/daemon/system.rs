@@ -13,6 +13,7 @@ use crate::link::{
     Connection, Connects, Fingerprint, Happened, Identity, Invitation, LIFE_S, Limits, Link, Listens,
     Newcomer, Settings, Side, Token, Unreached, Why, join,
 };
+use crate::words::{self, parts::link_fault};
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, StatusCode, header};
@@ -23,6 +24,7 @@ use cluster::link::{Do, Fault};
 use cluster::record::{NAME_MAX, short_name};
 use cluster::watch::{End, Times};
 use head::mail::{Mail, StewardMail};
+use head::order::{Event, Weight};
 use head::peer::{PeerNews, PeerWork, SystemSettings, is_left_behind};
 use head::steward::first_file;
 use serde::{Deserialize, Serialize};
@@ -153,7 +155,7 @@ impl LinkFile {
             process: uring::process::identity(),
             times,
             both_serve: true,
-            said: std::env::var(SAID).ok(),
+            said: std::env::var(SAID).ok().map(|line| Event::from_line(Weight::Error, &line)),
         }
     }
     fn side(&self) -> Option<Side> {
@@ -313,7 +315,7 @@ impl System {
             }
             Happened::Down { on, why } => {
                 if !self.inner().is_refused(on.path) {
-                    tracing::warn!("network {} of the link is down: {why}", on.path);
+                    tracing::warn!("network {} of the link is down: {}", on.path, words::link::down(&why));
                 }
                 self.is_down(on);
                 let end = match why {
@@ -323,14 +325,15 @@ impl System {
                 self.tell(PeerNews::Down { path: on.path, end });
             }
             Happened::Unreached { path, why } => {
-                tracing::info!("network {path} of the link: {why}");
+                tracing::info!("network {path} of the link: {}", words::link::unreached(&why));
                 if why == Unreached::Nobody {
                     self.tell(PeerNews::Down { path, end: End::Refused });
                 }
             }
             Happened::Refused { from, why, unreported } => {
                 tracing::warn!(
-                    "{from} was not let in at the link: {why} ({unreported} others since the last line)"
+                    "{from} was not let in at the link: {} ({unreported} others since the last line)",
+                    words::link::refused(&why)
                 );
             }
             Happened::Joined { newcomer, answer } => match self.keep_newcomer(newcomer) {
@@ -373,7 +376,10 @@ impl System {
                 let path = on.path;
                 let again = inner.refused.get(&path).filter(|(_, at)| at.elapsed() < REFUSED_AGAIN);
                 if again.is_none_or(|(before, _)| *before != why) {
-                    tracing::warn!("network {path} of the link is closed: {why}");
+                    tracing::warn!(
+                        "network {path} of the link is closed: {}",
+                        link_fault(&head::peer::link_fault(why))
+                    );
                 }
                 if why.lasts() {
                     inner.refused.insert(path, (why, Instant::now()));

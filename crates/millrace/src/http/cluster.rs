@@ -13,6 +13,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use cluster::{HeadNo, HeadState, Part};
+use finding::{LinkFault, SystemCause};
 use head::order::{Order, Reply};
 use head::peer::{FenceTrial, SystemAddress, SystemView, TrialFound};
 use std::net::{IpAddr, SocketAddr};
@@ -250,92 +251,56 @@ fn name_of(head: &Head) -> String {
 
 /// What is wrong with a system, as one of its heads sees it.
 fn reasons(cluster: &Cluster) -> Vec<api::Reason> {
-    let reason = |state, message: String, next: String| {
-        crate::words::reason(api::Reason::new(state, "system", api::Cause::sentence(message, Some(next))))
-    };
-    let degraded = |message, next| reason(api::State::Degraded, message, next);
+    let reason = |state, cause: SystemCause| words::reason(api::Reason::new(state, "system", cause));
+    let degraded = |cause| reason(api::State::Degraded, cause);
     let is_me = |h: &&Head| h.head == cluster.me;
     let (me, other) = (cluster.heads.iter().find(is_me), cluster.heads.iter().find(|h| !is_me(h)));
     let (Some(me), Some(other)) = (me, other) else { return vec![] };
+    let called = || (other.head.clone(), other.name.clone());
+    let (head, name) = called();
+    let refused = cluster.refused.as_ref().and_then(|r| r.why.clone());
     if me.state != "leads" {
         // Whoever leads tells the rest. This is asked if that one is not reached.
-        if let Some(LinkRefused { reason: why, next }) = &cluster.refused {
-            return vec![reason(
-                api::State::Offline,
-                format!("this head does not lead: {why}"),
-                next.clone(),
-            )];
-        }
-        let (message, next) = match (other.state.as_str(), me.ready) {
-            ("none", _) => ("this head does not lead yet".into(), "millrace head ls".into()),
-            (_, true) => (
-                format!("this head does not lead, and {} is not reached", name_of(other)),
-                "millrace head ls, in a moment".into(),
-            ),
-            (_, false) => (
-                format!("{} is not reached, and this head was not ready to take over", name_of(other)),
-                format!(
-                    "start head {}, or millrace head lead --with-old-hosts (if it cannot start any more)",
-                    other.head
-                ),
-            ),
+        let cause = match (refused, other.state.as_str(), me.ready) {
+            (Some(why), ..) => SystemCause::NotLeadingLinkRefused { why },
+            (None, "none", _) => SystemCause::NotLeadingYet,
+            (None, _, true) => SystemCause::NotLeadingUnreached { head, name },
+            (None, _, false) => SystemCause::NotReadyToLead { head, name },
         };
-        return vec![reason(api::State::Offline, message, next)];
+        return vec![reason(api::State::Offline, cause)];
     }
     let mut reasons = vec![];
-    let fence = format!("millrace head fence {}", other.head);
-    let name = name_of(other);
     let flaws: Vec<_> = cluster.fences.iter().filter(|f| f.state != "holds").collect();
-    if let Some(LinkRefused { reason: why, next }) = &cluster.refused {
-        reasons.push(degraded(format!("{why}: nobody takes over if this one ends"), next.clone()));
-    }
-    match (other.state.as_str(), other.ready) {
-        _ if cluster.refused.is_some() => {}
-        ("out", _) => reasons.push(degraded(
-            format!(
-                "{name} {}; nobody takes over if this one ends",
-                other.out.as_ref().map_or("is out".into(), HeadOut::words)
-            ),
-            match other.out.as_ref().is_some_and(|o| o.lives) {
-                // It comes back once the link does, which is told there.
-                true => "millrace head ls".into(),
-                false => format!("systemctl start millrace, on head {}", other.head),
-            },
-        )),
-        ("follows", false) if flaws.is_empty() && cluster.unreached.is_empty() => reasons.push(degraded(
-            format!("{name} has not all that it needs yet: nobody takes over if this one ends"),
-            "millrace head ls, in a moment".into(),
-        )),
-        _ => {}
+    match (refused, other.state.as_str(), other.ready) {
+        (Some(why), ..) => reasons.push(degraded(SystemCause::OtherHeadRefused { why })),
+        (None, "out", _) => reasons.push(degraded(match other.out.clone() {
+            None => SystemCause::OtherHeadOut { head, name },
+            Some(HeadOut { since, why, lives, shut_off, drives, .. }) => {
+                SystemCause::OtherHeadPutOut { head, name, since, why, lives, shut_off, drives }
+            }
+        })),
+        (None, "follows", false) if flaws.is_empty() && cluster.unreached.is_empty() => {
+            reasons.push(degraded(SystemCause::FollowerNotReady { head, name }));
+        }
+        (None, ..) => {}
     }
     if cluster.blind {
-        reasons.push(reason(
-            api::State::Offline,
-            "this head does not see most of the voters: the other one may lead, so reads wait, and hosts are told to come again".into(),
-            "mend the link, or the paths to the drives; millrace head ls names the voters that are reached".into(),
-        ));
+        reasons.push(reason(api::State::Offline, SystemCause::VotersUnseen));
     }
-    for path in &cluster.unreached {
-        reasons.push(degraded(
-            format!("{name} is not ready to take over: it does not reach {path}, and would go on without it"),
-            format!("millrace head ls, on head {}", other.head),
-        ));
+    for drive in cluster.unreached.iter().cloned() {
+        let (head, name) = called();
+        reasons.push(degraded(SystemCause::FollowerLacksDrive { head, name, drive }));
     }
-    for path in &cluster.late {
-        reasons.push(degraded(
-            format!("{path} has not confirmed that the other head is shut out"),
-            format!("millrace drive ls, or, if that head is switched off, {fence} --is-off"),
-        ));
+    for drive in cluster.late.iter().cloned() {
+        reasons.push(degraded(SystemCause::DriveNotShutOff { drive, head: other.head.clone() }));
     }
     for flaw in flaws {
-        let (drive, words) = (&flaw.drive, flaw.words());
-        let next = match flaw.state.as_str() {
-            "fails" => {
-                format!("millrace drive replace {drive} NEW, or mend it, then {fence} (it is tried again)")
-            }
-            _ => "millrace head ls, in a moment".to_string(),
-        };
-        reasons.push(degraded(format!("{name} does not take over: the fence of {drive} {words}"), next));
+        let ((head, name), drive) = (called(), flaw.drive.clone());
+        let Some(why) = flaw.why.clone() else { continue };
+        reasons.push(degraded(match flaw.state.as_str() {
+            "fails" => SystemCause::FenceFails { head, name, drive, why },
+            _ => SystemCause::FenceUntried { head, name, drive, why },
+        }));
     }
     reasons
 }
@@ -353,6 +318,7 @@ fn cluster(view: SystemView, link: &[IpAddr]) -> Cluster {
     let gone = shut_off.map(|(shut_off, drives)| HeadOut {
         since: out.as_ref().filter(|o| o.at > 0).map(|o| api::Time(o.at).to_string()),
         why: out.as_ref().map(|o| o.why.clone()),
+        reason: out.as_ref().map(|o| words::parts::out_reason(&o.why)),
         lives: out.as_ref().is_some_and(|o| o.lives),
         shut_off,
         drives,
@@ -394,7 +360,7 @@ fn cluster(view: SystemView, link: &[IpAddr]) -> Cluster {
         me: letter(me),
         pid: std::process::id(),
         linked,
-        refused: refused.map(|why| LinkRefused { reason: why.to_string(), next: why.next() }),
+        refused: refused.map(link_refused),
         networks: heartbeats.networks.into_iter().enumerate().map(network).collect(),
         heartbeat_on_drives_ms: heartbeats.drives,
         voters: reaches.1,
@@ -408,30 +374,32 @@ fn cluster(view: SystemView, link: &[IpAddr]) -> Cluster {
     }
 }
 
+fn link_refused(why: LinkFault) -> LinkRefused {
+    let (reason, next) = (words::parts::link_fault(&why), words::parts::link_next(&why));
+    LinkRefused { why: Some(why), reason, next }
+}
+
 fn fence_trial(trial: FenceTrial) -> api::FenceTrial {
-    let (state, took_ms, reason) = match trial.found {
+    let (state, took_ms, why) = match trial.found {
         TrialFound::Holds { ms } => ("holds", Some(ms), None),
         TrialFound::Fails(why) => ("fails", None, Some(why)),
         TrialFound::NotTried(why) => ("untried", None, Some(why)),
     };
-    api::FenceTrial { drive: trial.path, state: state.into(), took_ms, reason }
+    let reason = why.as_ref().map(words::parts::trial_fault);
+    api::FenceTrial { drive: trial.path, state: state.into(), took_ms, why, reason }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use finding::{OutReason, TrialFault};
 
     fn head(letter: &str, state: &str, ready: bool) -> Head {
         let (head, state) = (letter.to_string(), state.to_string());
         Head { name: format!("n{head}"), head, state, ready, ..Head::default() }
     }
-    fn fence(drive: &str, state: &str, reason: Option<&str>) -> api::FenceTrial {
-        api::FenceTrial {
-            drive: drive.into(),
-            state: state.into(),
-            took_ms: None,
-            reason: reason.map(Into::into),
-        }
+    fn fence(drive: &str, state: &str, why: Option<TrialFault>) -> api::FenceTrial {
+        api::FenceTrial { drive: drive.into(), state: state.into(), took_ms: None, why, reason: None }
     }
     fn said(me: &str, heads: [Head; 2], fences: Vec<api::FenceTrial>) -> Vec<(String, String)> {
         let cluster = Cluster { me: me.into(), heads: heads.into(), fences, ..Cluster::default() };
@@ -441,16 +409,22 @@ mod tests {
     #[test]
     fn a_fence_that_does_not_hold_is_the_one_reason_why_nobody_takes_over() {
         let heads = || [head("a", "leads", true), head("b", "follows", false)];
-        let fences = vec![fence("/dev/x", "holds", None), fence("/dev/y", "fails", Some("it lies"))];
+        let fences = vec![fence("/dev/x", "holds", None), fence("/dev/y", "fails", Some(TrialFault::LetIn))];
         let (message, next) = &said("a", heads(), fences)[..][0];
-        assert_eq!(message, "head b (nb) does not take over: the fence of /dev/y does not hold: it lies");
+        assert_eq!(
+            message,
+            "head b (nb) does not take over: the fence of /dev/y does not hold: the drive confirmed that the follower is shut out, and went on to take its writes"
+        );
         assert_eq!(
             next,
             "millrace drive replace /dev/y NEW, or mend it, then millrace head fence b (it is tried again)"
         );
-        let all = said("a", heads(), vec![fence("/dev/y", "untried", Some("it is silent"))]);
+        let all = said("a", heads(), vec![fence("/dev/y", "untried", Some(TrialFault::NoFollower))]);
         assert_eq!(all.len(), 1, "{all:?}");
-        assert!(all[0].0.ends_with("the fence of /dev/y could not be tried: it is silent"), "{all:?}");
+        assert!(
+            all[0].0.ends_with("the fence of /dev/y could not be tried: there is no follower any more"),
+            "{all:?}"
+        );
         let all = said("a", heads(), vec![]);
         assert!(all.len() == 1 && all[0].0.contains("has not all that it needs yet"), "{all:?}");
         assert_eq!(said("a", [head("a", "leads", true), head("b", "follows", true)], vec![]), []);
@@ -460,7 +434,8 @@ mod tests {
         let why = "the link was silent for 312 ms and its heartbeat on the drives stood still";
         let out = HeadOut {
             since: Some("2026-03-01T14:02:11Z".into()),
-            why: Some(why.into()),
+            why: Some(OutReason::Still { silent_milliseconds: 312 }),
+            reason: None,
             lives: false,
             shut_off: 4,
             drives: 4,
@@ -505,15 +480,16 @@ mod tests {
     #[test]
     fn a_head_that_is_refused_at_the_link_is_told_of_with_what_helps() {
         let heads = || vec![head("a", "out", true), head("b", "leads", true)];
-        let refused = Some(LinkRefused { reason: "it is older".into(), next: "update it".into() });
+        let refused = Some(link_refused(LinkFault::OtherSystem));
         let said = |me: &str| {
             let cluster =
                 Cluster { me: me.into(), heads: heads(), refused: refused.clone(), ..Cluster::default() };
             let all: Vec<_> = reasons(&cluster).into_iter().map(|r| (r.message, r.next)).collect();
             all
         };
-        let next = Some("update it".to_string());
-        assert_eq!(said("a"), [("this head does not lead: it is older".to_string(), next.clone())]);
-        assert_eq!(said("b"), [("it is older: nobody takes over if this one ends".to_string(), next)]);
+        let next = Some(words::parts::link_next(&LinkFault::OtherSystem));
+        let why = "the other head is of another system";
+        assert_eq!(said("a"), [(format!("this head does not lead: {why}"), next.clone())]);
+        assert_eq!(said("b"), [(format!("{why}: nobody takes over if this one ends"), next)]);
     }
 }

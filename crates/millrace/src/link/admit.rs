@@ -1,6 +1,6 @@
 //! Who connects: the other head, somebody who was invited, or anybody else.
 
-use super::happened::{Answer, Happened, Newcomer, Refusal};
+use super::happened::{Answer, Happened, LinkRefusal, Newcomer};
 use super::identity::Fingerprint;
 use super::invitation::{Denied, Invitation};
 use super::path::{Hub, Ready, prepare};
@@ -56,16 +56,16 @@ impl Door {
     }
 
     /// Whether somebody from `ip` is listened to on this network at all. An invited head is not known by its address.
-    pub fn hears(&self, path: usize, ip: IpAddr) -> Result<(), Refusal> {
+    pub fn hears(&self, path: usize, ip: IpAddr) -> Result<(), LinkRefusal> {
         if self.state().invitation.is_some() { Ok(()) } else { self.peer(path, ip).map(|_| ()) }
     }
 
     /// Whose paths are accepted on this network.
-    fn peer(&self, path: usize, ip: IpAddr) -> Result<Fingerprint, Refusal> {
+    fn peer(&self, path: usize, ip: IpAddr) -> Result<Fingerprint, LinkRefusal> {
         let state = self.state();
-        let peer = state.peer.ok_or(Refusal::NoPeer)?;
+        let peer = state.peer.ok_or(LinkRefusal::NoPeer)?;
         match state.networks[path].peer {
-            Some(address) if address != ip => Err(Refusal::Address),
+            Some(address) if address != ip => Err(LinkRefusal::Address),
             _ => Ok(peer),
         }
     }
@@ -124,9 +124,9 @@ pub async fn admit(
     path: usize,
     tcp: TcpStream,
     from: SocketAddr,
-) -> Result<Option<Ready>, Refusal> {
+) -> Result<Option<Ready>, LinkRefusal> {
     let arrived = timeout(hub.limits.handshake, arrive(hub, door, path, tcp, from)).await;
-    match arrived.map_err(|_| Refusal::Slow)?? {
+    match arrived.map_err(|_| LinkRefusal::Slow)?? {
         Arrived::Path(ready) => Ok(Some(ready)),
         Arrived::Join(stream, request, fingerprint) => {
             join(hub, door, stream, request, fingerprint).await.map(|()| None)
@@ -140,7 +140,7 @@ async fn arrive(
     path: usize,
     tcp: TcpStream,
     from: SocketAddr,
-) -> Result<Arrived, Refusal> {
+) -> Result<Arrived, LinkRefusal> {
     prepare(&tcp, hub.limits.silence).map_err(|e| left(&e))?;
     let metered = Metered::new(tcp, hub.limits.handshake_bytes);
     let hello = LazyConfigAcceptor::new(Acceptor::default(), metered).await.map_err(|e| refusal(&e))?;
@@ -149,7 +149,7 @@ async fn arrive(
         let wanted = |purpose: &Purpose| offered.contains(&purpose.protocol());
         [Purpose::Path, Purpose::Join].into_iter().find(wanted)
     };
-    let purpose = purpose.ok_or_else(|| Refusal::NotTls("it names no protocol of the link".into()))?;
+    let purpose = purpose.ok_or_else(|| LinkRefusal::NotTls("it names no protocol of the link".into()))?;
     let peer = match purpose {
         Purpose::Path => Some(door.peer(path, from.ip())?),
         Purpose::Join => None,
@@ -159,7 +159,7 @@ async fn arrive(
     match purpose {
         Purpose::Path => greet(path, stream, from).await.map(Arrived::Path),
         Purpose::Join => {
-            let fingerprint = shown(&stream).ok_or(Refusal::Unproven)?;
+            let fingerprint = shown(&stream).ok_or(LinkRefusal::Unproven)?;
             let mut request = [0; REQUEST_BYTES];
             stream.read_exact(&mut request).await.map_err(|e| refusal(&e))?;
             Ok(Arrived::Join(stream, request, fingerprint))
@@ -172,7 +172,7 @@ async fn greet(
     path: usize,
     mut stream: TlsStream<Metered>,
     peer_address: SocketAddr,
-) -> Result<Ready, Refusal> {
+) -> Result<Ready, LinkRefusal> {
     let mut bytes = [0; SHORT_BYTES];
     stream.read_exact(&mut bytes).await.map_err(|e| refusal(&e))?;
     // Where versions lie is the same in all of them.
@@ -189,12 +189,12 @@ async fn greet(
     if let Err(unwelcome) = answer {
         let _ = stream.shutdown().await;
         return Err(match unwelcome {
-            Unwelcome::Version => Refusal::Version,
-            Unwelcome::Network => Refusal::OtherNetwork(bytes[6]),
-            Unwelcome::Malformed => Refusal::Malformed,
+            Unwelcome::Version => LinkRefusal::Version,
+            Unwelcome::Network => LinkRefusal::OtherNetwork(bytes[6]),
+            Unwelcome::Malformed => LinkRefusal::Malformed,
         });
     }
-    let secret = PathSecret::of(&stream, path).map_err(|e| Refusal::NotTls(e.to_string()))?;
+    let secret = PathSecret::of(&stream, path).map_err(|e| LinkRefusal::NotTls(e.to_string()))?;
     if let TlsStream::Server(server) = &mut stream {
         server.get_mut().0.lift();
     }
@@ -207,7 +207,7 @@ async fn join(
     mut stream: TlsStream<Metered>,
     request: [u8; REQUEST_BYTES],
     fingerprint: Fingerprint,
-) -> Result<(), Refusal> {
+) -> Result<(), LinkRefusal> {
     // A task of its own: what was begun is brought to its end, even if this connection is closed in favour of others.
     let decided = tokio::spawn(record(hub.clone(), door.clone(), request, fingerprint)).await;
     let answer = decided.unwrap_or(Err(Denied::NotRecorded));
@@ -218,7 +218,7 @@ async fn join(
         stream.read(&mut [0]).await
     };
     let _ = timeout(hub.limits.handshake, answered).await;
-    answer.map_err(Refusal::Denied)
+    answer.map_err(LinkRefusal::Denied)
 }
 
 /// Lets the layer above write down who joins.
@@ -236,23 +236,23 @@ async fn record(
     door.conclude(&newcomer, before, durable)
 }
 
-fn left(e: &io::Error) -> Refusal {
-    Refusal::Left(e.to_string())
+fn left(e: &io::Error) -> LinkRefusal {
+    LinkRefusal::Left(e.to_string())
 }
 
 /// Why a handshake failed.
-fn refusal(e: &io::Error) -> Refusal {
+fn refusal(e: &io::Error) -> LinkRefusal {
     let inner = e.get_ref();
     if inner.is_some_and(|e| e.is::<TooMuch>()) {
-        return Refusal::TooMuch;
+        return LinkRefusal::TooMuch;
     }
     match inner.and_then(|e| e.downcast_ref::<Error>()) {
         Some(Error::InvalidCertificate(CertificateError::ApplicationVerificationFailure)) => {
-            Refusal::Certificate
+            LinkRefusal::Certificate
         }
-        Some(Error::InvalidCertificate(_) | Error::NoCertificatesPresented) => Refusal::Unproven,
+        Some(Error::InvalidCertificate(_) | Error::NoCertificatesPresented) => LinkRefusal::Unproven,
         Some(Error::AlertReceived(_)) => left(e),
-        Some(other) => Refusal::NotTls(other.to_string()),
+        Some(other) => LinkRefusal::NotTls(other.to_string()),
         None => left(e),
     }
 }

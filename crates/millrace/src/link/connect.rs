@@ -9,6 +9,7 @@ use super::tls::{Metered, PathSecret, Purpose, client, random};
 use super::token::Token;
 use super::wire::{self, Greeting, Request, SHORT_BYTES, Unwelcome, VERSIONS};
 use crate::failure::{Exit, Failure};
+use crate::words::link as words;
 use rustls::pki_types::ServerName;
 use rustls::{AlertDescription, Error};
 use std::io;
@@ -173,14 +174,14 @@ impl From<JoinError> for Failure {
             ))
             .with_next("give this head one link address for each, then `millrace system join` again"),
             JoinError::Unreached(tried) => {
-                let tried: Vec<String> = tried.iter().map(|(to, why)| format!("{to}: {why}")).collect();
+                let tried: Vec<String> = tried.iter().map(|(to, why)| format!("{to}: {}", words::unreached(why))).collect();
                 Failure::new(Exit::Unreachable, format!("no head to join is reached: {}", tried.join("; ")))
                     .with_next("on the other head: `millrace status`; then `millrace system join` again here")
             }
             JoinError::Denied(denied) => Failure::new(Exit::Refused, denied.to_string()).with_next(denied.next()),
             JoinError::NoAnswer(to, why) => Failure::new(
                 Exit::Unreachable,
-                format!("{to} took the request to join, and its answer did not arrive: {why}"),
+                format!("{to} took the request to join, and its answer did not arrive: {}", words::unreached(&why)),
             )
             .with_next("the same `millrace system join` again: a head that was let in is let in again"),
         }

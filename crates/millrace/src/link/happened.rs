@@ -3,7 +3,6 @@
 use super::identity::Fingerprint;
 use super::invitation::{Denied, Invitation};
 use super::tls::PathSecret;
-use core::fmt;
 use std::net::{IpAddr, SocketAddr};
 use tokio::sync::oneshot;
 
@@ -54,7 +53,7 @@ pub enum Happened {
         /// Who.
         from: SocketAddr,
         /// Why.
-        why: Refusal,
+        why: LinkRefusal,
         /// Refusals before this one that were not reported.
         unreported: u64,
     },
@@ -115,27 +114,6 @@ pub enum Why {
     Broken(String),
 }
 
-impl fmt::Display for Why {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Closed => f.write_str("the other head closed it"),
-            Self::Ended => {
-                f.write_str("it ended without a word: the other head's process died, or was cut off")
-            }
-            Self::Reset => {
-                f.write_str("it was reset: the other head's process died, or its machine started anew")
-            }
-            Self::Silent => f.write_str("the other head was silent"),
-            Self::Unreachable => f.write_str("the network has no way to the other head"),
-            Self::Backlog => f.write_str("the other head did not read what was sent"),
-            Self::Replaced => f.write_str("the other head made a newer connection"),
-            Self::Asked => f.write_str("this head closed it"),
-            Self::Stopped => f.write_str("this head stops"),
-            Self::Broken(words) => write!(f, "it broke: {words}"),
-        }
-    }
-}
-
 /// Why a path cannot be had.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Unreached {
@@ -159,27 +137,9 @@ pub enum Unreached {
     OtherNetwork,
 }
 
-impl fmt::Display for Unreached {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Own(words) => write!(f, "this head's own address cannot be used: {words}"),
-            Self::Nobody => f.write_str("nobody listens at the other head's address"),
-            Self::Network(words) => write!(f, "the other head is not reached: {words}"),
-            Self::Slow => f.write_str("what answers there does not finish the handshake in time"),
-            Self::NotThePeer => {
-                f.write_str("what answers there is not the other head: it has another certificate")
-            }
-            Self::NotKnownThere => f.write_str("the other head does not know this head's certificate"),
-            Self::Handshake(words) => write!(f, "the handshake failed: {words}"),
-            Self::Version => f.write_str("the two heads have no version of the link in common"),
-            Self::OtherNetwork => f.write_str("the other head takes this for another network of the link"),
-        }
-    }
-}
-
 /// Why somebody was not let in.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Refusal {
+pub enum LinkRefusal {
     /// Its certificate is not the pinned one.
     Certificate,
     /// It showed a certificate whose key it does not have, or none.
@@ -206,24 +166,4 @@ pub enum Refusal {
     Malformed,
     /// It wanted to join, and may not.
     Denied(Denied),
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Certificate => f.write_str("its certificate is not the other head's"),
-            Self::Unproven => f.write_str("it does not have the key of the certificate that it shows"),
-            Self::Address => f.write_str("that is not the other head's address on this network"),
-            Self::NoPeer => f.write_str("no other head has joined yet"),
-            Self::Slow => f.write_str("it did not finish the handshake in time"),
-            Self::TooMuch => f.write_str("it sent too much before it was authenticated"),
-            Self::Crowded => f.write_str("too many others came before it was authenticated"),
-            Self::NotTls(words) => write!(f, "it does not speak TLS as the other head does: {words}"),
-            Self::Left(words) => write!(f, "it left during the handshake: {words}"),
-            Self::Version => f.write_str("the two heads have no version of the link in common"),
-            Self::OtherNetwork(n) => write!(f, "it came for network {n} of the link, which is another one"),
-            Self::Malformed => f.write_str("it did not greet as the other head does"),
-            Self::Denied(denied) => write!(f, "it may not join: {denied}"),
-        }
-    }
 }

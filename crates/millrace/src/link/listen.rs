@@ -1,8 +1,9 @@
 //! One network of the head that listens: who is let in, and which refusals are reported.
 
 use super::admit::{Door, admit};
-use super::happened::{Happened, Refusal, Unreached};
+use super::happened::{Happened, LinkRefusal, Unreached};
 use super::path::{Hub, Ready, run, stopped};
+use crate::words::link::refused;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -56,9 +57,9 @@ impl Refusals {
 }
 
 /// Reports that `from` is refused, within the limit.
-fn refuse(hub: &Hub, refusals: &Refusals, from: SocketAddr, why: Refusal) {
+fn refuse(hub: &Hub, refusals: &Refusals, from: SocketAddr, why: LinkRefusal) {
     if let Some(unreported) = refusals.next(Instant::now()) {
-        tracing::warn!("link: {from} is refused: {why}{}", more(unreported));
+        tracing::warn!("link: {from} is refused: {}{}", refused(&why), more(unreported));
         (hub.events)(Happened::Refused { from, why, unreported });
     }
 }
@@ -120,7 +121,7 @@ async fn serve(
             // The oldest: whoever has the key is done in milliseconds, and must get in however many others hold on.
             let Some((from, oldest)) = unauthenticated.pop_front() else { break };
             oldest.abort();
-            refuse(&hub, &refusals, from, Refusal::Crowded);
+            refuse(&hub, &refusals, from, LinkRefusal::Crowded);
         }
         let (hub_, door, refusals, ready) = (hub.clone(), door.clone(), refusals.clone(), ready.clone());
         let task = tasks.spawn(async move {

@@ -27,7 +27,7 @@ mod tests;
 pub use backlog::NotSent;
 pub use connect::{JoinError, join};
 pub use handle::Link;
-pub use happened::{Answer, Connection, Happened, Newcomer, Refusal, Unreached, Why};
+pub use happened::{Answer, Connection, Happened, LinkRefusal, Newcomer, Unreached, Why};
 pub use identity::{Fingerprint, Identity};
 pub use invitation::{Attempt, Denied, Invitation};
 pub use settings::{BadSettings, Connects, Limits, Listens, Settings, Side};

@@ -5,8 +5,9 @@
 mod client;
 mod host;
 mod leg;
+pub mod link;
 mod parser;
-mod parts;
+pub mod parts;
 mod pool;
 mod portal;
 mod record;
@@ -23,6 +24,7 @@ mod volume;
 pub use client::client;
 pub use parser::{Wrong, of_parser, read};
 pub use pool::difference;
+pub use system::{fence_trial, head_out};
 
 use api::{Cause, Notice};
 use finding::{ErrorKind, Event, Refusal, SaidCause, SaidEvent, SaidNotice, SaidRefusal, Why};

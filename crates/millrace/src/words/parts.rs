@@ -2,7 +2,9 @@
 
 pub use base::size::{print as size, print_free as size_free};
 use finding::{
-    AddressFault, ConnectedHost, DriveFault, Immovable, IqnFault, NetFault, NoFence, NqnFault, SecretFault, StateFault, StateFile,
+    AddressFault, ConnectedHost, DriveFault, FenceFault, FileFault, FollowerFault, Immovable, IqnFault,
+    LineFault, LinkFault, NetFault, NoFence, NqnFault, OutReason, SecretFault, ShutOutFault, StateFault,
+    StateFile, TrialFault,
 };
 
 /// What a drive did, after "the drive".
@@ -221,5 +223,191 @@ pub fn state_fault(what: &StateFile, fault: &StateFault) -> String {
         StateFault::Missing => format!("{what} is missing from the state directory"),
         StateFault::NoSpace => format!("{what} could not be written: the state directory's disk is full"),
         StateFault::Failed { error } => format!("{what} could not be read or written: {error}"),
+    }
+}
+
+/// Why two heads cannot use this drive.
+pub fn drive_unshareable(drive: &str, why: &NoFence) -> String {
+    format!("{drive} cannot be used by two heads: {}", no_fence(why))
+}
+
+/// Why a command that fences a drive failed.
+pub fn fence_fault(fault: &FenceFault) -> String {
+    match fault {
+        FenceFault::NoFence { why } => no_fence(why).into(),
+        FenceFault::Conflict => "another holds the reservation".into(),
+        FenceFault::NotRegistered => "this head's key is not registered there".into(),
+        FenceFault::NotThatProcess => {
+            "another process has the file than the one that was to be killed".into()
+        }
+        FenceFault::Ourselves => "the process that was to be killed is this head's own".into(),
+        FenceFault::TimedOut => "the drive did not answer in time".into(),
+        FenceFault::Gone => "the drive is gone".into(),
+        FenceFault::Denied => "the daemon lacks the rights CAP_SYS_ADMIN and CAP_SYS_RAWIO".into(),
+        FenceFault::NotDone => "the drive said that it did, and it is not so".into(),
+        FenceFault::Errno { errno } => format!("error {errno}"),
+    }
+}
+
+/// That a drive has not confirmed that the other head is shut out.
+pub fn not_shut_out(drive: &str, why: &ShutOutFault) -> String {
+    let last = match why {
+        ShutOutFault::NoFence { why } => return drive_unshareable(drive, why),
+        ShutOutFault::Registered => ": another head is still registered there, or this one is not".into(),
+        ShutOutFault::Failed { fault } => format!(": {}", fence_fault(fault)),
+        ShutOutFault::Unknown => String::new(),
+    };
+    format!("{drive} has not confirmed that the other head is shut out{last}")
+}
+
+/// Why the fence of a drive does not hold, or could not be tried.
+pub fn trial_fault(fault: &TrialFault) -> String {
+    match fault {
+        TrialFault::Landed => {
+            "a write of the follower landed after the drive had confirmed that the follower is shut out".into()
+        }
+        TrialFault::Elsewhere => {
+            "what the follower writes is not seen by the head that leads: the two heads reach different drives"
+                .into()
+        }
+        TrialFault::LetIn => {
+            "the drive confirmed that the follower is shut out, and went on to take its writes".into()
+        }
+        TrialFault::NotShared => {
+            "the follower writes to this drive, but the head that leads does not see its registration: their two paths to the drive do not share reservations".into()
+        }
+        TrialFault::Failed { fault } => fence_fault(fault),
+        TrialFault::NoFollower => "there is no follower any more".into(),
+        TrialFault::Follower { why } => format!("the follower {}", follower_fault(why)),
+        TrialFault::NoWrites { seconds } => {
+            format!("the follower did not say within {seconds} s that it writes there")
+        }
+        TrialFault::NoEnd { seconds } => {
+            format!("the follower did not say within {seconds} s how its writes ended")
+        }
+        TrialFault::Unreadable { fault } => {
+            format!("what lies there cannot be read: the drive {}", drive_fault(fault))
+        }
+    }
+}
+
+/// Why a follower could not do its part, after "the follower".
+fn follower_fault(fault: &FollowerFault) -> String {
+    match fault {
+        FollowerFault::RefusedBefore => "is refused there before it was shut out".into(),
+        FollowerFault::NotWritten { fault } => {
+            format!("could not write there: the drive {}", drive_fault(fault))
+        }
+        FollowerFault::NotShutOut { seconds } => {
+            format!("wrote there for {seconds} s, and was not shut out in the meantime")
+        }
+        FollowerFault::NotOpened { seconds } => format!("has not opened it within {seconds} s"),
+        FollowerFault::NotRegistered { fault } => {
+            format!("is not registered there: {}", fence_fault(fault))
+        }
+        FollowerFault::NotRegisteredAgain { fault } => {
+            format!("is not registered there again: {}", fence_fault(fault))
+        }
+    }
+}
+
+/// The versions of a head.
+fn versions(oldest: u16, newest: u16) -> String {
+    if oldest == newest { format!("version {newest}") } else { format!("versions {oldest} to {newest}") }
+}
+
+/// Why the other head is refused at the link.
+pub fn link_fault(fault: &LinkFault) -> String {
+    match fault {
+        LinkFault::Garbage => "what came is not what a head sends".into(),
+        LinkFault::OtherSystem => "the other head is of another system".into(),
+        LinkFault::SameHead => "the other head says that it is this one".into(),
+        LinkFault::FormerLife => "the other head's process has ended, and another one is there".into(),
+        LinkFault::Version { oldest, newest, own_oldest, own_newest } => format!(
+            "the other head speaks {} of the link, and this one {}",
+            versions(*oldest, *newest),
+            versions(*own_oldest, *own_newest)
+        ),
+    }
+}
+
+/// What helps, if it lasts.
+pub fn link_next(fault: &LinkFault) -> String {
+    match fault {
+        LinkFault::Garbage | LinkFault::FormerLife => "millrace head ls, in a moment".into(),
+        LinkFault::OtherSystem => "millrace system leave --force on the head that is not of this system, then millrace system join there".into(),
+        LinkFault::SameHead => "put the state directory of that head back from a backup of its own: it has a copy of this head's".into(),
+        LinkFault::Version { newest, own_oldest, .. } if newest < own_oldest => {
+            format!("update Millrace on the other head to a release that speaks version {own_oldest} of the link")
+        }
+        LinkFault::Version { oldest, .. } => {
+            format!("update Millrace on this head to a release that speaks version {oldest} of the link")
+        }
+    }
+}
+
+/// Why a head was put out.
+pub fn out_reason(why: &OutReason) -> String {
+    match why {
+        OutReason::Ended => "its process has ended".into(),
+        OutReason::Still { silent_milliseconds: ms } => {
+            format!("the link was silent for {ms} ms and its heartbeat on the drives stood still")
+        }
+        OutReason::Cut { silent_milliseconds: ms } => {
+            format!("the link was silent for {ms} ms although it lives")
+        }
+        OutReason::Unconfirmed => "it did not confirm a change within 1 s".into(),
+        OutReason::Asked => "an operator said so".into(),
+        OutReason::LostPath => "it lost its path to a drive that this head reaches".into(),
+    }
+}
+
+/// One of two heads, by its letter and its name.
+pub fn head_called(head: &str, name: &str) -> String {
+    if name.is_empty() { format!("head {head}") } else { format!("head {head} ({name})") }
+}
+
+/// Why a file of the state directory could not be read.
+pub fn file_fault(file: &str, fault: &FileFault) -> String {
+    match fault {
+        FileFault::State { fault } => state_fault(&StateFile::Named { file: file.into() }, fault),
+        FileFault::NotText => format!("the file {file} of the state directory is not UTF-8 text"),
+        FileFault::Line { line: 0, why } => {
+            format!("the file {file} of the state directory: {}", line_fault(why))
+        }
+        FileFault::Line { line, why } => {
+            format!("the file {file} of the state directory, line {line}: {}", line_fault(why))
+        }
+    }
+}
+
+/// What is wrong with a line of a file of the state directory.
+pub fn line_fault(fault: &LineFault) -> String {
+    match fault {
+        LineFault::SectionOpen => "a section does not end with ]".into(),
+        LineFault::SectionUnknown { section } => format!("[{section}] is no section that belongs here"),
+        LineFault::NoKey => "a line is no \"key = value\"".into(),
+        LineFault::KeyUnknown { key } => format!("{key:?} is no key that belongs here"),
+        LineFault::KeyTwice { key } => format!("{key} stands there twice"),
+        LineFault::KeyMissing { key } => format!("{key} is missing"),
+        LineFault::NoUuid { value } => format!("{value:?} is no UUID"),
+        LineFault::Serial => "serial is longer than 20 printable characters".into(),
+        LineFault::Secret { key, fault } => format!("{key} {}", secret_fault(fault)),
+        LineFault::Refused { why } => super::why(why).message,
+        LineFault::NoPortal { value } => {
+            format!("{value:?} is no portal, as in \"iscsi 10.0.0.1:3260 1\"")
+        }
+        LineFault::PortalNumberTwice { number } => format!("two portals have the number {number}"),
+        LineFault::PortalImmovable { address } => {
+            format!("{address} cannot move from head to head with this prefix")
+        }
+        LineFault::PortalMovesOtherwise { address } => {
+            format!("it moves in another way than that of {address}")
+        }
+        LineFault::NoPortalNumber { value } => format!("last = {value} is no number of a portal"),
+        LineFault::NoAnswer { key } => format!("{key} is yes or no"),
+        LineFault::NoHex { key } => format!("{key} is not in hex digits"),
+        LineFault::Config { error } => format!("config is {error}"),
+        LineFault::ConfigTooLong => "config is too long".into(),
     }
 }

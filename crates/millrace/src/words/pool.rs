@@ -1,7 +1,8 @@
 //! Words about pools.
 
 use super::parts::{
-    STATE_DISK, connected, count, drive_fault, no_fence, no_fence_instead, size, size_free, state_fault,
+    STATE_DISK, connected, count, drive_fault, file_fault, no_fence, no_fence_instead, size, size_free,
+    state_fault,
 };
 use super::{Said, cause as cause_said, notice as notice_said, way, why as why_said};
 use finding::{
@@ -962,9 +963,8 @@ pub fn notice(f: &PoolNotice) -> String {
             "the uncleared map of pool {pool} is damaged on every drive of array {array}: space there that was never written may show what the drives held before"
         ),
         N::WorkUndone { pool, what, drives } => format!("Pool {pool}: {}", undone(what, drives)),
-        N::KeptUnreadable { file, line, error } => {
-            format!("the file {file} of the state directory: line {line}: {error}; {NOT_SEEN}")
-        }
+        N::KeptUnreadable { file, why } => format!("{}; {NOT_SEEN}", file_fault(file, why)),
+        N::WitnessUnread { why } => cause_said(why).message,
         N::KeptContradicts { file } => {
             format!("the file {file} of the state directory: it contradicts itself; {NOT_SEEN}")
         }

@@ -1,24 +1,250 @@
 //! Words about records.
 
 use super::Said;
-use finding::{RecordCause, RecordEvent, RecordNotice, RecordRefusal};
+use super::parts::{STATE_DISK, drive_fault, file_fault, list, state_fault};
+use finding::{
+    FileFault, ListFault, RecordCause, RecordEvent, RecordNotice, RecordRefusal, StateFault, StateFile,
+};
+
+/// What helps against a file that was removed.
+const RESTORE: &str = "restore it from a copy, then systemctl restart millrace";
 
 /// Why an order was not carried out.
 pub fn refusal(f: &RecordRefusal) -> Said {
-    match *f {}
+    match f {
+        RecordRefusal::StateNoSpace { what } => state_fault(what, &StateFault::NoSpace).into(),
+        RecordRefusal::StateFailed { what, fault } => match what {
+            // Another head may be asked to lead with the hosts that it has: what helps is its disk.
+            StateFile::OldWitness => Said::new(state_fault(what, fault)).then(STATE_DISK),
+            _ => state_fault(what, fault).into(),
+        },
+        RecordRefusal::FileNotWrittenOver { why } => {
+            let Said { message, next } = super::cause(why);
+            Said { message: format!("{message}, and is not written over"), next }
+        }
+        RecordRefusal::NoDriveWritten { pool } => {
+            Said::new(format!("no drive of pool {pool} could be written")).then("millrace status")
+        }
+        RecordRefusal::PoolGone => "the pool is gone".into(),
+        RecordRefusal::ConfigTooLarge { pool } => {
+            format!("the configuration of pool {pool} would not fit its place on the drives").into()
+        }
+        RecordRefusal::PortalAddressTaken => "there is a portal at this address already".into(),
+        RecordRefusal::NumberTaken => "another one has this name or number already".into(),
+        RecordRefusal::SubjectGone => "what was to be changed is gone".into(),
+        RecordRefusal::SubjectThere => "it is there already".into(),
+        RecordRefusal::ChangedMeanwhile => "something else was changed at the same time".into(),
+        RecordRefusal::ChangeUnsound => "this would contradict the rest of the configuration".into(),
+        RecordRefusal::ChangeWithoutDrive => "this would leave an array without a good drive".into(),
+        RecordRefusal::ChangeBeforeMissing => "a change before this one is missing".into(),
+    }
 }
 
 /// What happened.
 pub fn event(f: &RecordEvent) -> String {
-    match *f {}
+    match f {
+        RecordEvent::StateUnwritable { fault } => unwritable(fault),
+        RecordEvent::StateWritable => "it can be written again".into(),
+        RecordEvent::FileUnread { file, why } => unread(file, why),
+        RecordEvent::IdentityMissing { file } => identity_missing(file),
+        RecordEvent::PoolsFound { file, why, pools } => pools_found(file, why, pools),
+        RecordEvent::StateOlderThanPool { pool } => older_than_pool(pool),
+        RecordEvent::ConfigNotWritten { what, fault } => state_fault(what, fault),
+        RecordEvent::FilesRemoved { files } => removed(files),
+        RecordEvent::FilesBack { files } => format!("in its place again: {}", list(files)),
+        RecordEvent::FilesRestored { files } => format!("written again: {}", list(files)),
+        RecordEvent::FileNotRestored { file, why } => not_restored(file, &super::cause(why).message),
+    }
 }
 
 /// Why something is not optimal.
 pub fn cause(f: &RecordCause) -> Said {
-    match *f {}
+    match f {
+        RecordCause::StateFailed { what, fault } => Said::new(state_fault(what, fault)).then(STATE_DISK),
+        RecordCause::StateUnwritable { fault } => Said::new(unwritable(fault)).then(STATE_DISK),
+        RecordCause::WitnessDamaged { file } => {
+            format!("the file {file} of the state directory is damaged").into()
+        }
+        RecordCause::RecordNotTaken { why, drives, stale } => {
+            let mut message = super::cause(why).message;
+            for leg in drives {
+                message += &format!("; {}: the drive {}", leg.drive, drive_fault(&leg.fault));
+            }
+            if *stale {
+                message += "; the record that is there can neither be replaced nor removed, and would take the drive that was lost for current after a crash";
+            }
+            Said::new(message).then(record_next())
+        }
+        RecordCause::LossNotOnRecord { why } => Said::new(format!(
+            "its volumes are not ready, as a loss cannot be put on record: {}",
+            super::cause(why).message
+        ))
+        .then(record_next()),
+        RecordCause::FileUnread { file, why } => Said::new(unread(file, why)).then(match file.as_str() {
+            // The other files know them, too.
+            "pools" | "released" | "creating" => {
+                "repair it, restore it from a copy or remove it, then systemctl restart millrace"
+            }
+            _ => "repair it or restore it from a copy, then systemctl restart millrace",
+        }),
+        RecordCause::IdentityMissing { file } => Said::new(identity_missing(file)).then(
+            "restore it from a copy, then systemctl restart millrace, or, if there is none, millrace pool import NAME --force",
+        ),
+        RecordCause::FileRemoved { file } => Said::new(removed(std::slice::from_ref(file)))
+            .then("millrace status, in a few seconds: it is being written again"),
+        RecordCause::FileNotRestored { file, why } => {
+            Said::new(not_restored(file, &super::cause(why).message)).then(RESTORE)
+        }
+        RecordCause::DaemonFileNotMade { file, why } => {
+            let Said { message, next } = super::cause(why);
+            Said { message: not_restored(file, &message), next }
+        }
+        RecordCause::ContentUnknown => "nobody knows what it held".into(),
+        RecordCause::WitnessPoolAway => {
+            "the pool is away, and only its drives and this file tell which of them has the last writes".into()
+        }
+        RecordCause::KeptUnknown => "the pool is away, and it was not known what it held".into(),
+        RecordCause::NotWritten { why } => super::why(why),
+        RecordCause::StateDirectoryTaken { process } => {
+            let who = process.map_or("another daemon".into(), |pid| format!("another daemon (process {pid})"));
+            Said::new(format!("{who} has the state directory now"))
+                .then("stop one of the two daemons at once: each writes over what the other one wrote")
+        }
+        RecordCause::LockNotMade { folder, error } => {
+            Said::new(format!("{folder}: {error}")).then(format!("ls -ld {folder}"))
+        }
+        RecordCause::CrashRecordNotMade { path, error } => {
+            Said::new(format!("{path}: {error}")).then(format!("ls -l {path}"))
+        }
+        RecordCause::PoolsFound { file, why, pools } => Said::new(pools_found(file, why, pools)).then(
+            "see whether every pool is here: millrace pool ls, and millrace pool import --list; a restart ends this word",
+        ),
+        RecordCause::HostsMissing { file, hosts } => Said::new(format!(
+            "the file {file} was missing, and volumes are exported to hosts that are not known without it: {}; they are not let in",
+            list(hosts)
+        ))
+        .then(format!(
+            "restore {file} from a copy, then systemctl restart millrace; or millrace host add, by these names"
+        )),
+    }
 }
 
 /// What is worth knowing.
 pub fn notice(f: &RecordNotice) -> String {
-    match *f {}
+    match f {
+        RecordNotice::FileUnread { file, why } => file_fault(file, why),
+        RecordNotice::LogUnread { file, fault } => {
+            state_fault(&StateFile::Named { file: file.clone() }, fault)
+        }
+        RecordNotice::LogNotWritten { fault } => state_fault(&StateFile::Log, fault),
+        RecordNotice::IdentityMissing { file } => identity_missing(file),
+        RecordNotice::IdentityNotWritten { why } => {
+            format!("{}; this system will have another name after the next start", super::why(why).message)
+        }
+        RecordNotice::StateOlderThanPool { pool } => older_than_pool(pool),
+        RecordNotice::FilesRestored { files } => format!("{}; written again", removed(files)),
+    }
+}
+
+/// What helps where membership records cannot be written.
+fn record_next() -> String {
+    format!("{STATE_DISK}; if its file system became read-only, repair it and mount -o remount,rw")
+}
+
+fn unwritable(fault: &StateFault) -> String {
+    let why = match fault {
+        StateFault::NoSpace => "its disk is full".to_string(),
+        StateFault::Missing => "it is gone".to_string(),
+        StateFault::Failed { error } => format!("it cannot be written: {error}"),
+    };
+    format!(
+        "{why}: the loss of a drive is on record on the other drives alone, and hosts, portals and pools cannot be changed"
+    )
+}
+
+/// A file that could not be read, and what follows.
+fn unread(file: &str, why: &FileFault) -> String {
+    let follows = match file {
+        "identity" => "hosts do not know this head until then, and pools of its old name stay away",
+        "hosts" => "no host is let in",
+        "portals" => "nobody is listened to",
+        "pools" => {
+            "pools are known by what the other files say of them, and none is made, released or destroyed"
+        }
+        "released" => "pools that were let go of are found by --drive alone, and none is released",
+        "creating" => "drives of pools whose creation was cut off are not freed, and no pool is made",
+        _ => "what it says is not known",
+    };
+    format!("{}: {follows}", file_fault(file, why))
+}
+
+fn identity_missing(file: &str) -> String {
+    format!(
+        "the file {file} was missing beside others: this head has a new name, and pools of its old one stay away"
+    )
+}
+
+fn pools_found(file: &str, why: &ListFault, pools: &[String]) -> String {
+    let what = match why {
+        ListFault::Unread => "cannot be read",
+        ListFault::Missing => "is missing",
+        ListFault::Incomplete => "does not name all that this head had",
+    };
+    let (word, were) = if pools.len() == 1 { ("pool", "was") } else { ("pools", "were") };
+    format!("the file {file} {what}: {word} {} {were} found by what was kept for the hosts", list(pools))
+}
+
+fn older_than_pool(pool: &str) -> String {
+    format!(
+        "the state directory is older than pool {pool}: it was restored from a copy, or took nothing when the head fell; hosts, portals and pools may be those of then"
+    )
+}
+
+fn removed(files: &[String]) -> String {
+    let (were, s) = if files.len() == 1 { ("was", "") } else { ("were", "s") };
+    format!("the file{s} {} {were} removed from the state directory while the head ran", list(files))
+}
+
+fn not_restored(file: &str, why: &str) -> String {
+    format!("{}, and cannot be written again: {why}", removed(&[file.to_string()]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use finding::{FailedLeg, LineFault};
+
+    #[test]
+    fn a_record_that_nothing_takes_names_the_drive_and_what_helps() {
+        let witness = RecordCause::StateFailed { what: StateFile::Witness, fault: StateFault::NoSpace };
+        let leg = FailedLeg { drive: "/dev/sda".into(), fault: finding::DriveFault::Gone };
+        let why = Box::new(witness.into());
+        let not_taken = RecordCause::RecordNotTaken { why, drives: vec![leg], stale: true };
+        let said = cause(&not_taken);
+        assert_eq!(
+            said.message,
+            "the witness record could not be written: the state directory's disk is full; /dev/sda: the drive is gone; the record that is there can neither be replaced nor removed, and would take the drive that was lost for current after a crash"
+        );
+        assert!(said.next.is_some_and(|next| next.contains("remount,rw")));
+    }
+
+    #[test]
+    fn a_line_that_cannot_be_read_is_told_with_what_follows() {
+        let why = FileFault::Line { line: 2, why: LineFault::KeyUnknown { key: "iqm".into() } };
+        let said = cause(&RecordCause::FileUnread { file: "hosts".into(), why });
+        assert_eq!(
+            said.message,
+            "the file hosts of the state directory, line 2: \"iqm\" is no key that belongs here: no host is let in"
+        );
+        assert!(said.next.is_some_and(|next| next.contains("systemctl restart")));
+    }
+
+    #[test]
+    fn files_that_were_removed_are_one_sentence() {
+        let files = vec!["hosts".into(), "portals".into()];
+        assert_eq!(
+            notice(&RecordNotice::FilesRestored { files }),
+            "the files hosts, portals were removed from the state directory while the head ran; written again"
+        );
+    }
 }

@@ -1,25 +1,317 @@
 //! Words about systems.
 
 use super::Said;
+use super::parts::{
+    count, drive_fault, drive_unshareable, head_called, link_fault, link_next, no_fence_instead,
+    not_shut_out, out_reason, trial_fault,
+};
 use finding::{SystemCause, SystemEvent, SystemNotice, SystemRefusal};
 
 /// Why an order was not carried out.
 pub fn refusal(f: &SystemRefusal) -> Said {
     match f {
         SystemRefusal::Stopping => Said::new("the head is stopping").then("millrace status"),
+        SystemRefusal::StoppingNotBegun => Said::new("the head is being stopped: nothing of this was begun")
+            .then("this again, once the head serves"),
+        SystemRefusal::StoppingGivenUp => {
+            Said::new("the head is being stopped: this was given up, and may have been carried out in part")
+                .then("millrace status, once the head serves")
+        }
+        SystemRefusal::OrderGivenUp => "an order under way was given up".into(),
+        SystemRefusal::LeaderUnreached => {
+            Said::new("this head does not lead, and the one that does is not reached")
+                .then("millrace head ls")
+        }
+        SystemRefusal::HeadAlone => Said::new("this head is alone: it is in no system of two")
+            .then("millrace system create --link ADDRESS:PORT"),
+        SystemRefusal::HeadInSystem => {
+            Said::new("this head is one of a system already").then("millrace head ls")
+        }
+        SystemRefusal::FirstDecisionFailed => {
+            Said::new("the state directory did not take the first decision of the system")
+                .then("millrace status")
+        }
+        SystemRefusal::DriveUnshareable { drive, why } => {
+            Said::new(drive_unshareable(drive, why)).then(format!(
+                "millrace drive replace {drive} NEW, where NEW is {}; then the same again",
+                no_fence_instead(why)
+            ))
+        }
+        SystemRefusal::DriveNotCleared { drive, fault } => {
+            Said::new(format!("{drive} {}", drive_fault(fault))).then("millrace status")
+        }
+        SystemRefusal::OtherHeadIn { head } => Said::new(format!("head {head} is in, and leaves first"))
+            .then(format!("millrace system leave, on head {head}; or millrace head fence {head}")),
+        SystemRefusal::ReleaseVotersUnreached { head } => {
+            Said::new("too few voters are reached").then(is_off(head))
+        }
+        SystemRefusal::ReleaseDrivesLate { head, drives } => {
+            Said::new(format!("{}: not known to be shut off head {head}", drives.join(", ")))
+                .then(is_off(head))
+        }
+        SystemRefusal::OtherHeadThere => {
+            Said::new("there is another head in this system").then("millrace head ls")
+        }
+        SystemRefusal::OtherHeadLeads => {
+            Said::new("the other head leads: this one takes over by itself when it must")
+                .then("millrace head ls")
+        }
+        SystemRefusal::LeadVotersUnreached => {
+            Said::new("the other head is there, or too few voters are reached").then("millrace head ls")
+        }
+        SystemRefusal::FenceNotLeading => {
+            Said::new("the head that leads puts the other one out, and this one does not lead")
+                .then("millrace head ls")
+        }
+        SystemRefusal::FenceVotersUnreached => {
+            Said::new("too few voters are reached to put the other head out").then("millrace head ls")
+        }
+        SystemRefusal::ShardsUnreached => {
+            Said::new("they cannot be reached at the ports behind that of the link, one for each shard")
+                .then("millrace head ls")
+        }
+        SystemRefusal::LanesStay { pools } => {
+            Said::new(format!("pool {} did not come to rest: lanes stay where they are", pools.join(", ")))
+                .then("millrace status")
+        }
     }
+}
+
+/// What helps where the other head cannot be let go.
+fn is_off(head: &str) -> String {
+    format!("millrace head fence {head} --is-off, if that head is switched off")
 }
 
 /// What happened.
 pub fn event(f: &SystemEvent) -> String {
     match f {
+        SystemEvent::HeadStopped => "the head was stopped in order".into(),
+        SystemEvent::HeadStoppedUnclean { why } => format!(
+            "the head was stopped, and its pools are checked at the next start: {}",
+            super::why(why).message
+        ),
+        SystemEvent::HeadWasPutOut { epoch } => format!(
+            "this head was put out by the decision of epoch {epoch}: it starts anew, and asks to be let in"
+        ),
+        SystemEvent::StateDirectoryOlder { epoch } => format!(
+            "the state directory is an older copy: it knows nothing of the decision of epoch {epoch}, behind which hosts or portals may have changed; this head does not lead without the other one, which has the latest hosts and portals"
+        ),
+        SystemEvent::VotersUnseen { reached, drives, linked } => format!(
+            "this head does not see most of the voters ({reached} of {drives} drives, {} link): the other one may lead, so reads wait, and hosts are told to come again",
+            if *linked { "and the" } else { "no" }
+        ),
+        SystemEvent::VotersSeen => "this head reaches most voters again, and nobody else leads".into(),
+        SystemEvent::OtherHeadRefused { head, name, why } => format!(
+            "{} is refused at the link: {}; {}",
+            head_called(head, name),
+            link_fault(why),
+            link_next(why)
+        ),
+        SystemEvent::HeadLeads { epoch } => format!("this head leads, epoch {epoch}"),
+        SystemEvent::HeadLeadsAlone { epoch, head, name, why } => {
+            let because = why.as_ref().map_or(String::new(), |w| format!(": {}", out_reason(w)));
+            format!("this head leads, epoch {epoch}; {} is out{because}", head_called(head, name))
+        }
+        SystemEvent::HeadFollows { epoch, head, name } => {
+            format!("this head follows, epoch {epoch}; {} leads", head_called(head, name))
+        }
+        SystemEvent::OtherHeadOut { epoch, head, name, why } => {
+            format!("{} is out, epoch {epoch}: {}", head_called(head, name), out_reason(why))
+        }
+        SystemEvent::OtherHeadIn { epoch, head, name } => {
+            format!("{} is in and follows, epoch {epoch}", head_called(head, name))
+        }
+        SystemEvent::HeadOutDecided { epoch } => {
+            format!("this head is out: the decision of epoch {epoch} says so")
+        }
+        SystemEvent::HeadOutBehind { head, name } => format!(
+            "{}, which led, is gone, and this head does not take over: it has not all that it needs to lead",
+            head_called(head, name)
+        ),
+        SystemEvent::HeadOutFenceFails { head, name, drive, why } => format!(
+            "{}, which led, is gone, and this head does not take over: the fence of {drive} does not hold: {}",
+            head_called(head, name),
+            trial_fault(why)
+        ),
+        SystemEvent::HeadOutFenced => "this head is out: most drives refuse it".into(),
+        SystemEvent::HeadOutUnended => {
+            "what was begun for the head that led does not end: this head starts anew".into()
+        }
+        SystemEvent::FollowerReady => "the follower has all that it needs to take over".into(),
+        SystemEvent::OtherHeadHasLatest => {
+            "the other head has the latest hosts and portals: this one does not lead without it".into()
+        }
+        SystemEvent::DriveNotShutOff { drive, why } => not_shut_out(drive, why),
+        SystemEvent::DriveNotLookedAt { why } => why.clone(),
+        SystemEvent::FollowerLacksDrive { head, name, drive } => {
+            format!("{} does not reach {drive}: it would take over without it", head_called(head, name))
+        }
+        SystemEvent::FollowerReachesDrive { head, name, drive } => {
+            format!("{} reaches {drive} again", head_called(head, name))
+        }
+        SystemEvent::FenceFails { drive, why } => format!(
+            "the fence of {drive} does not hold: {}; the follower does not take over: replace the drive",
+            trial_fault(why)
+        ),
+        SystemEvent::FenceUntried { drive, why, again_seconds } => format!(
+            "the fence of {drive} could not be tried: {}; the follower does not take over before; it is tried again every {again_seconds} s",
+            trial_fault(why)
+        ),
+        SystemEvent::HeadNoticed { notice } => super::notice(notice),
         SystemEvent::HeadServes => "the head serves".into(),
+        SystemEvent::FencesHold { drives: 1, least_milliseconds: ms, .. } => {
+            format!("the fence of 1 drive was tried: it holds ({ms} ms)")
+        }
+        SystemEvent::FencesHold { drives, least_milliseconds, most_milliseconds } => format!(
+            "the fences of {} were tried: all hold ({least_milliseconds} to {most_milliseconds} ms)",
+            count(*drives, "drive")
+        ),
+        SystemEvent::ShardsStayAway { why } => {
+            format!("the other head's shards do not take part: {}", super::why(why).message)
+        }
+        SystemEvent::ConfigurationLater { known, found, volumes_known, volumes_found } => format!(
+            "this head had been told configuration {known}, and the drives hold {found}{}: a change was under way; the drives count",
+            volumes_only(volumes_known, volumes_found)
+        ),
+        SystemEvent::ConfigurationEarlier { known, found, volumes_known, volumes_found } => format!(
+            "the drives hold configuration {found}, and this head had been told {known}{}: the drives count; a drive that has it may be missing: millrace status",
+            volumes_only(volumes_known, volumes_found)
+        ),
+        SystemEvent::ConfigurationDiffers { found, volumes_known, volumes_found } => format!(
+            "configuration {found} on the drives is not the one that this head had been told{}: the drives count; compare volumes and exports with what you know: millrace volume ls",
+            volumes_only(volumes_known, volumes_found)
+        ),
     }
+}
+
+/// Volumes that one of both configurations has.
+fn volumes_only(known: &[String], found: &[String]) -> String {
+    let only = |names: &[String], there: &str| {
+        (!names.is_empty()).then(|| format!("volumes only {there}: {}", names.join(", ")))
+    };
+    let both: Vec<String> =
+        only(known, "in the state directory").into_iter().chain(only(found, "on the drives")).collect();
+    if both.is_empty() { String::new() } else { format!(" ({})", both.join("; ")) }
 }
 
 /// Why something is not optimal.
 pub fn cause(f: &SystemCause) -> Said {
-    match *f {}
+    match f {
+        SystemCause::NotLeadingLinkRefused { why } => {
+            Said::new(format!("this head does not lead: {}", link_fault(why))).then(link_next(why))
+        }
+        SystemCause::NotLeadingYet => Said::new("this head does not lead yet").then("millrace head ls"),
+        SystemCause::NotLeadingUnreached { head, name } => {
+            Said::new(format!("this head does not lead, and {} is not reached", head_called(head, name)))
+                .then("millrace head ls, in a moment")
+        }
+        SystemCause::NotReadyToLead { head, name } => Said::new(format!(
+            "{} is not reached, and this head was not ready to take over",
+            head_called(head, name)
+        ))
+        .then(format!("start head {head}, or millrace head lead --with-old-hosts (if it cannot start any more)")),
+        SystemCause::OtherHeadRefused { why } => {
+            Said::new(format!("{}: nobody takes over if this one ends", link_fault(why))).then(link_next(why))
+        }
+        SystemCause::OtherHeadOut { head, name } => {
+            Said::new(format!("{} is out; nobody takes over if this one ends", head_called(head, name)))
+                .then(format!("systemctl start millrace, on head {head}"))
+        }
+        SystemCause::OtherHeadPutOut { head, name, since, why, lives, shut_off, drives } => {
+            let why = why.as_ref().map(out_reason);
+            let out = is_out(since.as_deref(), why.as_deref(), *shut_off, *drives);
+            let next = match lives {
+                // It comes back once the link does, which is told there.
+                true => "millrace head ls".into(),
+                false => format!("systemctl start millrace, on head {head}"),
+            };
+            Said::new(format!("{} {out}; nobody takes over if this one ends", head_called(head, name)))
+                .then(next)
+        }
+        SystemCause::FollowerNotReady { head, name } => Said::new(format!(
+            "{} has not all that it needs yet: nobody takes over if this one ends",
+            head_called(head, name)
+        ))
+        .then("millrace head ls, in a moment"),
+        SystemCause::VotersUnseen => Said::new(
+            "this head does not see most of the voters: the other one may lead, so reads wait, and hosts are told to come again",
+        )
+        .then("mend the link, or the paths to the drives; millrace head ls names the voters that are reached"),
+        SystemCause::FollowerLacksDrive { head, name, drive } => Said::new(format!(
+            "{} is not ready to take over: it does not reach {drive}, and would go on without it",
+            head_called(head, name)
+        ))
+        .then(format!("millrace head ls, on head {head}")),
+        SystemCause::DriveNotShutOff { drive, head } => {
+            Said::new(format!("{drive} has not confirmed that the other head is shut out")).then(format!(
+                "millrace drive ls, or, if that head is switched off, millrace head fence {head} --is-off"
+            ))
+        }
+        SystemCause::FenceFails { head, name, drive, why } => Said::new(format!(
+            "{} does not take over: the fence of {drive} does not hold: {}",
+            head_called(head, name),
+            trial_fault(why)
+        ))
+        .then(format!(
+            "millrace drive replace {drive} NEW, or mend it, then millrace head fence {head} (it is tried again)"
+        )),
+        SystemCause::FenceUntried { head, name, drive, why } => Said::new(format!(
+            "{} does not take over: the fence of {drive} could not be tried: {}",
+            head_called(head, name),
+            trial_fault(why)
+        ))
+        .then("millrace head ls, in a moment"),
+        SystemCause::ApiAddressInUse { address, port } => {
+            api_deaf(address, "the address is in use").then(format!(
+                "ss -ltnp sport = :{port}, and stop who listens there, {OTHER_ADDRESS}"
+            ))
+        }
+        SystemCause::ApiAddressMissing { address, ip } => {
+            api_deaf(address, "this machine does not have the address")
+                .then(format!("ip address, and give this machine {ip}, {OTHER_ADDRESS}"))
+        }
+        SystemCause::ApiNotListening { address, error } => {
+            api_deaf(address, error).then("another api.tcp in head.toml and a restart")
+        }
+        SystemCause::HeldBack { crashes, last, path, config } => {
+            let config = config.as_ref().map_or(String::new(), |path| format!(" --config {path}"));
+            Said::new(format!(
+                "the daemon crashed {crashes} times within a minute (last: {last}), so it came up with the management alone and the pools were not imported"
+            ))
+            .then(format!(
+                "millrace pool import POOL, or millrace serve --import{config}, or remove {path} and restart the daemon"
+            ))
+        }
+    }
+}
+
+/// What helps where the API does not listen, too.
+const OTHER_ADDRESS: &str = "or another api.tcp in head.toml and a restart";
+
+fn api_deaf(address: &str, why: &str) -> Said {
+    Said::new(format!("the API cannot listen at api.tcp = {address}: {why}; it is tried again"))
+}
+
+/// That a head was put out, behind "head b".
+fn is_out(since: Option<&str>, why: Option<&str>, shut_off: u16, drives: u16) -> String {
+    let since = since.map_or(String::new(), |at| format!(" since {at}"));
+    let why = why.map_or(String::new(), |why| format!(": {why}"));
+    format!("is out{since}{why}; it is shut off {shut_off} of {drives} drives")
+}
+
+/// That a head was put out, behind "head b".
+pub fn head_out(out: &api::HeadOut) -> String {
+    is_out(out.since.as_deref(), out.reason.as_deref(), out.shut_off, out.drives)
+}
+
+/// What the trial of a fence found, behind "the fence of /dev/sda".
+pub fn fence_trial(trial: &api::FenceTrial) -> String {
+    let why = || trial.reason.clone().unwrap_or_default();
+    match trial.state.as_str() {
+        "holds" => format!("holds ({} ms)", trial.took_ms.unwrap_or_default()),
+        "fails" => format!("does not hold: {}", why()),
+        _ => format!("could not be tried: {}", why()),
+    }
 }
 
 /// What is worth knowing.
@@ -28,5 +320,64 @@ pub fn notice(f: &SystemNotice) -> String {
         SystemNotice::LinkShared { address } => format!(
             "{address} is an address of the link and of a portal: what hosts send there delays heartbeats, so give the link a network of its own"
         ),
+        SystemNotice::DriveNotShutOff { drive, why } => not_shut_out(drive, why),
+        SystemNotice::PoolNotMarked { pool, why } => {
+            format!("pool {pool} is not marked as one of two heads: {}", super::why(why).message)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parts::{link_fault, link_next};
+    use super::*;
+    use finding::{LinkFault, TrialFault};
+
+    #[test]
+    fn each_head_says_which_versions_the_other_has_and_which_one_is_to_be_updated() {
+        let version = |oldest, newest| LinkFault::Version { oldest, newest, own_oldest: 1, own_newest: 1 };
+        let (newer, older) = (version(2, 3), version(0, 0));
+        assert_eq!(
+            link_fault(&newer),
+            "the other head speaks versions 2 to 3 of the link, and this one version 1"
+        );
+        assert_eq!(
+            link_next(&newer),
+            "update Millrace on this head to a release that speaks version 2 of the link"
+        );
+        assert_eq!(link_fault(&older), "the other head speaks version 0 of the link, and this one version 1");
+        assert_eq!(
+            link_next(&older),
+            "update Millrace on the other head to a release that speaks version 1 of the link"
+        );
+    }
+
+    #[test]
+    fn a_takeover_that_a_fence_prevents_names_the_drive_and_why() {
+        let why = TrialFault::LetIn;
+        let said = SystemEvent::HeadOutFenceFails {
+            head: "a".into(),
+            name: "left".into(),
+            drive: "/dev/sda".into(),
+            why,
+        };
+        assert_eq!(
+            event(&said),
+            "head a (left), which led, is gone, and this head does not take over: the fence of /dev/sda does not hold: the drive confirmed that the follower is shut out, and went on to take its writes"
+        );
+    }
+
+    #[test]
+    fn a_configuration_that_differs_is_told_with_the_volumes() {
+        let later = SystemEvent::ConfigurationLater {
+            known: 7,
+            found: 8,
+            volumes_known: vec!["a".into()],
+            volumes_found: vec!["new".into()],
+        };
+        assert_eq!(
+            event(&later),
+            "this head had been told configuration 7, and the drives hold 8 (volumes only in the state directory: a; volumes only on the drives: new): a change was under way; the drives count"
+        );
     }
 }

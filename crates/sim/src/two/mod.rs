@@ -372,7 +372,8 @@ impl Run {
                 Ok(())
             }
             // The process executes itself anew, as soon as its manager has read that.
-            ManagerMail::Out(words) => {
+            ManagerMail::Out(why) => {
+                let words = why.said();
                 self.world.say(|| format!("server {server}: {words}"));
                 self.ready.retain(|s| *s != server);
                 self.out[server] = true;

@@ -30,7 +30,7 @@ use base::machine::Shape;
 use base::view::{PathState, Portal, System, View};
 use base::{Bug, DriveError, DriveId, DriveInfo, Instant, NetError, PortalId, Prng, Uuid, VolumeId, planted};
 use core::net::SocketAddr;
-use finding::{Cause, DriveFault, LegEvent, PoolEvent, PoolRefusal, VolumeRefusal};
+use finding::{Cause, DriveFault, LegEvent, PoolEvent, PoolRefusal, RecordCause, StateFault, VolumeRefusal};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Events that are kept in memory for `status` and `events`.
@@ -117,7 +117,7 @@ pub(crate) struct Desk {
     pub restored: BTreeSet<String>,
     pub hosts_missing: bool,
     /// Why the state directory takes nothing, if that is so.
-    pub unwritable: Option<String>,
+    pub unwritable: Option<StateFault>,
     /// The latest figures of each shard, and how often it has told them.
     pub reports: Vec<Option<ShardReport>>,
     pub reported: Vec<u64>,
@@ -211,10 +211,8 @@ pub(crate) enum Stop {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Unread {
     pub file: &'static str,
-    /// A sentence.
-    pub words: String,
-    /// What helps.
-    pub next: &'static str,
+    /// What is wrong.
+    pub cause: RecordCause,
 }
 
 /// A spare took the place of a drive.
@@ -266,7 +264,7 @@ impl Desk {
 }
 
 impl Desk {
-    pub fn new(shards: u16, entropy: [u64; 4], version: String, notices: Vec<String>) -> Self {
+    pub fn new(shards: u16, entropy: [u64; 4], version: String, notices: Vec<Notice>) -> Self {
         Self {
             own_shards: shards,
             far_shards: 0,
@@ -488,7 +486,7 @@ impl Desk {
         self.started = now;
     }
     /// Why the state directory takes nothing, if that is so.
-    pub fn is_unwritable(&mut self, why: Option<String>) {
+    pub fn is_unwritable(&mut self, why: Option<StateFault>) {
         self.unwritable = why;
     }
     /// The shards are about to be told of a new view and layout.
@@ -717,15 +715,6 @@ impl Desk {
     /// Seconds since 1970-01-01 UTC; 0 while the clock is unknown.
     pub fn unix(&self, now: Instant) -> u64 {
         self.clock.map_or(0, |(at, unix_ms)| (unix_ms + now.since(at).as_millis() as u64) / 1000)
-    }
-    pub fn event(
-        &mut self,
-        now: Instant,
-        weight: Weight,
-        what: impl Into<String>,
-        message: impl Into<String>,
-    ) {
-        self.happened(now, what, Event::sentence(weight, message));
     }
     /// Something happened to `what`.
     pub fn happened(&mut self, now: Instant, what: impl Into<String>, event: impl Into<Event>) {

@@ -1,7 +1,6 @@
 //! What the Steward knows of a pool beyond what is decided.
 
 use crate::layout::PoolId;
-use crate::order::Cause;
 use crate::steward::context::array::{ArrayDesk, Wish};
 use crate::steward::context::open::OpenDrive;
 use crate::steward::context::scrub::ScrubDesk;
@@ -11,6 +10,7 @@ use crate::steward::state::config::{PoolConfig, array_uuid};
 use crate::steward::state::{Change, Pool};
 use array::format::{Incarnation, LegState, MembershipRecord};
 use base::{Bug, Instant, Uuid, VolumeId, planted};
+use finding::Cause;
 use pool::Granules;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;

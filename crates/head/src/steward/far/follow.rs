@@ -3,13 +3,13 @@
 use super::letters;
 use crate::layout::{ArrayId, Layout};
 use crate::mail::{ManagerMail, ShardMail, StewardMail};
-use crate::order::Weight;
 use crate::report::ShardReport;
 use crate::steward::context::system::far::{Given, Numbers};
 use crate::steward::office::Office;
 use crate::steward::system::Upper;
 use base::view::View;
 use base::{DriveId, Duration, Uuid};
+use finding::SystemEvent;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -180,10 +180,9 @@ impl Office {
         if self.cx.until_within(LEAVE_PATIENCE, over).await {
             return;
         }
-        let words = "what was begun for the head that led does not end: this head starts anew";
         let now = self.cx.now();
-        self.desk_mut().event(now, Weight::Error, "system", words);
-        self.cx.to_manager(ManagerMail::Out(words.into()));
+        self.desk_mut().happened(now, "system", SystemEvent::HeadOutUnended);
+        self.cx.to_manager(ManagerMail::Out(SystemEvent::HeadOutUnended.into()));
         core::future::pending().await
     }
     fn tell_own(&self, arrays: &[ArrayId], letter: impl Fn(ArrayId) -> ShardMail) {

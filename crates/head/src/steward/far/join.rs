@@ -2,18 +2,18 @@
 
 use super::letters;
 use crate::mail::StewardMail;
-use crate::order::{Answered, ErrorKind, Order, Reply, Weight};
+use crate::order::{Answered, Order, Reply};
 use crate::steward::context::desk::{Desk, Stop};
 use crate::steward::context::pool::PoolDesk;
 use crate::steward::office::Office;
 use crate::steward::patience::RETURN_PATIENCE;
 use crate::steward::sessions::table::{Sessions, Word};
 use crate::steward::system::Upper;
-use crate::steward::words::refuse;
 use base::front::ControllerLife;
 use base::{Bug, Duration, Uuid, VolumeId, planted};
 use cluster::Part;
 use cluster::fence::PUT_OUT;
+use finding::{SystemEvent, SystemRefusal, Why};
 use std::sync::Arc;
 
 /// What shards answer at once they answer within this, or their head is put out: a record that waits for all of them is not to wait for
@@ -89,7 +89,7 @@ impl Office {
             self.meet_far(shards, secret);
             // For all arrays that there are: those that come ask for themselves.
             if let Err(why) = self.room_for([].iter()).await {
-                self.far_stays_away(&why.said());
+                self.far_stays_away(why.why.clone());
                 return Err(why);
             }
             self.publish().await;
@@ -99,21 +99,20 @@ impl Office {
                 desk.far_shards == 0 || desk.far_met.len() == usize::from(desk.own_shards)
             };
             if !self.cx.until_within(MEETING, met).await {
-                let why = "they cannot be reached at the ports behind that of the link, one for each shard";
-                self.far_stays_away(why);
-                return Err(refuse(ErrorKind::NotReady, "link", why).then("millrace head ls"));
+                self.far_stays_away(SystemRefusal::ShardsUnreached.into());
+                return Err(SystemRefusal::ShardsUnreached.into());
             }
         }
         self.desk_mut().sessions.other_serves();
         self.deal_lanes(false).await
     }
-    fn far_stays_away(&self, why: &str) {
+    fn far_stays_away(&self, why: Why) {
         let now = self.cx.now();
         self.desk_mut().far_goes(now);
         self.part_from_far();
         if self.in_system(|s| s.far_mut().tells()) == Some(true) {
-            let words = format!("the other head's shards do not take part: {why}");
-            self.desk_mut().event(now, Weight::Warning, "system", words);
+            let what = SystemEvent::ShardsStayAway { why: why.into() };
+            self.desk_mut().happened(now, "system", what);
         }
     }
     /// The other head is out, or another process: its shards take part no more, and nobody waits for them.

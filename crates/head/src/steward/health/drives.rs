@@ -21,9 +21,10 @@ use array::format::{
 use array::{Bitmap, Geometry, UnclearedMap};
 use base::machine::Shape;
 use base::{Bug, DriveError, DriveId, DriveInfo, Duration, OpenError, Uuid, planted};
+use finding::Cause;
 
 /// How one write of a record went: nothing to say, a leg that failed, or what is wrong with the witness.
-type Written = Result<Option<(usize, usize, DriveError)>, String>;
+type Written = Result<Option<(usize, usize, DriveError)>, Cause>;
 
 /// What a leg's maps say when it is labelled.
 #[derive(Clone, Copy)]
@@ -330,7 +331,7 @@ impl Office {
         pool: PoolId,
         record: &MembershipRecord,
         had: &[(usize, usize)],
-    ) -> (Vec<(usize, usize, DriveError)>, Result<(), String>) {
+    ) -> (Vec<(usize, usize, DriveError)>, Result<(), Cause>) {
         let (targets, uuid) = {
             let mut desk = self.desk_mut();
             let Some(p) = desk.pool(pool) else { return (vec![], Ok(())) };

@@ -3,15 +3,15 @@
 use super::Marked;
 use crate::layout::{ArrayId, PoolId};
 use crate::mail::ShardMail;
-use crate::order::{Answered, ErrorKind, Reply};
+use crate::order::{Answered, Reply};
 use crate::steward::context::array::{ArrayDesk, LegDesk, Wish};
 use crate::steward::context::desk::{Desk, Stop};
 use crate::steward::context::pool::PoolDesk;
 use crate::steward::office::Office;
-use crate::steward::words::refuse;
 use array::Lanes;
 use array::format::LegState;
 use base::{Bug, Duration, planted};
+use finding::SystemRefusal;
 
 /// How long it is waited for the end of what a pool's keeper is at.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -137,8 +137,7 @@ impl Office {
         if restless.is_empty() {
             return Ok(Reply::Done);
         }
-        let message = format!("pool {} did not come to rest: lanes stay where they are", restless.join(", "));
-        Err(refuse(ErrorKind::NotReady, "pool", message).then("millrace status"))
+        Err(SystemRefusal::LanesStay { pools: restless }.into())
     }
     /// Deals the lanes of a pool's arrays as they should be. False: they did not come to rest, and go on as they were.
     async fn deal(&self, pool: PoolId) -> bool {

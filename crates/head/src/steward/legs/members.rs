@@ -18,10 +18,10 @@ use crate::steward::context::pool::PoolDesk;
 use crate::steward::legs::exchange::Untaken;
 use crate::steward::office::Office;
 use crate::steward::status::speed::{Speed, Work};
-use crate::steward::words::{array_word, error_words};
+use crate::steward::words::array_word;
 use array::format::{LegState, MembershipRecord};
 use base::{Bug, DriveError, Duration, Instant, planted};
-use finding::{Cause, DriveFault, LegCause, LegEvent};
+use finding::{Cause, DriveFault, FailedLeg, LegCause, LegEvent, RecordCause};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -407,18 +407,14 @@ impl PoolDesk {
     pub(crate) fn has_taken(
         &mut self,
         failed: &[(usize, usize, DriveError)],
-        witness: &Result<(), String>,
+        witness: &Result<(), Cause>,
     ) -> bool {
-        let mut trouble = witness.as_ref().err().cloned();
-        let mut stuck = false;
+        let (mut last, mut stuck) = (vec![], false);
         for (array, leg, error) in failed {
-            let words = error_words(*error);
             if self.is_last(*array, *leg) {
                 // It stays, and so the witness alone must hold what it could not take.
                 stuck |= witness.is_err();
-                let also = format!("{}: the drive {words}", self.drive_path(*array, *leg));
-                let before = trouble.take().filter(|_| stuck);
-                trouble = before.map(|w| format!("{w}; {also}"));
+                last.push(FailedLeg { drive: self.drive_path(*array, *leg).into(), fault: (*error).into() });
             } else {
                 let why = Untaken::Record.cause((*error).into());
                 let outlook = outlook(*error);
@@ -426,15 +422,14 @@ impl PoolDesk {
                 self.wishes.push_back(Wish::Lost { array, leg, why, outlook, there: None });
             }
         }
-        if witness.is_ok() {
-            self.is_troubled(trouble.map(Into::into));
+        let Err(why) = witness else {
+            self.is_troubled(None);
             return true;
-        }
+        };
         let provable = self.loss_is_provable(self.record(), failed);
-        if !provable && let Some(words) = &mut trouble {
-            words.push_str("; the record that is there can neither be replaced nor removed, and would take the drive that was lost for current after a crash");
-        }
-        self.is_troubled(trouble.map(Into::into));
+        let why = Box::new(why.clone());
+        let trouble = RecordCause::RecordNotTaken { why, drives: last, stale: !provable };
+        self.is_troubled(Some(trouble.into()));
         // Without a witness the record must at least be on every leg that goes on (or that is put out next).
         !stuck && provable && failed.len() < self.reachable().len()
     }

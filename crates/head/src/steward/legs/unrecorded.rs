@@ -38,7 +38,7 @@ impl Office {
             let mut desk = self.desk_mut();
             let Some(p) = desk.pool_mut(pool) else { return };
             p.cannot_record();
-            let why = p.trouble.clone().map(|why| Box::new(why.into()));
+            let why = p.trouble.clone().map(Box::new);
             let what = format!("pool {}", p.config().name);
             desk.happened(now, what, LegEvent::LossNotRecorded { why });
         }

@@ -14,13 +14,13 @@ use crate::steward::context::probe::Probe;
 use crate::steward::office::Office;
 use crate::steward::pools::import::Claim;
 use crate::steward::record::kept::{KeptFile, kept_name};
-use crate::steward::record::texts::state_words;
+use crate::steward::record::texts::state_cause;
 use crate::steward::state::config::PoolConfig;
 use crate::steward::state::{Change, PoolRow};
 use array::format::{ConfigSlot, LegVerdict};
 use base::machine::{StateError, StateOp};
 use base::{Duration, Uuid, VolumeId};
-use finding::{PoolEvent, PoolNotice};
+use finding::{Cause, FileFault, PoolEvent, PoolNotice, RecordCause, StateFile};
 use std::collections::BTreeSet;
 
 /// Until it is looked whether the drives of an absent pool are back; twice as long each time, up to the most.
@@ -54,12 +54,10 @@ impl Office {
     }
     async fn read_kept_file(&self, pool: Uuid) -> Result<Option<(PoolConfig, KeptFile)>, Notice> {
         let name = kept_name(pool);
-        let Some(bytes) = self.read_file(&name).await.map_err(Notice::from)? else { return Ok(None) };
-        let file = KeptFile::parse(&bytes).map_err(|e| PoolNotice::KeptUnreadable {
-            file: name.clone(),
-            line: e.line as u64,
-            error: e.message,
-        })?;
+        let unreadable = |why| PoolNotice::KeptUnreadable { file: name.clone(), why };
+        let bytes = self.read_file(&name).await.map_err(|fault| unreadable(FileFault::State { fault }))?;
+        let Some(bytes) = bytes else { return Ok(None) };
+        let file = KeptFile::parse(&bytes).map_err(|e| unreadable(e.into()))?;
         let config = PoolConfig::of_slot(&file.slot)
             .ok()
             .filter(|c| c.uuid == pool)
@@ -86,8 +84,8 @@ impl Office {
         let event = PoolEvent::ConfigNotKept { pool: name.into(), fault: error.into() };
         self.desk_mut().happened(now, format!("pool {name}"), event);
     }
-    /// What is kept of a pool that is away, once more. The error is a sentence.
-    pub(crate) async fn keep_absent(&self, pool: Uuid) -> Result<(), String> {
+    /// What is kept of a pool that is away, once more.
+    pub(crate) async fn keep_absent(&self, pool: Uuid) -> Result<(), Cause> {
         let file = {
             let desk = self.desk();
             let absent = desk.absent.iter().find(|p| p.uuid() == pool);
@@ -96,10 +94,10 @@ impl Office {
                 slot: config.slot(generation),
                 deallocates: kept.deallocates,
             };
-            kept.map(file).ok_or("the pool is away, and it was not known what it held")?
+            kept.map(file).ok_or(RecordCause::KeptUnknown)?
         };
         let op = StateOp::Write { name: kept_name(pool), contents: file.text().into_bytes() };
-        self.change_file(op).await.map_err(|e| state_words("the kept configuration", &e))
+        self.change_file(op).await.map_err(|e| state_cause(StateFile::Kept { pool: None }, &e))
     }
     /// The pool is not this head's any more.
     pub(crate) async fn remove_kept(&self, pool: Uuid) {

@@ -25,7 +25,9 @@ use base::DriveKind;
 use base::drive_kind::path_in;
 use base::machine::StateOp;
 use base::{Bug, OpenError, Uuid, planted};
-use finding::{DriveFault, ImportFault, LegCause, PoolCause, PoolDoubt, PoolEvent, PoolNotice, PoolRefusal, Why};
+use finding::{
+    DriveFault, ImportFault, LegCause, PoolCause, PoolDoubt, PoolEvent, PoolNotice, PoolRefusal, Why,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -850,7 +852,11 @@ impl Desk {
             let lacks = a.legs.iter().filter(|l| l.open.is_none());
             lacks.map(move |l| {
                 let (array, drive) = (array_word(row.mirror, i), l.path.clone());
-                PoolNotice::ArrayLacks { array, drive, why: Box::new(l.reason.clone().unwrap_or_else(|| LegCause::DriveNotFound.into())) }
+                PoolNotice::ArrayLacks {
+                    array,
+                    drive,
+                    why: Box::new(l.reason.clone().unwrap_or_else(|| LegCause::DriveNotFound.into())),
+                }
             })
         });
         let spares = p.spares.iter().filter(|s| s.open.is_none()).map(|s| PoolNotice::SpareLacks {

@@ -56,7 +56,7 @@ impl Office {
         let witness = match self.read_witness(uuid).await {
             Ok(w) => w,
             Err(why) => {
-                notices.push(why.into());
+                notices.push(PoolNotice::WitnessUnread { why: Box::new(why) }.into());
                 None
             }
         };

@@ -21,15 +21,6 @@ pub(crate) struct Listed {
 }
 
 impl Listed {
-    /// What puts it back, as it lies at `path` now.
-    pub fn way_back(&self, path: &str) -> String {
-        let pool = &self.pool;
-        match &self.place {
-            None => format!("millrace pool import {pool} --drive {path}"),
-            Some(place) if place == path => format!("millrace drive return {place}"),
-            Some(place) => format!("put it back to {place}, then millrace drive return {place}"),
-        }
-    }
     fn refusal(self, path: &str) -> Refusal {
         let Self { pool, place, removable } = self;
         PoolRefusal::DriveListed { drive: path.into(), pool, place, removable }.into()

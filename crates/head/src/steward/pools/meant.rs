@@ -83,7 +83,8 @@ pub(crate) fn less_redundant(pool: &PoolDesk, specs: &[ArraySpec]) -> Option<Ref
 
 /// The drives of these arrays as mirrors of `legs`, as far as there are drives for it.
 fn mirrors_of(legs: usize, specs: &[ArraySpec]) -> Vec<Vec<String>> {
-    let singles: Vec<String> = specs.iter().filter(|s| !s.is_mirror()).flat_map(|s| s.drives.clone()).collect();
+    let singles: Vec<String> =
+        specs.iter().filter(|s| !s.is_mirror()).flat_map(|s| s.drives.clone()).collect();
     let mirrors = specs.iter().filter(|s| s.is_mirror()).map(|s| s.drives.clone());
     mirrors.chain(singles.chunks(legs).map(<[String]>::to_vec)).collect()
 }

@@ -13,13 +13,12 @@ use crate::steward::state::config::PoolConfig;
 use crate::steward::state::{Change, List, PoolRow};
 use base::DriveKind;
 use base::Uuid;
-use finding::PoolEvent;
+use finding::{Notice, PoolEvent};
 
 impl Office {
     /// Reads the list.
-    pub(crate) async fn read_released(&self, troubles: &mut Vec<String>) {
-        let follows = "pools that were let go of are found by --drive alone, and none is released";
-        let rows = self.read_known(RELEASED, follows, parse_pools, troubles).await.flatten();
+    pub(crate) async fn read_released(&self, troubles: &mut Vec<Notice>) {
+        let rows = self.read_known(RELEASED, parse_pools, troubles).await.flatten();
         for row in rows.unwrap_or_default() {
             self.desk_mut().apply(Change::Listed { list: List::Released, row });
         }

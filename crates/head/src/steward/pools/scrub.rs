@@ -109,7 +109,15 @@ impl PoolDesk {
                 events.push(PoolEvent::ScrubFound { volume, array: a as u64, first: at, last, what });
             }
             let what = what.clone();
-            self.scrub.findings.push(Finding { volume, at, bytes, array: a as u16, difference: Some(what), what: String::new(), repaired });
+            self.scrub.findings.push(Finding {
+                volume,
+                at,
+                bytes,
+                array: a as u16,
+                difference: Some(what),
+                what: String::new(),
+                repaired,
+            });
         }
         events
     }

@@ -43,9 +43,8 @@ pub(crate) struct Listed {
 
 impl Office {
     /// Reads the list.
-    pub(crate) async fn read_creating(&self, troubles: &mut Vec<String>) {
-        let follows = "drives of pools whose creation was cut off are not freed, and no pool is made";
-        let rows = self.read_known(CREATING, follows, parse_pools, troubles).await.flatten();
+    pub(crate) async fn read_creating(&self, troubles: &mut Vec<Notice>) {
+        let rows = self.read_known(CREATING, parse_pools, troubles).await.flatten();
         for row in rows.unwrap_or_default() {
             self.desk_mut().apply(Change::Listed { list: List::Creating, row });
         }

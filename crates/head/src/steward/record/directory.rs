@@ -1,14 +1,15 @@
 //! Whether the state directory takes what is written: told while nothing must be, so that there is time to help.
 
 use crate::layout::PoolId;
-use crate::order::Weight;
+use crate::order::Cause;
 use crate::steward::context::desk::{Desk, Stop};
 use crate::steward::context::pool::PoolDesk;
 use crate::steward::context::witness::BEHIND;
 use crate::steward::office::Office;
 use array::format::{MembershipRecord, RECORD_BYTES};
-use base::machine::{StateError, StateOp};
+use base::machine::StateOp;
 use base::{DriveError, Duration};
+use finding::{RecordEvent, StateFault};
 
 /// How often its file system is asked, which costs no I/O.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
@@ -49,24 +50,20 @@ impl Office {
         let contents = vec![b'#'; PROBE_BYTES];
         let written = self.cx.state(StateOp::Write { name: PROBE.into(), contents }).await;
         let _ = self.cx.state(StateOp::Remove { name: PROBE.into() }).await;
-        let why = written.err().map(|e| match e {
-            StateError::NoSpace => "its disk is full".to_string(),
-            StateError::Missing => "it is gone".to_string(),
-            StateError::Failed(why) => format!("it cannot be written: {why}"),
-        });
-        let words = why.map(|why| {
-            format!("{why}: the loss of a drive is on record on the other drives alone, and hosts, portals and pools cannot be changed")
-        });
+        let fault = written.err().map(|e| StateFault::from(&e));
         let now = self.cx.now();
-        let well = words.is_none();
+        let well = fault.is_none();
         {
             let mut desk = self.desk_mut();
-            match (desk.unwritable.is_some(), &words) {
-                (false, Some(words)) => desk.event(now, Weight::Warning, "state directory", words.clone()),
-                (true, None) => desk.event(now, Weight::Note, "state directory", "it can be written again"),
-                (true, Some(_)) | (false, None) => {}
+            let news = match (desk.unwritable.is_some(), fault.clone()) {
+                (false, Some(fault)) => Some(RecordEvent::StateUnwritable { fault }),
+                (true, None) => Some(RecordEvent::StateWritable),
+                (true, Some(_)) | (false, None) => None,
+            };
+            if let Some(news) = news {
+                desk.happened(now, "state directory", news);
             }
-            desk.is_unwritable(words);
+            desk.is_unwritable(fault);
         }
         let ids: Vec<PoolId> = {
             let desk = self.desk();
@@ -117,7 +114,7 @@ impl Office {
         id: PoolId,
         record: &MembershipRecord,
         failed: &[(usize, usize, DriveError)],
-        witness: &Result<(), String>,
+        witness: &Result<(), Cause>,
     ) {
         let mut desk = self.desk_mut();
         if desk.pool_mut(id).is_some_and(|p| p.has_taken(failed, witness)) {

@@ -2,86 +2,74 @@
 
 use crate::layout::PoolId;
 use crate::mail::ManagerMail;
-use crate::order::{ErrorKind, EventLine, Refusal, Weight};
+use crate::order::{Cause, EventLine, Notice, Refusal};
 use crate::steward::context::desk::Unread;
 use crate::steward::office::Office;
 use crate::steward::record::text::TextError;
 use crate::steward::record::texts::{
-    CREATING, EVENTS, HOSTS, IDENTITY, POOLS, POOLS_ARE, PORTALS, RELEASED, event_text, new_identity,
-    parse_events, parse_hosts, parse_identity, parse_pools, parse_portals, parse_witness, pools_text,
-    state_refusal, state_words, witness_name,
+    EVENTS, HOSTS, IDENTITY, POOLS, POOLS_ARE, PORTALS, event_text, named, new_identity, parse_events,
+    parse_hosts, parse_identity, parse_pools, parse_portals, parse_witness, pools_text, state_cause,
+    state_refusal, witness_name,
 };
 use crate::steward::state::{Change, PoolRow};
-use crate::steward::words::refuse;
 use array::format::MembershipRecord;
 use base::Uuid;
 use base::machine::{StateError, StateOp};
+use finding::{FileFault, RecordCause, RecordEvent, RecordNotice, RecordRefusal, StateFault, StateFile};
 
-/// What helps against a file that cannot be read.
-const REPAIR: &str = "repair it or restore it from a copy, then systemctl restart millrace";
-/// The same for a list of pools: the other files know them, too.
-const REPAIR_OR_REMOVE: &str =
-    "repair it, restore it from a copy or remove it, then systemctl restart millrace";
 const EVENTS_BYTES_MAX: u64 = 1 << 20;
 
 impl Office {
-    pub(crate) async fn read_file(&self, name: &str) -> Result<Option<Vec<u8>>, String> {
+    pub(crate) async fn read_file(&self, name: &str) -> Result<Option<Vec<u8>>, StateFault> {
         match self.cx.state(StateOp::Read { name: name.into() }).await {
             Ok(bytes) => Ok(Some(bytes)),
             Err(StateError::Missing) => Ok(None),
-            Err(e) => Err(state_words(&format!("the file {name}"), &e)),
+            Err(e) => Err((&e).into()),
         }
     }
     /// Refuses if the file could not be read: nobody writes over it.
     pub(crate) fn check_read(&self, file: &str) -> Result<(), Refusal> {
         let unread = self.desk().unread.iter().find(|u| u.file == file).cloned();
-        let Some(Unread { words, next, .. }) = unread else { return Ok(()) };
-        let message = format!("{words}, and is not written over");
-        Err(refuse(ErrorKind::Conflict, "", message).then(next))
+        let Some(Unread { cause, .. }) = unread else { return Ok(()) };
+        Err(RecordRefusal::FileNotWrittenOver { why: Cause::from(cause).into() }.into())
     }
     pub(crate) async fn write_file(&self, name: &str, contents: String) -> Result<(), Refusal> {
         self.check_read(name)?;
         let op = StateOp::Write { name: name.into(), contents: contents.into_bytes() };
-        self.change_file(op).await.map_err(|e| state_refusal(&format!("the file {name}"), &e))
+        self.change_file(op).await.map_err(|e| state_refusal(named(name), &e))
     }
-    /// Puts on the desk what is wrong with a file, what follows and what helps.
-    fn leave_unread(&self, file: &'static str, words: &str, follows: &str, next: &'static str) {
-        let words = format!("{words}: {follows}");
+    /// Puts on the desk what is wrong with a file.
+    fn leave_unread(&self, file: &'static str, event: RecordEvent, cause: RecordCause) {
         let now = self.cx.now();
         let mut desk = self.desk_mut();
-        desk.event(now, Weight::Warning, "state directory", words.clone());
-        desk.unread.push(Unread { file, words, next });
+        desk.happened(now, "state directory", event);
+        desk.unread.push(Unread { file, cause });
     }
-    /// A file of the state directory, as far as there is one and it can be read. If not, that and what follows from
-    /// it are put on the desk and among the troubles, and nobody writes over it.
+    /// A file of the state directory, as far as there is one and it can be read. If not, that is put on the desk and
+    /// among the troubles, and nobody writes over it.
     pub(crate) async fn read_known<T>(
         &self,
         file: &'static str,
-        follows: &str,
         parse: impl FnOnce(&[u8]) -> Result<T, TextError>,
-        troubles: &mut Vec<String>,
+        troubles: &mut Vec<Notice>,
     ) -> Option<Option<T>> {
-        let words = match self.read_file(file).await {
+        let why = match self.read_file(file).await {
             Ok(None) => return Some(None),
             Ok(Some(bytes)) => match parse(&bytes) {
                 Ok(parsed) => return Some(Some(parsed)),
-                Err(TextError { line: 0, message }) => {
-                    format!("the file {file} of the state directory {message}")
-                }
-                Err(TextError { line, message }) => {
-                    format!("the file {file} of the state directory, line {line}: {message}")
-                }
+                Err(e) => FileFault::from(e),
             },
-            Err(words) => words,
+            Err(fault) => FileFault::State { fault },
         };
-        let next = if [POOLS, RELEASED, CREATING].contains(&file) { REPAIR_OR_REMOVE } else { REPAIR };
-        self.leave_unread(file, &words, follows, next);
-        troubles.push(words);
+        let name = || file.to_string();
+        let event = RecordEvent::FileUnread { file: name(), why: why.clone() };
+        self.leave_unread(file, event, RecordCause::FileUnread { file: name(), why: why.clone() });
+        troubles.push(RecordNotice::FileUnread { file: name(), why }.into());
         None
     }
 
-    /// Reads the clock, and the events of former lives. Sentences say what could not be read.
-    pub(crate) async fn read_log(&self) -> Vec<String> {
+    /// Reads the clock, and the events of former lives. Notices tell what could not be read.
+    pub(crate) async fn read_log(&self) -> Vec<Notice> {
         let mut troubles = vec![];
         if let Ok(text) = self.cx.state(StateOp::Clock).await {
             let unix = core::str::from_utf8(&text).ok().and_then(|t| t.trim().parse().ok());
@@ -96,37 +84,32 @@ impl Office {
                     desk.keep_event(line);
                 }
             }
-            Err(words) => troubles.push(words),
+            Err(fault) => troubles.push(RecordNotice::LogUnread { file: EVENTS.into(), fault }.into()),
         }
         troubles
     }
-    /// Reads who we are, who may come, where we listen. Sentences say what could not be read.
-    pub(crate) async fn read_state(&self) -> Vec<String> {
+    /// Reads who we are, who may come, where we listen. Notices tell what could not be read.
+    pub(crate) async fn read_state(&self) -> Vec<Notice> {
         let mut troubles = vec![];
         // A first start finds nothing of a head.
         let there = self.files_there().await;
         let first = there.is_empty();
         self.desk_mut().files.extend(there);
-        let another = "hosts do not know this head until then, and pools of its old name stay away";
-        match self.read_known(IDENTITY, another, parse_identity, &mut troubles).await {
+        match self.read_known(IDENTITY, parse_identity, &mut troubles).await {
             Some(Some(identity)) => self.desk_mut().apply(Change::Identified { identity }),
             Some(None) => {
                 let identity = new_identity(self.desk_mut().new_uuid());
                 let named = Change::Identified { identity };
                 if let Err(r) = self.propose(named.clone()).await {
                     self.desk_mut().apply(named);
-                    troubles.push(format!(
-                        "{}; this system will have another name after the next start",
-                        r.said()
-                    ));
+                    troubles.push(RecordNotice::IdentityNotWritten { why: r.why.into() }.into());
                 }
                 // One that finds anything else has lost its name.
                 if !first {
-                    let words = format!("the file {IDENTITY} was missing beside others");
-                    let follows = "this head has a new name, and pools of its old one stay away";
-                    let next = "restore it from a copy, then systemctl restart millrace, or, if there is none, millrace pool import NAME --force";
-                    self.leave_unread(IDENTITY, &words, follows, next);
-                    troubles.push(format!("{words}: {follows}"));
+                    let file = || IDENTITY.to_string();
+                    let event = RecordEvent::IdentityMissing { file: file() };
+                    self.leave_unread(IDENTITY, event, RecordCause::IdentityMissing { file: file() });
+                    troubles.push(RecordNotice::IdentityMissing { file: file() }.into());
                 }
             }
             // Never overwritten by a guess: until somebody repairs it, this life of the head has a name of its own.
@@ -136,7 +119,7 @@ impl Office {
             }
         }
         let parse = |bytes: &[u8]| parse_hosts(bytes, || self.desk_mut().new_host());
-        let hosts = self.read_known(HOSTS, "no host is let in", parse, &mut troubles).await;
+        let hosts = self.read_known(HOSTS, parse, &mut troubles).await;
         {
             let mut desk = self.desk_mut();
             desk.misses_hosts(!first && matches!(hosts, Some(None)));
@@ -150,7 +133,7 @@ impl Office {
             // From now on one that is not there is lost. If it cannot be written, nothing is lost but this.
             let _ = self.write_again(HOSTS).await;
         }
-        let portals = self.read_known(PORTALS, "nobody is listened to", parse_portals, &mut troubles).await;
+        let portals = self.read_known(PORTALS, parse_portals, &mut troubles).await;
         let (portals, last) = portals.flatten().unwrap_or_default();
         let mut desk = self.desk_mut();
         for portal in portals {
@@ -163,10 +146,8 @@ impl Office {
         troubles
     }
     /// The pools that should be here: those that the list names, and those that it should name.
-    pub(crate) async fn read_pools(&self, troubles: &mut Vec<String>) -> Vec<PoolRow> {
-        let follows =
-            "pools are known by what the other files say of them, and none is made, released or destroyed";
-        let rows = self.read_known(POOLS, follows, parse_pools, troubles).await.flatten();
+    pub(crate) async fn read_pools(&self, troubles: &mut Vec<Notice>) -> Vec<PoolRow> {
+        let rows = self.read_known(POOLS, parse_pools, troubles).await.flatten();
         self.find_lost(rows).await
     }
     /// Writes down which pools are here, and those that should be. A list that could not be read stays as it is: orders
@@ -193,20 +174,20 @@ impl Office {
         }
         self.write_file(POOLS, pools_text(POOLS_ARE, &rows)).await
     }
-    /// The witness of a pool. The error is a sentence: a witness that cannot be read is not one that agrees.
-    pub(crate) async fn read_witness(&self, pool: Uuid) -> Result<Option<MembershipRecord>, String> {
-        match self.read_file(&witness_name(pool)).await? {
+    /// The witness of a pool. A witness that cannot be read is not one that agrees.
+    pub(crate) async fn read_witness(&self, pool: Uuid) -> Result<Option<MembershipRecord>, Cause> {
+        let file = witness_name(pool);
+        let failed = |fault| RecordCause::StateFailed { what: named(&file), fault };
+        match self.read_file(&file).await.map_err(failed)? {
             None => Ok(None),
             Some(bytes) => match parse_witness(&bytes) {
                 Some(record) if record.pool == pool => Ok(Some(record)),
-                Some(_) | None => {
-                    Err(format!("the file {} of the state directory is damaged", witness_name(pool)))
-                }
+                Some(_) | None => Err(RecordCause::WitnessDamaged { file }.into()),
             },
         }
     }
-    /// Writes the log anew, as far as its lines are still known. The error is a sentence.
-    pub(crate) async fn write_log(&self) -> Result<(), String> {
+    /// Writes the log anew, as far as its lines are still known.
+    pub(crate) async fn write_log(&self) -> Result<(), Cause> {
         let contents: String = {
             let desk = self.desk();
             // Those that wait are appended behind it.
@@ -214,7 +195,7 @@ impl Office {
             desk.events.iter().filter(logged).map(event_text).collect()
         };
         let op = StateOp::Write { name: EVENTS.into(), contents: contents.into_bytes() };
-        self.change_file(op).await.map_err(|e| state_words("the event log", &e))
+        self.change_file(op).await.map_err(|e| state_cause(StateFile::Log, &e))
     }
     /// Tells how many were turned away, after each interval in which somebody was.
     pub(crate) async fn count_turned_away(&self) {
@@ -243,10 +224,10 @@ impl Office {
             let op = StateOp::Append { name: EVENTS.into(), contents, bytes_max: EVENTS_BYTES_MAX };
             // A log that cannot be written must not stop anything: `status` says so, once.
             if let Err(e) = self.change_file(op).await {
-                let words = state_words("the event log", &e);
+                let notice = RecordNotice::LogNotWritten { fault: (&e).into() }.into();
                 let mut desk = self.desk_mut();
-                if !desk.notices.iter().any(|n| *n == words) {
-                    desk.notices.push(words.into());
+                if !desk.notices.contains(&notice) {
+                    desk.notices.push(notice);
                 }
             }
         }

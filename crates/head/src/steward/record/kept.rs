@@ -4,6 +4,7 @@ use crate::steward::record::text::{self, TextError};
 use array::format::ConfigSlot;
 use base::Uuid;
 use base::codec::{hex, unhex};
+use finding::LineFault;
 
 /// The file `config-UUID`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -24,17 +25,18 @@ impl KeptFile {
     pub fn parse(bytes: &[u8]) -> Result<Self, TextError> {
         let sections = text::parse(bytes, &[("", &["deallocate", "config"])])?;
         let s = &sections[0];
-        let wrong = |message: &str| TextError { line: s.line, message: message.into() };
+        let wrong = |why| TextError::new(s.line, why);
         let deallocates = match s.must("deallocate")?.as_str() {
             "yes" => true,
             "no" => false,
-            _ => return Err(wrong("deallocate is yes or no")),
+            _ => return Err(wrong(LineFault::NoAnswer { key: "deallocate".into() })),
         };
-        let bytes = unhex(&s.must("config")?).ok_or_else(|| wrong("config is not in hex digits"))?;
+        let bytes =
+            unhex(&s.must("config")?).ok_or_else(|| wrong(LineFault::NoHex { key: "config".into() }))?;
         let slot = ConfigSlot::decode(&bytes)
-            .map_err(|fault| TextError { line: s.line, message: format!("config is {fault}") })?;
+            .map_err(|fault| wrong(LineFault::Config { error: fault.to_string() }))?;
         // As on drives: longer than a slot is none.
-        slot.encode().ok_or_else(|| wrong("config is too long"))?;
+        slot.encode().ok_or_else(|| wrong(LineFault::ConfigTooLong))?;
         Ok(Self { slot, deallocates })
     }
 }

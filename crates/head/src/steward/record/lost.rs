@@ -1,7 +1,6 @@
 //! Files of the state directory that are not there, though they were: what they said is found out from the others, as far as
 //! those know it, and told (docs/formats/state.md, "What is lost").
 
-use crate::order::Weight;
 use crate::steward::context::desk::Desk;
 use crate::steward::context::loss::Loss;
 use crate::steward::office::Office;
@@ -9,10 +8,10 @@ use crate::steward::record::kept::KEPT;
 use crate::steward::record::texts::{CREATING, EVENTS, HOSTS, IDENTITY, POOLS, PORTALS, RELEASED, WITNESS};
 use crate::steward::state::PoolRow;
 use crate::steward::state::config::PoolConfig;
-use crate::steward::words::list;
 use array::format::MembershipRecord;
 use base::Uuid;
 use base::machine::{StateError, StateOp};
+use finding::{ListFault, RecordCause, RecordEvent, RecordNotice};
 use std::collections::BTreeSet;
 
 /// Whether a file tells of a head that was, and not only of somebody who tried whether one can be written.
@@ -40,15 +39,6 @@ impl Office {
         let bytes = self.cx.state(StateOp::List).await?;
         Ok(String::from_utf8_lossy(&bytes).lines().map(str::to_string).collect())
     }
-    pub(crate) fn tell_loss(&self, words: String, next: impl Into<String>) {
-        let now = self.cx.now();
-        let mut desk = self.desk_mut();
-        let loss = Loss { file: String::new(), words, next: next.into() };
-        if !desk.losses.contains(&loss) {
-            desk.event(now, Weight::Warning, "state directory", loss.words.clone());
-            desk.losses.push(loss);
-        }
-    }
 
     /// The pools of this head: those that the file `pools` names (None if there is none that can be read), and those that
     /// it should name. What is kept for hosts of pools that this head let go of is removed.
@@ -74,16 +64,20 @@ impl Office {
             }
         }
         if !lost.is_empty() {
-            let what = match missing {
-                true if self.check_read(POOLS).is_err() => format!("the file {POOLS} cannot be read"),
-                true => format!("the file {POOLS} is missing"),
-                false => format!("the file {POOLS} does not name all that this head had"),
+            let why = match missing {
+                true if self.check_read(POOLS).is_err() => ListFault::Unread,
+                true => ListFault::Missing,
+                false => ListFault::Incomplete,
             };
-            let (word, were) = if lost.len() == 1 { ("pool", "was") } else { ("pools", "were") };
-            self.tell_loss(
-                format!("{what}: {word} {} {were} found by what was kept for the hosts", list(&lost)),
-                "see whether every pool is here: millrace pool ls, and millrace pool import --list; a restart ends this word",
-            );
+            let (file, now) = (POOLS.to_string(), self.cx.now());
+            let cause = RecordCause::PoolsFound { file: file.clone(), why: why.clone(), pools: lost.clone() };
+            let loss = Loss { file: String::new(), cause };
+            let mut desk = self.desk_mut();
+            if !desk.losses.contains(&loss) {
+                let found = RecordEvent::PoolsFound { file, why, pools: lost };
+                desk.happened(now, "state directory", found);
+                desk.losses.push(loss);
+            }
         }
         rows
     }
@@ -100,14 +94,13 @@ impl Office {
         if !witness.is_some_and(|w| found.head == me && w.counter + 1 < found.counter) {
             return;
         }
-        let words = format!(
-            "the state directory is older than pool {pool}: it was restored from a copy, or took nothing when the head fell; hosts, portals and pools may be those of then"
-        );
+        let pool = pool.to_string();
+        let notice = RecordNotice::StateOlderThanPool { pool: pool.clone() }.into();
         let now = self.cx.now();
         let mut desk = self.desk_mut();
-        if !desk.notices.iter().any(|n| *n == words) {
-            desk.event(now, Weight::Warning, "state directory", words.clone());
-            desk.notices.push(words.into());
+        if !desk.notices.contains(&notice) {
+            desk.happened(now, "state directory", RecordEvent::StateOlderThanPool { pool });
+            desk.notices.push(notice);
         }
     }
 }
@@ -121,11 +114,7 @@ impl Desk {
         let names: Vec<String> = names.into_iter().cloned().collect();
         (self.hosts_missing && !names.is_empty()).then(|| Loss {
             file: String::new(),
-            words: format!(
-                "the file {HOSTS} was missing, and volumes are exported to hosts that are not known without it: {}; they are not let in",
-                list(&names)
-            ),
-            next: format!("restore {HOSTS} from a copy, then systemctl restart millrace; or millrace host add, by these names"),
+            cause: RecordCause::HostsMissing { file: HOSTS.into(), hosts: names },
         })
     }
 }

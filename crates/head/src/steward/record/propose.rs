@@ -2,7 +2,7 @@
 //! durable than its change says (a new drive's label, the record beside the configuration).
 
 use crate::layout::PoolId;
-use crate::order::{ErrorKind, Refusal};
+use crate::order::Refusal;
 use crate::steward::legs::exchange::Untaken;
 use crate::steward::office::Office;
 use crate::steward::record::texts::{
@@ -10,10 +10,10 @@ use crate::steward::record::texts::{
     pools_text, portals_text,
 };
 use crate::steward::state::{Change, Edit, Invalid, List, Pool, PoolRow, State};
-use crate::steward::words::refuse;
 use array::format::ConfigSlot;
 use base::DriveKind;
 use base::{Bug, Uuid, planted};
+use finding::RecordRefusal;
 
 /// A change of a pool's configuration that was checked, and is not durable yet. Nobody else changes that configuration as long
 /// as this lives.
@@ -111,8 +111,7 @@ impl Office {
         }
         let failed = self.write_config(pool, &slot).await;
         if failed.len() >= reachable {
-            let message = format!("no drive of pool {} could be written", planned.next.config().name);
-            return Err(refuse(ErrorKind::Internal, "", message).then("millrace status"));
+            return Err(RecordRefusal::NoDriveWritten { pool: planned.next.config().name.clone() }.into());
         }
         self.wish_away(pool, failed, Untaken::Config);
         self.decided(planned);
@@ -134,12 +133,11 @@ impl Office {
     /// # Errors
     /// They may not happen.
     pub(crate) async fn plan(&self, pool: PoolId, edits: Vec<Edit>) -> Result<Planned, Refusal> {
-        let gone = || refuse(ErrorKind::NotFound, "pool", "the pool is gone");
         let office = self.clone();
         self.cx.until(move || office.desk().pool(pool).is_none_or(|p| !p.configuring)).await;
         let mut desk = self.desk_mut();
         let (uuid, generation, name) = {
-            let p = desk.pool_mut(pool).ok_or_else(gone)?;
+            let p = desk.pool_mut(pool).ok_or(RecordRefusal::PoolGone)?;
             p.is_configured(true);
             (p.config().uuid, p.generation().max(p.generation_used) + 1, p.config().name.clone())
         };
@@ -232,22 +230,17 @@ fn text_of(state: &State, file: &str) -> String {
 
 /// Why a change is refused, for the operator. What an operator can ask for was refused with better words before.
 fn refusal(why: Invalid, pool: &str) -> Refusal {
-    let internal = |words: &str| refuse(ErrorKind::Internal, "", words);
-    match why {
-        Invalid::Access(e) => e.into(),
-        Invalid::PortalTaken => {
-            refuse(ErrorKind::Conflict, "address", "there is a portal at this address already")
-        }
-        Invalid::TooLarge => {
-            let message = format!("the configuration of pool {pool} would not fit its place on the drives");
-            refuse(ErrorKind::NoSpace, "", message)
-        }
-        Invalid::Taken => refuse(ErrorKind::Conflict, "", "another one has this name or number already"),
-        Invalid::NotThere => refuse(ErrorKind::NotFound, "", "what was to be changed is gone"),
-        Invalid::IsThere => refuse(ErrorKind::Conflict, "", "it is there already"),
-        Invalid::NotLater => internal("something else was changed at the same time"),
-        Invalid::Unsound => internal("this would contradict the rest of the configuration"),
-        Invalid::Members => internal("this would leave an array without a good drive"),
-        Invalid::NotNext => internal("a change before this one is missing"),
-    }
+    let why = match why {
+        Invalid::Access(e) => return e.into(),
+        Invalid::PortalTaken => RecordRefusal::PortalAddressTaken,
+        Invalid::TooLarge => RecordRefusal::ConfigTooLarge { pool: pool.into() },
+        Invalid::Taken => RecordRefusal::NumberTaken,
+        Invalid::NotThere => RecordRefusal::SubjectGone,
+        Invalid::IsThere => RecordRefusal::SubjectThere,
+        Invalid::NotLater => RecordRefusal::ChangedMeanwhile,
+        Invalid::Unsound => RecordRefusal::ChangeUnsound,
+        Invalid::Members => RecordRefusal::ChangeWithoutDrive,
+        Invalid::NotNext => RecordRefusal::ChangeBeforeMissing,
+    };
+    why.into()
 }

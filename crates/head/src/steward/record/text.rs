@@ -1,14 +1,40 @@
 //! The small text files of the state directory: docs/formats/state.md.
 
 use core::fmt::Write;
+use finding::{FileFault, LineFault};
 
 /// A line that cannot be understood.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TextError {
     /// Counted from 1; 0 for the file as a whole.
     pub line: usize,
-    /// What is wrong: the end of a sentence that begins with the file's name.
-    pub message: String,
+    /// What is wrong.
+    pub why: TextFault,
+}
+
+/// What is wrong with a text.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum TextFault {
+    /// It is not UTF-8.
+    NotText,
+    /// A line of it cannot be understood, or the lines together.
+    Line(LineFault),
+}
+
+impl TextError {
+    /// Of a line, counted from 1; 0 for the file as a whole.
+    pub fn new(line: usize, why: LineFault) -> Self {
+        Self { line, why: TextFault::Line(why) }
+    }
+}
+
+impl From<TextError> for FileFault {
+    fn from(error: TextError) -> Self {
+        match error.why {
+            TextFault::NotText => FileFault::NotText,
+            TextFault::Line(why) => FileFault::Line { line: error.line as u64, why },
+        }
+    }
 }
 
 /// A section: the lines before the first `[…]` are one without kind.
@@ -34,46 +60,41 @@ impl Section {
         let mut found = self.entries.iter().filter(|(_, k, _)| k == key);
         match (found.next(), found.next()) {
             (first, None) => Ok(first.map(|(_, _, v)| v.clone())),
-            (_, Some((line, ..))) => {
-                Err(TextError { line: *line, message: format!("{key} stands there twice") })
-            }
+            (_, Some((line, ..))) => Err(TextError::new(*line, LineFault::KeyTwice { key: key.into() })),
         }
     }
     /// The value of a key that must stand there once.
     pub fn must(&self, key: &str) -> Result<String, TextError> {
-        self.one(key)?.ok_or_else(|| TextError { line: self.line, message: format!("{key} is missing") })
+        self.one(key)?.ok_or_else(|| TextError::new(self.line, LineFault::KeyMissing { key: key.into() }))
     }
 }
 
 /// Cuts a file into sections, and refuses kinds and keys that are not in `known` (kind, its keys).
 pub fn parse(bytes: &[u8], known: &[(&str, &[&str])]) -> Result<Vec<Section>, TextError> {
-    let text = core::str::from_utf8(bytes)
-        .map_err(|_| TextError { line: 0, message: "is not UTF-8 text".into() })?;
+    let text = core::str::from_utf8(bytes).map_err(|_| TextError { line: 0, why: TextFault::NotText })?;
     let mut out = vec![Section { line: 1, ..Section::default() }];
     for (i, line) in text.lines().enumerate() {
         let (at, line) = (i + 1, line.trim());
-        let error = |message: String| TextError { line: at, message };
+        let error = |why| TextError::new(at, why);
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
         if let Some(inner) = line.strip_prefix('[') {
-            let inner =
-                inner.strip_suffix(']').ok_or_else(|| error("a section does not end with ]".into()))?;
+            let inner = inner.strip_suffix(']').ok_or_else(|| error(LineFault::SectionOpen))?;
             let mut words = inner.split_whitespace();
             let (kind, name) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
             if words.next().is_some() || name.is_empty() || !known.iter().any(|(k, _)| *k == kind) {
-                return Err(error(format!("[{inner}] is no section that belongs here")));
+                return Err(error(LineFault::SectionUnknown { section: inner.into() }));
             }
             out.push(Section { kind: kind.into(), name: name.into(), line: at, entries: vec![] });
             continue;
         }
-        let (key, value) =
-            line.split_once('=').ok_or_else(|| error("a line is no \"key = value\"".into()))?;
+        let (key, value) = line.split_once('=').ok_or_else(|| error(LineFault::NoKey))?;
         let (key, value) = (key.trim(), value.trim());
         let section = out.last_mut().expect("there is always one");
         let keys = known.iter().find(|(k, _)| *k == section.kind).map_or(&[][..], |(_, keys)| keys);
         if !keys.contains(&key) {
-            return Err(error(format!("{key:?} is no key that belongs here")));
+            return Err(error(LineFault::KeyUnknown { key: key.into() }));
         }
         section.entries.push((at, key.into(), value.into()));
     }

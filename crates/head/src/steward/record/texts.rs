@@ -1,17 +1,17 @@
 //! What the files of the state directory say, and how: docs/formats/state.md.
 
-use crate::order::{ErrorKind, Event, EventLine, Refusal, Weight};
+use crate::order::{Cause, Event, EventLine, Refusal, Weight};
 use crate::steward::context::probe::Probe;
 use crate::steward::record::kept::KeptFile;
 use crate::steward::record::text::{self, Section, TextError};
 use crate::steward::state::{Identity, PoolRow};
-use crate::steward::words::refuse;
 use access::{Host, Hosts, parse_secret, print_secret};
 use array::format::{MembershipRecord, RECORD_BYTES};
 use base::codec::{hex, unhex};
 use base::machine::StateError;
 use base::view::{Moves, Portal, Protocol};
 use base::{Instant, PortalId, Uuid};
+use finding::{LineFault, RecordCause, RecordRefusal, StateFile};
 
 pub(crate) const IDENTITY: &str = "identity";
 
@@ -28,21 +28,23 @@ pub(crate) const EVENTS: &str = "events";
 pub(crate) const WITNESS: &str = "witness-";
 
 /// What went wrong with a file of the state directory.
-pub(crate) fn state_words(what: &str, error: &StateError) -> String {
-    match error {
-        StateError::Missing => format!("{what} is missing from the state directory"),
-        StateError::NoSpace => format!("{what} could not be written: the state directory's disk is full"),
-        StateError::Failed(why) => format!("{what} could not be read or written: {why}"),
-    }
+pub(crate) fn state_cause(what: StateFile, error: &StateError) -> Cause {
+    RecordCause::StateFailed { what, fault: error.into() }.into()
 }
 
 /// A refusal because the state directory failed us.
-pub(crate) fn state_refusal(what: &str, error: &StateError) -> Refusal {
-    let kind = match error {
-        StateError::NoSpace => ErrorKind::NoSpace,
-        StateError::Missing | StateError::Failed(_) => ErrorKind::Internal,
-    };
-    refuse(kind, "", state_words(what, error))
+pub(crate) fn state_refusal(what: StateFile, error: &StateError) -> Refusal {
+    match error {
+        StateError::NoSpace => RecordRefusal::StateNoSpace { what }.into(),
+        StateError::Missing | StateError::Failed(_) => {
+            RecordRefusal::StateFailed { what, fault: error.into() }.into()
+        }
+    }
+}
+
+/// A file of the state directory by its name.
+pub(crate) fn named(file: &str) -> StateFile {
+    StateFile::Named { file: file.into() }
 }
 
 pub(crate) fn witness_name(pool: Uuid) -> String {
@@ -65,17 +67,21 @@ pub(crate) fn parse_witness(bytes: &[u8]) -> Option<MembershipRecord> {
 pub(crate) fn parse_identity(bytes: &[u8]) -> Result<Identity, TextError> {
     let sections = text::parse(bytes, &[("", &["uuid", "nqn", "iqn", "serial"])])?;
     let s = &sections[0];
-    let uuid =
-        s.must("uuid")?.parse().map_err(|_| TextError { line: s.line, message: "uuid is no UUID".into() })?;
+    let wrong = |why| TextError::new(s.line, why);
+    let value = s.must("uuid")?;
+    let uuid = value.parse().map_err(|_| wrong(LineFault::NoUuid { value }))?;
     let serial = s.must("serial")?;
-    let wrong = |message: String| TextError { line: s.line, message };
     if serial.len() > 20 || !serial.bytes().all(|b| (0x20..0x7f).contains(&b)) {
-        return Err(wrong("serial is longer than 20 printable characters".into()));
+        return Err(wrong(LineFault::Serial));
     }
     let (nqn, iqn) = (s.must("nqn")?, s.must("iqn")?);
-    access::check_nqn(&nqn).map_err(|e| wrong(format!("{e:?}")))?;
-    let iqn = access::normal_iqn(&iqn).map_err(|e| wrong(format!("{e:?}")))?;
+    access::check_nqn(&nqn).map_err(|e| wrong(of_access(e)))?;
+    let iqn = access::normal_iqn(&iqn).map_err(|e| wrong(of_access(e)))?;
     Ok(Identity { uuid, nqn, iqn, serial })
+}
+
+fn of_access(error: finding::HostRefusal) -> LineFault {
+    LineFault::Refused { why: Box::new(error.into()) }
 }
 
 pub(crate) fn identity_text(s: &Identity) -> String {
@@ -98,10 +104,13 @@ pub(crate) fn parse_hosts(
     let keys: &[&str] = &["nqn", "iqn", "chap_secret", "chap_user", "mutual_secret"];
     let mut hosts = Hosts::default();
     for s in text::parse(bytes, &[("", &[]), ("host", keys)])?.iter().skip(1) {
-        let wrong = |message: String| TextError { line: s.line, message };
+        let wrong = |why| TextError::new(s.line, why);
         let secret = |key: &str| match s.one(key)? {
             None => Ok(None),
-            Some(text) => parse_secret(&text).map(Some).map_err(|why| wrong(format!("{key}: {why:?}"))),
+            Some(text) => {
+                let fault = |fault| LineFault::Secret { key: key.into(), fault };
+                parse_secret(&text).map(Some).map_err(|why| wrong(fault(why)))
+            }
         };
         let host = Host {
             id: new_id(),
@@ -112,7 +121,7 @@ pub(crate) fn parse_hosts(
             chap_user: s.one("chap_user")?.unwrap_or_default(),
             mutual_secret: secret("mutual_secret")?,
         };
-        hosts.add(host).map_err(|e| wrong(format!("{e:?}")))?;
+        hosts.add(host).map_err(|e| wrong(of_access(e)))?;
     }
     Ok(hosts)
 }
@@ -171,8 +180,8 @@ pub(crate) fn parse_portals(bytes: &[u8]) -> Result<(Vec<Portal>, u16), TextErro
     let mut portals: Vec<Portal> = vec![];
     let mut highest: u16 = 0;
     for (line, _, value) in sections[0].entries.iter().filter(|(_, key, _)| key == "portal") {
-        let error = |message: String| TextError { line: *line, message };
-        let wrong = || error(format!("{value:?} is no portal, as in \"iscsi 10.0.0.1:3260 1\""));
+        let error = |why| TextError::new(*line, why);
+        let wrong = || error(LineFault::NoPortal { value: value.clone() });
         let mut words = value.split_whitespace();
         let word = words.next().ok_or_else(wrong)?;
         let all = [Protocol::Nvme, Protocol::Discovery, Protocol::Iscsi];
@@ -189,23 +198,23 @@ pub(crate) fn parse_portals(bytes: &[u8]) -> Result<(Vec<Portal>, u16), TextErro
         let moves = parse_moves(&mut words).filter(|_| words.next().is_none()).ok_or_else(wrong)?;
         let id = PortalId(u32::from(number) - 1);
         if portals.iter().any(|p| p.id == id) {
-            return Err(error(format!("two portals have the number {number}")));
+            return Err(error(LineFault::PortalNumberTwice { number }));
         }
         highest = highest.max(number);
         let portal = Portal { id, protocol, address, head, moves };
         if moves.is_some_and(|m| m.check(address.ip()).is_err()) {
-            return Err(error(format!("{} cannot move from head to head with this prefix", address.ip())));
+            return Err(error(LineFault::PortalImmovable { address: address.ip().to_string() }));
         }
         if let Some(other) = portals.iter().find(|p| contradict(p, &portal)) {
-            return Err(error(format!("it moves in another way than that of {}", other.address)));
+            return Err(error(LineFault::PortalMovesOtherwise { address: other.address.to_string() }));
         }
         portals.push(portal);
     }
     let last = match sections[0].one("last")? {
         None => highest,
-        Some(word) => word
-            .parse()
-            .map_err(|_| TextError { line: 0, message: format!("last = {word} is no number of a portal") })?,
+        Some(word) => {
+            word.parse().map_err(|_| TextError::new(0, LineFault::NoPortalNumber { value: word.clone() }))?
+        }
     };
     Ok((portals, last))
 }
@@ -234,7 +243,7 @@ pub(crate) fn parse_pools(bytes: &[u8]) -> Result<Vec<PoolRow>, TextError> {
         let uuid = s
             .name
             .parse()
-            .map_err(|_| TextError { line: s.line, message: format!("{:?} is no UUID", s.name) })?;
+            .map_err(|_| TextError::new(s.line, LineFault::NoUuid { value: s.name.clone() }))?;
         Ok(PoolRow { uuid, name: s.must("name")?, drives: s.all("drive") })
     };
     sections.iter().skip(1).map(row).collect()

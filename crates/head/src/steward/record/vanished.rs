@@ -6,7 +6,7 @@
 
 use crate::layout::PoolId;
 use crate::mail::Unmended;
-use crate::order::{Answered, Order, Refusal, Reply, Weight};
+use crate::order::{Answered, Cause, Notice, Order, Refusal, Reply};
 use crate::steward::context::desk::Desk;
 use crate::steward::context::loss::Loss;
 use crate::steward::context::pool::PoolDesk;
@@ -15,12 +15,10 @@ use crate::steward::office::Office;
 use crate::steward::record::kept::KEPT;
 use crate::steward::record::lost::tells;
 use crate::steward::record::texts::{CREATING, EVENTS, HOSTS, IDENTITY, POOLS, PORTALS, RELEASED, WITNESS};
-use crate::steward::words::list;
 use base::machine::{StateError, StateOp};
 use base::{Bug, Uuid, planted};
+use finding::{RecordCause, RecordEvent, RecordNotice};
 use std::collections::BTreeSet;
-
-const RESTORE: &str = "restore it from a copy, then systemctl restart millrace";
 
 impl Office {
     /// Changes a file, and remembers whether it is there.
@@ -99,11 +97,10 @@ impl Office {
         {
             p.witness_is(Witness::Gone, p.known_on_legs);
         }
-        desk.event(now, Weight::Warning, "state directory", vanished(&gone));
+        desk.happened(now, "state directory", RecordEvent::FilesRemoved { files: gone.clone() });
         for file in &gone {
-            let words = vanished(core::slice::from_ref(file));
-            let next = "millrace status, in a few seconds: it is being written again".to_string();
-            desk.losses.push(Loss { file: file.clone(), words, next });
+            let cause = RecordCause::FileRemoved { file: file.clone() };
+            desk.losses.push(Loss { file: file.clone(), cause });
         }
         desk.orders.push_back((None, Order::StateRestore { files: gone }));
     }
@@ -120,12 +117,12 @@ impl Office {
         let mut failed: Vec<Unmended> = vec![];
         for file in &files {
             if let Err(why) = self.restore(file).await {
-                failed.push(Unmended { file: file.clone(), why, next: RESTORE.into() });
+                failed.push(Unmended { file: file.clone(), why });
             }
         }
         let is_well = |f: &&String| !failed.iter().any(|x| x.file == **f);
         let again: Vec<String> = files.iter().filter(is_well).cloned().collect();
-        self.tell_restored(again, failed);
+        self.tell_restored(again, failed, |file, why| RecordCause::FileNotRestored { file, why });
         Ok(Reply::Done)
     }
     /// The manager has looked for the files that it keeps itself. One that it could not make again and names no more lies in
@@ -139,9 +136,9 @@ impl Office {
         };
         if !gone.is_empty() {
             let now = self.cx.now();
-            self.desk_mut().event(now, Weight::Warning, "state directory", vanished(&gone));
+            self.desk_mut().happened(now, "state directory", RecordEvent::FilesRemoved { files: gone });
         }
-        self.tell_restored(again, failed);
+        self.tell_restored(again, failed, |file, why| RecordCause::DaemonFileNotMade { file, why });
     }
     fn forget_healed(&self, again: &[String], failed: &[Unmended]) {
         let now = self.cx.now();
@@ -154,59 +151,60 @@ impl Office {
             desk.losses.iter().filter(|l| is_healed(l)).map(|l| l.file.clone()).collect();
         if !healed.is_empty() {
             desk.losses.retain(|l| !is_healed(l));
-            let words = format!("in its place again: {}", list(&healed));
-            desk.event(now, Weight::Note, "state directory", words);
+            desk.happened(now, "state directory", RecordEvent::FilesBack { files: healed });
         }
     }
     /// These were written again, and those could not be.
-    fn tell_restored(&self, again: Vec<String>, failed: Vec<Unmended>) {
+    fn tell_restored(
+        &self,
+        again: Vec<String>,
+        failed: Vec<Unmended>,
+        cause_of: impl Fn(String, Box<Cause>) -> RecordCause,
+    ) {
         let now = self.cx.now();
         let mut desk = self.desk_mut();
         desk.losses.retain(|l| !again.contains(&l.file));
         if !again.is_empty() {
-            let words = format!("written again: {}", list(&again));
-            desk.event(now, Weight::Note, "state directory", words);
+            desk.happened(now, "state directory", RecordEvent::FilesRestored { files: again.clone() });
             desk.restored.extend(again);
         }
-        for Unmended { file, why, next } in failed {
-            let words =
-                format!("{}, and cannot be written again: {why}", vanished(core::slice::from_ref(&file)));
-            let known = desk.losses.iter().any(|l| l.words == words);
+        for Unmended { file, why } in failed {
+            let why = Box::new(why);
+            let cause = cause_of(file.clone(), why.clone());
+            let known = desk.losses.iter().any(|l| l.cause == cause);
             desk.losses.retain(|l| l.file != file);
             if !known {
-                desk.event(now, Weight::Warning, "state directory", words.clone());
+                let event = RecordEvent::FileNotRestored { file: file.clone(), why };
+                desk.happened(now, "state directory", event);
             }
-            desk.losses.push(Loss { file, words, next });
+            desk.losses.push(Loss { file, cause });
         }
     }
-    async fn restore(&self, file: &str) -> Result<(), String> {
-        let words = |r: Refusal| r.said();
+    async fn restore(&self, file: &str) -> Result<(), Cause> {
+        let refused = |r: Refusal| -> Cause { RecordCause::NotWritten { why: r.why.into() }.into() };
         match file {
-            IDENTITY => self.write_again(IDENTITY).await.map_err(words),
-            HOSTS => self.write_again(HOSTS).await.map_err(words),
-            PORTALS => self.write_again(PORTALS).await.map_err(words),
-            RELEASED => self.write_again(RELEASED).await.map_err(words),
-            CREATING => self.write_again(CREATING).await.map_err(words),
-            POOLS => self.write_pools().await.map_err(words),
+            IDENTITY => self.write_again(IDENTITY).await.map_err(refused),
+            HOSTS => self.write_again(HOSTS).await.map_err(refused),
+            PORTALS => self.write_again(PORTALS).await.map_err(refused),
+            RELEASED => self.write_again(RELEASED).await.map_err(refused),
+            CREATING => self.write_again(CREATING).await.map_err(refused),
+            POOLS => self.write_pools().await.map_err(refused),
             EVENTS => self.write_log().await,
             _ => {
                 let uuid = |prefix: &str| file.strip_prefix(prefix).and_then(|u| u.parse::<Uuid>().ok());
                 match (uuid(WITNESS), uuid(KEPT)) {
                     (Some(pool), _) => self.restore_witness(pool).await,
                     (None, Some(pool)) => self.restore_kept(pool).await,
-                    (None, None) => Err("nobody knows what it held".into()),
+                    (None, None) => Err(RecordCause::ContentUnknown.into()),
                 }
             }
         }
     }
     /// The record is not written as it was: while the file was not there, one may have gone to the drives. The next one,
     /// which changes nothing, goes to the drives and here.
-    async fn restore_witness(&self, pool: Uuid) -> Result<(), String> {
+    async fn restore_witness(&self, pool: Uuid) -> Result<(), Cause> {
         let Some(id) = self.desk().pool_of(pool) else {
-            return Err(
-                "the pool is away, and only its drives and this file tell which of them has the last writes"
-                    .into(),
-            );
+            return Err(RecordCause::WitnessPoolAway.into());
         };
         // Somebody is at it already, and as long as he is not done, nobody is answered.
         if self.desk().pool(id).is_some_and(|p| p.recording.is_some()) {
@@ -214,11 +212,11 @@ impl Office {
         }
         self.write_missing_witness(id).await;
         match self.desk().pool(id).and_then(|p| p.trouble.clone()) {
-            Some(why) => Err(why.said()),
+            Some(why) => Err(why),
             None => Ok(()),
         }
     }
-    async fn restore_kept(&self, pool: Uuid) -> Result<(), String> {
+    async fn restore_kept(&self, pool: Uuid) -> Result<(), Cause> {
         let Some(id) = self.desk().pool_of(pool) else { return self.keep_absent(pool).await };
         self.hold_keeper(id).await;
         let slot = self.desk().pool(id).filter(|p| !p.leaving).map(PoolDesk::config_slot);
@@ -236,14 +234,8 @@ impl Desk {
     }
 }
 
-/// What `status` says of all that were removed so far, in one sentence.
-pub(crate) fn restored_words(files: &BTreeSet<String>) -> Option<String> {
+/// What `status` says of all that were removed so far.
+pub(crate) fn restored(files: &BTreeSet<String>) -> Option<Notice> {
     let files: Vec<String> = files.iter().cloned().collect();
-    (!files.is_empty()).then(|| format!("{}; written again", vanished(&files)))
-}
-
-/// Names without what nobody reads: of a witness that it is one, and not of which pool.
-fn vanished(files: &[String]) -> String {
-    let (were, s) = if files.len() == 1 { ("was", "") } else { ("were", "s") };
-    format!("the file{s} {} {were} removed from the state directory while the head ran", list(files))
+    (!files.is_empty()).then(|| RecordNotice::FilesRestored { files }.into())
 }

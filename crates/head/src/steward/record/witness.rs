@@ -8,13 +8,15 @@
 //!                            └─ no: nobody is answered, and no leg has the record, until it is written or removed
 //! ```
 
+use crate::order::{Cause, Refusal};
 use crate::steward::context::pool::PoolDesk;
 use crate::steward::context::witness::{Witness, puts_out};
 use crate::steward::office::Office;
-use crate::steward::record::texts::{WITNESS, state_words, witness_name, witness_text};
+use crate::steward::record::texts::{WITNESS, state_cause, state_refusal, witness_name, witness_text};
 use array::format::{LegState, MembershipRecord};
 use base::machine::StateOp;
 use base::{Bug, DriveError, Uuid, planted};
+use finding::StateFile;
 
 impl PoolDesk {
     /// Whether a start that finds the leg which `record` puts out would know of it, though the state directory did not take
@@ -59,14 +61,14 @@ impl PoolDesk {
 }
 
 impl Office {
-    /// Writes the witness. The error is a sentence.
-    pub(crate) async fn write_witness(&self, pool: Uuid, record: &[u8]) -> Result<(), String> {
+    /// Writes the witness.
+    pub(crate) async fn write_witness(&self, pool: Uuid, record: &[u8]) -> Result<(), Cause> {
         let op = StateOp::Write { name: witness_name(pool), contents: witness_text(record) };
-        self.change_file(op).await.map_err(|e| state_words("the witness record", &e))
+        self.change_file(op).await.map_err(|e| state_cause(StateFile::Witness, &e))
     }
-    /// The other head led since this one had the latest witnesses: they prove nothing. An error is a sentence.
-    pub(crate) async fn discard_witnesses(&self) -> Result<(), String> {
-        let failed = |e| state_words("an old witness record", &e);
+    /// The other head led since this one had the latest witnesses: they prove nothing.
+    pub(crate) async fn discard_witnesses(&self) -> Result<(), Refusal> {
+        let failed = |e| state_refusal(StateFile::OldWitness, &e);
         let all = self.list_files().await.map_err(failed)?;
         for name in all.into_iter().filter(|name| name.starts_with(WITNESS)) {
             self.change_file(StateOp::Remove { name }).await.map_err(failed)?;

@@ -20,7 +20,7 @@ use base::codec::hex;
 use base::{Duration, HostId, Instant, PortalId};
 use cluster::{HeadNo, Part};
 use core::net::SocketAddr;
-use finding::{DriveFault, Notice, PortalCause, SpareFit, StatusCause, StatusNotice, WayBack};
+use finding::{DriveFault, Notice, PortalCause, RecordCause, SpareFit, StatusCause, StatusNotice, WayBack};
 use std::collections::BTreeSet;
 
 /// How long shards may take to tell their figures.
@@ -153,12 +153,12 @@ fn build(desk: &mut Desk, now: Instant) -> Status {
         reasons.push(Reason::new(
             if keeps_away { State::Offline } else { State::Degraded },
             "state directory",
-            Cause::sentence(unread.words.clone(), Some(unread.next.into())),
+            unread.cause.clone(),
         ));
     }
     for loss in desk.losses.iter().cloned().chain(desk.hosts_lost()) {
         let what = "state directory";
-        reasons.push(Reason::new(State::Degraded, what, Cause::sentence(loss.words, Some(loss.next))));
+        reasons.push(Reason::new(State::Degraded, what, loss.cause));
     }
     for i in 0..desk.pools.len() {
         let pool = pool_of(desk, i, now, &mut reasons);
@@ -196,9 +196,9 @@ fn build(desk: &mut Desk, now: Instant) -> Status {
         };
         reasons.push(Reason::new(State::Degraded, what, cause));
     }
-    if let Some(words) = &desk.unwritable {
-        let (what, next) = ("state directory", Some(crate::steward::words::STATE_DISK.into()));
-        reasons.push(Reason::new(State::Degraded, what, Cause::sentence(words.clone(), next)));
+    if let Some(fault) = desk.unwritable.clone() {
+        let cause = RecordCause::StateUnwritable { fault };
+        reasons.push(Reason::new(State::Degraded, "state directory", cause));
     }
     reasons.sort_by_key(|r| core::cmp::Reverse(r.state));
     desk.times.turn(now);
@@ -224,7 +224,7 @@ fn build(desk: &mut Desk, now: Instant) -> Status {
                 .notices
                 .iter()
                 .cloned()
-                .chain(crate::steward::record::vanished::restored_words(&desk.restored).map(Notice::from));
+                .chain(crate::steward::record::vanished::restored(&desk.restored));
             lasting
                 .chain(stood_in(desk, now))
                 .map(|notice| api::Noticed { notice, message: String::new() })
@@ -351,7 +351,7 @@ fn pool_of(desk: &Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -> Po
         reasons.push(Reason::new(State::Degraded, what.clone(), cause));
     }
     if let Some(trouble) = &p.trouble {
-        let why = Box::new(Cause::from(trouble.clone()));
+        let why = Box::new(trouble.clone());
         let (state, cause) = if p.unrecorded {
             (State::Offline, StatusCause::LossNotOnRecord { why })
         } else {

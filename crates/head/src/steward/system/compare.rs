@@ -1,57 +1,38 @@
 //! At a takeover: what the head that led had told of a pool, against what lies on its drives. The drives are right; a difference is told.
 
-use crate::order::Weight;
 use crate::steward::office::Office;
 use crate::steward::state::config::PoolConfig;
+use core::cmp::Ordering;
+use finding::SystemEvent;
 use std::collections::BTreeSet;
 
 /// A configuration with its generation.
 type Known<'a> = (&'a PoolConfig, u64);
 
-/// How what is kept in the state directory differs from what the drives hold, in words.
-fn difference((kept, kept_at): Known<'_>, (found, found_at): Known<'_>) -> Option<(Weight, String)> {
+/// How what is kept in the state directory differs from what the drives hold.
+fn difference((kept, kept_at): Known<'_>, (found, found_at): Known<'_>) -> Option<SystemEvent> {
     let names = |c: &PoolConfig| -> BTreeSet<String> { c.volumes.iter().map(|v| v.name.clone()).collect() };
     let (before, now) = (names(kept), names(found));
-    let mut what: Vec<String> = vec![];
-    let mut only = |these: Vec<&String>, there: &str| {
-        if !these.is_empty() {
-            let names: Vec<&str> = these.into_iter().map(String::as_str).collect();
-            what.push(format!("volumes only {there}: {}", names.join(", ")));
+    let volumes_known = before.difference(&now).cloned().collect();
+    let volumes_found = now.difference(&before).cloned().collect();
+    match kept_at.cmp(&found_at) {
+        Ordering::Less => Some(SystemEvent::ConfigurationLater {
+            known: kept_at,
+            found: found_at,
+            volumes_known,
+            volumes_found,
+        }),
+        Ordering::Greater => Some(SystemEvent::ConfigurationEarlier {
+            known: kept_at,
+            found: found_at,
+            volumes_known,
+            volumes_found,
+        }),
+        Ordering::Equal if kept.slot(kept_at) != found.slot(found_at) => {
+            Some(SystemEvent::ConfigurationDiffers { found: found_at, volumes_known, volumes_found })
         }
-    };
-    only(before.difference(&now).collect(), "in the state directory");
-    only(now.difference(&before).collect(), "on the drives");
-    let what = if what.is_empty() { String::new() } else { format!(" ({})", what.join("; ")) };
-    let (weight, words) = if kept_at < found_at {
-        let words = "this head had been told configuration";
-        (
-            Weight::Note,
-            format!(
-                "{words} {kept_at}, and the drives hold {found_at}{what}: a change was under way; the drives count"
-            ),
-        )
-    } else if kept_at > found_at {
-        let words = "the drives hold configuration";
-        let next = "a drive that has it may be missing: millrace status";
-        (
-            Weight::Error,
-            format!(
-                "{words} {found_at}, and this head had been told {kept_at}{what}: the drives count; {next}"
-            ),
-        )
-    } else if kept.slot(kept_at) != found.slot(found_at) {
-        let words = "configuration";
-        let next = "compare volumes and exports with what you know: millrace volume ls";
-        (
-            Weight::Error,
-            format!(
-                "{words} {found_at} on the drives is not the one that this head had been told{what}: the drives count; {next}"
-            ),
-        )
-    } else {
-        return None;
-    };
-    Some((weight, words))
+        Ordering::Equal => None,
+    }
 }
 
 impl Office {
@@ -65,9 +46,9 @@ impl Office {
             let kept = desk.absent.iter().find(|p| p.uuid() == found.uuid).and_then(|p| p.known());
             kept.and_then(|kept| difference(kept, (found, generation)))
         };
-        if let Some((weight, words)) = differs {
+        if let Some(differs) = differs {
             let now = self.cx.now();
-            self.desk_mut().event(now, weight, format!("pool {}", found.name), words);
+            self.desk_mut().happened(now, format!("pool {}", found.name), differs);
         }
     }
 }
@@ -75,6 +56,7 @@ impl Office {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::order::Weight;
     use crate::steward::state::config::tests::sample;
 
     #[test]
@@ -90,16 +72,13 @@ mod tests {
         found.volumes.put(moved);
         let told = |kept_at, found_at| difference((&kept, kept_at), (&found, found_at)).expect("they differ");
 
-        let (weight, words) = told(7, 8);
-        assert_eq!(weight, Weight::Note, "a change that was under way");
-        for part in
-            ["7", "8", "only in the state directory: a", "only on the drives: new", "the drives count"]
-        {
-            assert!(words.contains(part), "{part}: {words}");
-        }
+        let (volumes_known, volumes_found) = (vec!["a".to_string()], vec!["new".to_string()]);
+        let later = SystemEvent::ConfigurationLater { known: 7, found: 8, volumes_known, volumes_found };
+        assert_eq!(told(7, 8), later, "a change that was under way");
+        assert_eq!(later.weight(), Weight::Note);
         for (kept_at, found_at) in [(8, 7), (7, 7)] {
-            assert_eq!(told(kept_at, found_at).0, Weight::Error, "nothing that is usual explains it");
+            assert_eq!(told(kept_at, found_at).weight(), Weight::Error, "nothing that is usual explains it");
         }
-        assert_eq!(difference((&kept, 8), (&kept, 7)).map(|d| d.0), Some(Weight::Error));
+        assert_eq!(difference((&kept, 8), (&kept, 7)).map(|d| d.weight()), Some(Weight::Error));
     }
 }

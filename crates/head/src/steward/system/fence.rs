@@ -1,6 +1,5 @@
 //! Nobody serves from a drive before the other head is shut off it: every drive that a leader takes goes through here.
 
-use crate::order::Weight;
 use crate::steward::context::desk::Desk;
 use crate::steward::context::open::OpenDrive;
 use crate::steward::context::probe::Probe;
@@ -14,6 +13,7 @@ use base::{
     OpenError, Uuid, planted,
 };
 use cluster::fence::{AGAIN, ASK, PUT_OUT};
+use finding::{ShutOutFault, SystemEvent, SystemNotice};
 
 /// Where a system has its own records on each drive, offset and length.
 const AREA: (u64, u64) = (3 << 20, 1 << 20);
@@ -24,25 +24,6 @@ const LET_GO: Duration = Duration::from_millis(60);
 const LEAVE: Duration = Duration::from_secs(2);
 /// How long a drive may take to register a head.
 const REGISTER: Duration = Duration::from_secs(1);
-
-/// Why a drive is refused where two heads are to use it.
-pub(crate) fn cannot(path: &str, why: NoFence) -> String {
-    format!("{path} cannot be used by two heads: {}", why.words())
-}
-
-/// Why a fence's command failed, in words.
-pub(super) fn own_words(why: FenceError) -> String {
-    match why {
-        FenceError::None(why) => why.words().into(),
-        FenceError::Conflict => "another holds the reservation".into(),
-        FenceError::NotRegistered => "this head's key is not registered there".into(),
-        FenceError::TimedOut => "the drive did not answer in time".into(),
-        FenceError::Gone => "the drive is gone".into(),
-        FenceError::Denied => "the daemon lacks the rights CAP_SYS_ADMIN and CAP_SYS_RAWIO".into(),
-        FenceError::NotDone => "the drive said that it did, and it is not so".into(),
-        other => format!("{other:?}"),
-    }
-}
 
 impl Office {
     /// Whether this head is one of two.
@@ -139,16 +120,15 @@ impl Office {
             }
         }
     }
-    /// The same, again and again until it has confirmed, or for so long. An error is a sentence.
+    /// The same, again and again until it has confirmed, or for so long.
     async fn fence_drive(
         &self,
         (id, info): (DriveId, &DriveInfo),
         anew: bool,
         patience: Duration,
-    ) -> Result<(), String> {
-        let path = &info.path;
+    ) -> Result<(), ShutOutFault> {
         if let FenceKind::None(why) = info.fence {
-            return Err(cannot(path, why));
+            return Err(ShutOutFault::NoFence { why: why.into() });
         }
         if planted(Bug::TakenUnfenced) {
             let _ = self.register(id).await;
@@ -167,13 +147,13 @@ impl Office {
                     self.in_system(|s| s.confirms(id));
                     return Ok(());
                 }
-                Ok(false) => "another head is still registered there, or this one is not".to_string(),
-                Err(FenceError::None(why)) => return Err(cannot(path, why)),
-                Err(e) => format!("{e:?}"),
+                Ok(false) => ShutOutFault::Registered,
+                Err(FenceError::None(why)) => return Err(ShutOutFault::NoFence { why: why.into() }),
+                Err(e) => ShutOutFault::Failed { fault: e.into() },
             };
             if self.cx.now() >= end {
-                self.in_system(|s| s.is_late(id, path));
-                return Err(format!("{path} has not confirmed that the other head is shut out: {last}"));
+                self.in_system(|s| s.is_late(id, &info.path));
+                return Err(last);
             }
             self.cx.sleep(AGAIN).await;
         }
@@ -199,8 +179,8 @@ impl Office {
         });
         let one = |(spec, id, info): (String, DriveId, DriveInfo)| -> Boxed<'_, ()> {
             Box::pin(async move {
-                if let Err(words) = self.fence_drive((id, &info), true, PUT_OUT).await {
-                    self.is_not_fenced(words);
+                if let Err(why) = self.fence_drive((id, &info), true, PUT_OUT).await {
+                    self.is_not_fenced(&info, why);
                     self.in_system(|s| s.take_standby(&spec));
                     self.let_go(id);
                 }
@@ -209,9 +189,10 @@ impl Office {
         join::all(drives.into_iter().map(one).collect()).await;
         self.may_serve().await;
     }
-    fn is_not_fenced(&self, words: String) {
+    fn is_not_fenced(&self, drive: &DriveInfo, why: ShutOutFault) {
         let now = self.cx.now();
-        self.desk_mut().event(now, Weight::Error, "system", words);
+        let what = SystemEvent::DriveNotShutOff { drive: drive.path.clone(), why };
+        self.desk_mut().happened(now, "system", what);
     }
     /// Of drives that are to be taken: those from which the other head is shut out, looked at again, since something of its may have
     /// landed until then. The others are let go of, and told.
@@ -225,8 +206,8 @@ impl Office {
                     true => Ok(()),
                     false => self.fence_drive((p.id, &p.info), true, PUT_OUT).await,
                 };
-                if let Err(words) = done {
-                    self.is_not_fenced(words);
+                if let Err(why) = done {
+                    self.is_not_fenced(&p.info, why);
                     self.let_go(p.id);
                     return None;
                 }
@@ -254,7 +235,10 @@ impl Office {
         for probe in looked {
             match probe {
                 Ok(probe) => good.push(probe),
-                Err(e) => self.is_not_fenced(e.words),
+                Err(e) => {
+                    let now = self.cx.now();
+                    self.desk_mut().happened(now, "system", SystemEvent::DriveNotLookedAt { why: e.words });
+                }
             }
         }
         self.are_open(&good);
@@ -337,8 +321,8 @@ impl Office {
         let one = |drive: OpenDrive| -> Boxed<'_, ()> {
             Box::pin(async move {
                 let it = (drive.id, &drive.info);
-                if let Err(words) = self.fence_drive(it, false, PUT_OUT).await {
-                    self.is_not_fenced(words);
+                if let Err(why) = self.fence_drive(it, false, PUT_OUT).await {
+                    self.is_not_fenced(&drive.info, why);
                     let open = || self.desk().is_open(drive.id) && self.is_out();
                     while open() && self.fence_drive(it, false, AGAIN).await.is_err() {}
                 }
@@ -350,11 +334,13 @@ impl Office {
             self.in_system(|s| s.tell().on_fenced());
         }
     }
-    /// A head that becomes one of two shares the drives that it serves from. Sentences say which of them it cannot.
-    pub(super) async fn share_drives(&self) -> Vec<String> {
+    /// A head that becomes one of two shares the drives that it serves from. Notices tell which of them it cannot.
+    pub(super) async fn share_drives(&self) -> Vec<SystemNotice> {
         let mut wrong = vec![];
         for drive in self.drives_in_use().iter().filter(|d| !self.has_confirmed(d.id)) {
-            wrong.extend(self.fence_drive((drive.id, &drive.info), true, PUT_OUT).await.err());
+            let failed = self.fence_drive((drive.id, &drive.info), true, PUT_OUT).await.err();
+            let path = drive.info.path.clone();
+            wrong.extend(failed.map(|why| SystemNotice::DriveNotShutOff { drive: path, why }));
         }
         wrong
     }

@@ -2,13 +2,13 @@
 
 use super::upper::{Upper, is_shared};
 use crate::mail::ManagerMail;
-use crate::order::Weight;
 use crate::steward::context::system::SystemDesk;
 use crate::steward::office::Office;
 use crate::steward::record::texts::{HOSTS, PORTALS};
 use base::machine::StateOp;
 use base::{Duration, Instant};
 use cluster::Part;
+use finding::SystemEvent;
 
 /// A follower that does not say within this that it has a file is put out.
 const FOLLOWER_PATIENCE: Duration = Duration::from_secs(1);
@@ -226,16 +226,10 @@ impl Office {
         };
         let other = me.other();
         if leads && record.has_latest(other) && !was[other.index()] {
-            self.desk_mut().event(
-                now,
-                Weight::Note,
-                "system",
-                "the follower has all that it needs to take over",
-            );
+            self.desk_mut().happened(now, "system", SystemEvent::FollowerReady);
         }
         if !leads && !record.is_in(me) && !record.has_latest(me) && was[me.index()] {
-            let words = "the other head has the latest hosts and portals: this one does not lead without it";
-            self.desk_mut().event(now, Weight::Warning, "system", words);
+            self.desk_mut().happened(now, "system", SystemEvent::OtherHeadHasLatest);
         }
         let office = self.clone();
         self.cx.spawn(async move {

@@ -1,8 +1,7 @@
 //! The life of a head that is one of two: outside, follower, leader.
 
 use crate::mail::{ManagerMail, ShardMail};
-use crate::order::Weight;
-use crate::peer::{OutSince, SystemSettings, TrialFound};
+use crate::peer::{OutSince, SystemSettings, TrialFound, link_fault};
 use crate::steward::context::desk::Stop;
 use crate::steward::context::system::SystemDesk;
 use crate::steward::office::Office;
@@ -10,32 +9,26 @@ use base::{Duration, Instant};
 use cluster::member::{Do, Out};
 use cluster::watch::Why;
 use cluster::{HeadNo, Part};
+use finding::{OutReason, SystemEvent};
 use std::cell::Cell;
 use std::rc::Rc;
 
 /// How long a takeover waits for a drive that is being opened.
 const OPENING_PATIENCE: Duration = Duration::from_millis(100);
 
-/// The other head, in words: by its name if it has one.
-pub(super) fn name_of(record: &cluster::SystemRecord, head: HeadNo) -> String {
-    let row = record.head(head);
-    let letter = ["a", "b"][head.index()];
-    if row.name.is_empty() { format!("head {letter}") } else { format!("head {letter} ({})", row.name) }
+/// A head's letter and name.
+pub(super) fn name_of(record: &cluster::SystemRecord, head: HeadNo) -> (String, String) {
+    (head.letter().to_string(), record.head(head).name.clone())
 }
 
-fn why_words(why: Why) -> String {
+fn reason_of(why: Why) -> OutReason {
     match why {
-        Why::Ended => "its process has ended".into(),
-        Why::Still { silent } => {
-            format!(
-                "the link was silent for {} ms and its heartbeat on the drives stood still",
-                silent.as_millis()
-            )
-        }
-        Why::Cut { silent } => format!("the link was silent for {} ms although it lives", silent.as_millis()),
-        Why::Silent => "it did not confirm a change within 1 s".into(),
-        Why::Asked => "an operator said so".into(),
-        Why::LostPath => "it lost its path to a drive that this head reaches".into(),
+        Why::Ended => OutReason::Ended,
+        Why::Still { silent } => OutReason::Still { silent_milliseconds: silent.as_millis() as u64 },
+        Why::Cut { silent } => OutReason::Cut { silent_milliseconds: silent.as_millis() as u64 },
+        Why::Silent => OutReason::Unconfirmed,
+        Why::Asked => OutReason::Asked,
+        Why::LostPath => OutReason::LostPath,
     }
 }
 
@@ -74,15 +67,11 @@ impl Office {
             let mut desk = self.desk_mut();
             let Some(system) = desk.system_mut() else { return Some(()) };
             let (record, me) = (system.member().known().clone(), system.member().me());
-            if let Some(words) = system.take_said() {
-                desk.event(now, Weight::Error, "system", words);
+            if let Some(said) = system.take_said() {
+                desk.happened(now, "system", said);
             }
             if record.head(me).state == cluster::HeadState::Out {
-                let words = format!(
-                    "this head was put out by the decision of epoch {}: it starts anew, and asks to be let in",
-                    record.epoch
-                );
-                desk.event(now, Weight::Warning, "system", words);
+                desk.happened(now, "system", SystemEvent::HeadWasPutOut { epoch: record.epoch });
             }
         }
         self.leave_addresses().await;
@@ -141,10 +130,7 @@ impl Office {
         let Some(Some(epoch)) = self.desk_quietly().system_mut().map(SystemDesk::news_of_directory) else {
             return;
         };
-        let words = format!(
-            "the state directory is an older copy: it knows nothing of the decision of epoch {epoch}, behind which hosts or portals may have changed; this head does not lead without the other one, which has the latest hosts and portals"
-        );
-        self.desk_mut().event(now, Weight::Error, "system", words);
+        self.desk_mut().happened(now, "system", SystemEvent::StateDirectoryOlder { epoch });
     }
     /// A head that leads and does not see most voters any more says so.
     fn note_sight(&self, now: Instant) {
@@ -153,18 +139,11 @@ impl Office {
             None => {}
             Some(true) => {
                 let Ok(view) = self.system_view() else { return };
-                let words = format!(
-                    "this head does not see most of the voters ({} of {} drives, {} link): the other one may lead, so reads wait, and hosts are told to come again",
-                    view.reaches.0,
-                    view.reaches.1,
-                    if view.linked { "and the" } else { "no" }
-                );
-                self.desk_mut().event(now, Weight::Error, "system", words);
+                let (reached, drives) = view.reaches;
+                let unseen = SystemEvent::VotersUnseen { reached, drives, linked: view.linked };
+                self.desk_mut().happened(now, "system", unseen);
             }
-            Some(false) => {
-                let words = "this head reaches most voters again, and nobody else leads";
-                self.desk_mut().event(now, Weight::Note, "system", words.to_string());
-            }
+            Some(false) => self.desk_mut().happened(now, "system", SystemEvent::VotersSeen),
         }
     }
     /// A leader tells which drives may vote: legs in sync, of different arrays first.
@@ -192,21 +171,23 @@ impl Office {
         }
     }
     /// Why this head does not take over.
-    fn behind_words(&self, other: &str) -> String {
+    fn behind(&self, (head, name): (String, String)) -> SystemEvent {
         let flaw = self.desk().system.as_ref().and_then(|s| {
             s.tried().told().iter().find_map(|t| match &t.found {
-                TrialFound::Fails(why) => Some(format!("the fence of {} does not hold: {why}", t.path)),
+                TrialFound::Fails(why) => Some((t.path.clone(), why.clone())),
                 TrialFound::Holds { .. } | TrialFound::NotTried(_) => None,
             })
         });
-        let why = flaw.unwrap_or_else(|| "it has not all that it needs to lead".into());
-        format!("{other}, which led, is gone, and this head does not take over: {why}")
+        match flaw {
+            Some((drive, why)) => SystemEvent::HeadOutFenceFails { head, name, drive, why },
+            None => SystemEvent::HeadOutBehind { head, name },
+        }
     }
     /// The other head is out from now on, and why; None: it is in, or nobody knows why not.
     fn note_out(&self, now: Instant, why: Option<Why>) {
         let at = self.desk().unix(now);
         let lives = matches!(why, Some(Why::Cut { .. }));
-        let out = why.map(|why| OutSince { at, why: why_words(why), lives });
+        let out = why.map(|why| OutSince { at, why: reason_of(why), lives });
         self.in_system(|s| s.goes_out(out));
     }
     fn do_it(&self, now: Instant, what: Do) {
@@ -215,15 +196,15 @@ impl Office {
             let member = desk.system.as_ref().expect("one of two").member();
             (member.known().clone(), member.me(), member.known().epoch)
         };
-        let other = name_of(&record, me.other());
-        let event = |weight, words: String| self.desk_mut().event(now, weight, "system", words);
+        let (head, name) = name_of(&record, me.other());
+        let event = |what| self.desk_mut().happened(now, "system", what);
         let office = self.clone();
         match what {
             Do::Link(work) => {
                 if let cluster::link::Do::Close { why, .. } = &work
                     && self.in_system(|s| s.closes(*why)) == Some(true)
                 {
-                    event(Weight::Warning, format!("{other} is refused at the link: {why}; {}", why.next()));
+                    event(SystemEvent::OtherHeadRefused { head, name, why: link_fault(*why) });
                 }
                 if let Some(work) = self.desk().system.as_ref().and_then(|s| s.work(work)) {
                     self.cx.to_manager(ManagerMail::Peer(work));
@@ -237,16 +218,10 @@ impl Office {
                 self.cx.spawn(async move { office.heartbeat_on(drive, heartbeat).await })
             }
             Do::Lead { why } => {
-                let because = why.map_or(String::new(), |w| format!(": {}", why_words(w)));
-                match record.head(me.other()).state {
-                    cluster::HeadState::None => {
-                        event(Weight::Note, format!("this head leads, epoch {epoch}"))
-                    }
-                    _ => event(
-                        Weight::Warning,
-                        format!("this head leads, epoch {epoch}; {other} is out{because}"),
-                    ),
-                }
+                event(match record.head(me.other()).state {
+                    cluster::HeadState::None => SystemEvent::HeadLeads { epoch },
+                    _ => SystemEvent::HeadLeadsAlone { epoch, head, name, why: why.map(reason_of) },
+                });
                 self.in_system(|s| s.begins_to_lead(now));
                 self.note_out(now, why);
                 self.cx.to_manager(ManagerMail::Leads(true));
@@ -258,17 +233,17 @@ impl Office {
             Do::Serve => drop(self.in_system(|s| s.may_serve())),
             Do::Follow => {
                 self.cx.to_manager(ManagerMail::Leads(false));
-                event(Weight::Note, format!("this head follows, epoch {epoch}; {other} leads"));
+                event(SystemEvent::HeadFollows { epoch, head, name });
                 self.in_system(|s| s.reach().is_new());
             }
             Do::PutOut { why } => {
-                event(Weight::Warning, format!("{other} is out, epoch {epoch}: {}", why_words(why)));
+                event(SystemEvent::OtherHeadOut { epoch, head, name, why: reason_of(why) });
                 self.note_out(now, Some(why));
                 self.far_goes();
                 self.cx.spawn(async move { office.shut_out().await });
             }
             Do::LetIn => {
-                event(Weight::Note, format!("{other} is in and follows, epoch {epoch}"));
+                event(SystemEvent::OtherHeadIn { epoch, head, name });
                 self.desk_mut().addresses.is_news();
                 self.note_out(now, None);
                 self.far_goes();
@@ -276,13 +251,13 @@ impl Office {
                 self.cx.spawn(async move { office.sync_follower(epoch).await });
             }
             Do::End(out) => {
-                let words = match out {
-                    Out::Decided(epoch) => format!("this head is out: the decision of epoch {epoch} says so"),
-                    Out::Behind => self.behind_words(&other),
-                    Out::Fenced => "this head is out: most drives refuse it".to_string(),
+                let why = match out {
+                    Out::Decided(epoch) => SystemEvent::HeadOutDecided { epoch },
+                    Out::Behind => self.behind((head, name)),
+                    Out::Fenced => SystemEvent::HeadOutFenced,
                 };
-                event(Weight::Error, words.clone());
-                self.cx.to_manager(ManagerMail::Out(words));
+                event(why.clone());
+                self.cx.to_manager(ManagerMail::Out(why.into()));
             }
             Do::Upper(bytes) => drop(self.in_system(|s| s.comes(bytes))),
         }

@@ -1,28 +1,25 @@
 //! Orders about the system.
 
-use super::fence::cannot;
 use crate::layout::PoolId;
-use crate::order::{Answered, ErrorKind, Refusal, Reply};
-use crate::peer::{Heartbeats, SystemSettings, SystemView};
+use crate::order::{Answered, Refusal, Reply};
+use crate::peer::{Heartbeats, SystemSettings, SystemView, link_fault};
 use crate::steward::context::pool::PoolDesk;
 use crate::steward::office::Office;
 use crate::steward::state::Edit;
-use crate::steward::words::{STATE_DISK, refuse};
 use base::{Bug, Duration, FenceKind, Instant, Uuid, planted};
 use cluster::{HeadState, Part, Voter};
+use finding::{DriveFault, SystemNotice, SystemRefusal};
 
 /// How long a decision may take.
 const DECIDE_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The answer to what only a leader can do.
 pub(crate) fn not_leading() -> Refusal {
-    refuse(ErrorKind::NotReady, "", "this head does not lead, and the one that does is not reached")
-        .then("millrace head ls")
+    SystemRefusal::LeaderUnreached.into()
 }
 
 fn alone() -> Refusal {
-    refuse(ErrorKind::NotFound, "", "this head is alone: it is in no system of two")
-        .then("millrace system create --link ADDRESS:PORT")
+    SystemRefusal::HeadAlone.into()
 }
 
 impl Office {
@@ -41,7 +38,7 @@ impl Office {
             part: member.part(),
             record: member.known().clone(),
             linked: member.is_linked(),
-            refused: system.refused(),
+            refused: system.refused().map(link_fault),
             heartbeats: Heartbeats { networks, drives: member.heartbeat_on_drives().map(ago) },
             reaches: (member.reaches(), voters as u16),
             drives,
@@ -65,8 +62,7 @@ impl Office {
     pub(crate) async fn system_create(&self, settings: SystemSettings) -> Answered {
         let system = settings.system;
         if self.system().is_some_and(|is| is != system) {
-            let message = "this head is one of a system already";
-            return Err(refuse(ErrorKind::Conflict, "", message).then("millrace head ls"));
+            return Err(SystemRefusal::HeadInSystem.into());
         }
         if !self.is_in_system() {
             self.clear_for_system().await?;
@@ -75,16 +71,18 @@ impl Office {
         let office = self.clone();
         let leads = move || office.desk().system.as_ref().is_some_and(|s| s.part() == Part::Leader);
         if !self.cx.until_within(DECIDE_PATIENCE, leads).await {
-            let message = "the state directory did not take the first decision of the system";
-            return Err(refuse(ErrorKind::Internal, "", message).then("millrace status"));
+            return Err(SystemRefusal::FirstDecisionFailed.into());
         }
         let mut notices = self.share_drives().await;
         // From now on a head that knows nothing of systems does not take these pools.
         let alone = |p: &&PoolDesk| p.config().shared != Some(system);
-        let pools: Vec<PoolId> = self.desk().pools.iter().filter(alone).map(|p| p.id).collect();
-        for pool in pools {
-            let said = self.configure(pool, vec![Edit::Shared { system }]).await;
-            notices.extend(said.and(self.configure_again(pool).await).err().map(|r| r.said()));
+        let pools: Vec<(PoolId, String)> =
+            self.desk().pools.iter().filter(alone).map(|p| (p.id, p.config().name.clone())).collect();
+        for (pool, name) in pools {
+            let marked = self.configure(pool, vec![Edit::Shared { system }]).await;
+            if let Err(Refusal { why, .. }) = marked.and(self.configure_again(pool).await) {
+                notices.push(SystemNotice::PoolNotMarked { pool: name, why: why.into() });
+            }
         }
         self.leads_all();
         Ok(Reply::Created { uuid: system, notices: notices.into_iter().map(Into::into).collect() })
@@ -94,17 +92,14 @@ impl Office {
         let drives = self.open_drives_of_pools();
         for drive in &drives {
             if let FenceKind::None(why) = drive.info.fence {
-                let message = cannot(&drive.info.path, why);
-                let (path, instead) = (&drive.info.path, why.instead());
-                let next =
-                    format!("millrace drive replace {path} NEW, where NEW is {instead}; then the same again");
-                return Err(refuse(ErrorKind::Conflict, "", message).then(next));
+                let drive = drive.info.path.clone();
+                return Err(SystemRefusal::DriveUnshareable { drive, why: why.into() }.into());
             }
         }
         for drive in &self.drives_in_use() {
             if let Err(e) = self.clear_area(drive.id).await {
-                let message = format!("{}: {}", drive.info.path, crate::steward::words::did(&drive.info, e));
-                return Err(refuse(ErrorKind::Internal, "", message).then("millrace status"));
+                let fault = DriveFault::of(&drive.info, e);
+                return Err(SystemRefusal::DriveNotCleared { drive: drive.info.path.clone(), fault }.into());
             }
         }
         Ok(())
@@ -123,33 +118,28 @@ impl Office {
         if is(HeadState::None)() {
             return Ok(Reply::Done);
         }
-        let letter = ["a", "b"][other.index()];
+        let head = other.letter().to_string();
         // Who has said that it leaves is waited for.
         let leaves = self.desk().system.as_ref().is_some_and(|s| s.member().releases());
         if view.record.is_in(other) && !itself && !leaves {
-            let message = format!("head {letter} is in, and leaves first");
-            return Err(refuse(ErrorKind::Conflict, "", message)
-                .then(format!("millrace system leave, on head {letter}; or millrace head fence {letter}")));
+            return Err(SystemRefusal::OtherHeadIn { head }.into());
         }
         self.in_system(|s| s.tell().release());
         if itself || self.cx.until_within(DECIDE_PATIENCE, is(HeadState::None)).await {
             return Ok(Reply::Done);
         }
-        let late = self.system_view()?.late.join(", ");
-        let message = match late.is_empty() {
-            true => "too few voters are reached".to_string(),
-            false => format!("{late}: not known to be shut off head {letter}"),
-        };
-        Err(refuse(ErrorKind::NotReady, "", message)
-            .then(format!("millrace head fence {letter} --is-off, if that head is switched off")))
+        let drives = self.system_view()?.late;
+        Err(match drives.is_empty() {
+            true => SystemRefusal::ReleaseVotersUnreached { head }.into(),
+            false => SystemRefusal::ReleaseDrivesLate { head, drives }.into(),
+        })
     }
     /// Order: the head that is left is alone. What is cut off half way is begun again by the same order: a pool that this head starts with
     /// is its system's, as long as there is one.
     pub(crate) async fn system_leave(&self) -> Answered {
         let view = self.system_view()?;
         if view.record.head(view.me.other()).state != HeadState::None {
-            let message = "there is another head in this system";
-            return Err(refuse(ErrorKind::Conflict, "", message).then("millrace head ls"));
+            return Err(SystemRefusal::OtherHeadThere.into());
         }
         let pools: Vec<PoolId> = self.desk().pools.iter().map(|p| p.id).collect();
         for pool in pools {
@@ -167,15 +157,10 @@ impl Office {
         let view = self.system_view()?;
         match view.part {
             Part::Leader => Ok(Reply::Done),
-            Part::Follower => {
-                let message = "the other head leads: this one takes over by itself when it must";
-                Err(refuse(ErrorKind::Conflict, "", message).then("millrace head ls"))
-            }
+            Part::Follower => Err(SystemRefusal::OtherHeadLeads.into()),
             Part::Outside | Part::Over => {
                 if !planted(Bug::OutHeadsWitness) {
-                    self.discard_witnesses()
-                        .await
-                        .map_err(|words| refuse(ErrorKind::Internal, "", words).then(STATE_DISK))?;
+                    self.discard_witnesses().await?;
                 }
                 self.in_system(|s| s.tell().lead_as_it_is(true));
                 let office = self.clone();
@@ -185,8 +170,7 @@ impl Office {
                     false => {
                         // What was refused does not happen later.
                         self.in_system(|s| s.tell().lead_as_it_is(false));
-                        let message = "the other head is there, or too few voters are reached";
-                        Err(refuse(ErrorKind::NotReady, "", message).then("millrace head ls"))
+                        Err(SystemRefusal::LeadVotersUnreached.into())
                     }
                 }
             }
@@ -196,8 +180,7 @@ impl Office {
     pub(crate) async fn head_fence(&self, off: bool) -> Answered {
         let view = self.system_view()?;
         if view.part != Part::Leader {
-            let message = "the head that leads puts the other one out, and this one does not lead";
-            return Err(refuse(ErrorKind::NotReady, "", message).then("millrace head ls"));
+            return Err(SystemRefusal::FenceNotLeading.into());
         }
         let other = view.me.other();
         if view.record.is_in(other) {
@@ -205,8 +188,7 @@ impl Office {
             let office = self.clone();
             let out = move || office.desk().system.as_ref().is_none_or(|s| !s.member().known().is_in(other));
             if !self.cx.until_within(DECIDE_PATIENCE, out).await {
-                let message = "too few voters are reached to put the other head out";
-                return Err(refuse(ErrorKind::NotReady, "", message).then("millrace head ls"));
+                return Err(SystemRefusal::FenceVotersUnreached.into());
             }
         }
         if off {

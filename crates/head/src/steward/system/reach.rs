@@ -5,13 +5,13 @@
 
 use super::live::name_of;
 use super::upper::Upper;
-use crate::order::Weight;
 use crate::steward::context::system::{ReachNews, SystemDesk};
 use crate::steward::join::{self, Boxed};
 use crate::steward::office::Office;
 use crate::steward::runtime::Patience;
 use base::{DriveError, DriveId, Duration, Uuid};
 use cluster::Part;
+use finding::SystemEvent;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How often it is looked whether anything has changed.
@@ -115,19 +115,18 @@ impl Office {
                 (other, s.reach().compare(now, &here))
             })
         };
-        let Some((other, news)) = news else { return };
+        let Some(((head, name), news)) = news else { return };
         if self.desk().system.as_ref().is_some_and(|s| !s.reached().lacks().is_empty()) {
             // Somebody may wait until it is clear that the follower has no path to a drive.
             self.cx.changed();
         }
         for news in news {
-            let (weight, words) = match news {
-                ReachNews::Lost(path) => {
-                    (Weight::Warning, format!("{other} does not reach {path}: it would take over without it"))
-                }
-                ReachNews::Back(path) => (Weight::Note, format!("{other} reaches {path} again")),
+            let (head, name) = (head.clone(), name.clone());
+            let what = match news {
+                ReachNews::Lost(drive) => SystemEvent::FollowerLacksDrive { head, name, drive },
+                ReachNews::Back(drive) => SystemEvent::FollowerReachesDrive { head, name, drive },
             };
-            self.desk_mut().event(now, weight, "system", words);
+            self.desk_mut().happened(now, "system", what);
             self.cx.changed();
         }
     }

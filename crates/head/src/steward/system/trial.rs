@@ -8,9 +8,7 @@
 //! One drive after the other. A follower that has not all that it needs does not take over, and so none does while this goes on. On SCSI
 //! the reset ends commands of the head that leads, too: the kernel issues them again, and no leg is put out for it.
 
-use super::fence::own_words;
 use super::upper::{Said, Upper};
-use crate::order::Weight;
 use crate::peer::{FenceTrial, TrialFound};
 use crate::steward::context::desk::Desk;
 use crate::steward::context::open::OpenDrive;
@@ -18,11 +16,11 @@ use crate::steward::context::system::SystemDesk;
 use crate::steward::join::{self, Boxed};
 use crate::steward::office::Office;
 use crate::steward::runtime::Patience;
-use crate::steward::words::error_words;
 use base::{DriveError, DriveId, Duration, Fence, FenceAct, FenceError, FenceKey, FenceKind, FenceOp, Uuid};
 use cluster::Part;
 use cluster::fence::PUT_OUT;
 use cluster::trial::{Flaw, PLACES, STAMP_BYTES, TRIAL_AT, TRIAL_BYTES, Trial};
+use finding::{FollowerFault, SystemEvent, TrialFault};
 use std::cell::Cell;
 
 /// Kinds of fences that can be tried.
@@ -66,15 +64,19 @@ fn said(written: &[Written], writes: u64) -> Said {
         return Said::NotRefused;
     }
     match first(|w| *w != Written::Refused) {
-        None if writes == 0 => Said::Cannot("is refused there before it was shut out".into()),
+        None if writes == 0 => Said::Cannot(FollowerFault::RefusedBefore),
         None => Said::Refused,
-        Some(Written::Failed(e)) => {
-            Said::Cannot(format!("could not write there: the drive {}", error_words(e)))
-        }
-        Some(_) => Said::Cannot(format!(
-            "wrote there for {} s, and was not shut out in the meantime",
-            WRITES_MOST.as_secs()
-        )),
+        Some(Written::Failed(e)) => Said::Cannot(FollowerFault::NotWritten { fault: e.into() }),
+        Some(_) => Said::Cannot(FollowerFault::NotShutOut { seconds: WRITES_MOST.as_secs() }),
+    }
+}
+
+fn fault_of(flaw: Flaw) -> TrialFault {
+    match flaw {
+        Flaw::Landed => TrialFault::Landed,
+        Flaw::Elsewhere => TrialFault::Elsewhere,
+        Flaw::LetIn => TrialFault::LetIn,
+        Flaw::NotShared => TrialFault::NotShared,
     }
 }
 
@@ -173,16 +175,13 @@ impl Office {
     }
     fn note_trial(&self, drive: &OpenDrive, found: TrialFound) {
         let (path, now) = (drive.info.path.clone(), self.cx.now());
-        let words = match &found {
+        let what = match found.clone() {
             TrialFound::Holds { .. } => None,
-            TrialFound::Fails(why) => Some(format!(
-                "the fence of {path} does not hold: {why}; the follower does not take over: replace the drive"
-            )),
-            TrialFound::NotTried(why) => Some(format!(
-                "the fence of {path} could not be tried: {why}; the follower does not take over before; it is tried again \
-                 every {} s",
-                AGAIN.as_secs()
-            )),
+            TrialFound::Fails(why) => Some(SystemEvent::FenceFails { drive: path.clone(), why }),
+            TrialFound::NotTried(why) => {
+                let again_seconds = AGAIN.as_secs();
+                Some(SystemEvent::FenceUntried { drive: path.clone(), why, again_seconds })
+            }
         };
         let news = self.in_system(|s| {
             let news = s.trials().found(drive.label.drive, FenceTrial { path, found });
@@ -191,8 +190,8 @@ impl Office {
             news
         });
         let reached = self.desk().may_be_reached(drive.label.drive);
-        if let (Some(true), Some(words), true) = (news, words, reached) {
-            self.desk_mut().event(now, Weight::Error, "system", words);
+        if let (Some(true), Some(what), true) = (news, what, reached) {
+            self.desk_mut().happened(now, "system", what);
         }
     }
     fn note_fences(&self) {
@@ -203,12 +202,9 @@ impl Office {
         };
         let took: Vec<u64> = all.iter().filter_map(took).collect();
         let Some((least, most)) = took.iter().min().zip(took.iter().max()) else { return };
-        let words = match took.len() {
-            1 => format!("the fence of 1 drive was tried: it holds ({most} ms)"),
-            n => format!("the fences of {n} drives were tried: all hold ({least} to {most} ms)"),
-        };
-        let now = self.cx.now();
-        self.desk_mut().event(now, Weight::Note, "system", words);
+        let (now, drives) = (self.cx.now(), took.len() as u64);
+        let hold = SystemEvent::FencesHold { drives, least_milliseconds: *least, most_milliseconds: *most };
+        self.desk_mut().happened(now, "system", hold);
     }
     /// Waits until the follower has said something of the trial that was begun last.
     async fn follower_says(&self, within: Duration) -> Option<Said> {
@@ -226,7 +222,7 @@ impl Office {
             (Trial { life, number }, s.own_key(), s.rival())
         });
         let Some((trial, key, Some(victim))) = begin else {
-            return TrialFound::NotTried("there is no follower any more".into());
+            return TrialFound::NotTried(TrialFault::NoFollower);
         };
         let (number, uuid) = (trial.number, drive.label.drive);
         let tell = |on| {
@@ -235,12 +231,10 @@ impl Office {
         tell(true);
         match self.follower_says(WRITES).await {
             Some(Said::Writes) => {}
-            Some(Said::Cannot(why)) => return TrialFound::NotTried(format!("the follower {why}")),
+            Some(Said::Cannot(why)) => return TrialFound::NotTried(TrialFault::Follower { why }),
             Some(Said::Refused | Said::NotRefused) | None => {
                 tell(false);
-                let words =
-                    format!("the follower did not say within {} s that it writes there", WRITES.as_secs());
-                return TrialFound::NotTried(words);
+                return TrialFound::NotTried(TrialFault::NoWrites { seconds: WRITES.as_secs() });
             }
         }
         let looked = self.shut_out_writer(drive.id, FenceAct::ShutOut { key, victim, process: None }).await;
@@ -253,17 +247,15 @@ impl Office {
         let refused = match over {
             Some(Said::Refused) => Ok(true),
             Some(Said::NotRefused) => Ok(false),
-            Some(Said::Cannot(why)) => Err(format!("the follower {why}")),
-            Some(Said::Writes) | None => {
-                Err(format!("the follower did not say within {} s how its writes ended", OVER.as_secs()))
-            }
+            Some(Said::Cannot(why)) => Err(TrialFault::Follower { why }),
+            Some(Said::Writes) | None => Err(TrialFault::NoEnd { seconds: OVER.as_secs() }),
         };
         // What landed late tells enough, whatever the follower says.
         match (trial.judge(&at_once, &later, refused != Ok(false)), refused) {
             (Err(Flaw::LetIn), _) if self.hides(drive.id, victim).await => {
-                TrialFound::Fails(Flaw::NotShared.words().into())
+                TrialFound::Fails(TrialFault::NotShared)
             }
-            (Err(flaw), _) => TrialFound::Fails(flaw.words().into()),
+            (Err(flaw), _) => TrialFound::Fails(fault_of(flaw)),
             (Ok(()), Err(why)) => TrialFound::NotTried(why),
             (Ok(()), Ok(_)) => TrialFound::Holds { ms },
         }
@@ -281,16 +273,16 @@ impl Office {
     ) -> Result<(u64, Vec<u8>, Vec<u8>), TrialFound> {
         let begin = self.cx.now();
         self.cx.fence(id, FenceOp { act, limit: PUT_OUT }).await.map_err(|e| match e {
-            FenceError::None(_) | FenceError::NotDone => TrialFound::Fails(own_words(e)),
-            _ => TrialFound::NotTried(own_words(e)),
+            FenceError::None(_) | FenceError::NotDone => {
+                TrialFound::Fails(TrialFault::Failed { fault: e.into() })
+            }
+            _ => TrialFound::NotTried(TrialFault::Failed { fault: e.into() }),
         })?;
         let took = self.cx.now().since(begin).as_millis() as u64;
         let office = self.with(self.cx.with(PATIENCE));
         let read = async || {
             let lies = office.cx.read(id, TRIAL_AT, TRIAL_BYTES).await;
-            lies.map_err(|e| {
-                TrialFound::NotTried(format!("what lies there cannot be read: the drive {}", error_words(e)))
-            })
+            lies.map_err(|e| TrialFound::NotTried(TrialFault::Unreadable { fault: e.into() }))
         };
         let at_once = read().await?;
         self.cx.sleep(PAUSE).await;
@@ -335,10 +327,10 @@ impl Office {
         let office = self.clone();
         self.cx.until_within(OPEN, move || stands(&office).is_some() || !office.goes_on(number)).await;
         let Some(id) = stands(self) else {
-            return Said::Cannot(format!("has not opened it within {} s", OPEN.as_secs()));
+            return Said::Cannot(FollowerFault::NotOpened { seconds: OPEN.as_secs() });
         };
         if let Err(e) = self.register(id).await {
-            return Said::Cannot(format!("is not registered there: {}", own_words(e)));
+            return Said::Cannot(FollowerFault::NotRegistered { fault: e.into() });
         }
         self.in_system(|s| s.tell().on_tried(Some(drive)));
         let office = self.clone();
@@ -353,7 +345,7 @@ impl Office {
         let again = if ended && self.follows() { self.register(id).await.err() } else { None };
         self.in_system(|s| s.tell().on_tried(None));
         match again {
-            Some(e) => Said::Cannot(format!("is not registered there again: {}", own_words(e))),
+            Some(e) => Said::Cannot(FollowerFault::NotRegisteredAgain { fault: e.into() }),
             None => said,
         }
     }

@@ -7,6 +7,7 @@ use base::codec::{Malformed, Reader, Writer};
 use base::front::ControllerLife;
 use base::{DriveId, Uuid, VolumeId};
 use core::net::{IpAddr, SocketAddr};
+use finding::{FollowerFault, from_text, to_text};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -127,8 +128,8 @@ pub(crate) enum Said {
     Refused,
     /// The same, but the drive never refused it.
     NotRefused,
-    /// The trial says nothing: a sentence without its subject, the other head.
-    Cannot(String),
+    /// The trial says nothing, and why.
+    Cannot(FollowerFault),
 }
 
 impl Upper {
@@ -163,7 +164,7 @@ impl Upper {
                     Said::Writes => drop(w.u8(0)),
                     Said::Refused => drop(w.u8(1)),
                     Said::NotRefused => drop(w.u8(2)),
-                    Said::Cannot(why) => drop(w.u8(3).text(why)),
+                    Said::Cannot(why) => drop(w.u8(3).text(&to_text(why))),
                 }
             }
             Upper::Fences(all) => {
@@ -172,8 +173,8 @@ impl Upper {
                     w.text(path);
                     match found {
                         TrialFound::Holds { ms } => drop(w.u8(0).u64(*ms)),
-                        TrialFound::Fails(why) => drop(w.u8(1).text(why)),
-                        TrialFound::NotTried(why) => drop(w.u8(2).text(why)),
+                        TrialFound::Fails(why) => drop(w.u8(1).text(&to_text(why))),
+                        TrialFound::NotTried(why) => drop(w.u8(2).text(&to_text(why))),
                     }
                 }
             }
@@ -258,7 +259,7 @@ impl Upper {
                     0 => Said::Writes,
                     1 => Said::Refused,
                     2 => Said::NotRefused,
-                    3 => Said::Cannot(r.text()?),
+                    3 => Said::Cannot(from_text(&r.text()?).ok_or(Malformed)?),
                     _ => return Err(Malformed),
                 };
                 Upper::Tried { number, said }
@@ -331,8 +332,8 @@ fn fence_of(r: &mut Reader<'_>) -> Result<FenceTrial, Malformed> {
     let path = r.text()?;
     let found = match r.u8()? {
         0 => TrialFound::Holds { ms: r.u64()? },
-        1 => TrialFound::Fails(r.text()?),
-        2 => TrialFound::NotTried(r.text()?),
+        1 => TrialFound::Fails(from_text(&r.text()?).ok_or(Malformed)?),
+        2 => TrialFound::NotTried(from_text(&r.text()?).ok_or(Malformed)?),
         _ => return Err(Malformed),
     };
     Ok(FenceTrial { path, found })
@@ -354,6 +355,7 @@ pub(crate) fn is_shared(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use finding::TrialFault;
 
     #[test]
     fn a_message_is_read_as_it_was_written_and_names_no_path() {
@@ -375,11 +377,11 @@ mod tests {
             Upper::Tried { number: 3, said: Said::Writes },
             Upper::Tried { number: 3, said: Said::Refused },
             Upper::Tried { number: 3, said: Said::NotRefused },
-            Upper::Tried { number: 3, said: Said::Cannot("has no such drive".into()) },
+            Upper::Tried { number: 3, said: Said::Cannot(FollowerFault::NotOpened { seconds: 8 }) },
             Upper::Fences(vec![
                 FenceTrial { path: "/dev/a".into(), found: TrialFound::Holds { ms: 12 } },
-                FenceTrial { path: "/dev/b".into(), found: TrialFound::Fails("it lies".into()) },
-                FenceTrial { path: "/dev/c".into(), found: TrialFound::NotTried("silent".into()) },
+                FenceTrial { path: "/dev/b".into(), found: TrialFound::Fails(TrialFault::LetIn) },
+                FenceTrial { path: "/dev/c".into(), found: TrialFound::NotTried(TrialFault::NoFollower) },
             ]),
             Upper::Reach(BTreeSet::new()),
             Upper::Reach([Uuid([7; 16]), Uuid([8; 16])].into()),

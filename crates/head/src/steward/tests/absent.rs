@@ -188,7 +188,7 @@ fn a_damaged_file_is_told_and_the_pool_is_imported_from_its_drives_all_the_same(
         rest.files.insert(name.clone(), damage);
         let (mut w, away) = without(rest, ALL, 2);
         let notices = w.ready.clone().expect("it comes up all the same");
-        assert!(notices.iter().any(|n| n.contains(&name)), "{notices:?}");
+        assert!(notices.iter().any(|n| n.said().contains(&name)), "{notices:?}");
         assert!(exports(&w).is_empty(), "no guess");
         w.rest.drives.extend(away);
         w.good(import(&[], false));

@@ -204,7 +204,7 @@ fn a_head_that_is_stopped_while_a_drive_hangs_keeps_its_arrays_to_the_end() {
     let r = w.order(Order::Shutdown).expect_err("not in order");
     assert_eq!(r.kind(), ErrorKind::NotReady);
     assert_eq!(w.layout.arrays.len(), 2, "shards that are at work on an array keep it");
-    let told = |e: &String| e.starts_with("head: the head was stopped, and its pools are checked");
+    let told = |e: &String| e.starts_with("head: ") && e.contains("HeadStoppedUnclean");
     assert!(w.events().iter().any(told), "{:#?}", w.events());
     let mut w = w.crash(2);
     assert_eq!((w.status().health, w.view.hosts[0].exports[0].ready), (State::Optimal, true));

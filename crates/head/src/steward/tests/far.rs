@@ -353,7 +353,7 @@ fn shards_without_memory_for_all_pools_take_no_part_until_they_have_some() {
         ["Room(Room { mirrors: 2, singles: 0 })", "Room(Room { mirrors: 2, singles: 0 })"]
     );
     w.good(volume("vm2", 8 * MIB));
-    let told = |w: &mut World| w.events().iter().filter(|e| e.contains("shards do not take part")).count();
+    let told = |w: &mut World| w.events().iter().filter(|e| e.contains("ShardsStayAway")).count();
     w.pass(10);
     assert_eq!(told(&mut w), 1, "it is told once");
     w.follower().mirrors_max = 2;

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::order::Reason;
+use finding::{Cause, FileFault, RecordCause, RecordNotice};
 
 fn file(w: &World, name: &str) -> String {
     String::from_utf8(w.rest.files.get(name).cloned().unwrap_or_default()).expect("text")
@@ -33,8 +34,12 @@ fn pools_that_their_list_does_not_name_are_found_by_what_was_kept_for_the_hosts(
         let mut w = World::start(rest, 2);
         assert!(w.view.hosts[0].exports[0].ready, "its drives are this head's");
         let told = told(&mut w);
-        assert!(told.len() == 1 && told[0].said().contains("pool tank was found"), "{told:?}");
-        assert!(w.events().iter().any(|e| e.contains("pool tank was found")));
+        assert!(
+            told.len() == 1
+                && matches!(&told[0].cause, Cause::Record(RecordCause::PoolsFound { pools, .. }) if *pools == ["tank"]),
+            "{told:?}"
+        );
+        assert!(w.events().iter().any(|e| e.contains("PoolsFound")));
         assert_eq!(w.status().health, State::Degraded);
         assert!(file(&w, "pools").contains("name = tank"), "it is listed again");
         assert_eq!(w.crash(3).status().health, State::Optimal);
@@ -64,11 +69,13 @@ fn a_damaged_list_of_pools_is_not_written_over_and_keeps_no_pool_away() {
     rest.drives.extend(drives(&["/f/x", "/f/y"]).drives);
     let mut w = World::start(rest, 2);
     assert!(w.view.hosts[0].exports[0].ready);
-    assert!(told(&mut w).iter().any(|r| r.said().contains("line 1") && r.said().contains("pools")));
+    assert!(told(&mut w).iter().any(|r| {
+        matches!(&r.cause, Cause::Record(RecordCause::FileUnread { file, why: FileFault::Line { line: 1, .. } }) if file == "pools")
+    }));
     let destroy = Order::PoolDestroy { pool: "tank".into(), force: true, disconnect: false };
     for order in [create("other", vec![mirror("/f/x", "/f/y")]), release(), destroy] {
         let (kind, _, words) = w.refused(order);
-        assert!(kind == ErrorKind::Conflict && words.contains("is not written over"), "{words}");
+        assert!(kind == ErrorKind::Conflict && words.contains("FileNotWrittenOver"), "{words}");
     }
     w.good(volume("vm2", 5 * MIB));
     assert_eq!(w.rest.files["pools"], damaged);
@@ -81,7 +88,10 @@ fn a_missing_identity_is_told_whatever_else_is_missing_and_takes_nothing_away() 
         also.iter().for_each(|name| drop(rest.files.remove(*name)));
         let mut w = World::start(rest, 2);
         let told = told(&mut w);
-        assert!(told.iter().any(|r| r.said().contains("identity was missing beside others")), "{told:?}");
+        assert!(
+            told.iter().any(|r| r.cause == RecordCause::IdentityMissing { file: "identity".into() }.into()),
+            "{told:?}"
+        );
         assert!(w.layout.arrays.is_empty() && w.status().pools[0].state == State::Offline);
         assert!(has(&w, "config-") && has(&w, "witness-"));
     }
@@ -95,7 +105,12 @@ fn a_missing_file_of_hosts_is_told_with_those_who_are_not_let_in() {
     rest.files.remove("hosts");
     let mut w = World::start(rest, 2);
     let reasons = told(&mut w);
-    assert!(reasons.len() == 1 && reasons[0].said().contains("iqn.1998-01.com.example:esx1"), "{reasons:?}");
+    assert!(
+        reasons.len() == 1
+            && reasons[0].said().contains("HostsMissing")
+            && reasons[0].said().contains("iqn.1998-01.com.example:esx1"),
+        "{reasons:?}"
+    );
     w.good(host());
     assert!(told(&mut w).is_empty());
 }
@@ -114,15 +129,9 @@ fn a_directory_that_was_restored_from_an_old_copy_is_told_and_proves_nothing() {
     let mut rest = w.rest;
     rest.files = old;
     let mut w = World::start(rest.clone(), 2);
-    let notices: Vec<String> = w
-        .status()
-        .notices
-        .iter()
-        .map(|n| n.said())
-        .filter(|n| n.contains("is older than pool tank"))
-        .collect();
-    assert_eq!(notices.len(), 1);
-    assert!(w.events().iter().any(|e| e.contains("is older than pool tank")));
+    let older: finding::Notice = RecordNotice::StateOlderThanPool { pool: "tank".into() }.into();
+    assert_eq!(w.status().notices.iter().filter(|n| **n == older).count(), 1);
+    assert!(w.events().iter().any(|e| e.contains("StateOlderThanPool")));
     assert_eq!(w.legs(0)[0], LegState::InSync);
     assert_ne!(w.legs(0)[1], LegState::InSync);
     // A leg that went beside one that stayed, with the word of then: the other mirror knows of later changes.

@@ -17,7 +17,7 @@ fn a_configuration_that_no_drive_takes_changes_nothing_and_its_generation_is_not
     let before = decided(&w);
     w.rest.drives.values_mut().for_each(|d| d.full = true);
     let (.., message) = w.refused(volume("second", 8 << 20));
-    assert!(message.contains("no drive of pool tank could be written"), "{message}");
+    assert!(message.contains("NoDriveWritten { pool: \"tank\" }"), "{message}");
     assert_eq!(pool(&decided(&w)).config(), pool(&before).config(), "nothing has happened");
     w.rest.drives.values_mut().for_each(|d| d.full = false);
     w.good(volume("second", 8 << 20));

@@ -3,6 +3,7 @@
 use super::*;
 use crate::mail::Unmended;
 use crate::order::Reason;
+use finding::{Cause, Notice, RecordCause, RecordNotice};
 
 fn told(w: &mut World) -> Vec<Reason> {
     w.status().reasons.into_iter().filter(|r| r.what == "state directory").collect()
@@ -46,13 +47,9 @@ fn files_that_are_removed_under_a_running_head_are_told_within_seconds_and_writt
         }
         assert!(w.rest.files["events"].starts_with(&before["events"]), "{gone:?}");
         let s = w.status();
-        assert!(
-            s.notices.iter().any(|n| n.said().contains("while the head ran; written again")),
-            "{:?}",
-            s.notices
-        );
+        assert!(s.notices.iter().any(|n| n.name() == "FilesRestored"), "{:?}", s.notices);
         assert_eq!(s.health, State::Optimal, "{gone:?}: {:?}", s.reasons);
-        assert!(w.events().iter().any(|e| e.contains("removed from the state directory")));
+        assert!(w.events().iter().any(|e| e.contains("FilesRemoved")));
         // And nothing was lost by it.
         let mut w = w.crash(2);
         assert!(told(&mut w).is_empty(), "{gone:?}: {:?}", told(&mut w));
@@ -74,7 +71,7 @@ fn what_the_head_removes_itself_was_not_removed_by_others() {
         w.good(order);
         w.pass(3);
     }
-    assert!(told(&mut w).is_empty() && !w.events().iter().any(|e| e.contains("removed from the state")));
+    assert!(told(&mut w).is_empty() && !w.events().iter().any(|e| e.contains("FilesRemoved")));
 }
 
 #[test]
@@ -90,8 +87,11 @@ fn the_witness_of_a_pool_that_is_away_is_told_and_not_made_up() {
     gone.iter().for_each(|n| drop(w.rest.files.remove(n)));
     w.pass(3);
     let told = told(&mut w);
-    assert!(told.len() == 1 && told[0].said().contains("witness-"), "{told:?}");
-    assert!(told[0].said().contains("cannot be written again: the pool is away"), "{told:?}");
+    let [Reason { cause: Cause::Record(RecordCause::FileNotRestored { file, why }), .. }] = &told[..] else {
+        panic!("{told:?}");
+    };
+    assert!(file.starts_with("witness-"), "{told:?}");
+    assert_eq!(**why, RecordCause::WitnessPoolAway.into());
     for name in gone {
         assert_eq!(w.rest.files.get(&name), before.get(&name).filter(|_| name.starts_with("config-")));
     }
@@ -120,8 +120,10 @@ fn a_file_that_cannot_be_written_again_degrades_the_head_until_somebody_helps() 
     w.rest.refused = Some("hosts");
     w.pass(3);
     let told = told(&mut w);
-    assert!(told.len() == 1 && told[0].said().contains("hosts was removed"), "{told:?}");
-    assert!(told[0].next().as_ref().is_some_and(|n| n.contains("restore it from a copy")), "{told:?}");
+    assert_eq!(told.len(), 1, "{told:?}");
+    let not_restored =
+        |c: &RecordCause| matches!(c, RecordCause::FileNotRestored { file, .. } if file == "hosts");
+    assert!(matches!(&told[0].cause, Cause::Record(c) if not_restored(c)), "{told:?}");
 }
 
 /// A sentence for each file filled the screen.
@@ -132,21 +134,22 @@ fn files_that_are_removed_one_after_the_other_are_one_note() {
         w.rest.files.remove(name);
         w.pass(3);
     }
-    let notes: Vec<String> =
-        w.status().notices.iter().map(|n| n.said()).filter(|n| n.contains("while the head ran")).collect();
-    let words =
-        "the files hosts, portals were removed from the state directory while the head ran; written again";
-    assert_eq!(notes, [words]);
+    let notes = w.status().notices.into_iter().filter(|n| n.name() == "FilesRestored").collect::<Vec<_>>();
+    let files = vec!["hosts".to_string(), "portals".to_string()];
+    assert_eq!(notes, [Notice::from(RecordNotice::FilesRestored { files })]);
     let events = w.events();
     let count = |words: &str| events.iter().filter(|e| e.contains(words)).count();
-    assert_eq!((count("the file hosts was removed"), count("written again: hosts")), (2, 2));
+    assert_eq!(
+        (count(r#"FilesRemoved { files: ["hosts"] }"#), count(r#"FilesRestored { files: ["hosts"] }"#)),
+        (2, 2)
+    );
 }
 
 #[test]
 fn what_the_daemon_keeps_in_the_directory_itself_is_told_as_other_files_are() {
     let mut w = all_files();
-    let renewed = |w: &mut World, again: &[&str], failed: Option<&str>| {
-        let unmended = |why: &str| Unmended { file: "lock".into(), why: why.into(), next: "stop one".into() };
+    let renewed = |w: &mut World, again: &[&str], failed: Option<RecordCause>| {
+        let unmended = |why: RecordCause| Unmended { file: "lock".into(), why: why.into() };
         let mail = StewardMail::Renewed {
             again: again.iter().map(|f| f.to_string()).collect(),
             failed: failed.map(unmended).into_iter().collect(),
@@ -157,26 +160,30 @@ fn what_the_daemon_keeps_in_the_directory_itself_is_told_as_other_files_are() {
     renewed(&mut w, &["lock", "crashes"], None);
     let s = w.status();
     assert!(
-        s.notices.iter().any(|n| n.said().starts_with("the files crashes, lock were removed")),
+        s.notices
+            .contains(&RecordNotice::FilesRestored { files: vec!["crashes".into(), "lock".into()] }.into()),
         "{:?}",
         s.notices
     );
     assert_eq!(s.health, State::Optimal);
-    renewed(&mut w, &[], Some("another daemon has it"));
-    let words = "the file lock was removed from the state directory while the head ran, and cannot be written again: another daemon has it";
+    let away = || RecordCause::LockNotMade { folder: "/s".into(), error: "no such file".into() };
+    let taken = RecordCause::StateDirectoryTaken { process: None };
+    renewed(&mut w, &[], Some(taken.clone()));
+    let why = Box::new(Cause::from(taken));
+    let not_made = Cause::from(RecordCause::DaemonFileNotMade { file: "lock".into(), why });
     // Whatever else is tried again once the directory takes something: nobody but the daemon can make this.
     for _ in 0..2 {
         let told = told(&mut w);
         assert_eq!(told.len(), 1, "{told:?}");
-        assert_eq!((told[0].said().as_str(), told[0].next().as_deref()), (words, Some("stop one")));
+        assert_eq!(told[0].cause, not_made);
         w.pass(70);
     }
     renewed(&mut w, &["lock"], None);
     assert!(told(&mut w).is_empty());
     // A directory that was away for a moment, and is put back as it was: nobody had to make anything.
-    renewed(&mut w, &[], Some("no such file"));
+    renewed(&mut w, &[], Some(away()));
     assert_eq!(told(&mut w).len(), 1);
-    renewed(&mut w, &["crashes"], Some("no such file"));
+    renewed(&mut w, &["crashes"], Some(away()));
     assert_eq!(told(&mut w).len(), 1, "it is not healed yet");
     renewed(&mut w, &[], None);
     assert!(told(&mut w).is_empty());

@@ -77,7 +77,7 @@ pub(super) struct World {
     pub(super) answers: BTreeMap<u64, Answered>,
     pub(super) next_order: u64,
     pub(super) log: Vec<String>,
-    pub(super) ready: Option<Vec<String>>,
+    pub(super) ready: Option<Vec<finding::Notice>>,
     /// When it was told that the head has stopped.
     pub(super) stopped: Option<Instant>,
     /// What every shard says of drives.

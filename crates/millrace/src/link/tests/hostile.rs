@@ -2,7 +2,7 @@
 
 use super::rig::*;
 use crate::link::tls::{Purpose, client, server};
-use crate::link::{Fingerprint, Happened, Identity, Listens, Refusal, Settings, Side, Unreached};
+use crate::link::{Fingerprint, Happened, Identity, LinkRefusal, Listens, Settings, Side, Unreached};
 use base::Prng;
 use rustls::client::ResolvesClientCert;
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
@@ -21,7 +21,7 @@ fn another_certificate_gets_no_path_in_either_direction() {
     let stranger =
         Pair { joiner: stranger, runtime: pair.runtime.clone(), creator: pair.creator.clone(), ..pair };
     let b = stranger.connect(stranger.at[0]);
-    assert_eq!(a.refused(), Refusal::Certificate);
+    assert_eq!(a.refused(), LinkRefusal::Certificate);
     assert_eq!(b.unreached(), Unreached::NotKnownThere);
     b.stop();
     // Who answers there is not the one that is pinned.
@@ -54,7 +54,7 @@ fn the_pinned_certificate_without_its_key_opens_nothing() {
     let with = stolen(&pair.joiner);
     let mut thief = Peer::new(pair.at[0], changed(&config, |c| c.client_auth_cert_resolver = with));
     assert!(thief.greet((1, 1), 0).is_err());
-    assert_eq!(a.refused(), Refusal::Unproven);
+    assert_eq!(a.refused(), LinkRefusal::Unproven);
     // The same with its own key is let in, so that it was the key.
     let _peer = pair.peer();
     a.up();
@@ -97,7 +97,7 @@ fn whoever_shows_no_certificate_is_refused() {
     let config = client(&pair.joiner, Purpose::Path, pair.creator.fingerprint());
     let config = changed(&config, |c| c.client_auth_cert_resolver = Arc::new(Nothing));
     assert!(Peer::new(pair.at[0], config).greet((1, 1), 0).is_err());
-    assert_eq!(a.refused(), Refusal::Unproven);
+    assert_eq!(a.refused(), LinkRefusal::Unproven);
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn plain_text_and_noise_are_closed_and_the_peer_comes_in_all_the_same() {
         let _ = tcp.write_all(bytes);
         assert!(is_closed_within(&mut tcp, Duration::from_secs(5)), "{:?}", &bytes[..10.min(bytes.len())]);
     }
-    assert!(matches!(a.refused(), Refusal::NotTls(_)));
+    assert!(matches!(a.refused(), LinkRefusal::NotTls(_)));
     for _ in 0..200 {
         let n = random.below(600) as usize;
         random.fill(&mut noise[..n]);
@@ -163,7 +163,7 @@ fn so_many_bytes_are_read_before_authentication_and_no_more() {
         std::thread::sleep(Duration::from_millis(20));
         assert!(sent < 60 << 10, "it is closed before rustls itself would have enough");
     }
-    assert_eq!(a.refused(), Refusal::TooMuch);
+    assert_eq!(a.refused(), LinkRefusal::TooMuch);
 }
 
 #[test]
@@ -181,14 +181,14 @@ fn who_says_little_or_nothing_is_closed_in_time() {
     assert!(is_closed_within(&mut silent, Duration::from_secs(5)));
     assert!(is_closed_within(&mut slow, Duration::from_secs(5)));
     assert!(began.elapsed() >= Duration::from_millis(580), "not before its time");
-    assert_eq!([a.refused(), a.refused()], [Refusal::Slow, Refusal::Slow]);
+    assert_eq!([a.refused(), a.refused()], [LinkRefusal::Slow, LinkRefusal::Slow]);
     // Not even the peer may be authenticated and say no more.
     let mut half = Peer::new(pair.at[0], client(&pair.joiner, Purpose::Path, pair.creator.fingerprint()));
     while half.tls.conn.is_handshaking() {
         half.tls.conn.complete_io(&mut half.tls.sock).expect("a handshake");
     }
     assert!(half.tls.read(&mut [0]).is_err(), "closed without a word");
-    assert_eq!(a.refused(), Refusal::Slow);
+    assert_eq!(a.refused(), LinkRefusal::Slow);
 }
 
 #[test]
@@ -208,7 +208,7 @@ fn a_crowd_of_silent_strangers_costs_a_few_places_and_keeps_nobody_out() {
     let a = pair.listen();
     let mut crowd: Vec<TcpStream> =
         (0..40).map(|_| TcpStream::connect(pair.at[0]).expect("it listens")).collect();
-    assert_eq!(a.refused(), Refusal::Crowded);
+    assert_eq!(a.refused(), LinkRefusal::Crowded);
     let mut peer = pair.peer();
     let on = a.up();
     let open = |crowd: &mut Vec<TcpStream>| {
@@ -254,7 +254,7 @@ fn another_address_than_the_peers_is_not_listened_to() {
     let a = End::start(Settings { side, ..pair.listening() }, &pair.runtime);
     // The peer itself, and from the wrong network.
     let b = pair.connect(pair.at[0]);
-    assert_eq!(a.refused(), Refusal::Address);
+    assert_eq!(a.refused(), LinkRefusal::Address);
     assert!(matches!(b.unreached(), Unreached::Network(_)));
 }
 
@@ -265,13 +265,13 @@ fn a_peer_that_greets_wrongly_is_told_why() {
     let config = || client(&pair.joiner, Purpose::Path, pair.creator.fingerprint());
     use crate::link::wire::Unwelcome;
     assert_eq!(Peer::new(pair.at[0], config()).greet((2, 9), 0), Ok(Err(Unwelcome::Version)));
-    assert_eq!(a.refused(), Refusal::Version);
+    assert_eq!(a.refused(), LinkRefusal::Version);
     assert_eq!(Peer::new(pair.at[0], config()).greet((1, 1), 3), Ok(Err(Unwelcome::Network)));
-    assert_eq!(a.refused(), Refusal::OtherNetwork(3));
+    assert_eq!(a.refused(), LinkRefusal::OtherNetwork(3));
     assert_eq!(Peer::new(pair.at[0], config()).greet((2, 1), 0), Ok(Err(Unwelcome::Malformed)));
-    assert_eq!(a.refused(), Refusal::Malformed);
+    assert_eq!(a.refused(), LinkRefusal::Malformed);
     // A protocol that nobody here speaks.
     let other = changed(&config(), |c| c.alpn_protocols = vec![b"http/1.1".to_vec()]);
     assert!(Peer::new(pair.at[0], other).greet((1, 1), 0).is_err());
-    assert!(matches!(a.refused(), Refusal::NotTls(_)));
+    assert!(matches!(a.refused(), LinkRefusal::NotTls(_)));
 }

@@ -5,8 +5,8 @@ use crate::failure::Failure;
 use crate::link::tls::{Purpose, client};
 use crate::link::wire::{REQUEST_BYTES, Request, SHORT_BYTES, VERSIONS, decode_answer};
 use crate::link::{
-    Denied, Happened, Identity, Invitation, JoinError, LIFE_S, Listens, Newcomer, Refusal, Settings, Side,
-    Token, Unreached, join,
+    Denied, Happened, Identity, Invitation, JoinError, LIFE_S, LinkRefusal, Listens, Newcomer, Settings,
+    Side, Token, Unreached, join,
 };
 use base::Uuid;
 use std::io::{Read, Write};
@@ -60,7 +60,7 @@ fn a_head_joins_once_and_the_path_comes_up_without_a_restart() {
     let a = End::start(settings, &pair.runtime);
     // Before it joined it gets no path, though it knows whom it would pin.
     let early = pair.connect(pair.at[0]);
-    assert_eq!(a.refused(), Refusal::NoPeer);
+    assert_eq!(a.refused(), LinkRefusal::NoPeer);
     early.stop();
 
     let (joined, came) = try_join(&pair, &a, &token, &pair.joiner, true);
@@ -116,7 +116,7 @@ fn a_join_that_cannot_be_made_durable_did_not_happen() {
     assert_eq!((refused, came.len()), (Err(JoinError::Denied(Denied::NotRecorded)), 1));
     let early = pair.connect(pair.at[0]);
     assert_eq!(
-        a.wait("NoPeer", |h| matches!(h, Happened::Refused { why: Refusal::NoPeer, .. }).then_some(())),
+        a.wait("NoPeer", |h| matches!(h, Happened::Refused { why: LinkRefusal::NoPeer, .. }).then_some(())),
         ()
     );
     early.stop();
@@ -257,6 +257,6 @@ fn a_request_of_another_version_or_of_noise_is_answered() {
         peer.tls.write_all(&bytes).and_then(|()| peer.tls.read_exact(&mut answer)).expect("an answer");
         assert_eq!(decode_answer(&answer), Some(Err(denied)));
         drop(peer);
-        assert_eq!(a.refused(), Refusal::Denied(denied));
+        assert_eq!(a.refused(), LinkRefusal::Denied(denied));
     }
 }

@@ -428,7 +428,7 @@ fn networks_that_are_mixed_up_are_told() {
     let side = Side::Connects { networks, peer: pair.creator.fingerprint() };
     let b = End::start(Settings { side, ..pair.connecting(pair.at[0]) }, &pair.runtime);
     assert_eq!(b.unreached(), Unreached::OtherNetwork);
-    assert!(matches!(a.refused(), crate::link::Refusal::OtherNetwork(0 | 1)));
+    assert!(matches!(a.refused(), crate::link::LinkRefusal::OtherNetwork(0 | 1)));
 }
 
 #[test]

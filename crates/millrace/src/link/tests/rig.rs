@@ -101,7 +101,7 @@ impl End {
             _ => None,
         })
     }
-    pub fn refused(&self) -> crate::link::Refusal {
+    pub fn refused(&self) -> crate::link::LinkRefusal {
         self.wait("Refused", |h| if let Happened::Refused { why, .. } = h { Some(why.clone()) } else { None })
     }
     /// Bytes of whichever connection, until there are `n`.

@@ -14,6 +14,7 @@ use cluster::member::{self, NotReached};
 use cluster::{HeadNo, HeadState, Heartbeat, Member, Part, SystemRecord, Voter};
 use core::net::SocketAddr;
 use far::Far;
+use finding::Event;
 use reach::Reach;
 pub(crate) use reach::ReachNews;
 use std::collections::{BTreeMap, BTreeSet};
@@ -88,7 +89,7 @@ pub(crate) struct SystemDesk {
     path_lost: Option<(Instant, u64)>,
     /// Since when the other head is out, if it was in while this process was.
     out: Option<OutSince>,
-    said: Option<String>,
+    said: Option<Event>,
 }
 
 /// A head that leads says so once it has not seen most voters for so long behind the time for which it knew.
@@ -265,7 +266,7 @@ impl SystemDesk {
         self.out = out;
     }
     /// What the process before said last.
-    pub fn take_said(&mut self) -> Option<String> {
+    pub fn take_said(&mut self) -> Option<Event> {
         self.said.take()
     }
     /// Since when it is out, and why, as long as it is.
