@@ -122,6 +122,7 @@ mod tests {
             at: n << 20,
             bytes: 4096,
             array: 0,
+            difference: None,
             what: "legs differ".into(),
             repaired: false,
         };

@@ -2,7 +2,7 @@
 
 use crate::layout::{ArrayId, Layout, PoolId};
 use crate::mail::Room;
-use crate::order::{Event, EventLine, Notice, Order, Refusal, State, Weight};
+use crate::order::{Event, EventLine, Notice, Order, Refusal, State};
 use crate::peer::PeerNews;
 use crate::report::ShardReport;
 use crate::steward::context::absent::AbsentPool;

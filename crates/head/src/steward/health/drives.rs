@@ -13,7 +13,6 @@ use crate::steward::record::texts::MADE;
 use crate::steward::runtime::Patience;
 use crate::steward::state::Change;
 use crate::steward::state::config::geometry_of;
-use crate::steward::words::error_words;
 use array::format::{
     ConfigSlot, Fault, LABEL_AT, Label, MembershipRecord, RECORD_BYTES, config_bytes, label_copy_at,
     newest_config, newest_label, newest_membership,
@@ -34,6 +33,11 @@ pub(crate) struct Maps<'a> {
     /// Regions that may differ between legs, of a mirror.
     pub dirty: &'a Bitmap,
     pub uncleared: &'a UnclearedMap,
+}
+
+/// What a drive did that was opened and could not be read.
+fn unreadable(path: &str, error: DriveError) -> OpenError {
+    format!("{path} cannot be read: {:?}", finding::DriveFault::from(error)).into()
 }
 
 impl Office {
@@ -92,7 +96,7 @@ impl Office {
                     self.shape(id, Shape::default());
                 }
                 self.let_go(id);
-                let told = format!("{path} cannot be read: the drive {}", error_words(error)).into();
+                let told = unreadable(&path, error);
                 self.desk_mut().note_mute(path, error.into());
                 Err(told)
             }
@@ -103,7 +107,7 @@ impl Office {
         let Probe { spec, id, info, .. } = probe;
         self.look_at(&spec, id, info).await.map_err(|(path, error)| {
             self.let_go(id);
-            format!("{path} cannot be read: the drive {}", error_words(error)).into()
+            unreadable(&path, error)
         })
     }
     /// Looks at a drive that is open. An error names it.

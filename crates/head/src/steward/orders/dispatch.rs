@@ -12,7 +12,6 @@ use crate::steward::office::Office;
 use crate::steward::patience::RETURN_PATIENCE;
 use crate::steward::pools::fit::NewPool;
 use crate::steward::pools::import::Claim;
-use crate::steward::words::refuse;
 use array::format::{Label, LegState};
 use base::machine::Shape;
 use base::{Duration, FileName, OpenError};
@@ -350,7 +349,7 @@ impl Office {
     /// Order: shape.
     pub(crate) fn drive_shape(&self, drive: &str, shape: Shape) -> Answered {
         crate::steward::health::shaped::complete(&shape)
-            .map_err(|why| refuse(ErrorKind::Invalid, "shape", why))?;
+            .map_err(|why| Refusal::sentence(ErrorKind::Invalid, "shape", why, None))?;
         let was = self.desk_mut().shapes_at_start.remove(drive);
         let found = self.leg_of("drive", drive);
         let (pool, array, leg) = match (found, &was) {

@@ -130,7 +130,7 @@ fn a_directory_that_was_restored_from_an_old_copy_is_told_and_proves_nothing() {
     rest.files = old;
     let mut w = World::start(rest.clone(), 2);
     let older: finding::Notice = RecordNotice::StateOlderThanPool { pool: "tank".into() }.into();
-    assert_eq!(w.status().notices.iter().filter(|n| **n == older).count(), 1);
+    assert_eq!(w.status().notices.iter().filter(|n| n.notice == older).count(), 1);
     assert!(w.events().iter().any(|e| e.contains("StateOlderThanPool")));
     assert_eq!(w.legs(0)[0], LegState::InSync);
     assert_ne!(w.legs(0)[1], LegState::InSync);

@@ -47,7 +47,7 @@ fn files_that_are_removed_under_a_running_head_are_told_within_seconds_and_writt
         }
         assert!(w.rest.files["events"].starts_with(&before["events"]), "{gone:?}");
         let s = w.status();
-        assert!(s.notices.iter().any(|n| n.name() == "FilesRestored"), "{:?}", s.notices);
+        assert!(s.notices.iter().any(|n| n.notice.name() == "FilesRestored"), "{:?}", s.notices);
         assert_eq!(s.health, State::Optimal, "{gone:?}: {:?}", s.reasons);
         assert!(w.events().iter().any(|e| e.contains("FilesRemoved")));
         // And nothing was lost by it.
@@ -134,7 +134,13 @@ fn files_that_are_removed_one_after_the_other_are_one_note() {
         w.rest.files.remove(name);
         w.pass(3);
     }
-    let notes = w.status().notices.into_iter().filter(|n| n.name() == "FilesRestored").collect::<Vec<_>>();
+    let notes = w
+        .status()
+        .notices
+        .into_iter()
+        .map(|n| n.notice)
+        .filter(|n| n.name() == "FilesRestored")
+        .collect::<Vec<_>>();
     let files = vec!["hosts".to_string(), "portals".to_string()];
     assert_eq!(notes, [Notice::from(RecordNotice::FilesRestored { files })]);
     let events = w.events();
@@ -160,8 +166,12 @@ fn what_the_daemon_keeps_in_the_directory_itself_is_told_as_other_files_are() {
     renewed(&mut w, &["lock", "crashes"], None);
     let s = w.status();
     assert!(
-        s.notices
-            .contains(&RecordNotice::FilesRestored { files: vec!["crashes".into(), "lock".into()] }.into()),
+        s.notices.iter().any(|n| {
+            n.notice
+                == crate::order::Notice::from(RecordNotice::FilesRestored {
+                    files: vec!["crashes".into(), "lock".into()],
+                })
+        }),
         "{:?}",
         s.notices
     );

@@ -363,9 +363,7 @@ impl World {
             Effect::Mail { to: Address::Shard(n), mail: Mail::Shard(mail) } => self.shard(n, mail),
             Effect::Mail { mail: Mail::Manager(mail), .. } => match mail {
                 ManagerMail::Answered { id, answer } => assert!(self.answers.insert(id, answer).is_none()),
-                ManagerMail::Ready { notices } => {
-                    self.ready = Some(notices.iter().map(crate::order::Notice::said).collect())
-                }
+                ManagerMail::Ready { notices } => self.ready = Some(notices),
                 ManagerMail::Stopped => self.stopped = Some(self.now),
                 ManagerMail::Happened(_) => {}
                 ManagerMail::Addresses { number, here, gone } => self.addresses(number, here, &gone),
