@@ -20,7 +20,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("uring", &["base"]),
     ("sim", &["base", "nvme", "iscsi", "access", "volume", "pool", "array", "cluster", "head", "load"]),
     ("api", &[]),
-    ("topology", &[]),
+    ("topology", &["api"]),
     ("millrace", &["base", "cluster", "head", "uring", "load", "api", "topology"]),
     ("lab", &[]),
     ("fuzz", &["base", "nvme", "iscsi", "access", "volume", "pool", "array", "cluster", "head", "topology"]),

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// A drive: one of ours, a missing one, or a candidate.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Drive {
     /// Path or specification; empty for a missing one whose path is not known.
     pub path: String,
@@ -49,7 +49,7 @@ pub struct Drive {
 }
 
 /// What a drive is to us.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DriveRole {
     /// A leg of a pool of ours.
@@ -59,6 +59,7 @@ pub enum DriveRole {
     /// A hot spare of a pool of ours.
     Spare,
     /// Nobody's.
+    #[default]
     Free,
     /// Carries something foreign.
     Foreign,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// A pool: arrays, striped.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Pool {
     /// Name.
     pub name: String,
@@ -83,7 +83,7 @@ pub struct LegAdd {
 }
 
 /// A part of a pool, striped over some of its arrays.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Zone {
     /// Bytes of pool space.
     pub bytes: u64,
@@ -92,7 +92,7 @@ pub struct Zone {
 }
 
 /// An array's share of a zone.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct ZoneWeight {
     /// Index in the pool's arrays.
     pub array: u16,
@@ -101,10 +101,11 @@ pub struct ZoneWeight {
 }
 
 /// How an array keeps its data.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ArrayLayout {
     /// One drive.
+    #[default]
     Single,
     /// Two to four drives with the same data.
     Mirror,
@@ -121,7 +122,7 @@ impl ArrayLayout {
 }
 
 /// An array: one redundancy group of drives.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Array {
     /// How it keeps its data.
     pub layout: ArrayLayout,
@@ -160,7 +161,7 @@ pub struct Array {
 }
 
 /// A drive as a member of an array.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Leg {
     /// The drive's path; the last known one if it is missing.
     pub path: String,
@@ -190,7 +191,7 @@ pub struct Clearing {
 }
 
 /// How far a resync is.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Resync {
     /// Index of the leg that is being written; null where all legs are in use and are made the same, after the array was
     /// made or the daemon crashed.

@@ -147,7 +147,7 @@ pub struct Daemon {
 }
 
 /// A connection of a host.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Connection {
     /// The host, once it is known.
     pub host: Option<String>,
@@ -177,7 +177,7 @@ pub struct Connection {
 }
 
 /// A shard: the part of the head that runs on one core.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Shard {
     /// Its head, of a system of two: `a` or `b`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

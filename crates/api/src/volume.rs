@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// A volume: a block device carved out of a pool.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Volume {
     /// `pool/volume`.
     pub name: String,
@@ -60,7 +60,7 @@ fn usual_weight() -> u16 {
 }
 
 /// A volume's export.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Exported {
     /// The host; absent if none with these names is known here.
     pub host: Option<String>,
