@@ -108,7 +108,7 @@ pub struct Zone {
 }
 
 /// An array's share of a zone.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct ZoneWeight {
     /// Index in the pool's arrays.
     pub array: u16,

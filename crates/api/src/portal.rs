@@ -8,10 +8,11 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// What is spoken at a portal.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {
     /// NVMe/TCP, I/O and discovery.
+    #[default]
     Nvme,
     /// NVMe/TCP, discovery only.
     Discovery,

@@ -153,7 +153,7 @@ pub struct Daemon {
 }
 
 /// A connection of a host.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Connection {
     /// The host, once it is known.
     pub host: Option<String>,

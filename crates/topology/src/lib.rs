@@ -14,11 +14,12 @@ mod health;
 mod interrupt;
 mod machine;
 mod net;
-mod own;
+
 mod pci;
 pub mod plan;
 mod record;
 mod recording;
+mod status;
 mod svg;
 pub mod tune;
 
@@ -29,8 +30,8 @@ pub use health::{Health, Silent, Warning, Wear};
 pub use interrupt::Interrupt;
 pub use machine::{Machine, Measured, SharedBank, size};
 pub use net::{Port, payload_share};
-pub use own::{Counters, Own, OwnArray, OwnConnection, OwnDrive, OwnLeg, OwnPool, OwnShard, OwnVolume};
 pub use pci::{Class, Device, Lanes, Link, PortKind, Speed};
 pub use record::{Recorder, plain_name};
 pub use recording::{Clock, FILE_MAX, Missing, Reading, Recording, RecordingError, Source, hex, ranges};
+pub use status::{Own, OwnShard};
 pub use svg::{Label, escape, svg};

@@ -5,10 +5,10 @@ use crate::drive::{self, Drive, DriveKind};
 use crate::gap::Gap;
 use crate::interrupt::{self, Interrupt};
 use crate::net::{self, Port};
-use crate::own::Own;
 use crate::pci::{self, Class, Device, PortKind};
 use crate::record::{OWN, plain_name};
 use crate::recording::{Clock, Recording, members};
+use crate::status::Own;
 use serde::Serialize;
 
 /// A machine: what is known of it, and by name what is not.
@@ -153,7 +153,9 @@ impl Machine {
             let Some(number) = name.strip_prefix("shard-").and_then(|n| n.parse::<u64>().ok()) else {
                 continue;
             };
-            let Some(shard) = own.shards.iter_mut().find(|s| s.shard == number) else { continue };
+            let Some(shard) = own.shards.iter_mut().find(|s| u64::from(s.of.shard) == number) else {
+                continue;
+            };
             shard.thread = task.parse().ok();
             let allowed = from
                 .text(&format!("{folder}/{task}/status"))

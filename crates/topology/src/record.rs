@@ -1,9 +1,9 @@
 //! Which files of a machine are worth keeping, and how they are made small and, on request, anonymous.
 
-use crate::own::{Named, Own};
 use crate::recording::{
     CLOCK, Clock, FILE_MAX, FILES_MAX, Missing, Reading, Recording, Source, VERSION, hex,
 };
+use crate::status::{Named, Own};
 use std::collections::BTreeMap;
 
 /// A place whose files are kept. In the folder `*` stands for any name and `#` for a number.
@@ -626,7 +626,7 @@ mod tests {
         assert_eq!(first, second, "the same name stands for the same thing");
         let own = Own::decode(first).expect("a status");
         let pool = &own.pools[0].name;
-        assert_eq!(&own.drives[0].pool, pool);
+        assert_eq!(own.drives[0].pool.as_ref(), Some(pool));
         let volumes: Vec<&str> = own.volumes.iter().map(|v| v.name.as_str()).collect();
         assert!(
             volumes.iter().all(|v| v.starts_with(&format!("{pool}/volume-"))) && volumes[0] != volumes[1]

@@ -222,7 +222,7 @@ fn panel(m: &Machine, place: Place, say: Say) -> (Picture, f64) {
     out.text(PANEL - INNER, 24.0, &format!("text-anchor=\"end\" fill=\"{SOFT}\""), &say(&about));
     // Cores: a square for each, divided among its threads; shards are named in theirs.
     let shards = m.own.iter().flat_map(|o| &o.shards);
-    let shard_on: Vec<(u32, u64)> = shards.filter_map(|s| Some((s.core?, s.shard))).collect();
+    let shard_on: Vec<(u32, u16)> = shards.filter_map(|s| Some((s.core?, s.of.shard))).collect();
     let (mut y, per_row, side) = (38.0, 32, 17.0);
     for (i, core) in cores.iter().take(CORES_MAX).enumerate() {
         let (cx, cy) = (INNER + (i % per_row) as f64 * (side + 2.4), y + (i / per_row) as f64 * (side + 2.4));
@@ -529,7 +529,7 @@ fn legend(out: &mut Picture, m: &Machine, say: Say, mut y: f64, width: f64) -> f
             }
             badge.draw(out, x, y);
             let legs: Vec<&str> = array.legs.iter().map(|l| crate::record::plain_name(&l.path)).collect();
-            let says = format!("{} {}: {}", pool.name, array.layout, legs.join(" + "));
+            let says = format!("{} {}: {}", pool.name, array.layout.word(), legs.join(" + "));
             out.text(x + 28.0, y + 10.5, "", &cut(&says, 52));
             if together {
                 out.text(

@@ -74,14 +74,19 @@ fn role(m: &Machine, drive: &Drive) -> String {
     for pool in m.own.iter().flat_map(|o| &o.pools) {
         for (i, array) in pool.arrays.iter().enumerate() {
             if array.legs.iter().any(|l| m.drive_at(&l.path).is_some_and(|d| d.name == drive.name)) {
-                return format!("{} {}-{i}", pool.name, array.layout);
+                return format!("{} {}-{i}", pool.name, array.layout.word());
             }
         }
     }
     let own = m.own.iter().flat_map(|o| &o.drives);
-    let spare = own.filter(|d| d.role == "spare" && !d.pool.is_empty());
+    let spare = own.filter(|d| d.role == api::DriveRole::Spare && d.pool.is_some());
     let mut spare = spare.filter(|d| m.drive_at(&d.path).is_some_and(|d| d.name == drive.name));
-    spare.next().map_or(String::new(), |d| format!("{} spare", d.pool))
+    spare.next().map_or(String::new(), spare_of)
+}
+
+/// A drive that is nobody's leg yet: `tank spare`.
+fn spare_of(d: &api::Drive) -> String {
+    format!("{} spare", d.pool.as_deref().unwrap_or(""))
 }
 
 fn link_cells(device: Option<&Device>) -> (Cell, Cell) {
@@ -233,11 +238,12 @@ fn elsewhere(m: &Machine) -> Vec<Item> {
     for pool in &own.pools {
         for (i, array) in pool.arrays.iter().enumerate() {
             let legs = array.legs.iter().filter(|l| unseen(&l.path));
-            out.extend(legs.map(|l| item(&l.path, format!("{} {}-{i}", pool.name, array.layout))));
+            out.extend(legs.map(|l| item(&l.path, format!("{} {}-{i}", pool.name, array.layout.word()))));
         }
     }
-    let spares = own.drives.iter().filter(|d| d.role == "spare" && !d.pool.is_empty() && unseen(&d.path));
-    out.extend(spares.map(|d| item(&d.path, format!("{} spare", d.pool))));
+    let spares =
+        own.drives.iter().filter(|d| d.role == api::DriveRole::Spare && d.pool.is_some() && unseen(&d.path));
+    out.extend(spares.map(|d| item(&d.path, spare_of(d))));
     out
 }
 
@@ -369,7 +375,7 @@ fn shards(m: &Machine) -> Table {
         };
         let rate = cpu.and_then(|c| interrupts_on(m, c.id));
         table.row([
-            shard.shard.to_string().into(),
+            shard.of.shard.to_string().into(),
             shard.core.map_or("any".to_string(), |c| c.to_string()).into(),
             ranges(&siblings).into(),
             cpu.and_then(|c| c.node).map_or(String::new(), |n| n.to_string()).into(),

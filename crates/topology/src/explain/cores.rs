@@ -4,12 +4,14 @@ use super::figure::Figure;
 use super::finding::{Finding, Kind};
 use super::limit::{Limit, ShardUsed};
 use super::view::{FULL, View};
+use crate::status::{digests as digests_of, host};
 
 pub(super) fn shards(view: &View, rate: f64, out: &mut Vec<Finding>) {
     let m = view.m;
     let busy: Vec<(u64, f64)> =
-        view.before.shards.iter().filter_map(|s| Some((s.shard, f64::from(s.busy?)))).collect();
+        view.before.shards.iter().filter_map(|s| Some((s.of.shard.into(), f64::from(s.busy?)))).collect();
     for shard in &view.before.shards {
+        let number = u64::from(shard.of.shard);
         let cpu = shard.core.and_then(|core| m.cpus.iter().find(|c| c.id == core));
         let head = view.after.head.clone();
         if let Some(part) = shard.busy.map(f64::from).filter(|b| *b >= FULL) {
@@ -18,13 +20,12 @@ pub(super) fn shards(view: &View, rate: f64, out: &mut Vec<Finding>) {
                 .filter(|(_, b)| *b < 0.5)
                 .map(|(shard, used)| ShardUsed { shard: *shard, used: *used })
                 .collect();
-            let mut arithmetic =
-                vec![Figure::ShardUses { shard: shard.shard, head: head.clone(), used: part }];
+            let mut arithmetic = vec![Figure::ShardUses { shard: number, head: head.clone(), used: part }];
             if rate > 0.0 && idle.is_empty() {
                 arithmetic.push(Figure::CommandCosts { rate, cores: busy.iter().map(|(_, b)| b).sum() });
             }
-            let connections = view.after.connections.iter().filter(|c| c.shard == shard.shard).count();
-            let limit = Limit::ShardFull { shard: shard.shard, head: head.clone(), connections, idle };
+            let connections = view.after.connections.iter().filter(|c| c.shard == shard.of.shard).count();
+            let limit = Limit::ShardFull { shard: number, head: head.clone(), connections, idle };
             out.push(Finding::new(limit, Vec::new(), arithmetic));
         }
         let Some(cpu) = cpu else { continue };
@@ -47,7 +48,7 @@ pub(super) fn shards(view: &View, rate: f64, out: &mut Vec<Finding>) {
             if total >= 20_000.0 || total >= 1_000.0 && taken >= 0.10 {
                 let most = raised.iter().max_by(|a, b| a.1.total_cmp(&b.1)).map_or("", |r| r.0.as_str());
                 let limit = Limit::ShardInterrupted {
-                    shard: shard.shard,
+                    shard: number,
                     head: head.clone(),
                     per_second: total,
                     cpu: thread,
@@ -73,12 +74,12 @@ pub(super) fn digests(view: &View, out: &mut Vec<Finding>) {
     }
     let flows = view.flows();
     let all: f64 = flows.iter().map(|f| f.rate).sum();
-    let with: Vec<_> = flows.iter().filter(|f| f.connection.digests && f.rate > 0.0).collect();
+    let with: Vec<_> = flows.iter().filter(|f| digests_of(f.connection) && f.rate > 0.0).collect();
     let share = with.iter().map(|f| f.rate).sum::<f64>() / all;
     if with.is_empty() || share < 0.1 {
         return;
     }
-    let mut hosts: Vec<String> = with.iter().map(|f| f.connection.host.clone()).collect();
+    let mut hosts: Vec<String> = with.iter().map(|f| host(f.connection).to_string()).collect();
     hosts.sort();
     hosts.dedup();
     let on = Figure::DigestsOn { connections: with.len(), of: flows.len(), carry: share };

@@ -5,7 +5,7 @@ use super::finding::Finding;
 use super::limit::{Hosts, Limit};
 use super::view::View;
 use crate::machine::{Crowd, Machine};
-use crate::own::LOAD_MIN;
+use crate::status::{LOAD_MIN, host};
 use std::collections::BTreeMap;
 
 /// Rates differ by so much from one moment to the next without a reason.
@@ -23,9 +23,9 @@ impl Crowd {
         for flow in view.flows() {
             let c = flow.connection;
             // A host without a name is where it comes from.
-            let who = match c.host.is_empty() {
+            let who = match host(c).is_empty() {
                 true => c.peer.rsplit_once(':').map_or(c.peer.as_str(), |p| p.0).to_string(),
-                false => c.host.clone(),
+                false => host(c).to_string(),
             };
             let sum = hosts.entry(who).or_default();
             *sum = (sum.0 + flow.rate, sum.1 + flow.depth);

@@ -6,13 +6,14 @@ use super::limit::{Limit, Slow};
 use super::view::{APART, View, median};
 use crate::drive::Drive;
 use crate::health::{Health, Warning};
-use crate::own::{LOAD_MIN, OwnPool};
 use crate::record::plain_name;
+use crate::status::{LOAD_MIN, shape, weight};
+use api::{ArrayLayout, Leg, Pool, State};
 
 /// A drive of a pool that holds the others up, and why.
-pub(super) fn slow_drives(view: &View, pool: &OwnPool, out: &mut Vec<Finding>) {
+pub(super) fn slow_drives(view: &View, pool: &Pool, out: &mut Vec<Finding>) {
     let m = view.m;
-    let legs: Vec<&crate::own::OwnLeg> = pool.arrays.iter().flat_map(|a| &a.legs).collect();
+    let legs: Vec<&Leg> = pool.arrays.iter().flat_map(|a| &a.legs).collect();
     let drives: Vec<&Drive> = legs.iter().filter_map(|l| m.drive_at(&l.path)).collect();
     let link = |d: &Drive| m.devices[m.device(d.device.as_deref()?)?].link;
     let rates: Vec<f64> = drives.iter().filter_map(|d| link(d)?.payload_mb()).collect();
@@ -34,8 +35,11 @@ pub(super) fn slow_drives(view: &View, pool: &OwnPool, out: &mut Vec<Finding>) {
         let narrow = own_rate.zip(usual_rate).is_some_and(|(own, usual)| own < usual * (1.0 - APART));
         let hot = hot(drive);
         // What somebody did to it on purpose is told as that.
-        let shaped = |d: &&crate::own::OwnDrive| d.latency_us > 0 || d.iops_max > 0 || d.mbps_max > 0;
-        let mine = |d: &&crate::own::OwnDrive| m.drive_at(&d.path).is_some_and(|d| d.name == drive.name);
+        let shaped = |d: &&api::Drive| {
+            let shape = shape(d);
+            shape.latency_us > 0 || shape.iops_max > 0 || shape.mbps_max > 0
+        };
+        let mine = |d: &&api::Drive| m.drive_at(&d.path).is_some_and(|d| d.name == drive.name);
         let shaped = view.after.drives.iter().filter(shaped).any(|d| mine(&d));
         if !(narrow || hot.is_some() || (slow_leg || late) && !shaped) {
             continue;
@@ -66,12 +70,12 @@ pub(super) fn slow_drives(view: &View, pool: &OwnPool, out: &mut Vec<Finding>) {
         let mut arithmetic = Vec::new();
         if let (Some(own), true) = (own_rate, rates.len() == drives.len() && narrow) {
             // A read goes to one leg of an array, so its legs add up; the stripe is as fast as the array that is full first.
-            let rate =
-                |l: &crate::own::OwnLeg| m.drive_at(&l.path).and_then(link).and_then(|l| l.payload_mb());
+            let rate = |l: &Leg| m.drive_at(&l.path).and_then(link).and_then(|l| l.payload_mb());
             let arrays: Vec<(f64, f64)> = pool
                 .arrays
                 .iter()
-                .map(|a| (a.legs.iter().filter_map(rate).sum(), a.weight.max(1) as f64))
+                .enumerate()
+                .map(|(i, a)| (a.legs.iter().filter_map(rate).sum(), f64::from(weight(pool, i))))
                 .collect();
             let sum: f64 = arrays.iter().map(|a| a.0).sum();
             let least = arrays.iter().map(|a| a.0).fold(f64::MAX, f64::min);
@@ -117,19 +121,19 @@ fn unexplained(drive: &Drive, beside: &[&Drive]) -> Slow {
     Slow::NotSeen { used, others_most: others.map(|h| h.used).max(), throttled_seconds }
 }
 
-pub(super) fn repairs(view: &View, pool: &OwnPool, writes: f64, out: &mut Vec<Finding>) {
+pub(super) fn repairs(view: &View, pool: &Pool, writes: f64, out: &mut Vec<Finding>) {
     let before = view.before.pools.iter().find(|p| p.name == pool.name);
     for (i, array) in pool.arrays.iter().enumerate() {
-        let name = format!("{} {}-{i}", pool.name, array.layout);
+        let name = format!("{} {}-{i}", pool.name, array.layout.word());
         let mut put = |limit, figure| out.push(Finding::new(limit, vec![pool.name.clone()], vec![figure]));
-        if let Some((rate, seconds_left)) = array.resync {
-            let figure = Figure::ResyncMoves { bytes: rate as f64, seconds_left };
+        if let Some(resync) = &array.resync {
+            let figure = Figure::ResyncMoves { bytes: resync.rate as f64, seconds_left: resync.seconds_left };
             put(Limit::Resync { array: name.clone() }, figure);
-        } else if array.layout == "mirror" && array.state == "degraded" {
+        } else if array.layout == ArrayLayout::Mirror && array.state == State::Degraded {
             let gone: Vec<String> = array
                 .legs
                 .iter()
-                .filter(|l| l.state != "optimal")
+                .filter(|l| l.state != State::Optimal)
                 .map(|l| plain_name(&l.path).to_string())
                 .collect();
             let legs = array.legs.len();
@@ -149,9 +153,9 @@ pub(super) fn repairs(view: &View, pool: &OwnPool, writes: f64, out: &mut Vec<Fi
             }
         }
     }
-    if let Some(rate) = pool.scrub {
+    if pool.scrub.running {
         let limit = Limit::Scrub { pool: pool.name.clone() };
-        let figure = Figure::ScrubMoves { bytes: rate as f64 };
+        let figure = Figure::ScrubMoves { bytes: pool.scrub.rate as f64 };
         out.push(Finding::new(limit, vec![pool.name.clone()], vec![figure]));
     }
 }

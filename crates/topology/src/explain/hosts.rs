@@ -8,24 +8,25 @@ use super::load::NextLimit;
 use super::scope::Scope;
 use super::view::{FULL, Flow, View};
 use super::waiting::Waiting;
-use crate::own::LOAD_MIN;
+use crate::status::{LOAD_MIN, host as host_of};
 use std::collections::BTreeMap;
 
 pub(super) fn paths(view: &View, out: &mut Vec<Finding>) {
     let flows = view.flows();
     let mut hosts: BTreeMap<&str, Vec<&Flow>> = BTreeMap::new();
     for flow in &flows {
-        if !flow.connection.host.is_empty() {
-            hosts.entry(&flow.connection.host).or_default().push(flow);
+        let host = host_of(flow.connection);
+        if !host.is_empty() {
+            hosts.entry(host).or_default().push(flow);
         }
     }
     for (host, flows) in hosts {
         // A path is where a host comes from: its address without the port, and its session.
-        let mut paths: BTreeMap<(String, u64), (f64, f64)> = BTreeMap::new();
+        let mut paths: BTreeMap<(String, u16), (f64, f64)> = BTreeMap::new();
         for flow in flows {
             let peer = &flow.connection.peer;
             let address = peer.rsplit_once(':').map_or(peer.as_str(), |p| p.0).to_string();
-            let sum = paths.entry((address, flow.connection.session)).or_default();
+            let sum = paths.entry((address, flow.connection.session.unwrap_or(0))).or_default();
             sum.0 += flow.rate;
             sum.1 += flow.depth;
         }
@@ -37,7 +38,7 @@ pub(super) fn paths(view: &View, out: &mut Vec<Finding>) {
             if *rate >= best / 10.0 {
                 continue;
             }
-            let (paths, address, session) = (paths.len(), address.clone(), *session);
+            let (paths, address, session) = (paths.len(), address.clone(), u64::from(*session));
             let limit = match *rate < 1.0 && *depth < 0.5 {
                 true => Limit::PathIdle { host: host.into(), paths, address, session },
                 false => Limit::PathStarved { host: host.into(), paths, address, session },
@@ -79,9 +80,9 @@ pub(super) fn next_limit(view: &View, rate: f64, scope: &Scope) -> Option<NextLi
     let m = view.m;
     let mut all: Vec<(f64, Part)> = Vec::new();
     for shard in &view.before.shards {
-        all.extend(shard.busy.map(|b| (f64::from(b), Part::Shard { shard: shard.shard })));
+        all.extend(shard.busy.map(|b| (f64::from(b), Part::Shard { shard: shard.of.shard.into() })));
     }
-    for own in view.after.drives.iter().filter(|d| !d.pool.is_empty()) {
+    for own in view.after.drives.iter().filter(|d| d.pool.is_some()) {
         let Some(drive) = m.drive_at(&own.path).filter(|d| scope.takes(core::slice::from_ref(&d.name)))
         else {
             continue;
@@ -134,7 +135,7 @@ pub(super) fn next_limit(view: &View, rate: f64, scope: &Scope) -> Option<NextLi
 /// Parts of the way of which no load was seen: nothing is said of them.
 fn unseen(view: &View, waiting: &Waiting) -> Vec<Unseen> {
     let m = view.m;
-    let memory = |d: &crate::own::OwnDrive| d.pool.is_empty() || crate::plan::is_memory(&d.path);
+    let memory = |d: &api::Drive| d.pool.is_none() || crate::plan::is_memory(&d.path);
     let drives = waiting.drives.is_empty() && !view.after.drives.iter().all(memory);
     let ports = !m.ports.iter().any(|p| p.payload_bytes().is_some() && p.tx_bytes.is_some());
     let shards = view.before.shards.iter().all(|s| s.busy.is_none());
@@ -156,7 +157,7 @@ pub(super) fn depth(
     let flows = view.flows();
     let mut hosts: BTreeMap<&str, (f64, f64, usize)> = BTreeMap::new();
     for flow in &flows {
-        let sum = hosts.entry(&flow.connection.host).or_default();
+        let sum = hosts.entry(host_of(flow.connection)).or_default();
         sum.0 += flow.rate;
         sum.1 += flow.depth;
         sum.2 += 1;

@@ -4,8 +4,9 @@ use super::figure::{Figure, Waits};
 use super::finding::Finding;
 use super::limit::{Direction, Limit, Share, SharedLink};
 use super::view::{APART, FULL, View};
-use crate::own::OwnDrive;
 use crate::record::plain_name;
+use crate::status::shape;
+use api::{Counters, Drive};
 
 /// What each drive below a switch moves, bytes a second: the greater direction, since a link has one for each.
 pub(super) fn below(view: &View, switch: usize) -> Vec<(String, f64, f64)> {
@@ -46,17 +47,18 @@ pub(super) fn uplinks(view: &View, out: &mut Vec<Finding>) {
         out.push(full_link(link, passes, limit, each, unfair, poor));
     }
     // Links that somebody made by shapes.
-    let mut numbers: Vec<u64> = view.after.drives.iter().map(|d| d.uplink).filter(|n| *n > 0).collect();
+    let mut numbers: Vec<u32> =
+        view.after.drives.iter().map(|d| shape(d).uplink).filter(|n| *n > 0).collect();
     numbers.sort_unstable();
     numbers.dedup();
     for number in numbers {
-        let members: Vec<&OwnDrive> = view.after.drives.iter().filter(|d| d.uplink == number).collect();
-        let limit = members[0].uplink_mbps as f64 * 1e6;
-        let gone = |d: &OwnDrive, of: fn(&crate::own::Counters) -> u64| {
+        let members: Vec<&Drive> = view.after.drives.iter().filter(|d| shape(d).uplink == number).collect();
+        let limit = f64::from(shape(members[0]).uplink_mbps) * 1e6;
+        let gone = |d: &Drive, of: fn(&Counters) -> u64| {
             let was = view.before.drives.iter().find(|b| b.path == d.path && b.uuid == d.uuid)?;
             Some(of(&d.counters).saturating_sub(of(&was.counters)) as f64 / view.seconds)
         };
-        for of in [|c: &crate::own::Counters| c.read_bytes, |c: &crate::own::Counters| c.write_bytes] {
+        for of in [|c: &Counters| c.read_bytes, |c: &Counters| c.write_bytes] {
             let each: Vec<(String, f64)> = members
                 .iter()
                 .filter_map(|d| Some((plain_name(&d.path).to_string(), gone(d, of)?)))
@@ -67,9 +69,9 @@ pub(super) fn uplinks(view: &View, out: &mut Vec<Finding>) {
                 continue;
             }
             // How this one divides is written down.
-            let shares: Vec<u64> = members.iter().map(|d| d.uplink_share.max(1)).collect();
+            let shares: Vec<u64> = members.iter().map(|d| u64::from(shape(d).uplink_share.max(1))).collect();
             let unfair = shares.iter().any(|s| *s != shares[0]).then_some(Figure::LinkShares { shares });
-            let link = SharedLink::Shapes { number, path: members[0].path.clone() };
+            let link = SharedLink::Shapes { number: number.into(), path: members[0].path.clone() };
             out.push(full_link(link, None, limit, each, unfair, None));
         }
     }

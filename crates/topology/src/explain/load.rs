@@ -1,7 +1,7 @@
 //! What is asked of the head, and what would be full next.
 
 use super::figure::Part;
-use crate::own::LOAD_MIN;
+use crate::status::LOAD_MIN;
 use serde::Serialize;
 
 /// Reads and writes a second.

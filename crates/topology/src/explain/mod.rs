@@ -23,8 +23,8 @@ use self::scope::Scope;
 use self::view::View;
 use self::waiting::saturated;
 use crate::machine::Machine;
-use crate::own::LOAD_MIN;
 use crate::record::plain_name;
+use crate::status::{LOAD_MIN, shape};
 use serde::Serialize;
 
 pub use self::figure::{Figure, Known, Part, Unseen, Waits};
@@ -103,19 +103,20 @@ fn caps(view: &View, out: &mut Vec<Finding>) {
     for drive in &view.after.drives {
         let Some((ops, bytes)) = view.drive_rate(drive) else { continue };
         let name = plain_name(&drive.path).to_string();
-        let near = |now: f64, most: u64| most > 0 && now >= 0.85 * most as f64;
-        let (iops, mbps) = (near(ops, drive.iops_max), near(bytes / 1e6, drive.mbps_max));
-        if !(iops || mbps || drive.latency_us > 0 && ops > 0.0) {
+        let near = |now: f64, most: u32| most > 0 && now >= 0.85 * f64::from(most);
+        let shape = shape(drive);
+        let (iops, mbps) = (near(ops, shape.iops_max), near(bytes / 1e6, shape.mbps_max));
+        if !(iops || mbps || shape.latency_us > 0 && ops > 0.0) {
             continue;
         }
         let limit = Limit::DriveShaped {
             drive: name.clone(),
             path: drive.path.clone(),
-            iops_max: iops.then_some(drive.iops_max),
-            mbps_max: mbps.then_some(drive.mbps_max),
-            latency_us: (drive.latency_us > 0).then_some(drive.latency_us),
+            iops_max: iops.then_some(shape.iops_max.into()),
+            mbps_max: mbps.then_some(shape.mbps_max.into()),
+            latency_us: (shape.latency_us > 0).then_some(shape.latency_us.into()),
         };
-        let about = vec![drive.pool.clone(), name, drive.path.clone()];
+        let about = vec![drive.pool.clone().unwrap_or_default(), name, drive.path.clone()];
         out.push(Finding::new(limit, about, vec![Figure::DriveDoes { operations: ops, bytes }]));
     }
     for volume in &view.after.volumes {
@@ -125,10 +126,11 @@ fn caps(view: &View, out: &mut Vec<Finding>) {
         let ops = gone(a.reads, b.reads) + gone(a.writes, b.writes);
         let bytes = gone(a.read_bytes, b.read_bytes) + gone(a.write_bytes, b.write_bytes);
         let near = |now: f64, most: u64| most > 0 && now >= 0.9 * most as f64;
-        if near(ops, volume.iops_max) || near(bytes, volume.bytes_max) {
-            let commands = Figure::CommandsOfCap { commands: ops, most: volume.iops_max };
-            let moved = Figure::BytesOfCap { bytes, most: volume.bytes_max };
-            let set = [(volume.iops_max, commands), (volume.bytes_max, moved)];
+        let (iops_max, bytes_max) = (u64::from(volume.iops_max), u64::from(volume.mbps_max) * 1_000_000);
+        if near(ops, iops_max) || near(bytes, bytes_max) {
+            let commands = Figure::CommandsOfCap { commands: ops, most: iops_max };
+            let moved = Figure::BytesOfCap { bytes, most: bytes_max };
+            let set = [(iops_max, commands), (bytes_max, moved)];
             let arithmetic = set.into_iter().filter_map(|(most, figure)| (most > 0).then_some(figure));
             let limit = Limit::VolumeCapped { volume: volume.name.clone() };
             out.push(Finding::new(limit, vec![volume.name.clone()], arithmetic.collect()));

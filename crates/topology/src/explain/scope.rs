@@ -1,8 +1,9 @@
 //! What a thing depends on: a finding is about it if it is about one of these.
 
 use crate::machine::Machine;
-use crate::own::{Own, OwnDrive, OwnVolume};
 use crate::record::plain_name;
+use crate::status::{Own, host as host_of};
+use api::{Drive, Volume};
 use std::collections::BTreeSet;
 
 /// So much of an identity stands for it.
@@ -47,8 +48,7 @@ impl Scope {
 fn of_head(m: &Machine, own: &Own, name: &str, names: &mut BTreeSet<String>) {
     // A drive of a pool waits for the others: each command that is spread over all is as late as the last part of it.
     let drive = drive_called(own, name);
-    let pool_of_drive = drive.map(|d| d.pool.as_str()).filter(|p| !p.is_empty());
-    let hosts_of = |v: &OwnVolume| v.hosts.clone();
+    let pool_of_drive = drive.and_then(|d| d.pool.as_deref());
     let mut pools: BTreeSet<&str> = own
         .pools
         .iter()
@@ -59,22 +59,21 @@ fn of_head(m: &Machine, own: &Own, name: &str, names: &mut BTreeSet<String>) {
         own.volumes.iter().filter(|v| pools.contains(pool_of(v))).map(|v| v.name.as_str()).collect();
     let volume = own.volumes.iter().find(|v| v.name == name);
     volumes.extend(volume.map(|v| v.name.as_str()));
-    let host = own.connections.iter().any(|c| !c.host.is_empty() && c.host == name)
-        || own.volumes.iter().filter_map(hosts_of).flatten().any(|h| h == name);
+    let host = !name.is_empty() && own.connections.iter().any(|c| host_of(c) == name)
+        || own.volumes.iter().flat_map(|v| &v.exports).any(|e| e.host.as_deref() == Some(name));
     let mut hosts: BTreeSet<&str> = BTreeSet::new();
     if host {
         hosts.insert(name);
         // A status that does not tell to whom volumes are given leaves all of them possible.
-        let its = own.volumes.iter().filter(|v| v.hosts.as_ref().is_none_or(|h| h.iter().any(|h| h == name)));
+        let its = own.volumes.iter().filter(|v| own.may_use(name, v));
         volumes.extend(its.map(|v| v.name.as_str()));
     }
-    let asked: Vec<&OwnVolume> = own.volumes.iter().filter(|v| volumes.contains(v.name.as_str())).collect();
+    let asked: Vec<&Volume> = own.volumes.iter().filter(|v| volumes.contains(v.name.as_str())).collect();
     pools.extend(asked.iter().map(|v| pool_of(v)));
     if !host {
-        for connection in own.connections.iter().filter(|c| !c.host.is_empty()) {
-            let uses = |v: &&OwnVolume| v.hosts.as_ref().is_none_or(|h| h.contains(&connection.host));
-            if asked.iter().any(uses) {
-                hosts.insert(&connection.host);
+        for host in own.connections.iter().map(host_of).filter(|h| !h.is_empty()) {
+            if asked.iter().any(|v| own.may_use(host, v)) {
+                hosts.insert(host);
             }
         }
     }
@@ -98,15 +97,16 @@ fn of_head(m: &Machine, own: &Own, name: &str, names: &mut BTreeSet<String>) {
 
 /// A drive of the head's, as `drive ls` and the other drive commands call it: by its path, the end of that, or the beginning
 /// of its identity.
-pub(super) fn drive_called<'a>(own: &'a Own, name: &str) -> Option<&'a OwnDrive> {
+pub(super) fn drive_called<'a>(own: &'a Own, name: &str) -> Option<&'a Drive> {
     own.drives.iter().find(|d| {
         let named = d.path == name || d.path.rsplit('/').next() == Some(name);
         !name.is_empty() && named
-            || name.len() >= UUID_BEGIN && d.uuid.starts_with(&name.to_ascii_lowercase())
+            || name.len() >= UUID_BEGIN
+                && d.uuid.as_ref().is_some_and(|u| u.starts_with(&name.to_ascii_lowercase()))
     })
 }
 
 /// The pool of a volume, by its name.
-pub(super) fn pool_of(volume: &OwnVolume) -> &str {
+pub(super) fn pool_of(volume: &Volume) -> &str {
     volume.name.split('/').next().unwrap_or("")
 }

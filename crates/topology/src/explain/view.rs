@@ -3,8 +3,9 @@
 use super::load::{Load, Rates};
 use super::scope::{drive_called, pool_of};
 use crate::machine::Machine;
-use crate::own::{Counters, Own, OwnConnection, OwnDrive, OwnVolume};
 use crate::record::plain_name;
+use crate::status::{Own, host};
+use api::{Connection, Counters, Drive, Protocol, Volume};
 use std::collections::BTreeMap;
 
 /// From here on a link, a port, a core counts as full.
@@ -23,7 +24,7 @@ pub(super) struct View<'a> {
 
 /// A connection's part.
 pub(super) struct Flow<'a> {
-    pub(super) connection: &'a OwnConnection,
+    pub(super) connection: &'a Connection,
     /// Commands a second.
     pub(super) rate: f64,
     /// Under way, mean of both readings.
@@ -32,24 +33,27 @@ pub(super) struct Flow<'a> {
 
 impl<'a> View<'a> {
     pub(super) fn flows(&self) -> Vec<Flow<'a>> {
-        let key = |c: &OwnConnection| (c.host.clone(), c.peer.clone(), c.session, c.queue);
-        let before: BTreeMap<_, &OwnConnection> =
-            self.before.connections.iter().map(|c| (key(c), c)).collect();
-        let flow = |c: &'a OwnConnection| {
+        let key = |c: &Connection| (c.host.clone(), c.peer.clone(), c.session, c.queue);
+        let before: BTreeMap<_, &Connection> = self.before.connections.iter().map(|c| (key(c), c)).collect();
+        let flow = |c: &'a Connection| {
             let was = before.get(&key(c))?;
             Some(Flow {
                 connection: c,
                 rate: c.commands.saturating_sub(was.commands) as f64 / self.seconds,
-                depth: (c.in_flight as f64 + was.in_flight as f64) / 2.0,
+                depth: (f64::from(c.in_flight) + f64::from(was.in_flight)) / 2.0,
             })
         };
         // NVMe's queue 0 carries no I/O, and discovery none either.
-        let io = |c: &&OwnConnection| c.protocol == "iscsi" || c.protocol == "nvme" && c.queue > 0;
+        let io = |c: &&Connection| match c.protocol {
+            Protocol::Iscsi => true,
+            Protocol::Nvme => c.queue > 0,
+            Protocol::Discovery => false,
+        };
         self.after.connections.iter().filter(io).filter_map(flow).collect()
     }
 
     /// What hosts do to those volumes.
-    pub(super) fn volumes(&self, which: impl Fn(&OwnVolume) -> bool) -> Rates {
+    pub(super) fn volumes(&self, which: impl Fn(&Volume) -> bool) -> Rates {
         let mut out = Rates::default();
         for volume in self.after.volumes.iter().filter(|v| which(v)) {
             let Some(was) = self.before.volumes.iter().find(|v| v.name == volume.name) else { continue };
@@ -76,7 +80,7 @@ impl<'a> View<'a> {
     /// Commands a second of hosts that come to this head, where there are two.
     pub(super) fn here(&self) -> Option<f64> {
         self.after.head.as_ref()?;
-        let commands = |own: &Own| own.shards.iter().map(|s| s.commands).sum::<u64>();
+        let commands = |own: &Own| own.shards.iter().map(|s| s.of.commands).sum::<u64>();
         Some(commands(self.after).saturating_sub(commands(self.before)) as f64 / self.seconds)
     }
     /// The load of a system, and what of it comes to the head that is looked at.
@@ -98,21 +102,21 @@ impl<'a> View<'a> {
             return of(name, self.volumes(|v| pool_of(v) == name));
         }
         let at = m.drive_at(name);
-        let on = |d: &&OwnDrive| at.is_some_and(|at| plain_name(&d.path) == at.name);
+        let on = |d: &&Drive| at.is_some_and(|at| plain_name(&d.path) == at.name);
         if let Some(drive) = drive_called(self.after, name).or_else(|| self.after.drives.iter().find(on)) {
-            let same = |d: &&OwnDrive| (&d.path, &d.uuid) == (&drive.path, &drive.uuid);
+            let same = |d: &&Drive| (&d.path, &d.uuid) == (&drive.path, &drive.uuid);
             let was = self.before.drives.iter().find(same)?;
             return of(plain_name(&drive.path), self.rates(&drive.counters, &was.counters));
         }
         let flows: Vec<f64> =
-            self.flows().iter().filter(|f| f.connection.host == name).map(|f| f.rate).collect();
+            self.flows().iter().filter(|f| host(f.connection) == name).map(|f| f.rate).collect();
         (!flows.is_empty()).then(|| Load::OfHost { host: name.into(), rate: flows.iter().sum() })
     }
 
     /// What the head did to a drive a second: operations, bytes.
-    pub(super) fn drive_rate(&self, drive: &OwnDrive) -> Option<(f64, f64)> {
+    pub(super) fn drive_rate(&self, drive: &Drive) -> Option<(f64, f64)> {
         // Drives in memory may have one path, and have labels of their own.
-        let same = |d: &&OwnDrive| (&d.path, &d.uuid) == (&drive.path, &drive.uuid);
+        let same = |d: &&Drive| (&d.path, &d.uuid) == (&drive.path, &drive.uuid);
         let was = self.before.drives.iter().find(same)?;
         let gone = |now: u64, then: u64| now.saturating_sub(then) as f64 / self.seconds;
         let (a, b) = (&drive.counters, &was.counters);

@@ -61,7 +61,7 @@ pub(super) fn saturated(view: &View, out: &mut Vec<Finding>) -> Waiting {
     let mut waiting = Waiting::default();
     let mut full: Vec<(&Drive, Work, Known)> = Vec::new();
     let (mut all_us, mut all_rate, mut bare) = (0.0, 0.0, Vec::new());
-    for own in view.after.drives.iter().filter(|d| !d.pool.is_empty()) {
+    for own in view.after.drives.iter().filter(|d| d.pool.is_some()) {
         let Some(drive) = m.drive_at(&own.path) else { continue };
         let Some(work) = work(drive) else { continue };
         waiting.operations += work.under_way;

@@ -163,16 +163,15 @@ pub fn plan(site: &Site, arrays: &[Array]) -> Result<Plan, PlanError> {
 pub fn pools(site: &Site, m: &Machine) -> Vec<(String, Vec<Array>)> {
     let labelled: BTreeMap<&str, &Drive> =
         site.drives.iter().rev().filter(|d| !d.uuid.is_empty()).map(|d| (d.uuid.as_str(), d)).collect();
-    let name = |l: &crate::own::OwnLeg| {
-        labelled.get(l.uuid.as_str()).map_or_else(|| l.path.clone(), |d| d.name.clone())
-    };
-    let array = |a: &crate::own::OwnArray| Array {
+    let name =
+        |l: &api::Leg| labelled.get(l.uuid.as_str()).map_or_else(|| l.path.clone(), |d| d.name.clone());
+    let array = |pool: &api::Pool, i: usize, a: &api::Array| Array {
         drives: a.legs.iter().map(name).collect(),
-        weight: a.weight.max(1) as f64,
+        weight: f64::from(crate::status::weight(pool, i)),
     };
     let own = m.own.iter().flat_map(|own| &own.pools);
     own.filter(|p| !p.arrays.is_empty())
-        .map(|p| (p.name.clone(), p.arrays.iter().map(array).collect()))
+        .map(|p| (p.name.clone(), p.arrays.iter().enumerate().map(|(i, a)| array(p, i, a)).collect()))
         .collect()
 }
 

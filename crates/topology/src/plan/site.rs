@@ -2,10 +2,9 @@
 
 use super::finding::{Part as What, Unknown};
 use crate::machine::Machine;
-use crate::own::LOAD_MIN;
-use crate::own::Own;
 use crate::pci::{Class, Lanes, PortKind};
 use crate::record::plain_name;
+use crate::status::{LOAD_MIN, Own, shape};
 use std::collections::BTreeMap;
 
 /// Bytes of a command by which small ones are counted.
@@ -262,39 +261,39 @@ impl Site {
         let Some(own) = &m.own else { return };
         for drive in &own.drives {
             let name = plain_name(&drive.path).to_string();
+            let uuid = drive.uuid.as_deref().unwrap_or("");
             let at = match m.drive_at(&drive.path).and_then(|d| self.index.get(&d.name).copied()) {
                 Some(at) => at,
                 None => {
                     let mut new = Drive::new(name, Ability::default(), None, Vec::new(), None, None);
                     // Two in memory may be called the same.
-                    if self.index.contains_key(&new.name) && drive.uuid.len() >= 8 {
-                        new.name = format!("{} {}", new.name, &drive.uuid[..8]);
+                    if self.index.contains_key(&new.name)
+                        && let Some(begin) = uuid.get(..8)
+                    {
+                        new.name = format!("{} {}", new.name, begin);
                     }
                     self.add(new)
                 }
             };
-            self.drives[at].taken = !drive.pool.is_empty();
-            self.drives[at].uuid.clone_from(&drive.uuid);
+            self.drives[at].taken = drive.pool.is_some();
+            self.drives[at].uuid = uuid.into();
             if is_memory(&drive.path) {
                 self.drives[at].ability = Ability::ANYTHING;
             }
             let name = self.drives[at].name.clone();
-            let shape = Shaped {
-                iops_max: drive.iops_max,
-                mbps_max: drive.mbps_max,
-                uplink: drive.uplink,
-                uplink_mbps: drive.uplink_mbps,
-                uplink_share: drive.uplink_share,
-            };
+            let its = shape(drive);
+            let [iops_max, mbps_max, uplink, uplink_mbps, uplink_share] =
+                [its.iops_max, its.mbps_max, its.uplink, its.uplink_mbps, its.uplink_share].map(u64::from);
+            let shape = Shaped { iops_max, mbps_max, uplink, uplink_mbps, uplink_share };
             self.shape(&name, shape);
         }
         // A head under load tells how much its shards can: what they do for the time that they take.
         let (Some(later), Some(seconds)) = (&m.own_later, m.own_seconds) else { return };
         let (mut busy, mut commands) = (0.0, 0.0);
         for shard in &own.shards {
-            let Some(after) = later.shards.iter().find(|s| s.shard == shard.shard) else { continue };
+            let Some(after) = later.shards.iter().find(|s| s.of.shard == shard.of.shard) else { continue };
             busy += f64::from(shard.busy.unwrap_or(0.0));
-            commands += after.commands.saturating_sub(shard.commands) as f64 / seconds;
+            commands += after.of.commands.saturating_sub(shard.of.commands) as f64 / seconds;
         }
         if commands > LOAD_MIN {
             self.gaps.push(Unknown::BesideLoad { rate: commands });

@@ -1,11 +1,12 @@
 //! Layouts, and what they are predicted to give.
 
 use crate::machines;
+use api::{Counters, Drive, Shard, Volume};
 use topology::plan::{
     Array, Bank, Description, DescriptionError as Bad, Full, Gain, Kind, Part, Passes, Plan, PlanError,
     Ports, SeatReason, Shards, Site, Unknown, pair, plan, site,
 };
-use topology::{Counters, Machine, Own, OwnDrive, OwnShard, OwnVolume};
+use topology::{Machine, Own, OwnShard};
 
 fn kind(name: &str, count: usize) -> Kind {
     Kind {
@@ -406,7 +407,11 @@ fn a_plan_beside_load_says_that_what_is_measured_is_a_lower_bound() {
     // The head's counters have a time of their own.
     (m.seconds, m.own_seconds) = (Some(0.5), Some(1.0));
     let own = |commands| Own {
-        shards: vec![OwnShard { commands, busy: Some(0.3), ..OwnShard::default() }],
+        shards: vec![OwnShard {
+            of: Shard { commands, ..Shard::default() },
+            busy: Some(0.3),
+            ..OwnShard::default()
+        }],
         ..Own::default()
     };
     let gaps = |m: &Machine| plan(&Site::of(m), &singles(&["nvme0n1"])).expect("a plan").gaps;
@@ -423,12 +428,22 @@ fn what_shards_do_under_one_load_is_not_said_of_others() {
     (m.seconds, m.own_seconds) = (Some(1.0), Some(1.0));
     m.ports.clear();
     let own = |commands: u64, reads: u64, writes: u64| Own {
-        shards: vec![OwnShard { commands, busy: Some(0.5), ..OwnShard::default() }],
-        drives: vec![OwnDrive { path: "ram:1G".into(), ..OwnDrive::default() }],
-        volumes: vec![OwnVolume {
+        shards: vec![OwnShard {
+            of: Shard { commands, ..Shard::default() },
+            busy: Some(0.5),
+            ..OwnShard::default()
+        }],
+        drives: vec![Drive { path: "ram:1G".into(), ..Drive::default() }],
+        volumes: vec![Volume {
             name: "tank/v".into(),
-            counters: Counters { reads, read_bytes: reads * 4096, writes, write_bytes: writes * 4096 },
-            ..OwnVolume::default()
+            counters: Counters {
+                reads,
+                read_bytes: reads * 4096,
+                writes,
+                write_bytes: writes * 4096,
+                ..Counters::default()
+            },
+            ..Volume::default()
         }],
         ..Own::default()
     };

@@ -1,11 +1,12 @@
 //! A test for each limit that `explain` recognises, and for each that it must not see.
 
 use super::{explain, explain_one, machines};
-use topology::explain::{Crowd, Kind};
-use topology::{
-    Activity, Counters, Interrupt, Machine, Measured, Own, OwnArray, OwnConnection, OwnDrive, OwnLeg,
-    OwnPool, OwnShard, OwnVolume, Temperature, Usual, Warning,
+use api::{
+    Array, ArrayLayout, Connection, Counters, Drive, Exported, Leg, Pool, Protocol, Resync, Scrub, Shape,
+    Shard, State, Volume, Zone, ZoneWeight,
 };
+use topology::explain::{Crowd, Kind};
+use topology::{Activity, Interrupt, Machine, Measured, Own, OwnShard, Temperature, Usual, Warning};
 
 /// A head on the machine with two banks: a volume read with `rate` commands of 4 KiB a second.
 struct Scene {
@@ -16,28 +17,23 @@ fn own_of(drives: &[u32]) -> Own {
     let path = |n: &u32| format!("/dev/nvme{n}n1");
     let arrays = drives
         .chunks(2)
-        .map(|pair| OwnArray {
-            layout: "mirror".into(),
-            state: "optimal".into(),
-            legs: pair
-                .iter()
-                .map(|n| OwnLeg { path: path(n), state: "optimal".into(), ..OwnLeg::default() })
-                .collect(),
-            weight: 1,
+        .map(|pair| Array {
+            layout: ArrayLayout::Mirror,
+            legs: pair.iter().map(|n| Leg { path: path(n), ..Leg::default() }).collect(),
             regions: 1000,
-            ..OwnArray::default()
+            ..Array::default()
         })
         .collect();
     Own {
         drives: drives
             .iter()
-            .map(|n| OwnDrive { path: path(n), pool: "tank".into(), ..OwnDrive::default() })
+            .map(|n| Drive { path: path(n), pool: Some("tank".into()), ..Drive::default() })
             .collect(),
-        pools: vec![OwnPool { name: "tank".into(), state: "optimal".into(), arrays, scrub: None }],
-        volumes: vec![OwnVolume { name: "tank/vm".into(), ..OwnVolume::default() }],
+        pools: vec![Pool { name: "tank".into(), arrays, ..Pool::default() }],
+        volumes: vec![Volume { name: "tank/vm".into(), ..Volume::default() }],
         shards: (0..4)
             .map(|shard| OwnShard {
-                shard,
+                of: Shard { shard, ..Shard::default() },
                 core: Some([2, 3, 18, 19][shard as usize]),
                 busy: Some(0.3),
                 ..OwnShard::default()
@@ -76,17 +72,17 @@ impl Scene {
     }
     /// A connection of `host` with so many commands in this second, and so many in flight.
     fn connection(&mut self, host: &str, peer: &str, session: u64, commands: u64, in_flight: u64) {
-        let c = OwnConnection {
-            host: host.into(),
-            protocol: "nvme".into(),
+        let c = Connection {
+            host: Some(host.into()),
+            protocol: Protocol::Nvme,
             peer: peer.into(),
-            session,
+            session: Some(session as u16),
             queue: 1,
-            in_flight,
-            ..OwnConnection::default()
+            in_flight: in_flight.min(u32::MAX.into()) as u32,
+            ..Connection::default()
         };
         self.before().connections.push(c.clone());
-        self.after().connections.push(OwnConnection { commands, ..c });
+        self.after().connections.push(Connection { commands, ..c });
     }
     fn kinds(&self) -> Vec<Kind> {
         explain(&self.m).findings.iter().map(|f| f.kind).collect()
@@ -97,6 +93,11 @@ impl Scene {
         let f = e.findings.iter().find(|f| f.kind == kind).unwrap_or_else(|| panic!("no {kind:?} in {e:?}"));
         format!("{} ({}) → {}", f.sentence, f.arithmetic.join("; "), f.next)
     }
+}
+
+/// The shape of a drive, which it has from now on.
+fn shape(drive: &mut Drive) -> &mut Shape {
+    drive.shape.get_or_insert_default()
 }
 
 fn says(text: &str, words: &[&str]) {
@@ -184,16 +185,16 @@ fn a_drive_in_a_slower_slot_is_named_with_what_it_costs() {
     let mut m = Machine::of(&machines::gen1_slot());
     (m.seconds, m.own_seconds) = (Some(1.0), Some(1.0));
     let own = Own {
-        pools: vec![OwnPool {
+        pools: vec![Pool {
             name: "fast".into(),
             arrays: (0..4)
-                .map(|n| OwnArray {
-                    layout: "single".into(),
-                    legs: vec![OwnLeg { path: format!("/dev/nvme{n}n1"), ..OwnLeg::default() }],
-                    ..OwnArray::default()
+                .map(|n| Array {
+                    layout: ArrayLayout::Single,
+                    legs: vec![Leg { path: format!("/dev/nvme{n}n1"), ..Leg::default() }],
+                    ..Array::default()
                 })
                 .collect(),
-            ..OwnPool::default()
+            ..Pool::default()
         }],
         ..Own::default()
     };
@@ -202,7 +203,8 @@ fn a_drive_in_a_slower_slot_is_named_with_what_it_costs() {
     let told = s.told(Kind::SlowDrive);
     says(&told, &["can do less than the others of fast", "as its weights are now, 3320"]);
     for own in [&mut s.m.own, &mut s.m.own_later].into_iter().flatten() {
-        (0..4).for_each(|i| own.pools[0].arrays[i].weight = [1, 2, 2, 2][i]);
+        let weights = [1, 2, 2, 2].into_iter().zip(0..).map(|(weight, array)| ZoneWeight { array, weight });
+        own.pools[0].zones = vec![Zone { bytes: 1, weights: weights.collect() }];
     }
     let weighed = s.told(Kind::SlowDrive);
     assert!(!weighed.contains("as its weights are now"), "{weighed}");
@@ -359,7 +361,7 @@ fn a_link_that_shapes_share_is_an_uplink_too() {
         for (i, mb) in mb.into_iter().enumerate() {
             for own in [&mut s.m.own, &mut s.m.own_later] {
                 let drive = &mut own.as_mut().expect("a head").drives[i];
-                (drive.uplink, drive.uplink_mbps) = (7, 1000);
+                drive.shape = Some(Shape { uplink: 7, uplink_mbps: 1000, ..Shape::default() });
                 drive.counters = Counters::default();
             }
             let later = s.m.own_later.as_mut().expect("a head");
@@ -377,7 +379,7 @@ fn a_link_that_shapes_share_is_an_uplink_too() {
     says(&s.told(Kind::Uplink), &["4 drives share it, from 120 MB/s to 600 MB/s"]);
     assert!(!s.told(Kind::Uplink).contains("unfair"));
     for own in [&mut s.m.own, &mut s.m.own_later] {
-        own.as_mut().expect("a head").drives[0].uplink_share = 3;
+        shape(&mut own.as_mut().expect("a head").drives[0]).uplink_share = 3;
     }
     says(&s.told(Kind::Uplink), &["divided unfairly", "120 MB/s to 600 MB/s", "gives them 3:1:1:1"]);
     moves(&mut s, [100, 100, 100, 100]);
@@ -403,7 +405,7 @@ fn digests_are_named_where_shards_have_no_time_left_and_only_there() {
     let mut s = Scene::new(&[0, 12], 200_000);
     s.connection("esx1", "10.0.0.5:1000", 1, 150_000, 32);
     s.connection("web1", "10.0.0.6:1000", 2, 50_000, 32);
-    s.after().connections[0].digests = true;
+    s.after().connections[0].data_digest = true;
     assert!(!s.kinds().contains(&Kind::Digests), "the shards have time");
     s.before().shards.iter_mut().for_each(|shard| shard.busy = Some(0.98));
     says(
@@ -415,7 +417,7 @@ fn digests_are_named_where_shards_have_no_time_left_and_only_there() {
             "TLS is no part of it",
         ],
     );
-    s.after().connections[0].digests = false;
+    s.after().connections[0].data_digest = false;
     assert!(!s.kinds().contains(&Kind::Digests));
 }
 
@@ -481,10 +483,10 @@ fn a_recording_under_load_is_explained_as_the_answers_show_it() {
 fn a_drive_is_found_by_the_name_that_drive_ls_and_the_drive_commands_have() {
     let mut s = Scene::new(&[0, 12], 10_000);
     for own in [&mut s.m.own, &mut s.m.own_later].into_iter().flatten() {
-        own.drives.push(OwnDrive {
+        own.drives.push(Drive {
             path: "/srv/bay 1/disk.img".into(),
-            uuid: "0f3c2a1b-0000-4000-8000-000000000001".into(),
-            ..OwnDrive::default()
+            uuid: Some("0f3c2a1b-0000-4000-8000-000000000001".into()),
+            ..Drive::default()
         });
     }
     for name in ["/srv/bay 1/disk.img", "disk.img", "0f3c2a1b", "0F3C2A1B-0000", "nvme0n1", "/dev/nvme0n1"] {
@@ -664,13 +666,14 @@ fn a_cold_bitmap_a_resync_a_scrub_and_a_lost_leg_are_named() {
     s.after().volumes[0].counters = Counters { writes: 1_000, write_bytes: 4_096_000, ..Counters::default() };
     s.after().pools[0].arrays[0].regions_dirty = 600;
     says(&s.told(Kind::ColdBitmap), &["tank mirror-0 is cold", "600 regions a second", "600 of 1000"]);
-    s.after().pools[0].arrays[1].resync = Some((250_000_000, Some(90)));
+    s.after().pools[0].arrays[1].resync =
+        Some(Resync { rate: 250_000_000, seconds_left: Some(90), ..Resync::default() });
     says(&s.told(Kind::Repair), &["resync of tank mirror-1", "250 MB/s", "90 s left"]);
     let array = &mut s.after().pools[0].arrays[1];
-    (array.resync, array.state) = (None, "degraded".into());
-    array.legs[0].state = "failed".into();
+    (array.resync, array.state) = (None, State::Degraded);
+    array.legs[0].state = State::Failed;
     says(&s.told(Kind::Degraded), &["tank mirror-1 lacks nvme1n1: 1 of 2 legs"]);
-    s.after().pools[0].scrub = Some(100_000_000);
+    s.after().pools[0].scrub = Scrub { running: true, rate: 100_000_000, ..Scrub::default() };
     says(&s.told(Kind::Repair), &["scrub of tank", "100 MB/s"]);
 }
 
@@ -678,7 +681,7 @@ fn a_cold_bitmap_a_resync_a_scrub_and_a_lost_leg_are_named() {
 fn a_cap_that_somebody_set_comes_first() {
     let mut s = Scene::new(&[0, 12], 10_000);
     for own in [&mut s.m.own, &mut s.m.own_later] {
-        own.as_mut().expect("set").drives[0].iops_max = 10_000;
+        shape(&mut own.as_mut().expect("set").drives[0]).iops_max = 10_000;
     }
     s.after().drives[0].counters = Counters { reads: 9_900, read_bytes: 9_900 * 4096, ..Counters::default() };
     s.before().shards[0].busy = Some(0.99);
@@ -709,7 +712,7 @@ fn a_drive_that_was_shaped_slow_is_told_as_that_and_not_as_ill() {
     let ill = s.told(Kind::SlowDrive);
     says(&ill, &["nvme1n1 is slower"]);
     for own in [s.m.own.as_mut(), s.m.own_later.as_mut()].into_iter().flatten() {
-        own.drives[2].latency_us = 50_000;
+        shape(&mut own.drives[2]).latency_us = 50_000;
     }
     s.after().drives[2].counters = Counters { reads: 20, read_bytes: 81_920, ..Counters::default() };
     says(
@@ -738,9 +741,9 @@ fn a_thing_is_headed_by_its_own_rates() {
     let mut s = Scene::new(&[0, 12], 10_000);
     s.connection("esx1", "10.0.0.5:1000", 1, 7_000, 4);
     for own in [&mut s.m.own, &mut s.m.own_later].into_iter().flatten() {
-        own.pools.push(OwnPool { name: "cold".into(), ..OwnPool::default() });
-        own.volumes.push(OwnVolume { name: "cold/log".into(), ..OwnVolume::default() });
-        own.drives.push(OwnDrive { path: "/srv/disk.img".into(), ..OwnDrive::default() });
+        own.pools.push(Pool { name: "cold".into(), ..Pool::default() });
+        own.volumes.push(Volume { name: "cold/log".into(), ..Volume::default() });
+        own.drives.push(Drive { path: "/srv/disk.img".into(), ..Drive::default() });
     }
     let seconds = s.m.own_seconds.expect("two readings");
     let later = s.m.own_later.as_mut().expect("two readings");
@@ -773,18 +776,20 @@ fn what_limits_a_thing_is_told_of_everything_that_depends_on_it() {
         s.connection("esx1", "10.0.0.5:1000", 1, 10_000, 4);
         for own in [&mut s.m.own, &mut s.m.own_later].into_iter().flatten() {
             // A pool, a volume and a host that have nothing to do with the first.
-            own.pools.push(OwnPool {
+            own.pools.push(Pool {
                 name: "cold".into(),
-                arrays: vec![OwnArray {
-                    layout: "single".into(),
-                    legs: vec![OwnLeg { path: "/dev/nvme12n1".into(), ..OwnLeg::default() }],
-                    ..OwnArray::default()
+                arrays: vec![Array {
+                    layout: ArrayLayout::Single,
+                    legs: vec![Leg { path: "/dev/nvme12n1".into(), ..Leg::default() }],
+                    ..Array::default()
                 }],
-                ..OwnPool::default()
+                ..Pool::default()
             });
-            own.volumes[0].hosts = Some(vec!["esx1".into()]);
-            let other = Some(vec!["web1".to_string()]);
-            own.volumes.push(OwnVolume { name: "cold/log".into(), hosts: other, ..OwnVolume::default() });
+            let to = |host: &str| vec![Exported { host: Some(host.into()), ..Exported::default() }];
+            own.tells_exports = true;
+            own.volumes[0].exports = to("esx1");
+            let exports = to("web1");
+            own.volumes.push(Volume { name: "cold/log".into(), exports, ..Volume::default() });
         }
         s
     };
@@ -867,7 +872,7 @@ fn of_two_heads_the_one_whose_machine_is_looked_at_is_named() {
         own.head = Some("b".into());
         own.shards[0].busy = Some(0.99);
     }
-    s.after().shards[0].commands = 40_000;
+    s.after().shards[0].of.commands = 40_000;
     says(&s.told(Kind::Shard), &["Shard 0 of head b has no time left"]);
     let load = explain(&s.m).load;
     says(
