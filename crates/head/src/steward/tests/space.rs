@@ -59,7 +59,7 @@ fn a_full_pool_tells_of_space_that_becomes_free_soon() {
     let pool = w.status().pools[0].clone();
     let free = (pool.bytes - pool.used_bytes) / MIB;
     remove(&mut w, "old");
-    assert_eq!(w.status().pools[0].resting_bytes, 40 * MIB);
+    assert_eq!(w.status().pools[0].freeing_bytes, 40 * MIB);
     let refused = |w: &mut World, mib: u64| {
         let r = w.order(volume("new", mib * MIB)).expect_err("a refusal");
         assert_eq!(r.kind(), ErrorKind::NoSpace);
@@ -73,7 +73,7 @@ fn a_full_pool_tells_of_space_that_becomes_free_soon() {
     assert!(words.contains(&soon) && words.contains("pool show tank"), "{words}");
     w.pass(11);
     let pool = &w.status().pools[0];
-    assert_eq!((pool.resting_bytes, pool.used_bytes), (0, 0));
+    assert_eq!((pool.freeing_bytes, pool.used_bytes), (0, 0));
     make(&mut w, "new", free + 20);
     assert_eq!(w.status().volumes[0].space_bytes, (free + 20) * MIB);
 }
