@@ -173,6 +173,11 @@ macro_rules! union {
             }
         }
 
-        impl utoipa::ToSchema for $name {}
+        impl utoipa::ToSchema for $name {
+            // The API has an `Event` of its own, which contains this one.
+            fn name() -> std::borrow::Cow<'static, str> {
+                concat!(stringify!($name), "Finding").into()
+            }
+        }
     };
 }

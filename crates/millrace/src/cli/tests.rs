@@ -139,7 +139,7 @@ fn a_pool_that_is_away_and_one_that_nothing_serves_fit_the_terminal_too() {
         let next = format!("attach {a} and {b}, then millrace pool import vault");
         s.pools.push(Pool {
             name: "vault".into(),
-            reason: words.clone(),
+            cause: Some(api::Cause::sentence(words.clone(), None)),
             state: State::Offline,
             ..Pool::default()
         });
