@@ -17,8 +17,9 @@ pub struct Error {
     /// Its kind.
     pub kind: ErrorKind,
     /// What exactly, for programs: stable, see docs/api-codes.md.
+    #[schema(schema_with = finding::Why::code_schema)]
     pub code: String,
-    /// What it is about.
+    /// What it is about; absent if there is nothing.
     #[serde(default, skip_serializing_if = "serde_json::Value::is_null")]
     #[schema(value_type = Object)]
     pub fields: serde_json::Value,

@@ -30,7 +30,7 @@ pub struct Pool {
     pub used_bytes: u64,
     /// Of `used_bytes`, what was given back and becomes free within seconds.
     #[serde(default)]
-    pub resting_bytes: u64,
+    pub freeing_bytes: u64,
     /// Space that holds what a removed volume, or whoever had the drives before, left: it reads as zeroes, and is being cleared.
     #[serde(default)]
     pub clearing: Option<Clearing>,
@@ -176,11 +176,11 @@ pub struct Array {
     /// Writes of bitmap blocks that only clear marks.
     pub bitmap_clears: u64,
     /// Nanoseconds that cold writes waited for the bitmap, summed.
-    pub cold_wait_ns: u64,
+    pub bitmap_wait_ns: u64,
     /// Reads that were late and were sent to another leg too, since the start.
-    pub hedges_sent: u64,
+    pub hedged_reads: u64,
     /// Those of them that were answered from there.
-    pub hedges_won: u64,
+    pub hedged_reads_won: u64,
 }
 
 /// A drive as a member of an array.

@@ -89,7 +89,7 @@ pub struct Portal {
     pub head: Option<String>,
     /// The other head, while that listens there in its place.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub instead: Option<String>,
+    pub served_by: Option<String>,
     /// Its address moves to the head that leads, which configures it with a prefix of this length.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub prefix: Option<u8>,

@@ -87,7 +87,7 @@ pub struct Stages {
     pub all: Times,
     /// The wait for memory, and of a write for the host's data.
     pub admitted: Times,
-    /// The wait for the volume's caps, and for a place at its array.
+    /// The wait for the volume's caps, and for a credit of its array.
     pub volume: Times,
     /// In the array, until the drive operation starts that ends it: writes to the same blocks, the bitmap, the record of a
     /// lost leg, another shard.
@@ -247,9 +247,9 @@ pub struct Status {
     pub events: Vec<Event>,
     /// Worth knowing and nothing wrong.
     pub notices: Vec<Noticed>,
-    /// The same for who looks closely.
+    /// The same of less weight.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub asides: Vec<String>,
+    pub minor_notices: Vec<String>,
     /// Both heads, if this is one of a system of two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<Cluster>,

@@ -124,6 +124,13 @@ macro_rules! union {
             pub fn codes() -> Vec<$crate::Code> {
                 [$( $type::CODES ),+].concat()
             }
+            /// The codes as a part of a description of the API.
+            pub fn code_schema() -> utoipa::openapi::schema::Object {
+                use utoipa::openapi::schema::{ObjectBuilder, Type};
+                let codes: Vec<String> = $name::codes().iter().map($crate::Code::code).collect();
+                let code = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(codes));
+                code.description(Some("What exactly, for programs: stable, see docs/api-codes.md.")).build()
+            }
             /// The variant's name: its code in camel case.
             pub fn name(&self) -> &str {
                 match self {
@@ -161,15 +168,17 @@ macro_rules! union {
         impl utoipa::PartialSchema for $name {
             fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
                 use utoipa::openapi::schema::{ObjectBuilder, Type};
-                let codes: Vec<String> = $name::codes().iter().map($crate::Code::code).collect();
-                let code = ObjectBuilder::new().schema_type(Type::String).enum_values(Some(codes));
-                let code = code.description(Some("Stable; docs/api-codes.md lists them."));
                 let fields = ObjectBuilder::new().schema_type(Type::Object);
                 let fields = fields.description(Some("What it is about; absent if there is nothing."));
-                ObjectBuilder::new().property("code", code).required("code").property("fields", fields).into()
+                ObjectBuilder::new().property("code", Self::code_schema()).required("code").property("fields", fields).into()
             }
         }
 
-        impl utoipa::ToSchema for $name {}
+        impl utoipa::ToSchema for $name {
+            // The API has an `Event` of its own, which contains this one.
+            fn name() -> std::borrow::Cow<'static, str> {
+                concat!(stringify!($name), "Finding").into()
+            }
+        }
     };
 }

@@ -78,7 +78,7 @@ pub fn mixed(length: Duration) -> Rows {
     let late = head.memory_mib();
     assert!(late <= early + 32, "memory grew from {early} to {late} MiB");
     let most = truth.memory_mib.load(Ordering::Relaxed);
-    let hedges = sum(&head.json("pool show tank")["arrays"], "hedges_sent");
+    let hedges = sum(&head.json("pool show tank")["arrays"], "hedged_reads");
     head.cli(&format!("drive shape {slow} --clear"));
     let compared = legs_equal(&mut head);
     rows.extend([

@@ -284,7 +284,7 @@ mod tests {
             reason: String::new(),
             connections: 0,
             head: None,
-            instead: None,
+            served_by: None,
             prefix: None,
             interface: None,
             on: None,

@@ -525,7 +525,7 @@ fn intents(a: &api::Array) -> String {
         return warm + &cleared;
     }
     let each = a.bitmap_sets as f64 / a.cold_writes as f64;
-    let wait = micros(a.cold_wait_ns as f64 / 1e3 / a.cold_writes as f64);
+    let wait = micros(a.bitmap_wait_ns as f64 / 1e3 / a.cold_writes as f64);
     let cold = format!(
         "{} cold ones for {wait}, with {each:.2} bitmap writes each",
         base::size::print_count(a.cold_writes)
@@ -547,7 +547,7 @@ fn show(pool: &Pool, status: &Status, context: &Context) -> String {
         let free = pool.bytes.saturating_sub(pool.used_bytes);
         row(
             "space",
-            match pool.resting_bytes {
+            match pool.freeing_bytes {
                 0 => format!(
                     "{}: {} used, {} free",
                     print(pool.bytes),
@@ -593,10 +593,10 @@ fn show(pool: &Pool, status: &Status, context: &Context) -> String {
         if a.warm_writes + a.cold_writes > 0 {
             row(&format!("{} intents", array_name(a, i)), intents(a).into());
         }
-        if a.hedges_sent > 0 {
+        if a.hedged_reads > 0 {
             let hedged = format!(
                 "{} were late and also sent to another leg, which answered {} of them first",
-                a.hedges_sent, a.hedges_won
+                a.hedged_reads, a.hedged_reads_won
             );
             row(&format!("{} reads", array_name(a, i)), hedged.into());
         }

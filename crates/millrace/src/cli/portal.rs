@@ -124,10 +124,10 @@ fn protocol_at(address: SocketAddr, context: &Context) -> Result<Protocol, Failu
 
 /// What is to be said of a portal: why it is closed, where its address is that moves, or which head stands in for its own.
 fn note(p: &Portal) -> String {
-    match (&p.on, &p.instead) {
+    match (&p.on, &p.served_by) {
         _ if !p.reason.is_empty() => p.reason.clone(),
         (Some(on), _) => format!("moves, on {on} now"),
-        (None, Some(instead)) => format!("at head {instead} for now"),
+        (None, Some(head)) => format!("at head {head} for now"),
         (None, None) => String::new(),
     }
 }

@@ -104,8 +104,8 @@ fn screen(status: &Status, earlier: Earlier, verbose: bool, terminal: Terminal) 
             sections.push(status.events[from..].iter().map(|e| events::line(e, terminal)).collect());
         }
     }
-    let asides = status.asides.iter().filter(|_| verbose);
-    let notices: Vec<&String> = status.notices.iter().map(|n| &n.message).chain(asides).collect();
+    let minor = status.minor_notices.iter().filter(|_| verbose);
+    let notices: Vec<&String> = status.notices.iter().map(|n| &n.message).chain(minor).collect();
     if !notices.is_empty() {
         sections.push(notices.iter().map(|n| terminal.paragraph(Look::Dim, "note  ", n, 6)).collect());
     }

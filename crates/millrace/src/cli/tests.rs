@@ -139,7 +139,7 @@ fn a_pool_that_is_away_and_one_that_nothing_serves_fit_the_terminal_too() {
         let next = format!("attach {a} and {b}, then millrace pool import vault");
         s.pools.push(Pool {
             name: "vault".into(),
-            reason: words.clone(),
+            cause: Some(api::Cause::sentence(words.clone(), None)),
             state: State::Offline,
             ..Pool::default()
         });
@@ -359,7 +359,7 @@ fn portals_of_two_heads_are_told_with_their_heads() {
         let mut s = crate::http::tests::snapshot();
         let heads = ["a", "b", "a", "b"];
         s.portals.iter_mut().zip(heads).for_each(|(p, head)| p.head = Some(head.into()));
-        s.portals[3].instead = Some("a".into());
+        s.portals[3].served_by = Some("a".into());
         s.serves = Some([5, 11].map(|lanes| HeadServes {
             portals: vec![],
             hosts: 1,

@@ -232,7 +232,7 @@ fn wait_until_both_serve(leader: &Client) -> Result<(), Failure> {
         let status: Status = leader.get("/status")?;
         let heads = status.cluster.map_or(vec![], |c| c.heads);
         let lanes = |h: &api::Head| h.serves.as_ref().is_some_and(|s| s.lanes > 0);
-        if status.portals.iter().all(|p| p.listening && p.instead.is_none()) && heads.iter().all(lanes) {
+        if status.portals.iter().all(|p| p.listening && p.served_by.is_none()) && heads.iter().all(lanes) {
             return Ok(());
         }
         if Instant::now() > end {

@@ -234,7 +234,7 @@ pub async fn of_status(api: &Api) -> Option<(Cluster, Vec<api::Reason>)> {
 pub fn add_served(cluster: &mut Cluster, served: Option<[api::HeadServes; 2]>, portals: &[api::Portal]) {
     for (head, served) in cluster.heads.iter_mut().zip(served.into_iter().flatten()) {
         let listens =
-            |p: &&api::Portal| p.listening && p.instead.as_ref().or(p.head.as_ref()) == Some(&head.head);
+            |p: &&api::Portal| p.listening && p.served_by.as_ref().or(p.head.as_ref()) == Some(&head.head);
         let words = |p: &api::Portal| format!("{} {}", p.protocol, p.address);
         let portals = portals.iter().filter(listens).map(words).collect();
         head.serves = Some(api::HeadServes { portals, ..served });

@@ -236,11 +236,13 @@ fn pools(status: &Status, out: &mut Text) {
     }
     for (name, help, value) in [
         (
-            "array_hedges_sent_total",
+            "array_hedged_reads_total",
             "Reads that were late and were sent to another leg too.",
-            (|a| a.hedges_sent) as fn(&api::Array) -> u64,
+            (|a| a.hedged_reads) as fn(&api::Array) -> u64,
         ),
-        ("array_hedges_won_total", "Late reads that were answered from another leg.", |a| a.hedges_won),
+        ("array_hedged_reads_won_total", "Late reads that were answered from another leg.", |a| {
+            a.hedged_reads_won
+        }),
         ("array_warm_writes_total", "Writes that found their region marked in the bitmap.", |a| {
             a.warm_writes
         }),
@@ -255,10 +257,10 @@ fn pools(status: &Status, out: &mut Text) {
             out.sample(name, &[("pool", &p.name), ("array", &i)], value(a));
         }
     }
-    let name = "array_cold_wait_seconds_total";
+    let name = "array_bitmap_wait_seconds_total";
     out.family(name, "counter", "What cold writes waited for the bitmap, summed.");
     for (p, i, a) in arrays() {
-        let seconds = format!("{}.{:09}", a.cold_wait_ns / 1_000_000_000, a.cold_wait_ns % 1_000_000_000);
+        let seconds = format!("{}.{:09}", a.bitmap_wait_ns / 1_000_000_000, a.bitmap_wait_ns % 1_000_000_000);
         out.sample(name, &[("pool", &p.name), ("array", &i)], seconds);
     }
     out.family("array_resync_done_bytes", "gauge", "Bytes that the resync under way has done.");

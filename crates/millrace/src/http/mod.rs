@@ -39,8 +39,8 @@ pub struct Process {
     pub house: Option<uring::Watch>,
     /// Their memory for data, bytes.
     pub memory_data: u64,
-    /// What matters less: sentences for who looks closely.
-    pub asides: Vec<String>,
+    /// Notices of less weight: sentences.
+    pub minor_notices: Vec<String>,
     /// Why the pools were not imported at the start, if they were not.
     pub held_back: Option<api::Reason>,
     /// The operator has imported a pool since: the reason above is over.
@@ -132,7 +132,7 @@ impl Api {
         let sentence = |n: String| words::noticed(n.into());
         status.notices.extend(self.process.notices.iter().cloned().map(sentence));
         status.notices.extend(house.map(uring::Watch::notices).unwrap_or_default().into_iter().map(sentence));
-        status.asides.extend(self.process.asides.iter().cloned());
+        status.minor_notices.extend(self.process.minor_notices.iter().cloned());
         if let Some(reason) = held_back {
             status.health = status.health.max(reason.state);
             status.reasons.insert(0, reason.clone());

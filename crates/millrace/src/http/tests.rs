@@ -208,9 +208,9 @@ pub fn snapshot() -> Status {
         cold_writes: 40,
         bitmap_sets: 30,
         bitmap_clears: 2_469,
-        cold_wait_ns: 8_400_000,
-        hedges_sent: 0,
-        hedges_won: 0,
+        bitmap_wait_ns: 8_400_000,
+        hedged_reads: 0,
+        hedged_reads_won: 0,
     };
     let mut rebuilding =
         mirror(State::Rebuilding, "", vec![leg(4, State::Optimal, ""), leg(5, State::Rebuilding, "")]);
@@ -273,7 +273,7 @@ pub fn snapshot() -> Status {
         reason: String::new(),
         connections,
         head: None,
-        instead: None,
+        served_by: None,
         prefix: None,
         interface: None,
         on: None,
@@ -350,7 +350,7 @@ pub fn snapshot() -> Status {
             chunk_bytes: 65_536,
             bytes: 5_759_539_617_792,
             used_bytes: 549_755_813_888,
-            resting_bytes: 0,
+            freeing_bytes: 0,
             clearing: None,
             block_bytes: 4096,
             zones: vec![Zone { bytes: 5_759_539_617_792, weights: [0, 1, 2].map(|array| ZoneWeight { array, weight: 1 }).into() }],

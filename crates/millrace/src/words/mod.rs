@@ -3,6 +3,8 @@
 //! A sentence begins with a small letter or a name and ends without a full stop, so that it can stand behind a colon.
 
 mod client;
+#[cfg(test)]
+mod codes;
 mod host;
 mod leg;
 pub mod link;

@@ -84,7 +84,7 @@ fn both_serve(leader: &Daemon) -> bool {
     let serves = |h: &serde_json::Value| {
         h["serves"]["lanes"].as_u64() > Some(0) && h["serves"]["hosts"].as_u64() > Some(0)
     };
-    all(&status["portals"], &|p| p["listening"] == true && p["instead"].is_null())
+    all(&status["portals"], &|p| p["listening"] == true && p["served_by"].is_null())
         && all(&status["cluster"]["heads"], &serves)
         && all(&status["connections"], &|c| c["session"].is_u64() && c["host"].is_string())
 }
@@ -320,7 +320,7 @@ fn a_token_is_good_once_and_a_third_head_is_refused() {
         let all = daemon.json("portal ls");
         let row =
             all.as_array().and_then(|all| all.iter().find(|p| p["address"] == address.as_str()).cloned());
-        row.is_some_and(|p| p["head"] == "b" && p["listening"] == true && p["instead"].is_null())
+        row.is_some_and(|p| p["head"] == "b" && p["listening"] == true && p["served_by"].is_null())
     };
     until("head b listens", || of(&a) && of(&b));
     let told = a.json("head ls")["heads"].clone();

@@ -183,7 +183,7 @@ fn build(desk: &mut Desk, now: Instant) -> Status {
         let row = desk.portals.iter().find(is_it);
         let failure = row.and_then(PortalDesk::failure);
         // An address of the other head's own: that one listens there once it is back.
-        let is_others = p.instead.is_some() && some_listen;
+        let is_others = p.served_by.is_some() && some_listen;
         if is_others && failure == Some(base::NetError::NoAddress) {
             continue;
         }
@@ -379,7 +379,7 @@ fn pool_of(desk: &Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -> Po
         chunk_bytes: p.config().map.chunk_bytes() as u32,
         bytes: space.count() * volume::GRANULE_BYTES,
         used_bytes: (space.count() - space.free()) * volume::GRANULE_BYTES,
-        resting_bytes: p.resting_bytes(),
+        freeing_bytes: p.resting_bytes(),
         clearing: clearing_of(desk, p, now),
         block_bytes: p.config().block_bytes,
         zones: p
@@ -461,9 +461,9 @@ fn array_of(desk: &Desk, i: usize, a: usize, now: Instant) -> Array {
         cold_writes: sum.cold_writes,
         bitmap_sets: sum.bitmap_sets,
         bitmap_clears: sum.bitmap_clears,
-        cold_wait_ns: sum.cold_wait_ns,
-        hedges_sent: sum.hedges_sent,
-        hedges_won: sum.hedges_won,
+        bitmap_wait_ns: sum.cold_wait_ns,
+        hedged_reads: sum.hedges_sent,
+        hedged_reads_won: sum.hedges_won,
     };
     let (work, done_bytes, total_bytes, partial) = match rebuilding {
         Some(leg) => (Work::Leg(array.legs[leg].uuid), sum.resync_done, sum.resync_total, !full),
@@ -703,7 +703,7 @@ fn portal_of(desk: &Desk, id: PortalId) -> Portal {
         reason: String::new(),
         connections: connections as u32,
         head: letter(head).filter(|_| in_system),
-        instead: letter(row.at).filter(|_| in_system && row.at != head),
+        served_by: letter(row.at).filter(|_| in_system && row.at != head),
         prefix: row.portal.moves.map(|m| m.prefix),
         interface: row.portal.moves.and_then(|m| m.interface).map(|i| i.as_str().to_string()),
         on: whereabouts.and_then(Result::ok).map(|i| i.as_str().to_string()),

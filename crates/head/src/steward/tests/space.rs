@@ -59,7 +59,7 @@ fn a_full_pool_tells_of_space_that_becomes_free_soon() {
     let pool = w.status().pools[0].clone();
     let free = (pool.bytes - pool.used_bytes) / MIB;
     remove(&mut w, "old");
-    assert_eq!(w.status().pools[0].resting_bytes, 40 * MIB);
+    assert_eq!(w.status().pools[0].freeing_bytes, 40 * MIB);
     // Waiting helps; then there is asked for more than there will be.
     for mib in [free + 20, free + 60] {
         let r = w.order(volume("new", mib * MIB)).expect_err("a refusal");
@@ -71,7 +71,7 @@ fn a_full_pool_tells_of_space_that_becomes_free_soon() {
     }
     w.pass(11);
     let pool = &w.status().pools[0];
-    assert_eq!((pool.resting_bytes, pool.used_bytes), (0, 0));
+    assert_eq!((pool.freeing_bytes, pool.used_bytes), (0, 0));
     make(&mut w, "new", free + 20);
     assert_eq!(w.status().volumes[0].space_bytes, (free + 20) * MIB);
 }
