@@ -38,9 +38,9 @@ pub const RINGS_MIN: u64 = 512 << 10;
 pub const RINGS_SHARE: u64 = 4;
 /// Bytes that a host lets us wait for (data that it owes, or does not take) are waited for so long, while
 /// others wait for memory.
-pub const DUE_TIME: Duration = Duration::from_secs(5);
+pub const HOST_DEADLINE: Duration = Duration::from_secs(5);
 /// How often a shard looks for them, while somebody waits.
-pub const DUE_LOOK: Duration = Duration::from_millis(500);
+pub const HOST_DEADLINE_CHECK: Duration = Duration::from_millis(500);
 /// How often drive operations are checked for missed deadlines.
 pub const OP_SCAN: Duration = Duration::from_millis(100);
 /// Connections of a host of which it is asked at a time whether they may have more memory; the rest is asked the next time.

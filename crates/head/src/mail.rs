@@ -28,9 +28,9 @@ pub struct FlightId(pub u32);
 
 /// What became of somebody who came to a portal, and is worth telling.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Fate {
+pub enum LoginOutcome {
     /// It was not let in.
-    TurnedAway,
+    Rejected,
     /// It broke the protocol, or kept others waiting.
     CutOff,
     /// It was let in, and there is nothing for it.
@@ -95,7 +95,7 @@ pub enum ShardMail {
     },
     /// Nothing takes the record of the membership, and no volume of its pool is ready on any shard: what waits for it
     /// ends in `NotReady` until `Recorded`.
-    Unrecorded {
+    LossNotOnRecord {
         /// The array.
         array: ArrayId,
     },
@@ -252,7 +252,7 @@ pub enum ShardMail {
     Load(Box<Load>),
     /// The answer: its places.
     #[serde(skip)]
-    Places(Box<Load>),
+    Credits(Box<Load>),
     /// It ended.
     #[serde(skip)]
     Ran {
@@ -443,9 +443,9 @@ pub enum StewardMail {
     },
     /// Somebody was turned away, or broke the protocol.
     #[serde(skip)]
-    Turned {
+    LoginOutcome {
         /// Which of these.
-        fate: Fate,
+        outcome: LoginOutcome,
         /// Where he came in.
         portal: PortalId,
         /// His address.

@@ -12,25 +12,25 @@
 
 mod accept;
 mod checkers;
-mod dues;
+mod deadlines;
 mod far;
 mod letters;
 mod memory;
 mod sight;
 mod turn;
 
-use self::accept::Callers;
+use self::accept::ConnectionLimits;
 pub(crate) use self::accept::Left;
-pub(crate) use self::dues::Dues;
+pub(crate) use self::deadlines::LinkDeadlines;
 use self::sight::Sight;
 pub use self::turn::TURN_PDUS;
 use self::turn::Turn;
 use crate::admission::arena::Arena;
-use crate::admission::buffer_quota::{Lending, Purpose};
+use crate::admission::buffer_quota::{BufferQuota, Purpose};
 use crate::admission::buffers::PAGE;
-use crate::admission::rate_limit::Gates;
-use crate::admission::scheduler::Fair;
-use crate::admission::window::{Depth, Governor};
+use crate::admission::rate_limit::RateLimiters;
+use crate::admission::scheduler::Scheduler;
+use crate::admission::window::{Governor, Window};
 use crate::layout::{ArrayId, Layout, PoolLayout, VolumeLayout};
 use crate::limits;
 use crate::mail::{Mail, ShardMail, StewardMail, to_steward};
@@ -92,14 +92,14 @@ pub struct ShardConfig<M> {
     pub connections_max: u32,
     /// PDUs that a turn takes in at most: `TURN_PDUS`, but for tests.
     pub turn_pdus: u32,
-    /// Commands that an array works on at a time while nobody asks for fewer: `PLACES`, but for tests.
-    pub places: u32,
+    /// Commands that an array works on at a time while nobody asks for fewer: `CREDITS`, but for tests.
+    pub credits: u32,
     /// Parts of commands that are under way at a time, its own and those of other shards: `FLIGHTS`, but for tests.
     pub flights: u32,
 }
 
-/// See [`ShardConfig::places`]: as many as an array has room for.
-pub const PLACES: u32 = array::COMMANDS_MAX;
+/// See [`ShardConfig::credits`]: as many as an array has room for.
+pub const CREDITS: u32 = array::COMMANDS_MAX;
 /// See [`ShardConfig::flights`].
 pub const FLIGHTS: u32 = limits::FLIGHTS_MAX;
 
@@ -146,9 +146,9 @@ pub(crate) struct ArrayState {
     /// Drives that a write goes to.
     pub legs: u32,
     /// Who waits for a place.
-    pub crowd: Fair,
-    /// How many places there are,
-    pub depth: Depth,
+    pub waiters: Scheduler,
+    /// How many credits there are,
+    pub window: Window,
     /// and who concludes that, if this is the array's home.
     pub governor: Governor,
 }
@@ -176,10 +176,10 @@ pub(crate) struct Core<M: Memory> {
     pub buffers: Arena,
     /// Drives keep so much of it that nobody waits for more: hosts are told to come again.
     pub exhausted: bool,
-    pub callers: Callers,
+    pub limits: ConnectionLimits,
     pub deadlines: Deadlines,
-    /// Usual places of each array.
-    pub places: u32,
+    /// Usual credits of each array.
+    pub credits: u32,
     pub extents: Vec<(u64, u64)>,
     pub view: Arc<View>,
     pub layout: Arc<Layout>,
@@ -202,18 +202,18 @@ pub(crate) struct Core<M: Memory> {
     pub orphans: Vec<Orphan>,
     pub drives: Vec<DriveReport>,
     /// Who has what of the memory for data, and who waits for some.
-    pub lending: Lending,
+    pub quota: BufferQuota,
     /// Connections whose bytes lie in staging buffers, and cannot be taken yet.
     pub stalled: u32,
     /// Commands of capped volumes that wait for their rate.
-    pub gates: Gates,
+    pub limiters: RateLimiters,
     /// What this turn may still take in of what hosts have sent.
     pub turn: Turn,
     pub turns: VecDeque<u32>,
     /// Turns since the start.
     pub turns_done: u64,
     pub landed: VecDeque<Landed>,
-    pub told: VecDeque<u32>,
+    pub completed: VecDeque<u32>,
     /// Until when those of them count that tell what drives hold.
     pub sight: Sight,
     /// Where the time of commands goes.
@@ -224,7 +224,7 @@ pub(crate) struct Core<M: Memory> {
     /// The same by a map that this shard does not know yet.
     pub early: Vec<Parked>,
     /// Arrays at which somebody waits for a place, and the peers' commands among those.
-    pub crowded: Vec<ArrayId>,
+    pub contended: Vec<ArrayId>,
     pub peers: Slots<Parked>,
     pub notes: VecDeque<(ArrayId, Note)>,
     pub touched: Vec<u32>,
@@ -285,10 +285,10 @@ impl<M: Memory> Shard<M> {
                 far_parts: false,
                 far_waits: VecDeque::new(),
                 memory: config.memory,
-                callers: Callers::new(config.connections_max, config.shards, buffers.rings_max()),
+                limits: ConnectionLimits::new(config.connections_max, config.shards, buffers.rings_max()),
                 buffers,
                 deadlines: config.deadlines,
-                places: config.places,
+                credits: config.credits,
                 extents: config.extents,
                 view: Arc::default(),
                 layout: Arc::default(),
@@ -304,21 +304,21 @@ impl<M: Memory> Shard<M> {
                 flights_own: config.flights - (config.flights / limits::FLIGHTS_FOR_PEERS_SHARE).max(1),
                 orphans: vec![],
                 drives: vec![],
-                lending: Lending::new(),
+                quota: BufferQuota::new(),
                 stalled: 0,
-                gates: Gates::default(),
+                limiters: RateLimiters::default(),
                 turn: Turn::new(config.turn_pdus),
                 turns: VecDeque::with_capacity(1024),
                 turns_done: 0,
                 landed: VecDeque::with_capacity(1024),
-                told: VecDeque::with_capacity(1024),
+                completed: VecDeque::with_capacity(1024),
                 sight: Sight::default(),
                 timing: Timing::new(),
                 direct: VecDeque::new(),
                 exhausted: false,
                 parked: VecDeque::with_capacity(1024),
                 early: vec![],
-                crowded: Vec::with_capacity(16),
+                contended: Vec::with_capacity(16),
                 peers: Slots::with_capacity(if config.shards > 1 { 1024 } else { 0 }),
                 notes: VecDeque::new(),
                 touched: Vec::with_capacity(1024),
@@ -376,7 +376,7 @@ impl<M: Memory> Shard<M> {
         link.came += u64::from(data.len);
         match link.receiving.take().expect("bytes arrive only when asked for") {
             None if link.life == Life::Open => {
-                link.heard = true;
+                link.spoke = true;
                 link.staged.push_back((data, 0));
             }
             None => fx.push(Effect::Recycle { data }),
@@ -479,7 +479,7 @@ impl<M: Memory> Shard<M> {
         if matches!(link.life, Life::Open | Life::Ending { .. }) {
             let was_open = link.life == Life::Open;
             link.life = Life::Closing;
-            self.core.callers.leave(link);
+            self.core.limits.leave(link);
             self.core.touch(link);
             fx.push(Effect::Close { connection: id });
             if was_open {
@@ -501,7 +501,7 @@ impl<M: Memory> Shard<M> {
         link.receiving = None;
         link.staged.drain(..).for_each(|(data, _)| fx.push(Effect::Recycle { data }));
         self.core.stall(link);
-        self.core.callers.leave(link);
+        self.core.limits.leave(link);
         if link.outbox.ring().len > 0 {
             self.core.buffers.release_ring(link.outbox.ring());
         }
@@ -527,11 +527,11 @@ impl<M: Memory> Shard<M> {
     }
 
     /// Tells connections how their commands ended.
-    fn tell(&mut self, now: Instant, fx: &mut Effects<Mail>) {
+    fn complete(&mut self, now: Instant, fx: &mut Effects<Mail>) {
         if now > self.core.sight.until {
-            self.core.keep_what_was_read(now);
+            self.core.keep_reads(now);
         }
-        while let Some(index) = self.core.told.pop_front() {
+        while let Some(index) = self.core.completed.pop_front() {
             let request = &mut self.core.requests[index];
             let (tag, status, moved) = (request.tag, request.status, core::mem::take(&mut request.moved));
             request.phase = Phase::Connection;
@@ -543,7 +543,7 @@ impl<M: Memory> Shard<M> {
                 counters.count(ended, took);
             }
             if request.link == NO_LINK {
-                self.core.tell_direct(now, index);
+                self.core.complete_direct(now, index);
                 continue;
             }
             let Connection { front, link } = &mut self.connections[request.link];
@@ -571,7 +571,7 @@ impl<M: Memory> Shard<M> {
 
     /// Gives free memory to those who wait for it: first what blocks a stream, else in turn.
     fn grant(&mut self, now: Instant, fx: &mut Effects<Mail>) {
-        if self.core.lending.waiting() == 0 {
+        if self.core.quota.waiting() == 0 {
             return;
         }
         for purpose in Purpose::ALL {
@@ -591,7 +591,7 @@ impl<M: Memory> Shard<M> {
             while let Some(landed) = this.core.landed.pop_front() {
                 this.core.landed(now, landed, fx);
             }
-            this.tell(now, fx);
+            this.complete(now, fx);
             this.grant(now, fx);
             this.make_room(now, fx);
             while let Some(index) = this.core.ending.pop() {
@@ -607,8 +607,8 @@ impl<M: Memory> Shard<M> {
             }
             this.core.start_turns(now, fx);
             let quiet =
-                this.core.landed.is_empty() && this.core.told.is_empty() && this.core.ending.is_empty();
-            if quiet && !this.core.callers.changed() {
+                this.core.landed.is_empty() && this.core.completed.is_empty() && this.core.ending.is_empty();
+            if quiet && !this.core.limits.changed() {
                 break;
             }
         }
@@ -619,7 +619,7 @@ impl<M: Memory> Shard<M> {
             };
             if let Some(state) = &self.core.arrays[array.index()] {
                 let mail = ShardMail::Heal { array, map: state.map, at, len, leg };
-                self.core.tell_shard(state.array.owner(at), mail, fx);
+                self.core.send_to_shard(state.array.owner(at), mail, fx);
             }
         }
         self.core.report_quiet(fx);
@@ -647,7 +647,7 @@ impl<M: Memory> Shard<M> {
                 Life::Ending { until } => {
                     if link.outbox.pending() == 0 || now >= until {
                         link.life = Life::Closing;
-                        self.core.callers.leave(link);
+                        self.core.limits.leave(link);
                         fx.push(Effect::Close { connection: link.id });
                     } else if link.timer.is_none_or(|t| until < t) {
                         link.timer = Some(until);
@@ -660,7 +660,7 @@ impl<M: Memory> Shard<M> {
                         let gone = self.connections.remove(index).link;
                         self.core.promised -= gone.tags.len() as u32;
                         if !gone.tags.is_empty() {
-                            self.core.lending.close(gone.borrower());
+                            self.core.quota.close(gone.holder());
                         }
                         self.protocol_errors += u64::from(matches!(gone.why, Some(Close::Protocol(_))));
                         // Who broke the protocol is told of also if he did so before he said who he is.
@@ -801,7 +801,7 @@ impl<M: Memory> Machine for Shard<M> {
             self.listen(fx);
         }
         if self.look.is_some_and(|at| at <= now) {
-            self.look_at_dues(now, fx);
+            self.check_deadlines(now, fx);
         }
         if self.core.meets_far {
             self.dial(now, fx);
@@ -817,7 +817,7 @@ impl<M: Memory> Machine for Shard<M> {
             self.turn_with_far(now, fx);
         }
         self.flush(now, fx);
-        if self.look.is_some() || self.core.is_crowded() {
+        if self.look.is_some() || self.core.is_short_of_memory() {
             self.plan_look(now);
         }
     }
@@ -831,7 +831,7 @@ impl<M: Memory> Machine for Shard<M> {
         if self.core.meets_far {
             first = first.min(self.next_dial().unwrap_or(NEVER));
         }
-        for at in [self.core.op_scan, self.relisten, self.look, self.core.gates.next_deadline()]
+        for at in [self.core.op_scan, self.relisten, self.look, self.core.limiters.next_deadline()]
             .into_iter()
             .flatten()
         {

@@ -119,14 +119,14 @@ const NO_LINE: Line = Line { held: [0; 2], lines: [EMPTY; 2], waiting: 0 };
 
 /// To whom memory is lent: a connection, by its index, and the account of its host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Borrower {
+pub(crate) struct Holder {
     pub account: u32,
     pub link: u32,
 }
 
 /// The accounts of one shard.
 #[derive(Debug)]
-pub(crate) struct Lending {
+pub(crate) struct BufferQuota {
     accounts: Vec<Account>,
     /// By connection.
     lines: Vec<Line>,
@@ -154,7 +154,7 @@ fn weight(len: u32) -> u64 {
     u64::from(len).max(PAGE)
 }
 
-impl Lending {
+impl BufferQuota {
     pub fn new() -> Self {
         Self {
             accounts: vec![],
@@ -193,7 +193,7 @@ impl Lending {
         self.accounts.get(account as usize).and_then(|a| a.host)
     }
     /// A connection is over, and everything of it.
-    pub fn close(&mut self, who: Borrower) {
+    pub fn close(&mut self, who: Holder) {
         let line = &self.lines[who.link as usize];
         assert!(line.held == [0; 2] && line.waiting == 0, "a connection that is gone holds memory");
         let account = &mut self.accounts[who.account as usize];
@@ -203,14 +203,14 @@ impl Lending {
     }
     /// Whether its host may have `len` bytes more of which `left` are left. Who has none may.
     #[inline]
-    pub fn host_may(&self, who: Borrower, purpose: Purpose, len: u32, left: u64) -> bool {
+    pub fn host_may(&self, who: Holder, purpose: Purpose, len: u32, left: u64) -> bool {
         let held = self.accounts[who.account as usize].held[purpose as usize];
         let more = weight(len);
         held == 0 || planted(Bug::LentUncounted) || has_share(held, more, left)
     }
     /// Whether the connection may have `len` bytes more of what its host may have. Who has none may.
     #[inline]
-    pub fn link_may(&self, who: Borrower, purpose: Purpose, len: u32, left: u64) -> bool {
+    pub fn link_may(&self, who: Holder, purpose: Purpose, len: u32, left: u64) -> bool {
         let held = self.lines[who.link as usize].held[purpose as usize];
         let more = weight(len);
         let host = self.accounts[who.account as usize].held[purpose as usize];
@@ -220,7 +220,7 @@ impl Lending {
     }
     /// Whether it need not wait behind others.
     #[inline]
-    pub fn passes(&self, who: Borrower, purpose: Purpose) -> bool {
+    pub fn passes(&self, who: Holder, purpose: Purpose) -> bool {
         if self.waiting == 0 {
             return true;
         }
@@ -229,18 +229,18 @@ impl Lending {
     }
     /// A buffer of `len` bytes was granted.
     #[inline]
-    pub fn lend(&mut self, who: Borrower, purpose: Purpose, len: u32) {
+    pub fn take(&mut self, who: Holder, purpose: Purpose, len: u32) {
         self.accounts[who.account as usize].held[purpose as usize] += weight(len);
         self.lines[who.link as usize].held[purpose as usize] += weight(len);
     }
     /// It is free again.
     #[inline]
-    pub fn back(&mut self, who: Borrower, purpose: Purpose, len: u32) {
+    pub fn give_back(&mut self, who: Holder, purpose: Purpose, len: u32) {
         self.accounts[who.account as usize].held[purpose as usize] -= weight(len);
         self.lines[who.link as usize].held[purpose as usize] -= weight(len);
     }
     /// A request of this connection waits.
-    pub fn wait(&mut self, who: Borrower, purpose: Purpose, request: u32) {
+    pub fn wait(&mut self, who: Holder, purpose: Purpose, request: u32) {
         let own = &mut self.lines[who.link as usize];
         own.waiting += 1;
         let line = &mut own.lines[purpose as usize];
@@ -253,7 +253,7 @@ impl Lending {
         self.waiting += 1;
     }
     /// A request waits no more.
-    pub fn leave(&mut self, who: Borrower, purpose: Purpose, request: u32) {
+    pub fn leave(&mut self, who: Holder, purpose: Purpose, request: u32) {
         let own = &mut self.lines[who.link as usize];
         own.waiting -= 1;
         let line = &mut own.lines[purpose as usize];
@@ -268,14 +268,14 @@ impl Lending {
         self.waiting -= 1;
     }
     /// Whose turn it is, and the first in its line.
-    pub fn first(&self, purpose: Purpose) -> Option<(Borrower, u32)> {
+    pub fn first(&self, purpose: Purpose) -> Option<(Holder, u32)> {
         let account = self.turns[purpose as usize].first;
         let link = self.accounts.get(account as usize)?.links[purpose as usize].first;
-        Some((Borrower { account, link }, self.lines[link as usize].lines[purpose as usize].first))
+        Some((Holder { account, link }, self.lines[link as usize].lines[purpose as usize].first))
     }
     /// A request of the connection whose turn it was has left: the turn goes on to the next connection of its host, if it
     /// still waits, and to the next host, if this one still waits.
-    pub fn granted(&mut self, who: Borrower, purpose: Purpose) {
+    pub fn granted(&mut self, who: Holder, purpose: Purpose) {
         if self.lines[who.link as usize].lines[purpose as usize].first != NONE {
             self.next_link(who, purpose);
         }
@@ -284,7 +284,7 @@ impl Lending {
         }
     }
     /// The turn goes on to the next connection of the host. This one still waits.
-    pub fn next_link(&mut self, who: Borrower, purpose: Purpose) {
+    pub fn next_link(&mut self, who: Holder, purpose: Purpose) {
         let place = |l: u32| 2 * l as usize + purpose as usize;
         let links = &mut self.accounts[who.account as usize].links[purpose as usize];
         links.remove(who.link, place, &mut self.link_places);
@@ -320,7 +320,7 @@ impl Lending {
         self.waiting - self.lines[link as usize].waiting
     }
 
-    fn take_link_turn(&mut self, who: Borrower, purpose: Purpose) {
+    fn take_link_turn(&mut self, who: Holder, purpose: Purpose) {
         let links = &mut self.accounts[who.account as usize].links[purpose as usize];
         let first = links.first == NONE;
         links.push(who.link, |l| 2 * l as usize + purpose as usize, &mut self.link_places);
@@ -328,7 +328,7 @@ impl Lending {
             self.take_turn(who.account, purpose);
         }
     }
-    fn leave_link_turns(&mut self, who: Borrower, purpose: Purpose) {
+    fn leave_link_turns(&mut self, who: Holder, purpose: Purpose) {
         let links = &mut self.accounts[who.account as usize].links[purpose as usize];
         links.remove(who.link, |l| 2 * l as usize + purpose as usize, &mut self.link_places);
         if links.first == NONE {
@@ -356,28 +356,28 @@ mod tests {
     const MIB: u32 = 1 << 20;
 
     /// What a host may have of 100 MiB when it takes MiB by MiB, and others hold so much already.
-    fn most(lending: &mut Lending, who: Borrower, others: u64) -> u64 {
+    fn most(quota: &mut BufferQuota, who: Holder, others: u64) -> u64 {
         let mut own = 0;
-        while lending.host_may(who, Asked, MIB, (100 - others - own) << 20) {
-            lending.lend(who, Asked, MIB);
+        while quota.host_may(who, Asked, MIB, (100 - others - own) << 20) {
+            quota.take(who, Asked, MIB);
             own += 1;
         }
         own
     }
 
     /// Who has this index is one more connection of this host.
-    fn open(lending: &mut Lending, host: u32, link: u32) -> Borrower {
-        Borrower { account: lending.open(Some(HostId(host)), link), link }
+    fn open(quota: &mut BufferQuota, host: u32, link: u32) -> Holder {
+        Holder { account: quota.open(Some(HostId(host)), link), link }
     }
 
     #[test]
     fn each_host_more_gets_an_equal_part_of_what_is_left_and_some_stays() {
-        let mut lending = Lending::new();
-        let all: Vec<Borrower> = (0..5).map(|h| open(&mut lending, h, h)).collect();
+        let mut quota = BufferQuota::new();
+        let all: Vec<Holder> = (0..5).map(|h| open(&mut quota, h, h)).collect();
         let mut others = 0;
         for (who, expected) in all.into_iter().zip([80, 16, 3, 1, 0]) {
             // Alone, then beside those who came before and give nothing back.
-            let own = if others < 100 { most(&mut lending, who, others) } else { 0 };
+            let own = if others < 100 { most(&mut quota, who, others) } else { 0 };
             assert_eq!(own, expected, "beside {others} MiB");
             others += own;
         }
@@ -386,50 +386,50 @@ mod tests {
     #[test]
     fn each_connection_more_of_a_host_gets_a_part_of_what_is_left_of_the_hosts_and_those_with_little_come_first()
      {
-        let mut lending = Lending::new();
+        let mut quota = BufferQuota::new();
         let mut left = 100u64 << 20;
-        let may = |lending: &Lending, who, left| {
-            lending.host_may(who, Asked, MIB, left) && lending.link_may(who, Asked, MIB, left)
+        let may = |quota: &BufferQuota, who, left| {
+            quota.host_may(who, Asked, MIB, left) && quota.link_may(who, Asked, MIB, left)
         };
         for (link, expected) in [63, 12, 3, 1, 1, 0].into_iter().enumerate() {
-            let who = open(&mut lending, 1, link as u32);
+            let who = open(&mut quota, 1, link as u32);
             let mut own = 0;
-            while may(&lending, who, left) {
-                lending.lend(who, Asked, MIB);
+            while may(&quota, who, left) {
+                quota.take(who, Asked, MIB);
                 (own, left) = (own + 1, left - u64::from(MIB));
             }
             assert_eq!(own, expected, "connection {link}");
         }
         // One MiB that comes back is for who has nothing, not for those that have some.
-        lending.back(Borrower { account: 0, link: 0 }, Asked, MIB);
+        quota.give_back(Holder { account: 0, link: 0 }, Asked, MIB);
         left += u64::from(MIB);
         let who_may: Vec<u32> =
-            (0..6).filter(|link| may(&lending, Borrower { account: 0, link: *link }, left)).collect();
+            (0..6).filter(|link| may(&quota, Holder { account: 0, link: *link }, left)).collect();
         assert_eq!(who_may, [5]);
     }
 
     #[test]
     fn who_has_nothing_may_have_one_command_whatever_is_left() {
-        let mut lending = Lending::new();
-        let a = open(&mut lending, 1, 0);
-        let b = Borrower { account: lending.open(None, 1), link: 1 };
-        lending.lend(a, Asked, MIB);
-        assert!(!lending.host_may(a, Asked, MIB, 1 << 20) && lending.host_may(b, Asked, MIB, 1 << 20));
-        assert!(lending.host_may(a, Unasked, MIB, 1 << 20), "they are counted apart");
-        lending.back(a, Asked, MIB);
-        assert!(lending.host_may(a, Asked, MIB, 0) && lending.link_may(a, Asked, MIB, 0));
+        let mut quota = BufferQuota::new();
+        let a = open(&mut quota, 1, 0);
+        let b = Holder { account: quota.open(None, 1), link: 1 };
+        quota.take(a, Asked, MIB);
+        assert!(!quota.host_may(a, Asked, MIB, 1 << 20) && quota.host_may(b, Asked, MIB, 1 << 20));
+        assert!(quota.host_may(a, Unasked, MIB, 1 << 20), "they are counted apart");
+        quota.give_back(a, Asked, MIB);
+        assert!(quota.host_may(a, Asked, MIB, 0) && quota.link_may(a, Asked, MIB, 0));
     }
 
     #[test]
     fn connections_of_a_host_share_its_account_and_its_place_is_used_again() {
-        let mut lending = Lending::new();
-        let a = open(&mut lending, 1, 0);
-        let second = open(&mut lending, 1, 1);
+        let mut quota = BufferQuota::new();
+        let a = open(&mut quota, 1, 0);
+        let second = open(&mut quota, 1, 1);
         assert_eq!(second.account, a.account);
-        assert_eq!(open(&mut lending, 2, 2).account, a.account + 1);
-        lending.close(a);
-        lending.close(second);
-        assert_eq!(open(&mut lending, 3, 0).account, a.account);
+        assert_eq!(open(&mut quota, 2, 2).account, a.account + 1);
+        quota.close(a);
+        quota.close(second);
+        assert_eq!(open(&mut quota, 3, 0).account, a.account);
     }
 
     /// Lines and turns against lists of lists, with requests that leave from anywhere.
@@ -438,18 +438,18 @@ mod tests {
         type Lines = VecDeque<(u32, Vec<u32>)>;
         for seed in 0..50 {
             let mut rng = Prng::new(seed);
-            let mut lending = Lending::new();
-            lending.reserve(64);
+            let mut quota = BufferQuota::new();
+            quota.reserve(64);
             // Two connections of each host.
-            let places: Vec<Borrower> = (0..10).map(|l| open(&mut lending, l / 2, l)).collect();
+            let places: Vec<Holder> = (0..10).map(|l| open(&mut quota, l / 2, l)).collect();
             let mut model: VecDeque<(u32, Lines)> = VecDeque::new();
             for _ in 0..2000 {
                 let request = rng.below(64) as u32;
                 let has = |links: &Lines| links.iter().position(|(_, line)| line.contains(&request));
                 match model.iter().position(|(_, links)| has(links).is_some()) {
                     None => {
-                        let who @ Borrower { account, link } = *rng.pick(&places);
-                        lending.wait(who, Asked, request);
+                        let who @ Holder { account, link } = *rng.pick(&places);
+                        quota.wait(who, Asked, request);
                         let known = model.iter().position(|(a, _)| *a == account);
                         let at = known.unwrap_or_else(|| {
                             model.push_back((account, Lines::new()));
@@ -463,8 +463,8 @@ mod tests {
                     Some(i) => {
                         let (account, links) = &mut model[i];
                         let k = has(links).expect("found");
-                        let place = Borrower { account: *account, link: links[k].0 };
-                        lending.leave(place, Asked, request);
+                        let place = Holder { account: *account, link: links[k].0 };
+                        quota.leave(place, Asked, request);
                         let granted = i == 0 && k == 0 && links[0].1[0] == request;
                         links[k].1.retain(|r| *r != request);
                         if links[k].1.is_empty() {
@@ -478,33 +478,33 @@ mod tests {
                             model.rotate_left(1);
                         }
                         if granted {
-                            lending.granted(place, Asked);
+                            quota.granted(place, Asked);
                         }
                     }
                 }
                 if rng.chance(1, 3)
-                    && let Some((who, _)) = lending.first(Asked)
+                    && let Some((who, _)) = quota.first(Asked)
                 {
                     if rng.chance(1, 2) {
-                        lending.next_turn(who.account, Asked);
+                        quota.next_turn(who.account, Asked);
                         model.rotate_left(1);
                     } else {
-                        lending.next_link(who, Asked);
+                        quota.next_link(who, Asked);
                         model[0].1.rotate_left(1);
                     }
                 }
-                let borrower = |account, link| Borrower { account, link };
-                let first = model.front().map(|(a, links)| (borrower(*a, links[0].0), links[0].1[0]));
-                assert_eq!(lending.first(Asked), first);
-                assert_eq!(lending.last(Asked), model.back().map_or(NONE, |(a, _)| *a));
+                let holder = |account, link| Holder { account, link };
+                let first = model.front().map(|(a, links)| (holder(*a, links[0].0), links[0].1[0]));
+                assert_eq!(quota.first(Asked), first);
+                assert_eq!(quota.last(Asked), model.back().map_or(NONE, |(a, _)| *a));
                 let lines = || model.iter().flat_map(|(_, links)| links);
                 let all: usize = lines().map(|(_, line)| line.len()).sum();
-                assert_eq!(lending.waiting(), all as u32);
-                for Borrower { link, .. } in &places {
+                assert_eq!(quota.waiting(), all as u32);
+                for Holder { link, .. } in &places {
                     let own = lines().find(|(l, _)| l == link).map_or(0, |(_, line)| line.len());
-                    assert_eq!(lending.waiting_beside_link(*link), (all - own) as u32);
+                    assert_eq!(quota.waiting_beside_link(*link), (all - own) as u32);
                 }
-                assert_eq!(lending.first(Unasked), None);
+                assert_eq!(quota.first(Unasked), None);
             }
         }
     }

@@ -114,7 +114,7 @@ impl Meter {
     }
 }
 
-/// The two lines of a gate.
+/// The two lines of a limiter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// Waits for its bytes, too.

@@ -1,9 +1,9 @@
-//! Depth: how many commands an array works on at a time.
+//! Window: how many commands an array works on at a time.
 //!
 //! Usually as many as it has room for: a deep queue costs a drive nothing, and equal hosts wait equally long in it. But
 //! a host that has one command under way, beside hosts that have thousands, would wait for all that are at the drive
 //! before its own; and one of many small commands for a few large ones. While somebody like that is here, the array
-//! gets only as many places as keep its drives busy.
+//! gets only as many credits as keep its drives busy.
 //!
 //! How many those are is not tried out but computed, by Little's law: the operations that ended in a second, each times
 //! the least that one of its kind and length has taken, are as many as there would be under way if none had to wait
@@ -12,8 +12,8 @@
 //! within a few windows (the least time was that of a cache, say), up to no limit at all; it shrinks again slowly. So
 //! a wrong figure costs who has little its short wait, and nobody throughput.
 //!
-//! Each shard measures (`Depth`), and says so to the array's home (its number modulo the shards), which concludes for
-//! all and gives each shard its part of the places (`Governor`): by its connections' part of their volumes' weights.
+//! Each shard measures (`Window`), and says so to the array's home (its number modulo the shards), which concludes for
+//! all and gives each shard its part of the credits (`Governor`): by its connections' part of their volumes' weights.
 //! What a shard is told is at most two windows old.
 
 use crate::admission::scheduler::cost_of;
@@ -25,9 +25,9 @@ use base::{Bug, DriveOpKind, Duration, Instant, VolumeId, planted};
 const WINDOW: Duration = Duration::from_millis(50);
 /// Who has said nothing for so long has no load.
 const GAP: Duration = Duration::from_millis(200);
-/// How long the places stay few after the last command of somebody who has little.
+/// How long the credits stay few after the last command of somebody who has little.
 const STAY: Duration = Duration::from_secs(1);
-/// Who waits less than this at the drives is not helped by fewer places, nanoseconds.
+/// Who waits less than this at the drives is not helped by fewer credits, nanoseconds.
 const SHORT: u64 = 250_000;
 /// Or no longer than so many times what the operations need.
 const LONG: u64 = 3;
@@ -38,10 +38,10 @@ const MOST: f32 = 0.75;
 /// Places for each operation that has to be under way; and at least and at most.
 const GAIN: f32 = 2.0;
 const GAIN_MAX: f32 = 512.0;
-const PLACES_MIN: u32 = 2;
+const CREDITS_MIN: u32 = 2;
 /// Places, at least, where drives answer within a turn: the shard is the limit then, and does much at a time with less
 /// work for each.
-const PLACES_SWIFT: u32 = 128;
+const CREDITS_SWIFT: u32 = 128;
 /// Turns of the shard that an operation lasts there, at most.
 const SWIFT: f32 = 1.5;
 /// Below this part of what was done before, the gain grows by `GROW`.
@@ -49,7 +49,7 @@ const LESS: f32 = 0.92;
 const GROW: f32 = 1.5;
 /// Windows until what was changed is seen.
 const PAUSE: u32 = 3;
-/// If it has grown so often and no more is done, places are not what is lacking.
+/// If it has grown so often and no more is done, credits are not what is lacking.
 const TRIES: u32 = 3;
 /// After so many windows without need it shrinks by `SHRINK`.
 const CALM: u32 = 20;
@@ -59,7 +59,7 @@ const FADE: f32 = 0.995;
 /// So many operations of a window are looked at, at least, if there are.
 const SAMPLES: u32 = 128;
 const STRIDE_MAX: u32 = 15;
-/// While places are few, long commands go in pieces of that, bytes: others wait for one of them, not for all.
+/// While credits are few, long commands go in pieces of that, bytes: others wait for one of them, not for all.
 const PIECE: u64 = 64 << 10;
 /// Kinds and lengths: reads and writes, by the power of two of 512 bytes.
 const CLASSES: usize = 32;
@@ -96,8 +96,8 @@ pub struct Load {
     pub swift: bool,
     /// Who waits.
     pub claims: Vec<Claim>,
-    /// The answer: places of this shard,
-    pub places: u32,
+    /// The answer: credits of this shard,
+    pub credits: u32,
     /// which are so few until then.
     pub until: Instant,
 }
@@ -113,17 +113,17 @@ impl Load {
             full: false,
             swift: false,
             claims: Vec::with_capacity(16),
-            places: COMMANDS_MAX,
+            credits: COMMANDS_MAX,
             until: Instant(0),
         }
     }
 }
 
-/// What one shard measures of an array, and the places that it has.
+/// What one shard measures of an array, and the credits that it has.
 #[derive(Debug)]
-pub(crate) struct Depth {
+pub(crate) struct Window {
     /// Commands that may be under way,
-    pub places: u32,
+    pub credits: u32,
     /// and usually.
     usual: u32,
     /// Longest part of a command that goes to a drive at once, bytes.
@@ -162,10 +162,10 @@ fn class(kind: DriveOpKind, len: u64) -> usize {
     if kind == DriveOpKind::Read { size } else { 16 + size }
 }
 
-impl Depth {
+impl Window {
     pub fn new(array: ArrayId, usual: u32) -> Self {
         Self {
-            places: usual,
+            credits: usual,
             usual,
             piece: u64::MAX,
             until: Instant(0),
@@ -216,17 +216,17 @@ impl Depth {
         self.cost += cost / u64::from(parts);
         self.least += u64::from(self.base[class] / parts);
     }
-    /// Time has passed. What hangs must not hold all places: behind it may stand what another drive could serve.
+    /// Time has passed. What hangs must not hold all credits: behind it may stand what another drive could serve.
     pub fn on_scan(&mut self, now: Instant) {
-        if self.places < COMMANDS_MAX && now > self.end + WINDOW && !planted(Bug::HungPlaces) {
+        if self.credits < COMMANDS_MAX && now > self.end + WINDOW && !planted(Bug::HungPlaces) {
             self.set(COMMANDS_MAX);
         }
     }
-    fn set(&mut self, places: u32) {
-        (self.places, self.piece) = (places, if places < self.usual { PIECE } else { u64::MAX });
+    fn set(&mut self, credits: u32) {
+        (self.credits, self.piece) = (credits, if credits < self.usual { PIECE } else { u64::MAX });
     }
     /// The end of a window has come, after so many turns of the shard. Returns what is to be said to the array's home,
-    /// for `on_told` to take back.
+    /// for `on_credits` to take back.
     #[cold]
     pub fn on_window(&mut self, now: Instant, turns: u64) -> Option<Box<Load>> {
         let span = now.since(self.began);
@@ -265,8 +265,8 @@ impl Depth {
         load.swift = self.took as f32 * turns as f32 <= SWIFT * span * self.seen as f32;
     }
     /// The array's home has answered.
-    pub fn on_told(&mut self, load: Box<Load>) {
-        self.set(load.places.min(self.usual));
+    pub fn on_credits(&mut self, load: Box<Load>) {
+        self.set(load.credits.min(self.usual));
         self.until = load.until;
         self.load = Some(load);
     }
@@ -274,7 +274,7 @@ impl Depth {
 
 /// What one shard has said last.
 #[derive(Debug, Default)]
-struct Heard {
+struct Report {
     at: Instant,
     needed: f32,
     cost: f32,
@@ -283,13 +283,13 @@ struct Heard {
     full: bool,
     swift: bool,
     claims: Vec<Claim>,
-    places: u32,
+    credits: u32,
 }
 
 /// Concludes for all shards how many commands an array works on.
 #[derive(Debug)]
 pub(crate) struct Governor {
-    shards: Vec<Heard>,
+    shards: Vec<Report>,
     /// When it last did.
     at: Instant,
     /// Operations that have to be under way: smoothed, and the most of it lately.
@@ -301,16 +301,16 @@ pub(crate) struct Governor {
     grown: u32,
     gain_before: f32,
     needed_before: f32,
-    /// Few places until then.
+    /// Few credits until then.
     until: Instant,
 }
 
 impl Governor {
     pub fn new(shards: u16) -> Self {
-        let mut heard = vec![];
-        heard.resize_with(usize::from(shards), || Heard { places: COMMANDS_MAX, ..Heard::default() });
+        let mut report = vec![];
+        report.resize_with(usize::from(shards), || Report { credits: COMMANDS_MAX, ..Report::default() });
         Self {
-            shards: heard,
+            shards: report,
             at: Instant(0),
             needed: 0.0,
             most: 0.0,
@@ -324,28 +324,28 @@ impl Governor {
     }
     /// A shard says what its window was like. The answer stands in `load`.
     pub fn on_load(&mut self, now: Instant, shard: u16, load: &mut Load) {
-        let heard = &mut self.shards[usize::from(shard)];
-        heard.at = now;
-        (heard.needed, heard.cost, heard.little) = (load.needed, load.cost, load.little);
-        (heard.long, heard.full, heard.swift) = (load.long, load.full, load.swift);
-        heard.claims.clear();
-        heard.claims.extend_from_slice(&load.claims);
+        let report = &mut self.shards[usize::from(shard)];
+        report.at = now;
+        (report.needed, report.cost, report.little) = (load.needed, load.cost, load.little);
+        (report.long, report.full, report.swift) = (load.long, load.full, load.swift);
+        report.claims.clear();
+        report.claims.extend_from_slice(&load.claims);
         // One conclusion for each window, whoever comes first.
         if now.since(self.at) >= WINDOW.saturating_sub(Duration::from_millis(5)) {
             self.conclude(now);
         }
         load.claims.iter_mut().for_each(|c| c.part = self.part_of(c, now));
-        (load.places, load.until) = (self.shards[usize::from(shard)].places, self.until.max(now + GAP));
+        (load.credits, load.until) = (self.shards[usize::from(shard)].credits, self.until.max(now + GAP));
     }
     fn conclude(&mut self, now: Instant) {
-        let fresh = |h: &&Heard| h.is_fresh(now);
+        let fresh = |h: &&Report| h.is_fresh(now);
         if now.since(self.at) > GAP {
             self.needed = 0.0;
         }
         self.at = now;
-        let sum = |of: fn(&Heard) -> f32| self.shards.iter().filter(fresh).map(of).sum::<f32>();
+        let sum = |of: fn(&Report) -> f32| self.shards.iter().filter(fresh).map(of).sum::<f32>();
         let (needed, cost, little) = (sum(|h| h.needed), sum(|h| h.cost), sum(|h| h.little));
-        let any = |of: fn(&Heard) -> bool| self.shards.iter().filter(fresh).any(of);
+        let any = |of: fn(&Report) -> bool| self.shards.iter().filter(fresh).any(of);
         let (long, full) = (any(|h| h.long), any(|h| h.full));
         self.needed = if self.needed == 0.0 { needed } else { self.needed + (needed - self.needed) / 4.0 };
         self.most = (self.most * FADE).max(self.needed);
@@ -371,7 +371,7 @@ impl Governor {
             (self.gain, self.calm, self.grown) = ((self.gain * GROW).min(GAIN_MAX), 0, self.grown + 1);
             if self.grown > TRIES {
                 if self.needed * LESS < self.needed_before {
-                    // More places did not help: there is less to do than there was.
+                    // More credits did not help: there is less to do than there was.
                     (self.gain, self.most) = (self.gain_before, self.needed);
                 }
                 self.grown = 0;
@@ -380,7 +380,7 @@ impl Governor {
             (self.gain, self.calm, self.grown) = ((self.gain * SHRINK).max(GAIN), 0, 0);
         }
     }
-    /// Gives each shard its part: of the few places, or of as many as one may have.
+    /// Gives each shard its part: of the few credits, or of as many as one may have.
     fn share(&mut self, now: Instant, long: bool) {
         let parts = |i: usize| self.claimed(i, now);
         let all: f32 = (0..self.shards.len()).map(parts).sum();
@@ -389,7 +389,7 @@ impl Governor {
         let few = (now < self.until).then_some(self.most * self.gain);
         for i in 0..self.shards.len() {
             let own = self.claimed(i, now);
-            let places = match few {
+            let credits = match few {
                 Some(few) if own > 0.0 => few * own / all,
                 // Nobody waits there, so what is there is little.
                 Some(few) => few / here as f32,
@@ -397,8 +397,8 @@ impl Governor {
                 None if own > 0.0 && long => COMMANDS_MAX as f32 * own / largest,
                 None => COMMANDS_MAX as f32,
             };
-            let least = if self.shards[i].swift { PLACES_SWIFT } else { PLACES_MIN };
-            self.shards[i].places = (places as u32).clamp(least, COMMANDS_MAX);
+            let least = if self.shards[i].swift { CREDITS_SWIFT } else { CREDITS_MIN };
+            self.shards[i].credits = (credits as u32).clamp(least, COMMANDS_MAX);
         }
     }
     /// What the volumes of which a shard has claims weigh there, in all.
@@ -414,7 +414,7 @@ impl Governor {
     }
 }
 
-impl Heard {
+impl Report {
     fn is_fresh(&self, now: Instant) -> bool {
         now.since(self.at) <= GAP
     }

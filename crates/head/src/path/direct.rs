@@ -96,7 +96,7 @@ fn in_sync(leg: &array::Leg) -> Option<DriveId> {
 
 impl<M: Memory> Core<M> {
     /// A command without a connection has ended.
-    pub fn tell_direct(&mut self, now: Instant, index: u32) {
+    pub fn complete_direct(&mut self, now: Instant, index: u32) {
         let Request { tag, status, data, second, timed, .. } = self.requests[index];
         if timed != UNTIMED {
             self.timing.end(timed, (status == Status::Good).then_some(now));
@@ -141,7 +141,7 @@ mod tests {
             deadlines: Deadlines::default(),
             extents: vec![(START, BYTES)],
             connections_max: 1,
-            places: crate::PLACES,
+            credits: crate::CREDITS,
             turn_pdus: crate::TURN_PDUS,
             flights: crate::FLIGHTS,
         });

@@ -185,9 +185,9 @@ impl<M: Memory> Core<M> {
     /// What waits for parts of commands that may be under way holds up the shard's own commands alone. Those of peers hold
     /// a slot elsewhere already: two shards that have all their own parts at each other go on by them.
     pub fn start_turns(&mut self, now: Instant, fx: &mut Effects<Mail>) {
-        self.open_gates(now, fx);
+        self.run_limiters(now, fx);
         let parked = self.start_parked(now, fx);
-        if self.serve_crowds(now, fx) == Started::Blocked || parked == Started::Blocked {
+        if self.serve_all_waiters(now, fx) == Started::Blocked || parked == Started::Blocked {
             return;
         }
         while let Some(index) = self.turns.front().copied() {
@@ -294,11 +294,11 @@ impl<M: Memory> Core<M> {
             Kind::Read => state.array.read_is_local(at, len),
             _ => state.array.owner(at) == self.id,
         };
-        if len < length || !here || state.rest.is_halted() || !state.has_place(granted == Some(array)) {
+        if len < length || !here || state.rest.is_halted() || !state.has_credit(granted == Some(array)) {
             return false;
         }
         let request = &mut self.requests[index];
-        state.depth.on_start(cost_of(len), request.little);
+        state.window.on_start(cost_of(len), request.little);
         (request.begun, request.length, request.cursor) = (true, length, length);
         (request.flights, request.whole, request.phase) = (1, Some(array), Phase::Flights);
         if request.timed != UNTIMED {
@@ -364,8 +364,8 @@ impl<M: Memory> Core<M> {
         let array = pool.arrays[array];
         let state = self.arrays[array.index()].as_ref().expect("a pool's arrays are in its layout");
         let mut len = one.min(len);
-        if len > state.depth.piece {
-            len = len.min(state.depth.piece - at % state.depth.piece);
+        if len > state.window.piece {
+            len = len.min(state.window.piece - at % state.window.piece);
         }
         if let Some(geometry) = &state.regions {
             len = len.min(geometry.region_end(at) - at);
@@ -428,7 +428,7 @@ impl<M: Memory> Core<M> {
             Kind::Read | Kind::Write | Kind::WriteZeroes | Kind::Deallocate => state.array.owner(at),
         };
         let here = place == self.id;
-        if here && !state.has_place(granted == Some(array)) {
+        if here && !state.has_credit(granted == Some(array)) {
             return Started::Full(array);
         }
         let (mut len, mut data) = (len, data);
@@ -462,12 +462,12 @@ impl<M: Memory> Core<M> {
         let (command, little) = (ArrayCommand { kind, at, len, data, fua: command.fua }, request.little);
         if here {
             let state = self.arrays[array.index()].as_mut().expect("found above");
-            state.depth.on_start(cost_of(len), little);
+            state.window.on_start(cost_of(len), little);
             self.take_off(now, Ticket(u64::from(flight)), array, command, fx);
         } else {
             let mail =
                 ShardMail::Run { flight: FlightId(flight), array, map, command, whose: self.whose(index) };
-            self.tell_shard(place, mail, fx);
+            self.send_to_shard(place, mail, fx);
         }
         Started::Yes
     }
@@ -513,7 +513,7 @@ impl<M: Memory> Core<M> {
     fn leave_array(&mut self, array: ArrayId) {
         if let Some(state) = self.arrays[array.index()].as_mut() {
             state.busy -= 1;
-            state.depth.full &= state.crowd.waiting() > 0;
+            state.window.full &= state.waiters.waiting() > 0;
         }
     }
 
@@ -546,7 +546,7 @@ impl<M: Memory> Core<M> {
         }
     }
     /// A peer sent a command here perhaps only because it does not know that the region has no uncleared pieces any more.
-    pub fn tell_cleared(
+    pub fn send_cleared(
         &mut self,
         peer: u16,
         array: ArrayId,
@@ -558,7 +558,7 @@ impl<M: Memory> Core<M> {
             && let Some((region, marks)) = state.array.cleared_region(command.at)
         {
             let mail = ShardMail::Cleared { array, map: state.map, region, marks };
-            self.tell_shard(peer, mail, fx);
+            self.send_to_shard(peer, mail, fx);
         }
     }
 
@@ -619,12 +619,12 @@ impl<M: Memory> Core<M> {
             status = Status::Aborted;
         }
         request.status = status;
-        request.phase = Phase::Telling;
+        request.phase = Phase::Completed;
         if request.second.is_some() || request.compare.is_some() {
             self.leave_first(index);
             self.compare(index);
         }
-        self.told.push_back(index);
+        self.completed.push_back(index);
     }
 
     /// What a comparison that went well found.
@@ -702,8 +702,8 @@ impl<M: Memory> Core<M> {
                 self.wait_no_more(index);
                 self.end(index, Status::Aborted);
             }
-            Phase::Gate => {
-                self.leave_gate(index);
+            Phase::RateLimit => {
+                self.leave_limiter(index);
                 self.end(index, Status::Aborted);
             }
             Phase::Turn | Phase::Flights => {
@@ -734,12 +734,12 @@ impl<M: Memory> Core<M> {
                         }
                         Some(shard) => {
                             let mail = ShardMail::Abort { flight: FlightId(flight), array };
-                            self.tell_shard(shard, mail, fx);
+                            self.send_to_shard(shard, mail, fx);
                         }
                     }
                 }
             }
-            Phase::Connection | Phase::Telling | Phase::Sending => {}
+            Phase::Connection | Phase::Completed | Phase::Sending => {}
         }
     }
 
@@ -763,7 +763,7 @@ impl<M: Memory> Core<M> {
             self.answer_peer(owner, Status::Aborted, (now, Slice::default()), now, fx);
             return;
         }
-        if self.take_from_crowd(array, shard, flight) {
+        if self.take_from_waiters(array, shard, flight) {
             self.answer_peer(owner, Status::Aborted, (now, Slice::default()), now, fx);
             return;
         }
@@ -839,13 +839,13 @@ impl<M: Memory> Core<M> {
                 counters.reads += 1;
                 counters.read_bytes += len;
                 self.timing.op(drive, false, took);
-                state.depth.on_op(kind, len, took, 1);
+                state.window.on_op(kind, len, took, 1);
             }
             (Ok(()), DriveOpKind::Write | DriveOpKind::WriteZeroes) => {
                 counters.writes += 1;
                 counters.write_bytes += len;
                 self.timing.op(drive, true, took);
-                state.depth.on_op(kind, len, took, state.legs);
+                state.window.on_op(kind, len, took, state.legs);
             }
             (Ok(()), DriveOpKind::Deallocate | DriveOpKind::Flush) => counters.others += 1,
             (Err(error), _) => {
@@ -855,7 +855,7 @@ impl<M: Memory> Core<M> {
         }
         let io = &mut Sink { now, issued: since, array: id, core: self, fx };
         state.array.on_drive_done(now, tag, result, io);
-        if now >= state.depth.end {
+        if now >= state.window.end {
             self.end_window(now, id, &mut state, fx);
         }
         self.arrays[id.index()] = Some(state);
@@ -884,15 +884,15 @@ impl<M: Memory> Core<M> {
 
     /// What says what drives hold is not told before the next look at the voters.
     #[cold]
-    pub fn keep_what_was_read(&mut self, now: Instant) {
-        self.sight.keep_what_was_read(now, &mut self.told, &self.requests);
+    pub fn keep_reads(&mut self, now: Instant) {
+        self.sight.keep_reads(now, &mut self.completed, &self.requests);
         self.op_scan.get_or_insert(now + limits::OP_SCAN);
     }
     /// Deadlines of drive operations and of arrays.
     pub fn on_timer(&mut self, now: Instant, fx: &mut Effects<Mail>) {
         if self.op_scan.is_some_and(|at| at <= now) {
             self.scan_ops(now, fx);
-            self.sight.lose_patience(now, &mut self.told, &mut self.requests);
+            self.sight.withhold_overdue(now, &mut self.completed, &mut self.requests);
             self.op_scan = (!self.has_no_ops() || self.sight.keeps()).then_some(now + limits::OP_SCAN);
         }
         for i in 0..self.arrays.len() {

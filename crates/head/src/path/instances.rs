@@ -1,7 +1,7 @@
 //! The arrays of a shard: they come and go as the layout says, come to rest, and are built anew.
 
-use crate::admission::scheduler::Fair;
-use crate::admission::window::{Depth, Governor};
+use crate::admission::scheduler::Scheduler;
+use crate::admission::window::{Governor, Window};
 use crate::layout::{ArrayId, ArrayLayout, Layout};
 use crate::limits;
 use crate::mail::{Mail, Room, StewardMail, to_steward};
@@ -14,7 +14,7 @@ impl<M: Memory> Core<M> {
     /// Makes, changes and drops arrays as the layout says.
     pub fn apply_arrays(&mut self, now: Instant, layout: &Layout, fx: &mut Effects<Mail>) {
         self.unready_reads();
-        self.dissolve_crowds();
+        self.requeue_waiters();
         self.wait_for_far_no_more();
         self.leaving &= layout.waits;
         for wanted in &layout.arrays {
@@ -112,8 +112,8 @@ impl<M: Memory> Core<M> {
             map: wanted.map,
             epoch,
             legs: legs_of(wanted),
-            crowd: Fair::new(self.id),
-            depth: Depth::new(wanted.id, self.places),
+            waiters: Scheduler::new(self.id),
+            window: Window::new(wanted.id, self.credits),
             governor: Governor::new(self.shards),
         };
         set(&mut self.arrays, wanted.id.index(), Box::new(state));

@@ -15,7 +15,7 @@ const WRITE_LEAST: Duration = Duration::from_secs(1);
 impl<M: Memory> Core<M> {
     /// Gives up operations that missed their deadline; their memory stays held.
     pub(super) fn scan_ops(&mut self, now: Instant, fx: &mut Effects<Mail>) {
-        self.arrays.iter_mut().flatten().for_each(|state| state.depth.on_scan(now));
+        self.arrays.iter_mut().flatten().for_each(|state| state.window.on_scan(now));
         let mut late: Vec<(ArrayId, u32)> = vec![];
         for (i, state) in self.arrays.iter().enumerate() {
             let ops = state.iter().flat_map(|state| state.array.ops().map(move |op| (&state.array, op)));

@@ -1,13 +1,13 @@
 //! A connection as the shard keeps it: the protocol's machine, and the link that serves it.
 
-use crate::admission::buffer_quota::{Borrower, Purpose};
+use crate::admission::buffer_quota::{Holder, Purpose};
 use crate::admission::scheduler::cost_of;
-use crate::mail::{Fate, Mail, StewardMail, to_steward};
+use crate::mail::{LoginOutcome, Mail, StewardMail, to_steward};
 use crate::path::far::{FarFront, is_far};
 use crate::path::request::{Phase, Request};
 use crate::report::{Counters, Digests, Login};
 use crate::shard::Core;
-use crate::shard::{Dues, Left};
+use crate::shard::{Left, LinkDeadlines};
 use base::front::{Close, Intervention};
 use base::view::{Portal, Protocol, View};
 use base::{
@@ -155,15 +155,15 @@ pub(crate) enum Life {
 
 /// Whose connection it is, as far as that is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Standing {
+pub(crate) enum LoginState {
     /// It has not asked to be let in.
-    Stranger,
+    Unauthenticated,
     /// It was let in to ask what there is (discovery), and nobody knows it.
-    Visitor,
+    Discovery,
     /// It asks to be let in and its host is known, or it is over: it makes room for nobody.
-    Settled,
+    Uncounted,
     /// A host's, and counted among its connections.
-    Guest,
+    Host,
 }
 
 /// Everything about a connection that is not protocol.
@@ -181,9 +181,9 @@ pub(crate) struct Link {
     pub outbox: Outbox,
     pub ring_bytes: u32,
     /// Whether it is known whose it is.
-    pub standing: Standing,
+    pub login_state: LoginState,
     /// It has spoken since it last came up for making room; see `accept`.
-    pub heard: bool,
+    pub spoke: bool,
     /// Bytes of staging buffers that the protocol has not taken yet: buffer, and how much it took.
     pub staged: VecDeque<(Slice, u32)>,
     /// It stands in line for a turn that has room for them; and how many PDUs came at a time of late.
@@ -211,7 +211,7 @@ pub(crate) struct Link {
     /// Its bytes lie in a staging buffer, and cannot be taken yet.
     pub stalled: bool,
     /// What it owes, as the last look found.
-    pub dues: Dues,
+    pub deadlines: LinkDeadlines,
     pub counters: Counters,
 }
 
@@ -224,8 +224,8 @@ pub(crate) struct Connection {
 impl Link {
     /// To whom its buffers are lent, once it is admitted.
     #[inline]
-    pub fn borrower(&self) -> Borrower {
-        Borrower { account: self.account, link: self.index }
+    pub fn holder(&self) -> Holder {
+        Holder { account: self.account, link: self.index }
     }
     pub fn request(&self, tag: Tag) -> Option<u32> {
         self.tags.get(tag.index()).copied().filter(|r| *r != NO_REQUEST)
@@ -262,7 +262,7 @@ impl<M: Memory> Io<'_, M> {
     }
     /// Ends a connection now: what it has not taken yet, it does not get.
     pub fn cut_off(&mut self, how: Close, why: &'static str) {
-        self.send_away(Fate::CutOff, how, why);
+        self.send_away(LoginOutcome::CutOff, how, why);
         self.hurry();
     }
     /// Last words that its peer has not taken yet are not waited for.
@@ -273,15 +273,15 @@ impl<M: Memory> Io<'_, M> {
         }
     }
     /// Ends a connection whose host may be well, and tells the operator why.
-    pub fn send_away(&mut self, fate: Fate, how: Close, why: &'static str) {
+    pub fn send_away(&mut self, outcome: LoginOutcome, how: Close, why: &'static str) {
         if self.link.life == Life::Open {
-            self.turned(fate, String::new(), why);
+            self.report_outcome(outcome, String::new(), why);
             self.close(how);
         }
     }
-    pub fn turned(&mut self, fate: Fate, name: String, why: &'static str) {
+    pub fn report_outcome(&mut self, outcome: LoginOutcome, name: String, why: &'static str) {
         let (portal, peer) = (self.link.portal, self.link.peer);
-        let mail = StewardMail::Turned { fate, portal, peer, name, why };
+        let mail = StewardMail::LoginOutcome { outcome, portal, peer, name, why };
         self.fx.push(to_steward(mail));
     }
 }
@@ -293,15 +293,15 @@ impl<M: Memory> FrontIo for Io<'_, M> {
     fn admit(&mut self, commands_max: u16) -> Result<(), &'static str> {
         assert!(self.link.tags.is_empty(), "a connection is admitted once");
         let left = Left { outputs: self.core.buffers.rings_left(), slots: self.core.slots_left() };
-        self.core.callers.may_come(self.link, commands_max, left)?;
+        self.core.limits.may_come(self.link, commands_max, left)?;
         if !self.core.admit(u32::from(commands_max)) {
             return Err("no memory for the queue's commands");
         }
         self.link.tags = vec![NO_REQUEST; usize::from(commands_max)];
-        self.core.callers.on_admitted(self.link);
+        self.core.limits.on_admitted(self.link);
         // Who only asks what there is may have no commands, and needs no account of what they hold.
         if commands_max > 0 {
-            self.link.account = self.core.lending.open(self.link.host, self.link.index);
+            self.link.account = self.core.quota.open(self.link.host, self.link.index);
         }
         Ok(())
     }
@@ -314,9 +314,9 @@ impl<M: Memory> FrontIo for Io<'_, M> {
         self.core.take_or_wait(index, len, Purpose::Unasked)
     }
     fn reserve_spare(&mut self, tag: Tag, len: u32) -> Option<Slice> {
-        let data = self.core.take_spare(self.link.borrower(), len)?;
+        let data = self.core.take_spare(self.link.holder(), len)?;
         let index = self.open(tag, Phase::Connection);
-        self.core.lend(index, data, Purpose::Asked);
+        self.core.give_buffer(index, data, Purpose::Asked);
         Some(data)
     }
     fn submit(&mut self, tag: Tag, command: Command, data: Slice) {
@@ -378,7 +378,7 @@ impl<M: Memory> FrontIo for Io<'_, M> {
         if self.link.outbox.ring().len == 0 {
             let open = self.link.life == Life::Open;
             if !open || !self.core.open_outbox(self.link) {
-                self.send_away(Fate::TurnedAway, Close::Refused(NO_OUTBOX), NO_OUTBOX);
+                self.send_away(LoginOutcome::Rejected, Close::Refused(NO_OUTBOX), NO_OUTBOX);
                 return;
             }
         }
@@ -403,7 +403,7 @@ impl<M: Memory> FrontIo for Io<'_, M> {
             Ask::NvmeIo { queue, .. } => (queue, false),
         };
         self.link.login = Login { session: None, queue, discovery };
-        self.core.callers.on_asked(self.link);
+        self.core.limits.on_asked(self.link);
         let mail = StewardMail::Ask {
             connection: self.link.id,
             portal: self.link.portal,
@@ -414,7 +414,7 @@ impl<M: Memory> FrontIo for Io<'_, M> {
         self.fx.push(to_steward(mail));
     }
     fn refused(&mut self, name: &str, why: &'static str) {
-        self.turned(Fate::TurnedAway, name.into(), why);
+        self.report_outcome(LoginOutcome::Rejected, name.into(), why);
     }
     fn intervene(&mut self, key: u16, what: Intervention) {
         let mail = StewardMail::Intervene { connection: self.link.id, key, what };
@@ -430,7 +430,7 @@ impl<M: Memory> FrontIo for Io<'_, M> {
                 && !is_far(self.link.portal)
             {
                 let name = self.link.host.and_then(|id| self.core.view.host(id)).map(|h| h.name.clone());
-                self.turned(Fate::CutOff, name.unwrap_or_default(), what);
+                self.report_outcome(LoginOutcome::CutOff, name.unwrap_or_default(), what);
             }
             self.link.life = Life::Ending { until: self.now + CLOSE_LINGER };
             self.link.why = Some(why);

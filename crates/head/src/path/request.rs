@@ -2,7 +2,7 @@
 //! operations stand in the tables of the arrays that asked for them, until the kernel's completion: they live
 //! differently long, since a host can be answered while a hung leg still holds memory.
 
-use crate::admission::buffer_quota::{Borrower, Purpose};
+use crate::admission::buffer_quota::{Holder, Purpose};
 use crate::admission::lines::{Place, Stands};
 use crate::admission::scheduler::Whose;
 use crate::layout::ArrayId;
@@ -20,13 +20,13 @@ pub(crate) enum Phase {
     /// Its connection: data to come, or the answer to go.
     Connection,
     /// Its volume's rate (`rate_limit`).
-    Gate,
+    RateLimit,
     /// Its turn to start.
     Turn,
     /// Its flights.
     Flights,
     /// The connection to be told how it ended.
-    Telling,
+    Completed,
     /// The kernel to take its last bytes.
     Sending,
 }
@@ -128,8 +128,8 @@ impl Request {
     }
     /// To whom its buffer is lent.
     #[inline]
-    pub fn borrower(&self) -> Borrower {
-        Borrower { account: self.account, link: self.link }
+    pub fn holder(&self) -> Holder {
+        Holder { account: self.account, link: self.link }
     }
     /// What its reads fill.
     pub fn read_into(&self) -> Option<Slice> {

@@ -27,7 +27,7 @@ impl<M: Memory> Shard<M> {
             set(&mut core.pools, usize::from(pool.id.0), pool.clone());
         }
         core.apply_arrays(now, &layout, fx);
-        core.set_gates(now, fx);
+        core.set_limiters(now, fx);
 
         self.listen(fx);
         let view = self.core.view.clone();
@@ -64,8 +64,8 @@ impl<M: Memory> Shard<M> {
             ShardMail::Recorded { array, epoch } => {
                 self.core.with_array(now, array, fx, |a, io| a.on_recorded(now, epoch, io));
             }
-            ShardMail::Sight { until } => self.core.sight.sees(until, &mut self.core.told),
-            ShardMail::Unrecorded { array } => {
+            ShardMail::Sight { until } => self.core.sight.sees(until, &mut self.core.completed),
+            ShardMail::LossNotOnRecord { array } => {
                 self.core.with_array(now, array, fx, |a, io| a.on_loss_not_on_record(now, io))
             }
             ShardMail::Clean { array } => self.core.with_array(now, array, fx, |a, io| a.on_clean(now, io)),
@@ -87,7 +87,7 @@ impl<M: Memory> Shard<M> {
                     }
                     self.with(now, index, fx, |front, io| front.on_answer(now, answer, io));
                     // Who was let in is a guest or a visitor by now.
-                    self.core.callers.on_refused(&mut self.connections[index].link);
+                    self.core.limits.on_refused(&mut self.connections[index].link);
                 }
             }
             ShardMail::Obey { connection, id, what } => {
@@ -131,7 +131,7 @@ impl<M: Memory> Shard<M> {
             }
             ShardMail::Run { flight, array, map, command, whose } => {
                 let Address::Shard(shard) = from else { panic!("only shards ask shards") };
-                self.core.tell_cleared(shard, array, &command, fx);
+                self.core.send_cleared(shard, array, &command, fx);
                 let (place, line) = Default::default();
                 self.core.park(Parked { shard, flight, array, map, command, whose, place, line });
             }
@@ -139,7 +139,7 @@ impl<M: Memory> Shard<M> {
                 let Address::Shard(peer) = from else { panic!("only shards ask shards") };
                 self.core.on_load(now, peer, load, fx);
             }
-            ShardMail::Places(load) => self.core.on_places(load),
+            ShardMail::Credits(load) => self.core.on_credits(load),
             ShardMail::Ran { flight, status, issued, zeroes } => {
                 self.core.fill_zeroes(zeroes);
                 self.core.flight_landed(now, flight.0, status, issued, fx);
@@ -190,7 +190,7 @@ impl<M: Memory> Shard<M> {
                 .collect(),
             buffers_used: core.buffers.used(),
             buffers_bytes: core.buffers.bytes(),
-            waiting: core.lending.waiting(),
+            waiting: core.quota.waiting(),
             protocol_errors: self.protocol_errors,
             timed,
             timed_ops,

@@ -35,18 +35,18 @@ impl Sight {
     pub fn keeps(&self) -> bool {
         !self.kept.is_empty()
     }
-    /// The Steward has looked: whoever waits is told.
-    pub fn sees(&mut self, until: Option<Instant>, told: &mut VecDeque<u32>) {
+    /// The Steward has looked: whoever waits is completed.
+    pub fn sees(&mut self, until: Option<Instant>, completed: &mut VecDeque<u32>) {
         self.until = until.unwrap_or(NEVER);
-        told.extend(self.kept.drain(..).map(|(request, _)| request));
+        completed.extend(self.kept.drain(..).map(|(request, _)| request));
     }
     /// Of what is to be told now: what says what drives hold waits for the next look.
     #[cold]
-    pub fn keep_what_was_read(&mut self, now: Instant, told: &mut VecDeque<u32>, requests: &Slots<Request>) {
+    pub fn keep_reads(&mut self, now: Instant, completed: &mut VecDeque<u32>, requests: &Slots<Request>) {
         if planted(Bug::ReadsUnseeing) {
             return;
         }
-        told.retain(|index| {
+        completed.retain(|index| {
             let request = &requests[*index];
             let reads = match request.status {
                 Status::Good => matches!(request.command.op, Op::Read | Op::Compare),
@@ -60,12 +60,17 @@ impl Sight {
         });
     }
     /// Those who have waited long enough get no answer.
-    pub fn lose_patience(&mut self, now: Instant, told: &mut VecDeque<u32>, requests: &mut Slots<Request>) {
+    pub fn withhold_overdue(
+        &mut self,
+        now: Instant,
+        completed: &mut VecDeque<u32>,
+        requests: &mut Slots<Request>,
+    ) {
         self.kept.retain(|(index, since)| {
             let over = now.since(*since) >= PATIENCE;
             if over {
                 requests[*index].status = Status::Withheld;
-                told.push_back(*index);
+                completed.push_back(*index);
             }
             !over
         });

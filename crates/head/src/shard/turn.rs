@@ -206,18 +206,18 @@ mod tests {
     /// A response capsule.
     const ANSWER: u64 = 24;
 
-    struct Crowd {
+    struct ManyHosts {
         world: World,
         hosts: Vec<ConnectionId>,
         now: Instant,
         staged: u32,
     }
 
-    impl Crowd {
+    impl ManyHosts {
         /// Hosts whose admin queues take 32 commands, at a shard with turns of so many PDUs.
         fn new(hosts: usize, turn_pdus: u32) -> Self {
             let mut world = World::with_turns(64 << 20, turn_pdus);
-            let hosts = (0..hosts).map(|_| world.visit(NVME, NQN, 32)).collect();
+            let hosts = (0..hosts).map(|_| world.log_in(NVME, NQN, 32)).collect();
             let now = NOW + Duration::from_secs(1);
             Self { world, hosts, now, staged: 0 }
         }
@@ -264,33 +264,33 @@ mod tests {
 
     #[test]
     fn a_turn_takes_in_so_much_and_the_next_ones_follow_at_once() {
-        let mut crowd = Crowd::new(10, 64);
-        (0..10).for_each(|host| crowd.comes(host, 31));
+        let mut many = ManyHosts::new(10, 64);
+        (0..10).for_each(|host| many.comes(host, 31));
         let (mut turns, mut sum) = (0, [0; 10]);
         loop {
-            let answers = crowd.turn();
+            let answers = many.turn();
             turns += 1;
             // Who comes anew passes the line once, with as many again in all.
             assert!(answers.iter().sum::<u64>() <= 128, "turn {turns}: {answers:?}");
             sum.iter_mut().zip(answers).for_each(|(sum, n)| *sum += n);
-            if !crowd.has_more() {
+            if !many.has_more() {
                 break;
             }
         }
         assert_eq!((sum, turns), ([31; 10], 4));
         // Nobody stands in line: what comes is taken in again.
-        crowd.comes(3, 31);
-        assert_eq!(crowd.turn()[3], 31);
+        many.comes(3, 31);
+        assert_eq!(many.turn()[3], 31);
     }
 
     #[test]
     fn who_has_little_passes_the_line_and_the_line_goes_on() {
-        let mut crowd = Crowd::new(41, 64);
-        (0..40).for_each(|host| crowd.comes(host, 31));
-        let (mut turns, mut others) = (0, crowd.turn().iter().sum::<u64>());
-        while crowd.has_more() {
-            crowd.comes(40, 1);
-            let answers = crowd.turn();
+        let mut many = ManyHosts::new(41, 64);
+        (0..40).for_each(|host| many.comes(host, 31));
+        let (mut turns, mut others) = (0, many.turn().iter().sum::<u64>());
+        while many.has_more() {
+            many.comes(40, 1);
+            let answers = many.turn();
             turns += 1;
             assert_eq!(answers[40], 1, "turn {turns}");
             others += answers[..40].iter().sum::<u64>();
@@ -300,15 +300,15 @@ mod tests {
 
     #[test]
     fn many_with_little_do_not_stop_the_others() {
-        let mut crowd = Crowd::new(200, 64);
+        let mut many = ManyHosts::new(200, 64);
         for host in 0..8 {
-            crowd.comes(host, 31);
+            many.comes(host, 31);
         }
-        let (mut turns, mut others) = (0, crowd.turn().iter().sum::<u64>());
+        let (mut turns, mut others) = (0, many.turn().iter().sum::<u64>());
         while others < 8 * 31 {
-            crowd.staged = 64 << 10;
-            (8..200).for_each(|host| crowd.comes(host, 1));
-            let answers = crowd.turn();
+            many.staged = 64 << 10;
+            (8..200).for_each(|host| many.comes(host, 1));
+            let answers = many.turn();
             others += answers[..8].iter().sum::<u64>();
             turns += 1;
             assert!(turns < 10, "{others}");
@@ -317,20 +317,20 @@ mod tests {
 
     #[test]
     fn who_stands_in_line_may_go() {
-        let mut crowd = Crowd::new(6, 8);
-        (0..6).for_each(|host| crowd.comes(host, 31));
-        crowd.turn();
+        let mut many = ManyHosts::new(6, 8);
+        (0..6).for_each(|host| many.comes(host, 31));
+        many.turn();
         for host in 0..6 {
-            let connection = crowd.hosts[host];
-            crowd.world.shard.on_event(crowd.now, Event::Broken { connection }, &mut vec![]);
-            crowd.turn();
-            crowd.world.shard.on_event(crowd.now, Event::Closed { connection }, &mut vec![]);
+            let connection = many.hosts[host];
+            many.world.shard.on_event(many.now, Event::Broken { connection }, &mut vec![]);
+            many.turn();
+            many.world.shard.on_event(many.now, Event::Closed { connection }, &mut vec![]);
         }
         for _ in 0..10 {
-            crowd.turn();
+            many.turn();
         }
-        assert!(!crowd.has_more());
-        assert_eq!(crowd.world.shard.connections(), 0);
-        assert!(crowd.world.shard.idle());
+        assert!(!many.has_more());
+        assert_eq!(many.world.shard.connections(), 0);
+        assert!(many.world.shard.idle());
     }
 }

@@ -79,7 +79,7 @@ impl FarFront {
     /// Says who we are.
     pub fn greet<M: Memory>(&mut self, io: &mut Io<'_, M>) {
         let (Some(far), Some(setup)) = (self.far, io.core.far_setup.clone()) else { return };
-        let credit = io.core.far[usize::from(far)].lent_bytes();
+        let credit = io.core.far[usize::from(far)].granted_bytes();
         let greeting = Greeting { from: io.core.id, to: far, credit };
         self.greeted = true;
         io.header(&greeting.encode(&setup.pairing));
@@ -176,7 +176,7 @@ impl FarFront {
                 if planted(Bug::CreditWaits) && !link.waits.is_empty() {
                     return false;
                 }
-                let Some(data) = link.lend(command.data.len) else {
+                let Some(data) = link.grant(command.data.len) else {
                     link.starved = true;
                     return false;
                 };
@@ -232,7 +232,7 @@ impl FarFront {
         }
         let shard = io.core.shards + self.far.expect("it has greeted");
         (command.data, whose.shard) = (data, shard);
-        io.core.tell_cleared(shard, array, &command, io.fx);
+        io.core.send_cleared(shard, array, &command, io.fx);
         let (place, line) = Default::default();
         io.core.park(Parked { shard, flight: FlightId(flight), array, map, command, whose, place, line });
     }

@@ -1,6 +1,6 @@
 //! One far shard: what was sent to it and is not answered, what it has sent, and the memory that is lent to it.
 
-use super::{LENT_BYTES, LENT_MIN, wire};
+use super::{GRANTED_BYTES, GRANTED_MIN, wire};
 use crate::admission::arena::Arena;
 use crate::admission::buffers::{BUFFER_MAX, Buffers};
 use crate::admission::scheduler::Whose;
@@ -56,7 +56,7 @@ pub(crate) struct FarLink {
     /// Requests that wait for some.
     pub waits: VecDeque<u32>,
     /// Memory that is lent to it: runs of the shard's.
-    lent: Vec<Buffers>,
+    granted: Vec<Buffers>,
     runs: Vec<Slice>,
     /// It has sent what there is no memory for yet.
     pub starved: bool,
@@ -80,8 +80,9 @@ pub(super) fn cost_of(command: &ArrayCommand) -> u32 {
 impl FarLink {
     /// A far shard of so many, with memory that is set aside for it now. None: there is none.
     pub fn new(arena: &mut Arena, shards: u16, far: u16) -> Option<Self> {
-        let share = (LENT_BYTES / u64::from(shards) / u64::from(far)).min(arena.bytes() / 8 / u64::from(far));
-        let run = share.clamp(LENT_MIN, BUFFER_MAX).next_power_of_two().min(BUFFER_MAX);
+        let share =
+            (GRANTED_BYTES / u64::from(shards) / u64::from(far)).min(arena.bytes() / 8 / u64::from(far));
+        let run = share.clamp(GRANTED_MIN, BUFFER_MAX).next_power_of_two().min(BUFFER_MAX);
         let mut runs = vec![arena.take_kept(run as u32)?];
         while (runs.len() as u64 + 1) * run <= share
             && let Some(more) = arena.take_kept(run as u32)
@@ -97,7 +98,7 @@ impl FarLink {
             stale: 0,
             credit: 0,
             waits: VecDeque::new(),
-            lent: runs.iter().map(|r| Buffers::new(r.at, u64::from(r.len))).collect(),
+            granted: runs.iter().map(|r| Buffers::new(r.at, u64::from(r.len))).collect(),
             runs,
             starved: false,
             sending: Slots::with_capacity(64),
@@ -107,7 +108,7 @@ impl FarLink {
         })
     }
     /// Bytes that it is lent.
-    pub fn lent_bytes(&self) -> u32 {
+    pub fn granted_bytes(&self) -> u32 {
         self.runs.iter().map(|r| r.len).sum()
     }
     /// The runs that are set aside for it.
@@ -116,7 +117,7 @@ impl FarLink {
     }
     /// Longest data of one command that there is always memory for, bytes.
     pub fn piece_max(&self) -> u64 {
-        LENT_MIN
+        GRANTED_MIN
     }
     /// Each kind of thing that may be under way with it, and whether nothing is.
     pub fn idle_parts(&self) -> [(&'static str, bool); 4] {
@@ -184,15 +185,15 @@ impl FarLink {
     }
 
     /// Memory for what it sends, or asks for. None: there is none now.
-    pub fn lend(&mut self, len: u32) -> Option<Slice> {
-        self.lent.iter_mut().find_map(|run| run.take(len))
+    pub fn grant(&mut self, len: u32) -> Option<Slice> {
+        self.granted.iter_mut().find_map(|run| run.take(len))
     }
     fn run_of(&mut self, data: Slice) -> Option<&mut Buffers> {
-        self.lent.iter_mut().find(|run| run.contains(data))
+        self.granted.iter_mut().find(|run| run.contains(data))
     }
     /// Whether this is memory that is lent to it.
-    pub fn has_lent(&self, data: Slice) -> bool {
-        self.lent.iter().any(|run| run.contains(data))
+    pub fn has_granted(&self, data: Slice) -> bool {
+        self.granted.iter().any(|run| run.contains(data))
     }
     /// A drive keeps it.
     pub fn hold(&mut self, data: Slice) {
@@ -244,6 +245,6 @@ impl FarLink {
     }
     /// Nobody has any of the memory that it is lent.
     pub fn is_free(&self) -> bool {
-        self.lent.iter().all(|run| run.used() == 0)
+        self.granted.iter().all(|run| run.used() == 0)
     }
 }

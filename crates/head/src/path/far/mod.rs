@@ -6,7 +6,7 @@
 //!    └──── flight landed ◀─ FarFront ◀═══ outbox ◀─ out ◀──────────────────── Ran ◀┘
 //! ```
 //!
-//! What a far shard sends lies in memory that was set aside for it (`FarLink::lent`), which drives alone free: neither head waits
+//! What a far shard sends lies in memory that was set aside for it (`FarLink::granted`), which drives alone free: neither head waits
 //! for the other one's hosts, so two full heads cannot wait for each other. Who has no credit for what he would send waits at home.
 
 mod front;
@@ -31,9 +31,9 @@ const NETWORKS_MAX: u32 = 4;
 /// Memory for headers that are to be sent to one far shard, bytes.
 pub(crate) const RING_BYTES: u32 = 64 << 10;
 /// Memory that a head sets aside for what the other one sends, bytes.
-pub(crate) const LENT_BYTES: u64 = 32 << 20;
+pub(crate) const GRANTED_BYTES: u64 = 32 << 20;
 /// What one far shard is lent, at least, bytes.
-const LENT_MIN: u64 = 256 << 10;
+const GRANTED_MIN: u64 = 256 << 10;
 /// How long until a connection that failed is tried again, by the next network.
 pub(crate) const DIAL_AGAIN: Duration = Duration::from_millis(50);
 /// A shard that has no connection for so long says so: the other head is put out.

@@ -11,14 +11,14 @@ use base::{Bug, Effects, Instant, Memory, Slice, Status, planted};
 impl<M: Memory> Core<M> {
     /// Writes to another shard, of either head.
     #[inline]
-    pub fn tell_shard(&mut self, shard: u16, mail: ShardMail, fx: &mut Effects<Mail>) {
+    pub fn send_to_shard(&mut self, shard: u16, mail: ShardMail, fx: &mut Effects<Mail>) {
         match shard.checked_sub(self.shards) {
             None => fx.push(to_shard(shard, mail)),
-            Some(far) => self.tell_far(far, mail),
+            Some(far) => self.send_to_far(far, mail),
         }
     }
     #[inline(never)]
-    fn tell_far(&mut self, far: u16, mail: ShardMail) {
+    fn send_to_far(&mut self, far: u16, mail: ShardMail) {
         // What is said to a head that is gone concerns nobody.
         let Some(link) = self.far.get_mut(usize::from(far)) else { return };
         match mail {
@@ -46,7 +46,7 @@ impl<M: Memory> Core<M> {
     }
     /// The far shard whose memory this is.
     pub fn far_of(&mut self, data: Slice) -> Option<&mut FarLink> {
-        self.far.iter_mut().chain(&mut self.far_left).find(|link| link.has_lent(data))
+        self.far.iter_mut().chain(&mut self.far_left).find(|link| link.has_granted(data))
     }
     /// A far shard may be sent something again: those who wait get in line for their turn.
     pub fn far_has_credit(&mut self, far: u16) {
@@ -89,7 +89,7 @@ impl<M: Memory> Core<M> {
             self.far_landed(now, flight, Status::Aborted);
         }
         self.far_has_credit(far);
-        self.ask_gates_again(now, self.shards + far);
+        self.ask_limiters_again(now, self.shards + far);
     }
     fn far_landed(&mut self, now: Instant, flight: u32, status: Status) {
         // A request's flights alone are at far shards.
@@ -111,7 +111,7 @@ impl<M: Memory> Core<M> {
         let waiting: Vec<_> =
             self.peers.iter().filter(|(_, p)| p.shard == shard).map(|(_, p)| (p.array, p.flight)).collect();
         for (array, flight) in waiting {
-            self.take_from_crowd(array, shard, flight);
+            self.take_from_waiters(array, shard, flight);
             gone.push(flight);
         }
         let pairing = self.far_pairing;

@@ -25,7 +25,7 @@ const STAGED: u32 = 64;
 const SLOTS: u32 = 4096;
 const DRIVE_BYTES: u64 = 1 << 28;
 const BLOCK: u32 = 4096;
-/// Places of the volume, one in each region; each worker has one alone, of so many blocks.
+/// Credits of the volume, one in each region; each worker has one alone, of so many blocks.
 const PLACES: u64 = 60;
 const BLOCKS: u64 = 8;
 
@@ -117,7 +117,7 @@ impl World {
                 deadlines: Deadlines { read: Duration::from_secs(100), write: Duration::from_secs(100) },
                 extents: own.map(|m| (region(m), MEMORY)).collect(),
                 connections_max: SLOTS,
-                places: crate::PLACES,
+                credits: crate::CREDITS,
                 turn_pdus: crate::TURN_PDUS,
                 flights: crate::FLIGHTS,
             })

@@ -1,7 +1,7 @@
 //! What shards tell the Steward of portals, of who comes, and of arrays: put on the desk as it is heard.
 
 use crate::layout::ArrayId;
-use crate::mail::{Fate, StewardMail};
+use crate::mail::{LoginOutcome, StewardMail};
 use crate::order::Weight;
 use crate::steward::context::array::{Outlook, Wish, outlook};
 use crate::steward::context::desk::{Desk, PortalDesk};
@@ -88,9 +88,9 @@ impl Desk {
         portal: PortalId,
         peer: SocketAddr,
         name: &str,
-        fate: (Fate, &'static str),
+        outcome: (LoginOutcome, &'static str),
     ) {
-        if let Some(sentence) = self.turned_away.on_turned(now, peer, name, fate) {
+        if let Some(sentence) = self.turned_away.on_turned(now, peer, name, outcome) {
             let row = self.portals.iter().find(|p| p.portal.id == portal);
             let what = row.map_or_else(|| "a portal that was removed".into(), PortalDesk::words);
             self.event(now, Weight::Warning, what, sentence);
@@ -106,14 +106,21 @@ impl Desk {
         if discovery {
             // A wrong name on either side shows nowhere else: the answer is an empty list.
             if host.is_none() {
-                self.on_turned(now, portal, peer, name, (Fate::FindsNothing, "no host has this name"));
+                self.on_turned(
+                    now,
+                    portal,
+                    peer,
+                    name,
+                    (LoginOutcome::FindsNothing, "no host has this name"),
+                );
             }
             return;
         }
         let Some(host) = host.and_then(|id| self.hosts().by_id(id)) else { return };
         if !self.configs().any(|c| c.grants.for_host(host).next().is_some()) {
-            let (name, fate) = (host.name.clone(), (Fate::SeesNothing, "no volume is exported to it"));
-            self.on_turned(now, portal, peer, &name, fate);
+            let (name, outcome) =
+                (host.name.clone(), (LoginOutcome::SeesNothing, "no volume is exported to it"));
+            self.on_turned(now, portal, peer, &name, outcome);
         }
     }
     /// An array told something.

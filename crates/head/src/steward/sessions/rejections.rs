@@ -4,7 +4,7 @@
 //! event log. What is kept is bounded: `KINDS_MAX` kinds (address, name, reason) in an interval, all others
 //! as one count. An interval in which somebody goes on is followed by one twice as long, up to an hour.
 
-use crate::mail::Fate;
+use crate::mail::LoginOutcome;
 use base::{Duration, Instant};
 use core::net::{IpAddr, SocketAddr};
 
@@ -20,7 +20,7 @@ const NAME_MAX: usize = 223;
 struct Kind {
     address: IpAddr,
     name: String,
-    fate: (Fate, &'static str),
+    outcome: (LoginOutcome, &'static str),
     /// Times since it was told last.
     more: u64,
 }
@@ -41,11 +41,11 @@ impl TurnedAway {
         now: Instant,
         peer: SocketAddr,
         name: &str,
-        fate: (Fate, &'static str),
+        outcome: (LoginOutcome, &'static str),
     ) -> Option<String> {
         let name = printable(name);
         self.interval.get_or_insert((now + INTERVAL_MIN, INTERVAL_MIN));
-        let same = |k: &&mut Kind| k.address == peer.ip() && k.name == name && k.fate == fate;
+        let same = |k: &&mut Kind| k.address == peer.ip() && k.name == name && k.outcome == outcome;
         if let Some(kind) = self.kinds.iter_mut().find(same) {
             kind.more += 1;
             return None;
@@ -54,8 +54,8 @@ impl TurnedAway {
             self.others += 1;
             return None;
         }
-        let sentence = format!("{} {}: {}", who(&name, &peer.to_string()), words(fate.0), fate.1);
-        self.kinds.push(Kind { address: peer.ip(), name, fate, more: 0 });
+        let sentence = format!("{} {}: {}", who(&name, &peer.to_string()), words(outcome.0), outcome.1);
+        self.kinds.push(Kind { address: peer.ip(), name, outcome, more: 0 });
         Some(sentence)
     }
     /// When `on_timer` is to be called.
@@ -71,7 +71,7 @@ impl TurnedAway {
         for k in &mut self.kinds {
             let who = who(&k.name, &k.address.to_string());
             let times = crate::steward::words::count_of(k.more, "more time");
-            out.push(format!("{who} {} {times} in {seconds} s: {}", words(k.fate.0), k.fate.1));
+            out.push(format!("{who} {} {times} in {seconds} s: {}", words(k.outcome.0), k.outcome.1));
             k.more = 0;
         }
         if self.others > 0 {
@@ -84,12 +84,12 @@ impl TurnedAway {
     }
 }
 
-fn words(fate: Fate) -> &'static str {
-    match fate {
-        Fate::TurnedAway => "was turned away",
-        Fate::CutOff => "was cut off",
-        Fate::SeesNothing => "was let in and sees nothing",
-        Fate::FindsNothing => "asked for discovery and finds nothing",
+fn words(outcome: LoginOutcome) -> &'static str {
+    match outcome {
+        LoginOutcome::Rejected => "was turned away",
+        LoginOutcome::CutOff => "was cut off",
+        LoginOutcome::SeesNothing => "was let in and sees nothing",
+        LoginOutcome::FindsNothing => "asked for discovery and finds nothing",
     }
 }
 
@@ -123,7 +123,7 @@ mod tests {
                 now,
                 peer(1, i as u16),
                 "iqn.2026-01.test:a",
-                (Fate::TurnedAway, "a wrong secret"),
+                (LoginOutcome::Rejected, "a wrong secret"),
             ));
             if t.next_deadline().is_some_and(|d| d <= now) {
                 told.extend(t.on_timer(now));
@@ -142,14 +142,14 @@ mod tests {
         let mut t = TurnedAway::default();
         let told: Vec<String> = (0..1000)
             .filter_map(|i| {
-                t.on_turned(at(1), peer(1, 1), &format!("name{i}"), (Fate::TurnedAway, "unknown"))
+                t.on_turned(at(1), peer(1, 1), &format!("name{i}"), (LoginOutcome::Rejected, "unknown"))
             })
             .collect();
         assert_eq!(told.len(), KINDS_MAX);
         assert_eq!(t.on_timer(at(60)), Vec::<String>::new(), "not yet");
         assert_eq!(t.on_timer(at(61)), ["980 further logins were turned away in 60 s"]);
         assert!(
-            t.on_turned(at(62), peer(1, 1), "name0", (Fate::TurnedAway, "unknown")).is_some(),
+            t.on_turned(at(62), peer(1, 1), "name0", (LoginOutcome::Rejected, "unknown")).is_some(),
             "a quiet kind is new again"
         );
     }
@@ -158,23 +158,25 @@ mod tests {
     fn it_comes_to_rest_and_the_next_interval_is_short_again() {
         let mut t = TurnedAway::default();
         assert!(
-            t.on_turned(at(0), peer(1, 1), "", (Fate::TurnedAway, "garbage"))
+            t.on_turned(at(0), peer(1, 1), "", (LoginOutcome::Rejected, "garbage"))
                 .is_some_and(|s| s.starts_with("10.0.0.1:1 "))
         );
         assert!(t.on_timer(at(60)).is_empty());
         assert_eq!(t.next_deadline(), None);
-        assert!(t.on_turned(at(100), peer(1, 2), "", (Fate::TurnedAway, "garbage")).is_some());
+        assert!(t.on_turned(at(100), peer(1, 2), "", (LoginOutcome::Rejected, "garbage")).is_some());
         assert_eq!(t.next_deadline(), Some(at(160)));
     }
 
     #[test]
     fn a_name_cannot_forge_lines() {
         let mut t = TurnedAway::default();
-        let told =
-            t.on_turned(at(0), peer(1, 1), "a\nb\t\u{1b}[31m\u{e4}", (Fate::TurnedAway, "x")).expect("told");
+        let told = t
+            .on_turned(at(0), peer(1, 1), "a\nb\t\u{1b}[31m\u{e4}", (LoginOutcome::Rejected, "x"))
+            .expect("told");
         assert!(told.starts_with("a?b??[31m? ("), "{told}");
-        let long =
-            t.on_turned(at(0), peer(1, 1), &"n".repeat(100_000), (Fate::TurnedAway, "x")).expect("told");
+        let long = t
+            .on_turned(at(0), peer(1, 1), &"n".repeat(100_000), (LoginOutcome::Rejected, "x"))
+            .expect("told");
         assert!(long.len() < 300);
     }
 }

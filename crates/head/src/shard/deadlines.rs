@@ -2,7 +2,7 @@
 //!
 //! Nobody is hurried while there is memory for all. While somebody waits for some, a connection that holds
 //! memory must go on: all data of the command that has waited the longest for them must come within
-//! `DUE_TIME`, and the next buffer of its answers must be taken as a whole within that time. Then the time
+//! `HOST_DEADLINE`, and the next buffer of its answers must be taken as a whole within that time. Then the time
 //! starts again with the next one. So a byte now and then is no progress, nor is a ping; an R2T that has not left
 //! yet is not due, nor are data that stand behind others in a stream that waits for memory itself.
 //!
@@ -19,8 +19,8 @@
 use super::{Connection, Core, Shard};
 use crate::admission::buffer_quota::Purpose;
 use crate::admission::buffers::PAGE;
-use crate::limits::{DUE_LOOK, DUE_TIME, STALLED_MAX};
-use crate::mail::{Fate, Mail};
+use crate::limits::{HOST_DEADLINE, HOST_DEADLINE_CHECK, STALLED_MAX};
+use crate::mail::{LoginOutcome, Mail};
 use crate::path::link::{Io, Life, Link};
 use crate::path::request::{Phase, Request};
 use base::front::Close;
@@ -32,7 +32,7 @@ const NO_REQUEST: u32 = u32::MAX;
 
 /// Something that is waited for, as a look found it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Due {
+struct HostDeadline {
     /// Tells it from what is due next.
     what: (u64, Instant),
     /// It was due at all looks from this time on.
@@ -54,31 +54,31 @@ enum Others {
 
 /// What is due of one connection.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Dues {
+pub(crate) struct LinkDeadlines {
     /// Data of the command that has waited for them the longest.
-    data: Option<Due>,
+    data: Option<HostDeadline>,
     /// The next buffer to be sent.
-    output: Option<Due>,
+    output: Option<HostDeadline>,
     /// The number of the look that found them: what an earlier one found, is forgotten.
     look: u32,
 }
 
-impl Due {
+impl HostDeadline {
     /// The time goes on if `found` is the same as before, the host knows of it, and what moved is not enough
     /// for those who wait.
-    fn go_on(before: Option<Due>, found: Due, sent: u64, others: Others) -> Due {
+    fn go_on(before: Option<HostDeadline>, found: HostDeadline, sent: u64, others: Others) -> HostDeadline {
         match before {
             Some(due) if due.what != found.what => found,
-            Some(due) if sent < due.after => Due { after: due.after, ..found },
+            Some(due) if sent < due.after => HostDeadline { after: due.after, ..found },
             Some(due) if others == Others::Own && found.moved - due.moved >= PAGE => {
-                Due { after: due.after, ..found }
+                HostDeadline { after: due.after, ..found }
             }
             Some(due) => due,
             None => found,
         }
     }
     fn is_over(&self, now: Instant) -> bool {
-        now.since(self.since) >= DUE_TIME
+        now.since(self.since) >= HOST_DEADLINE
     }
 }
 
@@ -118,14 +118,14 @@ fn output(link: &Link, requests: &Slots<Request>) -> Option<(u64, Instant)> {
 impl<M: Memory> Core<M> {
     /// Whether somebody waits for memory, or too many keep staging buffers.
     #[inline]
-    pub(super) fn is_crowded(&self) -> bool {
-        self.lending.waiting() > 0 || self.stalled >= STALLED_MAX
+    pub(super) fn is_short_of_memory(&self) -> bool {
+        self.quota.waiting() > 0 || self.stalled >= STALLED_MAX
     }
     /// Who waits beside a connection.
     fn others(&self, link: &Link) -> Others {
-        if self.stalled >= STALLED_MAX || self.lending.waiting_beside(link.account) > 0 {
+        if self.stalled >= STALLED_MAX || self.quota.waiting_beside(link.account) > 0 {
             Others::Hosts
-        } else if self.lending.waiting_beside_link(link.index) > 0 {
+        } else if self.quota.waiting_beside_link(link.index) > 0 {
             Others::Own
         } else {
             Others::Nobody
@@ -146,42 +146,43 @@ impl<M: Memory> Core<M> {
 impl<M: Memory> Shard<M> {
     /// The end of a turn: while somebody waits, there will be a look at what is due.
     pub(super) fn plan_look(&mut self, now: Instant) {
-        if !self.core.is_crowded() {
+        if !self.core.is_short_of_memory() {
             self.look = None;
         } else if self.look.is_none() {
             // What was found while others waited before does not count.
             self.looks = self.looks.wrapping_add(1);
-            self.look = Some(now + DUE_LOOK);
+            self.look = Some(now + HOST_DEADLINE_CHECK);
         }
     }
 
     /// Finds what is due, and cuts off those who have not gone on for too long.
-    pub(super) fn look_at_dues(&mut self, now: Instant, fx: &mut Effects<Mail>) {
-        self.look = Some(now + DUE_LOOK);
+    pub(super) fn check_deadlines(&mut self, now: Instant, fx: &mut Effects<Mail>) {
+        self.look = Some(now + HOST_DEADLINE_CHECK);
         self.core.make_up_for_kept(now, fx);
         let mut over = vec![];
         for (index, Connection { link, .. }) in self.connections.iter_mut() {
             if link.life != Life::Open || link.live == 0 {
                 continue;
             }
-            let before = if link.dues.look == self.looks { link.dues } else { Dues::default() };
+            let before =
+                if link.deadlines.look == self.looks { link.deadlines } else { LinkDeadlines::default() };
             let waits = Waits::of(link, &self.core.requests);
             let others = self.core.others(link);
             let (sent, pending) = (link.outbox.sent(), link.outbox.pending());
             let data = waits.oldest.filter(|_| others != Others::Nobody || waits.blocked);
             let output = output(link, &self.core.requests).filter(|_| others != Others::Nobody);
             let due = |before, what, after, moved| {
-                Due::go_on(before, Due { what, since: now, after, moved }, sent, others)
+                HostDeadline::go_on(before, HostDeadline { what, since: now, after, moved }, sent, others)
             };
-            link.dues = Dues {
+            link.deadlines = LinkDeadlines {
                 data: data.map(|what| due(before.data, what, sent + pending, link.came)),
                 output: output.map(|what| due(before.output, what, 0, sent)),
                 look: self.looks,
             };
-            let late = |due: Option<Due>| due.is_some_and(|due| due.is_over(now));
-            if late(link.dues.output) {
+            let late = |due: Option<HostDeadline>| due.is_some_and(|due| due.is_over(now));
+            if late(link.deadlines.output) {
                 over.push((index, TAKES_NOTHING));
-            } else if late(link.dues.data) {
+            } else if late(link.deadlines.data) {
                 over.push((index, OWES_DATA));
             }
         }
@@ -199,7 +200,7 @@ impl<M: Memory> Shard<M> {
         let link = &mut self.connections[index].link;
         let host = link.host.and_then(|id| core.view.host(id));
         let name = host.map(|h| h.name.clone()).unwrap_or_default();
-        Io { now, core, link, fx }.turned(Fate::CutOff, name, why);
+        Io { now, core, link, fx }.report_outcome(LoginOutcome::CutOff, name, why);
         link.why = Some(Close::Slow);
         link.life = Life::Closing;
         self.core.touch(link);
