@@ -26,16 +26,16 @@ use std::sync::Arc;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FlightId(pub u32);
 
-/// What became of somebody who came to a portal, and is worth telling.
+/// How a connection to a portal came out, where that is worth an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LoginOutcome {
-    /// It was not let in.
+    /// Its login was rejected.
     Rejected,
     /// It broke the protocol, or kept others waiting.
     CutOff,
-    /// It was let in, and there is nothing for it.
+    /// It was let in, and no volume is exported to it.
     SeesNothing,
-    /// It asked where our volumes are, and is told nothing, since no host has its name.
+    /// It asked for discovery and finds no portal, since no host has its name.
     FindsNothing,
 }
 
@@ -74,12 +74,12 @@ pub struct Room {
     pub singles: u32,
 }
 
-/// What a shard is told: by the Steward, or by another shard. Letters without `skip` travel to the other head (`steward::far::letters`), and
+/// Letters to a shard, from the Steward or from another shard. Letters without `skip` travel to the other head (`steward::far::letters`), and
 /// come first: serde numbers the others when it writes, and not when it reads.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum ShardMail {
     /// A new configuration. Once applied (no new operation on a leg that is no longer in the
-    /// membership, portals opened and closed, hosts told), the shard answers `Applied`.
+    /// membership, portals opened and closed, hosts notified), the shard answers `Applied`.
     Configure {
         /// What the front ends know.
         view: Arc<View>,
@@ -163,7 +163,7 @@ pub enum ShardMail {
     },
     /// Keep memory for the scratch of so many arrays, those that are here included. `HasRoom` follows.
     Room(Room),
-    /// Starts no command of its hosts on this array: what comes waits, as it does for a place. `Halted` follows when none is left that this
+    /// Starts no command of its hosts on this array: new ones wait, as they do for a credit. `Halted` follows when none is left that this
     /// shard has sent to others. Peers' commands go on.
     Halt {
         /// The array.
@@ -230,7 +230,7 @@ pub enum ShardMail {
     Drop {
         /// The connection.
         connection: ConnectionId,
-        /// Told in `status`.
+        /// Shown in `status`.
         why: Close,
     },
     /// Please carry out this command on a region that is yours.
@@ -247,10 +247,10 @@ pub enum ShardMail {
         /// For whom.
         whose: Whose,
     },
-    /// What a window of an array's operations was like, to the array's home.
+    /// The load of an array in an interval, for the array's home.
     #[serde(skip)]
     Load(Box<Load>),
-    /// The answer: its places.
+    /// The answer: the credits of this shard.
     #[serde(skip)]
     Credits(Box<Load>),
     /// It ended.
@@ -310,7 +310,7 @@ pub enum ShardMail {
     Heal {
         /// The array.
         array: ArrayId,
-        /// The map by which it is the receiver's: `ArrayLayout::map`. By another one nobody knows it, and nothing is mended.
+        /// The map by which it is the receiver's: `ArrayLayout::map`. By another map no shard knows it, and nothing is mended.
         map: u32,
         /// First byte in the data space.
         at: u64,
@@ -319,7 +319,7 @@ pub enum ShardMail {
         /// The leg.
         leg: usize,
     },
-    /// A drive hangs with this memory of yours in hand, although its command is over: keep it.
+    /// A drive that hangs still uses this memory of the receiver's, although its command is over: keep it.
     #[serde(skip)]
     Hold {
         /// Part of a buffer of the receiver's.
@@ -333,7 +333,7 @@ pub enum ShardMail {
     },
 }
 
-/// What the Steward is told: by shards, or by the manager. Letters without `skip` travel to the other head (`steward::far::letters`), and
+/// Letters to the Steward, from shards or from the manager. Letters without `skip` travel to the other head (`steward::far::letters`), and
 /// come first: serde numbers the others when it writes, and not when it reads.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum StewardMail {
@@ -342,7 +342,7 @@ pub enum StewardMail {
         /// Generation of view and layout.
         generation: u64,
     },
-    /// An array has something to tell.
+    /// A report of an array.
     Note {
         /// The array.
         array: ArrayId,
@@ -377,7 +377,7 @@ pub enum StewardMail {
         /// Most mirrors that its memory is meant for.
         mirrors_max: u32,
     },
-    /// A shard of the other head is out of reach for too long, or there is no memory for what it sends.
+    /// A shard of the other head has been out of reach for too long, or there is no memory for what it sends.
     FarSilent,
     /// Figures.
     Reported(Box<ShardReport>),
@@ -429,7 +429,7 @@ pub enum StewardMail {
     Ending {
         /// The connection.
         connection: ConnectionId,
-        /// It had commands that were not answered, and its host did not say good-bye.
+        /// It had commands without an answer, and its host did not log out.
         lost: bool,
     },
     /// A connection is over, and so is every command that it ever sent: none of its writes is left at
@@ -438,19 +438,19 @@ pub enum StewardMail {
     Gone {
         /// The connection.
         connection: ConnectionId,
-        /// Why, if it was us who ended it.
+        /// Why, if this head ended it.
         why: Option<Close>,
     },
-    /// Somebody was turned away, or broke the protocol.
+    /// A login was rejected, a connection broke the protocol, or a host sees nothing.
     #[serde(skip)]
     LoginOutcome {
         /// Which of these.
         outcome: LoginOutcome,
-        /// Where he came in.
+        /// Where it came in.
         portal: PortalId,
-        /// His address.
+        /// Its address.
         peer: SocketAddr,
-        /// What he calls himself; empty if he did not say.
+        /// The name that it gave; empty if it gave none.
         name: String,
         /// The reason, the end of a sentence.
         #[serde(skip)]
@@ -485,16 +485,16 @@ pub enum StewardMail {
         number: u64,
         /// Each address that is to be here.
         here: Vec<(IpAddr, Result<Interface, NoAddress>)>,
-        /// The network cannot be told of them, nor hosts of connections that are over: the daemon has no right to.
+        /// The daemon has no right to announce them to the network, nor to tell hosts that their connections are over.
         silent: bool,
     },
-    /// Stop serving in order: close connections, quiesce, mark clean. `Stopped` follows within seconds: orders under
+    /// Clean stop: close connections, quiesce, mark clean. `Stopped` follows within seconds: orders under
     /// way are given up, and drives that hang are not waited for.
     #[serde(skip)]
     Stop,
 }
 
-/// What the manager is told by the Steward.
+/// Letters to the manager, from the Steward.
 #[derive(Debug)]
 pub enum ManagerMail {
     /// Its answer.
@@ -515,7 +515,7 @@ pub enum ManagerMail {
     FromPeer(Vec<u8>),
     /// This head leads from now on, or does not.
     Leads(bool),
-    /// This process is out of its system: it ends at once, and answers nobody any more. A sentence.
+    /// This process is out of its system: it ends at once and answers nothing any more. Why, a sentence.
     Out(String),
     /// Which addresses of the system this machine is to have, and which not; `StewardMail::Addresses` follows.
     Addresses {
@@ -526,8 +526,8 @@ pub enum ManagerMail {
         /// These are taken away, if this head put them here.
         gone: Vec<Moving>,
     },
-    /// The portals listen at the addresses that are here: neighbours are told, and so are hosts of these connections (our address,
-    /// theirs), which the head had that led before.
+    /// The portals listen at the addresses that are here: announce them to neighbours, and reset these connections (this head's address,
+    /// the host's), which the previous leader had.
     Announce(Vec<(SocketAddr, SocketAddr)>),
     /// Something happened: for the daemon's log.
     Happened(EventLine),
@@ -535,8 +535,8 @@ pub enum ManagerMail {
     Stopped,
 }
 
-/// A letter, as it travels between machines. `to_shard`, `to_steward` and `to_manager` write it, so that nobody gets what is
-/// not for him.
+/// A letter, as it travels between machines. `to_shard`, `to_steward` and `to_manager` write it, so that no machine gets a letter that
+/// is for another.
 #[derive(Debug)]
 pub enum Mail {
     /// For a shard.

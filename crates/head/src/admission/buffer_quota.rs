@@ -1,33 +1,31 @@
-//! What each host has of a shard's memory for data, and who waits for some.
+//! The buffer quota: what each host holds of a shard's memory for data, and who waits for some.
 //!
-//! A buffer is lent to a host from the moment it is granted until it is free again: while the host owes its
-//! data (an R2T was sent, a capsule has come in part), while drives work on it, and while the host does not
-//! take what it asked for. So a host that sends many commands and then nothing, and one that asks for much and
-//! reads nothing, hold the same thing.
+//! A buffer belongs to a host from the moment it is granted until it is free again: while the host owes its data (an R2T was sent, a capsule
+//! has arrived in part), while drives work on it, and while the host does not take what it asked for. So a host that sends many commands and
+//! then nothing holds as much as one that asks for much and reads nothing.
 //!
-//! A host may hold so many times as much as is left (`SHARE`). Alone it gets nearly all; with others each
-//! gets an equal part, and some is always left for the one that comes next. Nobody is refused: who may have
-//! no more now waits in a line, and the others pass. Hosts take turns. The one whose turn it is, and for which
-//! no run of memory is large enough, is not passed.
+//! A host may hold `SHARE` times what is left. A host that is alone gets nearly all; several get equal parts, and some is always left for
+//! the next one. Nobody is refused: a host that may have no more waits in a line, and the others pass. Hosts take turns. If no run of memory
+//! is large enough for the host whose turn it is, nobody passes it.
 //!
-//! Within its host each connection is to the others what the host is to other hosts: it has a line of its own, takes
-//! turns, and may hold so many times what is left of its host's part. So the path of a host that is dead leaves some
-//! for those that live, and what it let go of when it was cut off does not go to the next dead one alone. (A host's
-//! requests once stood in one line. A living connection behind twelve dead ones waited for four time limits.)
+//! Within its host each connection is treated as the host is among hosts: it has a line of its own, takes turns, and may hold `SHARE` times
+//! what is left of its host's part. So a path that is dead leaves some memory for those that work, and what it frees when it is cut off does
+//! not go to the next dead path alone. (A host's requests once stood in one line. A working connection behind twelve dead ones waited for
+//! four deadlines.)
 //!
 //! ```text
-//! turns:   host a ───────▶ host c ───▶ host d        (those who wait)
+//! turns:   host a ───────▶ host c ───▶ host d        (hosts that wait)
 //!            │               │           │
 //!            a1 ──▶ a3       c1          d2          (their connections that wait)
 //!            │      │        │           │
-//! lines:   w2 w5    w7       w1          w3 w4       (their requests, first come first)
+//! lines:   w2 w5    w7       w1          w3 w4       (their requests, first come, first served)
 //! ```
 //!
-//! Memory for data that come unasked is counted apart from the rest, as it is kept apart (`arena`): what
-//! waits for it blocks a stream, in which data may stand that end what the host holds of the rest.
+//! Memory for unsolicited data is counted apart from the rest, as it is kept apart (`arena`): a request that waits for it blocks its stream,
+//! and behind it may stand data that free what the host holds of the rest.
 //!
-//! Lines are chains through tables that grow only when connections and commands are admitted: to join and to leave
-//! takes constant time and allocates nothing.
+//! Lines are chains through tables that grow only when connections and commands are admitted: joining and leaving take constant time and
+//! allocate nothing.
 
 use crate::admission::buffers::PAGE;
 use base::front::TRANSFER_MAX;
@@ -40,12 +38,12 @@ const RESERVE_SHARE: u64 = 8;
 
 const NONE: u32 = u32::MAX;
 
-/// What memory is for: an index of the tables here.
+/// What memory is for; indexes the tables here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Purpose {
-    /// Data that were asked for, or go out.
+    /// Data that were asked for, or that go out.
     Asked,
-    /// Data that come next in their stream, unasked.
+    /// Unsolicited data: they come next in their stream.
     Unasked,
 }
 
@@ -92,13 +90,13 @@ impl Chain {
     }
 }
 
-/// One host, or all who are not known.
+/// One host, or all unknown peers together.
 #[derive(Clone, Copy, Debug)]
 struct Account {
     host: Option<HostId>,
     /// Connections that use it; 0: it is free.
     connections: u32,
-    /// Bytes lent, by purpose.
+    /// Bytes held, by purpose.
     held: [u64; 2],
     /// Connections with a line, by purpose: whose turn it is comes first.
     links: [Chain; 2],
@@ -108,7 +106,7 @@ struct Account {
 /// One connection, by its index.
 #[derive(Clone, Copy, Debug)]
 struct Line {
-    /// Bytes lent, by purpose.
+    /// Bytes held, by purpose.
     held: [u64; 2],
     /// Requests that wait, by purpose.
     lines: [Chain; 2],
@@ -117,7 +115,7 @@ struct Line {
 
 const NO_LINE: Line = Line { held: [0; 2], lines: [EMPTY; 2], waiting: 0 };
 
-/// To whom memory is lent: a connection, by its index, and the account of its host.
+/// Who holds memory: a connection, by its index, and the account of its host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Holder {
     pub account: u32,
@@ -143,7 +141,7 @@ pub(crate) struct BufferQuota {
     waiting: u32,
 }
 
-/// Whether who has `own` may have `more`, `left` being left for all.
+/// Whether somebody who has `own` may have `more`, if `left` is left for all.
 #[inline]
 pub(crate) fn has_share(own: u64, more: u64, left: u64) -> bool {
     own + more <= SHARE * left.saturating_sub(more)
@@ -185,7 +183,8 @@ impl BufferQuota {
             self.turn_places.resize(2 * self.accounts.len(), NOWHERE);
         }
         let account = &mut self.accounts[index];
-        (account.host, account.connections) = (host, account.connections + 1);
+        account.host = host;
+        account.connections = account.connections + 1;
         index as u32
     }
     /// Whose account it is.
@@ -201,14 +200,14 @@ impl BufferQuota {
         let over = account.connections == 0;
         assert!(!over || account.held == [0; 2] && account.waiting == 0, "a host that is gone holds memory");
     }
-    /// Whether its host may have `len` bytes more of which `left` are left. Who has none may.
+    /// Whether its host may have `len` more bytes, if `left` are left. A host that holds none may.
     #[inline]
     pub fn host_may(&self, who: Holder, purpose: Purpose, len: u32, left: u64) -> bool {
         let held = self.accounts[who.account as usize].held[purpose as usize];
         let more = weight(len);
         held == 0 || planted(Bug::LentUncounted) || has_share(held, more, left)
     }
-    /// Whether the connection may have `len` bytes more of what its host may have. Who has none may.
+    /// Whether the connection may have `len` more bytes of its host's part. A connection that holds none may.
     #[inline]
     pub fn link_may(&self, who: Holder, purpose: Purpose, len: u32, left: u64) -> bool {
         let held = self.lines[who.link as usize].held[purpose as usize];
@@ -252,7 +251,7 @@ impl BufferQuota {
         self.accounts[who.account as usize].waiting += 1;
         self.waiting += 1;
     }
-    /// A request waits no more.
+    /// A request leaves its line.
     pub fn leave(&mut self, who: Holder, purpose: Purpose, request: u32) {
         let own = &mut self.lines[who.link as usize];
         own.waiting -= 1;
@@ -267,7 +266,7 @@ impl BufferQuota {
         self.accounts[who.account as usize].waiting -= 1;
         self.waiting -= 1;
     }
-    /// Whose turn it is, and the first in its line.
+    /// The connection whose turn it is, and the first request in its line.
     pub fn first(&self, purpose: Purpose) -> Option<(Holder, u32)> {
         let account = self.turns[purpose as usize].first;
         let link = self.accounts.get(account as usize)?.links[purpose as usize].first;
@@ -311,11 +310,11 @@ impl BufferQuota {
     pub fn waiting(&self) -> u32 {
         self.waiting
     }
-    /// And those of other hosts.
+    /// Requests of other hosts in lines.
     pub fn waiting_beside(&self, account: u32) -> u32 {
         self.waiting - self.accounts[account as usize].waiting
     }
-    /// And those of other connections.
+    /// Requests of other connections in lines.
     pub fn waiting_beside_link(&self, link: u32) -> u32 {
         self.waiting - self.lines[link as usize].waiting
     }
@@ -396,7 +395,8 @@ mod tests {
             let mut own = 0;
             while may(&quota, who, left) {
                 quota.take(who, Asked, MIB);
-                (own, left) = (own + 1, left - u64::from(MIB));
+                own = own + 1;
+                left = left - u64::from(MIB);
             }
             assert_eq!(own, expected, "connection {link}");
         }

@@ -1,18 +1,17 @@
-//! RateLimiters: commands of capped volumes wait here until their volume's rate lets them start.
+//! Rate limiters: commands of capped volumes wait here until their volume's rate lets them start.
 //!
-//! A volume without caps has no limiter, and its commands pay one branch. A limiter has two lines: commands with data to
-//! wait for, and *prompt* ones (FUA, and everything without data), which never wait for bytes. Each line is first
-//! come, first served.
+//! A volume without caps has no limiter, and its commands pay one branch. A limiter has two queues: commands with data to wait for, and
+//! *prompt* ones (FUA, and everything without data), which never wait for bytes. Each queue is first come, first served.
 //!
 //! ```text
-//! command ─▶ limiter at the volume's home: the meter  ──────────────▶ its turn
-//! command ─▶ limiter elsewhere: line ─ ShardMail::Lease ─▶ home's meter
-//!                             ▲◀─── ShardMail::Leased ────┘ ─────────▶ its turn
+//! command ─▶ limiter at the volume's home: the meter ──────────────▶ its turn
+//! command ─▶ limiter elsewhere: queue ─ ShardMail::Lease ─▶ home's meter
+//!                                 ▲◀─── ShardMail::Leased ────┘ ─────▶ its turn
 //! ```
 //!
-//! The meter lives at the volume's home shard. The others ask for what waits, a few milliseconds' worth at a time
-//! and one question of each kind under way, and home serves its own line and its peers in turn. So one volume has
-//! its whole rate wherever its hosts come in, at either head. What a lease has left over (its command was aborted) expires.
+//! The meter lives at the volume's home shard. The other shards ask it for what waits with them, a few milliseconds' worth at a time and
+//! with one question of each kind under way; home serves its own queue and its peers in turn. So one volume has its whole rate wherever its
+//! hosts connect, at either head. What is left of a lease because its command was aborted expires.
 
 use crate::admission::caps::{Caps, Cost, Kind, Meter};
 use crate::admission::lines::Line;
@@ -21,15 +20,15 @@ use crate::path::request::{Phase, Request};
 use crate::shard::Core;
 use base::{Command, Duration, Effects, Instant, Memory, Op, Slots, VolumeId};
 
-/// What one lease is for, at most, and what one shard may start before it is the next one's turn: so much time at
-/// the volume's rate, and one command at least.
+/// The most that one lease is for, and that one shard may start before it is the next one's turn: this much time at
+/// the volume's rate, and at least one command.
 const LEASE: Duration = Duration::from_millis(2);
 /// How long what is left of a lease may be used.
 const LEASE_LIFE: Duration = Duration::from_millis(20);
 
 const KINDS: [Kind; 2] = [Kind::Data, Kind::Prompt];
 
-/// What a command counts, and in which line it waits.
+/// What a command costs, and in which queue it waits.
 fn cost_of(command: &Command, data: u32) -> (Kind, Cost) {
     let bytes = match command.op {
         Op::Read | Op::Write | Op::Compare => u64::from(data),
@@ -40,18 +39,18 @@ fn cost_of(command: &Command, data: u32) -> (Kind, Cost) {
     (kind, Cost { commands: 1, bytes })
 }
 
-/// One line of a limiter.
+/// One of the two queues of a limiter.
 #[derive(Debug, Default)]
 struct Queue {
     line: Line,
-    /// Elsewhere: a lease was asked for, and has not come.
+    /// Elsewhere: a lease was asked for and has not arrived.
     asked: bool,
     /// Elsewhere: what is left of leases, until then.
     credit: Cost,
     credit_until: Instant,
     /// At home: what other shards ask for, by shard.
     asks: Vec<Option<Cost>>,
-    /// At home: whose turn it is, and what it had of it.
+    /// At home: the shard whose turn it is, and how much of it that shard has used.
     turn: u16,
     had: Duration,
 }
@@ -79,7 +78,7 @@ struct RateLimiter {
 pub(crate) struct RateLimiters {
     by_volume: Vec<Option<Box<RateLimiter>>>,
     count: u32,
-    /// Volumes at whose limiters somebody waits.
+    /// Volumes whose limiters hold commands back.
     waiting: Vec<u32>,
     /// When to look at them again.
     wake: Option<Instant>,
@@ -88,7 +87,7 @@ pub(crate) struct RateLimiters {
 }
 
 impl RateLimiters {
-    /// When somebody may pass who waits.
+    /// When a command that waits may start.
     pub fn next_deadline(&self) -> Option<Instant> {
         self.wake
     }
@@ -98,9 +97,9 @@ impl RateLimiters {
     fn wake_at(&mut self, at: Instant) {
         self.wake = Some(self.wake.map_or(at, |wake| wake.min(at)));
     }
-    /// Somebody waits at this limiter; it is looked at again then.
+    /// Commands wait at this limiter; it is looked at again at that time.
     fn list(&mut self, volume: VolumeId, at: Instant) {
-        let limiter = self.of(volume).expect("somebody waits at it");
+        let limiter = self.of(volume).expect("commands wait at it");
         if !core::mem::replace(&mut limiter.listed, true) {
             self.waiting.push(volume.index() as u32);
         }
@@ -109,7 +108,7 @@ impl RateLimiters {
 }
 
 impl<M: Memory> Core<M> {
-    /// A command arrives: it gets in line for its turn, now or when its volume's rate lets it.
+    /// A command arrives: it joins the queue of turns, now or when its volume's rate lets it.
     #[inline]
     pub fn arrive(&mut self, now: Instant, index: u32) {
         if self.limiters.count == 0 || self.passes(now, index) {
@@ -145,7 +144,7 @@ impl<M: Memory> Core<M> {
         false
     }
 
-    /// A command that waits at a limiter does so no more.
+    /// A command leaves its limiter.
     pub fn leave_limiter(&mut self, index: u32) {
         let request = &self.requests[index];
         let (kind, _) = cost_of(&request.command, request.data.len);
@@ -153,7 +152,7 @@ impl<M: Memory> Core<M> {
         limiter.queues[kind as usize].line.leave(&mut self.requests, index);
     }
 
-    /// Lets pass who may.
+    /// Starts the commands that the rates let start.
     pub fn run_limiters(&mut self, now: Instant, fx: &mut Effects<Mail>) {
         if self.limiters.wake.is_none_or(|at| at > now) {
             return;
@@ -190,11 +189,11 @@ impl<M: Memory> Core<M> {
         }
     }
 
-    /// At home: those who wait, in turn, as far as the rate lets them.
+    /// At home: starts waiting commands and grants leases, in turn, as far as the rate lets them.
     fn serve_limiter(&mut self, now: Instant, volume: VolumeId) -> Next {
         let Self { limiters, requests, turns, id, .. } = self;
         let RateLimiters { by_volume, letters, .. } = limiters;
-        let limiter = by_volume[volume.index()].as_deref_mut().expect("somebody waits at it");
+        let limiter = by_volume[volume.index()].as_deref_mut().expect("commands wait at it");
         loop {
             let mut served = false;
             for k in [limiter.first, 1 - limiter.first] {
@@ -216,11 +215,11 @@ impl<M: Memory> Core<M> {
         next.map_or(Next::Nobody, Next::At)
     }
 
-    /// Elsewhere: uses what there is of a lease, and asks for what is still in line.
+    /// Elsewhere: uses what is left of leases, and asks for what still waits.
     fn ask_home(&mut self, now: Instant, volume: VolumeId, home: u16) -> Next {
         let Self { limiters, requests, turns, .. } = self;
         let RateLimiters { by_volume, letters, .. } = limiters;
-        let limiter = by_volume[volume.index()].as_deref_mut().expect("somebody waits at it");
+        let limiter = by_volume[volume.index()].as_deref_mut().expect("commands wait at it");
         let mut next = Next::Nobody;
         for (k, queue) in limiter.queues.iter_mut().enumerate() {
             while let Some(first) = queue.line.first() {
@@ -294,13 +293,14 @@ impl<M: Memory> Core<M> {
         if queue.credit_until < now {
             queue.credit = Cost::default();
         }
-        (queue.credit, queue.credit_until) = (queue.credit.plus(cost), now + LEASE_LIFE);
+        queue.credit = queue.credit.plus(cost);
+        queue.credit_until = now + LEASE_LIFE;
         if limiter.listed {
             self.limiters.wake_at(now);
         }
     }
 
-    /// A new configuration: limiters come, change and go. Who waits at one that goes has his turn.
+    /// A new configuration: limiters are made, changed and removed. What waits at one that is removed starts.
     pub fn set_limiters(&mut self, now: Instant, fx: &mut Effects<Mail>) {
         let Self { limiters, requests, turns, volumes, id, shards, .. } = self;
         let RateLimiters { by_volume, letters, .. } = limiters;
@@ -359,7 +359,7 @@ impl RateLimiter {
         Self { home, meter, queues: [queue(), queue()], first: 0, listed: false }
     }
 
-    /// One command of ours, or one lease of a peer's.
+    /// Starts one command of this shard, or grants one lease to a peer.
     #[allow(clippy::too_many_arguments, reason = "the parts of a core that a limiter works on")]
     fn serve(
         &mut self,
@@ -384,7 +384,8 @@ impl RateLimiter {
             turn = (turn + 1) % shards;
         }
         if turn != queue.turn {
-            (queue.turn, queue.had) = (turn, Duration::ZERO);
+            queue.turn = turn;
+            queue.had = Duration::ZERO;
         }
         let cost = match queue.asks[usize::from(turn)].take() {
             Some(cost) => {
@@ -402,11 +403,12 @@ impl RateLimiter {
         meter.charge(now, prompt, cost);
         queue.had += meter.worth(cost);
         if queue.had >= LEASE {
-            (queue.turn, queue.had) = ((turn + 1) % shards, Duration::ZERO);
+            queue.turn = (turn + 1) % shards;
+            queue.had = Duration::ZERO;
         }
     }
 
-    /// It goes.
+    /// It is removed: everything that waits starts.
     fn dissolve(
         &mut self,
         id: u16,

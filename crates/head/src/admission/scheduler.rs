@@ -1,20 +1,19 @@
-//! Scheduler: who is next, of those who wait for a place at an array.
+//! Scheduler: which waiter gets the next credit of an array.
 //!
-//! Deficit round robin (Shreedhar and Varghese, 1995) on three levels: volumes by their weights, the hosts of a volume,
-//! the connections of a host. Whose turn it is may start for its quantum; what a command costs more than is left is paid
-//! in the rounds that follow. Who comes anew goes before the round, once (as in FQ-CoDel, RFC 8290 section 4.1): a host
-//! of few commands does not wait for a round of those who have many.
+//! Deficit round robin (Shreedhar and Varghese, 1995) on three levels: volumes by their weights, the hosts of a volume, the connections of
+//! a host. Whoever has the turn may start commands worth its quantum; a command that costs more than is left is paid for in the following
+//! rounds. A newcomer goes before the round, once (as in FQ-CoDel, RFC 8290 section 4.1): a host of few commands does not wait for a round
+//! of hosts that have many.
 //!
 //! ```text
-//! root ──▶ volume a ──▶ host 1 ──▶ connection ──▶ its commands, first come first
+//! root ──▶ volume a ──▶ host 1 ──▶ connection ──▶ its commands, first come, first served
 //!   │          │           └─────▶ connection
 //!   │          └──────▶ host 2 ──▶ connection
 //!   └────▶ volume b ──▶ host 1 ──▶ connection
 //! ```
 //!
-//! A node is there while somebody below it waits, and until its turn has come round after that: what it had too much
-//! of is not forgotten when its line is empty for a moment. Joining, leaving and choosing take constant time, and
-//! allocate only when more lines exist than ever before.
+//! A node exists while somebody below it waits, and until its next turn after that: its deficit is not forgotten when its line is empty for a
+//! moment. Joining, leaving and choosing take constant time, and allocate only when more lines exist than ever before.
 
 use crate::admission::lines::Line;
 use crate::admission::window::Claim;
@@ -49,7 +48,7 @@ pub(crate) fn cost_of(bytes: u64) -> u64 {
 pub struct Whose {
     /// The volume that it names.
     pub volume: VolumeId,
-    /// The host that sent it; all that are not known are one.
+    /// The host that sent it; all unknown peers count as one.
     pub host: u32,
     /// The shard that it came in at,
     pub shard: u16,
@@ -99,7 +98,7 @@ const EMPTY: Round = Round { first: NONE, last: NONE };
 enum Stands {
     /// In none.
     Out,
-    /// It came anew.
+    /// In that of newcomers.
     New,
     Old,
 }
@@ -116,7 +115,7 @@ struct Node {
     deficit: i64,
     stands: Stands,
     after: u32,
-    /// Its children, in turn: those who came anew, and the others.
+    /// Its children, in turn: newcomers, and the others.
     new: Round,
     old: Round,
     /// Commands that wait below it.
@@ -155,7 +154,7 @@ impl Node {
     }
 }
 
-/// Those who wait for places at one array of one shard.
+/// The waiters of one array on one shard.
 #[derive(Debug)]
 pub(crate) struct Scheduler {
     nodes: Slots<Node>,
@@ -225,7 +224,7 @@ impl Scheduler {
     pub fn waiting(&self) -> u32 {
         self.waiting
     }
-    /// The line of `whose` connection for this volume, which somebody joins next.
+    /// The line of `whose` connection for this volume, which a command joins next.
     pub fn line_of(&mut self, whose: Whose, weight: u16) -> u32 {
         let key = Key::Line { volume: whose.volume, shard: whose.shard, link: whose.link };
         let own = whose.shard == self.shard;
@@ -266,7 +265,7 @@ impl Scheduler {
         self.file(index);
         index
     }
-    /// Who waits in a line.
+    /// The commands of a line.
     pub fn line(&mut self, line: u32) -> &mut Line {
         &mut self.nodes[line].line
     }
@@ -274,7 +273,7 @@ impl Scheduler {
     pub fn is_own(&self, line: u32) -> bool {
         matches!(self.nodes[line].key, Key::Line { shard, .. } if shard == self.shard)
     }
-    /// Somebody has joined a line.
+    /// A command has joined a line.
     pub fn joined(&mut self, line: u32) {
         self.waiting += 1;
         let mut at = line;
@@ -289,8 +288,7 @@ impl Scheduler {
             at = parent;
         }
     }
-    /// Somebody has left a line. True: nobody waits any more for the connection, the host or the volume, while others
-    /// wait.
+    /// A command has left a line. True: it was the last waiter of the connection, the host or the volume, while others wait.
     pub fn left(&mut self, line: u32) -> bool {
         self.waiting -= 1;
         let (mut at, mut last) = (line, false);
@@ -311,7 +309,7 @@ impl Scheduler {
             at = node.parent;
         }
     }
-    /// The volumes of which somebody waits, and their lines.
+    /// The volumes with waiters, and their lines.
     pub fn claims(&self, out: &mut Vec<Claim>) {
         out.clear();
         let root = &self.nodes[ROOT];
@@ -337,7 +335,7 @@ impl Scheduler {
             }
         }
     }
-    /// The line whose first is next. None: nobody waits.
+    /// The line whose first command is next. None: there are no waiters.
     pub fn next(&mut self) -> Option<u32> {
         if self.waiting() == 0 {
             return None;
@@ -379,7 +377,7 @@ impl Scheduler {
             self.push(of, first, Stands::Old);
         }
     }
-    /// A node goes, and its children, for whom nobody waits either.
+    /// Removes a node and its children, none of which has waiters.
     fn remove(&mut self, index: u32) {
         self.unfile(index);
         let Node { key, new, old, .. } = self.nodes.remove(index);

@@ -191,13 +191,15 @@ impl Trial {
     pub fn deal(&mut self, lanes: Lanes) -> Duration {
         let began = self.now;
         let array = ArrayId(1);
-        (self.halted, self.quiet) = Default::default();
+        self.halted.clear();
+        self.quiet.clear();
         self.send_all(|| ShardMail::Halt { array, number: 1 });
         self.run_until(|t| t.halted.len() == t.shards.len());
         self.send_all(|| ShardMail::Quiesce { array, number: 1 });
         self.run_until(|t| t.quiet.len() == t.shards.len());
         assert!(self.changing.iter().all(|(.., end)| *end <= self.now), "nothing is at a drive");
-        (self.lanes, self.map) = (lanes, self.map + 1);
+        self.lanes = lanes;
+        self.map = self.map + 1;
         let took = self.now.since(began);
         self.configure(&self.caps.clone());
         took

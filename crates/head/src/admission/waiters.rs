@@ -1,8 +1,8 @@
-//! Places: who waits for an array, and who is next.
+//! Waiters: commands that wait for a credit of an array.
 //!
-//! An array works on as many commands at a time as it has credits (`window`). While some are free and nobody waits, a
-//! command takes one and nothing else happens. Else it stands in its connection's line (`scheduler`); a long one goes on
-//! with its next part at the head of that. What waits at one array holds up nobody who wants another.
+//! An array has as many credits as its in-flight window is large (`window`), and each command under way holds one. While credits are free and
+//! nobody waits, a command takes one and nothing else happens. Otherwise it joins its connection's line (`scheduler`); a long command goes
+//! on with its next part at the head of that line. What waits at one array holds up nobody who wants another.
 
 use crate::admission::scheduler::{Scheduler, WEIGHT, Whose, cost_of};
 use crate::admission::window::Load;
@@ -17,12 +17,12 @@ use base::{Bug, Effects, Instant, Memory, Slice, Status, planted};
 const NO_HOST: u32 = u32::MAX;
 
 impl ArrayState {
-    /// Whether a command may start: it is its turn (`granted`), or nobody else waits for one.
+    /// Whether a command may start: a credit is free, and it is its turn (`granted`) or nobody waits.
     #[inline]
     pub fn has_credit(&self, granted: bool) -> bool {
         self.busy < self.window.credits && (granted || self.waiters.waiting() == 0)
     }
-    /// The array's home has answered.
+    /// The array's home has answered with this shard's credits.
     fn on_credits(&mut self, load: Box<Load>) {
         self.waiters.set_parts(&load.claims);
         self.window.on_credits(load);
@@ -58,19 +58,22 @@ impl<M: Memory> Core<M> {
         volume.map_or(WEIGHT, |v| v.weight)
     }
 
-    /// A request waits for a place at an array. `first`: before the others of its connection.
+    /// A request waits for a credit of an array. `first`: before the others of its connection.
     pub fn wait_at(&mut self, array: ArrayId, index: u32, first: bool) {
         let whose = self.whose(index);
         let weight = self.weight_of(whose);
-        let state = self.arrays[array.index()].as_mut().expect("it has a place for it some day");
+        let state = self.arrays[array.index()].as_mut().expect("it has a credit for it some day");
         let line = state.waiters.line_of(whose, weight);
-        match first {
-            true => state.waiters.line(line).join_first(&mut self.requests, index),
-            false => state.waiters.line(line).join(&mut self.requests, index),
+        if first {
+            state.waiters.line(line).join_first(&mut self.requests, index);
+        } else {
+            state.waiters.line(line).join(&mut self.requests, index);
         }
         state.waiters.joined(line);
         let request = &mut self.requests[index];
-        (request.waits_at, request.line, request.phase) = (Some(array), line, Phase::Turn);
+        request.waits_at = Some(array);
+        request.line = line;
+        request.phase = Phase::Turn;
         self.list(array);
     }
 
@@ -80,7 +83,7 @@ impl<M: Memory> Core<M> {
         }
     }
 
-    /// A request that waits at an array does so no more: it gets in line for its turn.
+    /// A request leaves its line at an array, and joins the queue of turns.
     pub fn wait_at_none(&mut self, index: u32) {
         let request = &mut self.requests[index];
         let Some(array) = request.waits_at.take() else { return };
@@ -105,7 +108,7 @@ impl<M: Memory> Core<M> {
         true
     }
 
-    /// Gives credits that are free to those who wait, in turn. `Blocked`: there are no flights left for the shard's own.
+    /// Gives free credits to waiters, in the scheduler's order. `Blocked`: no flights are left for the shard's own commands.
     pub fn serve_all_waiters(&mut self, now: Instant, fx: &mut Effects<Mail>) -> Started {
         let (mut i, mut all) = (0, Started::Yes);
         // Usually nobody waits anywhere.
@@ -241,7 +244,7 @@ impl<M: Memory> Core<M> {
         Started::Yes
     }
 
-    /// Everybody gets in line anew: volumes and arrays have changed.
+    /// All waiters queue anew: volumes and arrays have changed.
     pub fn requeue_waiters(&mut self) {
         while let Some(array) = self.contended.pop() {
             while let Some(line) = self.waiters(array).next() {
@@ -262,7 +265,7 @@ impl<M: Memory> Core<M> {
         }
     }
 
-    /// A window of an array's operations is over: its home hears of it.
+    /// A measured interval of an array's operations is over: sends its load to the array's home.
     #[cold]
     pub fn end_window(
         &mut self,
@@ -282,7 +285,7 @@ impl<M: Memory> Core<M> {
         }
     }
 
-    /// A peer's window is over.
+    /// A peer reports its load.
     pub fn on_load(&mut self, now: Instant, peer: u16, mut load: Box<Load>, fx: &mut Effects<Mail>) {
         match self.arrays.get_mut(load.array.index()).and_then(Option::as_mut) {
             Some(state) => state.governor.on_load(now, peer, &mut load),
@@ -292,7 +295,7 @@ impl<M: Memory> Core<M> {
         fx.push(to_shard(peer, ShardMail::Credits(load)));
     }
 
-    /// The array's home has answered.
+    /// The array's home has answered with this shard's credits.
     pub fn on_credits(&mut self, load: Box<Load>) {
         if let Some(state) = self.arrays.get_mut(load.array.index()).and_then(Option::as_mut) {
             state.on_credits(load);

@@ -1,5 +1,5 @@
-//! Direct: the flow driven without a front end, from the room that the caller chooses. What a benchmark needs to
-//! tell what each room costs, and a test to reach a drive by the same way as a host.
+//! Direct: the flow driven without a front end, from the room that the caller chooses. A benchmark finds out with it
+//! what each room costs, and a test reaches a drive by the same way as a host.
 //!
 //! ```text
 //! Door::Volume ─▶ volume ─▶ pool ─▶ array ─▶ drive
@@ -7,8 +7,8 @@
 //! Door::Array ─────────────────▶ array ─▶ drive
 //! ```
 //!
-//! A command that comes in further down goes the rest of the way as every other does, at the same limits. Who it is
-//! from is not asked: nothing of this can be reached from a network.
+//! A command that comes in further down goes the rest of the way as every other does, with the same limits. Nothing here
+//! checks who sends it: none of this can be reached from a network.
 
 use crate::path::door::{Done, Door};
 use crate::path::request::{Phase, Request};
@@ -50,10 +50,13 @@ impl<M: Memory> Shard<M> {
     ///
     /// Ends in `OutOfRange` beyond the size of the volume, whatever the door.
     pub fn direct_submit(&mut self, now: Instant, tag: Tag, door: Door, command: Command, data: Slice) {
-        // Its memory is the caller's, and lent to nobody.
+        // Its memory is the caller's, and counts for no host.
         let mut request = Request::new(NO_LINK, tag, 0, now);
-        (request.door, request.phase) = (door, Phase::Turn);
-        (request.buffer, request.command, request.data) = (Some(data), command, data);
+        request.door = door;
+        request.phase = Phase::Turn;
+        request.buffer = Some(data);
+        request.command = command;
+        request.data = data;
         let inserted = self.core.requests.insert(request);
         let index = inserted.expect("only as many commands are under way as were admitted");
         if self.core.timing.is_due() {
@@ -275,10 +278,8 @@ mod tests {
                 shard.end_of_turn(now, &mut fx);
                 for effect in fx.drain(..) {
                     let Effect::Drive(op) = effect else { continue };
-                    let took = match op.at < data_at {
-                        true => us(50),
-                        false => us(100 + 30 * u64::from(op.drive.0 % 2)),
-                    };
+                    let took =
+                        if op.at < data_at { us(50) } else { us(100 + 30 * u64::from(op.drive.0 % 2)) };
                     due.push((now + took, op.token));
                 }
                 if let Some(done) = shard.direct_done() {
@@ -365,7 +366,8 @@ mod tests {
             let mut fx = Effects::<Mail>::new();
             shard.end_of_turn(NOW, &mut fx);
             let mut layout = (*shard.core.layout).clone();
-            (layout.generation, layout.volumes[0].ready) = (2, false);
+            layout.generation = 2;
+            layout.volumes[0].ready = false;
             let mail = ShardMail::Configure { view: Arc::new(View::default()), layout: Arc::new(layout) };
             shard.on_event(NOW, Event::Mail { from: Address::Steward, mail: mail.into() }, &mut fx);
             let mut done = None;

@@ -1,8 +1,8 @@
 //! Flow: the order of the rooms. volume ─▶ pool ─▶ array ─▶ drive, and the way back.
 //!
 //! A request is cut into spans (one array, one region), each carried out by a flight: here, or on the
-//! shard that owns the region. A request whose flights have all ended is told to its connection. When
-//! flights run out, requests wait their turn; when the places of an array are taken, they wait there (`waiters`). Nothing
+//! shard that owns the region. When all flights of a request have ended, its connection completes it. When
+//! flights run out, requests wait for their turn; when an array has no credit left, they wait there (`waiters`). Nothing
 //! is refused.
 
 use crate::admission::scheduler::cost_of;
@@ -166,7 +166,7 @@ pub(crate) enum Started {
     Yes,
     /// Something has to end first.
     Blocked,
-    /// The places of this array are taken, or others wait for them.
+    /// This array has no credit left, or others wait for one.
     Full(ArrayId),
     /// This far shard takes nothing at the moment.
     Far(u16),
@@ -180,7 +180,7 @@ struct Span {
 }
 
 impl<M: Memory> Core<M> {
-    /// Starts what waits: peers' commands, at arrays whose places are free again, and what came anew.
+    /// Starts what waits: peers' commands, waiters of arrays that have credits again, and new requests.
     ///
     /// What waits for parts of commands that may be under way holds up the shard's own commands alone. Those of peers hold
     /// a slot elsewhere already: two shards that have all their own parts at each other go on by them.
@@ -201,7 +201,7 @@ impl<M: Memory> Core<M> {
         }
     }
 
-    /// Carries on with a request as far as it goes. `granted`: the array whose next place is its own.
+    /// Carries on with a request as far as it goes. `granted`: the array whose next credit is its own.
     #[inline(always)]
     pub fn start(
         &mut self,
@@ -299,8 +299,12 @@ impl<M: Memory> Core<M> {
         }
         let request = &mut self.requests[index];
         state.window.on_start(cost_of(len), request.little);
-        (request.begun, request.length, request.cursor) = (true, length, length);
-        (request.flights, request.whole, request.phase) = (1, Some(array), Phase::Flights);
+        request.begun = true;
+        request.length = length;
+        request.cursor = length;
+        request.flights = 1;
+        request.whole = Some(array);
+        request.phase = Phase::Flights;
         if request.timed != UNTIMED {
             self.timing.handed(request.timed, now);
         }
@@ -343,7 +347,9 @@ impl<M: Memory> Core<M> {
             _ => None,
         };
         let request = &mut self.requests[index];
-        (request.length, request.begun, request.compare) = (length, true, compare);
+        request.length = length;
+        request.begun = true;
+        request.compare = compare;
         Ok(())
     }
 
@@ -488,7 +494,7 @@ impl<M: Memory> Core<M> {
         self.arrays[array.index()] = Some(state);
     }
 
-    /// A command of an array ended: its place there is free.
+    /// A command of an array ended: its credit is free.
     pub fn landed(&mut self, now: Instant, landed: Landed, fx: &mut Effects<Mail>) {
         let Landed { ticket, mut status, issued } = landed;
         if ticket.0 & WHOLE != 0 {
@@ -496,7 +502,8 @@ impl<M: Memory> Core<M> {
             let index = ticket.0 as u32;
             let request = &mut self.requests[index];
             let array = request.whole.take().expect("it had one command, which was whole");
-            (request.flights, status) = (0, worse(request.status, status));
+            request.flights = 0;
+            status = worse(request.status, status);
             if request.timed != UNTIMED {
                 self.timing.landed(request.timed, issued, now);
             }
@@ -586,7 +593,9 @@ impl<M: Memory> Core<M> {
     #[cold]
     fn begin_again(&mut self, index: u32) {
         let request = &mut self.requests[index];
-        (request.again, request.cursor, request.status) = (false, 0, Status::Good);
+        request.again = false;
+        request.cursor = 0;
+        request.status = Status::Good;
         request.phase = Phase::Turn;
         self.turns.push_back(index);
     }
@@ -603,14 +612,15 @@ impl<M: Memory> Core<M> {
         }
     }
 
-    /// A request has ended: its connection will be told.
+    /// A request has ended: its connection completes it in this turn.
     pub fn end(&mut self, index: u32, status: Status) {
         let request = &mut self.requests[index];
         assert_eq!(request.flights, 0, "a request ends after its flights");
         let mut status = status;
         if self.leaving && status == Status::NotReady {
             // Its loss goes on no record of the head that led before.
-            (request.again, status) = (true, Status::Good);
+            request.again = true;
+            status = Status::Good;
         }
         if request.again && status == Status::Good {
             if !request.aborted || request.bereft {
@@ -653,9 +663,11 @@ impl<M: Memory> Core<M> {
         let compares = request.compare.is_some();
         if compares {
             // The first one is part of the command's buffer, and ends with it; so does the second.
-            (request.compare, request.second) = (Some(second), Some(second));
+            request.compare = Some(second);
+            request.second = Some(second);
         } else {
-            (request.buffer, request.moved) = (Some(second), true);
+            request.buffer = Some(second);
+            request.moved = true;
             let offset = (request.data.at - first.at) as u32;
             request.data = second.part(offset, request.data.len);
         }
@@ -882,7 +894,7 @@ impl<M: Memory> Core<M> {
         self.orphans.is_empty() && self.arrays.iter().flatten().all(|state| state.array.has_no_ops())
     }
 
-    /// What says what drives hold is not told before the next look at the voters.
+    /// Answers that depend on what drives hold wait for the next look at the voters.
     #[cold]
     pub fn keep_reads(&mut self, now: Instant) {
         self.sight.keep_reads(now, &mut self.completed, &self.requests);

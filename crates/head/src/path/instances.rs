@@ -26,7 +26,8 @@ impl<M: Memory> Core<M> {
                 Some(state) if state.map != wanted.map => self.build_anew(wanted),
                 Some(state) if state.epoch < wanted.membership.epoch => {
                     let state = self.arrays[wanted.id.index()].as_mut().expect("found above");
-                    (state.epoch, state.legs) = (wanted.membership.epoch, legs_of(wanted));
+                    state.epoch = wanted.membership.epoch;
+                    state.legs = legs_of(wanted);
                     self.with_array(now, wanted.id, fx, |a, io| {
                         a.on_membership(now, &wanted.membership, io);
                     });
@@ -63,8 +64,11 @@ impl<M: Memory> Core<M> {
             "an array gets another map after it was halted and quiesced"
         );
         state.array = build_array(self.id, wanted, state.scratch);
-        (state.epoch, state.legs) = (wanted.membership.epoch, legs_of(wanted));
-        (state.map, state.rest, state.bereft) = (wanted.map, Rest::No, false);
+        state.epoch = wanted.membership.epoch;
+        state.legs = legs_of(wanted);
+        state.map = wanted.map;
+        state.rest = Rest::No;
+        state.bereft = false;
     }
 
     /// Keeps memory for so many arrays in all: as far as there is some, and no more. Also: the most mirrors that it is meant for.
@@ -135,14 +139,16 @@ impl<M: Memory> Core<M> {
     /// Hosts' commands on this array wait from now on.
     pub fn halt(&mut self, id: ArrayId, number: u32) {
         if let Some(state) = self.arrays.get_mut(id.index()).and_then(Option::as_mut) {
-            (state.rest, state.rest_number) = (Rest::Halting, number);
+            state.rest = Rest::Halting;
+            state.rest_number = number;
         }
     }
 
     /// An array that is halted goes: what is at drives ends for nobody.
     pub fn leave(&mut self, now: Instant, id: ArrayId, number: u32, fx: &mut Effects<Mail>) {
         if let Some(state) = self.arrays.get_mut(id.index()).and_then(Option::as_mut) {
-            (state.rest, state.rest_number) = (Rest::Leaving, number);
+            state.rest = Rest::Leaving;
+            state.rest_number = number;
             state.array.pause();
             self.leaving = true;
         }

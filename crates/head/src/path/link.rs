@@ -17,7 +17,7 @@ use base::{
 use core::net::SocketAddr;
 use std::collections::VecDeque;
 
-/// How long a connection that we end may take to send its last words.
+/// How long a connection that this head ends may take to send its last PDU.
 pub const CLOSE_LINGER: Duration = Duration::from_secs(5);
 /// A connection whose commands cost no more than that in all has little: it waits for each of them.
 const LITTLE: u64 = 64 << 10;
@@ -71,9 +71,10 @@ impl Front {
         }
     }
     /// The most of `outbox_bytes`.
-    pub const OUTBOX_BYTES_MAX: u32 = match nvme::subsystem::OUTBOX_BYTES > iscsi::node::OUTBOX_BYTES {
-        true => nvme::subsystem::OUTBOX_BYTES,
-        false => iscsi::node::OUTBOX_BYTES,
+    pub const OUTBOX_BYTES_MAX: u32 = if nvme::subsystem::OUTBOX_BYTES > iscsi::node::OUTBOX_BYTES {
+        nvme::subsystem::OUTBOX_BYTES
+    } else {
+        iscsi::node::OUTBOX_BYTES
     };
     pub fn outbox_bytes(protocol: Protocol) -> u32 {
         match protocol {
@@ -153,16 +154,16 @@ pub(crate) enum Life {
     Closed,
 }
 
-/// Whose connection it is, as far as that is known.
+/// The class in which `accept` counts a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum LoginState {
-    /// It has not asked to be let in.
+    /// It has not asked to be let in, or was refused.
     Unauthenticated,
-    /// It was let in to ask what there is (discovery), and nobody knows it.
+    /// A discovery session of an unknown host.
     Discovery,
-    /// It asks to be let in and its host is known, or it is over: it makes room for nobody.
+    /// In no class: its host is known and its login is under way, or it is over. It makes room for nobody.
     Uncounted,
-    /// A host's, and counted among its connections.
+    /// A connection of a known host, counted among that host's.
     Host,
 }
 
@@ -180,9 +181,9 @@ pub(crate) struct Link {
     /// Without memory until its first answer, which takes `ring_bytes`.
     pub outbox: Outbox,
     pub ring_bytes: u32,
-    /// Whether it is known whose it is.
+    /// The class that it counts in.
     pub login_state: LoginState,
-    /// It has spoken since it last came up for making room; see `accept`.
+    /// It has sent something since it was last first in line to make room; see `accept`.
     pub spoke: bool,
     /// Bytes of staging buffers that the protocol has not taken yet: buffer, and how much it took.
     pub staged: VecDeque<(Slice, u32)>,
@@ -191,14 +192,14 @@ pub(crate) struct Link {
     pub came_last: u32,
     /// What is left of the PDUs that it may send before others have their turn, if it is cut off in their midst.
     pub visit_left: u32,
-    /// Bytes that it has sent us.
+    /// Bytes that it has sent.
     pub came: u64,
     /// Where the receive under way will put its bytes: None for staging.
     pub receiving: Option<Option<Slice>>,
     pub sending: bool,
     /// In the list of links to look at in the end of this turn.
     pub touched: bool,
-    /// It asked the Steward something, who must hear of its end.
+    /// It has asked the Steward something, so its end is reported to the Steward.
     pub known: bool,
     /// Earliest wake-up that is in the timer heap.
     pub timer: Option<Instant>,
@@ -206,11 +207,11 @@ pub(crate) struct Link {
     pub tags: Vec<u32>,
     /// Requests that still exist, with or without a tag.
     pub live: u32,
-    /// The account that its buffers are lent to, once it is admitted.
+    /// The account of its host in the buffer quota, once it is admitted.
     pub account: u32,
     /// Its bytes lie in a staging buffer, and cannot be taken yet.
     pub stalled: bool,
-    /// What it owes, as the last look found.
+    /// What it owes, as the last check found.
     pub deadlines: LinkDeadlines,
     pub counters: Counters,
 }
@@ -222,7 +223,7 @@ pub(crate) struct Connection {
 }
 
 impl Link {
-    /// To whom its buffers are lent, once it is admitted.
+    /// The holder of its buffers, once it is admitted.
     #[inline]
     pub fn holder(&self) -> Holder {
         Holder { account: self.account, link: self.index }
@@ -272,13 +273,14 @@ impl<M: Memory> Io<'_, M> {
             self.touch();
         }
     }
-    /// Ends a connection whose host may be well, and tells the operator why.
+    /// Ends a connection whose host may be in order, and reports why.
     pub fn send_away(&mut self, outcome: LoginOutcome, how: Close, why: &'static str) {
         if self.link.life == Life::Open {
             self.report_outcome(outcome, String::new(), why);
             self.close(how);
         }
     }
+    /// Reports how a login, or a connection, came out.
     pub fn report_outcome(&mut self, outcome: LoginOutcome, name: String, why: &'static str) {
         let (portal, peer) = (self.link.portal, self.link.peer);
         let mail = StewardMail::LoginOutcome { outcome, portal, peer, name, why };
@@ -330,7 +332,9 @@ impl<M: Memory> FrontIo for Io<'_, M> {
         request.data = data;
         request.phase = Phase::Turn;
         let came = core::mem::replace(&mut request.started, self.now);
-        (request.cursor, request.length, request.status) = (0, 0, Status::Good);
+        request.cursor = 0;
+        request.length = 0;
+        request.status = Status::Good;
         request.begun = false;
         request.little = u64::from(self.link.live) * cost_of(u64::from(data.len)) <= LITTLE;
         if self.core.timing.is_due() {

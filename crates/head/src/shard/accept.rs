@@ -1,29 +1,29 @@
-//! Who may be connected, and how often: strangers, visitors and guests.
+//! How many connections a shard accepts, in three classes: unauthenticated connections, discovery sessions of unknown hosts, and
+//! connections of known hosts.
 //!
-//! Strangers have not said who they are yet. A connection takes memory for its output with its first answer, not
-//! before: who connects and is silent costs a table entry. Half of the world's places for connections, and half
-//! of the memory for outputs, are for those who got as far as asking to be let in (NVMe-oF Connect, the end of an
-//! iSCSI login). When strangers have the other half, the one that has been there the longest makes room for the
-//! next: who logs in takes milliseconds, so hosts get in while others only come. (Each took its output at
-//! accept. Four thousand silent connections kept all hosts out of a head with little memory, until their deadline.)
+//! **Unauthenticated connections** have not logged in yet. A connection takes memory for its output with its first answer, not before: one
+//! that connects and stays silent costs a table entry. Half of the world's connections, and half of the memory for outputs, are for
+//! connections that got as far as asking to be let in (NVMe-oF Connect, the end of an iSCSI login). When unauthenticated connections have
+//! the other half, the oldest of them makes room for the next. A login takes milliseconds, so hosts get in while others connect and do
+//! nothing. (Each connection used to take its output at accept. Four thousand silent connections kept all hosts out of a head with little
+//! memory, until their deadline.)
 //!
-//! Visitors were let in without being known: discovery is open to anybody. They may stay for as long as they
-//! like, so they have a class of their own with a smaller limit: of connections, and with them of the head's
-//! controller ids and session handles; of memory for outputs; and of slots for commands. When they are too many,
-//! the one that has been silent the longest makes room, about: each that comes up and has spoken since the last
-//! time goes to the end of the line once more. (They counted as hosts. Eight thousand discovery controllers of
-//! unknown hosts took all controller ids, and no host could connect until their keep-alive ended.)
+//! **Discovery sessions of unknown hosts** were let in without a known name: discovery is open to anybody. They may stay as long as they
+//! like, so they have a class of their own with smaller limits: on connections, and with them the head's controller ids and session
+//! handles, on memory for outputs, and on slots for commands. When there are too many, approximately the one that has been silent the
+//! longest makes room: the first in line is put out, unless it has sent something since its last turn. Then it goes to the end of the line
+//! once more. (They used to count as hosts. Eight thousand discovery controllers of unknown hosts took all controller ids, and no host could
+//! connect until their keep-alive ended.)
 //!
-//! Guests are the connections of known hosts. Anybody can say a known name, and a known host may be mad, so each host may
-//! have four times what is left of the places for connections, of the memory for outputs and of the slots for commands,
-//! as with the memory for data (`buffer_quota`), or more than that as long as plenty is left: whoever comes next, under whatever
-//! name, still gets something. The Steward does the same with controller ids and session handles. Strangers and
-//! visitors have no more of the places and of the memory for outputs than guests leave, so that who comes while a host
-//! has its most can still say who he is. Who is refused is a stranger again. (One name took every output of a head, and
-//! with them every other host's way in.)
+//! **Connections of known hosts.** Anybody can claim a known name, and a known host may misbehave. So each host may have four times what
+//! is left of the connections, of the memory for outputs and of the slots for commands, as with the memory for data (`buffer_quota`), or
+//! more while plenty is left. The next connection, under whatever name, still gets something. The Steward limits controller ids and session
+//! handles in the same way. The other two classes have no more connections and memory for outputs than hosts leave, but always enough that
+//! a new connection can log in while one host has its most. A connection whose login is refused is unauthenticated again. (One name took
+//! every output of a head, and with them every other host's way in.)
 //!
-//! Who is ending counts until the end: its output may hold memory until the peer takes it. When room is needed,
-//! it is not waited for.
+//! A connection that is ending counts until its end: its output may hold memory until the peer takes it. If room is needed, nobody waits
+//! for that.
 
 use super::{Connection, Core, NO_LINK, Shard};
 use crate::admission::buffer_quota::has_share;
@@ -39,7 +39,7 @@ use base::{ConnectionId, Effect, Effects, HostId, Instant, Memory, Outbox, Porta
 use core::net::SocketAddr;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Places for connections that strangers may have at least.
+/// Unauthenticated connections that there may be at least.
 const UNAUTHENTICATED_MIN: u32 = 32;
 /// Discovery controllers, and discovery sessions, of unknown hosts that the whole head may have: a quarter of
 /// the ids that there are.
@@ -47,20 +47,20 @@ const DISCOVERY_MAX: u32 = CONTROLLERS_MAX as u32 / 4;
 const _: () = assert!(SESSIONS_MAX >= CONTROLLERS_MAX);
 /// Of one shard, at least.
 const DISCOVERY_MIN: u32 = 8;
-/// One part in so many of the memory for outputs, and of the slots for commands, is the most that visitors have.
+/// Discovery sessions have at most one part in so many of the memory for outputs and of the slots for commands.
 const DISCOVERY_SHARE: u32 = 8;
 
-/// Who is told to the operator when a stranger makes room, and when a visitor does.
+/// The reason in the event when an unauthenticated connection makes room, and when a discovery session does.
 const TOO_MANY_UNAUTHENTICATED: &str = "too many connections that do not log in";
 const TOO_MUCH_DISCOVERY: &str = "too many discovery sessions of unknown hosts";
-/// A host may have more than its share as long as this is left for others: places, bytes of memory for outputs, slots.
+/// A host may have more than its share while this much is left for others: connections, bytes of memory for outputs, slots.
 const PLENTY: Usage = Usage { connections: 1024, outputs: 4 << 20, slots: 32 << 10 };
 
 /// Why a connection of a known host is refused.
 pub(crate) const HOST_OVER_SHARE: &str =
     "its host has most of the connections or command slots there are, and the rest is for others";
 
-/// Those of whom there may be so many; the oldest first. Those who have left are found out when their turn comes.
+/// A class of connections with a limit, oldest first. Entries of connections that have left are dropped when their turn comes.
 #[derive(Default)]
 struct Class {
     max: u32,
@@ -89,26 +89,26 @@ struct Usage {
     slots: u64,
 }
 
-/// Who may be connected, and how often.
+/// Counts the connections of each class, and says how many there may be.
 pub(crate) struct ConnectionLimits {
     hosts: BTreeMap<HostId, Usage>,
     /// Connections of all hosts.
     host_connections: u32,
-    /// Places of the world, and how many of them are for strangers at least.
+    /// Connections that the world has room for, and how many of them are at least for unauthenticated ones.
     connections_max: u32,
     unauthenticated_min: u32,
     unauthenticated: Class,
-    /// Strangers who were answered, and so have an output.
+    /// Unauthenticated connections that were answered, and so have an output.
     answered: VecDeque<(u32, ConnectionId)>,
     discovery: Class,
-    /// Slots for commands that visitors have.
+    /// Slots for commands of discovery sessions.
     slots: u32,
     slots_max: u32,
-    /// Somebody has more than at the last look.
+    /// A connection has taken something since the last look.
     changed: bool,
 }
 
-/// Who shall make room.
+/// The line whose first connection makes room.
 #[derive(Clone, Copy)]
 enum Line {
     Unauthenticated,
@@ -134,7 +134,7 @@ impl ConnectionLimits {
             hosts: BTreeMap::new(),
             host_connections: 0,
             connections_max,
-            // Where there are few places, hosts have most of them.
+            // Where there is room for few connections, hosts have most of them.
             unauthenticated_min: (connections_max / 8).max(UNAUTHENTICATED_MIN).min(connections_max / 4),
             unauthenticated,
             answered: VecDeque::new(),
@@ -144,11 +144,11 @@ impl ConnectionLimits {
             changed: false,
         }
     }
-    /// Places that guests and visitors may have together.
+    /// Connections that hosts and discovery sessions may have together.
     fn logged_in_max(&self) -> u32 {
         self.connections_max.saturating_sub(self.unauthenticated_min)
     }
-    /// Strangers that there may be: never fewer than one, who says who he is.
+    /// Unauthenticated connections that there may be: never fewer than one, so that somebody can log in.
     fn unauthenticated_max(&self) -> u32 {
         let left = self.connections_max.saturating_sub(self.host_connections + self.discovery.count);
         self.unauthenticated.max.min(left).max(1)
@@ -167,28 +167,29 @@ impl ConnectionLimits {
                 self.unauthenticated.bytes += output(link);
                 self.answered.push_back((link.index, link.id));
             }
-            // All that it had to say was in its first words.
+            // Its first PDU was its whole login.
             LoginState::Discovery => self.discovery.bytes += output(link),
             LoginState::Uncounted | LoginState::Host => return,
         }
         self.changed = true;
     }
-    /// It asks to be let in, and its host is known, or not.
+    /// The connection asks to be let in; its host may be known or not.
     pub fn on_asked(&mut self, link: &mut Link) {
         let discovers = link.host.is_none() && link.login_state == LoginState::Unauthenticated;
-        // A visitor may come back as a host, after its first Connect was refused.
+        // A discovery session may log in as a host after its first Connect was refused.
         if discovers || link.host.is_some() {
             self.leave(link);
         }
         if discovers {
-            (link.login_state, link.spoke) = (LoginState::Discovery, false);
+            link.login_state = LoginState::Discovery;
+            link.spoke = false;
             self.discovery.count += 1;
             self.discovery.bytes += output(link);
             self.discovery.line.push_back((link.index, link.id));
             self.changed = true;
         }
     }
-    /// It was let in, with slots for so many commands.
+    /// The connection was let in, with slots for its commands.
     pub fn on_admitted(&mut self, link: &mut Link) {
         if link.login_state == LoginState::Discovery {
             self.slots += link.tags.len() as u32;
@@ -207,17 +208,17 @@ impl ConnectionLimits {
     pub fn may_come(&self, link: &Link, slots: u16, left: Left) -> Result<(), &'static str> {
         let own = link.host.and_then(|h| self.hosts.get(&h));
         let Some(own) = own.filter(|_| link.login_state == LoginState::Uncounted) else { return Ok(()) };
-        let places = self.logged_in_max().saturating_sub(self.host_connections + self.discovery.count);
+        let connections = self.logged_in_max().saturating_sub(self.host_connections + self.discovery.count);
         let more = Usage { slots: slots.into(), ..Usage::of(link) };
         // Its output is left, too, if it has it already.
         let left = Usage {
-            connections: places.into(),
+            connections: connections.into(),
             outputs: left.outputs + output(link),
             slots: left.slots.into(),
         };
         if own.may_have(more, left) { Ok(()) } else { Err(HOST_OVER_SHARE) }
     }
-    /// It asked to be let in, and was not: it is as any other who comes.
+    /// The login was refused: the connection is unauthenticated again.
     pub fn on_refused(&mut self, link: &mut Link) {
         if link.login_state == LoginState::Uncounted && matches!(link.life, Life::Open | Life::Ending { .. })
         {
@@ -228,7 +229,7 @@ impl ConnectionLimits {
             }
         }
     }
-    /// It is a host's, or it is over.
+    /// The connection leaves its class: it logs in as a host's, or it is over.
     pub fn leave(&mut self, link: &mut Link) {
         let class = match link.login_state {
             LoginState::Unauthenticated => &mut self.unauthenticated,
@@ -239,7 +240,7 @@ impl ConnectionLimits {
             LoginState::Uncounted => return,
             LoginState::Host => {
                 link.login_state = LoginState::Uncounted;
-                let host = link.host.expect("a guest has a host");
+                let host = link.host.expect("it has a host");
                 let own = self.hosts.get_mut(&host).expect("its connections are counted");
                 own.take(Usage::of(link));
                 if own.connections == 0 {
@@ -253,24 +254,24 @@ impl ConnectionLimits {
         class.bytes -= output(link);
         link.login_state = LoginState::Uncounted;
     }
-    /// They must be looked at: they may have more than they may.
+    /// Whether a class may be above its limit, so that `make_room` must look.
     pub fn changed(&self) -> bool {
         self.changed
     }
     /// `left`: bytes of memory for outputs.
     fn who_makes_room(&self, left: u64) -> Option<Line> {
         let Self { unauthenticated, discovery, .. } = self;
-        // Somebody must be able to say who he is, however little there is.
+        // One connection must be able to log in, however little there is.
         let one = Buffers::footprint(Front::OUTBOX_BYTES_MAX);
         let too_much_discovery = discovery.count > self.discovery_max()
             || discovery.bytes > discovery.bytes_max
             || self.slots > self.slots_max;
-        // One visitor may stay, however little there is: then its limit is that it is one.
-        match too_much_discovery && discovery.count > 1 {
-            true => Some(Line::Discovery),
-            false => (unauthenticated.bytes > unauthenticated.bytes_max.min(left.max(one)))
-                .then_some(Line::Answered),
+        // One discovery session may stay, however little there is: then the limit is one.
+        if too_much_discovery && discovery.count > 1 {
+            return Some(Line::Discovery);
         }
+        let over = unauthenticated.bytes > unauthenticated.bytes_max.min(left.max(one));
+        over.then_some(Line::Answered)
     }
     fn line(&mut self, line: Line) -> (&mut VecDeque<(u32, ConnectionId)>, LoginState) {
         match line {
@@ -297,7 +298,7 @@ impl Usage {
         self.outputs -= less.outputs;
         self.slots -= less.slots;
     }
-    /// Whether who has this may have so much more of what is left.
+    /// Whether a host with this usage may have `more` of what is `left`.
     fn may_have(&self, more: Self, left: Self) -> bool {
         let may =
             |own: u64, more: u64, left: u64, plenty: u64| left >= more + plenty || has_share(own, more, left);
@@ -314,7 +315,7 @@ fn output(link: &Link) -> u64 {
 }
 
 impl<M: Memory> Core<M> {
-    /// Memory for the output of a connection that says its first words. False: there is none.
+    /// Takes memory for the output of a connection that gives its first answer. False: there is none.
     pub fn open_outbox(&mut self, link: &mut Link) -> bool {
         let Some(ring) = self.buffers.take_ring(link.ring_bytes) else { return false };
         link.outbox = Outbox::new(ring, limits::OUTBOX_PARTS);
@@ -355,7 +356,7 @@ impl<M: Memory> Shard<M> {
         link.login_state = LoginState::Unauthenticated;
         self.core.limits.on_accepted(link);
     }
-    /// A connection is in its tables, as one that makes room for nobody.
+    /// Puts a connection into the tables, in no class.
     pub(crate) fn add_connection(
         &mut self,
         id: ConnectionId,
@@ -415,7 +416,7 @@ impl<M: Memory> Shard<M> {
         index
     }
 
-    /// Strangers and visitors make room for others' answers; those who have left, leave their lines.
+    /// Ends unauthenticated connections and discovery sessions above their limits, and drops stale entries of the lines.
     pub(super) fn make_room(&mut self, now: Instant, fx: &mut Effects<Mail>) {
         if !core::mem::take(&mut self.core.limits.changed) {
             return;
@@ -426,7 +427,7 @@ impl<M: Memory> Shard<M> {
             let (line, login_state) = limits.line(line);
             if line.len() > max {
                 let here = |c: &Connection, id| c.link.id == id && c.link.login_state == login_state;
-                // Who was refused again and again stands there as often.
+                // A connection that was refused several times has as many entries.
                 let mut seen = BTreeSet::new();
                 line.retain(|(index, id)| {
                     self.connections.get(*index).is_some_and(|c| here(c, *id)) && seen.insert(*index)
@@ -438,7 +439,7 @@ impl<M: Memory> Shard<M> {
         }
     }
 
-    /// The first in line is sent away, and counts no more.
+    /// Ends the first connection in line, which then counts no more.
     fn put_out(&mut self, now: Instant, line: Line, fx: &mut Effects<Mail>) {
         loop {
             let (queue, login_state) = self.core.limits.line(line);
@@ -642,21 +643,29 @@ pub(super) mod tests {
 
     fn ic_req() -> [u8; 128] {
         let mut pdu = [0; 128];
-        (pdu[2], pdu[4]) = (128, 128);
+        pdu[2] = 128;
+        pdu[4] = 128;
         pdu
     }
     /// A command capsule with Connect for an admin queue, its data behind it.
     fn connect(subsystem: &str, host: &str, entries: u16) -> Vec<u8> {
         let mut pdu = vec![0; 72 + 1024];
         let bytes = pdu.len() as u32;
-        (pdu[0], pdu[2], pdu[3]) = (4, 72, 72);
+        pdu[0] = 4;
+        pdu[2] = 72;
+        pdu[3] = 72;
         pdu[4..8].copy_from_slice(&bytes.to_le_bytes());
         let (sqe, data) = pdu[8..].split_at_mut(64);
-        (sqe[0], sqe[1], sqe[2], sqe[4]) = (0x7f, 0x40, 1, 1);
+        sqe[0] = 0x7f;
+        sqe[1] = 0x40;
+        sqe[2] = 1;
+        sqe[4] = 1;
         sqe[32..36].copy_from_slice(&1024u32.to_le_bytes());
         sqe[39] = 1;
         sqe[44..46].copy_from_slice(&(entries - 1).to_le_bytes());
-        (data[0], data[16], data[17]) = (1, 0xff, 0xff);
+        data[0] = 1;
+        data[16] = 0xff;
+        data[17] = 0xff;
         data[256..256 + subsystem.len()].copy_from_slice(subsystem.as_bytes());
         data[512..512 + host.len()].copy_from_slice(host.as_bytes());
         pdu
@@ -666,7 +675,10 @@ pub(super) mod tests {
         let text = format!("InitiatorName={name}\0SessionType=Discovery\0AuthMethod=None\0");
         let mut pdu = vec![0; 48];
         // Immediate Login; from the security stage to full feature at once.
-        (pdu[0], pdu[1], pdu[7], pdu[8]) = (0x43, 0x83, text.len() as u8, 0x40);
+        pdu[0] = 0x43;
+        pdu[1] = 0x83;
+        pdu[7] = text.len() as u8;
+        pdu[8] = 0x40;
         pdu.extend_from_slice(text.as_bytes());
         pdu.resize(pdu.len().next_multiple_of(4), 0);
         pdu
@@ -731,7 +743,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn visitors_make_room_for_each_other_and_none_for_hosts() {
+    fn discovery_sessions_make_room_for_each_other_and_none_for_hosts() {
         let mut world = World::new();
         let hosts = [world.log_in(NVME, NQN, 32), world.log_in(ISCSI, IQN, 0)];
         let used = world.shard.buffers_used();
@@ -752,14 +764,15 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_visitor_who_speaks_stays_longer_than_those_who_are_silent() {
+    fn a_discovery_session_that_sends_stays_longer_than_silent_ones() {
         let mut world = World::new();
         let busy = world.log_in(ISCSI, "iqn.2026-01.test:busy", 0);
         for n in 0..500u32 {
             world.log_in(ISCSI, "iqn.2026-01.test:silent", 0);
             // A ping that wants no answer: NOP-Out, immediate, without a tag.
             let mut ping = vec![0; 48];
-            (ping[0], ping[1]) = (0x40, 0x80);
+            ping[0] = 0x40;
+            ping[1] = 0x80;
             ping[16..24].fill(0xff);
             ping[27] = 1;
             world.say(busy, &ping);
@@ -772,7 +785,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn deep_queues_of_visitors_leave_slots_for_hosts() {
+    fn deep_queues_of_discovery_sessions_leave_slots_for_hosts() {
         let mut world = World::with(256 << 20);
         for _ in 0..600 {
             world.log_in(NVME, "nqn.test:nobody", 1023);
@@ -820,7 +833,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn who_is_refused_again_and_again_is_a_stranger_who_is_remembered_once() {
+    fn a_connection_that_is_refused_again_and_again_is_counted_once() {
         let mut world = World::new();
         world.shard.core.limits.connections_max = 64;
         let peer = world.accept(NVME);
@@ -851,7 +864,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn visitors_leave_most_numbers_of_the_head_to_hosts() {
+    fn discovery_sessions_leave_most_numbers_of_the_head_to_hosts() {
         for shards in [1, 2, 7, 64, 128] {
             let limits = ConnectionLimits::new(16384, shards, 1 << 30);
             let all = u32::from(shards) * limits.discovery.max;
@@ -860,7 +873,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn who_breaks_the_protocol_before_he_says_who_he_is_is_told_with_the_reason() {
+    fn a_protocol_error_before_login_is_reported_with_its_reason() {
         let mut w = World::new();
         for portal in [NVME, ISCSI] {
             let peer = w.accept(portal);

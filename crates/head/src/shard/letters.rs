@@ -1,6 +1,7 @@
-//! What the Steward and other shards ask of a shard: its part of the view and of the arrays, and its report.
+//! Letters to a shard, from the Steward and from other shards: its part of the view and of the arrays, and its report.
 
 use super::{Shard, set};
+use crate::admission::lines::Place;
 use crate::layout::{ArrayId, Layout};
 use crate::mail::{Mail, ShardMail, StewardMail, to_steward};
 use crate::path::link::{Front, Io};
@@ -14,7 +15,8 @@ use std::sync::Arc;
 impl<M: Memory> Shard<M> {
     fn configure(&mut self, now: Instant, view: Arc<View>, layout: Arc<Layout>, fx: &mut Effects<Mail>) {
         let core = &mut self.core;
-        (core.view, core.layout) = (view, layout.clone());
+        core.view = view;
+        core.layout = layout.clone();
         core.volumes.clear();
         for volume in &layout.volumes {
             set(&mut core.volumes, volume.id.index(), volume.clone());
@@ -86,7 +88,7 @@ impl<M: Memory> Shard<M> {
                         self.connections[index].link.login.session = Some(id);
                     }
                     self.with(now, index, fx, |front, io| front.on_answer(now, answer, io));
-                    // Who was let in is a guest or a visitor by now.
+                    // A connection that was let in is in its class by now.
                     self.core.limits.on_refused(&mut self.connections[index].link);
                 }
             }
@@ -132,8 +134,16 @@ impl<M: Memory> Shard<M> {
             ShardMail::Run { flight, array, map, command, whose } => {
                 let Address::Shard(shard) = from else { panic!("only shards ask shards") };
                 self.core.send_cleared(shard, array, &command, fx);
-                let (place, line) = Default::default();
-                self.core.park(Parked { shard, flight, array, map, command, whose, place, line });
+                self.core.park(Parked {
+                    shard,
+                    flight,
+                    array,
+                    map,
+                    command,
+                    whose,
+                    place: Place::default(),
+                    line: 0,
+                });
             }
             ShardMail::Load(load) => {
                 let Address::Shard(peer) = from else { panic!("only shards ask shards") };
@@ -198,7 +208,7 @@ impl<M: Memory> Shard<M> {
     }
 }
 
-/// Whether there is anything to tell of a drive.
+/// Whether there is anything to report about a drive.
 fn used(drive: &DriveReport) -> bool {
     *drive != DriveReport { drive: drive.drive, ..DriveReport::default() }
 }
@@ -243,7 +253,7 @@ mod tests {
             assert_eq!(told(&mut world, view(&[(5, own), (6, other), (7, own)])), (vec![5, 7], vec![]));
             assert_eq!(told(&mut world, view(&[(5, own), (6, other), (7, own)])), (vec![], vec![]));
             assert_eq!(told(&mut world, view(&[(5, other), (6, own), (7, own)])), (vec![6], vec![5]));
-            // Who was on the way to a portal that went is sent away.
+            // A connection on its way to a portal that moved away is closed.
             let connection = ConnectionId::new(0, 0);
             let address = "10.0.0.1:4420".parse().expect("an address");
             for (id, leaves) in [(5, true), (6, false)] {

@@ -1,4 +1,4 @@
-//! Memory for data and slots for commands: who gets some now, who waits, and whose turn is next.
+//! Memory for data and slots for commands: which request gets some now, which waits, and whose turn is next.
 
 use super::Core;
 use crate::admission::buffer_quota::{Holder, Purpose};
@@ -47,9 +47,9 @@ impl<M: Memory> Core<M> {
         };
         request.timed = self.timing.begin(request.command.volume, write, came, now);
     }
-    /// A buffer for a request now, or a place in line.
+    /// Takes a buffer for a request, or puts it in line.
     pub fn take_or_wait(&mut self, index: u32, len: u32, purpose: Purpose) -> Option<Slice> {
-        // Nobody overtakes those of his connection who wait, or the one whose turn it is.
+        // A request passes neither waiting ones of its own connection nor the host whose turn it is.
         let who = self.requests[index].holder();
         let data = if self.may_take(who, len, purpose) { self.take(len, purpose) } else { None };
         match data {
@@ -65,7 +65,7 @@ impl<M: Memory> Core<M> {
         }
         data
     }
-    /// Whether a connection may have so much more, without passing anybody whose turn comes before.
+    /// Whether a connection may have `len` more bytes without passing anybody whose turn is earlier.
     #[inline]
     fn may_take(&self, who: Holder, len: u32, purpose: Purpose) -> bool {
         self.quota.passes(who, purpose) && (self.buffers.is_roomy() || self.has_share(who, len, purpose))
@@ -88,10 +88,12 @@ impl<M: Memory> Core<M> {
     #[inline]
     pub fn give_buffer(&mut self, index: u32, data: Slice, purpose: Purpose) {
         let request = &mut self.requests[index];
-        (request.buffer, request.purpose, request.phase) = (Some(data), purpose, Phase::Connection);
+        request.buffer = Some(data);
+        request.purpose = purpose;
+        request.phase = Phase::Connection;
         self.quota.take(request.holder(), purpose, data.len);
     }
-    /// The next one for whom there is memory now: hosts take turns, and who has his share is passed.
+    /// The next request for which there is memory: hosts take turns, and a host that has its share is passed.
     pub(super) fn next_granted(&mut self, purpose: Purpose) -> Option<(u32, Slice)> {
         let last = self.quota.last(purpose);
         while let Some((Holder { account, .. }, _)) = self.quota.first(purpose) {
@@ -112,15 +114,15 @@ impl<M: Memory> Core<M> {
         self.quota.press(purpose, false);
         None
     }
-    /// The first connection of the host whose turn it is that may have what it waits for: its request, and its bytes.
+    /// The first connection of this host that may have what it waits for: its request, and the bytes that it needs.
     fn next_of_host(&mut self, account: u32, purpose: Purpose) -> Option<(Holder, u32, u32)> {
         let left = self.buffers.left(purpose);
         let last = self.quota.last_link(account, purpose);
-        // Who is not looked at now is first the next time, after 500 ms (`HOST_DEADLINE_CHECK`) at the latest.
+        // A connection that is not reached now is first the next time, after 500 ms (`HOST_DEADLINE_CHECK`) at the latest.
         for _ in 0..limits::LOOKS_MAX {
             let (who, index) = self.quota.first(purpose).expect("it waits");
             let Phase::Buffer(len) = self.requests[index].phase else {
-                panic!("only those who wait are in line")
+                panic!("only requests that wait are in line")
             };
             if !self.quota.host_may(who, purpose, len, left) {
                 return None;

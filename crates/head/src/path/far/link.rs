@@ -1,4 +1,4 @@
-//! One far shard: what was sent to it and is not answered, what it has sent, and the memory that is lent to it.
+//! One far shard: what was sent to it and is not answered, what it has sent, and the memory that is granted to it.
 
 use super::{GRANTED_BYTES, GRANTED_MIN, wire};
 use crate::admission::arena::Arena;
@@ -24,7 +24,7 @@ pub(crate) struct Sent {
 /// A command of the far shard that this one carries out.
 #[derive(Clone, Copy, Debug)]
 struct Theirs {
-    /// Memory that is lent to it.
+    /// Memory that was granted to it.
     data: Slice,
     reads: bool,
 }
@@ -55,7 +55,7 @@ pub(crate) struct FarLink {
     credit: u32,
     /// Requests that wait for some.
     pub waits: VecDeque<u32>,
-    /// Memory that is lent to it: runs of the shard's.
+    /// Memory that is granted to it: runs of the shard's.
     granted: Vec<Buffers>,
     runs: Vec<Slice>,
     /// It has sent what there is no memory for yet.
@@ -107,7 +107,7 @@ impl FarLink {
             down_since: None,
         })
     }
-    /// Bytes that it is lent.
+    /// Bytes that are granted to it.
     pub fn granted_bytes(&self) -> u32 {
         self.runs.iter().map(|r| r.len).sum()
     }
@@ -175,7 +175,10 @@ impl FarLink {
     }
     /// Its connection is up: it lends so much, and gets once more what it has not answered.
     pub fn begins(&mut self, connection: u32, credit: u32) {
-        (self.open, self.comes, self.down_since, self.credit) = (Some(connection), None, None, credit);
+        self.open = Some(connection);
+        self.comes = None;
+        self.down_since = None;
+        self.credit = credit;
         self.out.clear();
         for flight in self.all_sent() {
             let sent = self.sent[flight as usize].as_ref().expect("just seen");
@@ -191,7 +194,7 @@ impl FarLink {
     fn run_of(&mut self, data: Slice) -> Option<&mut Buffers> {
         self.granted.iter_mut().find(|run| run.contains(data))
     }
-    /// Whether this is memory that is lent to it.
+    /// Whether this is memory that is granted to it.
     pub fn has_granted(&self, data: Slice) -> bool {
         self.granted.iter().any(|run| run.contains(data))
     }
@@ -243,7 +246,7 @@ impl FarLink {
         self.stale += 1;
         Some(theirs.data)
     }
-    /// Nobody has any of the memory that it is lent.
+    /// Nobody uses any of the memory that is granted to it.
     pub fn is_free(&self) -> bool {
         self.granted.iter().all(|run| run.used() == 0)
     }

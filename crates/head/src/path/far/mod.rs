@@ -7,7 +7,8 @@
 //! ```
 //!
 //! What a far shard sends lies in memory that was set aside for it (`FarLink::granted`), which drives alone free: neither head waits
-//! for the other one's hosts, so two full heads cannot wait for each other. Who has no credit for what he would send waits at home.
+//! for the other one's hosts, so two full heads cannot wait for each other. A command without credit for its data waits at the shard
+//! it came in at.
 
 mod front;
 mod link;
@@ -32,7 +33,7 @@ const NETWORKS_MAX: u32 = 4;
 pub(crate) const RING_BYTES: u32 = 64 << 10;
 /// Memory that a head sets aside for what the other one sends, bytes.
 pub(crate) const GRANTED_BYTES: u64 = 32 << 20;
-/// What one far shard is lent, at least, bytes.
+/// What is granted to one far shard, at least, bytes.
 const GRANTED_MIN: u64 = 256 << 10;
 /// How long until a connection that failed is tried again, by the next network.
 pub(crate) const DIAL_AGAIN: Duration = Duration::from_millis(50);

@@ -19,7 +19,7 @@ impl<M: Memory> Core<M> {
     }
     #[inline(never)]
     fn send_to_far(&mut self, far: u16, mail: ShardMail) {
-        // What is said to a head that is gone concerns nobody.
+        // Letters to a head that is gone are dropped.
         let Some(link) = self.far.get_mut(usize::from(far)) else { return };
         match mail {
             ShardMail::Run { flight, array, map, command, whose } => {
@@ -48,7 +48,7 @@ impl<M: Memory> Core<M> {
     pub fn far_of(&mut self, data: Slice) -> Option<&mut FarLink> {
         self.far.iter_mut().chain(&mut self.far_left).find(|link| link.has_granted(data))
     }
-    /// A far shard may be sent something again: those who wait get in line for their turn.
+    /// A far shard can be sent something again: requests that wait for it join the queue of turns.
     pub fn far_has_credit(&mut self, far: u16) {
         let waits = &mut self.far[usize::from(far)].waits;
         self.turns.extend(waits.drain(..));
@@ -147,7 +147,8 @@ impl<M: Memory> Core<M> {
             let Owner::Request(index) = self.flights.remove(flight).owner else { continue };
             let request = &mut self.requests[index];
             request.flights -= 1;
-            (request.again, request.aborted) = (true, request.aborted || sent.aborted);
+            request.again = true;
+            request.aborted = request.aborted || sent.aborted;
             request.bereft = true;
             request.cursor = request.length;
             if request.flights == 0 && request.phase == Phase::Flights {
@@ -177,7 +178,7 @@ impl<M: Memory> Core<M> {
             link.release(data);
         }
     }
-    /// Memory that was lent to shards of a head that is gone is this shard's again, once no drive has any of it. True when nothing is under
+    /// Memory that was granted to shards of a head that is gone is this shard's again, once no drive has any of it. True when nothing is under
     /// way any more that they had sent, once.
     pub fn far_is_left(&mut self) -> bool {
         let mut left = core::mem::take(&mut self.far_left);
