@@ -99,7 +99,7 @@ pub enum ShardMail {
         /// The array.
         array: ArrayId,
     },
-    /// The first resync after a crash is complete on all shards: reads are local everywhere.
+    /// The first resync after a crash is complete on all shards: every shard reads locally.
     Clean {
         /// The array.
         array: ArrayId,
@@ -109,19 +109,19 @@ pub enum ShardMail {
         /// The array.
         array: ArrayId,
     },
-    /// What the bitmap of a returning leg says counts too: before the membership in which it rebuilds.
+    /// The bitmap of a returning leg counts, too. Comes before the membership in which the leg rebuilds.
     AddDirty {
         /// The array.
         array: ArrayId,
         /// Regions marked on that leg.
         dirty: Arc<Bitmap>,
     },
-    /// That leg does not come: bits may be cleared again.
+    /// That leg does not return: bits may be cleared again.
     Unmark {
         /// The array.
         array: ArrayId,
     },
-    /// Space of this array is nobody's any more (`Array::on_returned`). `Note::Returned` follows.
+    /// Space of this array belongs to no volume any more (`Array::on_returned`). `Note::Returned` follows.
     Returned {
         /// The array.
         array: ArrayId,
@@ -161,7 +161,7 @@ pub enum ShardMail {
         /// The answer repeats it.
         number: u32,
     },
-    /// Keep memory for the scratch of so many arrays, those that are here included. `HasRoom` follows.
+    /// Keep scratch memory for this many arrays, including those that are here. `HasRoom` follows.
     Room(Room),
     /// Starts no command of its hosts on this array: new ones wait, as they do for a credit. `Halted` follows when none is left that this
     /// shard has sent to others. Peers' commands go on.
@@ -205,7 +205,7 @@ pub enum ShardMail {
         /// The answer.
         answer: Answer,
     },
-    /// Another connection wants something of this one. `Obeyed` follows, or its `Gone`.
+    /// Another connection intervenes in this one. `Obeyed` follows, or this connection's `Gone`.
     #[serde(skip)]
     Obey {
         /// The connection.
@@ -215,14 +215,14 @@ pub enum ShardMail {
         /// What.
         what: Intervention,
     },
-    /// What this connection wanted of others is done.
+    /// The intervention that this connection asked for is over.
     #[serde(skip)]
     Intervened {
         /// The connection.
         connection: ConnectionId,
         /// From `Intervene`.
         key: u16,
-        /// Somebody said yes.
+        /// Another connection has done it.
         yes: bool,
     },
     /// End this connection: what is not at a drive never starts. `Gone` follows.
@@ -233,7 +233,7 @@ pub enum ShardMail {
         /// Shown in `status`.
         why: Close,
     },
-    /// Please carry out this command on a region that is yours.
+    /// Carry out this command on a region of the receiver's.
     #[serde(skip)]
     Run {
         /// The sender's name for it.
@@ -277,7 +277,7 @@ pub enum ShardMail {
         /// The last mark that the owner knew.
         marks: u32,
     },
-    /// Please do not start it if it has not begun. `Ran` follows in any case.
+    /// Do not start this command if it has not begun. `Ran` follows in any case.
     #[serde(skip)]
     Abort {
         /// The sender's name for it.
@@ -285,12 +285,12 @@ pub enum ShardMail {
         /// The array.
         array: ArrayId,
     },
-    /// Commands of a capped volume wait here, and you have its meter. `Leased` follows.
+    /// Commands of a capped volume wait at the sender, and the receiver has its meter. `Leased` follows.
     #[serde(skip)]
     Lease {
         /// The volume.
         volume: VolumeId,
-        /// In which of the two lines they wait.
+        /// In which of the two queues they wait.
         kind: Kind,
         /// What they cost.
         cost: Cost,
@@ -305,7 +305,7 @@ pub enum ShardMail {
         /// As in `Lease`.
         cost: Cost,
     },
-    /// Blocks of a region that is yours could not be read on this leg, and were on another: write them there anew.
+    /// Blocks of a region of the receiver's could not be read on this leg, and were read on another: write them there anew.
     #[serde(skip)]
     Heal {
         /// The array.
@@ -325,7 +325,7 @@ pub enum ShardMail {
         /// Part of a buffer of the receiver's.
         data: Slice,
     },
-    /// The drive let go of it.
+    /// The drive has let go of that memory.
     #[serde(skip)]
     Unhold {
         /// As in `Hold`.
@@ -404,7 +404,7 @@ pub enum StewardMail {
         /// The question.
         ask: Ask,
     },
-    /// A connection wants something of others.
+    /// A connection intervenes in others.
     #[serde(skip)]
     Intervene {
         /// The connection.
@@ -414,7 +414,7 @@ pub enum StewardMail {
         /// What.
         what: Intervention,
     },
-    /// A connection has done what another one wanted.
+    /// A connection has answered the intervention of another.
     #[serde(skip)]
     Obeyed {
         /// The connection.
@@ -424,7 +424,7 @@ pub enum StewardMail {
         /// Its answer.
         yes: bool,
     },
-    /// A connection that asked something has begun to end, by its peer's will or ours. `Gone` follows.
+    /// A connection that asked something has begun to end, by its peer or by this head. `Gone` follows.
     #[serde(skip)]
     Ending {
         /// The connection.
@@ -464,7 +464,7 @@ pub enum StewardMail {
         /// What to do.
         order: Order,
     },
-    /// Files of the state directory that the manager keeps itself were removed by somebody.
+    /// Files of the state directory that the manager keeps itself were removed from outside.
     #[serde(skip)]
     Renewed {
         /// Those that it has made again.

@@ -154,7 +154,7 @@ impl Arena {
     pub fn take_spare(&mut self, len: u32) -> Option<Slice> {
         (self.common.used() + Buffers::footprint(len) <= self.limit).then(|| self.common.take(len)).flatten()
     }
-    /// Whether so little is in use that nobody need be asked for his share.
+    /// Whether so little is in use that shares need no check.
     #[inline]
     pub fn is_roomy(&self) -> bool {
         self.common.used() <= self.limit / 2

@@ -365,7 +365,7 @@ impl Trial {
             while let Some(landed) = core.landed.pop_front() {
                 core.landed(self.now, landed, &mut fx);
             }
-            let mut told = vec![];
+            let mut completed = vec![];
             while let Some(index) = core.completed.pop_front() {
                 let request = &core.requests[index];
                 let (flow, tag) = (request.link as usize, request.tag);
@@ -376,13 +376,13 @@ impl Trial {
                 f.done += 1;
                 f.link.forget(tag);
                 core.retire(&mut f.link, index, Some(self.now));
-                told.push((flow, tag));
+                completed.push((flow, tag));
             }
             core.start_turns(self.now, &mut fx);
             core.report_quiet(&mut fx);
-            let quiet = told.is_empty() && core.landed.is_empty() && core.completed.is_empty();
+            let quiet = completed.is_empty() && core.landed.is_empty() && core.completed.is_empty();
             self.carry_out(shard, fx);
-            told.into_iter().for_each(|(flow, tag)| self.submit(flow, tag));
+            completed.into_iter().for_each(|(flow, tag)| self.submit(flow, tag));
             if quiet {
                 break;
             }

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timed_write_tells_what_its_bitmap_and_its_slowest_leg_took() {
+    fn a_timed_write_shows_what_its_bitmap_and_its_slowest_leg_took() {
         let mut shard = shard();
         assert!(shard.direct_admit(1));
         let data_at = shard.direct_places(VOLUME)[0].at;
@@ -314,7 +314,7 @@ mod tests {
             "a step of two meets one leg"
         );
         assert!(shard.idle(), "no stamp is left behind");
-        assert_eq!(shard.core_mut().timing.take(), (vec![], vec![]), "what was told is told once");
+        assert_eq!(shard.core_mut().timing.take(), (vec![], vec![]), "what was taken is taken once");
     }
 
     #[test]
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_after_the_last_look_at_the_voters_waits_for_the_next_one_or_is_not_told() {
+    fn what_is_read_after_the_last_look_at_the_voters_waits_for_the_next_one_or_is_withheld() {
         let second = base::Duration::from_secs(1);
         for (op, looks, ended) in [
             (Op::Read, true, (Status::Good, 2)),

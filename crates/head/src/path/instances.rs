@@ -144,7 +144,7 @@ impl<M: Memory> Core<M> {
         }
     }
 
-    /// An array that is halted goes: what is at drives ends for nobody.
+    /// An array that is halted leaves: operations at drives end without an answer.
     pub fn leave(&mut self, now: Instant, id: ArrayId, number: u32, fx: &mut Effects<Mail>) {
         if let Some(state) = self.arrays.get_mut(id.index()).and_then(Option::as_mut) {
             state.rest = Rest::Leaving;
@@ -163,7 +163,7 @@ impl<M: Memory> Core<M> {
         self.with_array(now, id, fx, |a, io| a.resume(now, io));
     }
 
-    /// Tells the Steward which arrays have come to rest.
+    /// Reports to the Steward which arrays have come to rest.
     pub fn report_quiet(&mut self, fx: &mut Effects<Mail>) {
         for (i, state) in self.arrays.iter_mut().enumerate() {
             // Asked in every turn, of every array.

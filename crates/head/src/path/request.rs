@@ -138,7 +138,7 @@ impl Request {
     }
 }
 
-/// For whom a flight flies.
+/// The owner of a flight.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Owner {
     Request(u32),

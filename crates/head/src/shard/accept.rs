@@ -71,7 +71,7 @@ struct Class {
     bytes_max: u64,
 }
 
-/// What may still be promised to connections of a shard.
+/// What connections of a shard may still be promised.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Left {
     /// Bytes of memory for outputs.
@@ -790,7 +790,7 @@ pub(super) mod tests {
         for _ in 0..600 {
             world.log_in(NVME, "nqn.test:nobody", 1023);
         }
-        assert!(world.rejected.contains(&TOO_MUCH_DISCOVERY), "they are told");
+        assert!(world.rejected.contains(&TOO_MUCH_DISCOVERY), "they are reported");
         assert!(world.shard.core.promised <= limits::REQUESTS_MAX / 8);
         let host = world.log_in(NVME, NQN, 1023);
         assert!(world.is_here(host));

@@ -220,7 +220,7 @@ mod tests {
     use base::view::{Portal, Protocol};
     use base::{ConnectionId, Event, Machine, PortalId};
 
-    fn told(world: &mut World, view: View) -> (Vec<u32>, Vec<u32>) {
+    fn configured(world: &mut World, view: View) -> (Vec<u32>, Vec<u32>) {
         let mail = ShardMail::Configure { view: view.into(), layout: Layout::default().into() };
         let mut fx = vec![];
         world.shard.on_event(NOW, Event::Mail { from: Address::Steward, mail: mail.into() }, &mut fx);
@@ -249,10 +249,10 @@ mod tests {
                 ..View::default()
             };
             let mut world = World::with_turns(64 << 20, crate::TURN_PDUS);
-            told(&mut world, view(&[]));
-            assert_eq!(told(&mut world, view(&[(5, own), (6, other), (7, own)])), (vec![5, 7], vec![]));
-            assert_eq!(told(&mut world, view(&[(5, own), (6, other), (7, own)])), (vec![], vec![]));
-            assert_eq!(told(&mut world, view(&[(5, other), (6, own), (7, own)])), (vec![6], vec![5]));
+            configured(&mut world, view(&[]));
+            assert_eq!(configured(&mut world, view(&[(5, own), (6, other), (7, own)])), (vec![5, 7], vec![]));
+            assert_eq!(configured(&mut world, view(&[(5, own), (6, other), (7, own)])), (vec![], vec![]));
+            assert_eq!(configured(&mut world, view(&[(5, other), (6, own), (7, own)])), (vec![6], vec![5]));
             // A connection on its way to a portal that moved away is closed.
             let connection = ConnectionId::new(0, 0);
             let address = "10.0.0.1:4420".parse().expect("an address");

@@ -92,7 +92,7 @@ fn a_writer_of_large_blocks_does_not_starve_readers_of_small_ones() {
 }
 
 #[test]
-fn shards_with_more_paths_get_more_places() {
+fn shards_with_more_paths_get_more_credits() {
     let shard = |i: u32| usize::from(i >= 11);
     let volumes = (0..16).map(|i| reader(shard(i), 1, 1 + i, 128)).collect();
     let trial = measured(2, 16, volumes);

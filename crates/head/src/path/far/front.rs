@@ -27,7 +27,7 @@ fn end<M: Memory>(io: &mut Io<'_, M>, why: Close) {
 pub(crate) struct FarFront {
     /// The far shard, once it is known.
     far: Option<u16>,
-    /// We have greeted.
+    /// This side has greeted.
     greeted: bool,
     /// Both have.
     open: bool,
@@ -42,7 +42,7 @@ pub(crate) struct FarFront {
 }
 
 impl FarFront {
-    /// Somebody comes.
+    /// A peer connects.
     pub fn comes(now: Instant) -> Self {
         Self {
             far: None,
@@ -55,7 +55,7 @@ impl FarFront {
             data: None,
         }
     }
-    /// We go to this far shard.
+    /// This side connects to a far shard.
     pub fn goes(now: Instant, far: u16) -> Self {
         Self { far: Some(far), ..Self::comes(now) }
     }
@@ -84,7 +84,7 @@ impl FarFront {
             end(io, SLOW);
         }
     }
-    /// Says who we are.
+    /// Sends this side's greeting.
     pub fn greet<M: Memory>(&mut self, io: &mut Io<'_, M>) {
         let (Some(far), Some(setup)) = (self.far, io.core.far_setup.clone()) else { return };
         let credit = io.core.far[usize::from(far)].granted_bytes();
@@ -120,7 +120,7 @@ impl FarFront {
     fn head_bytes(&self) -> usize {
         if self.open { HEADER_BYTES } else { GREETING_BYTES }
     }
-    /// Takes what had to wait, if it need not any more.
+    /// Takes the message that had to wait, if it need not wait any more.
     pub fn go_on<M: Memory>(&mut self, now: Instant, io: &mut Io<'_, M>) {
         if !self.blocked {
             return;

@@ -29,7 +29,7 @@ struct Theirs {
     reads: bool,
 }
 
-/// What is to be said.
+/// A message that is to be sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Out {
     /// `Message::Run`, of this flight.
@@ -51,7 +51,7 @@ pub(crate) struct FarLink {
     theirs: Vec<Option<Theirs>>,
     /// Commands of an earlier connection that are still at drives: nothing new is taken before they are over.
     pub stale: u32,
-    /// What of its memory is left for us, bytes.
+    /// What is left of the credit that it gives, bytes of its memory.
     credit: u32,
     /// Requests that wait for some.
     pub waits: VecDeque<u32>,
@@ -204,7 +204,7 @@ impl FarLink {
             run.hold(data);
         }
     }
-    /// One who holds it lets go. True: it is free.
+    /// One of its holders lets go. True: it is free.
     pub fn release(&mut self, data: Slice) -> bool {
         data.len == 0 || self.run_of(data).is_some_and(|run| run.release(data))
     }
@@ -234,7 +234,7 @@ impl FarLink {
         let message = wire::Message::Ran { flight: flight.0, status, age, zeroes, kept, data };
         self.out.push_back(Out::Ran(message, if brings { theirs.data } else { Slice::default() }));
     }
-    /// What it has sent that has not begun is nobody's any more.
+    /// What it has sent and has not begun is dropped.
     pub fn forgets(&mut self, flight: FlightId) {
         if let Some(theirs) = self.theirs.get_mut(flight.0 as usize).and_then(Option::take) {
             self.release(theirs.data);

@@ -37,7 +37,7 @@ pub(crate) const GRANTED_BYTES: u64 = 32 << 20;
 const GRANTED_MIN: u64 = 256 << 10;
 /// How long until a connection that failed is tried again, by the next network.
 pub(crate) const DIAL_AGAIN: Duration = Duration::from_millis(50);
-/// A shard that has no connection for so long says so: the other head is put out.
+/// A shard that has no connection for this long reports it: the other head is put out.
 pub(crate) const SILENT: Duration = Duration::from_secs(1);
 
 /// How the shards of two heads meet.
@@ -47,16 +47,16 @@ pub struct FarSetup {
     pub shards: u16,
     /// Which processes these are.
     pub pairing: wire::Pairing,
-    /// Who goes to whom.
+    /// Which side connects.
     pub side: FarSide,
 }
 
-/// Who goes to whom. Addresses are those of each network for shard 0; the others have the ports behind it.
+/// Which side connects. Addresses are those of each network for shard 0; the others have the ports behind it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum FarSide {
-    /// The other head's shards come here.
+    /// The other head's shards connect to this head's.
     Listens(Vec<SocketAddr>),
-    /// This head's shards go there.
+    /// This head's shards connect to the other head's.
     Dials(Vec<SocketAddr>),
 }
 

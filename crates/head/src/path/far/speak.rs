@@ -60,7 +60,7 @@ impl<M: Memory> Core<M> {
         let link = self.far.get_mut(usize::from(far));
         link.map_or(&mut self.far_waits, |link| &mut link.waits).push_back(index);
     }
-    /// All who wait for far shards get in line for their turn: others may have what they want.
+    /// All requests that wait for far shards join the queue of turns: other shards may have their lanes now.
     pub fn wait_for_far_no_more(&mut self) {
         self.turns.extend(self.far_waits.drain(..));
         self.far.iter_mut().for_each(|link| self.turns.extend(link.waits.drain(..)));
@@ -95,7 +95,7 @@ impl<M: Memory> Core<M> {
         // A request's flights alone are at far shards.
         self.flight_landed(now, flight, status, now, &mut vec![]);
     }
-    /// A far shard's connection is over. What it had sent and has not begun never does; what is at drives ends for nobody.
+    /// A far shard's connection is over. Commands that it had sent and that have not begun never start; those at drives end without an answer.
     pub fn far_ends(&mut self, far: u16, incoming: Option<Slice>) {
         let shard = self.shards + far;
         let mut gone: Vec<FlightId> = vec![];
