@@ -116,7 +116,7 @@ fn shard_event_direct(shard: &mut Shard<PlainMemory>, now: Instant, tag: Tag, co
 
 /// `commands` commands from the volume on, as many at a time as the scenario is deep, on drives that answer at once.
 /// Counted is all that a shard does for them from the command that a front end has understood, with its memory
-/// granted, to the word that it has ended: its request, the gates of capped volumes, volume, pool and array, the
+/// granted, to the word that it has ended: its request, the rate limiters of capped volumes, volume, pool and array, the
 /// operations for the drives, what they answer, and the counters. Not counted: bytes of a protocol, sockets, rings.
 fn rooms(scenario: &Scenario, commands: u64) {
     let mut shard = World::new(scenario).shard;
@@ -187,7 +187,7 @@ impl World {
             deadlines: Deadlines::default(),
             extents: vec![(SHARD_AT, SHARD_BYTES)],
             connections_max: CONNECTIONS as u32,
-            places: head::PLACES,
+            credits: head::CREDITS,
             turn_pdus: head::TURN_PDUS,
             flights: head::FLIGHTS,
         });

@@ -40,7 +40,7 @@ pub struct Layout {
     pub arrays: Vec<ArrayLayout>,
     /// All their volumes.
     pub volumes: Vec<VolumeLayout>,
-    /// No pool is here yet, since this head has just begun to lead: what hosts want waits for the next layout.
+    /// No pool is here yet, since this head has just begun to lead: hosts' commands wait for the next layout.
     pub waits: bool,
 }
 
@@ -77,7 +77,7 @@ pub struct ArrayLayout {
     /// Regions that were dirty when the array was assembled (all of them, if a leg lacks everything).
     /// Read once, when a shard first sees the array. Nothing for shards of the other head that have read it.
     pub dirty: Arc<Bitmap>,
-    /// The array was not closed in order: dirty regions may differ between legs.
+    /// The array was not closed by a clean stop: dirty regions may differ between legs.
     pub unclean: bool,
     /// Pieces that were uncleared when the array was assembled. Read once, as `dirty` is.
     pub uncleared: Arc<UnclearedMap>,
@@ -105,7 +105,7 @@ pub struct VolumeLayout {
     pub caps: crate::admission::caps::Caps,
     /// The shard, of either head, that counts it.
     pub home: u16,
-    /// Its part of what drives do, beside that of others, when they are the limit.
+    /// Its share of what drives do, when volumes compete for them.
     pub weight: u16,
 }
 

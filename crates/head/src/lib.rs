@@ -16,4 +16,4 @@ mod shard;
 pub mod steward;
 
 pub use array::format::DRIVE_BYTES_MIN;
-pub use shard::{Deadlines, FLIGHTS, PLACES, Shard, ShardConfig, TURN_PDUS};
+pub use shard::{CREDITS, Deadlines, FLIGHTS, Shard, ShardConfig, TURN_PDUS};

@@ -16,17 +16,17 @@ pub const FLIGHTS_MAX: u32 = 4096;
 pub const FLIGHTS_PER_REQUEST: u32 = 64;
 /// Parts of an outbox: each command leaves at most a header, a payload, a trailer and a release.
 pub const OUTBOX_PARTS: usize = 256;
-/// One part in so many of them only commands of other shards may use: those hold a slot elsewhere already, and two
+/// One part in this many of the flights is for commands of other shards alone: those hold a slot elsewhere already, and two
 /// shards full of flights to each other would wait for ever.
 pub const FLIGHTS_FOR_PEERS_SHARE: u32 = 4;
-/// Memory for data that come unasked (`arena`), at least: the longest of them (FirstBurstLength), twice, as
+/// Memory for unsolicited data (`arena`), at least: the longest of them (FirstBurstLength), twice, as
 /// compare needs.
 pub const INLINE_MIN: u64 = 512 << 10;
 /// And one part in so many of what a shard has beyond `SHARD_BYTES_MIN`.
 pub const INLINE_SHARE: u64 = 4;
 /// Memory for reads that a leg keeps and that are asked of another one: the largest transfer, or many short ones.
 pub const SECOND_BYTES: u64 = 1 << 20;
-/// Spares for when a drive that hangs keeps memory (`arena`): of that for data that come unasked,
+/// Spares for when a drive that hangs keeps memory (`arena`): of the memory for unsolicited data,
 pub const INLINE_SPARES: u64 = 2;
 /// and of that for the largest command.
 pub const LARGE_SPARES: u64 = 1;
@@ -36,16 +36,15 @@ pub const ASKED_SHARE: (u64, u64) = (3, 4);
 pub const RINGS_MIN: u64 = 512 << 10;
 /// and one part in so many of the common memory.
 pub const RINGS_SHARE: u64 = 4;
-/// Bytes that a host lets us wait for (data that it owes, or does not take) are waited for so long, while
-/// others wait for memory.
-pub const DUE_TIME: Duration = Duration::from_secs(5);
-/// How often a shard looks for them, while somebody waits.
-pub const DUE_LOOK: Duration = Duration::from_millis(500);
+/// Deadline of a host for data that it owes or does not take, while others wait for memory.
+pub const HOST_DEADLINE: Duration = Duration::from_secs(5);
+/// How often a shard checks that deadline, while somebody waits.
+pub const HOST_DEADLINE_CHECK: Duration = Duration::from_millis(500);
 /// How often drive operations are checked for missed deadlines.
 pub const OP_SCAN: Duration = Duration::from_millis(100);
-/// Connections of a host of which it is asked at a time whether they may have more memory; the rest is asked the next time.
+/// Connections of one host that are asked at a time whether they may have more memory; the rest is asked the next time.
 pub const LOOKS_MAX: u32 = 64;
-/// Connections that may keep received bytes which they cannot take, before a shard looks why: a quarter of
+/// Connections that may keep received bytes which they cannot take, before the deadlines of hosts are checked: a quarter of
 /// the staging buffers of a shard.
 pub const STALLED_MAX: u32 = 32;
 /// Least memory of a shard: what the parts of `arena` need, two of which have a spare, a mirror's scratch, and some

@@ -26,21 +26,21 @@ use std::sync::Arc;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FlightId(pub u32);
 
-/// What became of somebody who came to a portal, and is worth telling.
+/// How a connection to a portal came out, where that is worth an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Fate {
-    /// It was not let in.
-    TurnedAway,
+pub enum LoginOutcome {
+    /// Its login was rejected.
+    Rejected,
     /// It broke the protocol, or kept others waiting.
     CutOff,
 }
 
-impl Fate {
+impl LoginOutcome {
     /// The same, for this reason.
     pub fn told(self, why: &'static str) -> finding::LoginFate {
         match self {
-            Fate::TurnedAway => finding::LoginFate::TurnedAway { why: why.into() },
-            Fate::CutOff => finding::LoginFate::CutOff { why: why.into() },
+            LoginOutcome::Rejected => finding::LoginFate::TurnedAway { why: why.into() },
+            LoginOutcome::CutOff => finding::LoginFate::CutOff { why: why.into() },
         }
     }
 }
@@ -90,12 +90,12 @@ pub struct Room {
     pub singles: u32,
 }
 
-/// What a shard is told: by the Steward, or by another shard. Letters without `skip` travel to the other head (`steward::far::letters`), and
+/// Letters to a shard, from the Steward or from another shard. Letters without `skip` travel to the other head (`steward::far::letters`), and
 /// come first: serde numbers the others when it writes, and not when it reads.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum ShardMail {
     /// A new configuration. Once applied (no new operation on a leg that is no longer in the
-    /// membership, portals opened and closed, hosts told), the shard answers `Applied`.
+    /// membership, portals opened and closed, hosts notified), the shard answers `Applied`.
     Configure {
         /// What the front ends know.
         view: Arc<View>,
@@ -111,11 +111,11 @@ pub enum ShardMail {
     },
     /// Nothing takes the record of the membership, and no volume of its pool is ready on any shard: what waits for it
     /// ends in `NotReady` until `Recorded`.
-    Unrecorded {
+    LossNotOnRecord {
         /// The array.
         array: ArrayId,
     },
-    /// The first resync after a crash is complete on all shards: reads are local everywhere.
+    /// The first resync after a crash is complete on all shards: every shard reads locally.
     Clean {
         /// The array.
         array: ArrayId,
@@ -125,19 +125,19 @@ pub enum ShardMail {
         /// The array.
         array: ArrayId,
     },
-    /// What the bitmap of a returning leg says counts too: before the membership in which it rebuilds.
+    /// The bitmap of a returning leg counts, too. Comes before the membership in which the leg rebuilds.
     AddDirty {
         /// The array.
         array: ArrayId,
         /// Regions marked on that leg.
         dirty: Arc<Bitmap>,
     },
-    /// That leg does not come: bits may be cleared again.
+    /// That leg does not return: bits may be cleared again.
     Unmark {
         /// The array.
         array: ArrayId,
     },
-    /// Space of this array is nobody's any more (`Array::on_returned`). `Note::Returned` follows.
+    /// Space of this array belongs to no volume any more (`Array::on_returned`). `Note::Returned` follows.
     Returned {
         /// The array.
         array: ArrayId,
@@ -177,9 +177,9 @@ pub enum ShardMail {
         /// The answer repeats it.
         number: u32,
     },
-    /// Keep memory for the scratch of so many arrays, those that are here included. `HasRoom` follows.
+    /// Keep scratch memory for this many arrays, including those that are here. `HasRoom` follows.
     Room(Room),
-    /// Starts no command of its hosts on this array: what comes waits, as it does for a place. `Halted` follows when none is left that this
+    /// Starts no command of its hosts on this array: new ones wait, as they do for a credit. `Halted` follows when none is left that this
     /// shard has sent to others. Peers' commands go on.
     Halt {
         /// The array.
@@ -221,7 +221,7 @@ pub enum ShardMail {
         /// The answer.
         answer: Answer,
     },
-    /// Another connection wants something of this one. `Obeyed` follows, or its `Gone`.
+    /// Another connection intervenes in this one. `Obeyed` follows, or this connection's `Gone`.
     #[serde(skip)]
     Obey {
         /// The connection.
@@ -231,14 +231,14 @@ pub enum ShardMail {
         /// What.
         what: Intervention,
     },
-    /// What this connection wanted of others is done.
+    /// The intervention that this connection asked for is over.
     #[serde(skip)]
     Intervened {
         /// The connection.
         connection: ConnectionId,
         /// From `Intervene`.
         key: u16,
-        /// Somebody said yes.
+        /// Another connection has done it.
         yes: bool,
     },
     /// End this connection: what is not at a drive never starts. `Gone` follows.
@@ -246,10 +246,10 @@ pub enum ShardMail {
     Drop {
         /// The connection.
         connection: ConnectionId,
-        /// Told in `status`.
+        /// Shown in `status`.
         why: Close,
     },
-    /// Please carry out this command on a region that is yours.
+    /// Carry out this command on a region of the receiver's.
     #[serde(skip)]
     Run {
         /// The sender's name for it.
@@ -263,12 +263,12 @@ pub enum ShardMail {
         /// For whom.
         whose: Whose,
     },
-    /// What a window of an array's operations was like, to the array's home.
+    /// The load of an array in an interval, for the array's home.
     #[serde(skip)]
     Load(Box<Load>),
-    /// The answer: its places.
+    /// The answer: the credits of this shard.
     #[serde(skip)]
-    Places(Box<Load>),
+    Credits(Box<Load>),
     /// It ended.
     #[serde(skip)]
     Ran {
@@ -293,7 +293,7 @@ pub enum ShardMail {
         /// The last mark that the owner knew.
         marks: u32,
     },
-    /// Please do not start it if it has not begun. `Ran` follows in any case.
+    /// Do not start this command if it has not begun. `Ran` follows in any case.
     #[serde(skip)]
     Abort {
         /// The sender's name for it.
@@ -301,12 +301,12 @@ pub enum ShardMail {
         /// The array.
         array: ArrayId,
     },
-    /// Commands of a capped volume wait here, and you have its meter. `Leased` follows.
+    /// Commands of a capped volume wait at the sender, and the receiver has its meter. `Leased` follows.
     #[serde(skip)]
     Lease {
         /// The volume.
         volume: VolumeId,
-        /// In which of the two lines they wait.
+        /// In which of the two queues they wait.
         kind: Kind,
         /// What they cost.
         cost: Cost,
@@ -321,12 +321,12 @@ pub enum ShardMail {
         /// As in `Lease`.
         cost: Cost,
     },
-    /// Blocks of a region that is yours could not be read on this leg, and were on another: write them there anew.
+    /// Blocks of a region of the receiver's could not be read on this leg, and were read on another: write them there anew.
     #[serde(skip)]
     Heal {
         /// The array.
         array: ArrayId,
-        /// The map by which it is the receiver's: `ArrayLayout::map`. By another one nobody knows it, and nothing is mended.
+        /// The map by which it is the receiver's: `ArrayLayout::map`. By another map no shard knows it, and nothing is mended.
         map: u32,
         /// First byte in the data space.
         at: u64,
@@ -335,13 +335,13 @@ pub enum ShardMail {
         /// The leg.
         leg: usize,
     },
-    /// A drive hangs with this memory of yours in hand, although its command is over: keep it.
+    /// A drive that hangs still uses this memory of the receiver's, although its command is over: keep it.
     #[serde(skip)]
     Hold {
         /// Part of a buffer of the receiver's.
         data: Slice,
     },
-    /// The drive let go of it.
+    /// The drive has let go of that memory.
     #[serde(skip)]
     Unhold {
         /// As in `Hold`.
@@ -349,7 +349,7 @@ pub enum ShardMail {
     },
 }
 
-/// What the Steward is told: by shards, or by the manager. Letters without `skip` travel to the other head (`steward::far::letters`), and
+/// Letters to the Steward, from shards or from the manager. Letters without `skip` travel to the other head (`steward::far::letters`), and
 /// come first: serde numbers the others when it writes, and not when it reads.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum StewardMail {
@@ -358,7 +358,7 @@ pub enum StewardMail {
         /// Generation of view and layout.
         generation: u64,
     },
-    /// An array has something to tell.
+    /// A report of an array.
     Note {
         /// The array.
         array: ArrayId,
@@ -393,7 +393,7 @@ pub enum StewardMail {
         /// Most mirrors that its memory is meant for.
         mirrors_max: u32,
     },
-    /// A shard of the other head is out of reach for too long, or there is no memory for what it sends.
+    /// A shard of the other head has been out of reach for too long, or there is no memory for what it sends.
     FarSilent,
     /// Figures.
     Reported(Box<ShardReport>),
@@ -420,7 +420,7 @@ pub enum StewardMail {
         /// The question.
         ask: Ask,
     },
-    /// A connection wants something of others.
+    /// A connection intervenes in others.
     #[serde(skip)]
     Intervene {
         /// The connection.
@@ -430,7 +430,7 @@ pub enum StewardMail {
         /// What.
         what: Intervention,
     },
-    /// A connection has done what another one wanted.
+    /// A connection has answered the intervention of another.
     #[serde(skip)]
     Obeyed {
         /// The connection.
@@ -440,12 +440,12 @@ pub enum StewardMail {
         /// Its answer.
         yes: bool,
     },
-    /// A connection that asked something has begun to end, by its peer's will or ours. `Gone` follows.
+    /// A connection that asked something has begun to end, by its peer or by this head. `Gone` follows.
     #[serde(skip)]
     Ending {
         /// The connection.
         connection: ConnectionId,
-        /// It had commands that were not answered, and its host did not say good-bye.
+        /// It had commands without an answer, and its host did not log out.
         lost: bool,
     },
     /// A connection is over, and so is every command that it ever sent: none of its writes is left at
@@ -454,19 +454,19 @@ pub enum StewardMail {
     Gone {
         /// The connection.
         connection: ConnectionId,
-        /// Why, if it was us who ended it.
+        /// Why, if this head ended it.
         why: Option<Close>,
     },
-    /// Somebody was turned away, or broke the protocol.
+    /// A login was rejected, a connection broke the protocol, or a host sees nothing.
     #[serde(skip)]
-    Turned {
+    LoginOutcome {
         /// Which of these.
-        fate: Fate,
-        /// Where he came in.
+        outcome: LoginOutcome,
+        /// Where it came in.
         portal: PortalId,
-        /// His address.
+        /// Its address.
         peer: SocketAddr,
-        /// What he calls himself; empty if he did not say.
+        /// The name that it gave; empty if it gave none.
         name: String,
         /// The reason, the end of a sentence.
         #[serde(skip)]
@@ -480,7 +480,7 @@ pub enum StewardMail {
         /// What to do.
         order: Order,
     },
-    /// Files of the state directory that the manager keeps itself were removed by somebody.
+    /// Files of the state directory that the manager keeps itself were removed from outside.
     #[serde(skip)]
     Renewed {
         /// Those that it has made again.
@@ -501,16 +501,16 @@ pub enum StewardMail {
         number: u64,
         /// Each address that is to be here.
         here: Vec<(IpAddr, Result<Interface, NoAddress>)>,
-        /// The network cannot be told of them, nor hosts of connections that are over: the daemon has no right to.
+        /// The daemon has no right to announce them to the network, nor to tell hosts that their connections are over.
         silent: bool,
     },
-    /// Stop serving in order: close connections, quiesce, mark clean. `Stopped` follows within seconds: orders under
+    /// Clean stop: close connections, quiesce, mark clean. `Stopped` follows within seconds: orders under
     /// way are given up, and drives that hang are not waited for.
     #[serde(skip)]
     Stop,
 }
 
-/// What the manager is told by the Steward.
+/// Letters to the manager, from the Steward.
 #[derive(Debug)]
 pub enum ManagerMail {
     /// Its answer.
@@ -542,8 +542,8 @@ pub enum ManagerMail {
         /// These are taken away, if this head put them here.
         gone: Vec<Moving>,
     },
-    /// The portals listen at the addresses that are here: neighbours are told, and so are hosts of these connections (our address,
-    /// theirs), which the head had that led before.
+    /// The portals listen at the addresses that are here: announce them to neighbours, and reset these connections (this head's address,
+    /// the host's), which the previous leader had.
     Announce(Vec<(SocketAddr, SocketAddr)>),
     /// Something happened: for the daemon's log.
     Happened(EventLine),
@@ -551,8 +551,8 @@ pub enum ManagerMail {
     Stopped,
 }
 
-/// A letter, as it travels between machines. `to_shard`, `to_steward` and `to_manager` write it, so that nobody gets what is
-/// not for him.
+/// A letter, as it travels between machines. `to_shard`, `to_steward` and `to_manager` write it, so that no machine gets a letter that
+/// is for another.
 #[derive(Debug)]
 pub enum Mail {
     /// For a shard.

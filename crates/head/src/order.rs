@@ -2,7 +2,7 @@
 //!
 //! `Address::Manager` mails an `Order` to the Steward with a number of its own; the Steward answers
 //! each exactly once with an `Answered` and the same number. Orders that change something are carried
-//! out one after the other, in the order of arrival; orders that only look are answered in between.
+//! out one after the other, in the order of arrival; orders that only read are answered in between.
 //! An order answered with `Ok` is durable. A refused order has changed nothing, unless its refusal says so.
 //!
 //! Sizes are bytes, weights and counts are plain numbers, times are seconds since 1970-01-01 UTC.
@@ -255,7 +255,7 @@ pub enum Order {
         /// As in `PoolCreate`.
         force: bool,
     },
-    /// The Steward's own: drives whose places others have taken leave.
+    /// The Steward's own: drives that were replaced leave the pool.
     Replaced {
         /// The pool.
         pool: crate::layout::PoolId,
@@ -303,7 +303,7 @@ pub enum Order {
     FarJoins,
     /// Lanes go round by one shard, of every array: for tests.
     LanesTurn,
-    /// Everything there is to know. Answered by `Status`.
+    /// The whole status. Answered by `Snapshot`.
     Status,
     /// Events since a number. Answered by `Events`.
     Events {
@@ -319,12 +319,12 @@ pub enum Order {
     System,
     /// This head leads, although the other one alone has the latest hosts and portals.
     HeadLead,
-    /// Puts the other head out, and shuts it off every drive.
+    /// Puts the other head out, and has every drive fence it.
     HeadFence {
         /// An operator says that it is switched off: drives that cannot confirm are believed to be left alone.
         off: bool,
     },
-    /// There is to be no other head any more: it is put out, and struck from the record once no drive lets it in.
+    /// The other head leaves the system: it is put out, and removed from the record once every drive has fenced it.
     HeadRelease {
         /// That head says so itself: it is answered at once, since it is not there any more when that is done. Else it must be out.
         itself: bool,
@@ -343,7 +343,7 @@ pub struct VolumeCaps {
     pub iops_max: Option<u32>,
     /// Megabytes (10^6 bytes) of data a second.
     pub mbps_max: Option<u32>,
-    /// Its part of what drives do, beside that of others (`fair::WEIGHTS`).
+    /// Its share of what drives do, when volumes compete (`scheduler::WEIGHTS`).
     pub weight: Option<u16>,
 }
 

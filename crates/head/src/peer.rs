@@ -1,4 +1,4 @@
-//! The door between the Steward and the transport of the link: streams of bytes to the other head, which come and go.
+//! The door between the Steward and the transport of the link: streams of bytes to the other head, which begin and end.
 
 use base::Uuid;
 use base::fence::Process;
@@ -9,14 +9,14 @@ use cluster::{HeadNo, SystemRecord};
 use core::net::{IpAddr, SocketAddr};
 use finding::{Event, LinkFault, OutReason, TrialFault};
 
-/// Whether a file of the state directory is of a system: what a head that leaves one does not keep. Nothing else that lies there is.
+/// Whether a file of the state directory belongs to a system: a head that leaves the system does not keep it. No other file there does.
 pub fn is_left_behind(name: &str) -> bool {
     const FILES: [&str; 6] = ["identity", "hosts", "portals", "pools", "released", "creating"];
     const KINDS: [&str; 3] = ["witness-", "config-", "system-"];
     FILES.contains(&name) || KINDS.iter().any(|kind| name.starts_with(kind))
 }
 
-/// What the transport tells.
+/// What the transport reports.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PeerNews {
     /// A network of the link has a connection.
@@ -112,15 +112,15 @@ pub struct SystemView {
     pub drives_reached: [Option<u16>; 2],
     /// Drives that the head that follows does not reach, by the path on the head that says this.
     pub unreached: Vec<String>,
-    /// It leads, and has not seen most voters for too long: what it reads is not passed on.
+    /// It leads and has not seen a majority of the voters for too long: it passes on nothing that it reads.
     pub blind: bool,
     /// Its state directory is an older copy of itself: it does not lead by that.
     pub old_directory: bool,
     /// Since when the other head is out, if this one has put it out.
     pub out: Option<OutSince>,
-    /// Of a head that leads while the other one is out: open drives of pools that are known to have shut that one out, and how many are open.
+    /// Of a head that leads while the other one is out: open drives of pools that are known to have fenced that one, and how many are open.
     pub shut_off: Option<(u16, u16)>,
-    /// Drives from which the other head is not known to be shut out, by path.
+    /// Drives that are not known to have fenced the other head, by path.
     pub late: Vec<String>,
     /// What came of the trials of fences since the follower was let in; files have none.
     pub fences: Vec<FenceTrial>,

@@ -1,4 +1,4 @@
-//! Figures that a shard tells the Steward, for `status` and metrics. Counters only grow.
+//! Figures that a shard reports to the Steward, for `status` and metrics. Counters only grow.
 
 use crate::layout::ArrayId;
 use crate::path::stages::{Timed, TimedOp};
@@ -46,9 +46,13 @@ impl Counters {
     pub(crate) fn count(&mut self, ended: Ended, busy_ns: u64) {
         self.busy_ns += busy_ns;
         match ended {
-            Ended::Read(bytes) => (self.reads, self.read_bytes) = (self.reads + 1, self.read_bytes + bytes),
+            Ended::Read(bytes) => {
+                self.reads += 1;
+                self.read_bytes += bytes;
+            }
             Ended::Write(bytes) => {
-                (self.writes, self.write_bytes) = (self.writes + 1, self.write_bytes + bytes)
+                self.writes += 1;
+                self.write_bytes += bytes;
             }
             Ended::Other => self.others += 1,
             Ended::Error => self.errors += 1,
@@ -125,7 +129,7 @@ pub struct DriveReport {
     pub hung: u32,
 }
 
-/// Everything a shard tells.
+/// Everything that a shard reports.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ShardReport {
     /// Which shard.
@@ -146,8 +150,8 @@ pub struct ShardReport {
     pub waiting: u32,
     /// Connections closed because they broke the protocol.
     pub protocol_errors: u64,
-    /// Commands that were timed since it told last, as far as it had room.
+    /// Commands that were timed since the last report, as far as there was room.
     pub timed: Vec<Timed>,
-    /// Drive operations that were timed since it told last, as far as it had room.
+    /// Drive operations that were timed since the last report, as far as there was room.
     pub timed_ops: Vec<TimedOp>,
 }

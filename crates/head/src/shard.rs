@@ -1,36 +1,36 @@
 //! Shard: one core's connections, requests, drive operations, buffers and timers.
 //!
-//! A turn: every event is handled at once and leaves work in queues (`turns` to start, `landed` flights,
-//! `told` requests whose connection must hear); `end_of_turn` empties the queues, then sends what each
-//! touched connection has to say, in one send each.
+//! A turn: every event is handled at once and leaves work in queues (`turns`: requests to start, `landed`: flights that ended,
+//! `completed`: requests whose connection needs their status). `end_of_turn` empties the queues, then sends the output of each
+//! touched connection in one send.
 //!
 //! ```text
 //! bytes ─▶ Connection ─submit─▶ turns ─▶ flow ─▶ array ─▶ Op ─▶ drive
 //!   ▲          │                          │ (region of another shard: mail Run)
-//!   └─ outbox ◀┴──on_done── told ◀─ landed ◀──────┘
+//!   └─ outbox ◀┴─on_done─ completed ◀─ landed ◀───┘
 //! ```
 
 mod accept;
 mod checkers;
-mod dues;
+mod deadlines;
 mod far;
 mod letters;
 mod memory;
 mod sight;
 mod turn;
 
-use self::accept::Callers;
+use self::accept::ConnectionLimits;
 pub(crate) use self::accept::Left;
-pub(crate) use self::dues::Dues;
+pub(crate) use self::deadlines::LinkDeadlines;
 use self::sight::Sight;
 pub use self::turn::TURN_PDUS;
 use self::turn::Turn;
 use crate::admission::arena::Arena;
-use crate::admission::buffer_quota::{Lending, Purpose};
+use crate::admission::buffer_quota::{BufferQuota, Purpose};
 use crate::admission::buffers::PAGE;
-use crate::admission::rate_limit::Gates;
-use crate::admission::scheduler::Fair;
-use crate::admission::window::{Depth, Governor};
+use crate::admission::rate_limit::RateLimiters;
+use crate::admission::scheduler::Scheduler;
+use crate::admission::window::{Governor, Window};
 use crate::layout::{ArrayId, Layout, PoolLayout, VolumeLayout};
 use crate::limits;
 use crate::mail::{Mail, ShardMail, StewardMail, to_steward};
@@ -53,11 +53,11 @@ use std::sync::Arc;
 
 pub(crate) const NO_LINK: u32 = u32::MAX;
 const NEVER: Instant = Instant(u64::MAX);
-/// How long until a portal that could not be opened is tried again: at first, and at most. It is twice as long each time.
+/// How long until a portal that could not be opened is tried again: at first, and at most. The time doubles with each attempt.
 const RELISTEN_FIRST: Duration = Duration::from_millis(50);
 const RELISTEN: Duration = Duration::from_secs(5);
 
-/// How long drives may take before their operation is given up.
+/// How long an operation of a drive may take before the shard gives it up.
 #[derive(Clone, Copy, Debug)]
 pub struct Deadlines {
     /// A read: another leg must still have time (promise 7: 2 s in all).
@@ -90,32 +90,32 @@ pub struct ShardConfig<M> {
     pub extents: Vec<(u64, u64)>,
     /// Connections that its world has room for.
     pub connections_max: u32,
-    /// PDUs that a turn takes in at most: `TURN_PDUS`, but for tests.
+    /// PDUs that a turn takes in at most: `TURN_PDUS`, except in tests.
     pub turn_pdus: u32,
-    /// Commands that an array works on at a time while nobody asks for fewer: `PLACES`, but for tests.
-    pub places: u32,
-    /// Parts of commands that are under way at a time, its own and those of other shards: `FLIGHTS`, but for tests.
+    /// Credits of an array while its in-flight window is not made smaller: `CREDITS`, except in tests.
+    pub credits: u32,
+    /// Parts of commands that are under way at a time, its own and those of other shards: `FLIGHTS`, except in tests.
     pub flights: u32,
 }
 
-/// See [`ShardConfig::places`]: as many as an array has room for.
-pub const PLACES: u32 = array::COMMANDS_MAX;
+/// See [`ShardConfig::credits`]: as many as an array has room for.
+pub const CREDITS: u32 = array::COMMANDS_MAX;
 /// See [`ShardConfig::flights`].
 pub const FLIGHTS: u32 = limits::FLIGHTS_MAX;
 
 /// How far an array is from rest. From `Halting` on hosts' commands wait until it is built anew, by another map.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Debug)]
 pub(crate) enum Rest {
-    /// It works, or is quiet and the Steward was told so.
+    /// It works, or is quiet and `Quiesced` was sent.
     No,
-    /// It comes to rest: `Quiesced` is owed.
+    /// It comes to rest, and then sends `Quiesced`.
     Quiescing,
-    /// What was sent to other shards is to end: `Halted` is owed.
+    /// It waits for the end of what was sent to other shards, and then sends `Halted`.
     Halting,
     Halted,
-    /// It is halted, and comes to rest: `Quiesced` is owed.
+    /// It is halted and comes to rest, and then sends `Quiesced`.
     Pausing,
-    /// It is halted, and leaves: `Quiesced` is owed once nobody waits for a drive, whatever drives keep.
+    /// It is halted and leaves. It sends `Quiesced` once nobody waits for a drive, whatever drives keep.
     Leaving,
 }
 
@@ -145,11 +145,11 @@ pub(crate) struct ArrayState {
     pub epoch: u64,
     /// Drives that a write goes to.
     pub legs: u32,
-    /// Who waits for a place.
-    pub crowd: Fair,
-    /// How many places there are,
-    pub depth: Depth,
-    /// and who concludes that, if this is the array's home.
+    /// Commands that wait for a credit.
+    pub waiters: Scheduler,
+    /// The in-flight window: how many credits there are,
+    pub window: Window,
+    /// and what decides that for all shards, if this is the array's home.
     pub governor: Governor,
 }
 
@@ -160,12 +160,12 @@ pub(crate) struct Core<M: Memory> {
     pub shards: u16,
     pub far_setup: Option<Arc<FarSetup>>,
     pub far: Vec<FarLink>,
-    /// There are far shards, or were, and something is left of that.
+    /// There are far shards, or there were and something of theirs is left.
     pub meets_far: bool,
     /// Arrays leave, since this head has just begun to lead: what cannot be answered is done again.
     pub leaving: bool,
-    /// Which pairing of two heads that is; links of former ones, of whose memory drives have some; commands that came by those, and are at
-    /// drives; and that the Steward is to hear when they are over.
+    /// The number of the pairing of two heads; links of former pairings, some of whose memory drives hold; commands that came by those
+    /// links and are at drives; and whether the Steward waits for a report of their end.
     pub far_pairing: u32,
     pub far_left: Vec<FarLink>,
     pub far_left_stale: u32,
@@ -174,12 +174,12 @@ pub(crate) struct Core<M: Memory> {
     pub far_waits: VecDeque<u32>,
     pub memory: M,
     pub buffers: Arena,
-    /// Drives keep so much of it that nobody waits for more: hosts are told to come again.
+    /// Drives keep so much of it that nobody waits for more: commands end in a status that makes hosts retry.
     pub exhausted: bool,
-    pub callers: Callers,
+    pub limits: ConnectionLimits,
     pub deadlines: Deadlines,
-    /// Usual places of each array.
-    pub places: u32,
+    /// Credits of each array while its window is not made smaller.
+    pub credits: u32,
     pub extents: Vec<(u64, u64)>,
     pub view: Arc<View>,
     pub layout: Arc<Layout>,
@@ -187,7 +187,7 @@ pub(crate) struct Core<M: Memory> {
     pub volumes: Vec<Option<VolumeLayout>>,
     pub pools: Vec<Option<PoolLayout>>,
     pub volume_counters: Vec<Counters>,
-    /// Boxed, so that one is taken out of its place while it works: its effects need the rest.
+    /// Boxed, so that an array can be taken out while it works: its effects need the rest.
     pub arrays: Vec<Option<Box<ArrayState>>>,
     /// Scratch of mirrors that will come.
     pub scratch: Vec<Slice>,
@@ -201,20 +201,20 @@ pub(crate) struct Core<M: Memory> {
     /// Operations that the kernel keeps, of arrays that are gone.
     pub orphans: Vec<Orphan>,
     pub drives: Vec<DriveReport>,
-    /// Who has what of the memory for data, and who waits for some.
-    pub lending: Lending,
+    /// What each host holds of the memory for data, and who waits for some.
+    pub quota: BufferQuota,
     /// Connections whose bytes lie in staging buffers, and cannot be taken yet.
     pub stalled: u32,
     /// Commands of capped volumes that wait for their rate.
-    pub gates: Gates,
+    pub limiters: RateLimiters,
     /// What this turn may still take in of what hosts have sent.
     pub turn: Turn,
     pub turns: VecDeque<u32>,
     /// Turns since the start.
     pub turns_done: u64,
     pub landed: VecDeque<Landed>,
-    pub told: VecDeque<u32>,
-    /// Until when those of them count that tell what drives hold.
+    pub completed: VecDeque<u32>,
+    /// Until when answers count that depend on what drives hold.
     pub sight: Sight,
     /// Where the time of commands goes.
     pub timing: Timing,
@@ -223,8 +223,8 @@ pub(crate) struct Core<M: Memory> {
     pub parked: VecDeque<Parked>,
     /// The same by a map that this shard does not know yet.
     pub early: Vec<Parked>,
-    /// Arrays at which somebody waits for a place, and the peers' commands among those.
-    pub crowded: Vec<ArrayId>,
+    /// Arrays that have waiters, and the peers' commands among these.
+    pub contended: Vec<ArrayId>,
     pub peers: Slots<Parked>,
     pub notes: VecDeque<(ArrayId, Note)>,
     pub touched: Vec<u32>,
@@ -243,7 +243,7 @@ pub struct Shard<M: Memory> {
     by_slot: Vec<u32>,
     timers: BinaryHeap<Reverse<(Instant, u32, ConnectionId)>>,
     listening: Vec<PortalId>,
-    /// When to look who owes what, while somebody waits.
+    /// When to check the hosts' deadlines, while somebody waits; and the number of this time of waiting.
     look: Option<Instant>,
     looks: u32,
     /// When portals that could not be opened are tried again.
@@ -254,9 +254,9 @@ pub struct Shard<M: Memory> {
     /// Connections with far shards, and how many were made from here.
     far_connections: Vec<u32>,
     far_next: Option<Arc<FarSetup>>,
-    /// The Steward knows that all of them are there.
+    /// `FarMet` was sent: all of them are connected.
     met: bool,
-    /// How often it was said that the other head is gone, and how often all connections with it have ended after that.
+    /// How often the Steward has said that the other head is gone, and how often all connections with it have ended after that.
     partings: u32,
     parted: u32,
     first_slot: u32,
@@ -285,10 +285,10 @@ impl<M: Memory> Shard<M> {
                 far_parts: false,
                 far_waits: VecDeque::new(),
                 memory: config.memory,
-                callers: Callers::new(config.connections_max, config.shards, buffers.rings_max()),
+                limits: ConnectionLimits::new(config.connections_max, config.shards, buffers.rings_max()),
                 buffers,
                 deadlines: config.deadlines,
-                places: config.places,
+                credits: config.credits,
                 extents: config.extents,
                 view: Arc::default(),
                 layout: Arc::default(),
@@ -304,21 +304,21 @@ impl<M: Memory> Shard<M> {
                 flights_own: config.flights - (config.flights / limits::FLIGHTS_FOR_PEERS_SHARE).max(1),
                 orphans: vec![],
                 drives: vec![],
-                lending: Lending::new(),
+                quota: BufferQuota::new(),
                 stalled: 0,
-                gates: Gates::default(),
+                limiters: RateLimiters::default(),
                 turn: Turn::new(config.turn_pdus),
                 turns: VecDeque::with_capacity(1024),
                 turns_done: 0,
                 landed: VecDeque::with_capacity(1024),
-                told: VecDeque::with_capacity(1024),
+                completed: VecDeque::with_capacity(1024),
                 sight: Sight::default(),
                 timing: Timing::new(),
                 direct: VecDeque::new(),
                 exhausted: false,
                 parked: VecDeque::with_capacity(1024),
                 early: vec![],
-                crowded: Vec::with_capacity(16),
+                contended: Vec::with_capacity(16),
                 peers: Slots::with_capacity(if config.shards > 1 { 1024 } else { 0 }),
                 notes: VecDeque::new(),
                 touched: Vec::with_capacity(1024),
@@ -376,7 +376,7 @@ impl<M: Memory> Shard<M> {
         link.came += u64::from(data.len);
         match link.receiving.take().expect("bytes arrive only when asked for") {
             None if link.life == Life::Open => {
-                link.heard = true;
+                link.spoke = true;
                 link.staged.push_back((data, 0));
             }
             None => fx.push(Effect::Recycle { data }),
@@ -402,7 +402,7 @@ impl<M: Memory> Shard<M> {
     #[inline(never)]
     fn go_on(&mut self, now: Instant, fx: &mut Effects<Mail>) {
         while let Some(index) = self.core.turn.next() {
-            // Who stood there may be gone, and another one in his place.
+            // The connection that stood there may be gone, and another one may have its index.
             if let Some(Connection { link, .. }) = self.connections.get_mut(index)
                 && self.core.turn.come(link)
             {
@@ -452,7 +452,7 @@ impl<M: Memory> Shard<M> {
         }
     }
 
-    /// The end begins: commands that wait never start, those under way are aborted.
+    /// The connection begins to end: commands that wait never start, those under way are aborted.
     fn abort_all(&mut self, now: Instant, index: u32, fx: &mut Effects<Mail>) {
         let link = &self.connections[index].link;
         if link.known {
@@ -479,7 +479,7 @@ impl<M: Memory> Shard<M> {
         if matches!(link.life, Life::Open | Life::Ending { .. }) {
             let was_open = link.life == Life::Open;
             link.life = Life::Closing;
-            self.core.callers.leave(link);
+            self.core.limits.leave(link);
             self.core.touch(link);
             fx.push(Effect::Close { connection: id });
             if was_open {
@@ -501,7 +501,7 @@ impl<M: Memory> Shard<M> {
         link.receiving = None;
         link.staged.drain(..).for_each(|(data, _)| fx.push(Effect::Recycle { data }));
         self.core.stall(link);
-        self.core.callers.leave(link);
+        self.core.limits.leave(link);
         if link.outbox.ring().len > 0 {
             self.core.buffers.release_ring(link.outbox.ring());
         }
@@ -526,12 +526,12 @@ impl<M: Memory> Shard<M> {
         self.core.touch(link);
     }
 
-    /// Tells connections how their commands ended.
-    fn tell(&mut self, now: Instant, fx: &mut Effects<Mail>) {
+    /// Completes commands: gives their status to their connections.
+    fn complete(&mut self, now: Instant, fx: &mut Effects<Mail>) {
         if now > self.core.sight.until {
-            self.core.keep_what_was_read(now);
+            self.core.keep_reads(now);
         }
-        while let Some(index) = self.core.told.pop_front() {
+        while let Some(index) = self.core.completed.pop_front() {
             let request = &mut self.core.requests[index];
             let (tag, status, moved) = (request.tag, request.status, core::mem::take(&mut request.moved));
             request.phase = Phase::Connection;
@@ -543,7 +543,7 @@ impl<M: Memory> Shard<M> {
                 counters.count(ended, took);
             }
             if request.link == NO_LINK {
-                self.core.tell_direct(now, index);
+                self.core.complete_direct(now, index);
                 continue;
             }
             let Connection { front, link } = &mut self.connections[request.link];
@@ -569,9 +569,9 @@ impl<M: Memory> Shard<M> {
         }
     }
 
-    /// Gives free memory to those who wait for it: first what blocks a stream, else in turn.
+    /// Grants free memory to requests that wait for it: first to those that block a stream, then in turn.
     fn grant(&mut self, now: Instant, fx: &mut Effects<Mail>) {
-        if self.core.lending.waiting() == 0 {
+        if self.core.quota.waiting() == 0 {
             return;
         }
         for purpose in Purpose::ALL {
@@ -591,7 +591,7 @@ impl<M: Memory> Shard<M> {
             while let Some(landed) = this.core.landed.pop_front() {
                 this.core.landed(now, landed, fx);
             }
-            this.tell(now, fx);
+            this.complete(now, fx);
             this.grant(now, fx);
             this.make_room(now, fx);
             while let Some(index) = this.core.ending.pop() {
@@ -607,8 +607,8 @@ impl<M: Memory> Shard<M> {
             }
             this.core.start_turns(now, fx);
             let quiet =
-                this.core.landed.is_empty() && this.core.told.is_empty() && this.core.ending.is_empty();
-            if quiet && !this.core.callers.changed() {
+                this.core.landed.is_empty() && this.core.completed.is_empty() && this.core.ending.is_empty();
+            if quiet && !this.core.limits.changed() {
                 break;
             }
         }
@@ -619,13 +619,13 @@ impl<M: Memory> Shard<M> {
             };
             if let Some(state) = &self.core.arrays[array.index()] {
                 let mail = ShardMail::Heal { array, map: state.map, at, len, leg };
-                self.core.tell_shard(state.array.owner(at), mail, fx);
+                self.core.send_to_shard(state.array.owner(at), mail, fx);
             }
         }
         self.core.report_quiet(fx);
     }
 
-    /// Sends what touched connections have to say, ends those that have said it all.
+    /// Sends the output of touched connections, and closes those that are ending and have sent everything.
     fn flush(&mut self, now: Instant, fx: &mut Effects<Mail>) {
         let mut touched = core::mem::take(&mut self.core.touched);
         for index in touched.drain(..) {
@@ -647,7 +647,7 @@ impl<M: Memory> Shard<M> {
                 Life::Ending { until } => {
                     if link.outbox.pending() == 0 || now >= until {
                         link.life = Life::Closing;
-                        self.core.callers.leave(link);
+                        self.core.limits.leave(link);
                         fx.push(Effect::Close { connection: link.id });
                     } else if link.timer.is_none_or(|t| until < t) {
                         link.timer = Some(until);
@@ -660,10 +660,10 @@ impl<M: Memory> Shard<M> {
                         let gone = self.connections.remove(index).link;
                         self.core.promised -= gone.tags.len() as u32;
                         if !gone.tags.is_empty() {
-                            self.core.lending.close(gone.borrower());
+                            self.core.quota.close(gone.holder());
                         }
                         self.protocol_errors += u64::from(matches!(gone.why, Some(Close::Protocol(_))));
-                        // Who broke the protocol is told of also if he did so before he said who he is.
+                        // A protocol error is reported even if it came before the login.
                         let broke = matches!(gone.why, Some(Close::Protocol(_)));
                         if (gone.known || broke) && !planted(Bug::LoginBeforeWritesEnd) {
                             let mail = StewardMail::Gone { connection: gone.id, why: gone.why };
@@ -683,7 +683,7 @@ fn ended(status: Status, op: base::Op, bytes: u64) -> Ended {
     match (status, op) {
         (Status::Good, base::Op::Read) => Ended::Read(bytes),
         (Status::Good, base::Op::Write | base::Op::WriteZeroes { .. }) => Ended::Write(bytes),
-        // What the host took back itself failed nobody.
+        // An abort by the host is not an error.
         (Status::Good | Status::Miscompare { .. } | Status::Aborted, _) => Ended::Other,
         _ => Ended::Error,
     }
@@ -788,7 +788,7 @@ impl<M: Memory> Machine for Shard<M> {
             }
             link.timer = None;
             self.core.touch(link);
-            // What it waits for may have come: it is looked at when its turn comes.
+            // What it waits for may have arrived already: this is seen when its turn comes.
             if link.in_line {
                 continue;
             }
@@ -801,7 +801,7 @@ impl<M: Memory> Machine for Shard<M> {
             self.listen(fx);
         }
         if self.look.is_some_and(|at| at <= now) {
-            self.look_at_dues(now, fx);
+            self.check_deadlines(now, fx);
         }
         if self.core.meets_far {
             self.dial(now, fx);
@@ -817,7 +817,7 @@ impl<M: Memory> Machine for Shard<M> {
             self.turn_with_far(now, fx);
         }
         self.flush(now, fx);
-        if self.look.is_some() || self.core.is_crowded() {
+        if self.look.is_some() || self.core.is_short_of_memory() {
             self.plan_look(now);
         }
     }
@@ -831,7 +831,7 @@ impl<M: Memory> Machine for Shard<M> {
         if self.core.meets_far {
             first = first.min(self.next_dial().unwrap_or(NEVER));
         }
-        for at in [self.core.op_scan, self.relisten, self.look, self.core.gates.next_deadline()]
+        for at in [self.core.op_scan, self.relisten, self.look, self.core.limiters.next_deadline()]
             .into_iter()
             .flatten()
         {

@@ -1,4 +1,4 @@
-//! One shard's memory for data, divided so that nobody waits for ever, however little there is.
+//! One shard's memory for data, divided so that no command waits for ever, however little there is.
 //!
 //! ```text
 //! ┌ inline ────────────┬ large ─────────────┬ second ────────┬ spares ───────────┬ common ─────────────────────┐
@@ -7,10 +7,10 @@
 //! └────────────────────┴────────────────────┴────────────────┴───────────────────┴─────────────────────────────┘
 //! ```
 //!
-//! Data that come unasked block their stream until they have a buffer, and what was asked for may stand
-//! behind them. So they have memory that nothing else takes, and what holds it ends by drives alone: it never
-//! waits for the rest of its data (see `FrontIo::reserve_inline`). Then streams go on, and what was asked for
-//! comes. Commands that wait for memory to ask for their data hold none meanwhile, and the first in line
+//! Unsolicited data block their stream until they have a buffer, and data that were asked for may stand
+//! behind them. So unsolicited data have memory that nothing else takes, and drives alone free it: a command that holds it never
+//! waits for the rest of its data (see `FrontIo::reserve_inline`). Then streams go on, and the data that were asked for
+//! arrive. Commands that wait for memory to ask for their data hold none meanwhile, and the first in line
 //! fits into `large` at the latest when the one before it there has ended. A read that a leg keeps is asked of another leg, and
 //! needs a second buffer at the very moment at which the first one is lost for long: there is one for the largest read.
 //!
@@ -18,9 +18,9 @@
 //! `inline` and `large` have spares, which take over when so much is kept that the longest command has no room for good. The
 //! last spare waits until nothing has been given up for as long as a drive may take: until then commands may still
 //! be on their way to the drive that hangs. Then its leg is out, or is put out, and gets no more. A stream that is blocked cannot
-//! wait for that, as its host is not heard meanwhile: `inline` has one spare more, which takes over at once.
+//! wait for that, as nothing is received from its host meanwhile: `inline` has one more spare, which takes over at once.
 //!
-//! (All memory was once one heap. A write with part of its data unasked held memory of the first kind and
+//! (All memory was once one heap. A write with part of its data unsolicited held memory for those and
 //! waited, through its stream, for others that did the same.)
 
 use crate::admission::buffer_quota::Purpose;
@@ -154,7 +154,7 @@ impl Arena {
     pub fn take_spare(&mut self, len: u32) -> Option<Slice> {
         (self.common.used() + Buffers::footprint(len) <= self.limit).then(|| self.common.take(len)).flatten()
     }
-    /// Whether so little is in use that nobody need be asked for his share.
+    /// Whether so little is in use that shares need no check.
     #[inline]
     pub fn is_roomy(&self) -> bool {
         self.common.used() <= self.limit / 2

@@ -1,33 +1,31 @@
-//! What each host has of a shard's memory for data, and who waits for some.
+//! The buffer quota: what each host holds of a shard's memory for data, and who waits for some.
 //!
-//! A buffer is lent to a host from the moment it is granted until it is free again: while the host owes its
-//! data (an R2T was sent, a capsule has come in part), while drives work on it, and while the host does not
-//! take what it asked for. So a host that sends many commands and then nothing, and one that asks for much and
-//! reads nothing, hold the same thing.
+//! A buffer belongs to a host from the moment it is granted until it is free again: while the host owes its data (an R2T was sent, a capsule
+//! has arrived in part), while drives work on it, and while the host does not take what it asked for. So a host that sends many commands and
+//! then nothing holds as much as one that asks for much and reads nothing.
 //!
-//! A host may hold so many times as much as is left (`SHARE`). Alone it gets nearly all; with others each
-//! gets an equal part, and some is always left for the one that comes next. Nobody is refused: who may have
-//! no more now waits in a line, and the others pass. Hosts take turns. The one whose turn it is, and for which
-//! no run of memory is large enough, is not passed.
+//! A host may hold `SHARE` times what is left. A host that is alone gets nearly all; several get equal parts, and some is always left for
+//! the next one. Nobody is refused: a host that may have no more waits in a line, and the others pass. Hosts take turns. If no run of memory
+//! is large enough for the host whose turn it is, nobody passes it.
 //!
-//! Within its host each connection is to the others what the host is to other hosts: it has a line of its own, takes
-//! turns, and may hold so many times what is left of its host's part. So the path of a host that is dead leaves some
-//! for those that live, and what it let go of when it was cut off does not go to the next dead one alone. (A host's
-//! requests once stood in one line. A living connection behind twelve dead ones waited for four time limits.)
+//! Within its host each connection is treated as the host is among hosts: it has a line of its own, takes turns, and may hold `SHARE` times
+//! what is left of its host's part. So a path that is dead leaves some memory for those that work, and what it frees when it is cut off does
+//! not go to the next dead path alone. (A host's requests once stood in one line. A working connection behind twelve dead ones waited for
+//! four deadlines.)
 //!
 //! ```text
-//! turns:   host a ───────▶ host c ───▶ host d        (those who wait)
+//! turns:   host a ───────▶ host c ───▶ host d        (hosts that wait)
 //!            │               │           │
 //!            a1 ──▶ a3       c1          d2          (their connections that wait)
 //!            │      │        │           │
-//! lines:   w2 w5    w7       w1          w3 w4       (their requests, first come first)
+//! lines:   w2 w5    w7       w1          w3 w4       (their requests, first come, first served)
 //! ```
 //!
-//! Memory for data that come unasked is counted apart from the rest, as it is kept apart (`arena`): what
-//! waits for it blocks a stream, in which data may stand that end what the host holds of the rest.
+//! Memory for unsolicited data is counted apart from the rest, as it is kept apart (`arena`): a request that waits for it blocks its stream,
+//! and behind it may stand data that free what the host holds of the rest.
 //!
-//! Lines are chains through tables that grow only when connections and commands are admitted: to join and to leave
-//! takes constant time and allocates nothing.
+//! Lines are chains through tables that grow only when connections and commands are admitted: joining and leaving take constant time and
+//! allocate nothing.
 
 use crate::admission::buffers::PAGE;
 use base::front::TRANSFER_MAX;
@@ -40,12 +38,12 @@ const RESERVE_SHARE: u64 = 8;
 
 const NONE: u32 = u32::MAX;
 
-/// What memory is for: an index of the tables here.
+/// What memory is for; indexes the tables here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Purpose {
-    /// Data that were asked for, or go out.
+    /// Data that were asked for, or that go out.
     Asked,
-    /// Data that come next in their stream, unasked.
+    /// Unsolicited data: they come next in their stream.
     Unasked,
 }
 
@@ -92,13 +90,13 @@ impl Chain {
     }
 }
 
-/// One host, or all who are not known.
+/// One host, or all unknown peers together.
 #[derive(Clone, Copy, Debug)]
 struct Account {
     host: Option<HostId>,
     /// Connections that use it; 0: it is free.
     connections: u32,
-    /// Bytes lent, by purpose.
+    /// Bytes held, by purpose.
     held: [u64; 2],
     /// Connections with a line, by purpose: whose turn it is comes first.
     links: [Chain; 2],
@@ -108,7 +106,7 @@ struct Account {
 /// One connection, by its index.
 #[derive(Clone, Copy, Debug)]
 struct Line {
-    /// Bytes lent, by purpose.
+    /// Bytes held, by purpose.
     held: [u64; 2],
     /// Requests that wait, by purpose.
     lines: [Chain; 2],
@@ -117,16 +115,16 @@ struct Line {
 
 const NO_LINE: Line = Line { held: [0; 2], lines: [EMPTY; 2], waiting: 0 };
 
-/// To whom memory is lent: a connection, by its index, and the account of its host.
+/// Who holds memory: a connection, by its index, and the account of its host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Borrower {
+pub(crate) struct Holder {
     pub account: u32,
     pub link: u32,
 }
 
 /// The accounts of one shard.
 #[derive(Debug)]
-pub(crate) struct Lending {
+pub(crate) struct BufferQuota {
     accounts: Vec<Account>,
     /// By connection.
     lines: Vec<Line>,
@@ -143,7 +141,7 @@ pub(crate) struct Lending {
     waiting: u32,
 }
 
-/// Whether who has `own` may have `more`, `left` being left for all.
+/// Whether somebody who has `own` may have `more`, if `left` is left for all.
 #[inline]
 pub(crate) fn has_share(own: u64, more: u64, left: u64) -> bool {
     own + more <= SHARE * left.saturating_sub(more)
@@ -154,7 +152,7 @@ fn weight(len: u32) -> u64 {
     u64::from(len).max(PAGE)
 }
 
-impl Lending {
+impl BufferQuota {
     pub fn new() -> Self {
         Self {
             accounts: vec![],
@@ -185,7 +183,8 @@ impl Lending {
             self.turn_places.resize(2 * self.accounts.len(), NOWHERE);
         }
         let account = &mut self.accounts[index];
-        (account.host, account.connections) = (host, account.connections + 1);
+        account.host = host;
+        account.connections = account.connections + 1;
         index as u32
     }
     /// Whose account it is.
@@ -193,7 +192,7 @@ impl Lending {
         self.accounts.get(account as usize).and_then(|a| a.host)
     }
     /// A connection is over, and everything of it.
-    pub fn close(&mut self, who: Borrower) {
+    pub fn close(&mut self, who: Holder) {
         let line = &self.lines[who.link as usize];
         assert!(line.held == [0; 2] && line.waiting == 0, "a connection that is gone holds memory");
         let account = &mut self.accounts[who.account as usize];
@@ -201,16 +200,16 @@ impl Lending {
         let over = account.connections == 0;
         assert!(!over || account.held == [0; 2] && account.waiting == 0, "a host that is gone holds memory");
     }
-    /// Whether its host may have `len` bytes more of which `left` are left. Who has none may.
+    /// Whether its host may have `len` more bytes, if `left` are left. A host that holds none may.
     #[inline]
-    pub fn host_may(&self, who: Borrower, purpose: Purpose, len: u32, left: u64) -> bool {
+    pub fn host_may(&self, who: Holder, purpose: Purpose, len: u32, left: u64) -> bool {
         let held = self.accounts[who.account as usize].held[purpose as usize];
         let more = weight(len);
         held == 0 || planted(Bug::LentUncounted) || has_share(held, more, left)
     }
-    /// Whether the connection may have `len` bytes more of what its host may have. Who has none may.
+    /// Whether the connection may have `len` more bytes of its host's part. A connection that holds none may.
     #[inline]
-    pub fn link_may(&self, who: Borrower, purpose: Purpose, len: u32, left: u64) -> bool {
+    pub fn link_may(&self, who: Holder, purpose: Purpose, len: u32, left: u64) -> bool {
         let held = self.lines[who.link as usize].held[purpose as usize];
         let more = weight(len);
         let host = self.accounts[who.account as usize].held[purpose as usize];
@@ -220,7 +219,7 @@ impl Lending {
     }
     /// Whether it need not wait behind others.
     #[inline]
-    pub fn passes(&self, who: Borrower, purpose: Purpose) -> bool {
+    pub fn passes(&self, who: Holder, purpose: Purpose) -> bool {
         if self.waiting == 0 {
             return true;
         }
@@ -229,18 +228,18 @@ impl Lending {
     }
     /// A buffer of `len` bytes was granted.
     #[inline]
-    pub fn lend(&mut self, who: Borrower, purpose: Purpose, len: u32) {
+    pub fn take(&mut self, who: Holder, purpose: Purpose, len: u32) {
         self.accounts[who.account as usize].held[purpose as usize] += weight(len);
         self.lines[who.link as usize].held[purpose as usize] += weight(len);
     }
     /// It is free again.
     #[inline]
-    pub fn back(&mut self, who: Borrower, purpose: Purpose, len: u32) {
+    pub fn give_back(&mut self, who: Holder, purpose: Purpose, len: u32) {
         self.accounts[who.account as usize].held[purpose as usize] -= weight(len);
         self.lines[who.link as usize].held[purpose as usize] -= weight(len);
     }
     /// A request of this connection waits.
-    pub fn wait(&mut self, who: Borrower, purpose: Purpose, request: u32) {
+    pub fn wait(&mut self, who: Holder, purpose: Purpose, request: u32) {
         let own = &mut self.lines[who.link as usize];
         own.waiting += 1;
         let line = &mut own.lines[purpose as usize];
@@ -252,8 +251,8 @@ impl Lending {
         self.accounts[who.account as usize].waiting += 1;
         self.waiting += 1;
     }
-    /// A request waits no more.
-    pub fn leave(&mut self, who: Borrower, purpose: Purpose, request: u32) {
+    /// A request leaves its line.
+    pub fn leave(&mut self, who: Holder, purpose: Purpose, request: u32) {
         let own = &mut self.lines[who.link as usize];
         own.waiting -= 1;
         let line = &mut own.lines[purpose as usize];
@@ -267,15 +266,15 @@ impl Lending {
         self.accounts[who.account as usize].waiting -= 1;
         self.waiting -= 1;
     }
-    /// Whose turn it is, and the first in its line.
-    pub fn first(&self, purpose: Purpose) -> Option<(Borrower, u32)> {
+    /// The connection whose turn it is, and the first request in its line.
+    pub fn first(&self, purpose: Purpose) -> Option<(Holder, u32)> {
         let account = self.turns[purpose as usize].first;
         let link = self.accounts.get(account as usize)?.links[purpose as usize].first;
-        Some((Borrower { account, link }, self.lines[link as usize].lines[purpose as usize].first))
+        Some((Holder { account, link }, self.lines[link as usize].lines[purpose as usize].first))
     }
     /// A request of the connection whose turn it was has left: the turn goes on to the next connection of its host, if it
     /// still waits, and to the next host, if this one still waits.
-    pub fn granted(&mut self, who: Borrower, purpose: Purpose) {
+    pub fn granted(&mut self, who: Holder, purpose: Purpose) {
         if self.lines[who.link as usize].lines[purpose as usize].first != NONE {
             self.next_link(who, purpose);
         }
@@ -284,7 +283,7 @@ impl Lending {
         }
     }
     /// The turn goes on to the next connection of the host. This one still waits.
-    pub fn next_link(&mut self, who: Borrower, purpose: Purpose) {
+    pub fn next_link(&mut self, who: Holder, purpose: Purpose) {
         let place = |l: u32| 2 * l as usize + purpose as usize;
         let links = &mut self.accounts[who.account as usize].links[purpose as usize];
         links.remove(who.link, place, &mut self.link_places);
@@ -311,16 +310,16 @@ impl Lending {
     pub fn waiting(&self) -> u32 {
         self.waiting
     }
-    /// And those of other hosts.
+    /// Requests of other hosts in lines.
     pub fn waiting_beside(&self, account: u32) -> u32 {
         self.waiting - self.accounts[account as usize].waiting
     }
-    /// And those of other connections.
+    /// Requests of other connections in lines.
     pub fn waiting_beside_link(&self, link: u32) -> u32 {
         self.waiting - self.lines[link as usize].waiting
     }
 
-    fn take_link_turn(&mut self, who: Borrower, purpose: Purpose) {
+    fn take_link_turn(&mut self, who: Holder, purpose: Purpose) {
         let links = &mut self.accounts[who.account as usize].links[purpose as usize];
         let first = links.first == NONE;
         links.push(who.link, |l| 2 * l as usize + purpose as usize, &mut self.link_places);
@@ -328,7 +327,7 @@ impl Lending {
             self.take_turn(who.account, purpose);
         }
     }
-    fn leave_link_turns(&mut self, who: Borrower, purpose: Purpose) {
+    fn leave_link_turns(&mut self, who: Holder, purpose: Purpose) {
         let links = &mut self.accounts[who.account as usize].links[purpose as usize];
         links.remove(who.link, |l| 2 * l as usize + purpose as usize, &mut self.link_places);
         if links.first == NONE {
@@ -356,28 +355,28 @@ mod tests {
     const MIB: u32 = 1 << 20;
 
     /// What a host may have of 100 MiB when it takes MiB by MiB, and others hold so much already.
-    fn most(lending: &mut Lending, who: Borrower, others: u64) -> u64 {
+    fn most(quota: &mut BufferQuota, who: Holder, others: u64) -> u64 {
         let mut own = 0;
-        while lending.host_may(who, Asked, MIB, (100 - others - own) << 20) {
-            lending.lend(who, Asked, MIB);
+        while quota.host_may(who, Asked, MIB, (100 - others - own) << 20) {
+            quota.take(who, Asked, MIB);
             own += 1;
         }
         own
     }
 
     /// Who has this index is one more connection of this host.
-    fn open(lending: &mut Lending, host: u32, link: u32) -> Borrower {
-        Borrower { account: lending.open(Some(HostId(host)), link), link }
+    fn open(quota: &mut BufferQuota, host: u32, link: u32) -> Holder {
+        Holder { account: quota.open(Some(HostId(host)), link), link }
     }
 
     #[test]
     fn each_host_more_gets_an_equal_part_of_what_is_left_and_some_stays() {
-        let mut lending = Lending::new();
-        let all: Vec<Borrower> = (0..5).map(|h| open(&mut lending, h, h)).collect();
+        let mut quota = BufferQuota::new();
+        let all: Vec<Holder> = (0..5).map(|h| open(&mut quota, h, h)).collect();
         let mut others = 0;
         for (who, expected) in all.into_iter().zip([80, 16, 3, 1, 0]) {
             // Alone, then beside those who came before and give nothing back.
-            let own = if others < 100 { most(&mut lending, who, others) } else { 0 };
+            let own = if others < 100 { most(&mut quota, who, others) } else { 0 };
             assert_eq!(own, expected, "beside {others} MiB");
             others += own;
         }
@@ -386,50 +385,51 @@ mod tests {
     #[test]
     fn each_connection_more_of_a_host_gets_a_part_of_what_is_left_of_the_hosts_and_those_with_little_come_first()
      {
-        let mut lending = Lending::new();
+        let mut quota = BufferQuota::new();
         let mut left = 100u64 << 20;
-        let may = |lending: &Lending, who, left| {
-            lending.host_may(who, Asked, MIB, left) && lending.link_may(who, Asked, MIB, left)
+        let may = |quota: &BufferQuota, who, left| {
+            quota.host_may(who, Asked, MIB, left) && quota.link_may(who, Asked, MIB, left)
         };
         for (link, expected) in [63, 12, 3, 1, 1, 0].into_iter().enumerate() {
-            let who = open(&mut lending, 1, link as u32);
+            let who = open(&mut quota, 1, link as u32);
             let mut own = 0;
-            while may(&lending, who, left) {
-                lending.lend(who, Asked, MIB);
-                (own, left) = (own + 1, left - u64::from(MIB));
+            while may(&quota, who, left) {
+                quota.take(who, Asked, MIB);
+                own = own + 1;
+                left = left - u64::from(MIB);
             }
             assert_eq!(own, expected, "connection {link}");
         }
         // One MiB that comes back is for who has nothing, not for those that have some.
-        lending.back(Borrower { account: 0, link: 0 }, Asked, MIB);
+        quota.give_back(Holder { account: 0, link: 0 }, Asked, MIB);
         left += u64::from(MIB);
         let who_may: Vec<u32> =
-            (0..6).filter(|link| may(&lending, Borrower { account: 0, link: *link }, left)).collect();
+            (0..6).filter(|link| may(&quota, Holder { account: 0, link: *link }, left)).collect();
         assert_eq!(who_may, [5]);
     }
 
     #[test]
     fn who_has_nothing_may_have_one_command_whatever_is_left() {
-        let mut lending = Lending::new();
-        let a = open(&mut lending, 1, 0);
-        let b = Borrower { account: lending.open(None, 1), link: 1 };
-        lending.lend(a, Asked, MIB);
-        assert!(!lending.host_may(a, Asked, MIB, 1 << 20) && lending.host_may(b, Asked, MIB, 1 << 20));
-        assert!(lending.host_may(a, Unasked, MIB, 1 << 20), "they are counted apart");
-        lending.back(a, Asked, MIB);
-        assert!(lending.host_may(a, Asked, MIB, 0) && lending.link_may(a, Asked, MIB, 0));
+        let mut quota = BufferQuota::new();
+        let a = open(&mut quota, 1, 0);
+        let b = Holder { account: quota.open(None, 1), link: 1 };
+        quota.take(a, Asked, MIB);
+        assert!(!quota.host_may(a, Asked, MIB, 1 << 20) && quota.host_may(b, Asked, MIB, 1 << 20));
+        assert!(quota.host_may(a, Unasked, MIB, 1 << 20), "they are counted apart");
+        quota.give_back(a, Asked, MIB);
+        assert!(quota.host_may(a, Asked, MIB, 0) && quota.link_may(a, Asked, MIB, 0));
     }
 
     #[test]
     fn connections_of_a_host_share_its_account_and_its_place_is_used_again() {
-        let mut lending = Lending::new();
-        let a = open(&mut lending, 1, 0);
-        let second = open(&mut lending, 1, 1);
+        let mut quota = BufferQuota::new();
+        let a = open(&mut quota, 1, 0);
+        let second = open(&mut quota, 1, 1);
         assert_eq!(second.account, a.account);
-        assert_eq!(open(&mut lending, 2, 2).account, a.account + 1);
-        lending.close(a);
-        lending.close(second);
-        assert_eq!(open(&mut lending, 3, 0).account, a.account);
+        assert_eq!(open(&mut quota, 2, 2).account, a.account + 1);
+        quota.close(a);
+        quota.close(second);
+        assert_eq!(open(&mut quota, 3, 0).account, a.account);
     }
 
     /// Lines and turns against lists of lists, with requests that leave from anywhere.
@@ -438,18 +438,18 @@ mod tests {
         type Lines = VecDeque<(u32, Vec<u32>)>;
         for seed in 0..50 {
             let mut rng = Prng::new(seed);
-            let mut lending = Lending::new();
-            lending.reserve(64);
+            let mut quota = BufferQuota::new();
+            quota.reserve(64);
             // Two connections of each host.
-            let places: Vec<Borrower> = (0..10).map(|l| open(&mut lending, l / 2, l)).collect();
+            let places: Vec<Holder> = (0..10).map(|l| open(&mut quota, l / 2, l)).collect();
             let mut model: VecDeque<(u32, Lines)> = VecDeque::new();
             for _ in 0..2000 {
                 let request = rng.below(64) as u32;
                 let has = |links: &Lines| links.iter().position(|(_, line)| line.contains(&request));
                 match model.iter().position(|(_, links)| has(links).is_some()) {
                     None => {
-                        let who @ Borrower { account, link } = *rng.pick(&places);
-                        lending.wait(who, Asked, request);
+                        let who @ Holder { account, link } = *rng.pick(&places);
+                        quota.wait(who, Asked, request);
                         let known = model.iter().position(|(a, _)| *a == account);
                         let at = known.unwrap_or_else(|| {
                             model.push_back((account, Lines::new()));
@@ -463,8 +463,8 @@ mod tests {
                     Some(i) => {
                         let (account, links) = &mut model[i];
                         let k = has(links).expect("found");
-                        let place = Borrower { account: *account, link: links[k].0 };
-                        lending.leave(place, Asked, request);
+                        let place = Holder { account: *account, link: links[k].0 };
+                        quota.leave(place, Asked, request);
                         let granted = i == 0 && k == 0 && links[0].1[0] == request;
                         links[k].1.retain(|r| *r != request);
                         if links[k].1.is_empty() {
@@ -478,33 +478,33 @@ mod tests {
                             model.rotate_left(1);
                         }
                         if granted {
-                            lending.granted(place, Asked);
+                            quota.granted(place, Asked);
                         }
                     }
                 }
                 if rng.chance(1, 3)
-                    && let Some((who, _)) = lending.first(Asked)
+                    && let Some((who, _)) = quota.first(Asked)
                 {
                     if rng.chance(1, 2) {
-                        lending.next_turn(who.account, Asked);
+                        quota.next_turn(who.account, Asked);
                         model.rotate_left(1);
                     } else {
-                        lending.next_link(who, Asked);
+                        quota.next_link(who, Asked);
                         model[0].1.rotate_left(1);
                     }
                 }
-                let borrower = |account, link| Borrower { account, link };
-                let first = model.front().map(|(a, links)| (borrower(*a, links[0].0), links[0].1[0]));
-                assert_eq!(lending.first(Asked), first);
-                assert_eq!(lending.last(Asked), model.back().map_or(NONE, |(a, _)| *a));
+                let holder = |account, link| Holder { account, link };
+                let first = model.front().map(|(a, links)| (holder(*a, links[0].0), links[0].1[0]));
+                assert_eq!(quota.first(Asked), first);
+                assert_eq!(quota.last(Asked), model.back().map_or(NONE, |(a, _)| *a));
                 let lines = || model.iter().flat_map(|(_, links)| links);
                 let all: usize = lines().map(|(_, line)| line.len()).sum();
-                assert_eq!(lending.waiting(), all as u32);
-                for Borrower { link, .. } in &places {
+                assert_eq!(quota.waiting(), all as u32);
+                for Holder { link, .. } in &places {
                     let own = lines().find(|(l, _)| l == link).map_or(0, |(_, line)| line.len());
-                    assert_eq!(lending.waiting_beside_link(*link), (all - own) as u32);
+                    assert_eq!(quota.waiting_beside_link(*link), (all - own) as u32);
                 }
-                assert_eq!(lending.first(Unasked), None);
+                assert_eq!(quota.first(Unasked), None);
             }
         }
     }

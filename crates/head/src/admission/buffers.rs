@@ -1,7 +1,7 @@
 //! Buffers: one shard's memory for data, in power-of-two runs of pages (a buddy allocator).
 //!
-//! A buffer may be held by several: by its request, by sends, and by a drive operation that hangs
-//! after its request was answered. It is free when the last lets go. Nothing here allocates after
+//! A buffer may have several holders: its request, sends, and a drive operation that hangs
+//! after its request was answered. It is free when the last of them lets go. Nothing here allocates after
 //! `new`; running out is an answer (`None`), and the caller waits in line.
 //!
 //! Runs that were just freed are not merged at once: a few of each size lie ready, since commands tend to

@@ -69,7 +69,8 @@ impl Rate {
             return;
         }
         if self.paid_at < now {
-            (self.paid_at, self.rest) = (now, 0);
+            self.paid_at = now;
+            self.rest = 0;
         }
         let cost = u128::from(n) * u128::from(SECOND) + u128::from(self.rest);
         self.rest = (cost % u128::from(self.rate)) as u64;
@@ -114,7 +115,7 @@ impl Meter {
     }
 }
 
-/// The two lines of a gate.
+/// The two queues of a rate limiter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// Waits for its bytes, too.

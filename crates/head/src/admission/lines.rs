@@ -1,4 +1,4 @@
-//! Lines of requests: who waits, in order, linked through the requests themselves.
+//! Lines of requests in order, linked through the requests themselves.
 //!
 //! Joining, leading and leaving from anywhere take constant time and no memory: a request has one `Place`, and
 //! stands in one line at a time.

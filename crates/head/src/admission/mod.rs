@@ -1,4 +1,4 @@
-//! Who waits, for what, and who is next: windows of arrays, rates of volumes, memory for data.
+//! Admission: what waits for what, and what is next: in-flight windows of arrays, rates of volumes, memory for data.
 
 pub(crate) mod arena;
 pub(crate) mod buffer_quota;

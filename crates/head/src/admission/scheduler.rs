@@ -1,20 +1,19 @@
-//! Fair: who is next, of those who wait for a place at an array.
+//! Scheduler: which waiter gets the next credit of an array.
 //!
-//! Deficit round robin (Shreedhar and Varghese, 1995) on three levels: volumes by their weights, the hosts of a volume,
-//! the connections of a host. Whose turn it is may start for its quantum; what a command costs more than is left is paid
-//! in the rounds that follow. Who comes anew goes before the round, once (as in FQ-CoDel, RFC 8290 section 4.1): a host
-//! of few commands does not wait for a round of those who have many.
+//! Deficit round robin (Shreedhar and Varghese, 1995) on three levels: volumes by their weights, the hosts of a volume, the connections of
+//! a host. Whoever has the turn may start commands worth its quantum; a command that costs more than is left is paid for in the following
+//! rounds. A newcomer goes before the round, once (as in FQ-CoDel, RFC 8290 section 4.1): a host of few commands does not wait for a round
+//! of hosts that have many.
 //!
 //! ```text
-//! root ──▶ volume a ──▶ host 1 ──▶ connection ──▶ its commands, first come first
+//! root ──▶ volume a ──▶ host 1 ──▶ connection ──▶ its commands, first come, first served
 //!   │          │           └─────▶ connection
 //!   │          └──────▶ host 2 ──▶ connection
 //!   └────▶ volume b ──▶ host 1 ──▶ connection
 //! ```
 //!
-//! A node is there while somebody below it waits, and until its turn has come round after that: what it had too much
-//! of is not forgotten when its line is empty for a moment. Joining, leaving and choosing take constant time, and
-//! allocate only when more lines exist than ever before.
+//! A node exists while somebody below it waits, and until its next turn after that: its deficit is not forgotten when its line is empty for a
+//! moment. Joining, leaving and choosing take constant time, and allocate only when more lines exist than ever before.
 
 use crate::admission::lines::Line;
 use crate::admission::window::Claim;
@@ -49,7 +48,7 @@ pub(crate) fn cost_of(bytes: u64) -> u64 {
 pub struct Whose {
     /// The volume that it names.
     pub volume: VolumeId,
-    /// The host that sent it; all that are not known are one.
+    /// The host that sent it; all unknown peers count as one.
     pub host: u32,
     /// The shard that it came in at,
     pub shard: u16,
@@ -99,7 +98,7 @@ const EMPTY: Round = Round { first: NONE, last: NONE };
 enum Stands {
     /// In none.
     Out,
-    /// It came anew.
+    /// In that of newcomers.
     New,
     Old,
 }
@@ -116,7 +115,7 @@ struct Node {
     deficit: i64,
     stands: Stands,
     after: u32,
-    /// Its children, in turn: those who came anew, and the others.
+    /// Its children, in turn: newcomers, and the others.
     new: Round,
     old: Round,
     /// Commands that wait below it.
@@ -155,9 +154,9 @@ impl Node {
     }
 }
 
-/// Those who wait for places at one array of one shard.
+/// The waiters of one array on one shard.
 #[derive(Debug)]
-pub(crate) struct Fair {
+pub(crate) struct Scheduler {
     nodes: Slots<Node>,
     /// The first node of each bucket of keys: a power of two, at least as many as there is room for nodes.
     buckets: Vec<u32>,
@@ -167,7 +166,7 @@ pub(crate) struct Fair {
     waiting: u32,
 }
 
-impl Fair {
+impl Scheduler {
     pub fn new(shard: u16) -> Self {
         let mut nodes = Slots::with_capacity(2 * LINES);
         let root = nodes.insert(Node::new(Key::Root, NONE, WEIGHT));
@@ -225,7 +224,7 @@ impl Fair {
     pub fn waiting(&self) -> u32 {
         self.waiting
     }
-    /// The line of `whose` connection for this volume, which somebody joins next.
+    /// The line of `whose` connection for this volume, which a command joins next.
     pub fn line_of(&mut self, whose: Whose, weight: u16) -> u32 {
         let key = Key::Line { volume: whose.volume, shard: whose.shard, link: whose.link };
         let own = whose.shard == self.shard;
@@ -266,7 +265,7 @@ impl Fair {
         self.file(index);
         index
     }
-    /// Who waits in a line.
+    /// The commands of a line.
     pub fn line(&mut self, line: u32) -> &mut Line {
         &mut self.nodes[line].line
     }
@@ -274,7 +273,7 @@ impl Fair {
     pub fn is_own(&self, line: u32) -> bool {
         matches!(self.nodes[line].key, Key::Line { shard, .. } if shard == self.shard)
     }
-    /// Somebody has joined a line.
+    /// A command has joined a line.
     pub fn joined(&mut self, line: u32) {
         self.waiting += 1;
         let mut at = line;
@@ -289,8 +288,7 @@ impl Fair {
             at = parent;
         }
     }
-    /// Somebody has left a line. True: nobody waits any more for the connection, the host or the volume, while others
-    /// wait.
+    /// A command has left a line. True: it was the last waiter of the connection, the host or the volume, while others wait.
     pub fn left(&mut self, line: u32) -> bool {
         self.waiting -= 1;
         let (mut at, mut last) = (line, false);
@@ -311,7 +309,7 @@ impl Fair {
             at = node.parent;
         }
     }
-    /// The volumes of which somebody waits, and their lines.
+    /// The volumes with waiters, and their lines.
     pub fn claims(&self, out: &mut Vec<Claim>) {
         out.clear();
         let root = &self.nodes[ROOT];
@@ -337,7 +335,7 @@ impl Fair {
             }
         }
     }
-    /// The line whose first is next. None: nobody waits.
+    /// The line whose first command is next. None: there are no waiters.
     pub fn next(&mut self) -> Option<u32> {
         if self.waiting() == 0 {
             return None;
@@ -379,7 +377,7 @@ impl Fair {
             self.push(of, first, Stands::Old);
         }
     }
-    /// A node goes, and its children, for whom nobody waits either.
+    /// Removes a node and its children, none of which has waiters.
     fn remove(&mut self, index: u32) {
         self.unfile(index);
         let Node { key, new, old, .. } = self.nodes.remove(index);
@@ -444,7 +442,7 @@ mod tests {
     }
 
     struct World {
-        fair: Fair,
+        scheduler: Scheduler,
         waiters: Slots<Waiter>,
         had: BTreeMap<(u32, u32, u32), u64>,
         order: Vec<u32>,
@@ -457,21 +455,21 @@ mod tests {
     impl World {
         fn new() -> Self {
             let waiters = Slots::with_capacity(100_000);
-            Self { fair: Fair::new(0), waiters, had: BTreeMap::new(), order: vec![] }
+            Self { scheduler: Scheduler::new(0), waiters, had: BTreeMap::new(), order: vec![] }
         }
         fn join(&mut self, whose: Whose, weight: u16, bytes: u64) {
             let waiter = Waiter { place: Place::default(), whose, cost: cost_of(bytes) };
             let Ok(index) = self.waiters.insert(waiter) else { panic!("there is room") };
-            let line = self.fair.line_of(whose, weight);
-            self.fair.line(line).join(&mut self.waiters, index);
-            self.fair.joined(line);
+            let line = self.scheduler.line_of(whose, weight);
+            self.scheduler.line(line).join(&mut self.waiters, index);
+            self.scheduler.joined(line);
         }
         fn serve(&mut self) -> Option<Whose> {
-            let line = self.fair.next()?;
-            let index = self.fair.line(line).next(&mut self.waiters).expect("somebody waits there");
-            let _ = self.fair.left(line);
+            let line = self.scheduler.next()?;
+            let index = self.scheduler.line(line).next(&mut self.waiters).expect("somebody waits there");
+            let _ = self.scheduler.left(line);
             let Waiter { whose, cost, .. } = self.waiters.remove(index);
-            self.fair.charge(line, cost);
+            self.scheduler.charge(line, cost);
             *self.had.entry((whose.volume.0, whose.host, whose.link)).or_default() += cost;
             self.order.push(whose.link);
             Some(whose)
@@ -560,7 +558,7 @@ mod tests {
         let mut had = 0;
         for _ in 0..10_000 {
             // One command of 64 KiB at a time, the next one as soon as it has started.
-            if w.fair.waiting() as usize == w.waiters.iter().filter(|(_, x)| x.whose.link == 1).count() {
+            if w.scheduler.waiting() as usize == w.waiters.iter().filter(|(_, x)| x.whose.link == 1).count() {
                 w.join(whose(1, 1, 2), 100, 65536);
             }
             had += u32::from(w.serve().expect("many wait").link == 2);
@@ -580,34 +578,34 @@ mod tests {
                     let who = Whose { shard: prng.below(2) as u16, ..who };
                     let waiter = Waiter { place: Place::default(), whose: who, cost: prng.below(1 << 20) };
                     let Ok(index) = w.waiters.insert(waiter) else { continue };
-                    let line = w.fair.line_of(who, 1 + prng.below(1000) as u16);
-                    assert_eq!(w.fair.is_own(line), who.shard == 0);
-                    w.fair.line(line).join(&mut w.waiters, index);
-                    w.fair.joined(line);
+                    let line = w.scheduler.line_of(who, 1 + prng.below(1000) as u16);
+                    assert_eq!(w.scheduler.is_own(line), who.shard == 0);
+                    w.scheduler.line(line).join(&mut w.waiters, index);
+                    w.scheduler.joined(line);
                     inside.push((index, line));
                 }
                 2 if !inside.is_empty() => {
                     let (index, line) = inside.swap_remove(prng.below(inside.len() as u64) as usize);
-                    w.fair.line(line).leave(&mut w.waiters, index);
-                    w.fair.left(line);
+                    w.scheduler.line(line).leave(&mut w.waiters, index);
+                    w.scheduler.left(line);
                     w.waiters.remove(index);
                 }
                 _ => {
                     let waited = inside.len();
-                    if let Some(line) = w.fair.next() {
-                        let index = w.fair.line(line).next(&mut w.waiters).expect("somebody waits");
-                        w.fair.left(line);
+                    if let Some(line) = w.scheduler.next() {
+                        let index = w.scheduler.line(line).next(&mut w.waiters).expect("somebody waits");
+                        w.scheduler.left(line);
                         let cost = w.waiters.remove(index).cost;
-                        w.fair.charge(line, cost);
+                        w.scheduler.charge(line, cost);
                         inside.retain(|x| x.0 != index);
                     }
                     assert_eq!(inside.len(), waited.saturating_sub(1));
                 }
             }
-            assert_eq!(w.fair.waiting() as usize, inside.len());
+            assert_eq!(w.scheduler.waiting() as usize, inside.len());
         }
         while w.serve().is_some() {}
-        assert!(w.fair.nodes.len() <= 1 + 5 + 5 * 3 + 5 * 2 * 20, "{} nodes", w.fair.nodes.len());
+        assert!(w.scheduler.nodes.len() <= 1 + 5 + 5 * 3 + 5 * 2 * 20, "{} nodes", w.scheduler.nodes.len());
     }
     #[test]
     fn more_lines_than_there_was_room_for_are_found_and_served_once_each() {
@@ -615,12 +613,14 @@ mod tests {
         let lines = 20 * LINES;
         for link in 0..lines {
             w.join(whose(link % 7, link % 3, link), WEIGHT, 4096);
-            let found = w.fair.nodes.iter().skip(1).all(|(i, node)| w.fair.by_key(node.key) == Some(i));
+            let found =
+                w.scheduler.nodes.iter().skip(1).all(|(i, node)| w.scheduler.by_key(node.key) == Some(i));
             assert!(found, "each of {link} is found by its key");
         }
         for _ in 0..lines {
             w.serve().expect("somebody waits");
-            let found = w.fair.nodes.iter().skip(1).all(|(i, node)| w.fair.by_key(node.key) == Some(i));
+            let found =
+                w.scheduler.nodes.iter().skip(1).all(|(i, node)| w.scheduler.by_key(node.key) == Some(i));
             assert!(found, "those who are left are found");
         }
         assert!(w.serve().is_none());

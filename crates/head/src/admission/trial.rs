@@ -60,8 +60,8 @@ pub fn reader(shard: usize, host: u32, volume: u32, depth: u16) -> Flow {
         why: None,
         outbox: Outbox::new(Slice::default(), 0),
         ring_bytes: 0,
-        standing: crate::path::link::Standing::Settled,
-        heard: false,
+        login_state: crate::path::link::LoginState::Uncounted,
+        spoke: false,
         staged: VecDeque::new(),
         in_line: false,
         came_last: 0,
@@ -76,7 +76,7 @@ pub fn reader(shard: usize, host: u32, volume: u32, depth: u16) -> Flow {
         live: 0,
         account: u32::MAX,
         stalled: false,
-        dues: Default::default(),
+        deadlines: Default::default(),
         counters: Default::default(),
     };
     let (op, bytes, done, took) = (Op::Read, 4096, 0, Duration::ZERO);
@@ -127,15 +127,15 @@ pub struct Trial {
 
 impl Trial {
     pub fn new(shards: u16, speed: Speed, caps: &AllCaps, flows: Vec<Flow>) -> Self {
-        Self::with(shards, speed, caps, flows, (crate::PLACES, crate::FLIGHTS))
+        Self::with(shards, speed, caps, flows, (crate::CREDITS, crate::FLIGHTS))
     }
-    /// The same with so many places of the array, and so many parts of commands under way on a shard.
+    /// The same with so many credits of the array, and so many parts of commands under way on a shard.
     pub fn with(
         shards: u16,
         speed: Speed,
         caps: &AllCaps,
         flows: Vec<Flow>,
-        (places, flights): (u32, u32),
+        (credits, flights): (u32, u32),
     ) -> Self {
         let bytes = crate::limits::shard_bytes_min(1);
         let region = |s: u16| u64::from(s) * (bytes + (1 << 20));
@@ -149,7 +149,7 @@ impl Trial {
                 deadlines: Deadlines { read: Duration::from_secs(1000), write: Duration::from_secs(1000) },
                 extents: (0..shards).map(|s| (region(s), bytes)).collect(),
                 connections_max: 1,
-                places,
+                credits,
                 turn_pdus: crate::TURN_PDUS,
                 flights,
             })
@@ -179,7 +179,7 @@ impl Trial {
             flow.link.index = i as u32;
             let (shard, depth) = (flow.shard, flow.depth);
             flow.link.tags = vec![u32::MAX; usize::from(depth)];
-            flow.link.account = trial.shards[shard].core_mut().lending.open(flow.link.host, flow.link.index);
+            flow.link.account = trial.shards[shard].core_mut().quota.open(flow.link.host, flow.link.index);
             assert!(trial.shards[shard].core_mut().admit(u32::from(depth)));
             (0..depth).for_each(|tag| trial.submit(i, Tag(tag)));
         }
@@ -191,13 +191,15 @@ impl Trial {
     pub fn deal(&mut self, lanes: Lanes) -> Duration {
         let began = self.now;
         let array = ArrayId(1);
-        (self.halted, self.quiet) = Default::default();
-        self.tell_all(|| ShardMail::Halt { array, number: 1 });
+        self.halted.clear();
+        self.quiet.clear();
+        self.send_all(|| ShardMail::Halt { array, number: 1 });
         self.run_until(|t| t.halted.len() == t.shards.len());
-        self.tell_all(|| ShardMail::Quiesce { array, number: 1 });
+        self.send_all(|| ShardMail::Quiesce { array, number: 1 });
         self.run_until(|t| t.quiet.len() == t.shards.len());
         assert!(self.changing.iter().all(|(.., end)| *end <= self.now), "nothing is at a drive");
-        (self.lanes, self.map) = (lanes, self.map + 1);
+        self.lanes = lanes;
+        self.map = self.map + 1;
         let took = self.now.since(began);
         self.configure(&self.caps.clone());
         took
@@ -205,13 +207,13 @@ impl Trial {
     /// Takes it back before all are quiet.
     pub fn halt_and_resume(&mut self) {
         let array = ArrayId(1);
-        self.tell_all(|| ShardMail::Halt { array, number: 1 });
+        self.send_all(|| ShardMail::Halt { array, number: 1 });
         self.run(Duration::from_micros(50));
-        self.tell_all(|| ShardMail::Quiesce { array, number: 1 });
+        self.send_all(|| ShardMail::Quiesce { array, number: 1 });
         self.run(Duration::from_micros(50));
-        self.tell_all(|| ShardMail::Resume { array });
+        self.send_all(|| ShardMail::Resume { array });
     }
-    fn tell_all(&mut self, mail: impl Fn() -> ShardMail) {
+    fn send_all(&mut self, mail: impl Fn() -> ShardMail) {
         for s in 0..self.shards.len() {
             // Letters of the Steward take their time, to some shards longer than to others.
             let at = self.now + Duration::from_micros(self.prng.below(40));
@@ -279,7 +281,7 @@ impl Trial {
             let room = ShardMail::Room(crate::mail::Room { mirrors: layout.arrays.len() as u32, singles: 0 });
             let configure = ShardMail::Configure { view: view.clone(), layout: layout.clone() };
             for mail in [room, configure] {
-                self.tell(s, Event::Mail { from: Address::Steward, mail: mail.into() });
+                self.send(s, Event::Mail { from: Address::Steward, mail: mail.into() });
             }
             self.end_of_turn(s);
         }
@@ -300,7 +302,7 @@ impl Trial {
             self.now = self.now.max(at);
             let shard = if event == Some(at) {
                 let (_, (shard, event)) = self.queue.pop_first().expect("seen above");
-                self.tell(shard, event);
+                self.send(shard, event);
                 shard
             } else {
                 let shard = timer.expect("it is the earliest").1;
@@ -333,7 +335,7 @@ impl Trial {
         self.end_of_turn(shard);
     }
 
-    fn tell(&mut self, shard: usize, event: Event<Mail>) {
+    fn send(&mut self, shard: usize, event: Event<Mail>) {
         let mut fx = vec![];
         self.shards[shard].on_event(self.now, event, &mut fx);
         self.carry_out(shard, fx);
@@ -363,8 +365,8 @@ impl Trial {
             while let Some(landed) = core.landed.pop_front() {
                 core.landed(self.now, landed, &mut fx);
             }
-            let mut told = vec![];
-            while let Some(index) = core.told.pop_front() {
+            let mut completed = vec![];
+            while let Some(index) = core.completed.pop_front() {
                 let request = &core.requests[index];
                 let (flow, tag) = (request.link as usize, request.tag);
                 let given_up = request.aborted && request.status == Status::Aborted;
@@ -374,13 +376,13 @@ impl Trial {
                 f.done += 1;
                 f.link.forget(tag);
                 core.retire(&mut f.link, index, Some(self.now));
-                told.push((flow, tag));
+                completed.push((flow, tag));
             }
             core.start_turns(self.now, &mut fx);
             core.report_quiet(&mut fx);
-            let quiet = told.is_empty() && core.landed.is_empty() && core.told.is_empty();
+            let quiet = completed.is_empty() && core.landed.is_empty() && core.completed.is_empty();
             self.carry_out(shard, fx);
-            told.into_iter().for_each(|(flow, tag)| self.submit(flow, tag));
+            completed.into_iter().for_each(|(flow, tag)| self.submit(flow, tag));
             if quiet {
                 break;
             }

@@ -1,10 +1,10 @@
-//! Places: who waits for an array, and who is next.
+//! Waiters: commands that wait for a credit of an array.
 //!
-//! An array works on as many commands at a time as it has places (`window`). While some are free and nobody waits, a
-//! command takes one and nothing else happens. Else it stands in its connection's line (`scheduler`); a long one goes on
-//! with its next part at the head of that. What waits at one array holds up nobody who wants another.
+//! An array has as many credits as its in-flight window is large (`window`), and each command under way holds one. While credits are free and
+//! nobody waits, a command takes one and nothing else happens. Otherwise it joins its connection's line (`scheduler`); a long command goes
+//! on with its next part at the head of that line. What waits at one array holds up nobody who wants another.
 
-use crate::admission::scheduler::{Fair, WEIGHT, Whose, cost_of};
+use crate::admission::scheduler::{Scheduler, WEIGHT, Whose, cost_of};
 use crate::admission::window::Load;
 use crate::layout::ArrayId;
 use crate::mail::{FlightId, Mail, ShardMail, to_shard};
@@ -17,15 +17,15 @@ use base::{Bug, Effects, Instant, Memory, Slice, Status, planted};
 const NO_HOST: u32 = u32::MAX;
 
 impl ArrayState {
-    /// Whether a command may start: it is its turn (`granted`), or nobody else waits for one.
+    /// Whether a command may start: a credit is free, and it is its turn (`granted`) or nobody waits.
     #[inline]
-    pub fn has_place(&self, granted: bool) -> bool {
-        self.busy < self.depth.places && (granted || self.crowd.waiting() == 0)
+    pub fn has_credit(&self, granted: bool) -> bool {
+        self.busy < self.window.credits && (granted || self.waiters.waiting() == 0)
     }
-    /// The array's home has answered.
-    fn on_told(&mut self, load: Box<Load>) {
-        self.crowd.set_parts(&load.claims);
-        self.depth.on_told(load);
+    /// The array's home has answered with this shard's credits.
+    fn on_credits(&mut self, load: Box<Load>) {
+        self.waiters.set_parts(&load.claims);
+        self.window.on_credits(load);
     }
 }
 
@@ -35,7 +35,7 @@ impl<M: Memory> Core<M> {
         let request = &self.requests[index];
         let host = match request.link {
             NO_LINK => None,
-            _ => self.lending.host(request.account),
+            _ => self.quota.host(request.account),
         };
         Whose {
             volume: request.command.volume,
@@ -46,11 +46,11 @@ impl<M: Memory> Core<M> {
         }
     }
 
-    fn crowd(&mut self, array: ArrayId) -> &mut Fair {
+    fn waiters(&mut self, array: ArrayId) -> &mut Scheduler {
         &mut self.arrays[array.index()]
             .as_mut()
             .expect("who waits for an array waits for one that is here")
-            .crowd
+            .waiters
     }
 
     fn weight_of(&self, whose: Whose) -> u16 {
@@ -58,63 +58,66 @@ impl<M: Memory> Core<M> {
         volume.map_or(WEIGHT, |v| v.weight)
     }
 
-    /// A request waits for a place at an array. `first`: before the others of its connection.
+    /// A request waits for a credit of an array. `first`: before the others of its connection.
     pub fn wait_at(&mut self, array: ArrayId, index: u32, first: bool) {
         let whose = self.whose(index);
         let weight = self.weight_of(whose);
-        let state = self.arrays[array.index()].as_mut().expect("it has a place for it some day");
-        let line = state.crowd.line_of(whose, weight);
-        match first {
-            true => state.crowd.line(line).join_first(&mut self.requests, index),
-            false => state.crowd.line(line).join(&mut self.requests, index),
+        let state = self.arrays[array.index()].as_mut().expect("it has a credit for it some day");
+        let line = state.waiters.line_of(whose, weight);
+        if first {
+            state.waiters.line(line).join_first(&mut self.requests, index);
+        } else {
+            state.waiters.line(line).join(&mut self.requests, index);
         }
-        state.crowd.joined(line);
+        state.waiters.joined(line);
         let request = &mut self.requests[index];
-        (request.waits_at, request.line, request.phase) = (Some(array), line, Phase::Turn);
+        request.waits_at = Some(array);
+        request.line = line;
+        request.phase = Phase::Turn;
         self.list(array);
     }
 
     fn list(&mut self, array: ArrayId) {
-        if self.crowd(array).waiting() == 1 && !self.crowded.contains(&array) {
-            self.crowded.push(array);
+        if self.waiters(array).waiting() == 1 && !self.contended.contains(&array) {
+            self.contended.push(array);
         }
     }
 
-    /// A request that waits at an array does so no more: it gets in line for its turn.
+    /// A request leaves its line at an array, and joins the queue of turns.
     pub fn wait_at_none(&mut self, index: u32) {
         let request = &mut self.requests[index];
         let Some(array) = request.waits_at.take() else { return };
         let line = request.line;
         let state = self.arrays[array.index()].as_mut().expect("it waits there");
-        state.crowd.line(line).leave(&mut self.requests, index);
-        state.crowd.left(line);
+        state.waiters.line(line).leave(&mut self.requests, index);
+        state.waiters.left(line);
         if !planted(Bug::AbortedStands) {
             self.turns.push_back(index);
         }
     }
 
     /// A peer's command leaves the line at an array, if it stands there.
-    pub fn take_from_crowd(&mut self, array: ArrayId, shard: u16, flight: FlightId) -> bool {
+    pub fn take_from_waiters(&mut self, array: ArrayId, shard: u16, flight: FlightId) -> bool {
         let found = self.peers.iter().find(|(_, p)| p.shard == shard && p.flight == flight);
         let Some(index) = found.map(|(index, _)| index) else { return false };
         let line = self.peers[index].line;
         let state = self.arrays[array.index()].as_mut().expect("it waits there");
-        state.crowd.line(line).leave(&mut self.peers, index);
-        state.crowd.left(line);
+        state.waiters.line(line).leave(&mut self.peers, index);
+        state.waiters.left(line);
         self.peers.remove(index);
         true
     }
 
-    /// Gives places that are free to those who wait, in turn. `Blocked`: there are no flights left for the shard's own.
-    pub fn serve_crowds(&mut self, now: Instant, fx: &mut Effects<Mail>) -> Started {
+    /// Gives free credits to waiters, in the scheduler's order. `Blocked`: no flights are left for the shard's own commands.
+    pub fn serve_all_waiters(&mut self, now: Instant, fx: &mut Effects<Mail>) -> Started {
         let (mut i, mut all) = (0, Started::Yes);
         // Usually nobody waits anywhere.
-        while let Some(array) = self.crowded.get(i).copied() {
-            if self.serve_crowd(now, array, fx) == Started::Blocked {
+        while let Some(array) = self.contended.get(i).copied() {
+            if self.serve_waiters(now, array, fx) == Started::Blocked {
                 all = Started::Blocked;
             }
-            if self.crowd(array).waiting() == 0 {
-                self.crowded.swap_remove(i);
+            if self.waiters(array).waiting() == 0 {
+                self.contended.swap_remove(i);
             } else {
                 i += 1;
             }
@@ -123,24 +126,24 @@ impl<M: Memory> Core<M> {
     }
 
     #[inline(never)]
-    fn serve_crowd(&mut self, now: Instant, array: ArrayId, fx: &mut Effects<Mail>) -> Started {
+    fn serve_waiters(&mut self, now: Instant, array: ArrayId, fx: &mut Effects<Mail>) -> Started {
         let mut all = Started::Yes;
         loop {
             let state = self.arrays[array.index()].as_mut().expect("somebody waits there");
-            if !state.has_place(true) {
+            if !state.has_credit(true) {
                 return all;
             }
             let next = match all {
                 // Until it is built anew only what peers have sent goes on.
-                _ if state.rest.is_halted() => state.crowd.next_of_peers(),
+                _ if state.rest.is_halted() => state.waiters.next_of_peers(),
                 Started::Blocked if planted(Bug::PeersBehindOwn) => None,
-                Started::Blocked => state.crowd.next_of_peers(),
-                Started::Yes | Started::Full(_) | Started::Far(_) => state.crowd.next(),
+                Started::Blocked => state.waiters.next_of_peers(),
+                Started::Yes | Started::Full(_) | Started::Far(_) => state.waiters.next(),
             };
             let Some(line) = next else { return all };
-            if state.crowd.is_own(line) {
-                let index = state.crowd.line(line).next(&mut self.requests).expect("somebody waits there");
-                let last = state.crowd.left(line);
+            if state.waiters.is_own(line) {
+                let index = state.waiters.line(line).next(&mut self.requests).expect("somebody waits there");
+                let last = state.waiters.left(line);
                 self.requests[index].waits_at = None;
                 let before = self.requests[index].cursor;
                 let started = self.start(now, index, Some(array), fx);
@@ -153,9 +156,9 @@ impl<M: Memory> Core<M> {
                     continue;
                 }
                 let state = self.arrays[array.index()].as_mut().expect("somebody waited there");
-                state.crowd.charge(line, cost_of(bytes));
+                state.waiters.charge(line, cost_of(bytes));
                 if last {
-                    state.depth.on_start(cost_of(bytes), true);
+                    state.window.on_start(cost_of(bytes), true);
                 }
                 match started {
                     Started::Yes => {}
@@ -167,7 +170,7 @@ impl<M: Memory> Core<M> {
                     Started::Far(far) => self.wait_for_far(far, index),
                 }
             } else {
-                let index = state.crowd.line(line).first().expect("somebody waits there");
+                let index = state.waiters.line(line).first().expect("somebody waits there");
                 let parked = &self.peers[index];
                 let owner = Owner::Peer { shard: parked.shard, flight: parked.flight };
                 let (command, little) = (parked.command, parked.whose.little);
@@ -176,11 +179,11 @@ impl<M: Memory> Core<M> {
                 else {
                     return Started::Blocked;
                 };
-                let crowd = &mut state.crowd;
-                crowd.line(line).leave(&mut self.peers, index);
-                let last = crowd.left(line);
-                crowd.charge(line, cost_of(command.len));
-                state.depth.on_start(cost_of(command.len), little || last);
+                let waiters = &mut state.waiters;
+                waiters.line(line).leave(&mut self.peers, index);
+                let last = waiters.left(line);
+                waiters.charge(line, cost_of(command.len));
+                state.window.on_start(cost_of(command.len), little || last);
                 self.peers.remove(index);
                 self.take_off(now, Ticket(u64::from(flight)), array, command, fx);
             }
@@ -214,55 +217,55 @@ impl<M: Memory> Core<M> {
                 self.answer_peer(owner, Status::Moved, (now, Slice::default()), now, fx);
                 continue;
             }
-            if state.has_place(false) {
+            if state.has_credit(false) {
                 let Ok(flight) =
                     self.flights.insert(Flight { owner, array, at: None, zeroes: Slice::default() })
                 else {
                     return Started::Blocked;
                 };
-                state.depth.on_start(cost_of(command.len), whose.little);
+                state.window.on_start(cost_of(command.len), whose.little);
                 self.parked.pop_front();
                 self.take_off(now, Ticket(u64::from(flight)), array, command, fx);
                 continue;
             }
             let weight = self.weight_of(whose);
             let mut parked = self.parked.pop_front().expect("looked at above");
-            parked.line = self.crowd(array).line_of(whose, weight);
+            parked.line = self.waiters(array).line_of(whose, weight);
             let line = parked.line;
             if self.peers.len() == self.peers.capacity() {
                 self.peers.reserve(self.peers.capacity().max(64));
             }
             let Ok(index) = self.peers.insert(parked) else { panic!("room was made") };
             let state = self.arrays[array.index()].as_mut().expect("found above");
-            state.crowd.line(line).join(&mut self.peers, index);
-            state.crowd.joined(line);
+            state.waiters.line(line).join(&mut self.peers, index);
+            state.waiters.joined(line);
             self.list(array);
         }
         Started::Yes
     }
 
-    /// Everybody gets in line anew: volumes and arrays have changed.
-    pub fn dissolve_crowds(&mut self) {
-        while let Some(array) = self.crowded.pop() {
-            while let Some(line) = self.crowd(array).next() {
+    /// All waiters queue anew: volumes and arrays have changed.
+    pub fn requeue_waiters(&mut self) {
+        while let Some(array) = self.contended.pop() {
+            while let Some(line) = self.waiters(array).next() {
                 let state = self.arrays[array.index()].as_mut().expect("somebody waits there");
-                if state.crowd.is_own(line) {
-                    let index = state.crowd.line(line).next(&mut self.requests).expect("somebody waits");
-                    state.crowd.left(line);
+                if state.waiters.is_own(line) {
+                    let index = state.waiters.line(line).next(&mut self.requests).expect("somebody waits");
+                    state.waiters.left(line);
                     self.requests[index].waits_at = None;
                     self.turns.push_back(index);
                 } else {
-                    let index = state.crowd.line(line).next(&mut self.peers).expect("somebody waits");
-                    state.crowd.left(line);
+                    let index = state.waiters.line(line).next(&mut self.peers).expect("somebody waits");
+                    state.waiters.left(line);
                     let parked = self.peers.remove(index);
                     self.parked.push_back(parked);
                 }
             }
-            *self.crowd(array) = Fair::new(self.id);
+            *self.waiters(array) = Scheduler::new(self.id);
         }
     }
 
-    /// A window of an array's operations is over: its home hears of it.
+    /// A measured interval of an array's operations is over: sends its load to the array's home.
     #[cold]
     pub fn end_window(
         &mut self,
@@ -271,31 +274,31 @@ impl<M: Memory> Core<M> {
         state: &mut ArrayState,
         fx: &mut Effects<Mail>,
     ) {
-        let Some(mut load) = state.depth.on_window(now, self.turns_done) else { return };
-        state.crowd.claims(&mut load.claims);
+        let Some(mut load) = state.window.on_window(now, self.turns_done) else { return };
+        state.waiters.claims(&mut load.claims);
         let home = array.0 % self.shards;
         if home == self.id {
             state.governor.on_load(now, home, &mut load);
-            state.on_told(load);
+            state.on_credits(load);
         } else {
             fx.push(to_shard(home, ShardMail::Load(load)));
         }
     }
 
-    /// A peer's window is over.
+    /// A peer reports its load.
     pub fn on_load(&mut self, now: Instant, peer: u16, mut load: Box<Load>, fx: &mut Effects<Mail>) {
         match self.arrays.get_mut(load.array.index()).and_then(Option::as_mut) {
             Some(state) => state.governor.on_load(now, peer, &mut load),
             // It is gone, or not here yet.
-            None => load.places = array::COMMANDS_MAX,
+            None => load.credits = array::COMMANDS_MAX,
         }
-        fx.push(to_shard(peer, ShardMail::Places(load)));
+        fx.push(to_shard(peer, ShardMail::Credits(load)));
     }
 
-    /// The array's home has answered.
-    pub fn on_places(&mut self, load: Box<Load>) {
+    /// The array's home has answered with this shard's credits.
+    pub fn on_credits(&mut self, load: Box<Load>) {
         if let Some(state) = self.arrays.get_mut(load.array.index()).and_then(Option::as_mut) {
-            state.on_told(load);
+            state.on_credits(load);
         }
     }
 }

@@ -1,70 +1,68 @@
-//! Depth: how many commands an array works on at a time.
+//! The in-flight window of an array: how many commands may be under way at a time. Each command holds one credit of the window.
 //!
-//! Usually as many as it has room for: a deep queue costs a drive nothing, and equal hosts wait equally long in it. But
-//! a host that has one command under way, beside hosts that have thousands, would wait for all that are at the drive
-//! before its own; and one of many small commands for a few large ones. While somebody like that is here, the array
-//! gets only as many places as keep its drives busy.
+//! Usually the window is as large as the array has room for: a deep queue costs a drive nothing, and equal hosts wait equally long in it.
+//! But a light host with one command under way, beside hosts that have thousands, would wait for everything that is at the drive before its
+//! own command; so would a host of small commands beside a few large ones. While such a light host is present, the array has only as many
+//! credits as keep its drives busy.
 //!
-//! How many those are is not tried out but computed, by Little's law: the operations that ended in a second, each times
-//! the least that one of its kind and length has taken, are as many as there would be under way if none had to wait
-//! (`needed`). Both factors are extremes (most work, least time), which other work on the machine moves to the safe
-//! side only. `GAIN` times that are given, as drives are not evenly busy. If less is done than before, the gain grows
-//! within a few windows (the least time was that of a cache, say), up to no limit at all; it shrinks again slowly. So
-//! a wrong figure costs who has little its short wait, and nobody throughput.
+//! That number is computed by Little's law, not tried out: the operations that ended in a second, each times the least time that one of its
+//! kind and length has taken, are as many as would be under way if none had to wait (`needed`). Both factors are extremes (most work, least
+//! time), which other work on the machine moves only to the safe side. The window has `GAIN` times that many credits, as drives are not evenly
+//! busy. If less is done than before, the gain grows within a few intervals (the least time was that of a cache, say), up to no limit at
+//! all; it shrinks again slowly. If the estimate is wrong, light hosts wait a little longer; throughput is unaffected.
 //!
-//! Each shard measures (`Depth`), and says so to the array's home (its number modulo the shards), which concludes for
-//! all and gives each shard its part of the places (`Governor`): by its connections' part of their volumes' weights.
-//! What a shard is told is at most two windows old.
+//! Each shard measures an interval (`Window`) and sends the result to the array's home (shard number: the array's modulo the shards). The
+//! home concludes for all shards and gives each its part of the credits (`Governor`), by its connections' part of their volumes' weights. What
+//! a shard uses is at most two intervals old.
 
 use crate::admission::scheduler::cost_of;
 use crate::layout::ArrayId;
 use array::COMMANDS_MAX;
 use base::{Bug, DriveOpKind, Duration, Instant, VolumeId, planted};
 
-/// Operations are counted so long before anything is concluded.
+/// Length of an interval: operations are counted this long before anything is concluded.
 const WINDOW: Duration = Duration::from_millis(50);
-/// Who has said nothing for so long has no load.
+/// A shard that has reported nothing for this long has no load.
 const GAP: Duration = Duration::from_millis(200);
-/// How long the places stay few after the last command of somebody who has little.
+/// How long the window stays small after the last command of a light host.
 const STAY: Duration = Duration::from_secs(1);
-/// Who waits less than this at the drives is not helped by fewer places, nanoseconds.
+/// A smaller window does not help a command that waits less than this at the drives, nanoseconds,
 const SHORT: u64 = 250_000;
-/// Or no longer than so many times what the operations need.
+/// or less than this many times what operations need.
 const LONG: u64 = 3;
-/// A command of one part in so many of what commands cost on average is a small one.
+/// A command is small if it costs less than the average by at least this factor.
 const SMALL: u64 = 8;
-/// If more than this part is of those who have little, nobody has much.
+/// If light hosts have more than this part of the load, no host is heavy.
 const MOST: f32 = 0.75;
-/// Places for each operation that has to be under way; and at least and at most.
+/// Credits for each operation that has to be under way: usually, and at most; and the fewest credits of a shard.
 const GAIN: f32 = 2.0;
 const GAIN_MAX: f32 = 512.0;
-const PLACES_MIN: u32 = 2;
-/// Places, at least, where drives answer within a turn: the shard is the limit then, and does much at a time with less
-/// work for each.
-const PLACES_SWIFT: u32 = 128;
-/// Turns of the shard that an operation lasts there, at most.
+const CREDITS_MIN: u32 = 2;
+/// The fewest credits where drives answer within a turn: the shard is the limit there, and large batches cost it less for each command.
+const CREDITS_SWIFT: u32 = 128;
+/// Turns of the shard that an operation lasts at such drives, at most.
 const SWIFT: f32 = 1.5;
 /// Below this part of what was done before, the gain grows by `GROW`.
 const LESS: f32 = 0.92;
 const GROW: f32 = 1.5;
-/// Windows until what was changed is seen.
+/// Intervals until the effect of a change is seen.
 const PAUSE: u32 = 3;
-/// If it has grown so often and no more is done, places are not what is lacking.
+/// If the gain has grown this often and no more is done, the lack is not one of credits.
 const TRIES: u32 = 3;
-/// After so many windows without need it shrinks by `SHRINK`.
+/// After this many intervals without need the gain shrinks by `SHRINK`.
 const CALM: u32 = 20;
 const SHRINK: f32 = 0.85;
-/// What was done before counts so much less with each window.
+/// The most that was done before counts this much less with each interval.
 const FADE: f32 = 0.995;
-/// So many operations of a window are looked at, at least, if there are.
+/// At least this many operations of an interval are sampled, if there are as many.
 const SAMPLES: u32 = 128;
 const STRIDE_MAX: u32 = 15;
-/// While places are few, long commands go in pieces of that, bytes: others wait for one of them, not for all.
+/// While the window is small, long commands go in pieces of this many bytes: others wait for one piece, not for all.
 const PIECE: u64 = 64 << 10;
 /// Kinds and lengths: reads and writes, by the power of two of 512 bytes.
 const CLASSES: usize = 32;
 
-/// A volume of which somebody waits.
+/// A volume with waiters.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Claim {
     /// The volume.
@@ -77,28 +75,28 @@ pub struct Claim {
     pub part: f32,
 }
 
-/// What a shard's window was like at an array; and the answer of the array's home.
+/// A shard's load of one array in an interval; and the answer of the array's home.
 #[derive(Debug)]
 pub struct Load {
     /// The array.
     pub array: ArrayId,
     /// Operations that have to be under way here.
     pub needed: f32,
-    /// Cost of the operations that ended; and of the commands that started of those who have little.
+    /// Cost of the operations that ended (`cost`), and of the commands of light hosts that started (`little`).
     pub cost: f32,
     /// See `cost`.
     pub little: f32,
     /// Operations took long, in comparison with what they need.
     pub long: bool,
-    /// Somebody waited for a place all the time.
+    /// There were waiters all the time.
     pub full: bool,
     /// Operations end in the turn after the one in which they started.
     pub swift: bool,
-    /// Who waits.
+    /// The volumes with waiters.
     pub claims: Vec<Claim>,
-    /// The answer: places of this shard,
-    pub places: u32,
-    /// which are so few until then.
+    /// The answer: credits of this shard,
+    pub credits: u32,
+    /// which are in force until then.
     pub until: Instant,
 }
 
@@ -113,44 +111,44 @@ impl Load {
             full: false,
             swift: false,
             claims: Vec::with_capacity(16),
-            places: COMMANDS_MAX,
+            credits: COMMANDS_MAX,
             until: Instant(0),
         }
     }
 }
 
-/// What one shard measures of an array, and the places that it has.
+/// The in-flight window of one shard at an array: its credits, and what it measures.
 #[derive(Debug)]
-pub(crate) struct Depth {
+pub(crate) struct Window {
     /// Commands that may be under way,
-    pub places: u32,
-    /// and usually.
+    pub credits: u32,
+    /// and usually may.
     usual: u32,
     /// Longest part of a command that goes to a drive at once, bytes.
     pub piece: u64,
     until: Instant,
-    /// When the window ends, and when it began.
+    /// When the interval ends, and when it began.
     pub end: Instant,
     began: Instant,
     /// Turns of the shard when it began.
     turns: u64,
-    /// Operations in it; every `stride`th is looked at.
+    /// Operations in it; every `stride`th is sampled.
     ops: u32,
     stride: u32,
     skip: u32,
     seen: u32,
-    /// Nanoseconds that those took, and would have taken without a wait.
+    /// Nanoseconds that the samples took, and would have taken without a wait.
     took: u64,
     least: u64,
-    /// Cost of those; and of commands of those who have little: on their connection, in comparison with others at this
+    /// Cost of the samples; and of commands of light hosts: light on their connection, in comparison with others at this
     /// array, or as the last in line of a volume, a host or a connection while others wait.
     cost: u64,
     little: u64,
-    /// What costs no more than that is little beside what was done in the window before.
+    /// A command that costs no more than this is small beside those of the interval before.
     small: u64,
-    /// Somebody waited for a place all the time.
+    /// There were waiters all the time.
     pub full: bool,
-    /// The least time of each class, nanoseconds; and in this window.
+    /// The least time of each class, nanoseconds: so far, and in this interval.
     base: [u32; CLASSES],
     lowest: [u32; CLASSES],
     /// None: it is on its way to the array's home and back.
@@ -162,10 +160,10 @@ fn class(kind: DriveOpKind, len: u64) -> usize {
     if kind == DriveOpKind::Read { size } else { 16 + size }
 }
 
-impl Depth {
+impl Window {
     pub fn new(array: ArrayId, usual: u32) -> Self {
         Self {
-            places: usual,
+            credits: usual,
             usual,
             piece: u64::MAX,
             until: Instant(0),
@@ -187,15 +185,14 @@ impl Depth {
             load: Some(Box::new(Load::new(array))),
         }
     }
-    /// A command of this cost starts. `little`: it is of somebody who has little.
+    /// A command of this cost starts. `little`: it is a light host's.
     #[inline]
     pub fn on_start(&mut self, cost: u64, little: bool) {
         if little || cost <= self.small {
             self.little += cost;
         }
     }
-    /// A read or write of a drive has ended well, which took so many nanoseconds. `parts`: drives that work on the
-    /// same for one command.
+    /// A read or write of a drive has ended well after `took` nanoseconds. `parts`: drives that do the same for one command.
     #[inline(always)]
     pub fn on_op(&mut self, kind: DriveOpKind, len: u64, took: u64, parts: u32) {
         self.ops += 1;
@@ -216,17 +213,17 @@ impl Depth {
         self.cost += cost / u64::from(parts);
         self.least += u64::from(self.base[class] / parts);
     }
-    /// Time has passed. What hangs must not hold all places: behind it may stand what another drive could serve.
+    /// Time has passed. Commands that hang must not hold all credits: behind them others may wait that another drive could serve.
     pub fn on_scan(&mut self, now: Instant) {
-        if self.places < COMMANDS_MAX && now > self.end + WINDOW && !planted(Bug::HungPlaces) {
+        if self.credits < COMMANDS_MAX && now > self.end + WINDOW && !planted(Bug::HungPlaces) {
             self.set(COMMANDS_MAX);
         }
     }
-    fn set(&mut self, places: u32) {
-        (self.places, self.piece) = (places, if places < self.usual { PIECE } else { u64::MAX });
+    fn set(&mut self, credits: u32) {
+        self.credits = credits;
+        self.piece = if credits < self.usual { PIECE } else { u64::MAX };
     }
-    /// The end of a window has come, after so many turns of the shard. Returns what is to be said to the array's home,
-    /// for `on_told` to take back.
+    /// The interval is over, after `turns` turns of the shard. Returns the load for the array's home, which `on_credits` takes back.
     #[cold]
     pub fn on_window(&mut self, now: Instant, turns: u64) -> Option<Box<Load>> {
         let span = now.since(self.began);
@@ -241,16 +238,23 @@ impl Depth {
         // Odd, so that it falls into step with no pattern of two.
         let stride = (self.ops / SAMPLES / 2 * 2 + 1).min(STRIDE_MAX);
         self.stride = if counts { stride } else { STRIDE_MAX };
-        (self.began, self.end, self.turns) = (now, now + WINDOW, turns);
-        (self.ops, self.seen, self.took, self.least) = (0, 0, 0, 0);
-        (self.cost, self.little, self.full) = (0, 0, true);
+        self.began = now;
+        self.end = now + WINDOW;
+        self.turns = turns;
+        self.ops = 0;
+        self.seen = 0;
+        self.took = 0;
+        self.least = 0;
+        self.cost = 0;
+        self.little = 0;
+        self.full = true;
         self.lowest = [u32::MAX; CLASSES];
         load
     }
     fn conclude(&mut self, span: f32, turns: u64, load: &mut Load) {
         let scale = self.ops as f32 / self.seen as f32;
         if self.took as f32 * scale <= 2.0 * span {
-            // Hardly anybody is here, so this is what the drives take now.
+            // There is hardly any load, so this is the time that the drives need now.
             for (base, lowest) in self.base.iter_mut().zip(self.lowest).filter(|(_, l)| *l != u32::MAX) {
                 *base += lowest.saturating_sub(*base) / 8;
             }
@@ -264,17 +268,17 @@ impl Depth {
         // What starts in a turn ends in the next one at the earliest.
         load.swift = self.took as f32 * turns as f32 <= SWIFT * span * self.seen as f32;
     }
-    /// The array's home has answered.
-    pub fn on_told(&mut self, load: Box<Load>) {
-        self.set(load.places.min(self.usual));
+    /// The array's home has answered with this shard's credits.
+    pub fn on_credits(&mut self, load: Box<Load>) {
+        self.set(load.credits.min(self.usual));
         self.until = load.until;
         self.load = Some(load);
     }
 }
 
-/// What one shard has said last.
+/// The last report of one shard.
 #[derive(Debug, Default)]
-struct Heard {
+struct Report {
     at: Instant,
     needed: f32,
     cost: f32,
@@ -283,13 +287,13 @@ struct Heard {
     full: bool,
     swift: bool,
     claims: Vec<Claim>,
-    places: u32,
+    credits: u32,
 }
 
 /// Concludes for all shards how many commands an array works on.
 #[derive(Debug)]
 pub(crate) struct Governor {
-    shards: Vec<Heard>,
+    shards: Vec<Report>,
     /// When it last did.
     at: Instant,
     /// Operations that have to be under way: smoothed, and the most of it lately.
@@ -301,16 +305,16 @@ pub(crate) struct Governor {
     grown: u32,
     gain_before: f32,
     needed_before: f32,
-    /// Few places until then.
+    /// The windows are small until then.
     until: Instant,
 }
 
 impl Governor {
     pub fn new(shards: u16) -> Self {
-        let mut heard = vec![];
-        heard.resize_with(usize::from(shards), || Heard { places: COMMANDS_MAX, ..Heard::default() });
+        let mut report = vec![];
+        report.resize_with(usize::from(shards), || Report { credits: COMMANDS_MAX, ..Report::default() });
         Self {
-            shards: heard,
+            shards: report,
             at: Instant(0),
             needed: 0.0,
             most: 0.0,
@@ -322,30 +326,35 @@ impl Governor {
             until: Instant(0),
         }
     }
-    /// A shard says what its window was like. The answer stands in `load`.
+    /// A shard reports its load. The answer is written into `load`.
     pub fn on_load(&mut self, now: Instant, shard: u16, load: &mut Load) {
-        let heard = &mut self.shards[usize::from(shard)];
-        heard.at = now;
-        (heard.needed, heard.cost, heard.little) = (load.needed, load.cost, load.little);
-        (heard.long, heard.full, heard.swift) = (load.long, load.full, load.swift);
-        heard.claims.clear();
-        heard.claims.extend_from_slice(&load.claims);
-        // One conclusion for each window, whoever comes first.
+        let report = &mut self.shards[usize::from(shard)];
+        report.at = now;
+        report.needed = load.needed;
+        report.cost = load.cost;
+        report.little = load.little;
+        report.long = load.long;
+        report.full = load.full;
+        report.swift = load.swift;
+        report.claims.clear();
+        report.claims.extend_from_slice(&load.claims);
+        // One conclusion for each interval, at the first report.
         if now.since(self.at) >= WINDOW.saturating_sub(Duration::from_millis(5)) {
             self.conclude(now);
         }
         load.claims.iter_mut().for_each(|c| c.part = self.part_of(c, now));
-        (load.places, load.until) = (self.shards[usize::from(shard)].places, self.until.max(now + GAP));
+        load.credits = self.shards[usize::from(shard)].credits;
+        load.until = self.until.max(now + GAP);
     }
     fn conclude(&mut self, now: Instant) {
-        let fresh = |h: &&Heard| h.is_fresh(now);
+        let fresh = |h: &&Report| h.is_fresh(now);
         if now.since(self.at) > GAP {
             self.needed = 0.0;
         }
         self.at = now;
-        let sum = |of: fn(&Heard) -> f32| self.shards.iter().filter(fresh).map(of).sum::<f32>();
+        let sum = |of: fn(&Report) -> f32| self.shards.iter().filter(fresh).map(of).sum::<f32>();
         let (needed, cost, little) = (sum(|h| h.needed), sum(|h| h.cost), sum(|h| h.little));
-        let any = |of: fn(&Heard) -> bool| self.shards.iter().filter(fresh).any(of);
+        let any = |of: fn(&Report) -> bool| self.shards.iter().filter(fresh).any(of);
         let (long, full) = (any(|h| h.long), any(|h| h.full));
         self.needed = if self.needed == 0.0 { needed } else { self.needed + (needed - self.needed) / 4.0 };
         self.most = (self.most * FADE).max(self.needed);
@@ -366,21 +375,27 @@ impl Governor {
         }
         if full && self.needed < LESS * self.most {
             if self.grown == 0 {
-                (self.gain_before, self.needed_before) = (self.gain, self.needed);
+                self.gain_before = self.gain;
+                self.needed_before = self.needed;
             }
-            (self.gain, self.calm, self.grown) = ((self.gain * GROW).min(GAIN_MAX), 0, self.grown + 1);
+            self.gain = (self.gain * GROW).min(GAIN_MAX);
+            self.calm = 0;
+            self.grown = self.grown + 1;
             if self.grown > TRIES {
                 if self.needed * LESS < self.needed_before {
-                    // More places did not help: there is less to do than there was.
-                    (self.gain, self.most) = (self.gain_before, self.needed);
+                    // More credits did not help: there is less work than before.
+                    self.gain = self.gain_before;
+                    self.most = self.needed;
                 }
                 self.grown = 0;
             }
         } else if self.calm >= CALM {
-            (self.gain, self.calm, self.grown) = ((self.gain * SHRINK).max(GAIN), 0, 0);
+            self.gain = (self.gain * SHRINK).max(GAIN);
+            self.calm = 0;
+            self.grown = 0;
         }
     }
-    /// Gives each shard its part: of the few places, or of as many as one may have.
+    /// Gives each shard its part of the credits: of few, or of as many as there are.
     fn share(&mut self, now: Instant, long: bool) {
         let parts = |i: usize| self.claimed(i, now);
         let all: f32 = (0..self.shards.len()).map(parts).sum();
@@ -389,16 +404,16 @@ impl Governor {
         let few = (now < self.until).then_some(self.most * self.gain);
         for i in 0..self.shards.len() {
             let own = self.claimed(i, now);
-            let places = match few {
+            let credits = match few {
                 Some(few) if own > 0.0 => few * own / all,
-                // Nobody waits there, so what is there is little.
+                // It has no waiters, so its load is light.
                 Some(few) => few / here as f32,
                 // Only where drives are the limit does one shard have what another lacks.
                 None if own > 0.0 && long => COMMANDS_MAX as f32 * own / largest,
                 None => COMMANDS_MAX as f32,
             };
-            let least = if self.shards[i].swift { PLACES_SWIFT } else { PLACES_MIN };
-            self.shards[i].places = (places as u32).clamp(least, COMMANDS_MAX);
+            let least = if self.shards[i].swift { CREDITS_SWIFT } else { CREDITS_MIN };
+            self.shards[i].credits = (credits as u32).clamp(least, COMMANDS_MAX);
         }
     }
     /// What the volumes of which a shard has claims weigh there, in all.
@@ -414,7 +429,7 @@ impl Governor {
     }
 }
 
-impl Heard {
+impl Report {
     fn is_fresh(&self, now: Instant) -> bool {
         now.since(self.at) <= GAP
     }

@@ -1,5 +1,5 @@
-//! Direct: the flow driven without a front end, from the room that the caller chooses. What a benchmark needs to
-//! tell what each room costs, and a test to reach a drive by the same way as a host.
+//! Direct: the flow driven without a front end, from the room that the caller chooses. A benchmark finds out with it
+//! what each room costs, and a test reaches a drive by the same way as a host.
 //!
 //! ```text
 //! Door::Volume ─▶ volume ─▶ pool ─▶ array ─▶ drive
@@ -7,8 +7,8 @@
 //! Door::Array ─────────────────▶ array ─▶ drive
 //! ```
 //!
-//! A command that comes in further down goes the rest of the way as every other does, at the same limits. Who it is
-//! from is not asked: nothing of this can be reached from a network.
+//! A command that comes in further down goes the rest of the way as every other does, with the same limits. Nothing here
+//! checks who sends it: none of this can be reached from a network.
 
 use crate::path::door::{Done, Door};
 use crate::path::request::{Phase, Request};
@@ -50,10 +50,13 @@ impl<M: Memory> Shard<M> {
     ///
     /// Ends in `OutOfRange` beyond the size of the volume, whatever the door.
     pub fn direct_submit(&mut self, now: Instant, tag: Tag, door: Door, command: Command, data: Slice) {
-        // Its memory is the caller's, and lent to nobody.
+        // Its memory is the caller's, and counts for no host.
         let mut request = Request::new(NO_LINK, tag, 0, now);
-        (request.door, request.phase) = (door, Phase::Turn);
-        (request.buffer, request.command, request.data) = (Some(data), command, data);
+        request.door = door;
+        request.phase = Phase::Turn;
+        request.buffer = Some(data);
+        request.command = command;
+        request.data = data;
         let inserted = self.core.requests.insert(request);
         let index = inserted.expect("only as many commands are under way as were admitted");
         if self.core.timing.is_due() {
@@ -96,7 +99,7 @@ fn in_sync(leg: &array::Leg) -> Option<DriveId> {
 
 impl<M: Memory> Core<M> {
     /// A command without a connection has ended.
-    pub fn tell_direct(&mut self, now: Instant, index: u32) {
+    pub fn complete_direct(&mut self, now: Instant, index: u32) {
         let Request { tag, status, data, second, timed, .. } = self.requests[index];
         if timed != UNTIMED {
             self.timing.end(timed, (status == Status::Good).then_some(now));
@@ -141,7 +144,7 @@ mod tests {
             deadlines: Deadlines::default(),
             extents: vec![(START, BYTES)],
             connections_max: 1,
-            places: crate::PLACES,
+            credits: crate::CREDITS,
             turn_pdus: crate::TURN_PDUS,
             flights: crate::FLIGHTS,
         });
@@ -261,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timed_write_tells_what_its_bitmap_and_its_slowest_leg_took() {
+    fn a_timed_write_shows_what_its_bitmap_and_its_slowest_leg_took() {
         let mut shard = shard();
         assert!(shard.direct_admit(1));
         let data_at = shard.direct_places(VOLUME)[0].at;
@@ -275,10 +278,8 @@ mod tests {
                 shard.end_of_turn(now, &mut fx);
                 for effect in fx.drain(..) {
                     let Effect::Drive(op) = effect else { continue };
-                    let took = match op.at < data_at {
-                        true => us(50),
-                        false => us(100 + 30 * u64::from(op.drive.0 % 2)),
-                    };
+                    let took =
+                        if op.at < data_at { us(50) } else { us(100 + 30 * u64::from(op.drive.0 % 2)) };
                     due.push((now + took, op.token));
                 }
                 if let Some(done) = shard.direct_done() {
@@ -313,7 +314,7 @@ mod tests {
             "a step of two meets one leg"
         );
         assert!(shard.idle(), "no stamp is left behind");
-        assert_eq!(shard.core_mut().timing.take(), (vec![], vec![]), "what was told is told once");
+        assert_eq!(shard.core_mut().timing.take(), (vec![], vec![]), "what was taken is taken once");
     }
 
     #[test]
@@ -365,7 +366,8 @@ mod tests {
             let mut fx = Effects::<Mail>::new();
             shard.end_of_turn(NOW, &mut fx);
             let mut layout = (*shard.core.layout).clone();
-            (layout.generation, layout.volumes[0].ready) = (2, false);
+            layout.generation = 2;
+            layout.volumes[0].ready = false;
             let mail = ShardMail::Configure { view: Arc::new(View::default()), layout: Arc::new(layout) };
             shard.on_event(NOW, Event::Mail { from: Address::Steward, mail: mail.into() }, &mut fx);
             let mut done = None;
@@ -383,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_after_the_last_look_at_the_voters_waits_for_the_next_one_or_is_not_told() {
+    fn what_is_read_after_the_last_look_at_the_voters_waits_for_the_next_one_or_is_withheld() {
         let second = base::Duration::from_secs(1);
         for (op, looks, ended) in [
             (Op::Read, true, (Status::Good, 2)),

@@ -1,4 +1,4 @@
-//! Where a command without a host comes in, and what it is told.
+//! Where a command without a host comes in, and how it ended.
 
 use base::{Slice, Status, Tag};
 

@@ -1,8 +1,8 @@
 //! Flow: the order of the rooms. volume ─▶ pool ─▶ array ─▶ drive, and the way back.
 //!
 //! A request is cut into spans (one array, one region), each carried out by a flight: here, or on the
-//! shard that owns the region. A request whose flights have all ended is told to its connection. When
-//! flights run out, requests wait their turn; when the places of an array are taken, they wait there (`waiters`). Nothing
+//! shard that owns the region. When all flights of a request have ended, its connection completes it. When
+//! flights run out, requests wait for their turn; when an array has no credit left, they wait there (`waiters`). Nothing
 //! is refused.
 
 use crate::admission::scheduler::cost_of;
@@ -166,7 +166,7 @@ pub(crate) enum Started {
     Yes,
     /// Something has to end first.
     Blocked,
-    /// The places of this array are taken, or others wait for them.
+    /// This array has no credit left, or others wait for one.
     Full(ArrayId),
     /// This far shard takes nothing at the moment.
     Far(u16),
@@ -180,14 +180,14 @@ struct Span {
 }
 
 impl<M: Memory> Core<M> {
-    /// Starts what waits: peers' commands, at arrays whose places are free again, and what came anew.
+    /// Starts what waits: peers' commands, waiters of arrays that have credits again, and new requests.
     ///
     /// What waits for parts of commands that may be under way holds up the shard's own commands alone. Those of peers hold
     /// a slot elsewhere already: two shards that have all their own parts at each other go on by them.
     pub fn start_turns(&mut self, now: Instant, fx: &mut Effects<Mail>) {
-        self.open_gates(now, fx);
+        self.run_limiters(now, fx);
         let parked = self.start_parked(now, fx);
-        if self.serve_crowds(now, fx) == Started::Blocked || parked == Started::Blocked {
+        if self.serve_all_waiters(now, fx) == Started::Blocked || parked == Started::Blocked {
             return;
         }
         while let Some(index) = self.turns.front().copied() {
@@ -201,7 +201,7 @@ impl<M: Memory> Core<M> {
         }
     }
 
-    /// Carries on with a request as far as it goes. `granted`: the array whose next place is its own.
+    /// Carries on with a request as far as it goes. `granted`: the array whose next credit is its own.
     #[inline(always)]
     pub fn start(
         &mut self,
@@ -294,13 +294,17 @@ impl<M: Memory> Core<M> {
             Kind::Read => state.array.read_is_local(at, len),
             _ => state.array.owner(at) == self.id,
         };
-        if len < length || !here || state.rest.is_halted() || !state.has_place(granted == Some(array)) {
+        if len < length || !here || state.rest.is_halted() || !state.has_credit(granted == Some(array)) {
             return false;
         }
         let request = &mut self.requests[index];
-        state.depth.on_start(cost_of(len), request.little);
-        (request.begun, request.length, request.cursor) = (true, length, length);
-        (request.flights, request.whole, request.phase) = (1, Some(array), Phase::Flights);
+        state.window.on_start(cost_of(len), request.little);
+        request.begun = true;
+        request.length = length;
+        request.cursor = length;
+        request.flights = 1;
+        request.whole = Some(array);
+        request.phase = Phase::Flights;
         if request.timed != UNTIMED {
             self.timing.handed(request.timed, now);
         }
@@ -343,7 +347,9 @@ impl<M: Memory> Core<M> {
             _ => None,
         };
         let request = &mut self.requests[index];
-        (request.length, request.begun, request.compare) = (length, true, compare);
+        request.length = length;
+        request.begun = true;
+        request.compare = compare;
         Ok(())
     }
 
@@ -364,8 +370,8 @@ impl<M: Memory> Core<M> {
         let array = pool.arrays[array];
         let state = self.arrays[array.index()].as_ref().expect("a pool's arrays are in its layout");
         let mut len = one.min(len);
-        if len > state.depth.piece {
-            len = len.min(state.depth.piece - at % state.depth.piece);
+        if len > state.window.piece {
+            len = len.min(state.window.piece - at % state.window.piece);
         }
         if let Some(geometry) = &state.regions {
             len = len.min(geometry.region_end(at) - at);
@@ -428,7 +434,7 @@ impl<M: Memory> Core<M> {
             Kind::Read | Kind::Write | Kind::WriteZeroes | Kind::Deallocate => state.array.owner(at),
         };
         let here = place == self.id;
-        if here && !state.has_place(granted == Some(array)) {
+        if here && !state.has_credit(granted == Some(array)) {
             return Started::Full(array);
         }
         let (mut len, mut data) = (len, data);
@@ -462,12 +468,12 @@ impl<M: Memory> Core<M> {
         let (command, little) = (ArrayCommand { kind, at, len, data, fua: command.fua }, request.little);
         if here {
             let state = self.arrays[array.index()].as_mut().expect("found above");
-            state.depth.on_start(cost_of(len), little);
+            state.window.on_start(cost_of(len), little);
             self.take_off(now, Ticket(u64::from(flight)), array, command, fx);
         } else {
             let mail =
                 ShardMail::Run { flight: FlightId(flight), array, map, command, whose: self.whose(index) };
-            self.tell_shard(place, mail, fx);
+            self.send_to_shard(place, mail, fx);
         }
         Started::Yes
     }
@@ -488,7 +494,7 @@ impl<M: Memory> Core<M> {
         self.arrays[array.index()] = Some(state);
     }
 
-    /// A command of an array ended: its place there is free.
+    /// A command of an array ended: its credit is free.
     pub fn landed(&mut self, now: Instant, landed: Landed, fx: &mut Effects<Mail>) {
         let Landed { ticket, mut status, issued } = landed;
         if ticket.0 & WHOLE != 0 {
@@ -496,7 +502,8 @@ impl<M: Memory> Core<M> {
             let index = ticket.0 as u32;
             let request = &mut self.requests[index];
             let array = request.whole.take().expect("it had one command, which was whole");
-            (request.flights, status) = (0, worse(request.status, status));
+            request.flights = 0;
+            status = worse(request.status, status);
             if request.timed != UNTIMED {
                 self.timing.landed(request.timed, issued, now);
             }
@@ -513,7 +520,7 @@ impl<M: Memory> Core<M> {
     fn leave_array(&mut self, array: ArrayId) {
         if let Some(state) = self.arrays[array.index()].as_mut() {
             state.busy -= 1;
-            state.depth.full &= state.crowd.waiting() > 0;
+            state.window.full &= state.waiters.waiting() > 0;
         }
     }
 
@@ -546,7 +553,7 @@ impl<M: Memory> Core<M> {
         }
     }
     /// A peer sent a command here perhaps only because it does not know that the region has no uncleared pieces any more.
-    pub fn tell_cleared(
+    pub fn send_cleared(
         &mut self,
         peer: u16,
         array: ArrayId,
@@ -558,7 +565,7 @@ impl<M: Memory> Core<M> {
             && let Some((region, marks)) = state.array.cleared_region(command.at)
         {
             let mail = ShardMail::Cleared { array, map: state.map, region, marks };
-            self.tell_shard(peer, mail, fx);
+            self.send_to_shard(peer, mail, fx);
         }
     }
 
@@ -586,7 +593,9 @@ impl<M: Memory> Core<M> {
     #[cold]
     fn begin_again(&mut self, index: u32) {
         let request = &mut self.requests[index];
-        (request.again, request.cursor, request.status) = (false, 0, Status::Good);
+        request.again = false;
+        request.cursor = 0;
+        request.status = Status::Good;
         request.phase = Phase::Turn;
         self.turns.push_back(index);
     }
@@ -603,14 +612,15 @@ impl<M: Memory> Core<M> {
         }
     }
 
-    /// A request has ended: its connection will be told.
+    /// A request has ended: its connection completes it in this turn.
     pub fn end(&mut self, index: u32, status: Status) {
         let request = &mut self.requests[index];
         assert_eq!(request.flights, 0, "a request ends after its flights");
         let mut status = status;
         if self.leaving && status == Status::NotReady {
             // Its loss goes on no record of the head that led before.
-            (request.again, status) = (true, Status::Good);
+            request.again = true;
+            status = Status::Good;
         }
         if request.again && status == Status::Good {
             if !request.aborted || request.bereft {
@@ -619,12 +629,12 @@ impl<M: Memory> Core<M> {
             status = Status::Aborted;
         }
         request.status = status;
-        request.phase = Phase::Telling;
+        request.phase = Phase::Completed;
         if request.second.is_some() || request.compare.is_some() {
             self.leave_first(index);
             self.compare(index);
         }
-        self.told.push_back(index);
+        self.completed.push_back(index);
     }
 
     /// What a comparison that went well found.
@@ -653,9 +663,11 @@ impl<M: Memory> Core<M> {
         let compares = request.compare.is_some();
         if compares {
             // The first one is part of the command's buffer, and ends with it; so does the second.
-            (request.compare, request.second) = (Some(second), Some(second));
+            request.compare = Some(second);
+            request.second = Some(second);
         } else {
-            (request.buffer, request.moved) = (Some(second), true);
+            request.buffer = Some(second);
+            request.moved = true;
             let offset = (request.data.at - first.at) as u32;
             request.data = second.part(offset, request.data.len);
         }
@@ -702,8 +714,8 @@ impl<M: Memory> Core<M> {
                 self.wait_no_more(index);
                 self.end(index, Status::Aborted);
             }
-            Phase::Gate => {
-                self.leave_gate(index);
+            Phase::RateLimit => {
+                self.leave_limiter(index);
                 self.end(index, Status::Aborted);
             }
             Phase::Turn | Phase::Flights => {
@@ -734,12 +746,12 @@ impl<M: Memory> Core<M> {
                         }
                         Some(shard) => {
                             let mail = ShardMail::Abort { flight: FlightId(flight), array };
-                            self.tell_shard(shard, mail, fx);
+                            self.send_to_shard(shard, mail, fx);
                         }
                     }
                 }
             }
-            Phase::Connection | Phase::Telling | Phase::Sending => {}
+            Phase::Connection | Phase::Completed | Phase::Sending => {}
         }
     }
 
@@ -763,7 +775,7 @@ impl<M: Memory> Core<M> {
             self.answer_peer(owner, Status::Aborted, (now, Slice::default()), now, fx);
             return;
         }
-        if self.take_from_crowd(array, shard, flight) {
+        if self.take_from_waiters(array, shard, flight) {
             self.answer_peer(owner, Status::Aborted, (now, Slice::default()), now, fx);
             return;
         }
@@ -839,13 +851,13 @@ impl<M: Memory> Core<M> {
                 counters.reads += 1;
                 counters.read_bytes += len;
                 self.timing.op(drive, false, took);
-                state.depth.on_op(kind, len, took, 1);
+                state.window.on_op(kind, len, took, 1);
             }
             (Ok(()), DriveOpKind::Write | DriveOpKind::WriteZeroes) => {
                 counters.writes += 1;
                 counters.write_bytes += len;
                 self.timing.op(drive, true, took);
-                state.depth.on_op(kind, len, took, state.legs);
+                state.window.on_op(kind, len, took, state.legs);
             }
             (Ok(()), DriveOpKind::Deallocate | DriveOpKind::Flush) => counters.others += 1,
             (Err(error), _) => {
@@ -855,7 +867,7 @@ impl<M: Memory> Core<M> {
         }
         let io = &mut Sink { now, issued: since, array: id, core: self, fx };
         state.array.on_drive_done(now, tag, result, io);
-        if now >= state.depth.end {
+        if now >= state.window.end {
             self.end_window(now, id, &mut state, fx);
         }
         self.arrays[id.index()] = Some(state);
@@ -882,17 +894,17 @@ impl<M: Memory> Core<M> {
         self.orphans.is_empty() && self.arrays.iter().flatten().all(|state| state.array.has_no_ops())
     }
 
-    /// What says what drives hold is not told before the next look at the voters.
+    /// Answers that depend on what drives hold wait for the next look at the voters.
     #[cold]
-    pub fn keep_what_was_read(&mut self, now: Instant) {
-        self.sight.keep_what_was_read(now, &mut self.told, &self.requests);
+    pub fn keep_reads(&mut self, now: Instant) {
+        self.sight.keep_reads(now, &mut self.completed, &self.requests);
         self.op_scan.get_or_insert(now + limits::OP_SCAN);
     }
     /// Deadlines of drive operations and of arrays.
     pub fn on_timer(&mut self, now: Instant, fx: &mut Effects<Mail>) {
         if self.op_scan.is_some_and(|at| at <= now) {
             self.scan_ops(now, fx);
-            self.sight.lose_patience(now, &mut self.told, &mut self.requests);
+            self.sight.withhold_overdue(now, &mut self.completed, &mut self.requests);
             self.op_scan = (!self.has_no_ops() || self.sight.keeps()).then_some(now + limits::OP_SCAN);
         }
         for i in 0..self.arrays.len() {

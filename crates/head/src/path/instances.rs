@@ -1,7 +1,7 @@
 //! The arrays of a shard: they come and go as the layout says, come to rest, and are built anew.
 
-use crate::admission::scheduler::Fair;
-use crate::admission::window::{Depth, Governor};
+use crate::admission::scheduler::Scheduler;
+use crate::admission::window::{Governor, Window};
 use crate::layout::{ArrayId, ArrayLayout, Layout};
 use crate::limits;
 use crate::mail::{Mail, Room, StewardMail, to_steward};
@@ -14,7 +14,7 @@ impl<M: Memory> Core<M> {
     /// Makes, changes and drops arrays as the layout says.
     pub fn apply_arrays(&mut self, now: Instant, layout: &Layout, fx: &mut Effects<Mail>) {
         self.unready_reads();
-        self.dissolve_crowds();
+        self.requeue_waiters();
         self.wait_for_far_no_more();
         self.leaving &= layout.waits;
         for wanted in &layout.arrays {
@@ -26,7 +26,8 @@ impl<M: Memory> Core<M> {
                 Some(state) if state.map != wanted.map => self.build_anew(wanted),
                 Some(state) if state.epoch < wanted.membership.epoch => {
                     let state = self.arrays[wanted.id.index()].as_mut().expect("found above");
-                    (state.epoch, state.legs) = (wanted.membership.epoch, legs_of(wanted));
+                    state.epoch = wanted.membership.epoch;
+                    state.legs = legs_of(wanted);
                     self.with_array(now, wanted.id, fx, |a, io| {
                         a.on_membership(now, &wanted.membership, io);
                     });
@@ -63,8 +64,11 @@ impl<M: Memory> Core<M> {
             "an array gets another map after it was halted and quiesced"
         );
         state.array = build_array(self.id, wanted, state.scratch);
-        (state.epoch, state.legs) = (wanted.membership.epoch, legs_of(wanted));
-        (state.map, state.rest, state.bereft) = (wanted.map, Rest::No, false);
+        state.epoch = wanted.membership.epoch;
+        state.legs = legs_of(wanted);
+        state.map = wanted.map;
+        state.rest = Rest::No;
+        state.bereft = false;
     }
 
     /// Keeps memory for so many arrays in all: as far as there is some, and no more. Also: the most mirrors that it is meant for.
@@ -112,8 +116,8 @@ impl<M: Memory> Core<M> {
             map: wanted.map,
             epoch,
             legs: legs_of(wanted),
-            crowd: Fair::new(self.id),
-            depth: Depth::new(wanted.id, self.places),
+            waiters: Scheduler::new(self.id),
+            window: Window::new(wanted.id, self.credits),
             governor: Governor::new(self.shards),
         };
         set(&mut self.arrays, wanted.id.index(), Box::new(state));
@@ -135,14 +139,16 @@ impl<M: Memory> Core<M> {
     /// Hosts' commands on this array wait from now on.
     pub fn halt(&mut self, id: ArrayId, number: u32) {
         if let Some(state) = self.arrays.get_mut(id.index()).and_then(Option::as_mut) {
-            (state.rest, state.rest_number) = (Rest::Halting, number);
+            state.rest = Rest::Halting;
+            state.rest_number = number;
         }
     }
 
-    /// An array that is halted goes: what is at drives ends for nobody.
+    /// An array that is halted leaves: operations at drives end without an answer.
     pub fn leave(&mut self, now: Instant, id: ArrayId, number: u32, fx: &mut Effects<Mail>) {
         if let Some(state) = self.arrays.get_mut(id.index()).and_then(Option::as_mut) {
-            (state.rest, state.rest_number) = (Rest::Leaving, number);
+            state.rest = Rest::Leaving;
+            state.rest_number = number;
             state.array.pause();
             self.leaving = true;
         }
@@ -157,7 +163,7 @@ impl<M: Memory> Core<M> {
         self.with_array(now, id, fx, |a, io| a.resume(now, io));
     }
 
-    /// Tells the Steward which arrays have come to rest.
+    /// Reports to the Steward which arrays have come to rest.
     pub fn report_quiet(&mut self, fx: &mut Effects<Mail>) {
         for (i, state) in self.arrays.iter_mut().enumerate() {
             // Asked in every turn, of every array.

@@ -15,7 +15,7 @@ const WRITE_LEAST: Duration = Duration::from_secs(1);
 impl<M: Memory> Core<M> {
     /// Gives up operations that missed their deadline; their memory stays held.
     pub(super) fn scan_ops(&mut self, now: Instant, fx: &mut Effects<Mail>) {
-        self.arrays.iter_mut().flatten().for_each(|state| state.depth.on_scan(now));
+        self.arrays.iter_mut().flatten().for_each(|state| state.window.on_scan(now));
         let mut late: Vec<(ArrayId, u32)> = vec![];
         for (i, state) in self.arrays.iter().enumerate() {
             let ops = state.iter().flat_map(|state| state.array.ops().map(move |op| (&state.array, op)));
@@ -116,7 +116,7 @@ impl<M: Memory> Core<M> {
         if self.buffers.is_short_of_spares() {
             self.spare_memory(true);
         }
-        // Until the next look other shards have heard of it.
+        // By the next look other shards know of it.
         if self.buffers.needs_last_spare(settled) && self.put_out_hung(now, fx) {
             return;
         }
@@ -129,8 +129,8 @@ impl<M: Memory> Core<M> {
             self.end_waits();
         }
     }
-    /// Drives keep so much memory that somebody has waited for some for as long as four writes may take: until they let go,
-    /// who finds none is told to come again. While one leg of a mirror hangs that does not happen.
+    /// Drives keep so much memory that somebody has waited for some for as long as four writes may take. Until they let go,
+    /// a command that finds none ends in `NotReady`, and its host retries. This does not happen while one leg of a mirror hangs.
     #[cold]
     fn end_waits(&mut self) {
         let waits = |r: &Request| matches!(r.phase, Phase::Buffer(_));

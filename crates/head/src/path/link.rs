@@ -1,13 +1,13 @@
 //! A connection as the shard keeps it: the protocol's machine, and the link that serves it.
 
-use crate::admission::buffer_quota::{Borrower, Purpose};
+use crate::admission::buffer_quota::{Holder, Purpose};
 use crate::admission::scheduler::cost_of;
-use crate::mail::{Fate, Mail, StewardMail, to_steward};
+use crate::mail::{LoginOutcome, Mail, StewardMail, to_steward};
 use crate::path::far::{FarFront, is_far};
 use crate::path::request::{Phase, Request};
 use crate::report::{Counters, Digests, Login};
 use crate::shard::Core;
-use crate::shard::{Dues, Left};
+use crate::shard::{Left, LinkDeadlines};
 use base::front::{Close, Intervention};
 use base::view::{Portal, Protocol, View};
 use base::{
@@ -17,7 +17,7 @@ use base::{
 use core::net::SocketAddr;
 use std::collections::VecDeque;
 
-/// How long a connection that we end may take to send its last words.
+/// How long a connection that this head ends may take to send its last PDU.
 pub const CLOSE_LINGER: Duration = Duration::from_secs(5);
 /// A connection whose commands cost no more than that in all has little: it waits for each of them.
 const LITTLE: u64 = 64 << 10;
@@ -71,9 +71,10 @@ impl Front {
         }
     }
     /// The most of `outbox_bytes`.
-    pub const OUTBOX_BYTES_MAX: u32 = match nvme::subsystem::OUTBOX_BYTES > iscsi::node::OUTBOX_BYTES {
-        true => nvme::subsystem::OUTBOX_BYTES,
-        false => iscsi::node::OUTBOX_BYTES,
+    pub const OUTBOX_BYTES_MAX: u32 = if nvme::subsystem::OUTBOX_BYTES > iscsi::node::OUTBOX_BYTES {
+        nvme::subsystem::OUTBOX_BYTES
+    } else {
+        iscsi::node::OUTBOX_BYTES
     };
     pub fn outbox_bytes(protocol: Protocol) -> u32 {
         match protocol {
@@ -153,17 +154,17 @@ pub(crate) enum Life {
     Closed,
 }
 
-/// Whose connection it is, as far as that is known.
+/// The class in which `accept` counts a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Standing {
-    /// It has not asked to be let in.
-    Stranger,
-    /// It was let in to ask what there is (discovery), and nobody knows it.
-    Visitor,
-    /// It asks to be let in and its host is known, or it is over: it makes room for nobody.
-    Settled,
-    /// A host's, and counted among its connections.
-    Guest,
+pub(crate) enum LoginState {
+    /// It has not asked to be let in, or was refused.
+    Unauthenticated,
+    /// A discovery session of an unknown host.
+    Discovery,
+    /// In no class: its host is known and its login is under way, or it is over. It makes room for nobody.
+    Uncounted,
+    /// A connection of a known host, counted among that host's.
+    Host,
 }
 
 /// Everything about a connection that is not protocol.
@@ -180,10 +181,10 @@ pub(crate) struct Link {
     /// Without memory until its first answer, which takes `ring_bytes`.
     pub outbox: Outbox,
     pub ring_bytes: u32,
-    /// Whether it is known whose it is.
-    pub standing: Standing,
-    /// It has spoken since it last came up for making room; see `accept`.
-    pub heard: bool,
+    /// The class that it counts in.
+    pub login_state: LoginState,
+    /// It has sent something since it was last first in line to make room; see `accept`.
+    pub spoke: bool,
     /// Bytes of staging buffers that the protocol has not taken yet: buffer, and how much it took.
     pub staged: VecDeque<(Slice, u32)>,
     /// It stands in line for a turn that has room for them; and how many PDUs came at a time of late.
@@ -191,14 +192,14 @@ pub(crate) struct Link {
     pub came_last: u32,
     /// What is left of the PDUs that it may send before others have their turn, if it is cut off in their midst.
     pub visit_left: u32,
-    /// Bytes that it has sent us.
+    /// Bytes that it has sent.
     pub came: u64,
     /// Where the receive under way will put its bytes: None for staging.
     pub receiving: Option<Option<Slice>>,
     pub sending: bool,
     /// In the list of links to look at in the end of this turn.
     pub touched: bool,
-    /// It asked the Steward something, who must hear of its end.
+    /// It has asked the Steward something, so its end is reported to the Steward.
     pub known: bool,
     /// Earliest wake-up that is in the timer heap.
     pub timer: Option<Instant>,
@@ -206,12 +207,12 @@ pub(crate) struct Link {
     pub tags: Vec<u32>,
     /// Requests that still exist, with or without a tag.
     pub live: u32,
-    /// The account that its buffers are lent to, once it is admitted.
+    /// The account of its host in the buffer quota, once it is admitted.
     pub account: u32,
     /// Its bytes lie in a staging buffer, and cannot be taken yet.
     pub stalled: bool,
-    /// What it owes, as the last look found.
-    pub dues: Dues,
+    /// What it owes, as the last check found.
+    pub deadlines: LinkDeadlines,
     pub counters: Counters,
 }
 
@@ -222,10 +223,10 @@ pub(crate) struct Connection {
 }
 
 impl Link {
-    /// To whom its buffers are lent, once it is admitted.
+    /// The holder of its buffers, once it is admitted.
     #[inline]
-    pub fn borrower(&self) -> Borrower {
-        Borrower { account: self.account, link: self.index }
+    pub fn holder(&self) -> Holder {
+        Holder { account: self.account, link: self.index }
     }
     pub fn request(&self, tag: Tag) -> Option<u32> {
         self.tags.get(tag.index()).copied().filter(|r| *r != NO_REQUEST)
@@ -262,7 +263,7 @@ impl<M: Memory> Io<'_, M> {
     }
     /// Ends a connection now: what it has not taken yet, it does not get.
     pub fn cut_off(&mut self, how: Close, why: &'static str) {
-        self.send_away(Fate::CutOff, how, why);
+        self.send_away(LoginOutcome::CutOff, how, why);
         self.hurry();
     }
     /// Last words that its peer has not taken yet are not waited for.
@@ -272,16 +273,17 @@ impl<M: Memory> Io<'_, M> {
             self.touch();
         }
     }
-    /// Ends a connection whose host may be well, and tells the operator why.
-    pub fn send_away(&mut self, fate: Fate, how: Close, why: &'static str) {
+    /// Ends a connection whose host may be in order, and reports why.
+    pub fn send_away(&mut self, outcome: LoginOutcome, how: Close, why: &'static str) {
         if self.link.life == Life::Open {
-            self.turned(fate, String::new(), why);
+            self.report_outcome(outcome, String::new(), why);
             self.close(how);
         }
     }
-    pub fn turned(&mut self, fate: Fate, name: String, why: &'static str) {
+    /// Reports how a login, or a connection, came out.
+    pub fn report_outcome(&mut self, outcome: LoginOutcome, name: String, why: &'static str) {
         let (portal, peer) = (self.link.portal, self.link.peer);
-        let mail = StewardMail::Turned { fate, portal, peer, name, why };
+        let mail = StewardMail::LoginOutcome { outcome, portal, peer, name, why };
         self.fx.push(to_steward(mail));
     }
 }
@@ -293,15 +295,15 @@ impl<M: Memory> FrontIo for Io<'_, M> {
     fn admit(&mut self, commands_max: u16) -> Result<(), &'static str> {
         assert!(self.link.tags.is_empty(), "a connection is admitted once");
         let left = Left { outputs: self.core.buffers.rings_left(), slots: self.core.slots_left() };
-        self.core.callers.may_come(self.link, commands_max, left)?;
+        self.core.limits.may_come(self.link, commands_max, left)?;
         if !self.core.admit(u32::from(commands_max)) {
             return Err("no memory for the queue's commands");
         }
         self.link.tags = vec![NO_REQUEST; usize::from(commands_max)];
-        self.core.callers.on_admitted(self.link);
+        self.core.limits.on_admitted(self.link);
         // Who only asks what there is may have no commands, and needs no account of what they hold.
         if commands_max > 0 {
-            self.link.account = self.core.lending.open(self.link.host, self.link.index);
+            self.link.account = self.core.quota.open(self.link.host, self.link.index);
         }
         Ok(())
     }
@@ -314,9 +316,9 @@ impl<M: Memory> FrontIo for Io<'_, M> {
         self.core.take_or_wait(index, len, Purpose::Unasked)
     }
     fn reserve_spare(&mut self, tag: Tag, len: u32) -> Option<Slice> {
-        let data = self.core.take_spare(self.link.borrower(), len)?;
+        let data = self.core.take_spare(self.link.holder(), len)?;
         let index = self.open(tag, Phase::Connection);
-        self.core.lend(index, data, Purpose::Asked);
+        self.core.give_buffer(index, data, Purpose::Asked);
         Some(data)
     }
     fn submit(&mut self, tag: Tag, command: Command, data: Slice) {
@@ -330,7 +332,9 @@ impl<M: Memory> FrontIo for Io<'_, M> {
         request.data = data;
         request.phase = Phase::Turn;
         let came = core::mem::replace(&mut request.started, self.now);
-        (request.cursor, request.length, request.status) = (0, 0, Status::Good);
+        request.cursor = 0;
+        request.length = 0;
+        request.status = Status::Good;
         request.begun = false;
         request.little = u64::from(self.link.live) * cost_of(u64::from(data.len)) <= LITTLE;
         if self.core.timing.is_due() {
@@ -378,7 +382,7 @@ impl<M: Memory> FrontIo for Io<'_, M> {
         if self.link.outbox.ring().len == 0 {
             let open = self.link.life == Life::Open;
             if !open || !self.core.open_outbox(self.link) {
-                self.send_away(Fate::TurnedAway, Close::Refused(NO_OUTBOX), NO_OUTBOX);
+                self.send_away(LoginOutcome::Rejected, Close::Refused(NO_OUTBOX), NO_OUTBOX);
                 return;
             }
         }
@@ -403,7 +407,7 @@ impl<M: Memory> FrontIo for Io<'_, M> {
             Ask::NvmeIo { queue, .. } => (queue, false),
         };
         self.link.login = Login { session: None, queue, discovery };
-        self.core.callers.on_asked(self.link);
+        self.core.limits.on_asked(self.link);
         let mail = StewardMail::Ask {
             connection: self.link.id,
             portal: self.link.portal,
@@ -414,7 +418,7 @@ impl<M: Memory> FrontIo for Io<'_, M> {
         self.fx.push(to_steward(mail));
     }
     fn refused(&mut self, name: &str, why: &'static str) {
-        self.turned(Fate::TurnedAway, name.into(), why);
+        self.report_outcome(LoginOutcome::Rejected, name.into(), why);
     }
     fn intervene(&mut self, key: u16, what: Intervention) {
         let mail = StewardMail::Intervene { connection: self.link.id, key, what };
@@ -430,7 +434,7 @@ impl<M: Memory> FrontIo for Io<'_, M> {
                 && !is_far(self.link.portal)
             {
                 let name = self.link.host.and_then(|id| self.core.view.host(id)).map(|h| h.name.clone());
-                self.turned(Fate::CutOff, name.unwrap_or_default(), what);
+                self.report_outcome(LoginOutcome::CutOff, name.unwrap_or_default(), what);
             }
             self.link.life = Life::Ending { until: self.now + CLOSE_LINGER };
             self.link.why = Some(why);

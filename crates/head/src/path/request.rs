@@ -2,7 +2,7 @@
 //! operations stand in the tables of the arrays that asked for them, until the kernel's completion: they live
 //! differently long, since a host can be answered while a hung leg still holds memory.
 
-use crate::admission::buffer_quota::{Borrower, Purpose};
+use crate::admission::buffer_quota::{Holder, Purpose};
 use crate::admission::lines::{Place, Stands};
 use crate::admission::scheduler::Whose;
 use crate::layout::ArrayId;
@@ -20,13 +20,13 @@ pub(crate) enum Phase {
     /// Its connection: data to come, or the answer to go.
     Connection,
     /// Its volume's rate (`rate_limit`).
-    Gate,
+    RateLimit,
     /// Its turn to start.
     Turn,
     /// Its flights.
     Flights,
-    /// The connection to be told how it ended.
-    Telling,
+    /// It is over: its connection takes the status next.
+    Completed,
     /// The kernel to take its last bytes.
     Sending,
 }
@@ -43,7 +43,7 @@ pub(crate) struct Request {
     /// In the line that it waits in.
     pub place: Place,
     pub buffer: Option<Slice>,
-    /// Whom the buffer is lent to, and what for.
+    /// Who holds the buffer, and what for.
     pub account: u32,
     pub purpose: Purpose,
     pub command: Command,
@@ -64,7 +64,7 @@ pub(crate) struct Request {
     /// Bytes of the command handed to arrays, of `length`. A Flush counts arrays instead.
     pub cursor: u64,
     pub length: u64,
-    /// The array at which it waits for a place, and the line there.
+    /// The array at which it waits for a credit, and the line there.
     pub waits_at: Option<ArrayId>,
     pub line: u32,
     /// Its connection has little under way.
@@ -77,7 +77,8 @@ pub(crate) struct Request {
     pub aborted: bool,
     /// A part of it was at a head that is out: it is done again, whole.
     pub again: bool,
-    /// A part of it may still be at drives, by a head that is out and not known to be shut off: nobody is told that it was aborted before.
+    /// A part of it may still be at drives, by a head that is out and not known to be fenced. Until that is over, the answer that it was
+    /// aborted is held.
     pub bereft: bool,
     /// Its number among those that are timed, or `UNTIMED`.
     pub timed: u16,
@@ -126,10 +127,10 @@ impl Request {
             started: now,
         }
     }
-    /// To whom its buffer is lent.
+    /// The holder of its buffer.
     #[inline]
-    pub fn borrower(&self) -> Borrower {
-        Borrower { account: self.account, link: self.link }
+    pub fn holder(&self) -> Holder {
+        Holder { account: self.account, link: self.link }
     }
     /// What its reads fill.
     pub fn read_into(&self) -> Option<Slice> {
@@ -137,7 +138,7 @@ impl Request {
     }
 }
 
-/// For whom a flight flies.
+/// The owner of a flight.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Owner {
     Request(u32),
@@ -173,7 +174,7 @@ pub(crate) struct Flight {
     pub zeroes: Slice,
 }
 
-/// Another shard's command that waits for a place at its array.
+/// Another shard's command that waits for a credit of its array.
 #[derive(Debug)]
 pub(crate) struct Parked {
     pub shard: u16,

@@ -22,7 +22,7 @@ pub const STAGES: usize = 5;
 pub enum Stage {
     /// Memory for its data; a write's data, from the host.
     Admitted,
-    /// Its volume's caps, and a place at its array.
+    /// Its volume's caps, and a credit of its array.
     Volume,
     /// Its array, until the drive operation starts that ends it: writes to the same blocks, the bitmap, a record of a lost
     /// leg, the shard that owns the region.
@@ -121,7 +121,8 @@ impl Timing {
     #[cold]
     pub fn landed(&mut self, index: u16, issued: Instant, now: Instant) {
         let stamps = &mut self.flying[u32::from(index)];
-        (stamps.issued, stamps.landed) = (issued, Some(now));
+        stamps.issued = issued;
+        stamps.landed = Some(now);
     }
     /// It is over; `answered`: it was carried out, and when its answer was gone.
     #[cold]

@@ -1,29 +1,29 @@
-//! Who may be connected, and how often: strangers, visitors and guests.
+//! How many connections a shard accepts, in three classes: unauthenticated connections, discovery sessions of unknown hosts, and
+//! connections of known hosts.
 //!
-//! Strangers have not said who they are yet. A connection takes memory for its output with its first answer, not
-//! before: who connects and is silent costs a table entry. Half of the world's places for connections, and half
-//! of the memory for outputs, are for those who got as far as asking to be let in (NVMe-oF Connect, the end of an
-//! iSCSI login). When strangers have the other half, the one that has been there the longest makes room for the
-//! next: who logs in takes milliseconds, so hosts get in while others only come. (Each took its output at
-//! accept. Four thousand silent connections kept all hosts out of a head with little memory, until their deadline.)
+//! **Unauthenticated connections** have not logged in yet. A connection takes memory for its output with its first answer, not before: one
+//! that connects and stays silent costs a table entry. Half of the world's connections, and half of the memory for outputs, are for
+//! connections that got as far as asking to be let in (NVMe-oF Connect, the end of an iSCSI login). When unauthenticated connections have
+//! the other half, the oldest of them makes room for the next. A login takes milliseconds, so hosts get in while others connect and do
+//! nothing. (Each connection used to take its output at accept. Four thousand silent connections kept all hosts out of a head with little
+//! memory, until their deadline.)
 //!
-//! Visitors were let in without being known: discovery is open to anybody. They may stay for as long as they
-//! like, so they have a class of their own with a smaller limit: of connections, and with them of the head's
-//! controller ids and session handles; of memory for outputs; and of slots for commands. When they are too many,
-//! the one that has been silent the longest makes room, about: each that comes up and has spoken since the last
-//! time goes to the end of the line once more. (They counted as hosts. Eight thousand discovery controllers of
-//! unknown hosts took all controller ids, and no host could connect until their keep-alive ended.)
+//! **Discovery sessions of unknown hosts** were let in without a known name: discovery is open to anybody. They may stay as long as they
+//! like, so they have a class of their own with smaller limits: on connections, and with them the head's controller ids and session
+//! handles, on memory for outputs, and on slots for commands. When there are too many, approximately the one that has been silent the
+//! longest makes room: the first in line is put out, unless it has sent something since its last turn. Then it goes to the end of the line
+//! once more. (They used to count as hosts. Eight thousand discovery controllers of unknown hosts took all controller ids, and no host could
+//! connect until their keep-alive ended.)
 //!
-//! Guests are the connections of known hosts. Anybody can say a known name, and a known host may be mad, so each host may
-//! have four times what is left of the places for connections, of the memory for outputs and of the slots for commands,
-//! as with the memory for data (`buffer_quota`), or more than that as long as plenty is left: whoever comes next, under whatever
-//! name, still gets something. The Steward does the same with controller ids and session handles. Strangers and
-//! visitors have no more of the places and of the memory for outputs than guests leave, so that who comes while a host
-//! has its most can still say who he is. Who is refused is a stranger again. (One name took every output of a head, and
-//! with them every other host's way in.)
+//! **Connections of known hosts.** Anybody can claim a known name, and a known host may misbehave. So each host may have four times what
+//! is left of the connections, of the memory for outputs and of the slots for commands, as with the memory for data (`buffer_quota`), or
+//! more while plenty is left. The next connection, under whatever name, still gets something. The Steward limits controller ids and session
+//! handles in the same way. The other two classes have no more connections and memory for outputs than hosts leave, but always enough that
+//! a new connection can log in while one host has its most. A connection whose login is refused is unauthenticated again. (One name took
+//! every output of a head, and with them every other host's way in.)
 //!
-//! Who is ending counts until the end: its output may hold memory until the peer takes it. When room is needed,
-//! it is not waited for.
+//! A connection that is ending counts until its end: its output may hold memory until the peer takes it. If room is needed, nobody waits
+//! for that.
 
 use super::{Connection, Core, NO_LINK, Shard};
 use crate::admission::buffer_quota::has_share;
@@ -31,7 +31,7 @@ use crate::admission::buffers::Buffers;
 use crate::limits;
 use crate::mail::Mail;
 use crate::path::far::{FarFront, is_far};
-use crate::path::link::{Front, Io, Life, Link, Standing};
+use crate::path::link::{Front, Io, Life, Link, LoginState};
 use crate::report::Counters;
 use crate::steward::sessions::{CONTROLLERS_MAX, SESSIONS_MAX};
 use base::front::Close;
@@ -39,28 +39,28 @@ use base::{ConnectionId, Effect, Effects, HostId, Instant, Memory, Outbox, Porta
 use core::net::SocketAddr;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// Places for connections that strangers may have at least.
-const STRANGERS_MIN: u32 = 32;
+/// Unauthenticated connections that there may be at least.
+const UNAUTHENTICATED_MIN: u32 = 32;
 /// Discovery controllers, and discovery sessions, of unknown hosts that the whole head may have: a quarter of
 /// the ids that there are.
-const VISITORS_MAX: u32 = CONTROLLERS_MAX as u32 / 4;
+const DISCOVERY_MAX: u32 = CONTROLLERS_MAX as u32 / 4;
 const _: () = assert!(SESSIONS_MAX >= CONTROLLERS_MAX);
 /// Of one shard, at least.
-const VISITORS_MIN: u32 = 8;
-/// One part in so many of the memory for outputs, and of the slots for commands, is the most that visitors have.
-const VISITORS_SHARE: u32 = 8;
+const DISCOVERY_MIN: u32 = 8;
+/// Discovery sessions have at most one part in so many of the memory for outputs and of the slots for commands.
+const DISCOVERY_SHARE: u32 = 8;
 
-/// Who is told to the operator when a stranger makes room, and when a visitor does.
-const CROWDED: &str = "too many connections that do not log in";
-const VISITED: &str = "too many discovery sessions of unknown hosts";
-/// A host may have more than its share as long as this is left for others: places, bytes of memory for outputs, slots.
-const PLENTY: Had = Had { connections: 1024, outputs: 4 << 20, slots: 32 << 10 };
+/// The reason in the event when an unauthenticated connection makes room, and when a discovery session does.
+const TOO_MANY_UNAUTHENTICATED: &str = "too many connections that do not log in";
+const TOO_MUCH_DISCOVERY: &str = "too many discovery sessions of unknown hosts";
+/// A host may have more than its share while this much is left for others: connections, bytes of memory for outputs, slots.
+const PLENTY: Usage = Usage { connections: 1024, outputs: 4 << 20, slots: 32 << 10 };
 
 /// Why a connection of a known host is refused.
-pub(crate) const GREEDY: &str =
+pub(crate) const HOST_OVER_SHARE: &str =
     "its host has most of the connections or command slots there are, and the rest is for others";
 
-/// Those of whom there may be so many; the oldest first. Those who have left are found out when their turn comes.
+/// A class of connections with a limit, oldest first. Entries of connections that have left are dropped when their turn comes.
 #[derive(Default)]
 struct Class {
     max: u32,
@@ -71,7 +71,7 @@ struct Class {
     bytes_max: u64,
 }
 
-/// What may still be promised to connections of a shard.
+/// What connections of a shard may still be promised.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Left {
     /// Bytes of memory for outputs.
@@ -82,121 +82,122 @@ pub(crate) struct Left {
 
 /// What the connections of a host have.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-struct Had {
+struct Usage {
     connections: u64,
     /// Bytes of memory for outputs.
     outputs: u64,
     slots: u64,
 }
 
-/// Who may be connected, and how often.
-pub(crate) struct Callers {
-    guests: BTreeMap<HostId, Had>,
+/// Counts the connections of each class, and says how many there may be.
+pub(crate) struct ConnectionLimits {
+    hosts: BTreeMap<HostId, Usage>,
     /// Connections of all hosts.
-    guests_count: u32,
-    /// Places of the world, and how many of them are for strangers at least.
-    places: u32,
-    strangers_min: u32,
-    strangers: Class,
-    /// Strangers who were answered, and so have an output.
+    host_connections: u32,
+    /// Connections that the world has room for, and how many of them are at least for unauthenticated ones.
+    connections_max: u32,
+    unauthenticated_min: u32,
+    unauthenticated: Class,
+    /// Unauthenticated connections that were answered, and so have an output.
     answered: VecDeque<(u32, ConnectionId)>,
-    visitors: Class,
-    /// Slots for commands that visitors have.
+    discovery: Class,
+    /// Slots for commands of discovery sessions.
     slots: u32,
     slots_max: u32,
-    /// Somebody has more than at the last look.
+    /// A connection has taken something since the last look.
     changed: bool,
 }
 
-/// Who shall make room.
+/// The line whose first connection makes room.
 #[derive(Clone, Copy)]
 enum Line {
-    Strangers,
+    Unauthenticated,
     Answered,
-    Visitors,
+    Discovery,
 }
 
-impl Callers {
+impl ConnectionLimits {
     pub fn new(connections_max: u32, shards: u16, outputs_bytes: u64) -> Self {
         let shards = u32::from(shards.max(1));
-        let strangers = Class {
-            max: (connections_max / 2).max(STRANGERS_MIN),
+        let unauthenticated = Class {
+            max: (connections_max / 2).max(UNAUTHENTICATED_MIN),
             bytes_max: outputs_bytes / 2,
             ..Class::default()
         };
-        let visitors = Class {
-            max: (VISITORS_MAX / shards).min(connections_max / 4).max(VISITORS_MIN),
-            bytes_max: outputs_bytes / u64::from(VISITORS_SHARE),
+        let discovery = Class {
+            max: (DISCOVERY_MAX / shards).min(connections_max / 4).max(DISCOVERY_MIN),
+            bytes_max: outputs_bytes / u64::from(DISCOVERY_SHARE),
             ..Class::default()
         };
-        let slots_max = limits::REQUESTS_MAX / VISITORS_SHARE / shards;
+        let slots_max = limits::REQUESTS_MAX / DISCOVERY_SHARE / shards;
         Self {
-            guests: BTreeMap::new(),
-            guests_count: 0,
-            places: connections_max,
-            // Where there are few places, hosts have most of them.
-            strangers_min: (connections_max / 8).max(STRANGERS_MIN).min(connections_max / 4),
-            strangers,
+            hosts: BTreeMap::new(),
+            host_connections: 0,
+            connections_max,
+            // Where there is room for few connections, hosts have most of them.
+            unauthenticated_min: (connections_max / 8).max(UNAUTHENTICATED_MIN).min(connections_max / 4),
+            unauthenticated,
             answered: VecDeque::new(),
-            visitors,
+            discovery,
             slots: 0,
             slots_max,
             changed: false,
         }
     }
-    /// Places that guests and visitors may have together.
-    fn places_max(&self) -> u32 {
-        self.places.saturating_sub(self.strangers_min)
+    /// Connections that hosts and discovery sessions may have together.
+    fn logged_in_max(&self) -> u32 {
+        self.connections_max.saturating_sub(self.unauthenticated_min)
     }
-    /// Strangers that there may be: never fewer than one, who says who he is.
-    fn strangers_max(&self) -> u32 {
-        let left = self.places.saturating_sub(self.guests_count + self.visitors.count);
-        self.strangers.max.min(left).max(1)
+    /// Unauthenticated connections that there may be: never fewer than one, so that somebody can log in.
+    fn unauthenticated_max(&self) -> u32 {
+        let left = self.connections_max.saturating_sub(self.host_connections + self.discovery.count);
+        self.unauthenticated.max.min(left).max(1)
     }
-    fn visitors_max(&self) -> u32 {
-        self.visitors.max.min(self.places_max().saturating_sub(self.guests_count))
+    fn discovery_max(&self) -> u32 {
+        self.discovery.max.min(self.logged_in_max().saturating_sub(self.host_connections))
     }
     fn on_accepted(&mut self, link: &Link) {
         self.changed = true;
-        self.strangers.count += 1;
-        self.strangers.line.push_back((link.index, link.id));
+        self.unauthenticated.count += 1;
+        self.unauthenticated.line.push_back((link.index, link.id));
     }
     fn on_answered(&mut self, link: &Link) {
-        match link.standing {
-            Standing::Stranger => {
-                self.strangers.bytes += output(link);
+        match link.login_state {
+            LoginState::Unauthenticated => {
+                self.unauthenticated.bytes += output(link);
                 self.answered.push_back((link.index, link.id));
             }
-            // All that it had to say was in its first words.
-            Standing::Visitor => self.visitors.bytes += output(link),
-            Standing::Settled | Standing::Guest => return,
+            // Its first PDU was its whole login.
+            LoginState::Discovery => self.discovery.bytes += output(link),
+            LoginState::Uncounted | LoginState::Host => return,
         }
         self.changed = true;
     }
-    /// It asks to be let in, and its host is known, or not.
+    /// The connection asks to be let in; its host may be known or not.
     pub fn on_asked(&mut self, link: &mut Link) {
-        let visits = link.host.is_none() && link.standing == Standing::Stranger;
-        // A visitor may come back as a host, after its first Connect was refused.
-        if visits || link.host.is_some() {
+        let discovers = link.host.is_none() && link.login_state == LoginState::Unauthenticated;
+        // A discovery session may log in as a host after its first Connect was refused.
+        if discovers || link.host.is_some() {
             self.leave(link);
         }
-        if visits {
-            (link.standing, link.heard) = (Standing::Visitor, false);
-            self.visitors.count += 1;
-            self.visitors.bytes += output(link);
-            self.visitors.line.push_back((link.index, link.id));
+        if discovers {
+            link.login_state = LoginState::Discovery;
+            link.spoke = false;
+            self.discovery.count += 1;
+            self.discovery.bytes += output(link);
+            self.discovery.line.push_back((link.index, link.id));
             self.changed = true;
         }
     }
-    /// It was let in, with slots for so many commands.
+    /// The connection was let in, with slots for its commands.
     pub fn on_admitted(&mut self, link: &mut Link) {
-        if link.standing == Standing::Visitor {
+        if link.login_state == LoginState::Discovery {
             self.slots += link.tags.len() as u32;
             self.changed = true;
-        } else if let (Standing::Settled, Some(host)) = (link.standing, link.host) {
-            link.standing = Standing::Guest;
-            self.guests.entry(host).or_default().add(Had::of(link));
-            self.guests_count += 1;
+        } else if let (LoginState::Uncounted, Some(host)) = (link.login_state, link.host) {
+            link.login_state = LoginState::Host;
+            self.hosts.entry(host).or_default().add(Usage::of(link));
+            self.host_connections += 1;
             self.changed = true;
         }
     }
@@ -205,81 +206,83 @@ impl Callers {
     /// # Errors
     /// Why not, in words.
     pub fn may_come(&self, link: &Link, slots: u16, left: Left) -> Result<(), &'static str> {
-        let own = link.host.and_then(|h| self.guests.get(&h));
-        let Some(own) = own.filter(|_| link.standing == Standing::Settled) else { return Ok(()) };
-        let places = self.places_max().saturating_sub(self.guests_count + self.visitors.count);
-        let more = Had { slots: slots.into(), ..Had::of(link) };
+        let own = link.host.and_then(|h| self.hosts.get(&h));
+        let Some(own) = own.filter(|_| link.login_state == LoginState::Uncounted) else { return Ok(()) };
+        let connections = self.logged_in_max().saturating_sub(self.host_connections + self.discovery.count);
+        let more = Usage { slots: slots.into(), ..Usage::of(link) };
         // Its output is left, too, if it has it already.
-        let left = Had {
-            connections: places.into(),
+        let left = Usage {
+            connections: connections.into(),
             outputs: left.outputs + output(link),
             slots: left.slots.into(),
         };
-        if own.may_have(more, left) { Ok(()) } else { Err(GREEDY) }
+        if own.may_have(more, left) { Ok(()) } else { Err(HOST_OVER_SHARE) }
     }
-    /// It asked to be let in, and was not: it is as any other who comes.
+    /// The login was refused: the connection is unauthenticated again.
     pub fn on_refused(&mut self, link: &mut Link) {
-        if link.standing == Standing::Settled && matches!(link.life, Life::Open | Life::Ending { .. }) {
-            link.standing = Standing::Stranger;
+        if link.login_state == LoginState::Uncounted && matches!(link.life, Life::Open | Life::Ending { .. })
+        {
+            link.login_state = LoginState::Unauthenticated;
             self.on_accepted(link);
             if link.outbox.ring().len > 0 {
                 self.on_answered(link);
             }
         }
     }
-    /// It is a host's, or it is over.
+    /// The connection leaves its class: it logs in as a host's, or it is over.
     pub fn leave(&mut self, link: &mut Link) {
-        let class = match link.standing {
-            Standing::Stranger => &mut self.strangers,
-            Standing::Visitor => {
+        let class = match link.login_state {
+            LoginState::Unauthenticated => &mut self.unauthenticated,
+            LoginState::Discovery => {
                 self.slots -= link.tags.len() as u32;
-                &mut self.visitors
+                &mut self.discovery
             }
-            Standing::Settled => return,
-            Standing::Guest => {
-                link.standing = Standing::Settled;
-                let host = link.host.expect("a guest has a host");
-                let own = self.guests.get_mut(&host).expect("its connections are counted");
-                own.take(Had::of(link));
+            LoginState::Uncounted => return,
+            LoginState::Host => {
+                link.login_state = LoginState::Uncounted;
+                let host = link.host.expect("it has a host");
+                let own = self.hosts.get_mut(&host).expect("its connections are counted");
+                own.take(Usage::of(link));
                 if own.connections == 0 {
-                    self.guests.remove(&host);
+                    self.hosts.remove(&host);
                 }
-                self.guests_count -= 1;
+                self.host_connections -= 1;
                 return;
             }
         };
         class.count -= 1;
         class.bytes -= output(link);
-        link.standing = Standing::Settled;
+        link.login_state = LoginState::Uncounted;
     }
-    /// They must be looked at: they may have more than they may.
+    /// Whether a class may be above its limit, so that `make_room` must look.
     pub fn changed(&self) -> bool {
         self.changed
     }
     /// `left`: bytes of memory for outputs.
     fn who_makes_room(&self, left: u64) -> Option<Line> {
-        let Self { strangers, visitors, .. } = self;
-        // Somebody must be able to say who he is, however little there is.
+        let Self { unauthenticated, discovery, .. } = self;
+        // One connection must be able to log in, however little there is.
         let one = Buffers::footprint(Front::OUTBOX_BYTES_MAX);
-        let visited = visitors.count > self.visitors_max()
-            || visitors.bytes > visitors.bytes_max
+        let too_much_discovery = discovery.count > self.discovery_max()
+            || discovery.bytes > discovery.bytes_max
             || self.slots > self.slots_max;
-        // One visitor may stay, however little there is: then its limit is that it is one.
-        match visited && visitors.count > 1 {
-            true => Some(Line::Visitors),
-            false => (strangers.bytes > strangers.bytes_max.min(left.max(one))).then_some(Line::Answered),
+        // One discovery session may stay, however little there is: then the limit is one.
+        if too_much_discovery && discovery.count > 1 {
+            return Some(Line::Discovery);
         }
+        let over = unauthenticated.bytes > unauthenticated.bytes_max.min(left.max(one));
+        over.then_some(Line::Answered)
     }
-    fn line(&mut self, line: Line) -> (&mut VecDeque<(u32, ConnectionId)>, Standing) {
+    fn line(&mut self, line: Line) -> (&mut VecDeque<(u32, ConnectionId)>, LoginState) {
         match line {
-            Line::Strangers => (&mut self.strangers.line, Standing::Stranger),
-            Line::Answered => (&mut self.answered, Standing::Stranger),
-            Line::Visitors => (&mut self.visitors.line, Standing::Visitor),
+            Line::Unauthenticated => (&mut self.unauthenticated.line, LoginState::Unauthenticated),
+            Line::Answered => (&mut self.answered, LoginState::Unauthenticated),
+            Line::Discovery => (&mut self.discovery.line, LoginState::Discovery),
         }
     }
 }
 
-impl Had {
+impl Usage {
     /// One connection.
     fn of(link: &Link) -> Self {
         let outputs = Buffers::footprint(link.ring_bytes);
@@ -295,7 +298,7 @@ impl Had {
         self.outputs -= less.outputs;
         self.slots -= less.slots;
     }
-    /// Whether who has this may have so much more of what is left.
+    /// Whether a host with this usage may have `more` of what is `left`.
     fn may_have(&self, more: Self, left: Self) -> bool {
         let may =
             |own: u64, more: u64, left: u64, plenty: u64| left >= more + plenty || has_share(own, more, left);
@@ -312,11 +315,11 @@ fn output(link: &Link) -> u64 {
 }
 
 impl<M: Memory> Core<M> {
-    /// Memory for the output of a connection that says its first words. False: there is none.
+    /// Takes memory for the output of a connection that gives its first answer. False: there is none.
     pub fn open_outbox(&mut self, link: &mut Link) -> bool {
         let Some(ring) = self.buffers.take_ring(link.ring_bytes) else { return false };
         link.outbox = Outbox::new(ring, limits::OUTBOX_PARTS);
-        self.callers.on_answered(link);
+        self.limits.on_answered(link);
         true
     }
 }
@@ -343,17 +346,17 @@ impl<M: Memory> Shard<M> {
             fx.push(Effect::Close { connection: id });
             return;
         };
-        while self.core.callers.strangers.count >= self.core.callers.strangers_max() {
-            self.evict(now, Line::Strangers, fx);
+        while self.core.limits.unauthenticated.count >= self.core.limits.unauthenticated_max() {
+            self.put_out(now, Line::Unauthenticated, fx);
         }
         let front = Front::new(portal, local, peer, self.prng.next_u64());
         let bytes = Front::outbox_bytes(portal.protocol);
         let index = self.add_connection(id, front, portal.id, addresses, bytes);
         let link = &mut self.connections[index].link;
-        link.standing = Standing::Stranger;
-        self.core.callers.on_accepted(link);
+        link.login_state = LoginState::Unauthenticated;
+        self.core.limits.on_accepted(link);
     }
-    /// A connection is in its tables, as one that makes room for nobody.
+    /// Puts a connection into the tables, in no class.
     pub(crate) fn add_connection(
         &mut self,
         id: ConnectionId,
@@ -374,8 +377,8 @@ impl<M: Memory> Shard<M> {
             why: None,
             outbox: Outbox::new(Default::default(), 0),
             ring_bytes,
-            standing: Standing::Settled,
-            heard: false,
+            login_state: LoginState::Uncounted,
+            spoke: false,
             staged: VecDeque::with_capacity(2),
             in_line: false,
             came_last: 0,
@@ -390,7 +393,7 @@ impl<M: Memory> Shard<M> {
             live: 0,
             account: u32::MAX,
             stalled: false,
-            dues: Default::default(),
+            deadlines: Default::default(),
             counters: Counters::default(),
         };
         let mut connection = Connection { front, link };
@@ -413,44 +416,48 @@ impl<M: Memory> Shard<M> {
         index
     }
 
-    /// Strangers and visitors make room for others' answers; those who have left, leave their lines.
+    /// Ends unauthenticated connections and discovery sessions above their limits, and drops stale entries of the lines.
     pub(super) fn make_room(&mut self, now: Instant, fx: &mut Effects<Mail>) {
-        if !core::mem::take(&mut self.core.callers.changed) {
+        if !core::mem::take(&mut self.core.limits.changed) {
             return;
         }
-        for line in [Line::Strangers, Line::Answered, Line::Visitors] {
-            let callers = &mut self.core.callers;
-            let max = 2 * (callers.strangers.max + callers.visitors.max) as usize;
-            let (line, standing) = callers.line(line);
+        for line in [Line::Unauthenticated, Line::Answered, Line::Discovery] {
+            let limits = &mut self.core.limits;
+            let max = 2 * (limits.unauthenticated.max + limits.discovery.max) as usize;
+            let (line, login_state) = limits.line(line);
             if line.len() > max {
-                let here = |c: &Connection, id| c.link.id == id && c.link.standing == standing;
-                // Who was refused again and again stands there as often.
+                let here = |c: &Connection, id| c.link.id == id && c.link.login_state == login_state;
+                // A connection that was refused several times has as many entries.
                 let mut seen = BTreeSet::new();
                 line.retain(|(index, id)| {
                     self.connections.get(*index).is_some_and(|c| here(c, *id)) && seen.insert(*index)
                 });
             }
         }
-        while let Some(line) = self.core.callers.who_makes_room(self.core.buffers.rings_left()) {
-            self.evict(now, line, fx);
+        while let Some(line) = self.core.limits.who_makes_room(self.core.buffers.rings_left()) {
+            self.put_out(now, line, fx);
         }
     }
 
-    /// The first in line is sent away, and counts no more.
-    fn evict(&mut self, now: Instant, line: Line, fx: &mut Effects<Mail>) {
+    /// Ends the first connection in line, which then counts no more.
+    fn put_out(&mut self, now: Instant, line: Line, fx: &mut Effects<Mail>) {
         loop {
-            let (queue, standing) = self.core.callers.line(line);
+            let (queue, login_state) = self.core.limits.line(line);
             let first = queue.pop_front().expect("those who are counted are in line");
             let Some(Connection { link, .. }) = self.connections.get_mut(first.0) else { continue };
-            if link.id != first.1 || link.standing != standing {
+            if link.id != first.1 || link.login_state != login_state {
                 continue;
             }
-            if standing == Standing::Visitor && core::mem::take(&mut link.heard) {
-                self.core.callers.line(line).0.push_back(first);
+            if login_state == LoginState::Discovery && core::mem::take(&mut link.spoke) {
+                self.core.limits.line(line).0.push_back(first);
                 continue;
             }
-            let why = if standing == Standing::Visitor { VISITED } else { CROWDED };
-            self.core.callers.leave(link);
+            let why = if login_state == LoginState::Discovery {
+                TOO_MUCH_DISCOVERY
+            } else {
+                TOO_MANY_UNAUTHENTICATED
+            };
+            self.core.limits.leave(link);
             Io { now, core: &mut self.core, link, fx }.cut_off(Close::Slow, why);
             return;
         }
@@ -485,7 +492,7 @@ pub(super) mod tests {
         next: u32,
         /// Connections that the shard has closed.
         closed: Vec<ConnectionId>,
-        turned: Vec<&'static str>,
+        rejected: Vec<&'static str>,
         gone: Vec<Option<Close>>,
         asks: Vec<Ask>,
         sends: Vec<ConnectionId>,
@@ -511,13 +518,13 @@ pub(super) mod tests {
                     deadlines: Deadlines::default(),
                     extents: vec![(0, bytes as u64)],
                     connections_max: 4096,
-                    places: crate::PLACES,
+                    credits: crate::CREDITS,
                     flights: crate::FLIGHTS,
                     turn_pdus,
                 }),
                 next: 0,
                 closed: vec![],
-                turned: vec![],
+                rejected: vec![],
                 gone: vec![],
                 asks: vec![],
                 sends: vec![],
@@ -559,8 +566,8 @@ pub(super) mod tests {
                 match effect {
                     Effect::Close { connection } => self.closed.push(connection),
                     Effect::Send { connection } => self.sends.push(connection),
-                    Effect::Mail { mail: Mail::Steward(StewardMail::Turned { why, .. }), .. } => {
-                        self.turned.push(why)
+                    Effect::Mail { mail: Mail::Steward(StewardMail::LoginOutcome { why, .. }), .. } => {
+                        self.rejected.push(why)
                     }
                     Effect::Mail { mail: Mail::Steward(StewardMail::Gone { why, .. }), .. } => {
                         self.gone.push(why)
@@ -596,7 +603,7 @@ pub(super) mod tests {
             self.on(Event::Mail { from: Address::Steward, mail: mail.into() });
         }
         /// A peer comes and asks to be let in; true if the Steward is asked.
-        pub(in crate::shard) fn visit(
+        pub(in crate::shard) fn log_in(
             &mut self,
             protocol: PortalId,
             name: &str,
@@ -610,7 +617,7 @@ pub(super) mod tests {
             } else {
                 self.say(peer, &login(name));
             }
-            assert_eq!(self.asks.len(), asks + 1, "the Steward is asked: {:?}", self.turned.last());
+            assert_eq!(self.asks.len(), asks + 1, "the Steward is asked: {:?}", self.rejected.last());
             self.let_in(peer, (self.next % 4096) as u16 + 1);
             peer
         }
@@ -630,27 +637,35 @@ pub(super) mod tests {
             let host = self.accept(ISCSI);
             let asks = self.asks.len();
             self.say(host, &login("iqn.2026-01.test:a"));
-            assert_eq!(self.asks.len(), asks + 1, "the Steward is asked: {:?}", self.turned.last());
+            assert_eq!(self.asks.len(), asks + 1, "the Steward is asked: {:?}", self.rejected.last());
         }
     }
 
     fn ic_req() -> [u8; 128] {
         let mut pdu = [0; 128];
-        (pdu[2], pdu[4]) = (128, 128);
+        pdu[2] = 128;
+        pdu[4] = 128;
         pdu
     }
     /// A command capsule with Connect for an admin queue, its data behind it.
     fn connect(subsystem: &str, host: &str, entries: u16) -> Vec<u8> {
         let mut pdu = vec![0; 72 + 1024];
         let bytes = pdu.len() as u32;
-        (pdu[0], pdu[2], pdu[3]) = (4, 72, 72);
+        pdu[0] = 4;
+        pdu[2] = 72;
+        pdu[3] = 72;
         pdu[4..8].copy_from_slice(&bytes.to_le_bytes());
         let (sqe, data) = pdu[8..].split_at_mut(64);
-        (sqe[0], sqe[1], sqe[2], sqe[4]) = (0x7f, 0x40, 1, 1);
+        sqe[0] = 0x7f;
+        sqe[1] = 0x40;
+        sqe[2] = 1;
+        sqe[4] = 1;
         sqe[32..36].copy_from_slice(&1024u32.to_le_bytes());
         sqe[39] = 1;
         sqe[44..46].copy_from_slice(&(entries - 1).to_le_bytes());
-        (data[0], data[16], data[17]) = (1, 0xff, 0xff);
+        data[0] = 1;
+        data[16] = 0xff;
+        data[17] = 0xff;
         data[256..256 + subsystem.len()].copy_from_slice(subsystem.as_bytes());
         data[512..512 + host.len()].copy_from_slice(host.as_bytes());
         pdu
@@ -660,7 +675,10 @@ pub(super) mod tests {
         let text = format!("InitiatorName={name}\0SessionType=Discovery\0AuthMethod=None\0");
         let mut pdu = vec![0; 48];
         // Immediate Login; from the security stage to full feature at once.
-        (pdu[0], pdu[1], pdu[7], pdu[8]) = (0x43, 0x83, text.len() as u8, 0x40);
+        pdu[0] = 0x43;
+        pdu[1] = 0x83;
+        pdu[7] = text.len() as u8;
+        pdu[8] = 0x40;
         pdu.extend_from_slice(text.as_bytes());
         pdu.resize(pdu.len().next_multiple_of(4), 0);
         pdu
@@ -674,8 +692,8 @@ pub(super) mod tests {
         }
         assert_eq!(world.shard.buffers_used(), 0);
         assert_eq!(world.closed.len(), 20_000 - 2048);
-        assert!(world.turned.iter().all(|why| *why == CROWDED));
-        assert_eq!(world.turned.len(), world.closed.len());
+        assert!(world.rejected.iter().all(|why| *why == TOO_MANY_UNAUTHENTICATED));
+        assert_eq!(world.rejected.len(), world.closed.len());
         assert_eq!(world.closed[0], ConnectionId::new(0, 0), "the oldest goes first");
         world.both_protocols_work();
     }
@@ -725,55 +743,56 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn visitors_make_room_for_each_other_and_none_for_hosts() {
+    fn discovery_sessions_make_room_for_each_other_and_none_for_hosts() {
         let mut world = World::new();
-        let hosts = [world.visit(NVME, NQN, 32), world.visit(ISCSI, IQN, 0)];
+        let hosts = [world.log_in(NVME, NQN, 32), world.log_in(ISCSI, IQN, 0)];
         let used = world.shard.buffers_used();
-        let visitors: Vec<ConnectionId> = (0..9000)
+        let discovery: Vec<ConnectionId> = (0..9000)
             .map(|n| {
-                world.visit([NVME, ISCSI][n % 2], ["nqn.test:nobody", "iqn.2026-01.test:nobody"][n % 2], 32)
+                world.log_in([NVME, ISCSI][n % 2], ["nqn.test:nobody", "iqn.2026-01.test:nobody"][n % 2], 32)
             })
             .collect();
-        assert!(hosts.iter().all(|h| world.is_here(*h)), "hosts do not make room for visitors");
-        let here: Vec<bool> = visitors.iter().map(|v| world.is_here(*v)).collect();
+        assert!(hosts.iter().all(|h| world.is_here(*h)), "hosts do not make room for discovery");
+        let here: Vec<bool> = discovery.iter().map(|v| world.is_here(*v)).collect();
         let (count, first) = (here.iter().filter(|h| **h).count(), here.iter().position(|h| *h));
         assert!(count >= 2 && here[9000 - count..].iter().all(|h| *h), "the oldest go: {first:?}, {count}");
         assert!(world.shard.buffers_used() - used <= limits::RINGS_MIN / 8);
-        assert!(world.turned.iter().all(|why| *why == VISITED), "{:?}", world.turned.last());
-        let hosts = [world.visit(NVME, NQN, 32), world.visit(ISCSI, IQN, 0)];
+        assert!(world.rejected.iter().all(|why| *why == TOO_MUCH_DISCOVERY), "{:?}", world.rejected.last());
+        let hosts = [world.log_in(NVME, NQN, 32), world.log_in(ISCSI, IQN, 0)];
         world.both_protocols_work();
         assert!(hosts.iter().all(|h| world.is_here(*h)));
     }
 
     #[test]
-    fn a_visitor_who_speaks_stays_longer_than_those_who_are_silent() {
+    fn a_discovery_session_that_sends_stays_longer_than_silent_ones() {
         let mut world = World::new();
-        let busy = world.visit(ISCSI, "iqn.2026-01.test:busy", 0);
+        let busy = world.log_in(ISCSI, "iqn.2026-01.test:busy", 0);
         for n in 0..500u32 {
-            world.visit(ISCSI, "iqn.2026-01.test:silent", 0);
+            world.log_in(ISCSI, "iqn.2026-01.test:silent", 0);
             // A ping that wants no answer: NOP-Out, immediate, without a tag.
             let mut ping = vec![0; 48];
-            (ping[0], ping[1]) = (0x40, 0x80);
+            ping[0] = 0x40;
+            ping[1] = 0x80;
             ping[16..24].fill(0xff);
             ping[27] = 1;
             world.say(busy, &ping);
             assert!(world.is_here(busy), "sent away after {n} others");
         }
         for _ in 0..500 {
-            world.visit(ISCSI, "iqn.2026-01.test:silent", 0);
+            world.log_in(ISCSI, "iqn.2026-01.test:silent", 0);
         }
         assert!(!world.is_here(busy), "silent at last");
     }
 
     #[test]
-    fn deep_queues_of_visitors_leave_slots_for_hosts() {
+    fn deep_queues_of_discovery_sessions_leave_slots_for_hosts() {
         let mut world = World::with(256 << 20);
         for _ in 0..600 {
-            world.visit(NVME, "nqn.test:nobody", 1023);
+            world.log_in(NVME, "nqn.test:nobody", 1023);
         }
-        assert!(world.turned.contains(&VISITED), "they are told");
+        assert!(world.rejected.contains(&TOO_MUCH_DISCOVERY), "they are reported");
         assert!(world.shard.core.promised <= limits::REQUESTS_MAX / 8);
-        let host = world.visit(NVME, NQN, 1023);
+        let host = world.log_in(NVME, NQN, 1023);
         assert!(world.is_here(host));
     }
 
@@ -781,16 +800,16 @@ pub(super) mod tests {
     fn a_known_name_takes_its_share_and_leaves_a_way_in_for_other_hosts() {
         for (protocol, name, bytes) in [(NVME, NQN, MEMORY), (ISCSI, IQN, MEMORY), (NVME, NQN, 256 << 20)] {
             let mut world = World::with(bytes);
-            (0..5000).for_each(|_| _ = world.visit(protocol, name, 1023));
-            let had = world.shard.core.callers.guests[&HostId(1)];
-            let refused = world.turned.iter().filter(|why| **why == GREEDY).count() as u64;
-            assert_eq!(had.connections + refused, 5000, "{:?}", world.turned.last());
+            (0..5000).for_each(|_| _ = world.log_in(protocol, name, 1023));
+            let had = world.shard.core.limits.hosts[&HostId(1)];
+            let refused = world.rejected.iter().filter(|why| **why == HOST_OVER_SHARE).count() as u64;
+            assert_eq!(had.connections + refused, 5000, "{:?}", world.rejected.last());
             assert!(had.connections >= 4, "{had:?}");
             for (protocol, name) in [(NVME, OTHER_NQN), (ISCSI, OTHER_IQN)] {
-                let refused = world.turned.iter().filter(|why| **why == GREEDY).count();
-                let host = world.visit(protocol, name, 32);
+                let refused = world.rejected.iter().filter(|why| **why == HOST_OVER_SHARE).count();
+                let host = world.log_in(protocol, name, 32);
                 assert!(world.is_here(host));
-                assert_eq!(world.turned.iter().filter(|why| **why == GREEDY).count(), refused);
+                assert_eq!(world.rejected.iter().filter(|why| **why == HOST_OVER_SHARE).count(), refused);
             }
             world.both_protocols_work();
         }
@@ -800,13 +819,13 @@ pub(super) mod tests {
     #[test]
     fn one_host_may_have_ten_thousand_queues_when_there_is_room() {
         let mut world = World::with(1 << 30);
-        world.shard.core.callers = Callers::new(16384, 1, world.shard.core.buffers.rings_max());
-        (0..10_000).for_each(|_| _ = world.visit(NVME, NQN, 8));
-        assert_eq!(world.turned, [""; 0]);
-        let deep = Had { connections: 1, outputs: 0, slots: 128 };
-        let own = Had { connections: 9_999, outputs: 0, slots: 1_000 * 36 + 8_999 * 128 };
-        let left = Had {
-            connections: world.shard.core.callers.places_max().into(),
+        world.shard.core.limits = ConnectionLimits::new(16384, 1, world.shard.core.buffers.rings_max());
+        (0..10_000).for_each(|_| _ = world.log_in(NVME, NQN, 8));
+        assert_eq!(world.rejected, [""; 0]);
+        let deep = Usage { connections: 1, outputs: 0, slots: 128 };
+        let own = Usage { connections: 9_999, outputs: 0, slots: 1_000 * 36 + 8_999 * 128 };
+        let left = Usage {
+            connections: world.shard.core.limits.logged_in_max().into(),
             outputs: 1 << 30,
             slots: u64::from(limits::REQUESTS_MAX) - own.slots,
         };
@@ -814,9 +833,9 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn who_is_refused_again_and_again_is_a_stranger_who_is_remembered_once() {
+    fn a_connection_that_is_refused_again_and_again_is_counted_once() {
         let mut world = World::new();
-        world.shard.core.callers.places = 64;
+        world.shard.core.limits.connections_max = 64;
         let peer = world.accept(NVME);
         world.say(peer, &ic_req());
         for _ in 0..20_000 {
@@ -825,9 +844,9 @@ pub(super) mod tests {
             world.on(Event::Mail { from: Address::Steward, mail: mail.into() });
         }
         assert!(world.is_here(peer));
-        let callers = &world.shard.core.callers;
-        assert!(callers.strangers.count == 1 && callers.guests.is_empty());
-        assert!(callers.strangers.line.len() + callers.answered.len() < 12_000, "lines are tidied up");
+        let limits = &world.shard.core.limits;
+        assert!(limits.unauthenticated.count == 1 && limits.hosts.is_empty());
+        assert!(limits.unauthenticated.line.len() + limits.answered.len() < 12_000, "lines are tidied up");
         (0..4096).for_each(|_| _ = world.accept(NVME));
         assert!(!world.is_here(peer), "it makes room");
     }
@@ -836,31 +855,31 @@ pub(super) mod tests {
     fn a_host_that_leaves_gives_its_share_back() {
         let mut world = World::new();
         for _ in 0..20 {
-            let here: Vec<ConnectionId> = (0..4).map(|_| world.visit(NVME, NQN, 32)).collect();
+            let here: Vec<ConnectionId> = (0..4).map(|_| world.log_in(NVME, NQN, 32)).collect();
             assert!(here.iter().all(|c| world.is_here(*c)));
             here.iter().for_each(|c| world.on(Event::Broken { connection: *c }));
         }
-        assert!(world.turned.is_empty() && world.shard.core.callers.guests.is_empty());
+        assert!(world.rejected.is_empty() && world.shard.core.limits.hosts.is_empty());
         assert_eq!(world.shard.buffers_used(), world.shard.buffers_kept());
     }
 
     #[test]
-    fn visitors_leave_most_numbers_of_the_head_to_hosts() {
+    fn discovery_sessions_leave_most_numbers_of_the_head_to_hosts() {
         for shards in [1, 2, 7, 64, 128] {
-            let callers = Callers::new(16384, shards, 1 << 30);
-            let all = u32::from(shards) * callers.visitors.max;
+            let limits = ConnectionLimits::new(16384, shards, 1 << 30);
+            let all = u32::from(shards) * limits.discovery.max;
             assert!(all <= u32::from(CONTROLLERS_MAX) / 4, "{shards} shards: {all}");
         }
     }
 
     #[test]
-    fn who_breaks_the_protocol_before_he_says_who_he_is_is_told_with_the_reason() {
+    fn a_protocol_error_before_login_is_reported_with_its_reason() {
         let mut w = World::new();
         for portal in [NVME, ISCSI] {
             let peer = w.accept(portal);
             w.say(peer, &[0x77; 4096]);
             assert!(!w.is_here(peer));
-            assert!(matches!(w.gone.pop(), Some(Some(Close::Protocol(_)))), "{:?}", w.turned);
+            assert!(matches!(w.gone.pop(), Some(Some(Close::Protocol(_)))), "{:?}", w.rejected);
         }
         // Who only goes is no news.
         let peer = w.accept(NVME);

@@ -37,8 +37,8 @@ impl<M: Memory> Shard<M> {
         let rings = open.map(|(_, c)| c.link.outbox.ring()).filter(|s| s.len > 0);
         let scratch = self.core.arrays.iter().flatten().map(|a| a.scratch).filter(|s| s.len > 0);
         let kept = self.core.scratch.iter().chain(&self.core.single_scratch).copied();
-        let lent = self.core.far.iter().chain(&self.core.far_left).flat_map(FarLink::runs).copied();
-        rings.chain(scratch).chain(kept).chain(lent).map(|s| Buffers::footprint(s.len)).sum()
+        let granted = self.core.far.iter().chain(&self.core.far_left).flat_map(FarLink::runs).copied();
+        rings.chain(scratch).chain(kept).chain(granted).map(|s| Buffers::footprint(s.len)).sum()
     }
     /// For tests that are its connections.
     #[cfg(test)]

@@ -12,7 +12,7 @@ use core::net::SocketAddr;
 use std::sync::Arc;
 
 impl<M: Memory> Shard<M> {
-    /// A connection with a far shard, or with whom says so.
+    /// A connection with a far shard, or with a peer that claims to be one.
     pub(super) fn add_far(
         &mut self,
         id: ConnectionId,
@@ -229,7 +229,8 @@ impl<M: Memory> Shard<M> {
             link.dial_at = dials.then_some(now + DIAL_AGAIN);
         }
         if link.open == Some(index) {
-            (link.open, link.down_since) = (None, Some(now));
+            link.open = None;
+            link.down_since = Some(now);
             link.dial_at = dials.then_some(now);
             self.core.far_ends(far, incoming);
         }
@@ -242,7 +243,8 @@ impl<M: Memory> Shard<M> {
         }
         let all: Vec<FarLink> = self.core.far.drain(..).collect();
         self.core.far_pairing += 1;
-        (self.core.far_parts, self.parted) = (true, self.partings);
+        self.core.far_parts = true;
+        self.parted = self.partings;
         if !all.is_empty() {
             self.core.forsake_arrays();
         }
@@ -251,7 +253,7 @@ impl<M: Memory> Shard<M> {
             self.begin_far(now, setup, fx);
         }
     }
-    /// Tells the Steward, once, that there is a connection with every far shard.
+    /// Reports to the Steward, once, that there is a connection with every far shard.
     pub(super) fn report_met(&mut self, fx: &mut Effects<Mail>) {
         if !self.met && self.core.far.iter().all(|link| link.open.is_some()) {
             self.met = true;

@@ -1,6 +1,7 @@
-//! What the Steward and other shards ask of a shard: its part of the view and of the arrays, and its report.
+//! Letters to a shard, from the Steward and from other shards: its part of the view and of the arrays, and its report.
 
 use super::{Shard, set};
+use crate::admission::lines::Place;
 use crate::layout::{ArrayId, Layout};
 use crate::mail::{Mail, ShardMail, StewardMail, to_steward};
 use crate::path::link::{Front, Io};
@@ -14,7 +15,8 @@ use std::sync::Arc;
 impl<M: Memory> Shard<M> {
     fn configure(&mut self, now: Instant, view: Arc<View>, layout: Arc<Layout>, fx: &mut Effects<Mail>) {
         let core = &mut self.core;
-        (core.view, core.layout) = (view, layout.clone());
+        core.view = view;
+        core.layout = layout.clone();
         core.volumes.clear();
         for volume in &layout.volumes {
             set(&mut core.volumes, volume.id.index(), volume.clone());
@@ -27,7 +29,7 @@ impl<M: Memory> Shard<M> {
             set(&mut core.pools, usize::from(pool.id.0), pool.clone());
         }
         core.apply_arrays(now, &layout, fx);
-        core.set_gates(now, fx);
+        core.set_limiters(now, fx);
 
         self.listen(fx);
         let view = self.core.view.clone();
@@ -64,8 +66,8 @@ impl<M: Memory> Shard<M> {
             ShardMail::Recorded { array, epoch } => {
                 self.core.with_array(now, array, fx, |a, io| a.on_recorded(now, epoch, io));
             }
-            ShardMail::Sight { until } => self.core.sight.sees(until, &mut self.core.told),
-            ShardMail::Unrecorded { array } => {
+            ShardMail::Sight { until } => self.core.sight.sees(until, &mut self.core.completed),
+            ShardMail::LossNotOnRecord { array } => {
                 self.core.with_array(now, array, fx, |a, io| a.on_loss_not_on_record(now, io))
             }
             ShardMail::Clean { array } => self.core.with_array(now, array, fx, |a, io| a.on_clean(now, io)),
@@ -86,8 +88,8 @@ impl<M: Memory> Shard<M> {
                         self.connections[index].link.login.session = Some(id);
                     }
                     self.with(now, index, fx, |front, io| front.on_answer(now, answer, io));
-                    // Who was let in is a guest or a visitor by now.
-                    self.core.callers.on_refused(&mut self.connections[index].link);
+                    // A connection that was let in is in its class by now.
+                    self.core.limits.on_refused(&mut self.connections[index].link);
                 }
             }
             ShardMail::Obey { connection, id, what } => {
@@ -131,15 +133,23 @@ impl<M: Memory> Shard<M> {
             }
             ShardMail::Run { flight, array, map, command, whose } => {
                 let Address::Shard(shard) = from else { panic!("only shards ask shards") };
-                self.core.tell_cleared(shard, array, &command, fx);
-                let (place, line) = Default::default();
-                self.core.park(Parked { shard, flight, array, map, command, whose, place, line });
+                self.core.send_cleared(shard, array, &command, fx);
+                self.core.park(Parked {
+                    shard,
+                    flight,
+                    array,
+                    map,
+                    command,
+                    whose,
+                    place: Place::default(),
+                    line: 0,
+                });
             }
             ShardMail::Load(load) => {
                 let Address::Shard(peer) = from else { panic!("only shards ask shards") };
                 self.core.on_load(now, peer, load, fx);
             }
-            ShardMail::Places(load) => self.core.on_places(load),
+            ShardMail::Credits(load) => self.core.on_credits(load),
             ShardMail::Ran { flight, status, issued, zeroes } => {
                 self.core.fill_zeroes(zeroes);
                 self.core.flight_landed(now, flight.0, status, issued, fx);
@@ -190,7 +200,7 @@ impl<M: Memory> Shard<M> {
                 .collect(),
             buffers_used: core.buffers.used(),
             buffers_bytes: core.buffers.bytes(),
-            waiting: core.lending.waiting(),
+            waiting: core.quota.waiting(),
             protocol_errors: self.protocol_errors,
             timed,
             timed_ops,
@@ -198,7 +208,7 @@ impl<M: Memory> Shard<M> {
     }
 }
 
-/// Whether there is anything to tell of a drive.
+/// Whether there is anything to report about a drive.
 fn used(drive: &DriveReport) -> bool {
     *drive != DriveReport { drive: drive.drive, ..DriveReport::default() }
 }
@@ -210,7 +220,7 @@ mod tests {
     use base::view::{Portal, Protocol};
     use base::{ConnectionId, Event, Machine, PortalId};
 
-    fn told(world: &mut World, view: View) -> (Vec<u32>, Vec<u32>) {
+    fn configured(world: &mut World, view: View) -> (Vec<u32>, Vec<u32>) {
         let mail = ShardMail::Configure { view: view.into(), layout: Layout::default().into() };
         let mut fx = vec![];
         world.shard.on_event(NOW, Event::Mail { from: Address::Steward, mail: mail.into() }, &mut fx);
@@ -239,11 +249,11 @@ mod tests {
                 ..View::default()
             };
             let mut world = World::with_turns(64 << 20, crate::TURN_PDUS);
-            told(&mut world, view(&[]));
-            assert_eq!(told(&mut world, view(&[(5, own), (6, other), (7, own)])), (vec![5, 7], vec![]));
-            assert_eq!(told(&mut world, view(&[(5, own), (6, other), (7, own)])), (vec![], vec![]));
-            assert_eq!(told(&mut world, view(&[(5, other), (6, own), (7, own)])), (vec![6], vec![5]));
-            // Who was on the way to a portal that went is sent away.
+            configured(&mut world, view(&[]));
+            assert_eq!(configured(&mut world, view(&[(5, own), (6, other), (7, own)])), (vec![5, 7], vec![]));
+            assert_eq!(configured(&mut world, view(&[(5, own), (6, other), (7, own)])), (vec![], vec![]));
+            assert_eq!(configured(&mut world, view(&[(5, other), (6, own), (7, own)])), (vec![6], vec![5]));
+            // A connection on its way to a portal that moved away is closed.
             let connection = ConnectionId::new(0, 0);
             let address = "10.0.0.1:4420".parse().expect("an address");
             for (id, leaves) in [(5, true), (6, false)] {

@@ -1,7 +1,7 @@
-//! Memory for data and slots for commands: who gets some now, who waits, and whose turn is next.
+//! Memory for data and slots for commands: which request gets some now, which waits, and whose turn is next.
 
 use super::Core;
-use crate::admission::buffer_quota::{Borrower, Purpose};
+use crate::admission::buffer_quota::{Holder, Purpose};
 use crate::limits;
 use crate::path::link::Link;
 use crate::path::request::Phase;
@@ -32,7 +32,7 @@ impl<M: Memory> Core<M> {
         if need > self.requests.capacity() {
             let more = (need - self.requests.capacity()).max(256);
             self.requests.reserve(more);
-            self.lending.reserve(self.requests.capacity());
+            self.quota.reserve(self.requests.capacity());
         }
         true
     }
@@ -47,16 +47,16 @@ impl<M: Memory> Core<M> {
         };
         request.timed = self.timing.begin(request.command.volume, write, came, now);
     }
-    /// A buffer for a request now, or a place in line.
+    /// Takes a buffer for a request, or puts it in line.
     pub fn take_or_wait(&mut self, index: u32, len: u32, purpose: Purpose) -> Option<Slice> {
-        // Nobody overtakes those of his connection who wait, or the one whose turn it is.
-        let who = self.requests[index].borrower();
+        // A request passes neither waiting ones of its own connection nor the host whose turn it is.
+        let who = self.requests[index].holder();
         let data = if self.may_take(who, len, purpose) { self.take(len, purpose) } else { None };
         match data {
-            Some(data) => self.lend(index, data, purpose),
+            Some(data) => self.give_buffer(index, data, purpose),
             None => {
                 self.requests[index].purpose = purpose;
-                self.lending.wait(who, purpose, index);
+                self.quota.wait(who, purpose, index);
                 if self.exhausted {
                     self.wait_no_more(index);
                     self.end(index, Status::NotReady);
@@ -65,17 +65,17 @@ impl<M: Memory> Core<M> {
         }
         data
     }
-    /// Whether a connection may have so much more, without passing anybody whose turn comes before.
+    /// Whether a connection may have `len` more bytes without passing anybody whose turn is earlier.
     #[inline]
-    fn may_take(&self, who: Borrower, len: u32, purpose: Purpose) -> bool {
-        self.lending.passes(who, purpose) && (self.buffers.is_roomy() || self.has_share(who, len, purpose))
+    fn may_take(&self, who: Holder, len: u32, purpose: Purpose) -> bool {
+        self.quota.passes(who, purpose) && (self.buffers.is_roomy() || self.has_share(who, len, purpose))
     }
-    fn has_share(&self, who: Borrower, len: u32, purpose: Purpose) -> bool {
+    fn has_share(&self, who: Holder, len: u32, purpose: Purpose) -> bool {
         let left = self.buffers.left(purpose);
-        self.lending.host_may(who, purpose, len, left) && self.lending.link_may(who, purpose, len, left)
+        self.quota.host_may(who, purpose, len, left) && self.quota.link_may(who, purpose, len, left)
     }
     /// A buffer that nobody waits for.
-    pub fn take_spare(&mut self, who: Borrower, len: u32) -> Option<Slice> {
+    pub fn take_spare(&mut self, who: Holder, len: u32) -> Option<Slice> {
         if self.may_take(who, len, Purpose::Asked) { self.buffers.take_spare(len) } else { None }
     }
     fn take(&mut self, len: u32, purpose: Purpose) -> Option<Slice> {
@@ -86,49 +86,51 @@ impl<M: Memory> Core<M> {
     }
     /// The request has this buffer.
     #[inline]
-    pub fn lend(&mut self, index: u32, data: Slice, purpose: Purpose) {
+    pub fn give_buffer(&mut self, index: u32, data: Slice, purpose: Purpose) {
         let request = &mut self.requests[index];
-        (request.buffer, request.purpose, request.phase) = (Some(data), purpose, Phase::Connection);
-        self.lending.lend(request.borrower(), purpose, data.len);
+        request.buffer = Some(data);
+        request.purpose = purpose;
+        request.phase = Phase::Connection;
+        self.quota.take(request.holder(), purpose, data.len);
     }
-    /// The next one for whom there is memory now: hosts take turns, and who has his share is passed.
+    /// The next request for which there is memory: hosts take turns, and a host that has its share is passed.
     pub(super) fn next_granted(&mut self, purpose: Purpose) -> Option<(u32, Slice)> {
-        let last = self.lending.last(purpose);
-        while let Some((Borrower { account, .. }, _)) = self.lending.first(purpose) {
+        let last = self.quota.last(purpose);
+        while let Some((Holder { account, .. }, _)) = self.quota.first(purpose) {
             if let Some((who, index, len)) = self.next_of_host(account, purpose) {
                 let data = self.take(len, purpose);
-                self.lending.press(purpose, data.is_none());
+                self.quota.press(purpose, data.is_none());
                 let data = data?;
-                self.lending.leave(who, purpose, index);
-                self.lending.granted(who, purpose);
-                self.lend(index, data, purpose);
+                self.quota.leave(who, purpose, index);
+                self.quota.granted(who, purpose);
+                self.give_buffer(index, data, purpose);
                 return Some((index, data));
             }
-            self.lending.next_turn(account, purpose);
+            self.quota.next_turn(account, purpose);
             if account == last {
                 break;
             }
         }
-        self.lending.press(purpose, false);
+        self.quota.press(purpose, false);
         None
     }
-    /// The first connection of the host whose turn it is that may have what it waits for: its request, and its bytes.
-    fn next_of_host(&mut self, account: u32, purpose: Purpose) -> Option<(Borrower, u32, u32)> {
+    /// The first connection of this host that may have what it waits for: its request, and the bytes that it needs.
+    fn next_of_host(&mut self, account: u32, purpose: Purpose) -> Option<(Holder, u32, u32)> {
         let left = self.buffers.left(purpose);
-        let last = self.lending.last_link(account, purpose);
-        // Who is not looked at now is first the next time, after 500 ms (`DUE_LOOK`) at the latest.
+        let last = self.quota.last_link(account, purpose);
+        // A connection that is not reached now is first the next time, after 500 ms (`HOST_DEADLINE_CHECK`) at the latest.
         for _ in 0..limits::LOOKS_MAX {
-            let (who, index) = self.lending.first(purpose).expect("it waits");
+            let (who, index) = self.quota.first(purpose).expect("it waits");
             let Phase::Buffer(len) = self.requests[index].phase else {
-                panic!("only those who wait are in line")
+                panic!("only requests that wait are in line")
             };
-            if !self.lending.host_may(who, purpose, len, left) {
+            if !self.quota.host_may(who, purpose, len, left) {
                 return None;
             }
-            if self.lending.link_may(who, purpose, len, left) {
+            if self.quota.link_may(who, purpose, len, left) {
                 return Some((who, index, len));
             }
-            self.lending.next_link(who, purpose);
+            self.quota.next_link(who, purpose);
             if who.link == last {
                 return None;
             }
@@ -138,7 +140,7 @@ impl<M: Memory> Core<M> {
     /// A request leaves its line.
     pub fn wait_no_more(&mut self, index: u32) {
         let request = &self.requests[index];
-        self.lending.leave(request.borrower(), request.purpose, index);
+        self.quota.leave(request.holder(), request.purpose, index);
     }
     /// Ends a request that nobody needs any more.
     /// `answered`: when its host had the answer, if it got one.
@@ -149,12 +151,12 @@ impl<M: Memory> Core<M> {
             self.timing.end(request.timed, answered.filter(|_| well));
         }
         let request = &self.requests[index];
-        let (who, purpose) = (request.borrower(), request.purpose);
+        let (who, purpose) = (request.holder(), request.purpose);
         let (buffer, second) = (request.buffer, request.second);
         self.requests.free(index);
         link.live -= 1;
         if let Some(data) = buffer {
-            self.lending.back(who, purpose, data.len);
+            self.quota.give_back(who, purpose, data.len);
             self.buffers.release(data);
         }
         if let Some(data) = second {

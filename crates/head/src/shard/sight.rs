@@ -1,11 +1,11 @@
-//! Of two heads the one that leads passes on what drives hold only while it knows that the other one does not lead.
+//! Of two heads, the leader passes on what it reads from drives only while it knows that the other head does not lead.
 //!
-//! A head that was cut off, or paused, may still reach a drive that the other one does not. That one leaves the drive out after a time
-//! (`cluster::fence::PUT_OUT`) and goes on without it: from then on what is read there may be old. So the Steward looks at the voters
-//! again and again, and a read that ends later than so long after the last good look (`cluster::fence::SIGHT`) is kept until the next one.
-//! The time is that of the turn in which the drive's answer is found: the read was at the drive before.
+//! A head that was cut off or paused may still reach a drive that the other head does not. The other head leaves that drive out after a time
+//! (`cluster::fence::PUT_OUT`) and goes on without it: from then on, data read there may be old. So the Steward looks at the voters again and
+//! again. A read that ends later than a fixed time after the last good look (`cluster::fence::SIGHT`) is kept until the next one. The time that
+//! counts is that of the turn in which the shard finds the drive's answer: the read was at the drive before.
 //!
-//! It costs a single head one comparison in each turn.
+//! This costs a single head one comparison in each turn.
 
 use crate::path::request::Request;
 use base::{Bug, Duration, Instant, Op, Slots, Status, planted};
@@ -13,14 +13,14 @@ use std::collections::VecDeque;
 
 const NEVER: Instant = Instant(u64::MAX);
 
-/// The connection of a host that waits so long ends: it is served elsewhere, or asks again.
+/// A host's connection that waits this long ends: the host is served elsewhere, or asks again.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How far a shard sees.
+/// Until when reads count, and those that wait for the next look.
 pub(crate) struct Sight {
-    /// What is read until then counts.
+    /// Reads that end until then count.
     pub until: Instant,
-    /// Requests that have read something later, and since when they wait.
+    /// Requests whose reads ended later, and since when they wait.
     kept: Vec<(u32, Instant)>,
 }
 
@@ -35,18 +35,18 @@ impl Sight {
     pub fn keeps(&self) -> bool {
         !self.kept.is_empty()
     }
-    /// The Steward has looked: whoever waits is told.
-    pub fn sees(&mut self, until: Option<Instant>, told: &mut VecDeque<u32>) {
+    /// The Steward has looked: the requests that wait are completed.
+    pub fn sees(&mut self, until: Option<Instant>, completed: &mut VecDeque<u32>) {
         self.until = until.unwrap_or(NEVER);
-        told.extend(self.kept.drain(..).map(|(request, _)| request));
+        completed.extend(self.kept.drain(..).map(|(request, _)| request));
     }
-    /// Of what is to be told now: what says what drives hold waits for the next look.
+    /// Of the completed requests, keeps those whose answers depend on what drives hold until the next look.
     #[cold]
-    pub fn keep_what_was_read(&mut self, now: Instant, told: &mut VecDeque<u32>, requests: &Slots<Request>) {
+    pub fn keep_reads(&mut self, now: Instant, completed: &mut VecDeque<u32>, requests: &Slots<Request>) {
         if planted(Bug::ReadsUnseeing) {
             return;
         }
-        told.retain(|index| {
+        completed.retain(|index| {
             let request = &requests[*index];
             let reads = match request.status {
                 Status::Good => matches!(request.command.op, Op::Read | Op::Compare),
@@ -59,13 +59,18 @@ impl Sight {
             !reads
         });
     }
-    /// Those who have waited long enough get no answer.
-    pub fn lose_patience(&mut self, now: Instant, told: &mut VecDeque<u32>, requests: &mut Slots<Request>) {
+    /// Requests that have waited too long get no answer.
+    pub fn withhold_overdue(
+        &mut self,
+        now: Instant,
+        completed: &mut VecDeque<u32>,
+        requests: &mut Slots<Request>,
+    ) {
         self.kept.retain(|(index, since)| {
             let over = now.since(*since) >= PATIENCE;
             if over {
                 requests[*index].status = Status::Withheld;
-                told.push_back(*index);
+                completed.push_back(*index);
             }
             !over
         });

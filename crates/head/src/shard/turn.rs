@@ -1,14 +1,13 @@
-//! How much a shard takes in in a turn, and who waits for the next one.
+//! How much a shard takes in within one turn, and which connections wait for the next one.
 //!
-//! What hosts have sent is taken in by connection, until the turn has its number of PDUs. Who is not through then waits in
-//! a line, which the next turns go on with, so many PDUs of each at a time. In between the kernel is asked what has happened: the
-//! longest turn is bounded, whatever hosts send, and nobody waits for more than the line.
+//! A turn takes in what hosts have sent, connection by connection, until it has its number of PDUs. Connections with more then wait in a
+//! line, and the next turns go on with it, a limited number of PDUs of each at a time. In between the shard asks the kernel what has
+//! happened. So the longest turn is bounded, whatever hosts send, and nobody waits for more than the line.
 //!
-//! A connection that has little, such as a host that waits for each of its commands, passes the line while
-//! others stand there, and turns are short then: what it waits for is mostly the turn itself. Many of those
-//! stand in line like all others.
+//! A light connection, such as that of a host that waits for each of its commands, passes the line while others stand there. Turns are short
+//! then: what such a host waits for is mostly the turn itself. If there are many light connections, they stand in line like all others.
 //!
-//! Nothing of this costs anything while a turn takes all that there is.
+//! None of this costs anything while a turn can take in everything.
 
 use crate::path::link::Link;
 use base::{Duration, Instant};
@@ -16,37 +15,37 @@ use std::collections::VecDeque;
 
 /// PDUs that a turn takes in: about half a millisecond of one core.
 pub const TURN_PDUS: u32 = 512;
-/// The same while somebody with little comes in beside others: less than 0.1 ms.
+/// The same while light connections are served beside others: less than 0.1 ms.
 const TURN_PDUS_SHORT: u32 = 64;
-/// PDUs of one connection, before others have theirs: what most queues have under way at most, so that none of its
+/// PDUs of one connection before it is the others' turn: the most that most queues have under way, so that none of its
 /// commands waits for two rounds. A visit may take several turns.
 const VISIT_PDUS: u32 = 128;
-/// So many bytes in a staging buffer count like another PDU: they are copied.
+/// This many bytes in a staging buffer count as another PDU: they are copied.
 const PDU_BYTES: u32 = 4096;
-/// A connection has little if it has no more commands under way, and no more PDUs came at a time.
+/// A connection is light if it has no more commands than this under way, and no more PDUs arrived at a time.
 const LITTLE: u32 = 8;
-/// PDUs of those in a turn that pass the line.
+/// PDUs in a turn of light connections, which pass the line.
 const PASSING_PDUS: u32 = 256;
-/// So long after the last one who waited, or who passed, turns reckon with the next.
+/// Turns expect another connection to wait, or to pass the line, for this long after the last one.
 const MEMORY: Duration = Duration::from_millis(10);
 
 /// What a turn may still take in.
 pub(crate) struct Turn {
     /// PDUs of a turn.
     usual: u32,
-    /// That are left of this one,
+    /// How many are left of this turn,
     left: u32,
-    /// of it for those who pass the line,
+    /// of those for connections that pass the line,
     passing: u32,
-    /// and for the connection that is looked at.
+    /// and for the connection that is visited.
     visit: u32,
     given: u32,
     passes: bool,
-    /// Nobody has waited of late.
+    /// No connection has waited lately.
     easy: bool,
     waited: Option<Instant>,
     passed: Option<Instant>,
-    /// Connections that are not through.
+    /// Connections with more to take in.
     line: VecDeque<u32>,
 }
 
@@ -71,7 +70,7 @@ impl Turn {
     pub fn reserve(&mut self, connections: u32) {
         self.line.reserve((connections as usize).saturating_sub(self.line.len()));
     }
-    /// Whether somebody waits for the next turn.
+    /// Whether a connection waits for the next turn.
     #[inline]
     pub fn is_over_full(&self) -> bool {
         !self.line.is_empty()
@@ -79,7 +78,8 @@ impl Turn {
     /// A turn begins.
     #[inline]
     pub fn begin(&mut self, now: Instant) {
-        (self.left, self.passing) = (self.usual, PASSING_PDUS.min(self.usual));
+        self.left = self.usual;
+        self.passing = PASSING_PDUS.min(self.usual);
         if !self.easy {
             self.begin_pressed(now);
         }
@@ -91,7 +91,7 @@ impl Turn {
         }
         self.easy = self.line.is_empty() && !of_late(self.waited);
     }
-    /// Whether what a connection has sent is looked at now; if not, it stands in line.
+    /// Whether this turn takes in what a connection has sent; if not, the connection joins the line.
     #[inline]
     pub fn visit(&mut self, now: Instant, link: &mut Link) -> bool {
         if self.easy && self.left > 0 {
@@ -110,7 +110,8 @@ impl Turn {
             self.passed = Some(now);
         }
         if little && self.passing > 0 {
-            (self.given, self.passes) = (self.passing.min(LITTLE), true);
+            self.given = self.passing.min(LITTLE);
+            self.passes = true;
             self.visit = self.given;
         } else if self.left > 0 && self.line.is_empty() {
             self.give(link);
@@ -126,23 +127,25 @@ impl Turn {
         if link.visit_left == 0 {
             link.visit_left = VISIT_PDUS;
         }
-        (self.given, self.passes) = (self.left.min(link.visit_left), false);
+        self.given = self.left.min(link.visit_left);
+        self.passes = false;
         self.visit = self.given;
     }
     fn wait(&mut self, now: Instant, link: &mut Link) {
-        (self.easy, self.waited) = (false, Some(now));
+        self.easy = false;
+        self.waited = Some(now);
         link.in_line = true;
-        // Whose visit this turn was too short for comes first in the next one.
+        // A connection whose visit was cut off by the end of the turn is the first in the next one.
         match link.visit_left {
             0 => self.line.push_back(link.index),
             _ => self.line.push_front(link.index),
         }
     }
-    /// The next one in line, while the turn has room. `come` is then to be called, or he is gone.
+    /// The next connection in line, while the turn has room. If it still exists, `come` is called next.
     pub fn next(&mut self) -> Option<u32> {
         if self.left == 0 { None } else { self.line.pop_front() }
     }
-    /// The next one in line is here; false: he stood there no more.
+    /// The visit of the next connection in line begins; false: it no longer stood there.
     pub fn come(&mut self, link: &mut Link) -> bool {
         let stood = core::mem::take(&mut link.in_line);
         if stood {
@@ -150,7 +153,7 @@ impl Turn {
         }
         stood
     }
-    /// How many PDUs a connection may send at once; 0: it has little, and is not to wait until it has more.
+    /// How many PDUs the world should collect of a connection; 0: it is light, and does not wait for more.
     #[inline]
     pub fn batch(&self, link: &Link) -> u32 {
         if link.came_last > LITTLE { link.came_last } else { 0 }
@@ -167,11 +170,11 @@ impl Turn {
     pub fn took(&mut self, bytes: u32) {
         self.visit = self.visit.saturating_sub(bytes / PDU_BYTES);
     }
-    /// The look at the connection is over. `more`: something is left that it has sent.
+    /// The visit is over. `more`: something is left that the connection has sent.
     #[inline]
     pub fn leave(&mut self, now: Instant, link: &mut Link, more: bool) {
         let used = self.given - self.visit;
-        // What came at a time before is forgotten by and by.
+        // Earlier batches count less and less.
         if used > 0 {
             link.came_last = used.max(link.came_last - link.came_last.div_ceil(8));
         }
@@ -196,8 +199,11 @@ mod tests {
     fn pings(count: u16) -> Vec<u8> {
         let capsule = |cid: u16| {
             let mut pdu = [0; 72];
-            (pdu[0], pdu[2], pdu[4]) = (4, 72, 72);
-            (pdu[8], pdu[9]) = (0x18, 0x40);
+            pdu[0] = 4;
+            pdu[2] = 72;
+            pdu[4] = 72;
+            pdu[8] = 0x18;
+            pdu[9] = 0x40;
             pdu[10..12].copy_from_slice(&cid.to_le_bytes());
             pdu
         };
@@ -206,18 +212,18 @@ mod tests {
     /// A response capsule.
     const ANSWER: u64 = 24;
 
-    struct Crowd {
+    struct ManyHosts {
         world: World,
         hosts: Vec<ConnectionId>,
         now: Instant,
         staged: u32,
     }
 
-    impl Crowd {
+    impl ManyHosts {
         /// Hosts whose admin queues take 32 commands, at a shard with turns of so many PDUs.
         fn new(hosts: usize, turn_pdus: u32) -> Self {
             let mut world = World::with_turns(64 << 20, turn_pdus);
-            let hosts = (0..hosts).map(|_| world.visit(NVME, NQN, 32)).collect();
+            let hosts = (0..hosts).map(|_| world.log_in(NVME, NQN, 32)).collect();
             let now = NOW + Duration::from_secs(1);
             Self { world, hosts, now, staged: 0 }
         }
@@ -264,33 +270,33 @@ mod tests {
 
     #[test]
     fn a_turn_takes_in_so_much_and_the_next_ones_follow_at_once() {
-        let mut crowd = Crowd::new(10, 64);
-        (0..10).for_each(|host| crowd.comes(host, 31));
+        let mut many = ManyHosts::new(10, 64);
+        (0..10).for_each(|host| many.comes(host, 31));
         let (mut turns, mut sum) = (0, [0; 10]);
         loop {
-            let answers = crowd.turn();
+            let answers = many.turn();
             turns += 1;
             // Who comes anew passes the line once, with as many again in all.
             assert!(answers.iter().sum::<u64>() <= 128, "turn {turns}: {answers:?}");
             sum.iter_mut().zip(answers).for_each(|(sum, n)| *sum += n);
-            if !crowd.has_more() {
+            if !many.has_more() {
                 break;
             }
         }
         assert_eq!((sum, turns), ([31; 10], 4));
         // Nobody stands in line: what comes is taken in again.
-        crowd.comes(3, 31);
-        assert_eq!(crowd.turn()[3], 31);
+        many.comes(3, 31);
+        assert_eq!(many.turn()[3], 31);
     }
 
     #[test]
     fn who_has_little_passes_the_line_and_the_line_goes_on() {
-        let mut crowd = Crowd::new(41, 64);
-        (0..40).for_each(|host| crowd.comes(host, 31));
-        let (mut turns, mut others) = (0, crowd.turn().iter().sum::<u64>());
-        while crowd.has_more() {
-            crowd.comes(40, 1);
-            let answers = crowd.turn();
+        let mut many = ManyHosts::new(41, 64);
+        (0..40).for_each(|host| many.comes(host, 31));
+        let (mut turns, mut others) = (0, many.turn().iter().sum::<u64>());
+        while many.has_more() {
+            many.comes(40, 1);
+            let answers = many.turn();
             turns += 1;
             assert_eq!(answers[40], 1, "turn {turns}");
             others += answers[..40].iter().sum::<u64>();
@@ -300,15 +306,15 @@ mod tests {
 
     #[test]
     fn many_with_little_do_not_stop_the_others() {
-        let mut crowd = Crowd::new(200, 64);
+        let mut many = ManyHosts::new(200, 64);
         for host in 0..8 {
-            crowd.comes(host, 31);
+            many.comes(host, 31);
         }
-        let (mut turns, mut others) = (0, crowd.turn().iter().sum::<u64>());
+        let (mut turns, mut others) = (0, many.turn().iter().sum::<u64>());
         while others < 8 * 31 {
-            crowd.staged = 64 << 10;
-            (8..200).for_each(|host| crowd.comes(host, 1));
-            let answers = crowd.turn();
+            many.staged = 64 << 10;
+            (8..200).for_each(|host| many.comes(host, 1));
+            let answers = many.turn();
             others += answers[..8].iter().sum::<u64>();
             turns += 1;
             assert!(turns < 10, "{others}");
@@ -317,20 +323,20 @@ mod tests {
 
     #[test]
     fn who_stands_in_line_may_go() {
-        let mut crowd = Crowd::new(6, 8);
-        (0..6).for_each(|host| crowd.comes(host, 31));
-        crowd.turn();
+        let mut many = ManyHosts::new(6, 8);
+        (0..6).for_each(|host| many.comes(host, 31));
+        many.turn();
         for host in 0..6 {
-            let connection = crowd.hosts[host];
-            crowd.world.shard.on_event(crowd.now, Event::Broken { connection }, &mut vec![]);
-            crowd.turn();
-            crowd.world.shard.on_event(crowd.now, Event::Closed { connection }, &mut vec![]);
+            let connection = many.hosts[host];
+            many.world.shard.on_event(many.now, Event::Broken { connection }, &mut vec![]);
+            many.turn();
+            many.world.shard.on_event(many.now, Event::Closed { connection }, &mut vec![]);
         }
         for _ in 0..10 {
-            crowd.turn();
+            many.turn();
         }
-        assert!(!crowd.has_more());
-        assert_eq!(crowd.world.shard.connections(), 0);
-        assert!(crowd.world.shard.idle());
+        assert!(!many.has_more());
+        assert_eq!(many.world.shard.connections(), 0);
+        assert!(many.world.shard.idle());
     }
 }

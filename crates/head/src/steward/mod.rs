@@ -173,8 +173,8 @@ impl Steward {
                 drop(desk);
                 self.office.tell_other_head();
             }
-            StewardMail::Turned { fate, portal, peer, name, why } => {
-                desk.on_turned(self.office.cx.now(), portal, peer, &name, fate.told(why));
+            StewardMail::LoginOutcome { outcome, portal, peer, name, why } => {
+                desk.on_turned(self.office.cx.now(), portal, peer, &name, outcome.told(why));
             }
             StewardMail::Addresses { number, here, silent } => {
                 desk.on_addresses(self.office.cx.now(), number, here, silent);

@@ -207,7 +207,7 @@ fn spawn(
             let (staging, memory) = part.split();
             let deadlines = Deadlines::default();
             let seed = entropy[0];
-            let places = head::PLACES;
+            let credits = head::CREDITS;
             Shard::new(ShardConfig {
                 id,
                 shards,
@@ -217,7 +217,7 @@ fn spawn(
                 deadlines,
                 extents,
                 connections_max,
-                places,
+                credits,
                 turn_pdus: head::TURN_PDUS,
                 flights: head::FLIGHTS,
             })

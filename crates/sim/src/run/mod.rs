@@ -289,9 +289,9 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
 
 impl Run {
     /// Half of all worlds have a small in-flight window at each array, so that commands wait for it.
-    fn places(&self) -> u32 {
+    fn credits(&self) -> u32 {
         let mut rng = Prng::new(self.options.seed ^ 0x706c_6163_6573);
-        if rng.chance(1, 2) { rng.between(2, 6) as u32 } else { head::PLACES }
+        if rng.chance(1, 2) { rng.between(2, 6) as u32 } else { head::CREDITS }
     }
     /// In half of the worlds of scarce memory few parts of commands are under way at a time, so that commands wait for those.
     fn flights(&self) -> u32 {
@@ -321,7 +321,7 @@ impl Run {
             let staging = at + bytes;
             let shard = Shard::new(ShardConfig {
                 connections_max: 64,
-                places: self.places(),
+                credits: self.credits(),
                 turn_pdus: self.turn_pdus(),
                 flights: self.flights(),
                 id,

@@ -258,7 +258,7 @@ impl Run {
             let shard = Shard::new(ShardConfig {
                 // As many as the simulated kernel has places for: those behind are for connections with far shards.
                 connections_max: 4096,
-                places: head::PLACES,
+                credits: head::CREDITS,
                 turn_pdus: head::TURN_PDUS,
                 flights: head::FLIGHTS,
                 id,

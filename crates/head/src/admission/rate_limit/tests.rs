@@ -90,7 +90,7 @@ fn fua_writes_and_flushes_do_not_wait_for_bytes_and_their_bytes_are_not_free() {
 }
 
 #[test]
-fn what_waits_at_a_gate_can_be_aborted_and_the_rate_is_kept_all_the_same() {
+fn what_waits_at_a_rate_limiter_can_be_aborted_and_the_rate_is_kept_all_the_same() {
     for shards in [1, 2] {
         let flows =
             (0..usize::from(shards)).flat_map(|s| [reader(s, 1, 1, 32), reader(s, 2, 1, 32)]).collect();

@@ -28,9 +28,9 @@ fn spread(trial: &Trial) -> f64 {
 fn one_command_beside_thousands_of_another_host_waits_about_as_long_as_alone() {
     let alone = measured(1, 1, vec![reader(0, 1, 1, 1)]).flows[0].mean();
     for bytes in [4096, 64 << 10] {
-        let crowd = |i: u32| Flow { bytes, ..reader(0, 2, 1 + i % 2, 128) };
-        let without = done(&measured(1, 2, (0..64).map(crowd).collect()));
-        let mut flows: Vec<Flow> = (0..64).map(crowd).collect();
+        let many = |i: u32| Flow { bytes, ..reader(0, 2, 1 + i % 2, 128) };
+        let without = done(&measured(1, 2, (0..64).map(many).collect()));
+        let mut flows: Vec<Flow> = (0..64).map(many).collect();
         flows.push(reader(0, 1, 1, 1));
         let with = measured(1, 2, flows);
         let mean = with.flows[64].mean();
@@ -92,7 +92,7 @@ fn a_writer_of_large_blocks_does_not_starve_readers_of_small_ones() {
 }
 
 #[test]
-fn shards_with_more_paths_get_more_places() {
+fn shards_with_more_paths_get_more_credits() {
     let shard = |i: u32| usize::from(i >= 11);
     let volumes = (0..16).map(|i| reader(shard(i), 1, 1 + i, 128)).collect();
     let trial = measured(2, 16, volumes);

@@ -3,6 +3,7 @@
 use super::link::FarLink;
 use super::wire::{GREETING_BYTES, Greeting, HEADER_BYTES, Message};
 use super::{RING_BYTES, SILENT};
+use crate::admission::lines::Place;
 use crate::mail::FlightId;
 use crate::path::link::{Io, Life};
 use crate::path::request::Parked;
@@ -11,7 +12,7 @@ use base::front::Close;
 use base::{Bug, FrontIo, Instant, Memory, Slice, Want, planted};
 
 const BROKEN: Close = Close::Protocol("the other head said something that is not understood");
-const STRANGER: Close = Close::Refused("it is not the other head");
+const NOT_THE_OTHER_HEAD: Close = Close::Refused("it is not the other head");
 const SLOW: Close = Close::Slow;
 
 /// Ends the connection at once.
@@ -26,7 +27,7 @@ fn end<M: Memory>(io: &mut Io<'_, M>, why: Close) {
 pub(crate) struct FarFront {
     /// The far shard, once it is known.
     far: Option<u16>,
-    /// We have greeted.
+    /// This side has greeted.
     greeted: bool,
     /// Both have.
     open: bool,
@@ -41,13 +42,20 @@ pub(crate) struct FarFront {
 }
 
 impl FarFront {
-    /// Somebody comes.
+    /// A peer connects.
     pub fn comes(now: Instant) -> Self {
-        let (far, greeted, open, blocked) = Default::default();
-        let (head, have, data) = ([0; GREETING_BYTES], 0, None);
-        Self { far, greeted, open, until: now + SILENT, head, have, blocked, data }
+        Self {
+            far: None,
+            greeted: false,
+            open: false,
+            until: now + SILENT,
+            head: [0; GREETING_BYTES],
+            have: 0,
+            blocked: false,
+            data: None,
+        }
     }
-    /// We go to this far shard.
+    /// This side connects to a far shard.
     pub fn goes(now: Instant, far: u16) -> Self {
         Self { far: Some(far), ..Self::comes(now) }
     }
@@ -76,10 +84,10 @@ impl FarFront {
             end(io, SLOW);
         }
     }
-    /// Says who we are.
+    /// Sends this side's greeting.
     pub fn greet<M: Memory>(&mut self, io: &mut Io<'_, M>) {
         let (Some(far), Some(setup)) = (self.far, io.core.far_setup.clone()) else { return };
-        let credit = io.core.far[usize::from(far)].lent_bytes();
+        let credit = io.core.far[usize::from(far)].granted_bytes();
         let greeting = Greeting { from: io.core.id, to: far, credit };
         self.greeted = true;
         io.header(&greeting.encode(&setup.pairing));
@@ -91,7 +99,8 @@ impl FarFront {
             if let Some((_, data, got)) = &mut self.data {
                 let n = bytes.len().min((data.len - *got) as usize);
                 io.core.memory.bytes_mut(data.part(*got, n as u32)).copy_from_slice(&bytes[..n]);
-                (*got, taken) = (*got + n as u32, taken + n);
+                *got = *got + n as u32;
+                taken = taken + n;
                 if *got == data.len {
                     self.on_all(now, io);
                 }
@@ -99,7 +108,8 @@ impl FarFront {
             }
             let n = bytes.len().min(self.head_bytes() - self.have);
             self.head[self.have..self.have + n].copy_from_slice(&bytes[..n]);
-            (self.have, taken) = (self.have + n, taken + n);
+            self.have = self.have + n;
+            taken = taken + n;
             if self.have == self.head_bytes() {
                 self.blocked = true;
                 self.go_on(now, io);
@@ -110,24 +120,26 @@ impl FarFront {
     fn head_bytes(&self) -> usize {
         if self.open { HEADER_BYTES } else { GREETING_BYTES }
     }
-    /// Takes what had to wait, if it need not any more.
+    /// Takes the message that had to wait, if it need not wait any more.
     pub fn go_on<M: Memory>(&mut self, now: Instant, io: &mut Io<'_, M>) {
         if !self.blocked {
             return;
         }
         let head = self.head;
-        let done = match self.open {
-            false => self.on_greeting(&head, io),
-            true => match Message::decode(head.first_chunk().expect("a header is shorter")) {
+        let done = if self.open {
+            match Message::decode(head.first_chunk().expect("a header is shorter")) {
                 Ok(message) => self.on_message(now, message, io),
                 Err(_) => {
                     end(io, BROKEN);
                     false
                 }
-            },
+            }
+        } else {
+            self.on_greeting(&head, io)
         };
         if done {
-            (self.blocked, self.have) = (false, 0);
+            self.blocked = false;
+            self.have = 0;
         }
     }
     pub fn on_direct<M: Memory>(&mut self, now: Instant, n: u32, io: &mut Io<'_, M>) {
@@ -144,11 +156,11 @@ impl FarFront {
         let said = setup.and_then(|s| Greeting::decode(bytes, &s.pairing).ok());
         let far = |g: &Greeting| io.core.far.get(usize::from(g.from));
         let Some(greeting) = said.filter(|g| g.to == io.core.id && far(g).is_some()) else {
-            end(io, STRANGER);
+            end(io, NOT_THE_OTHER_HEAD);
             return false;
         };
         if self.far.is_some_and(|far| far != greeting.from) {
-            end(io, STRANGER);
+            end(io, NOT_THE_OTHER_HEAD);
             return false;
         }
         self.far = Some(greeting.from);
@@ -176,7 +188,7 @@ impl FarFront {
                 if planted(Bug::CreditWaits) && !link.waits.is_empty() {
                     return false;
                 }
-                let Some(data) = link.lend(command.data.len) else {
+                let Some(data) = link.grant(command.data.len) else {
                     link.starved = true;
                     return false;
                 };
@@ -231,10 +243,19 @@ impl FarFront {
             return end(io, BROKEN);
         }
         let shard = io.core.shards + self.far.expect("it has greeted");
-        (command.data, whose.shard) = (data, shard);
-        io.core.tell_cleared(shard, array, &command, io.fx);
-        let (place, line) = Default::default();
-        io.core.park(Parked { shard, flight: FlightId(flight), array, map, command, whose, place, line });
+        command.data = data;
+        whose.shard = shard;
+        io.core.send_cleared(shard, array, &command, io.fx);
+        io.core.park(Parked {
+            shard,
+            flight: FlightId(flight),
+            array,
+            map,
+            command,
+            whose,
+            place: Place::default(),
+            line: 0,
+        });
     }
     fn ran<M: Memory>(&mut self, now: Instant, message: Message, io: &mut Io<'_, M>) {
         let Message::Ran { flight, status, age, zeroes, kept, .. } = message else { return };
@@ -246,7 +267,7 @@ impl FarFront {
         io.core.flight_landed(now, flight, status, issued, io.fx);
         io.core.far_has_credit(self.far.expect("it has greeted"));
     }
-    /// Its connection is over: memory that was to be filled is nobody's. The memory, if it was lent.
+    /// Its connection is over: memory that was to be filled is nobody's. Returns that memory if it was granted to the far shard.
     pub fn ends(&mut self) -> Option<Slice> {
         let (message, data, _) = self.data.take()?;
         matches!(message, Message::Run { .. }).then_some(data)

@@ -1,6 +1,6 @@
-//! One far shard: what was sent to it and is not answered, what it has sent, and the memory that is lent to it.
+//! One far shard: what was sent to it and is not answered, what it has sent, and the memory that is granted to it.
 
-use super::{LENT_BYTES, LENT_MIN, wire};
+use super::{GRANTED_BYTES, GRANTED_MIN, wire};
 use crate::admission::arena::Arena;
 use crate::admission::buffers::{BUFFER_MAX, Buffers};
 use crate::admission::scheduler::Whose;
@@ -24,12 +24,12 @@ pub(crate) struct Sent {
 /// A command of the far shard that this one carries out.
 #[derive(Clone, Copy, Debug)]
 struct Theirs {
-    /// Memory that is lent to it.
+    /// Memory that was granted to it.
     data: Slice,
     reads: bool,
 }
 
-/// What is to be said.
+/// A message that is to be sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Out {
     /// `Message::Run`, of this flight.
@@ -51,12 +51,12 @@ pub(crate) struct FarLink {
     theirs: Vec<Option<Theirs>>,
     /// Commands of an earlier connection that are still at drives: nothing new is taken before they are over.
     pub stale: u32,
-    /// What of its memory is left for us, bytes.
+    /// What is left of the credit that it gives, bytes of its memory.
     credit: u32,
     /// Requests that wait for some.
     pub waits: VecDeque<u32>,
-    /// Memory that is lent to it: runs of the shard's.
-    lent: Vec<Buffers>,
+    /// Memory that is granted to it: runs of the shard's.
+    granted: Vec<Buffers>,
     runs: Vec<Slice>,
     /// It has sent what there is no memory for yet.
     pub starved: bool,
@@ -80,8 +80,9 @@ pub(super) fn cost_of(command: &ArrayCommand) -> u32 {
 impl FarLink {
     /// A far shard of so many, with memory that is set aside for it now. None: there is none.
     pub fn new(arena: &mut Arena, shards: u16, far: u16) -> Option<Self> {
-        let share = (LENT_BYTES / u64::from(shards) / u64::from(far)).min(arena.bytes() / 8 / u64::from(far));
-        let run = share.clamp(LENT_MIN, BUFFER_MAX).next_power_of_two().min(BUFFER_MAX);
+        let share =
+            (GRANTED_BYTES / u64::from(shards) / u64::from(far)).min(arena.bytes() / 8 / u64::from(far));
+        let run = share.clamp(GRANTED_MIN, BUFFER_MAX).next_power_of_two().min(BUFFER_MAX);
         let mut runs = vec![arena.take_kept(run as u32)?];
         while (runs.len() as u64 + 1) * run <= share
             && let Some(more) = arena.take_kept(run as u32)
@@ -97,7 +98,7 @@ impl FarLink {
             stale: 0,
             credit: 0,
             waits: VecDeque::new(),
-            lent: runs.iter().map(|r| Buffers::new(r.at, u64::from(r.len))).collect(),
+            granted: runs.iter().map(|r| Buffers::new(r.at, u64::from(r.len))).collect(),
             runs,
             starved: false,
             sending: Slots::with_capacity(64),
@@ -106,8 +107,8 @@ impl FarLink {
             down_since: None,
         })
     }
-    /// Bytes that it is lent.
-    pub fn lent_bytes(&self) -> u32 {
+    /// Bytes that are granted to it.
+    pub fn granted_bytes(&self) -> u32 {
         self.runs.iter().map(|r| r.len).sum()
     }
     /// The runs that are set aside for it.
@@ -116,7 +117,7 @@ impl FarLink {
     }
     /// Longest data of one command that there is always memory for, bytes.
     pub fn piece_max(&self) -> u64 {
-        LENT_MIN
+        GRANTED_MIN
     }
     /// Each kind of thing that may be under way with it, and whether nothing is.
     pub fn idle_parts(&self) -> [(&'static str, bool); 4] {
@@ -174,7 +175,10 @@ impl FarLink {
     }
     /// Its connection is up: it lends so much, and gets once more what it has not answered.
     pub fn begins(&mut self, connection: u32, credit: u32) {
-        (self.open, self.comes, self.down_since, self.credit) = (Some(connection), None, None, credit);
+        self.open = Some(connection);
+        self.comes = None;
+        self.down_since = None;
+        self.credit = credit;
         self.out.clear();
         for flight in self.all_sent() {
             let sent = self.sent[flight as usize].as_ref().expect("just seen");
@@ -184,15 +188,15 @@ impl FarLink {
     }
 
     /// Memory for what it sends, or asks for. None: there is none now.
-    pub fn lend(&mut self, len: u32) -> Option<Slice> {
-        self.lent.iter_mut().find_map(|run| run.take(len))
+    pub fn grant(&mut self, len: u32) -> Option<Slice> {
+        self.granted.iter_mut().find_map(|run| run.take(len))
     }
     fn run_of(&mut self, data: Slice) -> Option<&mut Buffers> {
-        self.lent.iter_mut().find(|run| run.contains(data))
+        self.granted.iter_mut().find(|run| run.contains(data))
     }
-    /// Whether this is memory that is lent to it.
-    pub fn has_lent(&self, data: Slice) -> bool {
-        self.lent.iter().any(|run| run.contains(data))
+    /// Whether this is memory that is granted to it.
+    pub fn has_granted(&self, data: Slice) -> bool {
+        self.granted.iter().any(|run| run.contains(data))
     }
     /// A drive keeps it.
     pub fn hold(&mut self, data: Slice) {
@@ -200,7 +204,7 @@ impl FarLink {
             run.hold(data);
         }
     }
-    /// One who holds it lets go. True: it is free.
+    /// One of its holders lets go. True: it is free.
     pub fn release(&mut self, data: Slice) -> bool {
         data.len == 0 || self.run_of(data).is_some_and(|run| run.release(data))
     }
@@ -230,7 +234,7 @@ impl FarLink {
         let message = wire::Message::Ran { flight: flight.0, status, age, zeroes, kept, data };
         self.out.push_back(Out::Ran(message, if brings { theirs.data } else { Slice::default() }));
     }
-    /// What it has sent that has not begun is nobody's any more.
+    /// What it has sent and has not begun is dropped.
     pub fn forgets(&mut self, flight: FlightId) {
         if let Some(theirs) = self.theirs.get_mut(flight.0 as usize).and_then(Option::take) {
             self.release(theirs.data);
@@ -242,8 +246,8 @@ impl FarLink {
         self.stale += 1;
         Some(theirs.data)
     }
-    /// Nobody has any of the memory that it is lent.
+    /// Nobody uses any of the memory that is granted to it.
     pub fn is_free(&self) -> bool {
-        self.lent.iter().all(|run| run.used() == 0)
+        self.granted.iter().all(|run| run.used() == 0)
     }
 }

@@ -6,8 +6,9 @@
 //!    └──── flight landed ◀─ FarFront ◀═══ outbox ◀─ out ◀──────────────────── Ran ◀┘
 //! ```
 //!
-//! What a far shard sends lies in memory that was set aside for it (`FarLink::lent`), which drives alone free: neither head waits
-//! for the other one's hosts, so two full heads cannot wait for each other. Who has no credit for what he would send waits at home.
+//! What a far shard sends lies in memory that was set aside for it (`FarLink::granted`), which drives alone free: neither head waits
+//! for the other one's hosts, so two full heads cannot wait for each other. A command without credit for its data waits at the shard
+//! it came in at.
 
 mod front;
 mod link;
@@ -31,12 +32,12 @@ const NETWORKS_MAX: u32 = 4;
 /// Memory for headers that are to be sent to one far shard, bytes.
 pub(crate) const RING_BYTES: u32 = 64 << 10;
 /// Memory that a head sets aside for what the other one sends, bytes.
-pub(crate) const LENT_BYTES: u64 = 32 << 20;
-/// What one far shard is lent, at least, bytes.
-const LENT_MIN: u64 = 256 << 10;
+pub(crate) const GRANTED_BYTES: u64 = 32 << 20;
+/// What is granted to one far shard, at least, bytes.
+const GRANTED_MIN: u64 = 256 << 10;
 /// How long until a connection that failed is tried again, by the next network.
 pub(crate) const DIAL_AGAIN: Duration = Duration::from_millis(50);
-/// A shard that has no connection for so long says so: the other head is put out.
+/// A shard that has no connection for this long reports it: the other head is put out.
 pub(crate) const SILENT: Duration = Duration::from_secs(1);
 
 /// How the shards of two heads meet.
@@ -46,16 +47,16 @@ pub struct FarSetup {
     pub shards: u16,
     /// Which processes these are.
     pub pairing: wire::Pairing,
-    /// Who goes to whom.
+    /// Which side connects.
     pub side: FarSide,
 }
 
-/// Who goes to whom. Addresses are those of each network for shard 0; the others have the ports behind it.
+/// Which side connects. Addresses are those of each network for shard 0; the others have the ports behind it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum FarSide {
-    /// The other head's shards come here.
+    /// The other head's shards connect to this head's.
     Listens(Vec<SocketAddr>),
-    /// This head's shards go there.
+    /// This head's shards connect to the other head's.
     Dials(Vec<SocketAddr>),
 }
 

@@ -11,15 +11,15 @@ use base::{Bug, Effects, Instant, Memory, Slice, Status, planted};
 impl<M: Memory> Core<M> {
     /// Writes to another shard, of either head.
     #[inline]
-    pub fn tell_shard(&mut self, shard: u16, mail: ShardMail, fx: &mut Effects<Mail>) {
+    pub fn send_to_shard(&mut self, shard: u16, mail: ShardMail, fx: &mut Effects<Mail>) {
         match shard.checked_sub(self.shards) {
             None => fx.push(to_shard(shard, mail)),
-            Some(far) => self.tell_far(far, mail),
+            Some(far) => self.send_to_far(far, mail),
         }
     }
     #[inline(never)]
-    fn tell_far(&mut self, far: u16, mail: ShardMail) {
-        // What is said to a head that is gone concerns nobody.
+    fn send_to_far(&mut self, far: u16, mail: ShardMail) {
+        // Letters to a head that is gone are dropped.
         let Some(link) = self.far.get_mut(usize::from(far)) else { return };
         match mail {
             ShardMail::Run { flight, array, map, command, whose } => {
@@ -46,9 +46,9 @@ impl<M: Memory> Core<M> {
     }
     /// The far shard whose memory this is.
     pub fn far_of(&mut self, data: Slice) -> Option<&mut FarLink> {
-        self.far.iter_mut().chain(&mut self.far_left).find(|link| link.has_lent(data))
+        self.far.iter_mut().chain(&mut self.far_left).find(|link| link.has_granted(data))
     }
-    /// A far shard may be sent something again: those who wait get in line for their turn.
+    /// A far shard can be sent something again: requests that wait for it join the queue of turns.
     pub fn far_has_credit(&mut self, far: u16) {
         let waits = &mut self.far[usize::from(far)].waits;
         self.turns.extend(waits.drain(..));
@@ -60,7 +60,7 @@ impl<M: Memory> Core<M> {
         let link = self.far.get_mut(usize::from(far));
         link.map_or(&mut self.far_waits, |link| &mut link.waits).push_back(index);
     }
-    /// All who wait for far shards get in line for their turn: others may have what they want.
+    /// All requests that wait for far shards join the queue of turns: other shards may have their lanes now.
     pub fn wait_for_far_no_more(&mut self) {
         self.turns.extend(self.far_waits.drain(..));
         self.far.iter_mut().for_each(|link| self.turns.extend(link.waits.drain(..)));
@@ -89,13 +89,13 @@ impl<M: Memory> Core<M> {
             self.far_landed(now, flight, Status::Aborted);
         }
         self.far_has_credit(far);
-        self.ask_gates_again(now, self.shards + far);
+        self.ask_limiters_again(now, self.shards + far);
     }
     fn far_landed(&mut self, now: Instant, flight: u32, status: Status) {
         // A request's flights alone are at far shards.
         self.flight_landed(now, flight, status, now, &mut vec![]);
     }
-    /// A far shard's connection is over. What it had sent and has not begun never does; what is at drives ends for nobody.
+    /// A far shard's connection is over. Commands that it had sent and that have not begun never start; those at drives end without an answer.
     pub fn far_ends(&mut self, far: u16, incoming: Option<Slice>) {
         let shard = self.shards + far;
         let mut gone: Vec<FlightId> = vec![];
@@ -111,7 +111,7 @@ impl<M: Memory> Core<M> {
         let waiting: Vec<_> =
             self.peers.iter().filter(|(_, p)| p.shard == shard).map(|(_, p)| (p.array, p.flight)).collect();
         for (array, flight) in waiting {
-            self.take_from_crowd(array, shard, flight);
+            self.take_from_waiters(array, shard, flight);
             gone.push(flight);
         }
         let pairing = self.far_pairing;
@@ -147,7 +147,8 @@ impl<M: Memory> Core<M> {
             let Owner::Request(index) = self.flights.remove(flight).owner else { continue };
             let request = &mut self.requests[index];
             request.flights -= 1;
-            (request.again, request.aborted) = (true, request.aborted || sent.aborted);
+            request.again = true;
+            request.aborted = request.aborted || sent.aborted;
             request.bereft = true;
             request.cursor = request.length;
             if request.flights == 0 && request.phase == Phase::Flights {
@@ -177,7 +178,7 @@ impl<M: Memory> Core<M> {
             link.release(data);
         }
     }
-    /// Memory that was lent to shards of a head that is gone is this shard's again, once no drive has any of it. True when nothing is under
+    /// Memory that was granted to shards of a head that is gone is this shard's again, once no drive has any of it. True when nothing is under
     /// way any more that they had sent, once.
     pub fn far_is_left(&mut self) -> bool {
         let mut left = core::mem::take(&mut self.far_left);

@@ -25,7 +25,7 @@ const STAGED: u32 = 64;
 const SLOTS: u32 = 4096;
 const DRIVE_BYTES: u64 = 1 << 28;
 const BLOCK: u32 = 4096;
-/// Places of the volume, one in each region; each worker has one alone, of so many blocks.
+/// Credits of the volume, one in each region; each worker has one alone, of so many blocks.
 const PLACES: u64 = 60;
 const BLOCKS: u64 = 8;
 
@@ -117,7 +117,7 @@ impl World {
                 deadlines: Deadlines { read: Duration::from_secs(100), write: Duration::from_secs(100) },
                 extents: own.map(|m| (region(m), MEMORY)).collect(),
                 connections_max: SLOTS,
-                places: crate::PLACES,
+                credits: crate::CREDITS,
                 turn_pdus: crate::TURN_PDUS,
                 flights: crate::FLIGHTS,
             })
@@ -227,10 +227,8 @@ impl World {
         for machine in 0..self.machines.len() {
             let first = machine < usize::from(self.shards);
             let lives = if first { [1, 2] } else { [2, 1] };
-            let side = match first {
-                true => FarSide::Listens(addresses.clone()),
-                false => FarSide::Dials(addresses.clone()),
-            };
+            let side =
+                if first { FarSide::Listens(addresses.clone()) } else { FarSide::Dials(addresses.clone()) };
             let pairing = Pairing { secret: [9; 32], lives, epoch };
             self.mail(
                 machine,
@@ -279,9 +277,10 @@ impl World {
     fn work(&mut self, w: usize) {
         let writes = self.only_writes || self.rng.chance(1, 2);
         let Worker { machine, place, data, known, .. } = self.workers[w];
-        let (op, doing) = match writes {
-            true => (Op::Write, Doing::Writes(known.wrapping_add(1).max(1))),
-            false => (Op::Read, Doing::Reads),
+        let (op, doing) = if writes {
+            (Op::Write, Doing::Writes(known.wrapping_add(1).max(1)))
+        } else {
+            (Op::Read, Doing::Reads)
         };
         if let Doing::Writes(value) = doing {
             self.machines[machine].dma(data, &mut |b| b.fill(value));
@@ -310,7 +309,8 @@ impl World {
                 Doing::Nothing => unreachable!("it had nothing to do"),
             }
             let worker = &mut self.workers[w];
-            (worker.doing, worker.done) = (Doing::Nothing, worker.done + 1);
+            worker.doing = Doing::Nothing;
+            worker.done = worker.done + 1;
             self.work(w);
         }
     }
@@ -512,7 +512,8 @@ impl World {
                         bytes.len()
                     };
                     bytes.truncate(n);
-                    (self.bytes, self.sends) = (self.bytes + n as u64, self.sends + 1);
+                    self.bytes = self.bytes + n as u64;
+                    self.sends = self.sends + 1;
                     let Some(end) = self.end_of(machine, connection) else { continue };
                     let other = self.ends[&end].other;
                     let at = self.now + Duration::from_micros(10);
@@ -673,7 +674,7 @@ fn who_is_left_alone_does_what_the_other_had_not_answered() {
         for machine in 0..usize::from(shards) {
             let shard = &world.machines[machine];
             let workers = u64::from(BLOCK) * BLOCKS * 6;
-            assert_eq!(shard.buffers_used(), shard.buffers_kept() + workers, "all that was lent is back");
+            assert_eq!(shard.buffers_used(), shard.buffers_kept() + workers, "all memory is back");
         }
     }
 }

@@ -168,7 +168,7 @@ mod tests {
         let scrub = Scrub { from: 4096, repair: true, prefer: Some(1), block_bytes: 512 };
         vec![
             ShardMail::Recorded { array, epoch: 7 },
-            ShardMail::Unrecorded { array },
+            ShardMail::LossNotOnRecord { array },
             ShardMail::Clean { array },
             ShardMail::MarkAll { array },
             ShardMail::AddDirty { array, dirty: Arc::new(bitmap(1000)) },

@@ -16,7 +16,7 @@ use std::sync::Arc;
 fn array_of(letter: &ShardMail) -> Option<ArrayId> {
     match letter {
         ShardMail::Recorded { array, .. }
-        | ShardMail::Unrecorded { array }
+        | ShardMail::LossNotOnRecord { array }
         | ShardMail::Clean { array }
         | ShardMail::MarkAll { array }
         | ShardMail::AddDirty { array, .. }

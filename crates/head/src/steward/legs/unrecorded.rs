@@ -49,7 +49,7 @@ impl Office {
             _ => return,
         };
         for array in arrays {
-            self.tell_shards(|| ShardMail::Unrecorded { array });
+            self.tell_shards(|| ShardMail::LossNotOnRecord { array });
         }
     }
 

@@ -552,7 +552,7 @@ impl World {
             }
             ShardMail::MarkAll { array } => StewardMail::Note { array, note: Note::AllDirty { epoch: 0 } },
             ShardMail::Recorded { epoch, .. } => return self.log.push(format!("recorded {n} {epoch}")),
-            ShardMail::Unrecorded { array } => return self.log.push(format!("unrecorded {n} {array}")),
+            ShardMail::LossNotOnRecord { array } => return self.log.push(format!("unrecorded {n} {array}")),
             ShardMail::Clean { .. } => return self.log.push(format!("clean {n}")),
             ShardMail::Scrub { array, order: None } => {
                 self.scrubs.remove(&(n, array));

@@ -130,7 +130,7 @@ impl Stand {
                     deadlines: Deadlines::default(),
                     extents,
                     connections_max: 1024,
-                    places: head::PLACES,
+                    credits: head::CREDITS,
                     turn_pdus: head::TURN_PDUS,
                     flights: head::FLIGHTS,
                 };

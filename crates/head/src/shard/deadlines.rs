@@ -1,26 +1,24 @@
-//! What hosts let a shard wait for while others wait for memory.
+//! Deadlines of hosts: how long a host may keep memory that others wait for.
 //!
-//! Nobody is hurried while there is memory for all. While somebody waits for some, a connection that holds
-//! memory must go on: all data of the command that has waited the longest for them must come within
-//! `DUE_TIME`, and the next buffer of its answers must be taken as a whole within that time. Then the time
-//! starts again with the next one. So a byte now and then is no progress, nor is a ping; an R2T that has not left
-//! yet is not due, nor are data that stand behind others in a stream that waits for memory itself.
+//! There is no deadline while there is memory for all. While somebody waits for memory, a connection that holds some must make progress:
+//! all data of the command that has waited for them the longest must arrive within `HOST_DEADLINE`, and the host must take the next buffer
+//! of its answers as a whole within that time. Then the time starts again with the next one. So neither a byte now and then nor a ping is
+//! progress. An R2T that has not left yet has no deadline, nor have data that stand behind others in a stream that itself waits for memory.
 //!
-//! A host's own connections wait for each other, too: one of a path that is dead would hold up those that live.
-//! But a host alone has only its own line to be slow on, so beside its own it is enough that bytes move at all:
-//! a page of them within that time.
+//! Connections of one host wait for each other, too: a path that is dead would hold up those that work. But a host that is alone delays
+//! only itself if its line is slow, so beside its own connections it is enough that bytes move at all: a page of them within that time.
 //!
-//! Who does not go on is cut off, and everything that it held is free. It costs nothing while nobody waits:
-//! no timer, no list. The looks are by the clock, and each remembers what was due at the one before.
+//! A connection that misses its deadline is cut off, and everything that it held is free. This costs nothing while nobody waits: no timer,
+//! no list. The checks are periodic, and each remembers what was owed at the one before.
 //!
-//! Staging buffers are looked after in the same way: while too many connections keep bytes in them that they
-//! cannot take, those that do not go on are cut off.
+//! Staging buffers are treated in the same way: while too many connections keep bytes in them that they cannot take, those that make no
+//! progress are cut off.
 
 use super::{Connection, Core, Shard};
 use crate::admission::buffer_quota::Purpose;
 use crate::admission::buffers::PAGE;
-use crate::limits::{DUE_LOOK, DUE_TIME, STALLED_MAX};
-use crate::mail::{Fate, Mail};
+use crate::limits::{HOST_DEADLINE, HOST_DEADLINE_CHECK, STALLED_MAX};
+use crate::mail::{LoginOutcome, Mail};
 use crate::path::link::{Io, Life, Link};
 use crate::path::request::{Phase, Request};
 use base::front::Close;
@@ -30,16 +28,16 @@ const OWES_DATA: &str = "it kept memory for data that it did not send";
 const TAKES_NOTHING: &str = "it kept memory for data that it asked for and did not take";
 const NO_REQUEST: u32 = u32::MAX;
 
-/// Something that is waited for, as a look found it.
+/// What a host owes, as a check found it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Due {
-    /// Tells it from what is due next.
+struct HostDeadline {
+    /// Distinguishes it from what is owed next.
     what: (u64, Instant),
-    /// It was due at all looks from this time on.
+    /// All checks since this time have found it.
     since: Instant,
-    /// The host knows of it once so many bytes have been sent.
+    /// The host knows of it once this many bytes have been sent.
     after: u64,
-    /// Bytes that had moved then.
+    /// Bytes that had moved at that time.
     moved: u64,
 }
 
@@ -52,33 +50,32 @@ enum Others {
     Hosts,
 }
 
-/// What is due of one connection.
+/// What one connection owes.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Dues {
-    /// Data of the command that has waited for them the longest.
-    data: Option<Due>,
+pub(crate) struct LinkDeadlines {
+    /// The data of the command that has waited the longest for its data.
+    data: Option<HostDeadline>,
     /// The next buffer to be sent.
-    output: Option<Due>,
-    /// The number of the look that found them: what an earlier one found, is forgotten.
+    output: Option<HostDeadline>,
+    /// The number of the check that found them; findings of earlier rounds do not count.
     look: u32,
 }
 
-impl Due {
-    /// The time goes on if `found` is the same as before, the host knows of it, and what moved is not enough
-    /// for those who wait.
-    fn go_on(before: Option<Due>, found: Due, sent: u64, others: Others) -> Due {
+impl HostDeadline {
+    /// The time goes on if `found` is the same as before, the host knows of it, and not enough bytes have moved for those who wait.
+    fn go_on(before: Option<HostDeadline>, found: HostDeadline, sent: u64, others: Others) -> HostDeadline {
         match before {
             Some(due) if due.what != found.what => found,
-            Some(due) if sent < due.after => Due { after: due.after, ..found },
+            Some(due) if sent < due.after => HostDeadline { after: due.after, ..found },
             Some(due) if others == Others::Own && found.moved - due.moved >= PAGE => {
-                Due { after: due.after, ..found }
+                HostDeadline { after: due.after, ..found }
             }
             Some(due) => due,
             None => found,
         }
     }
     fn is_over(&self, now: Instant) -> bool {
-        now.since(self.since) >= DUE_TIME
+        now.since(self.since) >= HOST_DEADLINE
     }
 }
 
@@ -95,7 +92,7 @@ impl Waits {
         let mine = || link.tags.iter().filter(|r| **r != NO_REQUEST).map(|r| (*r, &requests[*r]));
         let blocks = |r: &Request| matches!(r.phase, Phase::Buffer(_)) && r.purpose == Purpose::Unasked;
         let blocked = mine().any(|(_, r)| blocks(r));
-        // Who holds memory for data that come unasked and waits for more of it may wait for himself.
+        // A connection that holds memory for unsolicited data and waits for more of it may wait for itself.
         let due = |r: &Request| {
             let held = r.phase == Phase::Connection && r.buffer.is_some();
             held && (!blocked || r.purpose == Purpose::Unasked)
@@ -110,7 +107,7 @@ fn output(link: &Link, requests: &Slots<Request>) -> Option<(u64, Instant)> {
     match link.outbox.next_mark() {
         _ if !link.sending => None,
         Some(request) => Some((u64::from(request), requests[request].started)),
-        // Answers without data hold no memory but a place in line, and perhaps a staging buffer.
+        // Answers without data hold no memory, only their position in the stream and perhaps a staging buffer.
         None => link.stalled.then(|| ((1 << 63) | (link.outbox.sent() / PAGE), Instant(0))),
     }
 }
@@ -118,14 +115,14 @@ fn output(link: &Link, requests: &Slots<Request>) -> Option<(u64, Instant)> {
 impl<M: Memory> Core<M> {
     /// Whether somebody waits for memory, or too many keep staging buffers.
     #[inline]
-    pub(super) fn is_crowded(&self) -> bool {
-        self.lending.waiting() > 0 || self.stalled >= STALLED_MAX
+    pub(super) fn is_short_of_memory(&self) -> bool {
+        self.quota.waiting() > 0 || self.stalled >= STALLED_MAX
     }
     /// Who waits beside a connection.
     fn others(&self, link: &Link) -> Others {
-        if self.stalled >= STALLED_MAX || self.lending.waiting_beside(link.account) > 0 {
+        if self.stalled >= STALLED_MAX || self.quota.waiting_beside(link.account) > 0 {
             Others::Hosts
-        } else if self.lending.waiting_beside_link(link.index) > 0 {
+        } else if self.quota.waiting_beside_link(link.index) > 0 {
             Others::Own
         } else {
             Others::Nobody
@@ -134,7 +131,7 @@ impl<M: Memory> Core<M> {
     /// Counts the connections whose bytes cannot be taken.
     #[inline]
     pub(super) fn stall(&mut self, link: &mut Link) {
-        // Who stands in line for a turn could go on.
+        // A connection that only waits for its turn is not stalled.
         let stalled = !link.staged.is_empty() && !link.in_line;
         if link.stalled != stalled {
             link.stalled = !link.stalled;
@@ -144,44 +141,45 @@ impl<M: Memory> Core<M> {
 }
 
 impl<M: Memory> Shard<M> {
-    /// The end of a turn: while somebody waits, there will be a look at what is due.
+    /// The end of a turn: plans a check of the deadlines while somebody waits.
     pub(super) fn plan_look(&mut self, now: Instant) {
-        if !self.core.is_crowded() {
+        if !self.core.is_short_of_memory() {
             self.look = None;
         } else if self.look.is_none() {
-            // What was found while others waited before does not count.
+            // What was found in an earlier time of waiting does not count.
             self.looks = self.looks.wrapping_add(1);
-            self.look = Some(now + DUE_LOOK);
+            self.look = Some(now + HOST_DEADLINE_CHECK);
         }
     }
 
-    /// Finds what is due, and cuts off those who have not gone on for too long.
-    pub(super) fn look_at_dues(&mut self, now: Instant, fx: &mut Effects<Mail>) {
-        self.look = Some(now + DUE_LOOK);
+    /// Finds what each connection owes, and cuts off those that have made no progress for too long.
+    pub(super) fn check_deadlines(&mut self, now: Instant, fx: &mut Effects<Mail>) {
+        self.look = Some(now + HOST_DEADLINE_CHECK);
         self.core.make_up_for_kept(now, fx);
         let mut over = vec![];
         for (index, Connection { link, .. }) in self.connections.iter_mut() {
             if link.life != Life::Open || link.live == 0 {
                 continue;
             }
-            let before = if link.dues.look == self.looks { link.dues } else { Dues::default() };
+            let before =
+                if link.deadlines.look == self.looks { link.deadlines } else { LinkDeadlines::default() };
             let waits = Waits::of(link, &self.core.requests);
             let others = self.core.others(link);
             let (sent, pending) = (link.outbox.sent(), link.outbox.pending());
             let data = waits.oldest.filter(|_| others != Others::Nobody || waits.blocked);
             let output = output(link, &self.core.requests).filter(|_| others != Others::Nobody);
             let due = |before, what, after, moved| {
-                Due::go_on(before, Due { what, since: now, after, moved }, sent, others)
+                HostDeadline::go_on(before, HostDeadline { what, since: now, after, moved }, sent, others)
             };
-            link.dues = Dues {
+            link.deadlines = LinkDeadlines {
                 data: data.map(|what| due(before.data, what, sent + pending, link.came)),
                 output: output.map(|what| due(before.output, what, 0, sent)),
                 look: self.looks,
             };
-            let late = |due: Option<Due>| due.is_some_and(|due| due.is_over(now));
-            if late(link.dues.output) {
+            let late = |due: Option<HostDeadline>| due.is_some_and(|due| due.is_over(now));
+            if late(link.deadlines.output) {
                 over.push((index, TAKES_NOTHING));
-            } else if late(link.dues.data) {
+            } else if late(link.deadlines.data) {
                 over.push((index, OWES_DATA));
             }
         }
@@ -193,13 +191,13 @@ impl<M: Memory> Shard<M> {
         }
     }
 
-    /// Ends a connection at once: last words would wait behind what its host does not take.
+    /// Ends a connection at once: a last PDU would wait behind what its host does not take.
     fn cut_off(&mut self, now: Instant, index: u32, why: &'static str, fx: &mut Effects<Mail>) {
         let core = &mut self.core;
         let link = &mut self.connections[index].link;
         let host = link.host.and_then(|id| core.view.host(id));
         let name = host.map(|h| h.name.clone()).unwrap_or_default();
-        Io { now, core, link, fx }.turned(Fate::CutOff, name, why);
+        Io { now, core, link, fx }.report_outcome(LoginOutcome::CutOff, name, why);
         link.why = Some(Close::Slow);
         link.life = Life::Closing;
         self.core.touch(link);
