@@ -5,6 +5,7 @@ use super::target::{self, Url};
 use super::watch::{self, Cpu, LOOK};
 use crate::arguments::{count, count_in};
 use crate::failure::Failure;
+use crate::words::house::cannot_start;
 use base::Address;
 use clap::Args;
 use load::{Load, Mail, Plan, Target};
@@ -72,7 +73,7 @@ pub struct SingleArgs {
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true, default_value = "0", value_parser = offset)]
     pub region_at: u64,
     /// Size of the region of the volume to use [default: the rest]
-    #[arg(long, value_name = "SIZE", allow_hyphen_values = true, value_parser = base::size::parse)]
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true, value_parser = crate::arguments::size)]
     pub region: Option<u64>,
     /// Seconds to retry lost and refused connections
     #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 5, value_parser = count_in::<u32>(0..=u64::from(u32::MAX)))]
@@ -251,14 +252,14 @@ pub fn carry_out(
     let (say, news) = channel();
     let manager = move |_: Address, mail: Mail| drop(say.send(mail));
     let config = uring::Config { machines: vec![machine], state_dir: None };
-    let mut house = House::build(config, manager).map_err(Failure::internal)?;
+    let mut house = House::build(config, manager).map_err(cannot_start)?;
     let cpu = cpu.clone();
     let make = move |part: uring::RegionPart, _: [u64; 4]| {
         cpu.register();
         let arena = base::Memory::extent(&part);
         Load::new(part, arena, slots)
     };
-    house.spawn(me, make).map_err(Failure::internal)?;
+    house.spawn(me, make).map_err(cannot_start)?;
     house.make_resident_now();
     let post = house.post();
     let gone = || Failure::internal("the load generator is gone");

@@ -37,7 +37,7 @@ pub struct WorkArgs {
     #[arg(long)]
     pub fua: bool,
     /// Size of the region of the volume to use [default: by the kind of drives]
-    #[arg(long, value_name = "SIZE", allow_hyphen_values = true, value_parser = base::size::parse)]
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true, value_parser = crate::arguments::size)]
     pub region: Option<u64>,
     /// Do not write the region before it is read
     #[arg(long)]

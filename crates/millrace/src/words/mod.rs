@@ -3,7 +3,9 @@
 //! A sentence begins with a small letter or a name and ends without a full stop, so that it can stand behind a colon.
 
 mod host;
+pub mod house;
 mod leg;
+pub mod machine;
 mod parser;
 mod parts;
 mod pool;

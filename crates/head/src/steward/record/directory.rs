@@ -5,6 +5,7 @@ use crate::order::Weight;
 use crate::steward::context::desk::{Desk, Stop};
 use crate::steward::context::pool::PoolDesk;
 use crate::steward::context::witness::BEHIND;
+use crate::steward::machine_words;
 use crate::steward::office::Office;
 use array::format::{MembershipRecord, RECORD_BYTES};
 use base::machine::{StateError, StateOp};
@@ -52,7 +53,7 @@ impl Office {
         let why = written.err().map(|e| match e {
             StateError::NoSpace => "its disk is full".to_string(),
             StateError::Missing => "it is gone".to_string(),
-            StateError::Failed(why) => format!("it cannot be written: {why}"),
+            StateError::Failed(why) => format!("it cannot be written: {}", machine_words::state_fault(&why)),
         });
         let words = why.map(|why| {
             format!("{why}: the loss of a drive is on record on the other drives alone, and hosts, portals and pools cannot be changed")

@@ -2,6 +2,7 @@
 
 use crate::order::{ErrorKind, Event, EventLine, Refusal, Weight};
 use crate::steward::context::probe::Probe;
+use crate::steward::machine_words::state_fault;
 use crate::steward::record::kept::KeptFile;
 use crate::steward::record::text::{self, Section, TextError};
 use crate::steward::state::{Identity, PoolRow};
@@ -32,7 +33,7 @@ pub(crate) fn state_words(what: &str, error: &StateError) -> String {
     match error {
         StateError::Missing => format!("{what} is missing from the state directory"),
         StateError::NoSpace => format!("{what} could not be written: the state directory's disk is full"),
-        StateError::Failed(why) => format!("{what} could not be read or written: {why}"),
+        StateError::Failed(why) => format!("{what} could not be read or written: {}", state_fault(why)),
     }
 }
 

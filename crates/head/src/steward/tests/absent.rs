@@ -309,10 +309,10 @@ fn drives_that_somebody_holds_are_counted_where_a_pool_is_looked_for_and_named_i
     );
     let Reply::Importable(list) = w.good(Order::PoolImportable { drives: vec![] }) else { panic!("a list") };
     let told: Vec<(&str, String)> = list.iter().map(|i| (&*i.name, i.said())).collect();
-    assert_eq!(
-        told,
-        [("", "/dev/a belongs to somebody".to_string()), ("", "/dev/b belongs to somebody".to_string())]
-    );
+    let words = |drive: &str| {
+        format!("{drive} is in use: another process, or another drive of this head, has locked it")
+    };
+    assert_eq!(told, [("", words("/dev/a")), ("", words("/dev/b"))]);
 }
 
 /// The legs that lack were hidden behind a list of whatever else was in use on the machine.
@@ -332,7 +332,8 @@ fn an_import_that_lacks_a_leg_names_that_one_first_and_counts_what_others_use() 
             false => drop(w.rest.drives.remove("/dev/b")),
         }
         let (_, _, words) = w.refused(import(&[], false));
-        let place = if at_its_place { "/dev/b belongs to somebody; " } else { "" };
+        let locked = "/dev/b is in use: another process, or another drive of this head, has locked it; ";
+        let place = if at_its_place { locked } else { "" };
         let end = format!("({place}2 other drives are in use (millrace pool import --list names them))");
         assert!(words.ends_with(&end) && words.contains("missing: /dev/b"), "{words}");
         assert!(!words.contains("/dev/x"), "{words}");
@@ -364,7 +365,7 @@ fn a_pool_whose_drives_somebody_holds_keeps_nobody_else_waiting() {
     assert!(w.ready.is_some() && w.now.since(begin) < Duration::from_secs(4), "{:?}", w.now.since(begin));
     assert_eq!(ready(&w), both(false));
     let reasons = w.status().reasons;
-    assert!(reasons.iter().any(|r| r.said().contains("/f/a belongs to somebody")), "{reasons:?}");
+    assert!(reasons.iter().any(|r| r.said().contains("/f/a is in use")), "{reasons:?}");
     for path in ["/f/a", "/f/b"] {
         w.rest.drives.get_mut(path).expect("a drive").held = false;
     }
