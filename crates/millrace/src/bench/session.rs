@@ -6,8 +6,11 @@ use super::watch::{self, Cpu, LOOK};
 use crate::arguments::{count, count_in};
 use crate::failure::Failure;
 use crate::words::house::cannot_start;
+use crate::words::load::plan_fault;
 use base::Address;
 use clap::Args;
+use load::nvme_host::{Error, StatusField};
+use load::{Down, RunFault};
 use load::{Load, Mail, Plan, Target};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -148,8 +151,14 @@ impl SingleArgs {
 }
 
 /// What helps against a failure. The target may be anybody's: if it is ours, it knows more.
-pub fn hint(why: &str) -> &'static str {
-    if why.contains("NQN") {
+pub fn hint(end: &load::End) -> &'static str {
+    let about_names = match end {
+        load::End::Failed(RunFault::Down { why: Down::Nvme(Error::Refused { status, .. }), .. }) => {
+            [StatusField::CONNECT_PARAMETERS, StatusField::CONNECT_HOST].contains(&status.code())
+        }
+        load::End::Failed(_) | load::End::Completed | load::End::Stopped => false,
+    };
+    if about_names {
         "millrace status -v and millrace host ls, at the target, for its NQN and its hosts; then --target and --host-nqn"
     } else {
         "millrace status -v and millrace events, at the target"
@@ -280,7 +289,7 @@ pub fn carry_out(
         match news.recv_timeout(LOOK) {
             Ok(Mail::Done(report)) => break report,
             Ok(Mail::Refused(why)) => {
-                return Err(Failure::usage(why).with_next("millrace bench --help"));
+                return Err(Failure::usage(plan_fault(&why)).with_next("millrace bench --help"));
             }
             Ok(Mail::Progress(p)) => tell(&p)?,
             Ok(Mail::Start(_) | Mail::Stop) | Err(RecvTimeoutError::Timeout) => {}

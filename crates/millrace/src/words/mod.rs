@@ -5,11 +5,13 @@
 mod host;
 pub mod house;
 mod leg;
+pub mod load;
 pub mod machine;
 mod parser;
 mod parts;
 mod pool;
 mod portal;
+pub mod protocol;
 mod record;
 pub mod say;
 mod system;
