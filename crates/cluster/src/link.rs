@@ -13,7 +13,6 @@ use crate::heartbeat::Heartbeat;
 use crate::record::HeadNo;
 use base::Uuid;
 use base::codec::{Malformed, Reader, Writer};
-use core::fmt;
 use std::collections::VecDeque;
 
 /// The version that this program speaks, and the oldest one that it does.
@@ -68,42 +67,6 @@ impl Fault {
     /// Whether the other head is refused for a reason that lasts: it tries again, and is refused again, until an operator acts.
     pub fn lasts(self) -> bool {
         matches!(self, Fault::OtherSystem | Fault::SameHead | Fault::Version(..))
-    }
-    /// What an operator can do, if it lasts.
-    pub fn next(self) -> String {
-        match self {
-            Fault::Garbage | Fault::FormerLife => "millrace head ls, in a moment".into(),
-            Fault::OtherSystem => "millrace system leave --force on the head that is not of this system, then millrace system join there".into(),
-            Fault::SameHead => "put the state directory of that head back from a backup of its own: it has a copy of this head's".into(),
-            Fault::Version(_, newest) if newest < VERSION_MIN => {
-                format!("update Millrace on the other head to a release that speaks version {VERSION_MIN} of the link")
-            }
-            Fault::Version(oldest, _) => {
-                format!("update Millrace on this head to a release that speaks version {oldest} of the link")
-            }
-        }
-    }
-}
-
-/// The versions of a head, in words.
-fn versions(oldest: u16, newest: u16) -> String {
-    if oldest == newest { format!("version {newest}") } else { format!("versions {oldest} to {newest}") }
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Fault::Garbage => f.write_str("what came is not what a head sends"),
-            Fault::OtherSystem => f.write_str("the other head is of another system"),
-            Fault::SameHead => f.write_str("the other head says that it is this one"),
-            Fault::FormerLife => f.write_str("the other head's process has ended, and another one is there"),
-            Fault::Version(oldest, newest) => write!(
-                f,
-                "the other head speaks {} of the link, and this one {}",
-                versions(*oldest, *newest),
-                versions(VERSION_MIN, VERSION)
-            ),
-        }
     }
 }
 

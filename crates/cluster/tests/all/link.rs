@@ -243,19 +243,3 @@ fn a_head_that_takes_nothing_costs_bounded_memory() {
     let mut link = Link::new(SYSTEM, HeadNo::A, 11, 1, 1);
     assert_eq!((link.send(vec![0; MESSAGE_MAX + 1]), link.unacknowledged()), (Err(Full), 0));
 }
-
-#[test]
-fn each_head_says_which_versions_the_other_has_and_which_one_is_to_be_updated() {
-    let newer = Fault::Version(2, 3);
-    assert_eq!(
-        newer.to_string(),
-        "the other head speaks versions 2 to 3 of the link, and this one version 1"
-    );
-    assert_eq!(newer.next(), "update Millrace on this head to a release that speaks version 2 of the link");
-    let older = Fault::Version(0, 0);
-    assert_eq!(older.to_string(), "the other head speaks version 0 of the link, and this one version 1");
-    assert_eq!(
-        older.next(),
-        "update Millrace on the other head to a release that speaks version 1 of the link"
-    );
-}

@@ -34,6 +34,9 @@ mod system;
 // Until findings hold `DriveOpenFault` and `StateFault`: the sentences of the API.
 #[path = "../../../millrace/src/words/machine.rs"]
 mod machine_words;
+// Until `SystemEvent` holds the fault of the link.
+#[path = "../../../millrace/src/words/link.rs"]
+mod link_words;
 #[cfg(test)]
 mod tests;
 mod words;

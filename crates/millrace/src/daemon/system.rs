@@ -13,6 +13,7 @@ use crate::link::{
     Connection, Connects, Fingerprint, Happened, Identity, Invitation, LIFE_S, Limits, Link, Listens,
     Newcomer, Settings, Side, Token, Unreached, Why, join,
 };
+use crate::words::link::link_fault;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, StatusCode, header};
@@ -373,7 +374,7 @@ impl System {
                 let path = on.path;
                 let again = inner.refused.get(&path).filter(|(_, at)| at.elapsed() < REFUSED_AGAIN);
                 if again.is_none_or(|(before, _)| *before != why) {
-                    tracing::warn!("network {path} of the link is closed: {why}");
+                    tracing::warn!("network {path} of the link is closed: {}", link_fault(why));
                 }
                 if why.lasts() {
                     inner.refused.insert(path, (why, Instant::now()));

@@ -5,6 +5,7 @@ use super::{Api, Refused, odd_reply};
 use crate::daemon::System;
 use crate::failure::{Exit, Failure};
 use crate::words;
+use crate::words::link::{link_fault, link_next};
 use api::{
     Cluster, Error, ErrorBody, ErrorKind, Head, HeadAddress, HeadFence, HeadOut, LinkNetwork, LinkRefused,
     SystemCreate, SystemCreated, SystemJoin, SystemLeave,
@@ -394,7 +395,7 @@ fn cluster(view: SystemView, link: &[IpAddr]) -> Cluster {
         me: letter(me),
         pid: std::process::id(),
         linked,
-        refused: refused.map(|why| LinkRefused { reason: why.to_string(), next: why.next() }),
+        refused: refused.map(|why| LinkRefused { reason: link_fault(why), next: link_next(why) }),
         networks: heartbeats.networks.into_iter().enumerate().map(network).collect(),
         heartbeat_on_drives_ms: heartbeats.drives,
         voters: reaches.1,

@@ -5,6 +5,7 @@
 mod host;
 pub mod house;
 mod leg;
+pub mod link;
 pub mod load;
 pub mod machine;
 mod parser;

@@ -5,6 +5,7 @@ use crate::order::Weight;
 use crate::peer::{OutSince, SystemSettings, TrialFound};
 use crate::steward::context::desk::Stop;
 use crate::steward::context::system::SystemDesk;
+use crate::steward::link_words::{link_fault, link_next};
 use crate::steward::office::Office;
 use base::{Duration, Instant};
 use cluster::member::{Do, Out};
@@ -223,7 +224,10 @@ impl Office {
                 if let cluster::link::Do::Close { why, .. } = &work
                     && self.in_system(|s| s.closes(*why)) == Some(true)
                 {
-                    event(Weight::Warning, format!("{other} is refused at the link: {why}; {}", why.next()));
+                    event(
+                        Weight::Warning,
+                        format!("{other} is refused at the link: {}; {}", link_fault(*why), link_next(*why)),
+                    );
                 }
                 if let Some(work) = self.desk().system.as_ref().and_then(|s| s.work(work)) {
                     self.cx.to_manager(ManagerMail::Peer(work));
