@@ -247,7 +247,9 @@ fn plans_that_cannot_work_are_refused_with_the_field() {
     assert_eq!(check(&|p| p.io_bytes = 1000), F::IoBytes { bytes: 1000 });
     assert_eq!(check(&|p| p.io_bytes = 512), F::IoBlock { bytes: 512, block_bytes: 4096 });
     assert_eq!(check(&|p| p.read_percent = 101), F::ReadPercent { percent: 101 });
-    assert!(matches!(check(&|p| p.region_at = 1 << 30), F::RegionBeyond { at: 0x4000_0000, .. }));
+    assert_eq!(check(&|p| p.region_at = 1 << 30), F::RegionSmall { bytes: 0, io_bytes: 4096 });
+    let beyond = check(&|p| (p.region_at, p.region_bytes) = (4096, 1 << 40));
+    assert!(matches!(beyond, F::RegionBeyond { at: 4096, .. }), "{beyond:?}");
     assert!(matches!(check(&|p| p.region_bytes = 512), F::RegionSmall { bytes: 512, .. }));
     assert_eq!(check(&|p| p.sessions = vec![nvme(|c| c.depth = 0)]), F::Depth { depth: 0 });
     let deep = check(&|p| p.sessions = vec![nvme(|c| (c.queues, c.depth) = (60, 1000))]);

@@ -174,7 +174,7 @@ fn orders_about_spares_and_places_that_make_no_sense_are_refused() {
     let cases = [
         (spare("/f/s"), ErrorKind::Conflict, "/f/s is a drive of pool tank"),
         (spare("/f/a"), ErrorKind::Conflict, "/f/a is a drive of pool tank"),
-        (spare("/f/none"), ErrorKind::Invalid, "no such file"),
+        (spare("/f/none"), ErrorKind::Invalid, "/f/none does not exist"),
         (spare("/f/small"), ErrorKind::Invalid, "and a drive of the smallest mirror of pool tank needs"),
         (
             replace("/f/a", "/f/small"),
