@@ -302,6 +302,6 @@ mod tests {
         write(dir.path(), "file", "x").unwrap();
         let failed = write(&dir.path().join("file"), "x", "y");
         let path = dir.path().join("file/x").display().to_string();
-        assert_eq!(failed, Err(StateError::Failed(StateFault::Errno { path, errno: libc::ENOTDIR })));
+        assert_eq!(failed, Err(StateError::Failed(StateFault::Errno { path, errno: libc::EEXIST })));
     }
 }
