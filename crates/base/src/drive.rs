@@ -158,23 +158,6 @@ impl DriveInfo {
     }
 }
 
-/// Why a drive could not be opened.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct OpenError {
-    /// Somebody else has it, and may let go of it (after kill -9: the daemon before us).
-    pub held: bool,
-    /// There is nothing of that name.
-    pub missing: bool,
-    /// A sentence that names the drive, the cause, and what to do.
-    pub words: String,
-}
-
-impl From<String> for OpenError {
-    fn from(words: String) -> Self {
-        Self { held: false, missing: false, words }
-    }
-}
-
 /// How a drive is, as far as can be known without touching its blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct DriveHealth {

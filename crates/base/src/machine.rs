@@ -90,8 +90,27 @@ pub enum StateError {
     Missing,
     /// The disk is full.
     NoSpace,
-    /// Something else, in words.
-    Failed(String),
+    /// Something else.
+    Failed(StateFault),
+}
+
+/// What else failed at the state directory.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(tag = "code", content = "fields", rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum StateFault {
+    /// No state directory is configured.
+    NoDirectory,
+    /// No file of the state directory has such a name.
+    Name { name: String },
+    /// The file is larger than any of ours.
+    TooLarge { path: String, bytes_max: u64 },
+    /// The file system is read-only.
+    ReadOnly { path: String },
+    /// The daemon may not write there.
+    Forbidden { path: String, errno: i32 },
+    /// Another error of the kernel.
+    Errno { path: String, errno: i32 },
 }
 
 /// Artificial behaviour of a drive: a user's lab tool and our test kit. All off by default.

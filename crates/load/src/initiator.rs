@@ -13,6 +13,7 @@
 //!
 //! `HostDone` comes only when the kernel has let go of the data of the command, so the owner may use it at once.
 
+use crate::fault::PlanFault;
 use base::front::ControllerLife;
 use base::{
     ConnectionId, Duration, Effect, Effects, Event, HostCommand, HostDone, HostIo, HostStatus, Instant,
@@ -87,24 +88,18 @@ impl Config {
             Target::Iscsi(c) => c.target.as_deref().unwrap_or(""),
         }
     }
-    /// Checks the figures; the sentence names the field.
-    pub fn check(&self) -> Result<(), String> {
+    /// Checks the figures.
+    pub fn check(&self) -> Result<(), PlanFault> {
         if !(1..=1023).contains(&self.depth()) {
-            return Err(format!("depth: {} is not 1 to 1023", self.depth()));
+            return Err(PlanFault::Depth { depth: self.depth() });
         }
         match &self.target {
-            Target::Nvme(c) if !(1..=1024).contains(&c.queues) => {
-                Err(format!("queues: {} is not 1 to 1024", c.queues))
-            }
-            Target::Nvme(c) if c.host_nqn.len() > 223 || c.subsystem.len() > 223 => {
-                Err("host_nqn, subsystem: an NQN has at most 223 bytes".into())
-            }
+            Target::Nvme(c) if !(1..=1024).contains(&c.queues) => Err(PlanFault::Queues { queues: c.queues }),
+            Target::Nvme(c) if c.host_nqn.len() > 223 || c.subsystem.len() > 223 => Err(PlanFault::NqnLong),
             Target::Iscsi(c) if c.initiator.is_empty() || c.initiator.len() > 223 => {
-                Err("initiator: an iSCSI name has 1 to 223 bytes".into())
+                Err(PlanFault::InitiatorName)
             }
-            Target::Iscsi(c) if c.mutual.is_some() && c.chap.is_none() => {
-                Err("mutual: mutual CHAP needs chap too".into())
-            }
+            Target::Iscsi(c) if c.mutual.is_some() && c.chap.is_none() => Err(PlanFault::MutualAlone),
             Target::Nvme(_) | Target::Iscsi(_) => Ok(()),
         }
     }
@@ -163,21 +158,6 @@ impl Down {
                     | iscsi::initiator::Error::Incapable(_)
             ),
             Down::Stopped | Down::Unreachable(_) | Down::Broken | Down::TimedOut | Down::Reset => false,
-        }
-    }
-}
-
-impl core::fmt::Display for Down {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            Down::Stopped => f.write_str("stopped"),
-            Down::Unreachable(NetError::Refused) => f.write_str("nobody listens there"),
-            Down::Unreachable(e) => write!(f, "no connection: {e:?}"),
-            Down::Broken => f.write_str("the connection broke"),
-            Down::TimedOut => f.write_str("no answer in time"),
-            Down::Reset => f.write_str("given up"),
-            Down::Nvme(e) => e.fmt(f),
-            Down::Iscsi(e) => e.fmt(f),
         }
     }
 }

@@ -8,6 +8,7 @@
 //! for as long as the patience of the plan lasts; a read is checked only if its expected data is known.
 //! Does not know sockets, clocks or how figures are printed.
 
+mod fault;
 mod initiator;
 mod machine;
 mod plan;
@@ -17,6 +18,7 @@ mod workload;
 
 /// How to reach a target by either protocol: what [`Target`] is made of.
 pub use ::{iscsi::initiator as iscsi_host, nvme::host as nvme_host};
+pub use fault::{PlanFault, RunFault, WrongRead};
 pub use initiator::{Config, Down, Initiator, START_MAX, State, Target, VolumeInfo};
 pub use machine::{Load, Mail};
 pub use plan::{IO_BYTES_MAX, Pattern, Plan, VERIFIED_UNITS_MAX};

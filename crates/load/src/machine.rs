@@ -8,6 +8,7 @@
 //! An operation belongs to one session. It is sent again only by that session, after a new login; the target
 //! answers the login only when no write of the old one can still land.
 
+use crate::fault::{PlanFault, RunFault, WrongRead};
 use crate::initiator::{Config, Down, Initiator, State, VolumeInfo};
 use crate::plan::Plan;
 use crate::report::{ConnectionFigures, End, Figures, Progress, Report};
@@ -29,7 +30,7 @@ pub enum Mail {
     /// To it: end the measurement now; the report follows.
     Stop,
     /// From it: the plan cannot be carried out, with the reason. There will be no report.
-    Refused(String),
+    Refused(PlanFault),
     /// From it: how it goes, every `progress_every`.
     Progress(Box<Progress>),
     /// From it: the end of the run.
@@ -118,7 +119,7 @@ struct Run {
     unjudged: u64,
     mismatches: u64,
     not_zero_at: Option<u64>,
-    examples: Vec<String>,
+    examples: Vec<WrongRead>,
     trouble: Option<Down>,
     end: End,
 }
@@ -155,21 +156,17 @@ impl<M: Memory> Load<M> {
         (bytes, plan.sessions.iter().map(|s| u32::from(s.links())).sum())
     }
 
-    fn start(&mut self, now: Instant, manager: Address, plan: Plan) -> Result<(), String> {
+    fn start(&mut self, now: Instant, manager: Address, plan: Plan) -> Result<(), PlanFault> {
         if self.run.is_some() {
-            return Err("a run is under way".into());
+            return Err(PlanFault::Busy);
         }
         plan.check()?;
         let (bytes, slots) = Self::needs(&plan);
         if bytes > self.arena.1 {
-            return Err(format!(
-                "depth, io_bytes: {} MiB of buffers are needed, {} MiB are there",
-                bytes >> 20,
-                self.arena.1 >> 20
-            ));
+            return Err(PlanFault::Buffers { bytes, there_bytes: self.arena.1 });
         }
         if slots > self.slots_max {
-            return Err(format!("sessions: {slots} connections are needed, {} can be made", self.slots_max));
+            return Err(PlanFault::Connections { wanted: slots, possible: self.slots_max });
         }
         let mut at = self.arena.0.next_multiple_of(4096);
         let mut rng = Prng::new(plan.seed ^ 0x6461_7461);
@@ -393,8 +390,8 @@ impl Run {
                 // At first contact a clear No is an answer; later it is a target that is coming back.
                 let hopeless = why.is_refusal() && !l.was_ready || now.since(since) >= patience;
                 if hopeless {
-                    let name = l.initiator.config().peer;
-                    self.stop(now, End::Failed(format!("{name}: {why}")));
+                    let peer = l.initiator.config().peer;
+                    self.stop(now, End::Failed(RunFault::Down { peer, why }));
                     return false;
                 }
                 match l.reconnect_at {
@@ -499,10 +496,9 @@ impl Run {
                 Err((at, wrong)) => {
                     self.mismatches += 1;
                     if self.examples.len() < EXAMPLES_MAX {
-                        let want = pick.version;
                         let peer = l.initiator.config().peer;
-                        self.examples
-                            .push(format!("{peer}: byte {at} holds {wrong}, version {want} was written"));
+                        let written = u64::from(pick.version);
+                        self.examples.push(WrongRead { peer, at, holds: wrong, written });
                     }
                 }
             }
@@ -535,7 +531,7 @@ impl Run {
                     match self.learn() {
                         Ok(()) if self.plan.prepare => self.go(now, Phase::Preparing),
                         Ok(()) => self.go(now, Phase::Ramp),
-                        Err(why) => self.stop(now, End::Failed(why)),
+                        Err(why) => self.stop(now, End::Failed(RunFault::Plan(why))),
                     }
                     self.advance(now);
                 }
@@ -621,31 +617,31 @@ impl Run {
     }
 
     /// Every session is ready for the first time: what the volume is, and whether the plan fits it.
-    fn learn(&mut self) -> Result<(), String> {
+    fn learn(&mut self) -> Result<(), PlanFault> {
         let infos = || self.lanes.iter().map(|l| l.initiator.info());
         let info = infos().next().expect("a plan has sessions");
         if infos().any(|i| (i.block_bytes, i.blocks) != (info.block_bytes, info.blocks)) {
-            return Err("sessions: they lead to volumes of different size".into());
+            return Err(PlanFault::SizesDiffer);
         }
         let (block, io) = (info.block_bytes, self.plan.io_bytes);
         if !io.is_multiple_of(block) {
-            return Err(format!("io_bytes: {io} is not a multiple of the volume's block of {block} bytes"));
+            return Err(PlanFault::IoBlock { bytes: io, block_bytes: block });
         }
         let volume = info.blocks.saturating_mul(u64::from(block));
         let at = self.plan.region_at;
         let rest = volume.saturating_sub(at);
         let length = if self.plan.region_bytes == 0 { rest } else { self.plan.region_bytes };
         if length > rest || !at.is_multiple_of(u64::from(block)) {
-            return Err(format!("region: {at} + {length} bytes do not fit the volume of {volume} bytes"));
+            return Err(PlanFault::RegionBeyond { at, bytes: length, volume_bytes: volume });
         }
         let units = length / u64::from(io);
         if units == 0 {
-            return Err(format!("region: {length} bytes hold no operation of {io} bytes"));
+            return Err(PlanFault::RegionSmall { bytes: length, io_bytes: io });
         }
         let transfer = infos().map(|i| i.transfer_max).min().expect("a plan has sessions");
         self.part_blocks = (transfer / block).max(1);
         if (io / block).div_ceil(self.part_blocks) > 1 << PART_BITS {
-            return Err(format!("io_bytes: {io} would need too many commands of {transfer} bytes"));
+            return Err(PlanFault::ManyCommands { bytes: io, transfer_bytes: transfer });
         }
         self.info = info;
         self.workload = Some(Workload::new(&self.plan, units));
@@ -761,7 +757,7 @@ impl Run {
             retries: self.retries,
             reconnects: self.reconnects,
             verified_blocks: self.verified,
-            trouble: self.trouble.filter(|_| ready < self.lanes.len()).map(|t| t.to_string()),
+            trouble: self.trouble.filter(|_| ready < self.lanes.len()),
         };
         self.interval.0.clear();
         self.interval.1 = 0;

@@ -1,5 +1,6 @@
 //! The plan of a run: targets, load and duration.
 
+use crate::fault::PlanFault;
 use crate::initiator::Config;
 use base::Duration;
 
@@ -80,25 +81,22 @@ impl Plan {
             patience: Duration::from_secs(60),
         }
     }
-    /// Checks what can be checked before connecting; the sentence names the field.
-    pub fn check(&self) -> Result<(), String> {
+    /// Checks what can be checked before connecting.
+    pub fn check(&self) -> Result<(), PlanFault> {
         if self.sessions.is_empty() {
-            return Err("sessions: at least one is needed".into());
+            return Err(PlanFault::NoSessions);
         }
         if self.io_bytes == 0 || !self.io_bytes.is_multiple_of(512) || self.io_bytes > IO_BYTES_MAX {
-            return Err(format!(
-                "io_bytes: {} is not a multiple of 512 from 512 to {IO_BYTES_MAX}",
-                self.io_bytes
-            ));
+            return Err(PlanFault::IoBytes { bytes: self.io_bytes });
         }
         if self.read_percent > 100 {
-            return Err(format!("read_percent: {} is more than 100", self.read_percent));
+            return Err(PlanFault::ReadPercent { percent: self.read_percent });
         }
         if !self.region_at.is_multiple_of(512) || !self.region_bytes.is_multiple_of(512) {
-            return Err("region: begin and length must be multiples of 512".into());
+            return Err(PlanFault::RegionUneven);
         }
         if self.sessions.iter().any(|s| s.is_discovery()) {
-            return Err("sessions: a discovery session carries no load".into());
+            return Err(PlanFault::Discovery);
         }
         self.sessions.iter().try_for_each(|s| s.check())
     }

@@ -1,5 +1,7 @@
 //! The results of a run as plain figures.
 
+use crate::fault::{RunFault, WrongRead};
+use crate::initiator::Down;
 use base::Histogram;
 use base::{Duration, FaultKind};
 
@@ -68,8 +70,8 @@ pub enum End {
     Completed,
     /// By `Mail::Stop`.
     Stopped,
-    /// Early, with the reason in a sentence.
-    Failed(String),
+    /// Early.
+    Failed(RunFault),
 }
 
 /// The whole run.
@@ -115,8 +117,8 @@ pub struct Report {
     pub unjudged_blocks: u64,
     /// Operations that read something wrong.
     pub mismatches: u64,
-    /// The first of them, in words.
-    pub mismatch_examples: Vec<String>,
+    /// The first of them.
+    pub mismatch_examples: Vec<WrongRead>,
     /// Where the first operation in the volume read something other than zeroes, if the plan `looks`: a byte of the volume.
     pub not_zero_at: Option<u64>,
     /// Every I/O connection.
@@ -153,6 +155,6 @@ pub struct Progress {
     pub reconnects: u64,
     /// Blocks verified since the start.
     pub verified_blocks: u64,
-    /// Why a session is not ready, if one is not: the last reason in words.
-    pub trouble: Option<String>,
+    /// Why a session is not ready, if one is not: the last reason.
+    pub trouble: Option<Down>,
 }

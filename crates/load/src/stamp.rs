@@ -36,19 +36,6 @@ pub enum Mismatch {
     Garbage,
 }
 
-impl core::fmt::Display for Mismatch {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            Mismatch::Zeroes => write!(f, "zeroes"),
-            Mismatch::Other(s) => {
-                write!(f, "version {} of byte {} of run {:x}", s.version, s.sector * SECTOR as u64, s.seed)
-            }
-            Mismatch::Body => write!(f, "the right stamp with wrong bytes after it"),
-            Mismatch::Garbage => write!(f, "no stamp"),
-        }
-    }
-}
-
 impl Stamp {
     fn head(&self) -> [u8; STAMP] {
         let mut h = [0; STAMP];
@@ -139,7 +126,6 @@ mod tests {
         fill(&mut data, 8192, 7, 4);
         let (at, wrong) = check(&data, 8192, 7, 5).unwrap_err();
         assert_eq!((at, wrong), (8192, Mismatch::Other(Stamp { seed: 7, sector: 16, version: 4 })));
-        assert_eq!(wrong.to_string(), "version 4 of byte 8192 of run 7");
         data[600] ^= 1;
         assert_eq!(check(&data, 8192, 7, 4), Err((8704, Mismatch::Body)));
         data[3] ^= 1;

@@ -1,6 +1,7 @@
 //! What words of a command line mean: sizes, counts, and the names of volumes and drives.
 
 use crate::client::segment;
+use crate::words::machine::size_fault;
 use api::Drive;
 use core::ops::RangeInclusive;
 
@@ -44,9 +45,14 @@ pub fn count_in<T: TryFrom<u64> + Clone + Send + Sync + 'static>(
     }
 }
 
+/// A size argument, or a sentence.
+pub fn size(text: &str) -> Result<u64, String> {
+    base::size::parse(text).map_err(|fault| size_fault(&fault))
+}
+
 /// A size argument of at most 4 GiB - 1.
 pub fn small_size(text: &str) -> Result<u32, String> {
-    let bytes = base::size::parse(text)?;
+    let bytes = size(text)?;
     u32::try_from(bytes).map_err(|_| format!("\"{text}\" is too large here: sizes end below 4G"))
 }
 

@@ -127,7 +127,7 @@ fn mode<'de, D: Deserializer<'de>>(input: D) -> Result<u32, D::Error> {
 }
 
 fn size<'de, D: Deserializer<'de>>(input: D) -> Result<u64, D::Error> {
-    base::size::parse(&String::deserialize(input)?).map_err(de::Error::custom)
+    crate::arguments::size(&String::deserialize(input)?).map_err(de::Error::custom)
 }
 
 impl Config {

@@ -8,6 +8,7 @@
 //! holds the lock of the address space, and the thread that serves the volume could wait for that lock.
 
 use crate::drive::Drives;
+use crate::fault::{HouseNotice, errno};
 use crate::mail::{Control, Routes};
 use crate::process;
 use crate::region::Region;
@@ -37,11 +38,8 @@ impl Filler {
                     Ok(true) => routes.broadcast(|| Control::Resident(n)),
                     Ok(false) => return,
                     Err(e) => {
-                        let (mib, all) = (region.resident() >> 20, region.len() >> 20);
-                        drives.notice(format!(
-                            "Only {mib} of {all} MiB of memory could be had ahead ({e}), the rest is asked for as it is \
-                             used: give less (memory in head.toml)"
-                        ));
+                        let (bytes, all_bytes) = (region.resident(), region.len() as u64);
+                        drives.notice(HouseNotice::NotResident { bytes, all_bytes, errno: errno(&e) });
                         break;
                     }
                 }

@@ -2,6 +2,7 @@
 
 use crate::clock;
 use crate::drive::Drives;
+use crate::fault::{HouseNotice, SetupFault, errno};
 use crate::filler::Filler;
 use crate::mail::{Control, Post, Routes};
 use crate::net::listen::Portals;
@@ -86,8 +87,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Sentences about what was not allowed or not possible so far, for the operator; each once.
-    pub fn notices(&self) -> Vec<String> {
+    /// What was not allowed or not possible so far, for the operator; each once.
+    pub fn notices(&self) -> Vec<HouseNotice> {
         let mut all = self.drives.notices.lock().unwrap_or_else(PoisonError::into_inner).clone();
         all.sort();
         all.dedup();
@@ -108,37 +109,32 @@ impl<M: Send + 'static> House<M> {
     /// sender's thread: it must not wait.
     ///
     /// # Errors
-    /// A sentence: no memory, no descriptors.
+    /// No memory, no descriptors.
     pub fn build(
         config: Config,
         manager: impl Fn(Address, M) + Send + Sync + 'static,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, SetupFault> {
         let mut at = u64::from(ZEROES.len);
         let mut parts = Vec::new();
         for m in &config.machines {
             assert!(m.staging_buffers.is_power_of_two(), "staging buffers are a power of two");
             let own = at + Staging::bytes(m.staging_buffers);
-            let end =
-                own.checked_add(m.memory_bytes).ok_or("the region would be larger than the address space")?;
+            let end = own.checked_add(m.memory_bytes).ok_or(SetupFault::RegionTooLarge)?;
             parts.push((at, own, end));
             at = end.next_multiple_of(PART_ALIGN);
         }
-        let region = Region::map(at as usize)
-            .map_err(|e| format!("{} MiB of memory could not be reserved ({e}): give less", at >> 20))?;
+        let region =
+            Region::map(at as usize).map_err(|e| SetupFault::Memory { bytes: at, errno: errno(&e) })?;
         let addresses: Vec<Address> = config.machines.iter().map(|m| m.address).collect();
-        let routes = Routes::new(&addresses, Box::new(manager)).map_err(|e| {
-            format!("no descriptor for a mailbox ({e}): raise RLIMIT_NOFILE (LimitNOFILE in the unit)")
-        })?;
+        let routes = Routes::new(&addresses, Box::new(manager))
+            .map_err(|e| SetupFault::Mailbox { errno: errno(&e) })?;
         let shards = addresses.iter().filter(|a| matches!(a, Address::Shard(_))).count();
         let drives = Arc::new(Drives::new(shards as u32));
         let wanted: u64 = config.machines.iter().map(|m| u64::from(m.connections_max)).sum();
         if let Some(limit) = rustix::process::getrlimit(rustix::process::Resource::Nofile).current
             && wanted + 256 > limit
         {
-            drives.notice(format!(
-                "Only {limit} open files are allowed and {wanted} connections may come: raise RLIMIT_NOFILE \
-                 (LimitNOFILE in the unit)"
-            ));
+            drives.notice(HouseNotice::FewFiles { limit, connections: wanted });
         }
         Ok(Self {
             counters: config.machines.iter().map(|_| Arc::default()).collect(),
@@ -158,12 +154,12 @@ impl<M: Send + 'static> House<M> {
     /// the region and 256 random bits. Returns when the thread is ready; mail sent before waits.
     ///
     /// # Errors
-    /// A sentence: what the kernel refused.
+    /// What the kernel refused.
     pub fn spawn<T: Machine<Mail = M>>(
         &mut self,
         address: Address,
         make: impl FnOnce(RegionPart, [u64; 4]) -> T + Send + 'static,
-    ) -> Result<(), String> {
+    ) -> Result<(), SetupFault> {
         let index = self.routes.index(address).expect("the machine is in the configuration");
         assert!(self.threads.iter().all(|(a, _)| *a != address), "a machine is started once");
         let machine = &self.config.machines[index];
@@ -192,7 +188,7 @@ impl<M: Send + 'static> House<M> {
             if let Some(core) = core
                 && !clock::bind_to_core(core)
             {
-                shared.drives.notice(format!("The thread of {address:?} could not be bound to CPU {core}"));
+                shared.drives.notice(HouseNotice::NotBound { address, core });
             }
             match World::new(shared, place) {
                 Ok(world) => {
@@ -200,8 +196,8 @@ impl<M: Send + 'static> House<M> {
                     let _ = ready.send(Ok(()));
                     world.run(machine);
                 }
-                Err(sentence) => {
-                    let _ = ready.send(Err(sentence));
+                Err(fault) => {
+                    let _ = ready.send(Err(fault));
                 }
             }
         };
@@ -213,10 +209,10 @@ impl<M: Send + 'static> House<M> {
         let handle = thread::Builder::new()
             .name(name)
             .spawn(body)
-            .map_err(|e| format!("a thread for {address:?} could not be started: {e}"))?;
+            .map_err(|e| SetupFault::Thread { address, errno: errno(&e) })?;
         self.threads.push((address, handle));
         // No answer at all means that `make` panicked; `stop` says how.
-        is_ready.recv().unwrap_or_else(|_| Err(format!("{address:?} failed while it was being made")))
+        is_ready.recv().unwrap_or_else(|_| Err(SetupFault::Panicked { address }))
     }
 
     /// Start and length of a machine's own memory in the region (`Memory::extent` of its part).

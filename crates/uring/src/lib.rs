@@ -19,6 +19,7 @@
 mod clock;
 mod count;
 mod drive;
+mod fault;
 mod filler;
 mod house;
 mod mail;
@@ -32,6 +33,7 @@ mod state;
 
 pub use count::Counting;
 pub use drive::nvme;
+pub use fault::{HouseNotice, SetupFault};
 pub use house::{Config, House, MachineConfig, Panicked, Watch};
 pub use mail::Post;
 pub use net::{address, ethtool};

@@ -4,6 +4,7 @@
 use crate::clock;
 use crate::drive::Drives;
 use crate::drive::disk::Disk;
+use crate::fault::{HouseNotice, SetupFault, errno};
 use crate::mail::{Control, Inbox, Letter, Routes};
 use crate::net::listen::Portals;
 use crate::net::staging::Staging;
@@ -126,28 +127,23 @@ pub(crate) struct World<M> {
 }
 
 fn not_registered<M>(shared: &Shared<M>, e: &std::io::Error) {
-    let mib = shared.region.len() >> 20;
-    shared.drives.notice(format!(
-        "Not all buffers are registered with the kernel ({e}), so drives cost more CPU: allow {mib} MiB of \
-         locked memory (LimitMEMLOCK=infinity in the unit)"
-    ));
+    let bytes = shared.region.len() as u64;
+    shared.drives.notice(HouseNotice::NotRegistered { bytes, errno: errno(e) });
 }
 
 impl<M: Send + 'static> World<M> {
     /// Sets up the ring of this thread.
     ///
     /// # Errors
-    /// A sentence.
-    pub(crate) fn new(shared: Shared<M>, place: Place) -> Result<Self, String> {
+    /// What the kernel refused.
+    pub(crate) fn new(shared: Shared<M>, place: Place) -> Result<Self, SetupFault> {
         let mut ring = Ring::new(place.connections_max.saturating_mul(2).saturating_add(8192))?;
         if let Err(e) = ring.expect_region(&shared.region) {
             not_registered(&shared, &e);
         }
         let region = Arc::clone(&shared.region);
         let staging = Staging::new(&mut ring, Arc::clone(&region), place.staging_at, place.staging_buffers)
-            .map_err(|e| {
-            format!("receive buffers could not be registered ({e}): Linux 6.1 or newer is needed")
-        })?;
+            .map_err(|e| SetupFault::ReceiveBuffers { errno: errno(&e) })?;
         let net = Net::new(place.connections_max, Arc::clone(&region));
         let disk = Disk::new(Arc::clone(&shared.drives), region);
         let inbox = Arc::clone(&shared.routes.inboxes[place.inbox].1);

@@ -1,6 +1,7 @@
 //! One io_uring: set-up with what this kernel has, submission that never loses an entry, one system call
 //! per turn.
 
+use crate::fault::{SetupFault, errno};
 use crate::region::{CHUNKS_MAX, Region};
 use base::Instant;
 use io_uring::{IoUring, squeue, types};
@@ -91,8 +92,8 @@ impl Ring {
     /// A ring for about `in_flight` operations at a time.
     ///
     /// # Errors
-    /// A sentence: io_uring is missing, forbidden or has no memory.
-    pub(crate) fn new(in_flight: u32) -> Result<Self, String> {
+    /// io_uring is missing, forbidden or has no memory.
+    pub(crate) fn new(in_flight: u32) -> Result<Self, SetupFault> {
         let completions = in_flight.next_power_of_two().clamp(2 * SQ_ENTRIES, CQ_ENTRIES_MAX);
         let mut error = None;
         // Some kernels count rings as locked memory: better a small one than none.
@@ -112,7 +113,7 @@ impl Ring {
                 Err(e) => error = Some(e),
             }
         }
-        Err(explain(&error.expect("several ways were tried")))
+        Err(fault_of(&error.expect("several ways were tried")))
     }
 
     fn set_up(ring: IoUring) -> Self {
@@ -282,22 +283,12 @@ pub(crate) fn wait_until(now: Instant, deadline: Option<Instant>) -> Wait {
     }
 }
 
-fn explain(error: &io::Error) -> String {
+fn fault_of(error: &io::Error) -> SetupFault {
     match error.raw_os_error() {
-        Some(libc::ENOSYS) => {
-            "this kernel has no io_uring: Linux 6.1 or newer is needed, with CONFIG_IO_URING".into()
-        }
-        Some(libc::EPERM) => {
-            "io_uring is forbidden here: set kernel.io_uring_disabled=0 (sysctl), and allow it \
-                              in the container's seccomp profile"
-                .into()
-        }
-        Some(libc::ENOMEM) => {
-            "no memory for an io_uring: the process may lock too little of it (RLIMIT_MEMLOCK)".into()
-        }
-        Some(libc::EMFILE | libc::ENFILE) => {
-            "no descriptor for an io_uring: raise RLIMIT_NOFILE (LimitNOFILE in the unit)".into()
-        }
-        _ => format!("io_uring could not be set up: {error}"),
+        Some(libc::ENOSYS) => SetupFault::NoRing,
+        Some(libc::EPERM) => SetupFault::RingForbidden,
+        Some(libc::ENOMEM) => SetupFault::RingMemory,
+        Some(libc::EMFILE | libc::ENFILE) => SetupFault::RingFiles,
+        _ => SetupFault::Ring { errno: errno(error) },
     }
 }

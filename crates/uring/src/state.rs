@@ -4,7 +4,7 @@ use crate::drive::sysfs;
 pub use crate::drive::sysfs::Taken;
 use crate::mail::{Control, Inbox};
 use base::Token;
-use base::machine::{StateError, StateOp};
+use base::machine::{StateError, StateFault, StateOp};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -55,7 +55,7 @@ pub fn taken() -> Vec<Taken> {
 
 /// Does `op`, waiting for it.
 fn carry_out(dir: Option<&Path>, op: StateOp) -> Result<Vec<u8>, StateError> {
-    let none = || StateError::Failed("no state directory is configured: set `state_dir`".into());
+    let none = || StateError::Failed(StateFault::NoDirectory);
     let name = match &op {
         StateOp::Candidates => return Ok(candidates().join("\n").into_bytes()),
         StateOp::Clock => {
@@ -71,7 +71,7 @@ fn carry_out(dir: Option<&Path>, op: StateOp) -> Result<Vec<u8>, StateError> {
     let dir = dir.ok_or_else(none)?;
     let named = !matches!(op, StateOp::List | StateOp::Look { .. });
     if named && (name.is_empty() || name.starts_with('.') || name.contains(['/', '\0'])) {
-        return Err(StateError::Failed(format!("`{name}` is not a name of a state file")));
+        return Err(StateError::Failed(StateFault::Name { name: name.into() }));
     }
     let path = dir.join(name);
     let done = match &op {
@@ -91,21 +91,25 @@ fn carry_out(dir: Option<&Path>, op: StateOp) -> Result<Vec<u8>, StateError> {
     done.map_err(|e| match e.raw_os_error() {
         Some(libc::ENOENT) if matches!(op, StateOp::Read { .. }) => StateError::Missing,
         Some(libc::ENOSPC | libc::EDQUOT) => StateError::NoSpace,
-        Some(libc::EACCES | libc::EPERM | libc::EROFS) => StateError::Failed(format!(
-            "{}: {e}: make it writable for the user of the daemon",
-            path.display()
-        )),
-        _ => StateError::Failed(format!("{}: {e}", path.display())),
+        errno => StateError::Failed(fault(&path, errno)),
     })
+}
+
+/// What an errno at `path` means; without one the file is too large.
+fn fault(path: &Path, errno: Option<i32>) -> StateFault {
+    let path = path.display().to_string();
+    match errno {
+        Some(errno @ (libc::EACCES | libc::EPERM | libc::EROFS)) => StateFault::Forbidden { path, errno },
+        Some(errno) => StateFault::Errno { path, errno },
+        None => StateFault::TooLarge { path, bytes_max: FILE_BYTES_MAX },
+    }
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut contents = Vec::new();
     File::open(path)?.take(FILE_BYTES_MAX + 1).read_to_end(&mut contents)?;
     if contents.len() as u64 > FILE_BYTES_MAX {
-        return Err(io::Error::other(format!(
-            "larger than {FILE_BYTES_MAX} bytes, so it is not one of ours"
-        )));
+        return Err(io::ErrorKind::FileTooLarge.into());
     }
     Ok(contents)
 }
@@ -164,15 +168,14 @@ fn remove(dir: &Path, path: &Path) -> io::Result<()> {
 
 /// What its file system says, without writing anything.
 fn look(dir: &Path, bytes: u64) -> Result<(), StateError> {
-    let failed = |why: String| StateError::Failed(format!("{}: {why}", dir.display()));
     let below = match rustix::fs::statvfs(dir) {
         // It is made with the first file.
         Err(rustix::io::Errno::NOENT) => return Ok(()),
-        Err(e) => return Err(failed(e.to_string())),
+        Err(e) => return Err(StateError::Failed(fault(dir, Some(e.raw_os_error())))),
         Ok(below) => below,
     };
     if below.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY) {
-        return Err(failed("its file system is read-only".into()));
+        return Err(StateError::Failed(StateFault::ReadOnly { path: dir.display().to_string() }));
     }
     let free = below.f_bavail.saturating_mul(below.f_frsize.max(1));
     // File systems without a table of inodes say that there are none at all.
@@ -255,10 +258,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         for name in ["", ".", "..", "../x", "/etc/passwd", ".new", "a/b", "a\0b"] {
             let refused = write(dir.path(), name, "x");
-            assert!(
-                matches!(&refused, Err(StateError::Failed(s)) if s.contains("not a name")),
-                "{refused:?}"
-            );
+            assert_eq!(refused, Err(StateError::Failed(StateFault::Name { name: name.into() })));
         }
     }
 
@@ -268,7 +268,7 @@ mod tests {
         assert!(String::from_utf8(clock).unwrap().parse::<u64>().unwrap() > 1_700_000_000_000);
         carry_out(None, StateOp::Candidates).unwrap();
         let list = carry_out(None, StateOp::List);
-        assert!(matches!(&list, Err(StateError::Failed(s)) if s.contains("state_dir")), "{list:?}");
+        assert_eq!(list, Err(StateError::Failed(StateFault::NoDirectory)));
     }
 
     #[test]
@@ -290,19 +290,18 @@ mod tests {
             None => eprintln!("nothing here is mounted read-only"),
             Some(dir) => {
                 let refused = look(&dir, 1);
-                assert!(
-                    matches!(&refused, Err(StateError::Failed(s)) if s.contains("read-only")),
-                    "{dir:?}: {refused:?}"
-                );
+                let path = dir.display().to_string();
+                assert_eq!(refused, Err(StateError::Failed(StateFault::ReadOnly { path })));
             }
         }
     }
 
     #[test]
-    fn a_directory_that_is_a_file_is_reported_in_words() {
+    fn a_directory_that_is_a_file_is_reported() {
         let dir = tempfile::tempdir().unwrap();
         write(dir.path(), "file", "x").unwrap();
         let failed = write(&dir.path().join("file"), "x", "y");
-        assert!(matches!(&failed, Err(StateError::Failed(s)) if s.contains("file")), "{failed:?}");
+        let path = dir.path().join("file/x").display().to_string();
+        assert_eq!(failed, Err(StateError::Failed(StateFault::Errno { path, errno: libc::EEXIST })));
     }
 }

@@ -11,11 +11,11 @@
 
 use crate::admission::buffers::{BUFFER_MAX, Buffers, PAGE};
 use crate::mail::{Mail, ManagerMail, ShardMail, to_manager, to_shard};
-use base::DriveKind;
+use crate::steward::machine_words::drive_open_fault;
 use base::machine::{Shape, StateError, StateOp};
 use base::{
-    Bug, DriveError, DriveHealth, DriveId, DriveInfo, DriveOp, DriveOpKind, Duration, Effect, Effects, Fence,
-    FenceError, FenceOp, Instant, Memory, OpenError, Slice, Token, planted,
+    Bug, DriveError, DriveHealth, DriveId, DriveInfo, DriveKind, DriveOp, DriveOpKind, DriveOpenFault,
+    Duration, Effect, Effects, Fence, FenceError, FenceOp, Instant, Memory, OpenError, Slice, Token, planted,
 };
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -170,7 +170,7 @@ impl Runtime {
         let opening = inner.opening.remove(&token.0).expect("a drive that is opened was asked for");
         match (opening.given_up, result) {
             (false, result) => {
-                inner.done.insert(token.0, Outcome::Opened(result));
+                inner.done.insert(token.0, Outcome::Opened(result.map_err(with_words)));
                 None
             }
             (true, Ok(_)) => {
@@ -542,15 +542,22 @@ impl Cx {
     }
 }
 
+/// With the sentence, while procedures quote it.
+fn with_words(error: OpenError) -> OpenError {
+    OpenError { words: drive_open_fault(&error.drive, &error.why), ..error }
+}
+
 /// What is said of a drive that is not opened in time.
 fn silent(spec: &str) -> OpenError {
-    format!("{spec} does not answer: it could not be opened within {} s", OPEN_PATIENCE.as_secs_f64()).into()
+    with_words(OpenError::new(
+        spec,
+        DriveOpenFault::Silent { milliseconds: OPEN_PATIENCE.as_millis() as u64 },
+    ))
 }
 
 /// What is said of a drive that has not ended what we gave up.
 fn still_held(spec: &str) -> OpenError {
-    let words = format!("{spec} does not answer: operations that were begun on it before have not ended");
-    OpenError { held: true, missing: false, words }
+    with_words(OpenError::new(spec, DriveOpenFault::Busy))
 }
 
 /// An open of a task. If it is given up, or its task is, nobody keeps what it opens.

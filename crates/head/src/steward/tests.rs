@@ -443,7 +443,7 @@ fn foreign_labelled_held_small_and_repeated_drives_are_refused_by_name() {
     let (_, _, words) = check(&mut w, "/f/x", "/f/x");
     assert!(words.contains("named twice"), "{words}");
     let (_, _, words) = check(&mut w, "/f/x", "/f/nowhere");
-    assert!(words.contains("no such file"), "{words}");
+    assert!(words.contains("/f/nowhere does not exist"), "{words}");
     assert_eq!(w.open.len(), 4, "what was refused is let go of");
     let (_, field, _) = w.refused(create(
         "p2",

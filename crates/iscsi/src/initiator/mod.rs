@@ -114,39 +114,23 @@ pub enum Error {
         /// What the target said.
         fault: Fault,
     },
-    /// The target cannot do what we need, in words.
-    Incapable(&'static str),
-    /// No answer in time, in words.
+    /// The target cannot do what we need.
+    Incapable(Lack),
+    /// No answer in time: to which PDU.
     TimedOut(&'static str),
 }
 
-impl core::fmt::Display for Error {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            Error::Protocol(why) => write!(f, "the target broke the protocol: {why}"),
-            Error::LoginRefused(status) => {
-                let why = match status {
-                    0x0201 => "authentication failed",
-                    0x0202 => "this initiator may not use the target",
-                    0x0203 => "no such target",
-                    0x0206 => "too many connections",
-                    0x0301 => "service unavailable",
-                    0x0302 => "out of resources",
-                    s if s >> 8 == 1 => "the target has moved",
-                    _ => "login refused",
-                };
-                write!(f, "{why} (status {status:#06x})")
-            }
-            Error::NotTheTarget => write!(f, "the target did not prove that it knows the secret"),
-            Error::Rejected(reason) => write!(f, "the target rejected a PDU (reason {reason:#04x})"),
-            Error::AskedToGo(event) => write!(f, "the target asked for the end (event {event})"),
-            Error::Refused { what, fault } => {
-                write!(f, "{what} was refused: {:?} ({:#010x})", fault.kind, fault.raw)
-            }
-            Error::Incapable(what) => write!(f, "the target is not usable: {what}"),
-            Error::TimedOut(what) => write!(f, "no answer in time: {what}"),
-        }
-    }
+/// What a target or its logical unit cannot do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lack {
+    /// The logical unit is not mapped to this initiator.
+    NotMapped,
+    /// The logical unit is not a disk.
+    NotADisk,
+    /// The logical unit has blocks of a size that we do not take.
+    BlockSize,
+    /// Our outbox is too small for a login.
+    Outbox,
 }
 
 /// What is known of the logical unit once the session is ready.

@@ -12,7 +12,7 @@ mod bringup;
 
 use super::login::{Login, Next};
 use super::receive::{Part, Receiver};
-use super::{Config, Error, Unit, sense};
+use super::{Config, Error, Lack, Unit, sense};
 use crate::pdu::{
     self, AsyncMessage, DataIn, DataOut, Framing, NopIn, NopOut, R2t, RESERVED_TAG, Residual, Response,
     ScsiCommand, ScsiResponse,
@@ -504,7 +504,7 @@ impl Session {
         request.exp_stat_sn = self.exp_stat_sn;
         request.task_tag = tag::LOGIN;
         if io.room() < PDU_ROOM + text.len() as u32 + 8 {
-            return self.fail(Error::Incapable("our outbox is too small for a login"));
+            return self.fail(Error::Incapable(Lack::Outbox));
         }
         self.send_small(request.encode(), text, io);
     }

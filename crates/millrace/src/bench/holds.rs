@@ -74,7 +74,7 @@ fn check_target(args: &SingleArgs, url: &Url, json: bool) -> Result<(), Failure>
             let report = carry_out(plan, None, &Cpu::default(), |_| Ok(()))?;
             match Report::of(&report).failure() {
                 None => Ok(report),
-                Some(why) => Err(Failure::internal(why.clone()).with_next(hint(&why))),
+                Some(why) => Err(Failure::internal(why.clone()).with_next(hint(&report.end))),
             }
         };
     let io = u64::from(args.bs).clamp(512, SAMPLE);

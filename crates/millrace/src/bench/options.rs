@@ -1,5 +1,6 @@
 //! Options that several measurements have, and what their words mean.
 
+use crate::arguments::size;
 use clap::ValueEnum;
 use load::Pattern;
 use std::time::Duration;
@@ -50,7 +51,7 @@ impl Mode {
 
 /// A block size of the command line.
 pub fn block(text: &str) -> Result<u32, String> {
-    match base::size::parse(text)? {
+    match size(text)? {
         bytes if bytes.is_multiple_of(512) && bytes <= u64::from(load::IO_BYTES_MAX) => Ok(bytes as u32),
         _ => Err(format!(
             "\"{text}\" is not a multiple of 512 of at most {}",
@@ -61,7 +62,7 @@ pub fn block(text: &str) -> Result<u32, String> {
 
 /// A place in a volume.
 pub fn offset(text: &str) -> Result<u64, String> {
-    if text == "0" { Ok(0) } else { base::size::parse(text) }
+    if text == "0" { Ok(0) } else { size(text) }
 }
 
 /// Longest time that the command line takes, seconds: a year.

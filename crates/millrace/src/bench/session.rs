@@ -5,8 +5,12 @@ use super::target::{self, Url};
 use super::watch::{self, Cpu, LOOK};
 use crate::arguments::{count, count_in};
 use crate::failure::Failure;
+use crate::words::house::cannot_start;
+use crate::words::load::plan_fault;
 use base::Address;
 use clap::Args;
+use load::nvme_host::{Error, StatusField};
+use load::{Down, RunFault};
 use load::{Load, Mail, Plan, Target};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -72,7 +76,7 @@ pub struct SingleArgs {
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true, default_value = "0", value_parser = offset)]
     pub region_at: u64,
     /// Size of the region of the volume to use [default: the rest]
-    #[arg(long, value_name = "SIZE", allow_hyphen_values = true, value_parser = base::size::parse)]
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true, value_parser = crate::arguments::size)]
     pub region: Option<u64>,
     /// Seconds to retry lost and refused connections
     #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 5, value_parser = count_in::<u32>(0..=u64::from(u32::MAX)))]
@@ -147,8 +151,14 @@ impl SingleArgs {
 }
 
 /// What helps against a failure. The target may be anybody's: if it is ours, it knows more.
-pub fn hint(why: &str) -> &'static str {
-    if why.contains("NQN") {
+pub fn hint(end: &load::End) -> &'static str {
+    let about_names = match end {
+        load::End::Failed(RunFault::Down { why: Down::Nvme(Error::Refused { status, .. }), .. }) => {
+            [StatusField::CONNECT_PARAMETERS, StatusField::CONNECT_HOST].contains(&status.code())
+        }
+        load::End::Failed(_) | load::End::Completed | load::End::Stopped => false,
+    };
+    if about_names {
         "millrace status -v and millrace host ls, at the target, for its NQN and its hosts; then --target and --host-nqn"
     } else {
         "millrace status -v and millrace events, at the target"
@@ -251,14 +261,14 @@ pub fn carry_out(
     let (say, news) = channel();
     let manager = move |_: Address, mail: Mail| drop(say.send(mail));
     let config = uring::Config { machines: vec![machine], state_dir: None };
-    let mut house = House::build(config, manager).map_err(Failure::internal)?;
+    let mut house = House::build(config, manager).map_err(cannot_start)?;
     let cpu = cpu.clone();
     let make = move |part: uring::RegionPart, _: [u64; 4]| {
         cpu.register();
         let arena = base::Memory::extent(&part);
         Load::new(part, arena, slots)
     };
-    house.spawn(me, make).map_err(Failure::internal)?;
+    house.spawn(me, make).map_err(cannot_start)?;
     house.make_resident_now();
     let post = house.post();
     let gone = || Failure::internal("the load generator is gone");
@@ -279,7 +289,7 @@ pub fn carry_out(
         match news.recv_timeout(LOOK) {
             Ok(Mail::Done(report)) => break report,
             Ok(Mail::Refused(why)) => {
-                return Err(Failure::usage(why).with_next("millrace bench --help"));
+                return Err(Failure::usage(plan_fault(&why)).with_next("millrace bench --help"));
             }
             Ok(Mail::Progress(p)) => tell(&p)?,
             Ok(Mail::Start(_) | Mail::Stop) | Err(RecvTimeoutError::Timeout) => {}

@@ -10,6 +10,7 @@ use super::target::Url;
 use super::watch::{self, Cpu};
 use crate::failure::Failure;
 use crate::output::put;
+use crate::words::load::plan_fault;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Runs it. Fails if anything went wrong at the target.
@@ -20,7 +21,7 @@ pub fn run(args: &SingleArgs, json: bool) -> Result<(), Failure> {
     }
     let url = args.target.clone().ok_or_else(|| Failure::usage("--target is missing"))?;
     let plan = plan(args, sessions(args, &url)?);
-    plan.check().map_err(|e| Failure::usage(e).with_next("millrace bench --help"))?;
+    plan.check().map_err(|e| Failure::usage(plan_fault(&e)).with_next("millrace bench --help"))?;
     // A connection more than files are allowed would fail late and strangely.
     let _ = uring::process::raise_files(65_536);
     let tell = |p: &load::Progress| {
@@ -33,7 +34,8 @@ pub fn run(args: &SingleArgs, json: bool) -> Result<(), Failure> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         std::thread::sleep(Duration::from_millis(at).saturating_sub(now));
     }
-    let report = Report::of(&carry_out(plan, None, &Cpu::default(), tell)?);
+    let outcome = carry_out(plan, None, &Cpu::default(), tell)?;
+    let report = Report::of(&outcome);
     let nothing = report.total.ops == 0 && report.failure().is_some();
     match (json, args.progress) {
         // A table of zeros hides the reason.
@@ -45,7 +47,7 @@ pub fn run(args: &SingleArgs, json: bool) -> Result<(), Failure> {
     match report.failure() {
         None => Ok(()),
         Some(why) => {
-            let next = hint(&why);
+            let next = hint(&outcome.end);
             Err(Failure::internal(why).with_next(next))
         }
     }
@@ -66,7 +68,7 @@ impl Repeated {
         }
         plan(&args, sessions(&args, &url)?)
             .check()
-            .map_err(|e| Failure::usage(e).with_next("millrace bench --help"))?;
+            .map_err(|e| Failure::usage(plan_fault(&e)).with_next("millrace bench --help"))?;
         watch::listen()?;
         holds::check_targets(&args, &[&url], json)?;
         Ok(Self(args, url))
@@ -81,13 +83,14 @@ impl Repeated {
     ) -> Result<Option<Report>, Failure> {
         let mut plan = plan(&self.0, sessions(&self.0, &self.1)?);
         plan.progress_every = Duration::from_secs(1);
-        let report = Report::of(&carry_out(plan, None, &Cpu::default(), tell)?);
+        let outcome = carry_out(plan, None, &Cpu::default(), tell)?;
+        let report = Report::of(&outcome);
         if report.end == "stopped" {
             return Ok(None);
         }
         match report.failure() {
             None => Ok(Some(report)),
-            Some(why) => Err(Failure::internal(why.clone()).with_next(hint(&why))),
+            Some(why) => Err(Failure::internal(why.clone()).with_next(hint(&outcome.end))),
         }
     }
 }

@@ -9,6 +9,7 @@ use super::target::{self, Url};
 use super::watch::{Cpu, Live, Window};
 use crate::arguments::{count, count_in};
 use crate::failure::Failure;
+use crate::words::load::plan_fault;
 use base::DriveKind;
 use clap::Args;
 use load::{Plan, Target};
@@ -37,7 +38,7 @@ pub struct WorkArgs {
     #[arg(long)]
     pub fua: bool,
     /// Size of the region of the volume to use [default: by the kind of drives]
-    #[arg(long, value_name = "SIZE", allow_hyphen_values = true, value_parser = base::size::parse)]
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true, value_parser = crate::arguments::size)]
     pub region: Option<u64>,
     /// Do not write the region before it is read
     #[arg(long)]
@@ -207,7 +208,7 @@ pub fn inside(
 
 /// Runs `plan` over the network, by a load generator on `core`. `target`: threads whose CPU time is to be told.
 pub fn outside(plan: Plan, core: Option<u16>, target: &Cpu, live: &Live) -> Result<Measured, Failure> {
-    plan.check().map_err(Failure::usage)?;
+    plan.check().map_err(|why| Failure::usage(plan_fault(&why)))?;
     let (client, mut window) = (Cpu::default(), Window::default());
     let report = session::carry_out(plan, core, &client.clone(), |p| {
         window.see(p, target, &client);

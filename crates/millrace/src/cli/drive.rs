@@ -6,6 +6,7 @@ use crate::client::segment;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::screen::{Cell, Look, Table, look_of};
+use crate::words::machine::drive_user;
 use api::{Drive, DriveRole, Shape};
 use base::DriveKind;
 use base::size::{print, print_count};
@@ -263,7 +264,7 @@ impl Placed {
 /// A disk that somebody else has, as a drive, with the reason.
 fn in_use(taken: uring::Taken) -> Drive {
     let uring::Taken { path, bytes, model, serial, users, partitions, read_only } = taken;
-    let mut users = users;
+    let mut users: Vec<String> = users.iter().map(drive_user).collect();
     users.dedup();
     let reason = if !users.is_empty() {
         format!("used by {}", users.join(", "))

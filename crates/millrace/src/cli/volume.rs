@@ -30,7 +30,7 @@ Examples:
         #[arg(value_name = "VOLUME", value_parser = volume_name)]
         name: String,
         /// Size, such as 400G or 1.5T; the pool provides it in steps of 4M
-        #[arg(long, value_name = "SIZE", allow_hyphen_values = true, value_parser = base::size::parse)]
+        #[arg(long, value_name = "SIZE", allow_hyphen_values = true, value_parser = crate::arguments::size)]
         size: u64,
         /// Block size, which cannot be changed later: 512 or 4096 [default: the pool's]
         #[arg(long, value_name = "BYTES", allow_hyphen_values = true, value_parser = block_size)]
@@ -63,7 +63,7 @@ Examples:
         #[arg(value_name = "VOLUME", add = super::complete::volumes(), value_parser = volume_name)]
         name: String,
         /// New size
-        #[arg(long, value_name = "SIZE", allow_hyphen_values = true, value_parser = base::size::parse)]
+        #[arg(long, value_name = "SIZE", allow_hyphen_values = true, value_parser = crate::arguments::size)]
         size: u64,
         /// Shrink the volume; data beyond the new size is lost
         #[arg(long)]

@@ -7,6 +7,7 @@ use crate::daemon::server::Stop;
 use crate::daemon::setup;
 use crate::daemon::system::System;
 use crate::failure::Failure;
+use crate::words::house::setup_fault;
 use base::Address;
 use head::mail::{Mail, ManagerMail, StewardMail, Unmended};
 use head::order::Answered;
@@ -17,7 +18,7 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{mpsc, oneshot};
-use uring::{House, MachineConfig, Post, RegionPart, Watch};
+use uring::{House, MachineConfig, Post, RegionPart, SetupFault, Watch};
 
 /// What the daemon's main thread is told.
 #[derive(Debug)]
@@ -232,8 +233,8 @@ fn spawn(
     house.spawn(Address::Steward, make).map_err(cannot_start)
 }
 
-fn cannot_start(why: String) -> Failure {
-    Failure::internal(why).with_next(
+fn cannot_start(why: SetupFault) -> Failure {
+    Failure::internal(setup_fault(&why)).with_next(
         "ulimit -l unlimited before a start by hand, LimitMEMLOCK=infinity in the unit; uname -r: Linux 6.1 or later is needed",
     )
 }

@@ -54,7 +54,7 @@ pub struct DemoArgs {
 }
 
 fn drive_size(text: &str) -> Result<u64, String> {
-    match base::size::parse(text)? {
+    match crate::arguments::size(text)? {
         bytes if bytes >= 256 << 20 => Ok(bytes),
         _ => Err(format!("\"{text}\" is too small: at least 256M")),
     }

@@ -131,7 +131,8 @@ impl Api {
         }
         let sentence = |n: String| words::noticed(n.into());
         status.notices.extend(self.process.notices.iter().cloned().map(sentence));
-        status.notices.extend(house.map(uring::Watch::notices).unwrap_or_default().into_iter().map(sentence));
+        let of_house = house.map(uring::Watch::notices).unwrap_or_default();
+        status.notices.extend(of_house.iter().map(words::house::house_notice).map(sentence));
         status.minor_notices.extend(self.process.minor_notices.iter().cloned());
         if let Some(reason) = held_back {
             status.health = status.health.max(reason.state);

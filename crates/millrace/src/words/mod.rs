@@ -6,12 +6,16 @@ mod client;
 #[cfg(test)]
 mod codes;
 mod host;
+pub mod house;
 mod leg;
 pub mod link;
+pub mod load;
+pub mod machine;
 mod parser;
 pub mod parts;
 mod pool;
 mod portal;
+pub mod protocol;
 mod record;
 mod request;
 pub mod say;

@@ -14,12 +14,12 @@ mod status;
 #[cfg(test)]
 mod tests;
 
+pub use crate::spec::StatusField;
 pub use queue::{Data, Queue};
 pub use session::{DiscoveryRecord, Session};
 pub use status::block_status;
 
 use crate::pdu::Violation;
-use crate::spec::StatusField;
 use base::{Duration, Uuid};
 
 /// Who we are, whom we want, and how.
@@ -90,24 +90,31 @@ pub enum Error {
         /// Its status.
         status: StatusField,
     },
-    /// The controller cannot do what we need, in words.
-    Incapable(&'static str),
-    /// No answer in time, in words.
+    /// The controller cannot do what we need.
+    Incapable(Lack),
+    /// No answer in time: to which command.
     TimedOut(&'static str),
 }
 
-impl core::fmt::Display for Error {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            Error::Protocol(v) => write!(f, "the controller broke the protocol: {}", v.why),
-            Error::Terminated { fes, fei } => {
-                write!(f, "the controller ended the connection (fatal error {fes}, information {fei:#x})")
-            }
-            Error::Refused { what, status } => write!(f, "{what} was refused: {}", status.words()),
-            Error::Incapable(what) => write!(f, "the controller is not usable: {what}"),
-            Error::TimedOut(what) => write!(f, "no answer in time: {what}"),
-        }
-    }
+/// What a controller or its namespace cannot do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Lack {
+    /// Its capsules hold too little data.
+    CapsuleData,
+    /// It wants in-band authentication.
+    Authentication,
+    /// Its queues hold no command.
+    QueueSize,
+    /// It reports a fatal status.
+    FatalStatus,
+    /// No namespace is active for this host.
+    NoNamespace,
+    /// The namespace is not active for this host.
+    NamespaceInactive,
+    /// The namespace has blocks of a size that we do not take.
+    BlockSize,
+    /// Its discovery log has more than 1024 entries.
+    DiscoveryLog,
 }
 
 /// What is known of the namespace once the session is ready.

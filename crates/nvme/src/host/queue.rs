@@ -1,6 +1,6 @@
 //! One connection: a submission and a completion queue over NVMe/TCP, admin or I/O.
 
-use super::{Error, block_status};
+use super::{Error, Lack, block_status};
 use crate::pdu::{
     self, Decoder, DigestReader, Digests, Header, IcReq, IcResp, Incoming, Receiver, Term, Transfer,
     Violation, encode, fes, kind,
@@ -350,7 +350,7 @@ impl Queue {
                     let fault = Fault { kind: FaultKind::Unsupported, raw: 0 };
                     io.done(id, HostStatus::Failed(fault));
                 }
-                Owner::Session(_) => self.fail(Error::Incapable("its capsules hold too little data")),
+                Owner::Session(_) => self.fail(Error::Incapable(Lack::CapsuleData)),
             }
             return true;
         }

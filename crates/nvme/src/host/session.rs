@@ -10,7 +10,7 @@
 //! ```
 
 use super::queue::{Data, Queue};
-use super::{Config, Error, Namespace};
+use super::{Config, Error, Lack, Namespace};
 use crate::pdu::Digests;
 use crate::spec::fabrics::{self, fctype, property as prop};
 use crate::spec::identify::{self, IDENTIFY_BYTES, cns, nidt};
@@ -538,7 +538,7 @@ impl Session {
                 self.controller = cqe.dw0.get() as u16;
                 // NVMe Base 6.3: AUTHREQ in bits 31:16 of dword 0.
                 if cqe.dw0.get() >> 16 != 0 {
-                    return self.fail(Error::Incapable("it wants in-band authentication"));
+                    return self.fail(Error::Incapable(Lack::Authentication));
                 }
                 self.go(Step::Capabilities);
             }
@@ -546,7 +546,7 @@ impl Session {
                 // NVMe Base 3.1.4.1: MQES in bits 15:0, 0-based. A queue of n entries holds n - 1 commands.
                 let most = cqe.dw0.get() as u16;
                 if most == 0 && !self.config.is_discovery() {
-                    return self.fail(Error::Incapable("its queues hold no command"));
+                    return self.fail(Error::Incapable(Lack::QueueSize));
                 }
                 self.depth = self.config.depth.min(most);
                 self.go(Step::Enable);
@@ -555,7 +555,7 @@ impl Session {
             Step::Status => {
                 let csts = cqe.dw0.get();
                 if csts & prop::CSTS_FATAL != 0 {
-                    return self.fail(Error::Incapable("it reports a fatal status"));
+                    return self.fail(Error::Incapable(Lack::FatalStatus));
                 }
                 if csts & prop::CSTS_READY != 0 {
                     self.go(Step::Controller);
@@ -575,7 +575,7 @@ impl Session {
             Step::ActiveList => {
                 let first = u32::from_le_bytes(self.admin.own()[..4].try_into().expect("four bytes"));
                 if first == 0 {
-                    return self.fail(Error::Incapable("no namespace is active for this host"));
+                    return self.fail(Error::Incapable(Lack::NoNamespace));
                 }
                 self.namespace.nsid = first;
                 self.go(Step::Namespace);
@@ -584,10 +584,10 @@ impl Session {
                 self.learn_namespace();
                 let n = self.namespace;
                 if n.blocks == 0 {
-                    return self.fail(Error::Incapable("the namespace is not active for this host"));
+                    return self.fail(Error::Incapable(Lack::NamespaceInactive));
                 }
                 if !(512..=65536).contains(&n.block_bytes) {
-                    return self.fail(Error::Incapable("the namespace's block size"));
+                    return self.fail(Error::Incapable(Lack::BlockSize));
                 }
                 self.go(Step::Descriptors);
             }
@@ -604,7 +604,7 @@ impl Session {
                 let header = DiscoveryHeader::read_from_prefix(self.admin.own()).expect("1024 bytes").0;
                 self.records_due = header.records.get();
                 if self.records_due > RECORDS_MAX {
-                    return self.fail(Error::Incapable("a discovery log of more than 1024 entries"));
+                    return self.fail(Error::Incapable(Lack::DiscoveryLog));
                 }
                 self.go(if self.records_due == 0 { Step::Ready } else { Step::LogEntry });
             }

@@ -132,21 +132,6 @@ impl StatusField {
         assert!(index <= 3);
         Self(self.0 & !(3 << 11) | index << 11)
     }
-    /// What it means, for a person: the standard's name in words, and for a Connect what is likely wrong.
-    pub fn words(self) -> String {
-        let code = self.code();
-        let why = match code {
-            StatusField::CONNECT_PARAMETERS => "no such subsystem, or no such host: check both NQNs",
-            StatusField::CONNECT_HOST => "this host is not let in: check its NQN",
-            StatusField::CONNECT_BUSY => "the controller is busy",
-            StatusField::CONNECT_FORMAT => "the two sides speak different versions",
-            _ => "",
-        };
-        let name = code
-            .name()
-            .map_or_else(|| format!("status {:#05x}", code.0), |n| n.to_lowercase().replace('_', " "));
-        if why.is_empty() { name } else { format!("{why} ({name})") }
-    }
     /// Type and code alone.
     pub const fn code(self) -> Self {
         Self(self.0 & 0x7ff)

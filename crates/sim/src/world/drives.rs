@@ -7,8 +7,8 @@ use crate::disk::DiskOp;
 use crate::registrants::Nexus;
 use base::machine::Shape;
 use base::{
-    Address, DriveError, DriveHealth, DriveId, DriveOp, DriveOpKind, Duration, Event, Instant, OpenError,
-    Token,
+    Address, DriveError, DriveHealth, DriveId, DriveOp, DriveOpKind, DriveOpenFault, Duration, Event,
+    Instant, OpenError, Token,
 };
 use std::collections::BTreeMap;
 
@@ -346,9 +346,9 @@ impl World {
             let held = ours || busy;
             let d = &self.disks[disk];
             let result = if held {
-                Err(OpenError { held: true, missing: false, words: format!("{} is in use", d.spec) })
+                Err(OpenError::new(&d.spec, DriveOpenFault::Locked))
             } else if faults.gone {
-                Err(format!("{} is not there", d.spec).into())
+                Err(OpenError::new(&d.spec, DriveOpenFault::NoMedium))
             } else {
                 Ok(d.info())
             };

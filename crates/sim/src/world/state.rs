@@ -3,7 +3,7 @@
 
 use super::actor::ActorId;
 use super::{HeadOrHost, Server, World};
-use base::{Duration, Event, Instant, Prng, StateError, StateOp, Token};
+use base::{Duration, Event, Instant, Prng, StateError, StateFault, StateOp, Token};
 use std::collections::VecDeque;
 
 /// A change that was not answered yet, and what was there before.
@@ -102,7 +102,7 @@ impl World {
             StateOp::Read { .. } | StateOp::List | StateOp::Candidates | StateOp::Clock => false,
         };
         if wants && self.servers[server].frozen_at.is_some() {
-            return Err(StateError::Failed("read-only file system".into()));
+            return Err(StateError::Failed(StateFault::ReadOnly { path: "state".into() }));
         }
         if let (StateOp::Write { name, contents }, false) = (&op, self.is_shared()) {
             self.checker_state(name, contents);

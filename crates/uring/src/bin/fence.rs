@@ -303,7 +303,7 @@ fn main() {
     let own = uring::process::identity();
     let opened = match &opened {
         Ok(info) => format!("ok {:?} {} {}", info.fence, own.pid, own.started),
-        Err(error) => format!("error {}", error.words),
+        Err(error) => format!("error {:?}", error.why),
     };
     println!("{} open {opened}", uptime_ms());
     for step in &steps[usize::from(shared)..] {

@@ -2,6 +2,7 @@
 //! it names only holders that it is sure of.
 
 use crate::drive::sysfs;
+use base::DriveUser;
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -9,16 +10,17 @@ use std::path::Path;
 /// Characters of a command line that are shown.
 const COMMAND_MAX: usize = 60;
 
-/// The process that has locked `file` (flock), in words.
-pub(crate) fn of_file(file: &File) -> Option<String> {
+/// The process that has locked `file` (flock).
+pub(crate) fn of_file(file: &File) -> Option<DriveUser> {
     let meta = file.metadata().ok()?;
     let locks = fs::read_to_string("/proc/locks").ok()?;
-    words(locker(&locks, (rustix::fs::major(meta.dev()), rustix::fs::minor(meta.dev())), meta.ino())?)
+    Some(process(locker(&locks, (rustix::fs::major(meta.dev()), rustix::fs::minor(meta.dev())), meta.ino())?))
 }
 
-/// The processes that have the block device at `path` open, in words. Which of them claimed it the kernel does not say.
-pub(crate) fn of_device(path: &Path) -> Option<String> {
-    let device = sysfs::device_number(&fs::metadata(path).ok()?);
+/// The processes that have the block device at `path` open. Which of them claimed it the kernel does not say.
+pub(crate) fn of_device(path: &Path) -> Vec<DriveUser> {
+    let Ok(meta) = fs::metadata(path) else { return Vec::new() };
+    let device = sysfs::device_number(&meta);
     let opens = |pid: &u32| {
         let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
         // Only what looks like a device is asked: a file of a network file system might hang.
@@ -28,8 +30,7 @@ pub(crate) fn of_device(path: &Path) -> Option<String> {
             .filter_map(|d| fs::metadata(d).ok())
             .any(|m| sysfs::device_number(&m) == device && m.rdev() != 0)
     };
-    let all: Vec<String> = processes().into_iter().filter(opens).filter_map(words).collect();
-    (!all.is_empty()).then(|| all.join(" and "))
+    processes().into_iter().filter(opens).map(process).collect()
 }
 
 /// The process id in a line of /proc/locks for this inode: `1: FLOCK  ADVISORY  WRITE 4711 fe:01:12345 0 EOF`.
@@ -45,16 +46,16 @@ fn processes() -> Vec<u32> {
     entries.flatten().filter_map(|e| e.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// `process 4711 (millrace serve --config head.toml)`.
-fn words(pid: u32) -> Option<String> {
+fn process(pid: u32) -> DriveUser {
     if pid == std::process::id() {
-        return Some("this head, as another drive".into());
+        return DriveUser::ThisHead;
     }
     let bytes = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    Some(named(pid, &bytes))
+    DriveUser::Process { pid, command: shown(&bytes) }
 }
 
-fn named(pid: u32, command: &[u8]) -> String {
+/// A command line as it was typed: `millrace serve --config head.toml`.
+fn shown(command: &[u8]) -> String {
     let text = String::from_utf8_lossy(command);
     // Where the program lies says less than what it was asked to do.
     let mut parts = text.split('\0').filter(|p| !p.is_empty());
@@ -64,7 +65,7 @@ fn named(pid: u32, command: &[u8]) -> String {
     if command.chars().count() > COMMAND_MAX {
         command = command.chars().take(COMMAND_MAX).chain(['…']).collect();
     }
-    if command.is_empty() { format!("process {pid}") } else { format!("process {pid} ({command})") }
+    command
 }
 
 #[cfg(test)]
@@ -85,14 +86,11 @@ mod tests {
 
     #[test]
     fn a_command_is_named_as_it_was_typed_and_not_too_long() {
-        assert_eq!(
-            named(7, b"/usr/bin/millrace\0serve\0-c\0head.toml\0"),
-            "process 7 (millrace serve -c head.toml)"
-        );
-        assert_eq!(named(7, b""), "process 7");
-        let long = named(7, &[b'x'; 200]);
-        assert!(long.ends_with("x…)") && long.chars().count() < 80, "{long}");
-        assert_eq!(named(7, b"a\x1b[2J\0b"), "process 7 (a[2J b)", "a terminal is not written to by others");
+        assert_eq!(shown(b"/usr/bin/millrace\0serve\0-c\0head.toml\0"), "millrace serve -c head.toml");
+        assert_eq!(shown(b""), "");
+        let long = shown(&[b'x'; 200]);
+        assert!(long.ends_with("x…") && long.chars().count() < 65, "{long}");
+        assert_eq!(shown(b"a\x1b[2J\0b"), "a[2J b", "a terminal is not written to by others");
     }
 
     #[test]
@@ -101,6 +99,6 @@ mod tests {
         assert_eq!(of_file(&file), None);
         file.lock().expect("locked");
         // Where /proc/locks hides it, nothing is said.
-        assert!(of_file(&file).is_none_or(|w| w == "this head, as another drive"));
+        assert!(of_file(&file).is_none_or(|w| w == DriveUser::ThisHead));
     }
 }

@@ -15,12 +15,13 @@ use crate::drive::ram::Ram;
 use crate::drive::shaper::Shaper;
 use crate::drive::spec::Spec;
 use crate::drive::sysfs::BlockDevice;
+use crate::fault::HouseNotice;
 use crate::mail::{Control, Routes};
 use base::DriveKind;
 use base::machine::Shape;
 use base::{
-    DriveError, DriveHealth, DriveId, DriveInfo, FenceError, FenceKind, FenceOp, FileName, NoFence,
-    OpenError, Place, Token,
+    DriveError, DriveHealth, DriveId, DriveInfo, DriveOpenFault, DriveUser, FenceError, FenceKind, FenceOp,
+    FileName, NoFence, OpenError, Place, Token,
 };
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use std::fs::{self, File};
@@ -59,7 +60,7 @@ pub(crate) struct Drive {
     /// The canonical path of a device or a file.
     path: Option<PathBuf>,
     /// Something that the operator should know.
-    notice: Option<String>,
+    notice: Option<HouseNotice>,
     /// Another head may have its file, too.
     shared: bool,
     /// What its fence has to do.
@@ -89,7 +90,7 @@ impl Drive {
 pub(crate) struct Drives {
     table: Mutex<Vec<Option<Entry>>>,
     shards: u32,
-    pub(crate) notices: Mutex<Vec<String>>,
+    pub(crate) notices: Mutex<Vec<HouseNotice>>,
 }
 
 struct Entry {
@@ -108,8 +109,8 @@ impl Drives {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
     /// Says something to the operator.
-    pub(crate) fn notice(&self, sentence: String) {
-        self.notices.lock().unwrap_or_else(PoisonError::into_inner).push(sentence);
+    pub(crate) fn notice(&self, what: HouseNotice) {
+        self.notices.lock().unwrap_or_else(PoisonError::into_inner).push(what);
     }
 
     /// A reactor begins to use a drive. None if it is not open or about to be closed.
@@ -170,11 +171,12 @@ impl Drives {
         }
         // Shared locks do not distinguish two of our own.
         if drive.shared && table.iter().flatten().any(|e| e.drive.path == drive.path) {
-            return Err(twice(drive.path.as_deref().unwrap_or(Path::new(""))));
+            return refused(drive.path.as_deref().unwrap_or(Path::new("")), twice());
         }
         let slot = &mut table[id.index()];
         if slot.is_some() {
-            return Err(format!("drive number {id} is taken by another drive").into());
+            let spec = drive.info.path.clone();
+            return Err(OpenError::new(spec, DriveOpenFault::NumberTaken { number: id.0 }));
         }
         let info = drive.info.clone();
         *slot = Some(Entry { drive: Arc::new(drive), users: 0, closing: None });
@@ -304,17 +306,15 @@ fn check_loops(path: &Path, meta: &fs::Metadata, ours: &dyn Fn(&Path) -> bool) -
                 Ok(())
             });
             if claimed.is_err_and(|e| e.raw_os_error() == Some(libc::EBUSY)) {
-                users.extend(holder::of_device(&node).or_else(|| Some("another process".into())));
+                users = holder::of_device(&node);
+                if users.is_empty() {
+                    users.push(DriveUser::AnotherProcess);
+                }
             }
         }
         if !users.is_empty() && !ours(&node) {
-            let words = format!(
-                "{} is in use through {}, by {}: unmount or stop that first",
-                path.display(),
-                node.display(),
-                users.join(" and ")
-            );
-            return Err(OpenError { held: true, missing: false, words });
+            let device = node.display().to_string();
+            return refused(path, DriveOpenFault::InUseThrough { device, users });
         }
     }
     Ok(())
@@ -392,7 +392,7 @@ fn finish_close<M: Send + 'static>(id: DriveId, drive: Arc<Drive>, notify: usize
 
 /// Claims and opens a drive.
 fn open(text: &str, shared: bool, shards: u32, ours: &dyn Fn(&Path) -> bool) -> Result<Drive, OpenError> {
-    match Spec::parse(text)? {
+    match Spec::parse(text).map_err(|why| OpenError::new(text, why))? {
         Spec::Null { bytes } => Ok(in_process(text, bytes, Backend::Null, true)),
         Spec::Ram { name, bytes } => {
             let (ram, new) = Ram::open(name.as_deref(), bytes)?;
@@ -415,7 +415,7 @@ fn open(text: &str, shared: bool, shards: u32, ours: &dyn Fn(&Path) -> bool) -> 
                 meta = fs::metadata(&path).map_err(|e| explain(&path, &e, None))?;
             }
             if !meta.is_file() {
-                return Err(format!("{} is not a regular file", path.display()).into());
+                return refused(&path, DriveOpenFault::NotAFile);
             }
             open_file(&path, 4096, shared, ours).map(|drive| drive.made(true))
         }
@@ -427,12 +427,8 @@ fn open(text: &str, shared: bool, shards: u32, ours: &dyn Fn(&Path) -> bool) -> 
             } else if kind.is_file() {
                 open_file(&path, 4096, shared, ours)
             } else {
-                let what = if kind.is_dir() { "a directory" } else { "neither a block device nor a file" };
-                Err(format!(
-                    "{} is {what}, not a drive: give a block device, or file:PATH?size=SIZE to make a file",
-                    path.display()
-                )
-                .into())
+                let why = if kind.is_dir() { DriveOpenFault::Directory } else { DriveOpenFault::NotADrive };
+                refused(&path, why)
             }
         }
     }
@@ -498,18 +494,10 @@ fn open_block(
     asked(check(unsafe { libc::ioctl(file.as_raw_fd(), BLKSSZGET, &mut logical) }))?;
     let logical = logical as u64;
     if logical > 4096 {
-        return Err(format!(
-            "{} has blocks of {logical} bytes, and at most 4096 are supported: reformat it with 4096",
-            path.display()
-        )
-        .into());
+        return refused(&path, DriveOpenFault::LargeBlocks { bytes: logical });
     }
     if bytes < 4096 {
-        return Err(format!(
-            "{} is empty ({bytes} bytes): insert a medium or give another drive",
-            path.display()
-        )
-        .into());
+        return refused(&path, DriveOpenFault::Empty { bytes });
     }
     let physical = device.as_ref().map_or(4096, BlockDevice::physical_block_bytes).max(logical);
     let (depth, queues) = device.as_ref().map_or((128, 1), BlockDevice::queue_depth);
@@ -560,33 +548,24 @@ fn check(result: libc::c_int) -> io::Result<()> {
 
 /// Makes a missing file of `size` bytes; true if it was made.
 fn make_file(path: &Path, size: Option<u64>) -> Result<bool, OpenError> {
-    let sentence = |e: io::Error| explain(path, &e, None);
+    let failed = |e: io::Error| explain(path, &e, None);
     match (fs::metadata(path), size) {
-        (Ok(meta), Some(size)) if meta.is_file() && meta.len() != size => Err(format!(
-            "{} exists with {} bytes, not {size}: leave the size out to use it as it is, or remove it",
-            path.display(),
-            meta.len()
-        )
-        .into()),
-        (Ok(meta), _) if !meta.is_file() => {
-            Err(format!("{} is not a regular file: give its path without `file:`", path.display()).into())
+        (Ok(meta), Some(size)) if meta.is_file() && meta.len() != size => {
+            refused(path, DriveOpenFault::OtherSize { bytes: meta.len(), wanted_bytes: size })
         }
+        (Ok(meta), _) if !meta.is_file() => refused(path, DriveOpenFault::NotAFileHere),
         (Ok(_), _) => Ok(false),
         (Err(e), Some(size)) if e.kind() == io::ErrorKind::NotFound => {
-            let file =
-                File::options().read(true).write(true).create_new(true).open(path).map_err(sentence)?;
+            let file = File::options().read(true).write(true).create_new(true).open(path).map_err(failed)?;
             let made = file.set_len(size).and_then(|()| file.sync_all());
             if let Err(e) = made {
                 let _ = fs::remove_file(path);
-                return Err(sentence(e));
+                return Err(failed(e));
             }
             Ok(true)
         }
-        (Err(e), None) if e.kind() == io::ErrorKind::NotFound => {
-            let words = format!("{} does not exist: add ?size=SIZE to make it", path.display());
-            Err(OpenError { held: false, missing: true, words })
-        }
-        (Err(e), _) => Err(sentence(e)),
+        (Err(e), None) if e.kind() == io::ErrorKind::NotFound => refused(path, DriveOpenFault::NoSize),
+        (Err(e), _) => Err(failed(e)),
     }
 }
 
@@ -597,28 +576,23 @@ fn open_file(
     ours: &dyn Fn(&Path) -> bool,
 ) -> Result<Drive, OpenError> {
     let path = fs::canonicalize(given).map_err(|e| explain(given, &e, None))?;
-    let sentence = |e: io::Error| explain(&path, &e, None);
+    let failed = |e: io::Error| explain(&path, &e, None);
     let flags = OFlags::RDWR | OFlags::CLOEXEC;
     let direct = rustix::fs::open(&path, flags | OFlags::DIRECT, Mode::empty()).map_err(io::Error::from);
     let (mut file, mut direct) = match direct {
         Ok(fd) => (File::from(fd), true),
         Err(e) if e.raw_os_error() == Some(libc::EINVAL) => (open_buffered(&path, flags)?, false),
-        Err(e) => return Err(sentence(e)),
+        Err(e) => return Err(failed(e)),
     };
-    let meta = file.metadata().map_err(sentence)?;
+    let meta = file.metadata().map_err(failed)?;
     check_loops(&path, &meta, ours)?;
     let bytes = meta.len() - meta.len() % 4096;
     if bytes == 0 {
-        return Err(format!(
-            "{} has {} bytes, too few for a drive: at least 4096",
-            path.display(),
-            meta.len()
-        )
-        .into());
+        return refused(&path, DriveOpenFault::TooSmall { bytes: meta.len() });
     }
     if direct && let Err(e) = try_read(&file, block_bytes) {
         if e.raw_os_error() != Some(libc::EINVAL) {
-            return Err(sentence(e));
+            return Err(failed(e));
         }
         file = open_buffered(&path, flags)?;
         direct = false;
@@ -626,7 +600,7 @@ fn open_file(
     let flock =
         if shared { FlockOperation::NonBlockingLockShared } else { FlockOperation::NonBlockingLockExclusive };
     if shared && ours(&path) {
-        return Err(twice(&path));
+        return refused(&path, twice());
     }
     let claimed = claim(!ours(&path), || {
         rustix::fs::flock(&file, flock)?;
@@ -634,19 +608,13 @@ fn open_file(
         if shared { lock(&file, Lock::Shared) } else { Ok(()) }
     });
     claimed.map_err(|e| {
-        let plain = sentence(e);
+        let plain = failed(e);
         match plain.held.then(|| holder::of_file(&file)).flatten() {
-            Some(who) => OpenError { words: format!("{} is in use by {who}", path.display()), ..plain },
+            Some(who) => OpenError::new(plain.drive, DriveOpenFault::Open { by: vec![who] }),
             None => plain,
         }
     })?;
-    let notice = (!direct).then(|| {
-        format!(
-            "{}: the file system does not do direct I/O in blocks of {block_bytes} bytes, so the page cache is \
-             used; put the file on ext4 or XFS, or give a block device",
-            path.display()
-        )
-    });
+    let notice = (!direct).then(|| HouseNotice::Buffered { drive: path.display().to_string(), block_bytes });
     let info = DriveInfo {
         made: false,
         bytes,
@@ -681,9 +649,12 @@ fn open_file(
 }
 
 /// A file that is a drive of ours already.
-fn twice(path: &Path) -> OpenError {
-    let words = format!("{} is in use by this head, as another drive", path.display());
-    OpenError { held: true, missing: false, words }
+fn twice() -> DriveOpenFault {
+    DriveOpenFault::Open { by: vec![DriveUser::ThisHead] }
+}
+
+fn refused<T>(path: &Path, why: DriveOpenFault) -> Result<T, OpenError> {
+    Err(OpenError::new(path.display().to_string(), why))
 }
 
 /// Tries to get a claim. A daemon that was killed holds its drives until its last operation has left the
@@ -734,51 +705,32 @@ impl Default for Page {
     }
 }
 
-/// Why a drive could not be opened: the path, the cause, what to do.
+/// Why a drive could not be opened.
 fn explain(path: &Path, error: &io::Error, device: Option<&BlockDevice>) -> OpenError {
-    let held = matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EWOULDBLOCK));
-    let missing = error.raw_os_error() == Some(libc::ENOENT);
-    OpenError { held, missing, words: explain_words(path, error, device) }
+    OpenError::new(path.display().to_string(), open_fault(path, error, device))
 }
 
-fn explain_words(at: &Path, error: &io::Error, device: Option<&BlockDevice>) -> String {
-    let path = at.display();
+fn open_fault(path: &Path, error: &io::Error, device: Option<&BlockDevice>) -> DriveOpenFault {
     match error.raw_os_error() {
         Some(libc::EBUSY) => {
             let users = device.map(BlockDevice::users).unwrap_or_default();
-            match (users.is_empty(), holder::of_device(at)) {
-                (false, _) => {
-                    format!("{path} is in use by {}: unmount or stop that first", users.join(" and "))
-                }
-                (true, Some(who)) => format!("{path} is in use by {who}"),
-                (true, None) => format!(
-                    "{path} is in use by another process: stop what holds it (`fuser -v {path}` may know)"
-                ),
+            if !users.is_empty() {
+                return DriveOpenFault::InUse { users };
             }
+            let by = holder::of_device(path);
+            if by.is_empty() { DriveOpenFault::Claimed } else { DriveOpenFault::Open { by } }
         }
-        Some(libc::EWOULDBLOCK) => {
-            format!("{path} is in use: another process, or another drive of this head, has locked it")
-        }
-        Some(libc::ENOENT) => {
-            format!("{path} does not exist: check the name, or list drives by `millrace drive ls`")
-        }
-        Some(libc::EACCES | libc::EPERM) => {
-            format!("{path} may not be opened: run as root, or as a user of the group that owns it")
-        }
-        Some(libc::EROFS) => format!("{path} is read-only: a drive must be writable"),
-        Some(libc::ENXIO | libc::ENODEV | libc::ENOMEDIUM) => {
-            format!("{path} has no device or medium behind it: check the cabling or the driver")
-        }
-        Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG) => {
-            format!("{path} does not fit on its file system: free some space or choose a smaller size")
-        }
-        Some(libc::EMFILE | libc::ENFILE) => {
-            format!("{path}: too many open files: raise RLIMIT_NOFILE (LimitNOFILE in the unit)")
-        }
-        Some(libc::EIO) => {
-            format!("{path} cannot be read (input/output error): the drive or its cabling is broken")
-        }
-        _ => format!("{path} cannot be opened: {error}"),
+        Some(libc::EWOULDBLOCK) => DriveOpenFault::Locked,
+        Some(libc::ENOENT) => DriveOpenFault::Missing,
+        Some(libc::EACCES | libc::EPERM) => DriveOpenFault::Forbidden,
+        Some(libc::EROFS) => DriveOpenFault::ReadOnly,
+        Some(libc::ENXIO | libc::ENODEV | libc::ENOMEDIUM) => DriveOpenFault::NoMedium,
+        Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG) => DriveOpenFault::NoSpace,
+        Some(libc::EMFILE | libc::ENFILE) => DriveOpenFault::TooManyFiles,
+        Some(libc::EIO) => DriveOpenFault::Unreadable,
+        Some(errno) => DriveOpenFault::Errno { errno },
+        // Only a read that finds no more bytes has no number.
+        None => DriveOpenFault::Short,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Memory as a drive: shared by all reactors of the process, copied word by word. Concurrent operations on the
 //! same blocks may then mix words, as on a real drive, but are not undefined behaviour.
 
+use base::{DriveOpenFault, OpenError};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -37,8 +38,8 @@ impl Ram {
     /// Claims the drive of this name, or makes one. Says whether it is new.
     ///
     /// # Errors
-    /// A sentence: no memory, another size, or claimed already.
-    pub(crate) fn open(name: Option<&str>, bytes: u64) -> Result<(Arc<Self>, bool), String> {
+    /// No memory, another size, or claimed already.
+    pub(crate) fn open(name: Option<&str>, bytes: u64) -> Result<(Arc<Self>, bool), OpenError> {
         let Some(name) = name else { return Ok((Self::claim_new(bytes)?, true)) };
         let mut named = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(ram) = named.get(name) else {
@@ -46,28 +47,25 @@ impl Ram {
             named.insert(name.to_owned(), Arc::clone(&ram));
             return Ok((ram, true));
         };
+        let refused = |why| Err(OpenError::new(format!("ram:{name}"), why));
         if ram.bytes != bytes {
-            return Err(format!("ram:{name}: exists with {} bytes, not {bytes}: give its size", ram.bytes));
+            return refused(DriveOpenFault::RamSize { bytes: ram.bytes, wanted_bytes: bytes });
         }
         if ram.claimed.swap(true, Ordering::SeqCst) {
-            return Err(format!(
-                "ram:{name} is in use by this process: close it first, or choose another name"
-            ));
+            return refused(DriveOpenFault::RamInUse);
         }
         Ok((Arc::clone(ram), false))
     }
 
-    fn claim_new(bytes: u64) -> Result<Arc<Self>, String> {
+    fn claim_new(bytes: u64) -> Result<Arc<Self>, OpenError> {
+        let refused = |why| Err(OpenError::new("ram:", why));
         let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
         let promised: u64 = all.iter().map(|(base, len)| len - resident(*base, *len)).sum();
         let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
         if let Some(free) = free_bytes(&meminfo, promised)
             && bytes > free
         {
-            return Err(format!(
-                "there is no room for a RAM drive of {bytes} bytes: {free} bytes of memory are free for RAM \
-                 drives: choose a smaller one"
-            ));
+            return refused(DriveOpenFault::RamFull { bytes, free_bytes: free });
         }
         // SAFETY: a new anonymous mapping touches nobody's memory; it reads as zeroes.
         let base = unsafe {
@@ -81,10 +79,8 @@ impl Ram {
             )
         };
         if base == libc::MAP_FAILED {
-            let e = std::io::Error::last_os_error();
-            return Err(format!(
-                "there is no room for a RAM drive of {bytes} bytes ({e}): choose a smaller one"
-            ));
+            let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
+            return refused(DriveOpenFault::RamRefused { bytes, errno });
         }
         // SAFETY: our own mapping; the advice changes no contents.
         unsafe { libc::madvise(base, bytes as usize, libc::MADV_HUGEPAGE) };
@@ -207,7 +203,10 @@ mod tests {
         assert_eq!(free_bytes("MemTotal: 5 kB", 0), None);
 
         let refused = Ram::open(None, 1 << 60).map(|_| ()).expect_err("no machine has so much");
-        assert!(refused.contains("bytes of memory are free"), "{refused}");
+        assert!(
+            matches!(refused.why, DriveOpenFault::RamFull { bytes, .. } if bytes == 1 << 60),
+            "{refused:?}"
+        );
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! How a drive is named: `PATH`, `block:PATH`, `file:PATH?size=1G&block=512`, `ram:[NAME,]SIZE`, `null:SIZE`.
 
+use base::DriveOpenFault;
 use std::path::PathBuf;
 
 /// A parsed specification.
@@ -24,63 +25,61 @@ impl Spec {
     /// Reads a specification.
     ///
     /// # Errors
-    /// A sentence that names what is wrong.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    /// What is wrong with it.
+    pub(crate) fn parse(text: &str) -> Result<Self, DriveOpenFault> {
         if text.is_empty() {
-            return Err("the drive's specification is empty: give a path, ram:SIZE or null:SIZE".into());
+            return Err(DriveOpenFault::NoSpec);
         }
         if let Some(rest) = text.strip_prefix("ram:") {
             let (name, size) = match rest.split_once(',') {
                 Some((name, size)) if !name.is_empty() => (Some(name.to_owned()), size),
-                Some(_) => return Err(format!("{text}: the name before the comma is empty")),
+                Some(_) => return Err(DriveOpenFault::NoName),
                 None => (None, rest),
             };
-            return Ok(Spec::Ram { name, bytes: drive_size(text, size)? });
+            return Ok(Spec::Ram { name, bytes: drive_size(size)? });
         }
         if let Some(rest) = text.strip_prefix("null:") {
-            return Ok(Spec::Null { bytes: drive_size(text, rest)? });
+            return Ok(Spec::Null { bytes: drive_size(rest)? });
         }
         if let Some(rest) = text.strip_prefix("made:").filter(|rest| !rest.is_empty()) {
             return Ok(Spec::Made(rest.into()));
         }
         if let Some(rest) = text.strip_prefix("file:") {
-            return Self::parse_file(text, rest);
+            return Self::parse_file(rest);
         }
         let path = text.strip_prefix("block:").unwrap_or(text);
         if path.is_empty() {
-            return Err(format!("{text}: a path is missing after `block:`"));
+            return Err(DriveOpenFault::NoPath { prefix: "block:".into() });
         }
         Ok(Spec::Path(path.into()))
     }
 
-    fn parse_file(text: &str, rest: &str) -> Result<Self, String> {
+    fn parse_file(rest: &str) -> Result<Self, DriveOpenFault> {
         let (path, options) = rest.split_once('?').unwrap_or((rest, ""));
         if path.is_empty() {
-            return Err(format!("{text}: a path is missing after `file:`"));
+            return Err(DriveOpenFault::NoPath { prefix: "file:".into() });
         }
         let (mut size, mut block_bytes) = (None, BLOCK_BYTES);
         for option in options.split('&').filter(|o| !o.is_empty()) {
             match option.split_once('=') {
-                Some(("size", value)) => size = Some(drive_size(text, value)?),
+                Some(("size", value)) => size = Some(drive_size(value)?),
                 Some(("block", "512")) => block_bytes = 512,
                 Some(("block", "4096")) => block_bytes = 4096,
                 Some(("block", value)) => {
-                    return Err(format!("{text}: block={value} is not possible, only 512 and 4096"));
+                    return Err(DriveOpenFault::BlockSize { value: value.into() });
                 }
-                _ => return Err(format!("{text}: unknown option `{option}`: size=SIZE and block=512 exist")),
+                _ => return Err(DriveOpenFault::UnknownOption { option: option.into() }),
             }
         }
         Ok(Spec::File { path: path.into(), size, block_bytes })
     }
 }
 
-/// A drive's size in bytes, as whole blocks. Errors: a sentence.
-fn drive_size(text: &str, size: &str) -> Result<u64, String> {
-    let bytes = base::size::parse(size).map_err(|e| format!("{text}: {e}"))?;
+/// A drive's size in bytes, as whole blocks.
+fn drive_size(size: &str) -> Result<u64, DriveOpenFault> {
+    let bytes = base::size::parse(size).map_err(|fault| DriveOpenFault::Size { fault })?;
     if !bytes.is_multiple_of(u64::from(BLOCK_BYTES)) {
-        return Err(format!(
-            "{text}: a drive of {bytes} bytes is not possible: the size is a multiple of 4096"
-        ));
+        return Err(DriveOpenFault::UnevenSize { bytes });
     }
     Ok(bytes)
 }
@@ -104,27 +103,31 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_drive_is_refused_in_words() {
-        for (text, part) in [
-            ("", "empty"),
-            ("ram:", "not a size"),
-            ("ram:0", "at least one byte"),
-            ("ram:,1G", "name before the comma"),
-            ("null:18446744073709551616", "too large"),
-            ("null:16777216T", "too large"),
-            ("null:9000000T", "too large"),
-            ("null:-1", "not a size"),
-            ("ram:1.5", "not a whole number of bytes"),
-            ("ram:1.5K", "multiple of 4096"),
-            ("ram:G", "not a size"),
-            ("file:", "path is missing"),
-            ("block:", "path is missing"),
-            ("file:/x?size=5000", "multiple of 4096"),
-            ("file:/x?block=1024", "only 512 and 4096"),
-            ("file:/x?colour=red", "unknown option `colour=red`"),
+    fn what_cannot_be_a_drive_is_refused() {
+        use base::SizeFault as Size;
+        let no = |text: &str| -> String { text.into() };
+        let size = |fault| DriveOpenFault::Size { fault };
+        let not_a_size = |text| size(Size::NotASize { text: no(text) });
+        let too_large = |text| size(Size::TooLarge { text: no(text) });
+        for (text, why) in [
+            ("", DriveOpenFault::NoSpec),
+            ("ram:", not_a_size("")),
+            ("ram:0", size(Size::Nothing { text: no("0") })),
+            ("ram:,1G", DriveOpenFault::NoName),
+            ("null:18446744073709551616", too_large("18446744073709551616")),
+            ("null:16777216T", too_large("16777216T")),
+            ("null:9000000T", too_large("9000000T")),
+            ("null:-1", not_a_size("-1")),
+            ("ram:1.5", size(Size::Fraction { text: no("1.5") })),
+            ("ram:1.5K", DriveOpenFault::UnevenSize { bytes: 1536 }),
+            ("ram:G", not_a_size("G")),
+            ("file:", DriveOpenFault::NoPath { prefix: no("file:") }),
+            ("block:", DriveOpenFault::NoPath { prefix: no("block:") }),
+            ("file:/x?size=5000", DriveOpenFault::UnevenSize { bytes: 5000 }),
+            ("file:/x?block=1024", DriveOpenFault::BlockSize { value: no("1024") }),
+            ("file:/x?colour=red", DriveOpenFault::UnknownOption { option: no("colour=red") }),
         ] {
-            let error = Spec::parse(text).expect_err(text);
-            assert!(error.contains(part), "{text}: {error}");
+            assert_eq!(Spec::parse(text), Err(why), "{text}");
         }
     }
 }

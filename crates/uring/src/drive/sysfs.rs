@@ -1,6 +1,6 @@
 //! What Linux shows of block devices in /sys and /proc.
 
-use base::{FenceKind, NoFence, Place};
+use base::{DriveUser, FenceKind, NoFence, Place};
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -141,20 +141,18 @@ impl BlockDevice {
     fn own_attribute(&self, name: &str) -> Option<String> {
         Some(fs::read_to_string(self.sys.join(name)).ok()?.trim_end_matches('\n').to_owned())
     }
-    /// Who uses it, in words: other devices on top of it, mounts, swap; of its partitions as well.
-    pub(crate) fn users(&self) -> Vec<String> {
+    /// Who uses it: other devices on top of it, mounts, swap; of its partitions as well.
+    pub(crate) fn users(&self) -> Vec<DriveUser> {
         let mut users = Vec::new();
         for dir in std::iter::once(self.sys.clone()).chain(self.partitions()) {
             for holder in entries(&dir.join("holders")) {
-                users.push(holder_words(&holder, Path::new(CLASS)));
+                users.push(device_on_top(&holder, Path::new(CLASS)));
             }
             let Ok(number) = fs::read_to_string(dir.join("dev")) else { continue };
-            users.extend(
-                mounts_of(number.trim()).into_iter().map(|at| format!("the file system mounted at {at}")),
-            );
+            users.extend(mounts_of(number.trim()).into_iter().map(|path| DriveUser::Mount { path }));
             let name = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
             if fs::read_to_string("/proc/swaps").is_ok_and(|s| s.contains(&format!("/dev/{name} "))) {
-                users.push("swap".into());
+                users.push(DriveUser::Swap);
             }
         }
         users
@@ -299,8 +297,8 @@ pub struct Taken {
     pub model: String,
     /// Serial number, empty if unknown.
     pub serial: String,
-    /// Who has it, in words; empty if nobody does.
-    pub users: Vec<String>,
+    /// Who has it; empty if nobody does.
+    pub users: Vec<DriveUser>,
     /// Its partitions.
     pub partitions: Vec<String>,
     /// It cannot be written to.
@@ -335,19 +333,19 @@ pub fn taken() -> Vec<Taken> {
     all
 }
 
-/// What a device on top of another one is, in words: `holder` is its kernel name, `class` the folder of all block devices.
-fn holder_words(holder: &str, class: &Path) -> String {
+/// What a device on top of another one is: `holder` is its kernel name, `class` the folder of all block devices.
+fn device_on_top(holder: &str, class: &Path) -> DriveUser {
     let text = |name: &str| {
         fs::read_to_string(class.join(holder).join(name)).map(|t| t.trim().to_owned()).unwrap_or_default()
     };
     let (uuid, name) = (text("dm/uuid"), text("dm/name"));
     match uuid.split('-').next().unwrap_or_default() {
-        "LVM" => format!("the LVM volume {name}"),
-        "CRYPT" => format!("the encrypted device {name}"),
-        "mpath" => format!("the multipath device {name}"),
-        _ if !name.is_empty() => format!("the mapped device {name}"),
-        _ if class.join(holder).join("md").exists() => format!("the md array {holder}"),
-        _ => format!("the device {holder}"),
+        "LVM" => DriveUser::Lvm { name },
+        "CRYPT" => DriveUser::Encrypted { name },
+        "mpath" => DriveUser::Multipath { name },
+        _ if !name.is_empty() => DriveUser::Mapped { name },
+        _ if class.join(holder).join("md").exists() => DriveUser::Md { name: holder.into() },
+        _ => DriveUser::Device { name: holder.into() },
     }
 }
 
@@ -387,15 +385,16 @@ mod tests {
             put(&format!("dm-{n}/dm/name"), &format!("{name}\n"));
         }
         put("md0/md/level", "raid1\n");
-        for (holder, words) in [
-            ("dm-0", "the LVM volume vg-root"),
-            ("dm-1", "the encrypted device home"),
-            ("dm-2", "the multipath device a"),
-            ("dm-3", "the mapped device odd"),
-            ("md0", "the md array md0"),
-            ("bcache0", "the device bcache0"),
+        let named = |name: &str| -> String { name.into() };
+        for (holder, user) in [
+            ("dm-0", DriveUser::Lvm { name: named("vg-root") }),
+            ("dm-1", DriveUser::Encrypted { name: named("home") }),
+            ("dm-2", DriveUser::Multipath { name: named("a") }),
+            ("dm-3", DriveUser::Mapped { name: named("odd") }),
+            ("md0", DriveUser::Md { name: named("md0") }),
+            ("bcache0", DriveUser::Device { name: named("bcache0") }),
         ] {
-            assert_eq!(holder_words(holder, folder.path()), words);
+            assert_eq!(device_on_top(holder, folder.path()), user);
         }
     }
 

@@ -3,8 +3,9 @@
 use crate::contract::{DriveHarness, Job, Outcome, flush, other, pattern, read, write};
 use base::machine::Shape;
 use base::{
-    Address, DriveError, DriveHealth, DriveId, DriveInfo, DriveOp, DriveOpKind, Effect, Effects, Event,
-    Fence, FenceAct, FenceError, FenceOp, FileName, Instant, Machine, Memory, OpenError, Slice, Token,
+    Address, DriveError, DriveHealth, DriveId, DriveInfo, DriveOp, DriveOpKind, DriveOpenFault, DriveUser,
+    Effect, Effects, Event, Fence, FenceAct, FenceError, FenceOp, FileName, Instant, Machine, Memory,
+    OpenError, SizeFault, Slice, Token,
 };
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -214,8 +215,8 @@ impl Bench {
         let heard = self.letters.recv_timeout(Duration::from_millis(ms));
         assert!(matches!(heard, Err(RecvTimeoutError::Timeout)), "an answer came that should not");
     }
-    fn open(&self, drive: u16, spec: &str) -> Result<DriveInfo, String> {
-        self.try_open(drive, spec).map_err(|e| e.words)
+    fn open(&self, drive: u16, spec: &str) -> Result<DriveInfo, DriveOpenFault> {
+        self.try_open(drive, spec).map_err(|e| e.why)
     }
     fn try_open(&self, drive: u16, spec: &str) -> Result<DriveInfo, OpenError> {
         self.open_as(drive, spec, false)
@@ -417,7 +418,7 @@ fn a_file_that_is_opened_as_one_that_was_made_goes_if_it_holds_nothing_and_no_ot
         assert_eq!(path.exists(), stays, "{spec}");
     }
     assert!(Bench::new().try_open(0, &made).unwrap_err().missing, "it makes none");
-    assert!(Bench::new().open(0, "made:/dev/null").unwrap_err().contains("not a regular file"));
+    assert_eq!(Bench::new().open(0, "made:/dev/null"), Err(DriveOpenFault::NotAFile));
 }
 
 #[test]
@@ -463,8 +464,8 @@ fn a_block_device_is_a_drive() {
     // The claim is gone, and while it is held nobody else gets one.
     let first = Bench::with(&device.0);
     let second = Bench::new();
-    let busy = second.open(0, &device.0).unwrap_err();
-    assert!(busy.contains(&device.0) && busy.contains("in use"), "{busy}");
+    let busy = second.try_open(0, &device.0).unwrap_err();
+    assert!(busy.drive == device.0 && busy.held, "{busy:?}");
     first.close(0);
     second.open(0, &device.0).unwrap();
 }
@@ -486,7 +487,8 @@ fn a_mounted_block_device_is_refused_and_its_mount_point_named() {
     }
     let mount = Tmpfs(at.clone());
     let refused = Bench::new().open(0, &device.0).unwrap_err();
-    assert!(refused.contains(at.to_str().unwrap()) && refused.contains("unmount"), "{refused}");
+    let users = vec![DriveUser::Mount { path: at.display().to_string() }];
+    assert_eq!(refused, DriveOpenFault::InUse { users });
     assert!(!uring::candidates().contains(&device.0), "a mounted device is no candidate");
     drop(mount);
 }
@@ -499,7 +501,7 @@ fn a_read_only_device_is_refused_before_anything_is_written() {
     File::create(&path).unwrap().set_len(32 << 20).unwrap();
     let Some(device) = LoopDevice::of(&path, &["-r"]) else { return };
     let refused = Bench::new().open(0, &device.0).unwrap_err();
-    assert_eq!(refused, format!("{} is read-only: a drive must be writable", device.0));
+    assert_eq!(refused, DriveOpenFault::ReadOnly);
 }
 
 /// A daemon's API looks at it for a moment after its machines have ended, and others want the drives meanwhile.
@@ -532,7 +534,8 @@ fn a_file_that_is_in_use_through_a_loop_device_is_refused() {
     // As a drive of a second head.
     let there = Bench::with(&device.0);
     let refused = Bench::new().open(0, &spec).unwrap_err();
-    assert!(refused.starts_with(&format!("{spec} is in use through {}, by ", device.0)), "{refused}");
+    let through = |why: &DriveOpenFault| matches!(why, DriveOpenFault::InUseThrough { device: d, .. } if *d == device.0);
+    assert!(through(&refused), "{refused:?}");
     there.close(0);
     there.house.stop().unwrap();
     let idle = Bench::with(&spec);
@@ -548,12 +551,8 @@ fn a_file_that_is_in_use_through_a_loop_device_is_refused() {
     }
     let mount = Tmpfs(at.clone());
     let refused = Bench::new().open(0, &spec).unwrap_err();
-    let words = format!(
-        "{spec} is in use through {}, by the file system mounted at {}: unmount or stop that first",
-        device.0,
-        at.display()
-    );
-    assert_eq!(*refused, *words);
+    let users = vec![DriveUser::Mount { path: at.display().to_string() }];
+    assert_eq!(refused, DriveOpenFault::InUseThrough { device: device.0.clone(), users });
     drop(mount);
 }
 
@@ -564,22 +563,33 @@ fn what_cannot_be_opened_is_reported_with_cause_and_remedy() {
     fs::write(path("small"), b"tiny").unwrap();
     fs::write(path("exists"), vec![0; 8192]).unwrap();
     let bench = Bench::new();
-    for (spec, parts) in [
-        (path("missing"), ["missing", "does not exist"]),
-        (format!("file:{}", path("missing")), ["missing", "?size="]),
-        (format!("file:{}?size=1M", path("no/such/folder")), ["folder", "does not exist"]),
-        (format!("file:{}?size=1M", path("exists")), ["exists with 8192 bytes", "remove it"]),
-        (path("small"), ["4 bytes", "at least 4096"]),
-        (dir.path().display().to_string(), ["a directory", "not a drive"]),
-        ("/dev/null".into(), ["/dev/null", "not a drive"]),
-        ("ram:0".into(), ["ram:0", "at least one byte"]),
-        ("null:99999999999999999999".into(), ["null:", "too large"]),
+    let folder = dir.path().display().to_string();
+    let text = |text: &str| -> String { text.into() };
+    let (nothing, large) = (text("0"), text("99999999999999999999"));
+    for (spec, drive, why) in [
+        (path("missing"), path("missing"), DriveOpenFault::Missing),
+        (format!("file:{}", path("missing")), path("missing"), DriveOpenFault::NoSize),
+        (format!("file:{}?size=1M", path("no/folder")), path("no/folder"), DriveOpenFault::Missing),
+        (
+            format!("file:{}?size=1M", path("exists")),
+            path("exists"),
+            DriveOpenFault::OtherSize { bytes: 8192, wanted_bytes: 1 << 20 },
+        ),
+        (path("small"), path("small"), DriveOpenFault::TooSmall { bytes: 4 }),
+        (folder.clone(), folder, DriveOpenFault::Directory),
+        (text("/dev/null"), text("/dev/null"), DriveOpenFault::NotADrive),
+        (text("ram:0"), text("ram:0"), DriveOpenFault::Size { fault: SizeFault::Nothing { text: nothing } }),
+        (
+            format!("null:{large}"),
+            format!("null:{large}"),
+            DriveOpenFault::Size { fault: SizeFault::TooLarge { text: large } },
+        ),
     ] {
-        let error = bench.open(0, &spec).expect_err(&spec);
-        assert!(parts.iter().all(|p| error.contains(p)), "{spec}: {error}");
+        let error = bench.try_open(0, &spec).expect_err(&spec);
+        assert_eq!((error.drive, error.why), (drive, why), "{spec}");
     }
     bench.open(0, "ram:16M").unwrap();
-    assert!(bench.open(0, "ram:16M").unwrap_err().contains("taken"));
+    assert_eq!(bench.open(0, "ram:16M"), Err(DriveOpenFault::NumberTaken { number: 0 }));
 }
 
 #[test]
@@ -608,9 +618,9 @@ fn a_file_has_one_user_and_keeps_its_contents() {
     let bench = Bench::with(&format!("file:{path}?size=16M"));
     assert!(bench.info.reads_zeroes, "a new file is all hole");
     assert_eq!(bench.result(1, write(8192, pattern(4096, 3))), Ok(()));
-    let refused = Bench::new().open(0, &path).unwrap_err();
-    assert!(refused.contains(&path) && refused.contains("in use"), "{refused}");
-    assert!(bench.open(1, &path).unwrap_err().contains("in use"));
+    let refused = Bench::new().try_open(0, &path).unwrap_err();
+    assert!(refused.drive == path && refused.held, "{refused:?}");
+    assert!(matches!(bench.open(1, &path), Err(DriveOpenFault::Open { .. } | DriveOpenFault::Locked)));
     assert!(bench.try_open(1, &path).unwrap_err().held, "whoever has it may let go of it");
     assert!(!bench.try_open(1, "/nonexistent/d").unwrap_err().held);
     bench.close(0);
@@ -673,9 +683,10 @@ fn named_memory_keeps_its_contents_until_the_process_ends() {
     let bench = Bench::with("ram:kept,16M");
     assert!(bench.info.reads_zeroes);
     assert_eq!(bench.result(0, write(4096, pattern(4096, 8))), Ok(()));
-    assert!(bench.open(1, "ram:kept,16M").unwrap_err().contains("in use"));
+    assert_eq!(bench.open(1, "ram:kept,16M"), Err(DriveOpenFault::RamInUse));
     bench.close(0);
-    assert!(bench.open(1, "ram:kept,32M").unwrap_err().contains("16777216 bytes"));
+    let size = DriveOpenFault::RamSize { bytes: 16 << 20, wanted_bytes: 32 << 20 };
+    assert_eq!(bench.open(1, "ram:kept,32M"), Err(size));
     assert!(!bench.open(1, "ram:kept,16M").unwrap().reads_zeroes);
     assert!(bench.run_at(1, 1, vec![read(4096, 4096)])[0].1 == pattern(4096, 8));
 }

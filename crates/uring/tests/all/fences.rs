@@ -4,7 +4,7 @@ use crate::contract::{pattern, write};
 use crate::drives::{Bench, Say, folder};
 use base::fence::Process;
 use base::machine::Shape;
-use base::{Fence, FenceAct, FenceError, FenceKey, FenceKind};
+use base::{DriveOpenFault, DriveUser, Fence, FenceAct, FenceError, FenceKey, FenceKind};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
@@ -100,13 +100,14 @@ fn a_shared_file_is_open_to_those_who_share_it_and_to_nobody_else() {
     let other = Other::start(&path, &["shared", "sleep=60000"]);
     assert!(other.process.pid > 0, "it shares the file");
     assert_eq!(bench.fence_at(0, FenceAct::Look, LONG), Ok(Fence::File { others: true }));
-    assert!(alone(&path).contains("is in use by"), "{}", alone(&path));
+    assert!(alone(&path).contains("open error Open"), "{}", alone(&path));
     assert!(Bench::new().open_as(0, path.to_str().unwrap(), false).unwrap_err().held);
     drop(other);
     assert_eq!(bench.fence_at(0, FenceAct::Look, LONG), ALONE);
     // A lock that is shared does not distinguish two drives of one head.
     let twice = bench.open_as(1, path.to_str().unwrap(), true).unwrap_err();
-    assert!(twice.held && twice.words.contains("this head, as another drive"), "{twice:?}");
+    assert_eq!(twice.why, DriveOpenFault::Open { by: vec![DriveUser::ThisHead] });
+    assert!(twice.held);
     bench.close(0);
     assert!(alone(&path).contains("open ok"), "it is nobody's");
     let whole = Bench::new();
@@ -140,7 +141,7 @@ fn a_head_that_is_shut_out_is_dead_and_nothing_of_it_lands_afterwards() {
         eprintln!("round {round}: shut out of two files in {took:?}");
         // What is ours stays ours, and shared as before.
         assert_eq!(bench.result(0, write(0, pattern(4096, 1))), Ok(()));
-        assert!(alone(&paths[0]).contains("is in use by"));
+        assert!(alone(&paths[0]).contains("open error Open"));
         assert!(Other::start(&paths[0], &["shared"]).process.pid > 0);
         // Again: there is nobody any more.
         assert_eq!(bench.fence_at(0, shut_out(Some(victim.process)), LONG), ALONE);
@@ -161,7 +162,7 @@ fn another_process_with_the_victims_id_is_left_alone() {
     assert!(other.lives());
     // It was asked for alone, and not given: what we had is ours as before.
     drop(other);
-    assert!(alone(&path).contains("is in use by"), "our own lock was not given up on the way");
+    assert!(alone(&path).contains("open error Open"), "our own lock was not given up on the way");
     // The one who has the id now does not have the file.
     let mut bystander = Command::new("sleep").arg("60").spawn().unwrap();
     let victim = Process { pid: bystander.id(), started: 1 };
@@ -219,7 +220,7 @@ fn a_file_is_ours_as_long_as_an_operation_of_ours_is_under_way() {
         bench.say(0, Say::Close(0));
         assert_eq!(bench.fence_at(0, FenceAct::Look, LONG), Err(FenceError::Gone), "it is being let go of");
         std::thread::sleep(SHORT);
-        assert!(alone(&path).contains("is in use by"), "shared: {shared}");
+        assert!(alone(&path).contains("open error Open"), "shared: {shared}");
         bench.say(0, Say::Shape(0, Shape::default()));
         // The last operation ends, and then the drive is closed.
         let mut heard = [bench.hear(), bench.hear(), bench.hear()];

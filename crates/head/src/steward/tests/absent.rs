@@ -377,7 +377,7 @@ fn a_pool_whose_drives_somebody_holds_keeps_nobody_else_waiting() {
     assert!(w.ready.is_some() && w.now.since(begin) < Duration::from_secs(4), "{:?}", w.now.since(begin));
     assert_eq!(ready(&w), both(false));
     let reasons = w.status().reasons;
-    assert!(reasons.iter().any(|r| r.said().contains("/f/a belongs to somebody")), "{reasons:?}");
+    assert!(reasons.iter().any(|r| r.said().contains("/f/a is in use")), "{reasons:?}");
     for path in ["/f/a", "/f/b"] {
         w.rest.drives.get_mut(path).expect("a drive").held = false;
     }

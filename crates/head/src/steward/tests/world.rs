@@ -5,9 +5,13 @@ use crate::mail::NoAddress;
 use crate::steward::state::State;
 use crate::steward::state::journal::JournalEntry;
 use base::view::Moving;
-use base::{DriveKind, Duration};
+use base::{DriveKind, DriveOpenFault, Duration, StateFault};
 use core::net::IpAddr;
 use std::collections::BTreeSet;
+
+fn unwritable(path: &str) -> StateFault {
+    StateFault::ReadOnly { path: path.into() }
+}
 
 #[derive(Clone)]
 pub(super) struct FakeDrive {
@@ -268,16 +272,8 @@ impl World {
                 }
                 let result = match self.rest.drives.get_mut(&spec) {
                     Some(d) if d.stuck => return self.opening.push((token, drive, spec)),
-                    None => Err(base::OpenError {
-                        held: false,
-                        missing: true,
-                        words: format!("{spec}: no such file or directory"),
-                    }),
-                    Some(d) if d.held => Err(base::OpenError {
-                        held: true,
-                        missing: false,
-                        words: format!("{spec} belongs to somebody"),
-                    }),
+                    None => Err(base::OpenError::new(&spec, DriveOpenFault::Missing)),
+                    Some(d) if d.held => Err(base::OpenError::new(&spec, DriveOpenFault::Locked)),
                     Some(d) => {
                         d.held = true;
                         d.made |= made;
@@ -460,7 +456,7 @@ impl World {
         let (refused, read_only) = (self.rest.refused, self.rest.read_only);
         let files = &mut self.rest.files;
         match op {
-            StateOp::Look { .. } if read_only => Err(StateError::Failed("it is read-only".into())),
+            StateOp::Look { .. } if read_only => Err(StateError::Failed(unwritable("/state"))),
             StateOp::Look { .. } if full => Err(StateError::NoSpace),
             StateOp::Read { name } => files.get(&name).cloned().ok_or(StateError::Missing),
             StateOp::Write { .. } | StateOp::Append { .. } if full => Err(StateError::NoSpace),
@@ -473,7 +469,7 @@ impl World {
                 files.entry(name).or_default().extend(contents);
                 Ok(vec![])
             }
-            StateOp::Remove { .. } if read_only => Err(StateError::Failed("read-only file system".into())),
+            StateOp::Remove { .. } if read_only => Err(StateError::Failed(unwritable("/state"))),
             StateOp::Remove { name } => {
                 files.remove(&name);
                 Ok(vec![])

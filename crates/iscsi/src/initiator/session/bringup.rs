@@ -1,8 +1,8 @@
 //! Commands that a session sends on its own: SendTargets on discovery, otherwise those that learn the logical unit.
 
 use super::{ANSWER_BYTES, FoundTarget, OWN_BYTES, PDU_ROOM, STEP_TRIES, Session, Source, Step, tag};
-use crate::initiator::Error;
 use crate::initiator::receive::Part;
+use crate::initiator::{Error, Lack};
 use crate::pdu::{LogoutRequest, RESERVED_TAG, TextRequest, TextResponse};
 use crate::text::{self, key};
 use base::{Duration, HostIo, HostStatus, Slice};
@@ -168,14 +168,14 @@ impl Session {
                 let known = data.get(8..).is_some_and(|l| l.chunks_exact(8).any(|l| l == lun));
                 // A list that fills our buffer may go on beyond it.
                 if !known && data.len() < ANSWER_BYTES as usize {
-                    return self.fail(Error::Incapable("the logical unit is not mapped to this initiator"));
+                    return self.fail(Error::Incapable(Lack::NotMapped));
                 }
                 self.go(Step::Inquiry);
             }
             Step::Inquiry => {
                 // Peripheral qualifier 000b and device type 00h: a disk that is there.
                 if data.first() != Some(&0) {
-                    return self.fail(Error::Incapable("the logical unit is not a disk"));
+                    return self.fail(Error::Incapable(Lack::NotADisk));
                 }
                 self.go(Step::Identification);
             }
@@ -196,7 +196,7 @@ impl Session {
                 let block = u32::from_be_bytes(head[8..].try_into().expect("four"));
                 let again = self.step == Step::Ready;
                 if !(512..=65536).contains(&block) || again && block != self.unit.block_bytes {
-                    return self.fail(Error::Incapable("the logical unit's block size"));
+                    return self.fail(Error::Incapable(Lack::BlockSize));
                 }
                 self.unit.blocks = last.saturating_add(1);
                 if again {

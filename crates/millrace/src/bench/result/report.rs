@@ -2,6 +2,7 @@
 
 use crate::bench::target::Url;
 use crate::screen::{Cell, Look, Table, Terminal};
+use crate::words::load::{down, run_fault, wrong_read};
 use base::size::{print, print_count};
 use serde::{Deserialize, Serialize};
 
@@ -113,7 +114,7 @@ impl Report {
         let (end, reason) = match &r.end {
             load::End::Completed => ("completed", None),
             load::End::Stopped => ("stopped", None),
-            load::End::Failed(why) => ("failed", Some(why.clone())),
+            load::End::Failed(why) => ("failed", Some(run_fault(why))),
         };
         let connection = |c: &load::ConnectionFigures| Connection {
             session: c.session,
@@ -143,7 +144,7 @@ impl Report {
             verified_blocks: r.verified_blocks,
             unjudged_blocks: r.unjudged_blocks,
             mismatches: r.mismatches,
-            mismatch_examples: r.mismatch_examples.clone(),
+            mismatch_examples: r.mismatch_examples.iter().map(wrong_read).collect(),
             connections: r.connections.iter().map(connection).collect(),
         }
     }
@@ -295,7 +296,7 @@ impl Progress {
             errors: p.errors,
             reconnects: p.reconnects,
             verified_blocks: p.verified_blocks,
-            trouble: p.trouble.clone(),
+            trouble: p.trouble.as_ref().map(down),
         }
     }
     /// One line for people.

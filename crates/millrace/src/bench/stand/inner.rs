@@ -7,6 +7,7 @@
 //!                        └▶ drives: Effect::Drive ─▶ … ─▶ DriveDone (tokens of its own)
 //! ```
 
+use crate::words::load::wrong_byte;
 use base::machine::Shape;
 use base::{
     Command, ConnectionId, Dma, DriveId, DriveInfo, DriveOp, DriveOpKind, Duration, Effect, Effects, Event,
@@ -425,7 +426,7 @@ impl Run {
                     Ok(()) => self.tally.verified += u64::from(data.len) / 512,
                     Err((byte, wrong)) => {
                         self.tally.mismatches += 1;
-                        let words = || format!("byte {byte} holds {wrong}, version {version} was written");
+                        let words = || wrong_byte(byte, &wrong, version);
                         self.tally.example.get_or_insert_with(words);
                     }
                 }

@@ -9,6 +9,8 @@ pub mod inner;
 use super::target::Url;
 use super::watch::{Cpu, Live, interrupted};
 use crate::failure::{Exit, Failure};
+use crate::words::house::{cannot_start, house_notice};
+use crate::words::machine::drive_open_fault;
 use base::view::Protocol;
 use base::{Address, DriveId, DriveInfo};
 use head::mail::{Mail, ManagerMail, ShardMail, StewardMail};
@@ -111,7 +113,7 @@ impl Stand {
             });
         }
         let config = uring::Config { machines, state_dir: Some(dir.clone()) };
-        let mut house = House::build(config, manager).map_err(Failure::internal)?;
+        let mut house = House::build(config, manager).map_err(cannot_start)?;
         let extent = |n: u16| house.extent(Address::Shard(n)).expect("the shard is in the configuration");
         let extents: Vec<(u64, u64)> = (0..shape.shards).map(extent).collect();
         let (cpu, mut shards, count) = (Cpu::default(), vec![], shape.shards);
@@ -136,7 +138,7 @@ impl Stand {
                 };
                 Inner::new(Shard::new(config), (id, count), asks, news)
             };
-            house.spawn(Address::Shard(id), make).map_err(Failure::internal)?;
+            house.spawn(Address::Shard(id), make).map_err(cannot_start)?;
             shards.push((ask, told));
         }
         if steward {
@@ -155,7 +157,7 @@ impl Stand {
                     shapes,
                 })
             };
-            house.spawn(Address::Steward, make).map_err(Failure::internal)?;
+            house.spawn(Address::Steward, make).map_err(cannot_start)?;
             let slow = |_| Failure::internal("the head in this process did not start");
             is_ready.recv_timeout(ORDER_TIMEOUT).map_err(slow)?;
         }
@@ -172,7 +174,7 @@ impl Stand {
     }
     /// What the kernel did not allow: sentences.
     pub fn notices(&self) -> Vec<String> {
-        self.house().watch().notices()
+        self.house().watch().notices().iter().map(house_notice).collect()
     }
 
     /// Gives an order and waits for the answer.
@@ -316,7 +318,9 @@ impl Stand {
         self.ask(0, Ask::Open(drive, bare.into(), shape));
         loop {
             match self.shards[0].1.recv_timeout(ORDER_TIMEOUT) {
-                Ok(News::Opened(result)) => return result.map_err(|e| Failure::usage(e.words)),
+                Ok(News::Opened(result)) => {
+                    return result.map_err(|e| Failure::usage(drive_open_fault(&e.drive, &e.why)));
+                }
                 Ok(_) => {}
                 Err(_) => return Err(Failure::internal(format!("{spec} could not be opened in time"))),
             }

@@ -1,7 +1,7 @@
 //! Our host against a recorded target: SPDK's, without options. It sets SUCCESS also where SQ flow control is on, and its queues
 //! have 128 entries.
 
-use super::super::{Config, Error, Session};
+use super::super::{Config, Error, Lack, Session};
 use crate::pdu::{flag, kind};
 use base::fake::Host;
 use base::{HostCommand, HostStatus, Instant, Memory, Op, Slice, Want};
@@ -281,5 +281,5 @@ fn the_depth_is_the_least_of_what_was_asked_for_and_both_limits_of_the_controlle
         assert_eq!((guest.session.is_ready(), guest.session.depth()), (true, granted));
     }
     let guest = Guest::come(|_| (), 1000, |record| mqes(record, 0));
-    assert_eq!(guest.session.error(), Some(Error::Incapable("its queues hold no command")));
+    assert_eq!(guest.session.error(), Some(Error::Incapable(Lack::QueueSize)));
 }
