@@ -266,10 +266,7 @@ findings! {
         /// Its disk is full.
         NoSpace,
         /// It failed.
-        Failed {
-            /// As the operating system has it.
-            error: String,
-        },
+        Failed { why: base::machine::StateFault },
     }
 }
 
@@ -278,7 +275,7 @@ impl From<&base::machine::StateError> for StateFault {
         match error {
             base::machine::StateError::Missing => StateFault::Missing,
             base::machine::StateError::NoSpace => StateFault::NoSpace,
-            base::machine::StateError::Failed(error) => StateFault::Failed { error: error.clone() },
+            base::machine::StateError::Failed(error) => StateFault::Failed { why: error.clone() },
         }
     }
 }

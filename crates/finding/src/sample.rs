@@ -73,3 +73,9 @@ impl Sample for crate::Weight {
         Self::Note
     }
 }
+
+impl Sample for base::machine::StateFault {
+    fn sample(_: &str) -> Self {
+        Self::ReadOnly { path: "/var/lib/millrace".into() }
+    }
+}

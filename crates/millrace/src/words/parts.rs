@@ -222,7 +222,9 @@ pub fn state_fault(what: &StateFile, fault: &StateFault) -> String {
     match fault {
         StateFault::Missing => format!("{what} is missing from the state directory"),
         StateFault::NoSpace => format!("{what} could not be written: the state directory's disk is full"),
-        StateFault::Failed { error } => format!("{what} could not be read or written: {error}"),
+        StateFault::Failed { why } => {
+            format!("{what} could not be read or written: {}", super::machine::state_fault(why))
+        }
     }
 }
 

@@ -155,7 +155,7 @@ fn unwritable(fault: &StateFault) -> String {
     let why = match fault {
         StateFault::NoSpace => "its disk is full".to_string(),
         StateFault::Missing => "it is gone".to_string(),
-        StateFault::Failed { error } => format!("it cannot be written: {error}"),
+        StateFault::Failed { why } => format!("it cannot be written: {}", super::machine::state_fault(why)),
     };
     format!(
         "{why}: the loss of a drive is on record on the other drives alone, and hosts, portals and pools cannot be changed"

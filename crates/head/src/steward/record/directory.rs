@@ -5,7 +5,6 @@ use crate::order::Cause;
 use crate::steward::context::desk::{Desk, Stop};
 use crate::steward::context::pool::PoolDesk;
 use crate::steward::context::witness::BEHIND;
-use crate::steward::machine_words;
 use crate::steward::office::Office;
 use array::format::{MembershipRecord, RECORD_BYTES};
 use base::machine::StateOp;

@@ -2,7 +2,6 @@
 
 use crate::order::{Cause, Event, EventLine, Refusal, Weight};
 use crate::steward::context::probe::Probe;
-use crate::steward::machine_words::state_fault;
 use crate::steward::record::kept::KeptFile;
 use crate::steward::record::text::{self, Section, TextError};
 use crate::steward::state::{Identity, PoolRow};
