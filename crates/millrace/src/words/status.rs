@@ -171,3 +171,90 @@ fn ago(seconds: u64) -> String {
         _ => format!("{} days ago", seconds / 86_400),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use finding::{DriveFault, LegCause};
+
+    fn leg_helped_by(help: WayBack) -> Said {
+        cause(&StatusCause::LegNotWell {
+            leg: "/f/b".into(),
+            mirror: "mirror-0".into(),
+            why: Some(Box::new(LegCause::DriveNotFound.into())),
+            no_spare_fits: vec![],
+            help: Some(help),
+        })
+    }
+
+    #[test]
+    fn a_leg_that_is_out_is_told_with_what_brings_it_back() {
+        let leg = || "/f/b".to_string();
+        let attach = leg_helped_by(WayBack::Attach { leg: leg() });
+        assert_eq!(attach.message, "/f/b of mirror-0: it was not found");
+        let next = |help| leg_helped_by(help).next.expect("a command");
+        assert_eq!(
+            next(WayBack::ReturnOrRemove { leg: leg(), shaped: true }),
+            "millrace drive shape /f/b --clear, then millrace drive return /f/b, or millrace drive rm /f/b, and replace by another"
+        );
+        assert_eq!(
+            next(WayBack::FreeFileSystem { leg: leg() }),
+            "free space in the file system of /f/b: it comes back by itself then, or at once by millrace drive return /f/b"
+        );
+        let space = next(WayBack::RestoreSpace { leg: leg() });
+        assert!(space.starts_with("blockdev --getsize64 /f/b, or lvs"), "{space}");
+        assert_eq!(
+            next(WayBack::Return { leg: leg() }),
+            "millrace drive return /f/b, or millrace drive replace /f/b NEW"
+        );
+        let why = LegCause::DriveTooSmall {
+            leg: leg(),
+            path: leg(),
+            bytes: 40 << 20,
+            needed_bytes: 80 << 20,
+            file: true,
+        };
+        let found = next(WayBack::AsFound { why: Box::new(why.into()) });
+        assert_eq!(found, "truncate -s 83886080 /f/b, then millrace drive return /f/b");
+    }
+
+    #[test]
+    fn a_mirror_of_one_leg_names_the_order_that_adds_one() {
+        let (pool, mirror, leg) = ("tank".into(), "mirror-0".into(), "/f/n".into());
+        assert_eq!(
+            cause(&StatusCause::MirrorOneLeg { pool, mirror, leg }),
+            Said::new("mirror-0: /f/n is its only drive")
+                .then("millrace pool add tank leg DRIVE --to mirror-0")
+        );
+    }
+
+    /// Nobody is made to overwrite a spare that comes back by itself.
+    #[test]
+    fn a_spare_that_is_away_is_a_spare_again_by_itself() {
+        let (spare, pool) = (|| "/f/s".to_string(), "tank".to_string());
+        let fault = DriveFault::TimedOut;
+        let why = Box::new(LegCause::DriveMute { leg: spare(), fault }.into());
+        for away in [
+            StatusCause::SpareMissing { spare: spare(), pool },
+            StatusCause::SpareMute { spare: spare(), why },
+        ] {
+            let said = cause(&away);
+            assert!(said.message.starts_with("its spare /f/s is "), "{said:?}");
+            let next = said.next.expect("something helps");
+            assert!(next.contains("a spare again by itself") && !next.contains("--force"), "{next}");
+        }
+    }
+
+    #[test]
+    fn a_spare_that_stands_in_is_told_with_its_time_and_what_is_left() {
+        let told = |seconds, spares_left| {
+            let (pool, spare, old) = ("tank".into(), "/f/s".into(), "/f/b".into());
+            notice(&StatusNotice::SpareStandsIn { pool, spare, old, seconds, spares_left })
+        };
+        assert_eq!(
+            told(7201, 0),
+            "Pool tank: the spare /f/s took the place of /f/b 2 h ago, no spare is left: replace the drive, and millrace pool add tank spare DRIVE"
+        );
+        assert!(told(59, 2).contains("just now, 2 spares left"), "{}", told(59, 2));
+    }
+}

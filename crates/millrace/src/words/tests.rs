@@ -1,6 +1,6 @@
 //! Every finding has words, and they are good ones.
 
-use finding::{Cause, Event, Notice, Why};
+use finding::{Cause, Event, Notice, PoolRefusal, Why};
 use std::collections::BTreeMap;
 
 /// A sentence stands behind a colon: no full stop, no name that is missing, nothing printed for programmers.
@@ -15,6 +15,29 @@ fn check(sentences: Vec<(String, String)>) {
             panic!("{code} and {other} say the same: {sentence}");
         }
     }
+}
+
+/// Force never overwrites a drive of a pool of this head: the command says how it is put back, or let go of.
+#[test]
+fn a_drive_that_is_listed_is_put_back_or_let_go_of() {
+    let listed = |place: Option<&str>, removable| {
+        let (drive, pool, place) = ("/f/z".into(), "one".into(), place.map(String::from));
+        super::why(&PoolRefusal::DriveListed { drive, pool, place, removable }.into())
+    };
+    let next = |place, removable| listed(place, removable).next.expect("a command");
+    assert_eq!(
+        listed(None, false).message,
+        "/f/z is a drive of pool one of this head: --force does not overwrite such a one"
+    );
+    assert_eq!(
+        next(None, false),
+        "millrace pool import one --drive /f/z; or, if nothing of pool one is wanted any more, millrace pool release one, then the same command with --force"
+    );
+    assert_eq!(
+        next(Some("/f/b"), true),
+        "put it back to /f/b, then millrace drive return /f/b; or millrace drive rm /f/b, then the same command with --force"
+    );
+    assert_eq!(next(Some("/f/z"), false), "millrace drive return /f/z");
 }
 
 #[test]

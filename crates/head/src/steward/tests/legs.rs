@@ -1,7 +1,11 @@
 //! Legs that join, leave, and take each other's places.
 
+use super::watch::ways_back;
 use super::*;
-use finding::{Cause, DriveFault, Instead, LegCause, LegEvent, LegRefusal, Why};
+use finding::{
+    Cause, DriveFault, Instead, LegCause, LegEvent, LegRefusal, PoolCause, PoolRefusal, StatusCause, WayBack,
+    Why,
+};
 
 fn with_more() -> World {
     let mut rest = four();
@@ -176,8 +180,7 @@ fn either_drive_may_be_lost_while_one_takes_the_place_of_the_other() {
     w.note(0, array, Note::LegFailed { leg: 2, epoch, error: DriveError::Medium });
     w.run();
     assert_eq!(legs(&mut w), ["/f/a optimal", "/f/b optimal", "/f/n failed for /f/a"]);
-    let next = w.status().reasons[0].next().expect("advice");
-    assert!(next.contains("millrace drive rm /f/n"), "{next}");
+    assert_eq!(ways_back(&mut w), [WayBack::ReturnOrRemove { leg: "/f/n".into(), shaped: false }]);
     w.good(rm("/f/n", false));
     assert_eq!(legs(&mut w), ["/f/a optimal", "/f/b optimal"]);
     assert_eq!(w.status().health, State::Optimal);
@@ -259,11 +262,9 @@ fn a_leg_is_added_and_one_removed_and_redundancy_is_given_up_only_by_force() {
     settle(&mut w);
     assert_eq!(legs(&mut w), ["/f/n optimal"]);
     let s = w.status();
-    assert_eq!(
-        (s.health, s.reasons[0].said().as_str()),
-        (State::Degraded, "mirror-0: /f/n is its only drive")
-    );
-    assert_eq!(s.reasons[0].next().as_deref(), Some("millrace pool add tank leg DRIVE --to mirror-0"));
+    let (pool, mirror, leg) = ("tank".into(), "mirror-0".into(), "/f/n".into());
+    let alone = StatusCause::MirrorOneLeg { pool, mirror, leg };
+    assert_eq!((s.health, s.reasons[0].cause.clone()), (State::Degraded, alone.into()));
     for force in [false, true] {
         let (kind, _, words) = w.refused(rm("/f/n", force));
         assert!(kind == ErrorKind::Conflict && words.contains("LegLastInSync"), "{words}");
@@ -449,8 +450,7 @@ fn a_return_that_is_refused_leaves_the_drive_where_it_was_with_its_shape() {
         (d.role, d.state, d.shape.as_ref()),
         (DriveRole::Leg, Some(State::Failed), Some(&(&shape).into()))
     );
-    let next = s.reasons[0].next().unwrap_or_default();
-    assert!(next.starts_with("millrace drive return /f/b"), "{next}");
+    assert_eq!(ways_back(&mut w), [WayBack::Return { leg: "/f/b".into() }]);
     w.rest.drives.get_mut("/f/b").expect("there").free = None;
     w.good(Order::DriveReturn { drive: "/f/b".into() });
     synced(&mut w, 1);
@@ -468,10 +468,7 @@ fn a_leg_that_is_shaped_to_hang_while_it_takes_anothers_place_is_cleared_first()
     w.good(replace("/f/a", "/f/n"));
     w.good(Order::DriveShape { drive: "/f/n".into(), shape: Shape { hang: true, ..Shape::default() } });
     w.good(Order::DriveFail { drive: "/f/n".into(), force: false });
-    let next = w.status().reasons.iter().find_map(|r| r.next()).unwrap_or_default();
-    let steps =
-        "millrace drive shape /f/n --clear, then millrace drive return /f/n, or millrace drive rm /f/n,";
-    assert!(next.starts_with(steps), "{next}");
+    assert_eq!(ways_back(&mut w), [WayBack::ReturnOrRemove { leg: "/f/n".into(), shaped: true }]);
 }
 
 /// Whatever keeps a drive from its return, the command that the refusal names puts it back by a full copy.
@@ -592,7 +589,14 @@ fn a_drive_that_was_cut_off_while_the_head_was_down_is_told_with_its_sizes() {
     w.good(Order::Shutdown);
     w.rest.drives.remove("/f/b");
     let mut w = w.crash(3);
-    assert_eq!(w.status().reasons[0].said(), "/f/b of mirror-0: it was not found");
+    let away = StatusCause::LegNotWell {
+        leg: "/f/b".into(),
+        mirror: "mirror-0".into(),
+        why: Some(Box::new(PoolCause::LegNotFound.into())),
+        no_spare_fits: vec![],
+        help: Some(WayBack::Attach { leg: "/f/b".into() }),
+    };
+    assert_eq!(w.status().reasons[0].cause, away.into());
 }
 
 #[test]
@@ -635,9 +639,9 @@ fn a_pulled_drive_that_lies_elsewhere_is_not_overwritten_before_it_is_let_go_of(
         w.rest.drives.get_mut(from).expect("there").fails = Some(DriveError::Gone);
         for order in [make(), add] {
             let r = w.order(order.clone()).expect_err("the drive itself, pulled and put elsewhere");
-            let words =
-                format!("{to} is a drive of pool tank of this head: --force does not overwrite such a one");
-            assert_eq!((r.kind(), &r.said()), (ErrorKind::Conflict, &words), "{order:?}");
+            let (drive, pool, place) = (to.into(), "tank".into(), Some(from.into()));
+            let why = PoolRefusal::DriveListed { drive, pool, place, removable: true };
+            assert_eq!((r.kind(), r.why), (ErrorKind::Conflict, why.into()), "{order:?}");
         }
         // A copy of a drive that is well in its place is anybody's.
         w.rest.drives.get_mut(from).expect("there").fails = None;
@@ -687,20 +691,20 @@ fn a_drive_of_another_pool_of_this_head_is_put_back_and_never_overwritten() {
     w.rest.drives.extend(drives(&["/f/free"]).drives);
     for order in over("/f/z").into_iter().chain(over("/f/n")) {
         let r = w.order(order.clone()).expect_err("it is a drive of this head");
-        let other = matches!(order, Order::DriveReplace { ref new, .. } if new == "/f/n");
         // A path that a leg has is refused before anybody looks what lies there.
-        let named = r.said().contains("is a drive of pool") || r.said().contains("DriveInPool");
+        let named = matches!(
+            r.why,
+            Why::Pool(PoolRefusal::DriveListed { .. } | PoolRefusal::DriveOfPool { .. })
+                | Why::Leg(LegRefusal::DriveInPool { .. })
+        );
         assert!(named, "{order:?}: {r:?}");
-        if r.said().contains("of this head") && !other {
-            assert!(r.said().contains("--force does not overwrite such a one"), "{r:?}");
-        }
     }
     let r = w
         .order(Order::DriveReplace { old: "/f/z".into(), new: "/f/z".into(), force: true })
         .expect_err("the only drive of a pool");
-    assert_eq!(r.said(), "/f/z is a drive of pool one of this head: --force does not overwrite such a one");
-    let next = "millrace pool import one --drive /f/z; or, if nothing of pool one is wanted any more, millrace pool release one, then the same command with --force";
-    assert_eq!(r.next().as_deref(), Some(next));
+    let (drive, pool) = ("/f/z".into(), "one".into());
+    let listed = PoolRefusal::DriveListed { drive, pool, place: None, removable: false };
+    assert_eq!((r.field, r.why), ("new", listed.into()));
     // What lies elsewhere is not taken for another drive, and its UUID takes it from there.
     let s = w.status();
     let tank = s.pools.iter().find(|p| p.name == "tank").expect("it is here");

@@ -2,7 +2,10 @@
 
 use super::*;
 use base::FileName;
-use finding::{LegEvent, LegNotice, Notice, SpareFit, SpareUnfit, VolumeNotice};
+use finding::{
+    Cause, DriveHelp, LegEvent, LegNotice, Notice, SpareFit, SpareUnfit, StatusCause, StatusNotice,
+    VolumeNotice,
+};
 
 fn with_spare() -> World {
     let mut rest = four();
@@ -39,8 +42,19 @@ fn legs_of(w: &mut World) -> Vec<String> {
     w.status().pools[0].arrays[0].legs.iter().map(|l| l.path.clone()).collect()
 }
 
-fn notices(w: &mut World) -> Vec<String> {
-    w.status().notices.iter().map(|n| n.said()).collect()
+fn notices(w: &mut World) -> Vec<Notice> {
+    w.status().notices.into_iter().map(|n| n.notice).collect()
+}
+
+/// The spare is not there, nor anything else at its path.
+fn missing() -> Cause {
+    StatusCause::SpareMissing { spare: "/f/s".into(), pool: "tank".into() }.into()
+}
+
+/// The spare is there, and could not be read.
+fn mute(fault: DriveFault) -> Cause {
+    let why = Box::new(LegCause::DriveMute { leg: "/f/s".into(), fault }.into());
+    StatusCause::SpareMute { spare: "/f/s".into(), why }.into()
 }
 
 #[test]
@@ -59,8 +73,7 @@ fn a_spare_is_kept_with_the_pool_and_comes_back_with_it() {
     w.rest.drives.remove("/f/s");
     let mut w = w.crash(3);
     assert_eq!(spares(&mut w), ["/f/s false"]);
-    let reason = w.status().reasons[0].clone();
-    assert_eq!(reason.said(), "its spare /f/s is not there");
+    assert_eq!(w.status().reasons[0].cause, missing());
     w.good(rm("/f/s"));
     assert_eq!(w.status().health, State::Optimal);
 }
@@ -270,15 +283,22 @@ fn a_spare_that_stands_in_is_told_until_another_one_is_there() {
     w.pass(6);
     synced(&mut w, 1);
     w.pass(7200);
-    let told = "Pool tank: the spare /f/s took the place of /f/b 2 h ago, no spare is left: replace the drive, and millrace pool add tank spare DRIVE";
-    assert_eq!(notices(&mut w), [told]);
+    let told = notices(&mut w);
+    let [
+        Notice::Status(StatusNotice::SpareStandsIn { pool, spare: stands_in, old, seconds, spares_left: 0 }),
+    ] = &told[..]
+    else {
+        panic!("{told:?}")
+    };
+    assert_eq!((&**pool, &**stands_in, &**old), ("tank", "/f/s", "/f/b"));
+    assert!((7200..7210).contains(seconds), "{seconds}");
     // What the old drive did is not forgotten with its place.
     let Reply::Drives(list) = w.good(Order::DriveList { drives: vec!["/f/b".into()] }) else {
         panic!("a list")
     };
     assert_eq!(list.iter().find(|d| d.path == "/f/b").map(|d| d.errors), Some(7));
     w.good(spare("/f/t"));
-    assert_eq!(notices(&mut w), [""; 0]);
+    assert!(notices(&mut w).is_empty());
 }
 
 /// It was told until the head's next start, or until somebody added a spare that nobody needed.
@@ -303,7 +323,7 @@ fn a_spare_that_stands_in_no_more_is_told_no_more() {
             w.pass(6);
             assert_eq!(legs_of(&mut w), ["/f/a", "/f/t"]);
         }
-        assert_eq!(notices(&mut w), [""; 0], "released: {release}");
+        assert!(notices(&mut w).is_empty(), "released: {release}");
     }
 }
 
@@ -331,7 +351,7 @@ fn a_spare_that_fits_the_smaller_mirrors_only_says_so_and_why_when_it_is_looked_
     assert!((80 * MIB..81 * MIB).contains(bytes) && (200 * MIB..201 * MIB).contains(needed_bytes), "{why:?}");
     let added = LegEvent::SpareAdded { spare: "/f/s".into(), fit: Some(fit.clone()) };
     assert_eq!(w.happened_to("pool tank").last(), Some(&added.into()));
-    assert!(!w.status().pools[0].spares[0].fits.is_empty());
+    assert_eq!(w.status().pools[0].spares[0].fit.as_ref(), Some(fit));
     assert_eq!(w.status().health, State::Optimal);
     let (array, epoch) = (w.layout.arrays[1].id, w.layout.arrays[1].membership.epoch);
     w.note(1, array, Note::LegFailed { leg: 0, epoch, error: DriveError::Medium });
@@ -344,7 +364,7 @@ fn a_spare_that_fits_the_smaller_mirrors_only_says_so_and_why_when_it_is_looked_
     assert_eq!(w.happened_to("pool tank").iter().filter(|e| **e == told).count(), 1, "{:?}", w.events());
     // One that fits is used, and of itself it has nothing to tell.
     let Reply::Created { notices, .. } = w.good(spare("/f/t")) else { panic!("words about it") };
-    assert_eq!(notices, [""; 0]);
+    assert!(notices.is_empty(), "{notices:?}");
     w.pass(10);
     assert_eq!(w.legs(1), [LegState::Rebuilding, LegState::InSync]);
 }
@@ -388,8 +408,9 @@ fn a_spare_that_was_not_found_is_one_again_once_it_answers() {
         let mut w = World::start(rest, 2);
         w.pass(120);
         assert_eq!(spares(&mut w), ["/f/s false"]);
-        let next = w.status().reasons[0].next().expect("what helps");
-        assert!(next.contains("a spare again by itself") && !next.contains("--force"), "{next}");
+        // Neither makes anybody overwrite it.
+        let why = if hangs { mute(DriveFault::TimedOut) } else { missing() };
+        assert_eq!(w.status().reasons[0].cause, why);
         w.rest.drives.insert("/f/s".into(), FakeDrive { hangs: false, held: hangs, ..drive });
         w.hung.clear();
         assert!(w.open.values().all(|spec| spec != "/f/s"), "it was let go of");
@@ -480,22 +501,31 @@ fn a_path_that_a_missing_spare_and_a_leg_have_is_refused() {
 #[test]
 fn a_spare_that_goes_under_a_running_head_is_told_and_stands_in_for_nobody() {
     type Change = fn(&mut FakeDrive, bool);
-    let cases: [(&str, Change, &str); 5] = [
-        (
-            "removed",
-            |d, on| d.name = if on { FileName::Removed } else { FileName::There },
-            "put its file back",
-        ),
+    let ill = |why: LegCause| -> Cause {
+        StatusCause::SpareIll { spare: "/f/s".into(), why: Box::new(why.into()) }.into()
+    };
+    let silent = LegCause::DriveFailed {
+        fault: DriveFault::TimedOut,
+        helps: Some(DriveHelp::AwaitSpare { spare: "/f/s".into() }),
+    };
+    let cut_off = LegCause::SpareCutOff {
+        spare: "/f/s".into(),
+        pool: "tank".into(),
+        bytes: 40 * MIB,
+        had_bytes: drives(&["/f/s"]).drives["/f/s"].bytes,
+    };
+    let cases: [(&str, Change, Cause); 5] = [
+        ("removed", |d, on| d.name = if on { FileName::Removed } else { FileName::There }, missing()),
         (
             "moved",
             |d, on| d.name = if on { FileName::Moved } else { FileName::There },
-            "SpareFileMoved { spare: \"/f/s\" }",
+            ill(LegCause::SpareFileMoved { spare: "/f/s".into() }),
         ),
-        ("gone", |d, on| d.fails = on.then_some(DriveError::Gone), "a spare again by itself"),
-        ("hangs", |d, on| d.hangs = on, "helps: Some(AwaitSpare { spare: \"/f/s\" })"),
-        ("cut", |d, on| d.cut = on.then_some(40 * MIB), "SpareCutOff { spare: \"/f/s\""),
+        ("gone", |d, on| d.fails = on.then_some(DriveError::Gone), mute(DriveFault::Gone)),
+        ("hangs", |d, on| d.hangs = on, ill(silent)),
+        ("cut", |d, on| d.cut = on.then_some(40 * MIB), ill(cut_off)),
     ];
-    for (case, change, helps) in cases {
+    for (case, change, why) in cases {
         let mut w = with_spare();
         w.good(spare("/f/t"));
         w.pass(30);
@@ -514,9 +544,7 @@ fn a_spare_that_goes_under_a_running_head_is_told_and_stands_in_for_nobody() {
         assert_eq!(spares(&mut w), ["/f/s false", "/f/t true"], "{case}");
         let s = w.status();
         assert_eq!((s.health, s.reasons.len()), (State::Degraded, 1), "{case}: {:?}", s.reasons);
-        let (told, next) = (s.reasons[0].said(), s.reasons[0].next().unwrap_or_default());
-        let helped = told.contains(helps) || next.contains(helps);
-        assert!(told.starts_with("its spare /f/s is") && helped, "{case}: {:?}", s.reasons);
+        assert_eq!(s.reasons[0].cause, why, "{case}");
         let told = w.events().into_iter().filter(|e| e.contains("SpareOfNoUse { spare: \"/f/s\"")).count();
         assert_eq!(told, 1, "{case}: {:?}", w.events());
         // The other one is used.
