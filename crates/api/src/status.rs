@@ -153,7 +153,7 @@ pub struct Daemon {
 }
 
 /// A connection of a host.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Connection {
     /// The host, once it is known.
     pub host: Option<String>,
@@ -267,4 +267,23 @@ pub struct Created {
     /// Worth knowing.
     #[serde(default)]
     pub notices: Vec<Noticed>,
+}
+
+impl Default for Connection {
+    /// One of an address that says nothing: for parts of a status.
+    fn default() -> Self {
+        Self {
+            host: None,
+            protocol: Protocol::default(),
+            peer: SocketAddr::from(([0, 0, 0, 0], 0)),
+            head: None,
+            shard: 0,
+            session: None,
+            queue: 0,
+            commands: 0,
+            in_flight: 0,
+            header_digest: false,
+            data_digest: false,
+        }
+    }
 }

@@ -5,7 +5,6 @@ use super::{Api, Refused, odd_reply};
 use crate::daemon::System;
 use crate::failure::{Exit, Failure};
 use crate::words;
-use crate::words::link::{link_fault, link_next};
 use api::{
     Cluster, Error, ErrorBody, ErrorKind, Head, HeadAddress, HeadFence, HeadOut, LinkNetwork, LinkRefused,
     SystemCreate, SystemCreated, SystemJoin, SystemLeave,

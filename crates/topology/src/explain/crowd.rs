@@ -24,7 +24,7 @@ impl Crowd {
             let c = flow.connection;
             // A host without a name is where it comes from.
             let who = match host(c).is_empty() {
-                true => c.peer.rsplit_once(':').map_or(c.peer.as_str(), |p| p.0).to_string(),
+                true => c.peer.ip().to_string(),
                 false => host(c).to_string(),
             };
             let sum = hosts.entry(who).or_default();

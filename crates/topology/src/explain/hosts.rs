@@ -25,7 +25,7 @@ pub(super) fn paths(view: &View, out: &mut Vec<Finding>) {
         let mut paths: BTreeMap<(String, u16), (f64, f64)> = BTreeMap::new();
         for flow in flows {
             let peer = &flow.connection.peer;
-            let address = peer.rsplit_once(':').map_or(peer.as_str(), |p| p.0).to_string();
+            let address = peer.ip().to_string();
             let sum = paths.entry((address, flow.connection.session.unwrap_or(0))).or_default();
             sum.0 += flow.rate;
             sum.1 += flow.depth;

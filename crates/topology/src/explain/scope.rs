@@ -102,7 +102,7 @@ pub(super) fn drive_called<'a>(own: &'a Own, name: &str) -> Option<&'a Drive> {
         let named = d.path == name || d.path.rsplit('/').next() == Some(name);
         !name.is_empty() && named
             || name.len() >= UUID_BEGIN
-                && d.uuid.as_ref().is_some_and(|u| u.starts_with(&name.to_ascii_lowercase()))
+                && d.uuid.is_some_and(|u| u.to_string().starts_with(&name.to_ascii_lowercase()))
     })
 }
 

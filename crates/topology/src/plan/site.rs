@@ -261,7 +261,7 @@ impl Site {
         let Some(own) = &m.own else { return };
         for drive in &own.drives {
             let name = plain_name(&drive.path).to_string();
-            let uuid = drive.uuid.as_deref().unwrap_or("");
+            let uuid = drive.uuid.map(|u| u.to_string()).unwrap_or_default();
             let at = match m.drive_at(&drive.path).and_then(|d| self.index.get(&d.name).copied()) {
                 Some(at) => at,
                 None => {

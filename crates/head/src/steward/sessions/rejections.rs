@@ -45,7 +45,7 @@ impl TurnedAway {
     ) -> Option<HostEvent> {
         let name = printable(name);
         self.interval.get_or_insert((now + INTERVAL_MIN, INTERVAL_MIN));
-        let same = |k: &&mut Kind| k.address == peer.ip() && k.name == name && k.outcome == outcome;
+        let same = |k: &&mut Kind| k.address == peer.ip() && k.name == name && k.fate == fate;
         if let Some(kind) = self.kinds.iter_mut().find(same) {
             kind.more += 1;
             return None;
