@@ -233,7 +233,7 @@ fn a_pool_whose_uncleared_map_no_drive_reads_is_not_taken_before_one_does() {
     let mut w = w.crash(5);
     let left = uncleared(&w).expect("it is there").0;
     assert!(left > 0 && left < bytes, "{left} of {bytes}");
-    let told = w.events().iter().any(|e| e.contains("is damaged on every drive"));
+    let told = w.events().iter().any(|e| e.contains("UnclearedMapLost"));
     assert!(told, "{:?}", w.events());
 }
 
@@ -277,7 +277,7 @@ fn what_a_shrunk_volume_held_is_marked_before_it_grows_over_it() {
     w.good(resize(9));
     let (kind, field, words) = w.refused(resize(10));
     assert_eq!((kind, field.as_str()), (ErrorKind::NotReady, "bytes"));
-    assert!(words.contains("may be under way for 10 seconds"), "{words}");
+    assert!(words.contains("VolumeJustShrunk { seconds: 10 }"), "{words}");
     w.pass(11);
     let first = w.layout.volumes[0].map.runs().next().expect("a run").first * volume::GRANULE_BYTES;
     let marks = |w: &mut World| {
