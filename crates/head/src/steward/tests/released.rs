@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::order::Notice;
-use finding::{DriveFault, PoolCause, PoolDoubt, PoolNotice, PoolRefusal, Why};
+use finding::{DriveFault, ImportFault, PoolCause, PoolDoubt, PoolNotice, PoolRefusal, Why};
 
 fn release() -> Order {
     Order::PoolRelease { pool: "tank".into(), force: false, disconnect: false }
@@ -104,7 +104,6 @@ fn a_pool_in_memory_ends_with_its_daemon_and_can_be_forgotten() {
             && reason.said().contains("PoolEnded")
             && reason.said().contains("empty: false")
     );
-    assert_eq!(reason.next().as_deref(), Some("millrace pool release tank, which forgets it"));
     let (kind, _, words) = w.refused(import(&[], false));
     assert!(
         kind == ErrorKind::NotFound && words.contains("PoolEnded") && words.contains("empty: false"),
@@ -161,9 +160,10 @@ fn files_of_a_released_pool_that_are_away_are_named_and_nobody_else() {
     }
     let r = w.order(import(&[], false)).expect_err("its files are away");
     assert_eq!(r.kind(), ErrorKind::NotFound);
-    assert_eq!(r.said(), "no drive of pool tank was found: /f/a, /f/b, /f/c, /f/d are not there");
-    let next = "attach /f/a and /f/b and /f/c and /f/d, then millrace pool import tank; or, where it lies now, millrace pool import tank --drive FILE --drive FILE";
-    assert_eq!(r.next().as_deref(), Some(next));
+    let files = || ["/f/a", "/f/b", "/f/c", "/f/d"].map(String::from).to_vec();
+    let also = vec![ImportFault::NotThere { drives: files() }];
+    let why = PoolRefusal::PoolNotFound { pool: Some("tank".into()), also, away: files(), in_use: false };
+    assert_eq!(r.why, why.into());
 }
 
 /// It opened them by its own memory first, and then met itself as it went through this machine's drives.
@@ -226,12 +226,11 @@ fn volumes_that_would_end_with_a_release_take_force() {
         matches!(&r.why, Why::Pool(PoolRefusal::PoolInMemory { drives, volumes: 1, .. }) if *drives == ["ram:a,80M", "ram:b,80M"]),
         "{r:?}"
     );
-    assert_eq!(r.next().as_deref(), Some("millrace pool release tank --force"));
     assert_eq!(w.status().pools.len(), 1);
     let Reply::Created { notices, .. } = w.good(release_by_force()) else { panic!("what to know") };
-    assert_eq!(
-        notices,
-        ["it lies in the memory of this daemon (ram:a,80M, ram:b,80M): no other head can import it"]
+    assert!(
+        matches!(&notices[..], [Notice::Pool(PoolNotice::PoolEndsHere { drives })] if *drives == ["ram:a,80M", "ram:b,80M"]),
+        "{notices:?}"
     );
     assert!(w.status().pools.is_empty());
 }

@@ -130,9 +130,11 @@ fn a_file_that_is_larger_than_what_is_free_below_it_is_told_when_a_pool_is_made_
     w.rest.drives.get_mut("/f/b").expect("it is there").free = Some(20 * MIB);
     w.rest.drives.get_mut("/f/c").expect("it is there").free = Some(200 * MIB);
     let Reply::Created { notices, .. } = w.good(tank()) else { panic!("it was made") };
-    let told = notices.iter().filter(|n| n.said().contains("sparse")).collect::<Vec<_>>();
-    let words = "/f/b is sparse, and the file system below it has 20M free for its 80M: writes of new blocks fail once that is used";
-    assert_eq!(told, [words]);
+    let told =
+        notices.iter().filter(|n| n.name() == "FileLargerThanBelow").map(|n| n.said()).collect::<Vec<_>>();
+    let [told] = &told[..] else { panic!("one is told: {told:?}") };
+    let fields = format!("drive: \"/f/b\", free_bytes: {}, bytes: {}", 20 * MIB, 80 * MIB);
+    assert!(told.contains(&fields), "{told}");
 }
 
 /// What volumes gave back is nobody's before every shard has marked it, over crashes and on a head that takes the pool over.
@@ -233,7 +235,7 @@ fn a_pool_whose_uncleared_map_no_drive_reads_is_not_taken_before_one_does() {
     let mut w = w.crash(5);
     let left = uncleared(&w).expect("it is there").0;
     assert!(left > 0 && left < bytes, "{left} of {bytes}");
-    let told = w.events().iter().any(|e| e.contains("is damaged on every drive"));
+    let told = w.events().iter().any(|e| e.contains("UnclearedMapLost"));
     assert!(told, "{:?}", w.events());
 }
 
@@ -277,7 +279,7 @@ fn what_a_shrunk_volume_held_is_marked_before_it_grows_over_it() {
     w.good(resize(9));
     let (kind, field, words) = w.refused(resize(10));
     assert_eq!((kind, field.as_str()), (ErrorKind::NotReady, "bytes"));
-    assert!(words.contains("may be under way for 10 seconds"), "{words}");
+    assert!(words.contains("VolumeJustShrunk { seconds: 10 }"), "{words}");
     w.pass(11);
     let first = w.layout.volumes[0].map.runs().next().expect("a run").first * volume::GRANULE_BYTES;
     let marks = |w: &mut World| {

@@ -129,7 +129,7 @@ fn an_older_copy_put_in_a_drives_place_while_the_head_was_stopped_starts_from_no
     w.rest.drives.get_mut("/f/b").expect("there").blocks = older;
     let mut w = w.crash(2);
     assert_eq!(w.legs(0), [LegState::InSync, LegState::Rebuilding]);
-    assert!(w.events().iter().any(|e| e.contains("/f/b") && e.contains("an older copy")), "{:?}", w.events());
+    assert!(w.events().iter().any(|e| e.contains("/f/b") && e.contains("LegOlder")), "{:?}", w.events());
     let array = &w.layout.arrays[0];
     assert_eq!(array.dirty.count(), array.geometry.regions(), "all of it is copied");
 }
