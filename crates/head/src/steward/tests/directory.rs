@@ -80,7 +80,13 @@ fn a_witness_that_stayed_behind_proves_no_leg_that_does_not_know_of_its_loss() {
         let mut w = World::start(rest, 3);
         let s = w.status();
         assert_eq!(s.pools[0].state, State::Offline, "{restarted} {read_only}");
-        assert!(s.pools[0].said().contains("cannot be proven"), "{}", s.pools[0].said());
+        assert!(
+            s.pools[0].said().contains(
+                "Unproven { pool: \"tank\", array: \"mirror-0\", missing: [\"/f/b\"], current: [\"/f/a\"] }"
+            ),
+            "{}",
+            s.pools[0].said()
+        );
     }
 }
 
@@ -132,7 +138,13 @@ fn a_loss_that_every_leg_of_another_mirror_knows_waits_for_no_witness() {
     let mut w = World::start(rest, 3);
     let s = w.status();
     assert_eq!(s.pools[0].state, State::Offline);
-    assert!(s.pools[0].said().contains("lacks later writes"), "{}", s.pools[0].said());
+    assert!(
+        s.pools[0]
+            .said()
+            .contains("Stale { pool: \"tank\", array: \"mirror-0\", stale: [\"/f/a\"], missing: [\"/f/b\"]"),
+        "{}",
+        s.pools[0].said()
+    );
 }
 
 #[test]

@@ -55,7 +55,7 @@ fn a_lost_pool_whose_drives_are_away_is_shown_and_keeps_its_exports() {
     let s = w.status();
     assert_eq!((s.pools[0].name.as_str(), s.pools[0].state), ("tank", State::Offline));
     assert!(!w.view.hosts[0].exports[0].ready && s.hosts[0].exports.len() == 1);
-    assert!(s.reasons.iter().any(|r| r.next().as_deref().is_some_and(|n| n.contains("attach /f/a"))));
+    assert!(s.reasons.iter().any(|r| r.said().contains("away: [\"/f/a\"")));
     w.rest.drives = away;
     w.pass(65);
     assert!(w.view.hosts[0].exports[0].ready, "it is imported by itself");

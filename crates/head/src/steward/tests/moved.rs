@@ -69,7 +69,10 @@ fn one_drive_of_a_pool_names_the_others() {
     release(&mut w);
     let mut other = World::start(Rest { drives: moved(&w.rest, "/f", "/f"), ..Rest::default() }, 7);
     let told = notices(other.good(import(&["/f/a"], true)));
-    assert!(told.iter().any(|n| n.starts_with("mirror-0 lacks ram:b:80M: ")), "{told:?}");
+    assert!(
+        told.iter().any(|n| n.contains("ArrayLacks { array: \"mirror-0\", drive: \"ram:b:80M\"")),
+        "{told:?}"
+    );
 }
 
 #[test]
@@ -86,10 +89,8 @@ fn a_name_from_before_a_renaming_tells_todays() {
         other.good(Order::PoolRelease { pool: "lake".into(), force: false, disconnect: false });
     });
     let r = w.order(import(&[], false)).expect_err("it has another name");
-    assert_eq!(r.said(), "the pool that was called tank here is called lake on its drives");
-    let next = r.next().expect("what helps");
-    let uuid = next.strip_prefix("millrace pool import ").and_then(|n| n.split(',').next()).expect("a UUID");
-    assert!(next.ends_with(&format!("or millrace pool import {uuid} --as tank")), "{next}");
+    let finding::Why::Pool(PoolRefusal::PoolRenamed { name, pool, uuid }) = &r.why else { panic!("{r:?}") };
+    assert_eq!((name.as_str(), pool.as_str()), ("tank", "lake"));
     assert!(w.open.is_empty(), "they are let go of");
     let named =
         |uuid: &str| Order::PoolImport { pool: Some(uuid.into()), name: None, drives: vec![], force: false };
@@ -134,7 +135,7 @@ fn an_import_tells_what_the_pool_lacks() {
     w.rest.drives.remove("/f/b");
     let told = notices(w.good(import(&[], false)));
     assert_eq!(told.len(), 2, "{told:?}");
-    assert_eq!(told[0], "mirror-0 lacks /f/b: it was not found");
+    assert_eq!(told[0], "Pool(ArrayLacks { array: \"mirror-0\", drive: \"/f/b\", why: Pool(LegNotFound) })");
     assert!(told[1].contains("/f/s") && told[1].contains("DriveNotFound"), "{told:?}");
     assert!(w.status().pools[0].spares[0].said().contains("DriveNotFound"));
 }
