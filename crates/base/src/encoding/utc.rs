@@ -58,7 +58,8 @@ mod tests {
             assert_eq!(core::str::from_utf8(&text(at)), Ok(text_of));
             assert_eq!(seconds(text_of), Some(at));
         }
-        for bad in ["", "2026-11-21", "2026-13-21T01:21:13Z", "2026-02-30T01:21:13Z", "2026-11-21T01:21:13+"] {
+        for bad in ["", "2026-11-21", "2026-13-21T01:21:13Z", "2026-02-30T01:21:13Z", "2026-11-21T01:21:13+"]
+        {
             assert_eq!(seconds(bad), None, "{bad}");
         }
     }

@@ -163,8 +163,9 @@ pub fn plan(site: &Site, arrays: &[Array]) -> Result<Plan, PlanError> {
 pub fn pools(site: &Site, m: &Machine) -> Vec<(String, Vec<Array>)> {
     let labelled: BTreeMap<&str, &Drive> =
         site.drives.iter().rev().filter(|d| !d.uuid.is_empty()).map(|d| (d.uuid.as_str(), d)).collect();
-    let name =
-        |l: &api::Leg| labelled.get(l.uuid.to_string().as_str()).map_or_else(|| l.path.clone(), |d| d.name.clone());
+    let name = |l: &api::Leg| {
+        labelled.get(l.uuid.to_string().as_str()).map_or_else(|| l.path.clone(), |d| d.name.clone())
+    };
     let array = |pool: &api::Pool, i: usize, a: &api::Array| Array {
         drives: a.legs.iter().map(name).collect(),
         weight: f64::from(crate::status::weight(pool, i)),

@@ -7,7 +7,7 @@ use crate::steward::context::system::SystemDesk;
 use crate::steward::join::{self, Boxed};
 use crate::steward::office::Office;
 use crate::steward::state::config::PoolConfig;
-use base::fence::{NoFence, ReservationKind};
+use base::fence::ReservationKind;
 use base::{
     Bug, DriveError, DriveId, DriveInfo, Duration, Fence, FenceAct, FenceError, FenceKey, FenceKind, FenceOp,
     OpenError, Uuid, planted,

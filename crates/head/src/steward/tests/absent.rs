@@ -50,8 +50,8 @@ fn a_pool_whose_drives_are_away_keeps_its_exports_not_ready_and_they_go_on_as_th
     let reason = &s.reasons[0];
     assert!(reason.said().contains("PoolWithoutDrives"), "{reason:?}");
     assert!(reason.said().contains("VolumesKept") && reason.said().contains("volumes: 1"), "{reason:?}");
-    let away = "away: [\"/f/a\", \"/f/b\", \"/f/c\", \"/f/d\"]";
-    assert!(reason.said().contains(away), "{reason:?}");
+    let named = "away: [\"/f/a\", \"/f/b\", \"/f/c\", \"/f/d\"]";
+    assert!(reason.said().contains(named), "{reason:?}");
     let remove = Order::VolumeRemove { volume: "tank/vm1".into(), force: true, disconnect: false };
     let r = w.order(remove).expect_err("a refusal");
     assert_eq!((r.kind(), r.field), (ErrorKind::NotReady, "volume"));

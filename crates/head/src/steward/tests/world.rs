@@ -716,18 +716,11 @@ pub(super) fn synced(w: &mut World, leg: usize) {
 pub(super) trait Told {
     /// The sentence, or the variant with its fields.
     fn said(&self) -> String;
-    /// The command that helps, of a sentence.
-    fn next(&self) -> Option<String> {
-        None
-    }
 }
 
 impl Told for crate::order::Reason {
     fn said(&self) -> String {
         self.cause.said()
-    }
-    fn next(&self) -> Option<String> {
-        self.cause.next()
     }
 }
 
@@ -742,9 +735,6 @@ macro_rules! told {
         $( impl Told for crate::order::$type {
             fn said(&self) -> String {
                 self.cause.as_ref().map(|c| c.said()).unwrap_or_default()
-            }
-            fn next(&self) -> Option<String> {
-                self.cause.as_ref().and_then(|c| c.next())
             }
         } )+
     };

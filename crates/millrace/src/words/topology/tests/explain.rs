@@ -75,7 +75,7 @@ impl Scene {
         let c = Connection {
             host: Some(host.into()),
             protocol: Protocol::Nvme,
-            peer: peer.into(),
+            peer: peer.parse().expect("an address"),
             session: Some(session as u16),
             queue: 1,
             in_flight: in_flight.min(u32::MAX.into()) as u32,
@@ -485,7 +485,7 @@ fn a_drive_is_found_by_the_name_that_drive_ls_and_the_drive_commands_have() {
     for own in [&mut s.m.own, &mut s.m.own_later].into_iter().flatten() {
         own.drives.push(Drive {
             path: "/srv/bay 1/disk.img".into(),
-            uuid: Some("0f3c2a1b-0000-4000-8000-000000000001".into()),
+            uuid: "0f3c2a1b-0000-4000-8000-000000000001".parse().ok(),
             ..Drive::default()
         });
     }
