@@ -149,7 +149,7 @@ const RECEIVERS: &[(&str, &[&str])] = &[
 ];
 
 /// Where those are made.
-const POST_OFFICE: &str = "crates/head/src/mail.rs";
+const LETTERS: &str = "crates/head/src/mail.rs";
 
 /// Most characters of a commit's subject.
 const SUBJECT_MAX: usize = 72;
@@ -903,13 +903,13 @@ fn open_state(sources: &[Source]) -> Vec<String> {
 fn strange_letters(sources: &[Source]) -> Vec<String> {
     let mut found = vec![];
     for source in
-        sources.iter().filter(|s| s.path.ends_with(".rs") && s.is_product() && s.path != POST_OFFICE)
+        sources.iter().filter(|s| s.path.ends_with(".rs") && s.is_product() && s.path != LETTERS)
     {
         for (number, line) in source.code() {
             for (words, takers) in RECEIVERS {
                 if line.contains(words) && !takers.contains(&source.path.as_str()) {
                     found.push(format!(
-                        "{}:{number} says {words}…): only its receiver takes such a letter; write one with {POST_OFFICE}",
+                        "{}:{number} says {words}…): only its receiver takes such a letter; write one with {LETTERS}",
                         source.path
                     ));
                 }
@@ -1244,13 +1244,13 @@ fn the_control_plane_may_have_smaller_circles() {
 fn a_struct_that_many_files_write_is_found() {
     let own = source(
         &format!("{CONTEXT}pool.rs"),
-        "pub(crate) struct PoolDesk {\n    pub held: bool,\n    pub path: String,\n    marks: u32,\n}\nimpl X { fn f(&mut self) { self.held = true; } }",
+        "pub(crate) struct PoolContext {\n    pub held: bool,\n    pub path: String,\n    marks: u32,\n}\nimpl X { fn f(&mut self) { self.held = true; } }",
     );
     let writer = |n: usize, line: &str| source(&format!("{PROCEDURES}legs/f{n}.rs"), line);
     let lines = [
         "    p.held = true;",
         "        (p.marks, p.leg) = (1, 2);",
-        "    self.desk_mut().pools[3].held |= x;",
+        "    self.context_mut().pools[3].held |= x;",
     ];
     let mut sources = vec![own];
     sources.extend(lines.iter().enumerate().take(WRITERS_MAX).map(|(n, line)| writer(n, line)));
@@ -1263,7 +1263,7 @@ fn a_struct_that_many_files_write_is_found() {
     }
     sources.push(writer(WRITERS_MAX, lines[WRITERS_MAX]));
     let found = many_writers(&sources);
-    assert!(found.len() == 1 && found[0].starts_with("3 files assign to fields of PoolDesk"), "{found:?}");
+    assert!(found.len() == 1 && found[0].starts_with("3 files assign to fields of PoolContext"), "{found:?}");
 }
 
 #[test]

@@ -8,7 +8,7 @@
 //!                                                      return ▶ on record ▶ published … Synced ▶ on record
 //! ```
 //!
-//! Owns everything that is decided once for the head: the desk. Does not move hosts' bytes.
+//! Owns everything that is decided once for the head: the context. Does not move hosts' bytes.
 
 mod context;
 mod dma;
@@ -18,10 +18,10 @@ mod health;
 mod join;
 mod lanes;
 mod legs;
-mod office;
 mod orders;
 mod patience;
 mod pools;
+mod procedures;
 mod publish;
 mod record;
 pub mod runtime;
@@ -48,8 +48,8 @@ use base::front::Close;
 use base::machine::Shape;
 use base::{Address, Answer, Effects, Event, Instant, Machine, Memory, Slice};
 use cluster::Part;
-use context::desk::{Desk, Stop};
-use office::Office;
+use context::head::{HeadContext, Stop};
+use procedures::Procedures;
 use runtime::Runtime;
 use sessions::table::Place;
 use std::cell::Ref;
@@ -78,31 +78,31 @@ pub struct StewardConfig<M> {
 /// The machine.
 pub struct Steward {
     rt: Runtime,
-    office: Office,
+    procedures: Procedures,
 }
 
 impl Steward {
     /// A Steward that begins its work at its first event or turn.
     pub fn new(config: StewardConfig<impl Memory + 'static>) -> Self {
         let rt = Runtime::new(config.memory);
-        let mut desk = Desk::new(config.shards, config.entropy, config.version, config.notices);
-        desk.shapes_at_start = config.shapes;
-        let office = Office::new(rt.cx(), desk);
-        let (o, hold, system) = (office.clone(), config.hold, config.system);
-        office.cx.spawn(async move { o.live(hold, system).await });
-        Self { rt, office }
+        let mut context = HeadContext::new(config.shards, config.entropy, config.version, config.notices);
+        context.shapes_at_start = config.shapes;
+        let procedures = Procedures::new(rt.cx(), context);
+        let (o, hold, system) = (procedures.clone(), config.hold, config.system);
+        procedures.cx.spawn(async move { o.live(hold, system).await });
+        Self { rt, procedures }
     }
     /// From now on it keeps what it decides, for who takes it with `take_journal`.
     pub fn keep_journal(&mut self) {
-        self.office.desk_quietly().journal = state::journal::Journal::kept();
+        self.procedures.context_quietly().journal = state::journal::Journal::kept();
     }
     /// What it has decided since the last call, in order.
     pub fn take_journal(&mut self) -> Vec<state::journal::JournalEntry> {
-        self.office.desk_quietly().journal.take()
+        self.procedures.context_quietly().journal.take()
     }
     /// All that it has decided.
     pub fn state(&self) -> Ref<'_, state::State> {
-        Ref::map(self.office.desk(), Desk::state)
+        Ref::map(self.procedures.context(), HeadContext::state)
     }
     /// Bytes of its memory, for worlds that move bytes themselves.
     pub fn dma<R>(&mut self, data: Slice, with: impl FnOnce(&mut [u8]) -> R) -> Option<R> {
@@ -110,11 +110,11 @@ impl Steward {
     }
     /// Nothing is under way but waiting for orders: for tests after quiescence.
     pub fn idle(&self) -> bool {
-        let desk = self.office.desk();
-        desk.ready
-            && desk.orders.is_empty()
-            && !desk.ordering
-            && desk.pools.iter().all(|p| p.wishes.is_empty() && !p.keeping)
+        let context = self.procedures.context();
+        context.ready
+            && context.orders.is_empty()
+            && !context.ordering
+            && context.pools.iter().all(|p| p.wishes.is_empty() && !p.keeping)
     }
 
     fn on_mail(&mut self, from: Address, mut mail: StewardMail, fx: &mut Effects<Mail>) {
@@ -123,12 +123,12 @@ impl Steward {
             Address::Steward | Address::Manager => u16::MAX,
         };
         if let Address::Shard(shard) = from {
-            self.office.has_view(shard, &mail);
+            self.procedures.has_view(shard, &mail);
             // A follower's shards may tell the leader.
-            let Some(own) = self.office.pass_on(shard, mail) else { return };
+            let Some(own) = self.procedures.pass_on(shard, mail) else { return };
             mail = own;
         }
-        let mut desk = self.office.desk_mut();
+        let mut context = self.procedures.context_mut();
         match mail {
             StewardMail::Applied { .. }
             | StewardMail::Note { .. }
@@ -137,122 +137,122 @@ impl Steward {
             | StewardMail::Quiesced { .. }
             | StewardMail::HasRoom { .. }
             | StewardMail::FarSilent
-            | StewardMail::Reported(_) => desk.hear(self.office.cx.now(), shard, mail),
-            StewardMail::FarMet => drop(desk.far_met.insert(shard)),
+            | StewardMail::Reported(_) => context.hear(self.procedures.cx.now(), shard, mail),
+            StewardMail::FarMet => drop(context.far_met.insert(shard)),
             StewardMail::Parted { number } => {
-                desk.sessions.has_parted(shard, number, fx);
-                drop(desk);
-                self.office.tell_other_head();
+                context.sessions.has_parted(shard, number, fx);
+                drop(context);
+                self.procedures.tell_other_head();
             }
             StewardMail::Ask { connection, portal, local, peer, ask } => {
-                if desk.stop == Stop::Closed {
+                if context.stop == Stop::Closed {
                     return sessions::table::answer(Place { shard, connection }, Answer::Full, fx);
                 }
-                desk.on_comes(self.office.cx.now(), portal, peer, &ask);
-                desk.addresses.comes(Place { shard, connection }, local, peer);
-                desk.sessions.on_ask(Place { shard, connection }, portal, ask, fx);
-                drop(desk);
-                self.office.tell_other_head();
+                context.on_comes(self.procedures.cx.now(), portal, peer, &ask);
+                context.addresses.comes(Place { shard, connection }, local, peer);
+                context.sessions.on_ask(Place { shard, connection }, portal, ask, fx);
+                drop(context);
+                self.procedures.tell_other_head();
             }
             StewardMail::Intervene { connection, key, what } => {
-                desk.sessions.on_intervene(Place { shard, connection }, key, what, fx);
-                drop(desk);
-                self.office.tell_other_head();
+                context.sessions.on_intervene(Place { shard, connection }, key, what, fx);
+                drop(context);
+                self.procedures.tell_other_head();
             }
             StewardMail::Obeyed { connection, id, yes } => {
-                desk.sessions.on_obeyed(Place { shard, connection }, id, yes, fx);
-                drop(desk);
-                self.office.tell_other_head();
+                context.sessions.on_obeyed(Place { shard, connection }, id, yes, fx);
+                drop(context);
+                self.procedures.tell_other_head();
             }
             StewardMail::Ending { connection, lost } => {
-                desk.sessions.on_ending(Place { shard, connection }, lost, fx);
+                context.sessions.on_ending(Place { shard, connection }, lost, fx);
             }
             StewardMail::Gone { connection, why } => {
-                desk.sessions.on_gone(Place { shard, connection }, fx);
-                desk.addresses.goes(Place { shard, connection });
+                context.sessions.on_gone(Place { shard, connection }, fx);
+                context.addresses.goes(Place { shard, connection });
                 if let Some(Close::Protocol(what)) = why {
-                    desk.last_protocol_errors.insert(shard, what);
+                    context.last_protocol_errors.insert(shard, what);
                 }
-                drop(desk);
-                self.office.tell_other_head();
+                drop(context);
+                self.procedures.tell_other_head();
             }
             StewardMail::LoginOutcome { outcome, portal, peer, name, why } => {
-                desk.on_turned(self.office.cx.now(), portal, peer, &name, outcome.told(why));
+                context.on_turned(self.procedures.cx.now(), portal, peer, &name, outcome.told(why));
             }
             StewardMail::Addresses { number, here, silent } => {
-                desk.on_addresses(self.office.cx.now(), number, here, silent);
+                context.on_addresses(self.procedures.cx.now(), number, here, silent);
             }
             StewardMail::Order { id, order } => match order {
                 Order::Status | Order::Events { .. } => {
-                    drop(desk);
-                    let office = self.office.clone();
-                    self.office.cx.spawn(async move {
-                        let answer = office.look(order).await;
-                        office.cx.to_manager(ManagerMail::Answered { id, answer });
+                    drop(context);
+                    let procedures = self.procedures.clone();
+                    self.procedures.cx.spawn(async move {
+                        let answer = procedures.look(order).await;
+                        procedures.cx.to_manager(ManagerMail::Answered { id, answer });
                     });
                 }
                 // A drive that hangs may be what the order before waits for.
                 Order::DriveShape { drive, shape } => {
-                    drop(desk);
+                    drop(context);
                     let hangs = shape.hang;
-                    let answer = self.office.drive_shape(&drive, shape);
-                    let office = self.office.clone();
-                    self.office.cx.spawn(async move {
+                    let answer = self.procedures.drive_shape(&drive, shape);
+                    let procedures = self.procedures.clone();
+                    self.procedures.cx.spawn(async move {
                         // One that hangs tells nothing at a look, and is not waited for.
                         match hangs {
-                            true => office.look_soon(),
-                            false => office.look_now().await,
+                            true => procedures.look_soon(),
+                            false => procedures.look_now().await,
                         }
-                        office.cx.to_manager(ManagerMail::Answered { id, answer });
+                        procedures.cx.to_manager(ManagerMail::Answered { id, answer });
                     });
                 }
                 Order::System => {
-                    drop(desk);
-                    let answer = self.office.system_view().map(|v| Reply::System(Box::new(v)));
-                    self.office.cx.to_manager(ManagerMail::Answered { id, answer });
+                    drop(context);
+                    let answer = self.procedures.system_view().map(|v| Reply::System(Box::new(v)));
+                    self.procedures.cx.to_manager(ManagerMail::Answered { id, answer });
                 }
                 // What must be done although the head leads nothing.
-                Order::HeadLead if desk.stop == Stop::No => {
-                    drop(desk);
-                    let office = self.office.clone();
-                    self.office.cx.spawn(async move {
-                        let answer = office.head_lead().await;
-                        office.cx.to_manager(ManagerMail::Answered { id, answer });
+                Order::HeadLead if context.stop == Stop::No => {
+                    drop(context);
+                    let procedures = self.procedures.clone();
+                    self.procedures.cx.spawn(async move {
+                        let answer = procedures.head_lead().await;
+                        procedures.cx.to_manager(ManagerMail::Answered { id, answer });
                     });
                 }
-                Order::HeadFence { off } if desk.stop == Stop::No => {
-                    drop(desk);
-                    let office = self.office.clone();
-                    self.office.cx.spawn(async move {
-                        let answer = office.head_fence(off).await;
-                        office.cx.to_manager(ManagerMail::Answered { id, answer });
+                Order::HeadFence { off } if context.stop == Stop::No => {
+                    drop(context);
+                    let procedures = self.procedures.clone();
+                    self.procedures.cx.spawn(async move {
+                        let answer = procedures.head_fence(off).await;
+                        procedures.cx.to_manager(ManagerMail::Answered { id, answer });
                     });
                 }
-                _ if desk.stop != Stop::No => {
+                _ if context.stop != Stop::No => {
                     let answer = Err(stop::too_late());
-                    self.office.cx.to_manager(ManagerMail::Answered { id, answer });
+                    self.procedures.cx.to_manager(ManagerMail::Answered { id, answer });
                 }
-                _ if desk.system.as_ref().is_some_and(|s| s.part() != Part::Leader) => {
+                _ if context.system.as_ref().is_some_and(|s| s.part() != Part::Leader) => {
                     let answer = Err(system::not_leading());
-                    self.office.cx.to_manager(ManagerMail::Answered { id, answer });
+                    self.procedures.cx.to_manager(ManagerMail::Answered { id, answer });
                 }
-                order => desk.orders.push_back((Some(id), order)),
+                order => context.orders.push_back((Some(id), order)),
             },
             StewardMail::Renewed { again, failed } => {
-                drop(desk);
-                self.office.on_renewed(again, failed);
+                drop(context);
+                self.procedures.on_renewed(again, failed);
             }
             StewardMail::Peer(news) => {
-                desk.on_peer(news);
-                self.office.cx.changed();
+                context.on_peer(news);
+                self.procedures.cx.changed();
             }
             StewardMail::ToPeer(bytes) => {
-                drop(desk);
-                self.office.to_peer(bytes);
+                drop(context);
+                self.procedures.to_peer(bytes);
             }
             StewardMail::Stop => {
-                drop(desk);
-                self.office.on_stop();
+                drop(context);
+                self.procedures.on_stop();
             }
         }
     }
@@ -267,14 +267,14 @@ impl Machine for Steward {
             Event::DriveDone { token, result } => self.rt.on_drive_done(token, result),
             Event::DriveOpened { token, result } => {
                 if let Some(free) = self.rt.on_drive_opened(token, result) {
-                    self.office.desk_mut().free_drive(free);
+                    self.procedures.context_mut().free_drive(free);
                 }
             }
             Event::DriveInspected { token, result } => self.rt.on_drive_inspected(token, result),
             Event::Fenced { token, result } => self.rt.on_fenced(token, result),
             Event::DriveClosed { drive } => {
                 self.rt.on_drive_closed(drive);
-                self.office.desk_mut().free_drive(drive);
+                self.procedures.context_mut().free_drive(drive);
             }
             Event::State { token, result } => self.rt.on_state(token, result),
             Event::Mail { from, mail: Mail::Steward(mail) } => self.on_mail(from, mail, fx),

@@ -1,30 +1,30 @@
-//! From the desk to every shard: a new view and a new layout at each change.
+//! From the context to every shard: a new view and a new layout at each change.
 
 use crate::layout::{ArrayLayout, Layout, PoolId, PoolLayout, VolumeLayout};
 use crate::mail::StewardMail;
-use crate::steward::context::desk::{Desk, Stop};
-use crate::steward::context::pool::PoolDesk;
-use crate::steward::office::Office;
+use crate::steward::context::head::{HeadContext, Stop};
+use crate::steward::context::pool::PoolContext;
+use crate::steward::procedures::Procedures;
 use array::format::LegState;
 use base::view::{Export, Portal, View};
 use base::{Bug, VolumeId, planted};
 use std::sync::Arc;
 
-impl Office {
+impl Procedures {
     /// Makes a new view and layout and waits until every shard has them in force.
     pub(crate) async fn publish(&self) {
         let generation = self.publish_now();
-        let office = self.clone();
+        let procedures = self.clone();
         let all = move || {
-            let desk = office.desk();
-            let shards = if planted(Bug::FarLossUnawaited) { desk.own_shards } else { desk.shards() };
-            desk.applied.iter().take(shards.into()).all(|g| *g >= generation)
+            let context = procedures.context();
+            let shards = if planted(Bug::FarLossUnawaited) { context.own_shards } else { context.shards() };
+            context.applied.iter().take(shards.into()).all(|g| *g >= generation)
         };
         self.cx.until(all).await;
     }
     /// What a shard says of the view that it has.
     pub(crate) fn has_view(&self, shard: u16, mail: &StewardMail) {
-        let own = self.desk().own_shards;
+        let own = self.context().own_shards;
         if let StewardMail::Applied { generation } = mail
             && shard < own
         {
@@ -34,20 +34,20 @@ impl Office {
     /// Makes a new view and layout; `Applied` follows from every shard.
     pub(crate) fn publish_now(&self) -> u64 {
         let (own, far) = {
-            let mut desk = self.desk_mut();
-            desk.next_view();
-            desk.place_portals();
-            desk.note_lives();
-            desk.note_lacks();
-            desk.note_comparisons(self.cx.now());
-            let made = |of| (view_of(&desk, of), layout_of(&desk, of));
-            let (own, far) = (made(Head::Own), (desk.far_shards > 0).then(|| made(Head::Far)));
-            desk.far_reads();
+            let mut context = self.context_mut();
+            context.next_view();
+            context.place_portals();
+            context.note_lives();
+            context.note_lacks();
+            context.note_comparisons(self.cx.now());
+            let made = |of| (view_of(&context, of), layout_of(&context, of));
+            let (own, far) = (made(Head::Own), (context.far_shards > 0).then(|| made(Head::Far)));
+            context.far_reads();
             (own, far)
         };
         let generation = own.0.generation;
         self.tell_configuration(own, far);
-        self.far_owes(move |desk| desk.far(&desk.applied).all(|g| *g >= generation));
+        self.far_owes(move |context| context.far(&context.applied).all(|g| *g >= generation));
         generation
     }
 }
@@ -61,12 +61,12 @@ enum Head {
 }
 
 impl Head {
-    fn knows(self, desk: &Desk, pool: &PoolDesk) -> bool {
-        self == Head::Own || pool.shards > desk.own_shards
+    fn knows(self, context: &HeadContext, pool: &PoolContext) -> bool {
+        self == Head::Own || pool.shards > context.own_shards
     }
     /// The pool, if it is imported and known.
-    fn known(self, desk: &Desk, pool: Option<PoolId>) -> Option<PoolId> {
-        pool.filter(|id| desk.pool(*id).is_some_and(|p| self.knows(desk, p)))
+    fn known(self, context: &HeadContext, pool: Option<PoolId>) -> Option<PoolId> {
+        pool.filter(|id| context.pool(*id).is_some_and(|p| self.knows(context, p)))
     }
 }
 
@@ -76,10 +76,10 @@ const NO_DRIVE: base::DriveId = base::DriveId(0);
 const NO_POOL: PoolId = PoolId(0);
 
 /// What the front ends may know.
-fn view_of(desk: &Desk, of: Head) -> View {
-    let hosts = desk.hosts().iter().map(|host| {
+fn view_of(context: &HeadContext, of: Head) -> View {
+    let hosts = context.hosts().iter().map(|host| {
         let mut exports = vec![];
-        for pool in desk.shown() {
+        for pool in context.shown() {
             for (volume, nsid, lun) in pool.config.grants.for_host(host) {
                 let Some(v) = pool.config.volumes.by_uuid(volume) else { continue };
                 // What is kept of an absent pool may be older than a number that was given away since.
@@ -97,31 +97,31 @@ fn view_of(desk: &Desk, of: Head) -> View {
                     block_bytes: v.block_bytes,
                     blocks: v.bytes / u64::from(v.block_bytes),
                     deallocate: pool.deallocates,
-                    ready: pool.ready && of.known(desk, pool.id).is_some(),
+                    ready: pool.ready && of.known(context, pool.id).is_some(),
                 });
             }
         }
         host.view(exports)
     });
     View {
-        generation: desk.generation,
-        system: desk.shown_system(),
-        portals: desk
+        generation: context.generation,
+        system: context.shown_system(),
+        portals: context
             .portals
             .iter()
-            .filter(|_| !desk.held && desk.stop != Stop::Closed)
-            .map(|p| Portal { head: desk.head_of(&p.portal), ..p.portal })
+            .filter(|_| !context.held && context.stop != Stop::Closed)
+            .map(|p| Portal { head: context.head_of(&p.portal), ..p.portal })
             .collect(),
         hosts: hosts.collect(),
-        head: if of == Head::Own { desk.own_number() } else { desk.own_number() ^ 1 },
-        paths: desk.paths(),
+        head: if of == Head::Own { context.own_number() } else { context.own_number() ^ 1 },
+        paths: context.paths(),
     }
 }
 
 /// Where the bytes are.
-fn layout_of(desk: &Desk, of: Head) -> Layout {
-    let mut layout = Layout { generation: desk.generation, ..Layout::default() };
-    for pool in desk.pools.iter().filter(|p| of.knows(desk, p)) {
+fn layout_of(context: &HeadContext, of: Head) -> Layout {
+    let mut layout = Layout { generation: context.generation, ..Layout::default() };
+    for pool in context.pools.iter().filter(|p| of.knows(context, p)) {
         layout.pools.push(PoolLayout {
             id: pool.id,
             uuid: pool.config().uuid,
@@ -130,8 +130,8 @@ fn layout_of(desk: &Desk, of: Head) -> Layout {
         });
         layout.arrays.extend((0..pool.arrays.len()).map(|a| array_layout(pool, a, of)));
     }
-    for pool in desk.shown() {
-        let known = of.known(desk, pool.id);
+    for pool in context.shown() {
+        let known = of.known(context, pool.id);
         for v in pool.config.volumes.iter() {
             layout.volumes.push(VolumeLayout {
                 id: pool.volume_ids[&v.uuid],
@@ -141,7 +141,7 @@ fn layout_of(desk: &Desk, of: Head) -> Layout {
                 map: Arc::new(v.map.clone()),
                 ready: pool.ready && known.is_some(),
                 caps: pool.config.caps_of(v.uuid),
-                home: home_of(desk, known, pool.volume_ids[&v.uuid]),
+                home: home_of(context, known, pool.volume_ids[&v.uuid]),
                 weight: pool.config.weight_of(v.uuid),
             });
         }
@@ -150,12 +150,12 @@ fn layout_of(desk: &Desk, of: Head) -> Layout {
 }
 
 /// Where a volume's caps are counted: shards that know its pool have the volumes in turn.
-fn home_of(desk: &Desk, pool: Option<PoolId>, volume: VolumeId) -> u16 {
-    let shards = pool.and_then(|id| desk.pool(id)).map_or(desk.own_shards, |p| p.shards);
+fn home_of(context: &HeadContext, pool: Option<PoolId>, volume: VolumeId) -> u16 {
+    let shards = pool.and_then(|id| context.pool(id)).map_or(context.own_shards, |p| p.shards);
     (volume.0 % u32::from(shards.max(1))) as u16
 }
 
-fn array_layout(pool: &PoolDesk, a: usize, of: Head) -> ArrayLayout {
+fn array_layout(pool: &PoolContext, a: usize, of: Head) -> ArrayLayout {
     let array = &pool.arrays[a];
     let record = &pool.record().arrays[a];
     // These maps are long, and the link is not as quick as memory.

@@ -4,13 +4,13 @@ use crate::mail::ManagerMail;
 use crate::order::{ErrorKind, Notice};
 use crate::peer::SystemSettings;
 use crate::steward::context::absent::AbsentPool;
-use crate::steward::context::desk::Stop;
+use crate::steward::context::head::Stop;
 use crate::steward::context::probe::Probe;
-use crate::steward::context::system::SystemDesk;
-use crate::steward::office::Office;
+use crate::steward::context::system::SystemContext;
 use crate::steward::patience::{CLAIM_PATIENCE, CLAIM_RETRY};
 use crate::steward::pools::absent::LOOK_FIRST;
 use crate::steward::pools::import::{Claim, ended_with_the_daemon, faults, held_faults};
+use crate::steward::procedures::Procedures;
 use crate::steward::record::texts::POOLS;
 use crate::steward::state::PoolRow;
 use base::DriveKind;
@@ -26,12 +26,12 @@ const RELEASE_PATIENCE: Duration = Duration::from_secs(1);
 /// is served.
 const HELD_PATIENCE: Duration = Duration::from_secs(2);
 
-impl Office {
+impl Procedures {
     /// The Steward's life: start, then orders one by one.
     pub(crate) async fn live(self, hold: Option<u64>, system: Option<SystemSettings>) {
         let mut troubles = self.read_log().await;
-        let office = self.clone();
-        self.cx.spawn(async move { office.keep_log().await });
+        let procedures = self.clone();
+        self.cx.spawn(async move { procedures.keep_log().await });
         if let Some(settings) = system {
             self.enter_system(settings).await;
             if self.stand_by().await.is_none() {
@@ -39,12 +39,12 @@ impl Office {
             }
         }
         troubles.extend(self.read_state().await);
-        let office = self.clone();
-        self.cx.spawn(async move { office.count_turned_away().await });
-        let office = self.clone();
-        self.cx.spawn(async move { office.watch_drives().await });
-        let office = self.clone();
-        self.cx.spawn(async move { office.watch_directory().await });
+        let procedures = self.clone();
+        self.cx.spawn(async move { procedures.count_turned_away().await });
+        let procedures = self.clone();
+        self.cx.spawn(async move { procedures.watch_drives().await });
+        let procedures = self.clone();
+        self.cx.spawn(async move { procedures.watch_directory().await });
         self.read_released(&mut troubles).await;
         self.read_creating(&mut troubles).await;
         let rows = self.read_pools(&mut troubles).await;
@@ -58,94 +58,94 @@ impl Office {
                 notices.push(notice);
             }
             if let Some(crashes) = hold
-                && let Some(absent) = self.desk_mut().absent.last_mut()
+                && let Some(absent) = self.context_mut().absent.last_mut()
             {
                 absent.is_told(PoolCause::PoolWaits { pool: row.name.clone(), crashes });
             }
         }
         if let Some(crashes) = hold {
-            self.desk_mut().hold(true);
+            self.context_mut().hold(true);
             notices.push(PoolNotice::PoolsWait { crashes }.into());
         } else {
             let is_made = |r: &PoolRow| rows.iter().any(|row| row.uuid == r.uuid);
             let creating: Vec<PoolRow> =
-                self.desk().creating().iter().filter(|r| !is_made(r)).cloned().collect();
+                self.context().creating().iter().filter(|r| !is_made(r)).cloned().collect();
             let busy = std::rc::Rc::new(std::cell::Cell::new(rows.len() + creating.len()));
             // Hosts of a pool whose drives are held see its volumes, not ready, if they are known.
             let waits = |p: &&AbsentPool| p.held && p.kept.is_some();
             for row in rows {
-                let (office, left) = (self.clone(), busy.clone());
+                let (procedures, left) = (self.clone(), busy.clone());
                 self.cx.spawn(async move {
-                    office.import_at_start(row).await;
+                    procedures.import_at_start(row).await;
                     left.set(left.get() - 1);
-                    office.cx.changed();
+                    procedures.cx.changed();
                 });
             }
             for row in creating {
-                let (office, left) = (self.clone(), busy.clone());
+                let (procedures, left) = (self.clone(), busy.clone());
                 self.cx.spawn(async move {
-                    if let Some(row) = office.end_creation(row).await {
+                    if let Some(row) = procedures.end_creation(row).await {
                         // Nothing is kept of it yet.
-                        let _ = office.miss(&row).await;
+                        let _ = procedures.miss(&row).await;
                         let uuid = row.uuid;
-                        office.import_at_start(row).await;
-                        if office.check_read(POOLS).and(office.write_pools().await).is_ok() {
-                            office.leave_creating(uuid, vec![]).await;
+                        procedures.import_at_start(row).await;
+                        if procedures.check_read(POOLS).and(procedures.write_pools().await).is_ok() {
+                            procedures.leave_creating(uuid, vec![]).await;
                         }
                     }
                     left.set(left.get() - 1);
-                    office.cx.changed();
+                    procedures.cx.changed();
                 });
             }
-            let office = self.clone();
+            let procedures = self.clone();
             let over = move || {
-                let desk = office.desk();
-                desk.absent.iter().filter(waits).count() == busy.get() || desk.stop != Stop::No
+                let context = procedures.context();
+                context.absent.iter().filter(waits).count() == busy.get() || context.stop != Stop::No
             };
             self.cx.until_within(START_PATIENCE, over).await;
-            if !self.desk().losses.is_empty() {
+            if !self.context().losses.is_empty() {
                 // The list names them again. One that cannot be written is found to be lost at the next start, too.
                 let _ = self.write_pools().await;
             }
-            let office = self.clone();
-            self.cx.spawn(async move { office.watch_absent().await });
+            let procedures = self.clone();
+            self.cx.spawn(async move { procedures.watch_absent().await });
         }
         self.take_addresses().await;
         self.publish().await;
         self.announce_addresses();
         {
             let now = self.cx.now();
-            let mut desk = self.desk_mut();
-            desk.is_ready();
+            let mut context = self.context_mut();
+            context.is_ready();
             let stays_away = |p: &AbsentPool| {
                 let (pool, why) = (p.name().to_string(), Box::new(p.cause().clone()));
                 PoolNotice::PoolStaysAway { pool, why }.into()
             };
-            let away: Vec<Notice> = desk.absent.iter().map(stays_away).collect();
+            let away: Vec<Notice> = context.absent.iter().map(stays_away).collect();
             for n in notices.iter().chain(&away) {
-                desk.noticed(now, "head", n.clone());
+                context.noticed(now, "head", n.clone());
             }
-            if desk.stop == Stop::No {
-                desk.happened(now, "head", SystemEvent::HeadServes);
+            if context.stop == Stop::No {
+                context.happened(now, "head", SystemEvent::HeadServes);
             }
-            desk.notices.extend(notices.iter().cloned());
+            context.notices.extend(notices.iter().cloned());
             notices.extend(away);
         }
         self.leads_all();
         self.cx.to_manager(ManagerMail::Ready { notices });
         loop {
-            let office = self.clone();
-            self.cx.until(move || !office.desk().orders.is_empty()).await;
-            let (id, order) = self.desk_mut().orders.pop_front().expect("there is one");
-            self.desk_mut().orders(true);
+            let procedures = self.clone();
+            self.cx.until(move || !procedures.context().orders.is_empty()).await;
+            let (id, order) = self.context_mut().orders.pop_front().expect("there is one");
+            self.context_mut().orders(true);
             let stop = matches!(order, crate::order::Order::Shutdown);
             let answer = self.carry_out(order).await;
-            self.desk_mut().forget_stand_ins();
-            self.desk_mut().orders(false);
+            self.context_mut().forget_stand_ins();
+            self.context_mut().orders(false);
             // A head that is out has done nothing that counts: the other one may lead without it.
-            let is_over = |s: &SystemDesk| s.part() == cluster::Part::Over && !planted(Bug::OutAnswers);
+            let is_over = |s: &SystemContext| s.part() == cluster::Part::Over && !planted(Bug::OutAnswers);
             if let Some(id) = id
-                && !self.desk().system.as_ref().is_some_and(is_over)
+                && !self.context().system.as_ref().is_some_and(is_over)
             {
                 self.cx.to_manager(ManagerMail::Answered { id, answer });
             }
@@ -171,7 +171,7 @@ impl Office {
                 self.let_go_wholly(probe.id, RELEASE_PATIENCE).await;
             }
             if self.cx.now() >= begin + HELD_PATIENCE
-                && let Some(p) = self.desk_mut().absent.iter_mut().find(|p| p.uuid() == row.uuid)
+                && let Some(p) = self.context_mut().absent.iter_mut().find(|p| p.uuid() == row.uuid)
             {
                 let also = held_faults(failures.into_iter().filter(|f| f.held).collect());
                 p.is_held(Some(PoolCause::PoolDrivesHeld { also }));
@@ -198,7 +198,7 @@ impl Office {
 
     async fn import_at_start(&self, row: PoolRow) {
         if !row.drives.is_empty() && row.drives.iter().all(|d| DriveKind::of(d).is_volatile()) {
-            if let Some(p) = self.desk_mut().absent.iter_mut().find(|p| p.uuid() == row.uuid) {
+            if let Some(p) = self.context_mut().absent.iter_mut().find(|p| p.uuid() == row.uuid) {
                 let why = Box::new(ended_with_the_daemon(&row.name, &row.drives).into());
                 p.is_told(PoolCause::PoolNotImportable { why });
             }
@@ -206,7 +206,7 @@ impl Office {
         }
         let end = self.cx.now() + CLAIM_PATIENCE;
         let (mut probes, mut failures) = self.gather_patiently(&row).await;
-        if let Some(p) = self.desk_mut().absent.iter_mut().find(|p| p.uuid() == row.uuid) {
+        if let Some(p) = self.context_mut().absent.iter_mut().find(|p| p.uuid() == row.uuid) {
             p.is_held(None);
         }
         let all_there = !row.drives.is_empty() && probes.len() == row.drives.len();
@@ -228,7 +228,7 @@ impl Office {
             }
             self.add_others(&mut probes, more);
         }
-        if self.desk().stop != Stop::No {
+        if self.context().stop != Stop::No {
             // Who goes takes nothing: a leg that was not found in time would be put out for nothing.
             probes.iter().for_each(|p| self.let_go(p.id));
             return;
@@ -243,22 +243,22 @@ impl Office {
         }
         let now = self.cx.now();
         let late = {
-            let mut desk = self.desk_mut();
+            let mut context = self.context_mut();
             match result {
                 Ok(notices) => {
-                    desk.absent.retain(|p| p.uuid() != row.uuid);
+                    context.absent.retain(|p| p.uuid() != row.uuid);
                     let what = format!("pool {}", row.name);
-                    notices.into_iter().for_each(|n| desk.noticed(now, what.clone(), n));
+                    notices.into_iter().for_each(|n| context.noticed(now, what.clone(), n));
                     // What lies where a missing leg was explains why it is missing.
                     let met = failures.into_iter().map(|what| PoolEvent::ImportMet { what });
-                    met.for_each(|event| desk.happened(now, what.clone(), event));
+                    met.for_each(|event| context.happened(now, what.clone(), event));
                 }
                 Err(r) => {
                     // Nothing was found: it is not a matter of where to look, but of drives that are away.
                     let is_away = r.kind() == ErrorKind::NotFound;
                     let away = if is_away { row.drives.clone() } else { vec![] };
                     let is_shaped =
-                        |d: &&String| desk.shapes_at_start.get(*d).is_some_and(|s| s.hang || s.gone);
+                        |d: &&String| context.shapes_at_start.get(*d).is_some_and(|s| s.hang || s.gone);
                     let cause = PoolCause::PoolNotImported {
                         pool: row.name.clone(),
                         why: Box::new(r.why),
@@ -266,13 +266,13 @@ impl Office {
                         shaped: away.iter().filter(is_shaped).cloned().collect(),
                         away,
                     };
-                    if let Some(p) = desk.absent.iter_mut().find(|p| p.uuid() == row.uuid) {
+                    if let Some(p) = context.absent.iter_mut().find(|p| p.uuid() == row.uuid) {
                         p.is_told(cause);
                         p.is_looked_for(now + LOOK_FIRST);
                     }
                 }
             }
-            desk.ready
+            context.ready
         };
         if late {
             self.publish().await;

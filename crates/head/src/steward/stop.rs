@@ -11,9 +11,9 @@
 use crate::layout::PoolId;
 use crate::mail::{ManagerMail, ShardMail};
 use crate::order::{Answered, Order, Refusal, Reply};
-use crate::steward::context::desk::Stop;
+use crate::steward::context::head::Stop;
 use crate::steward::join::{self, Boxed};
-use crate::steward::office::Office;
+use crate::steward::procedures::Procedures;
 use base::Duration;
 use base::front::Close;
 use finding::{SystemEvent, SystemRefusal};
@@ -32,23 +32,23 @@ pub(crate) fn too_late() -> Refusal {
     SystemRefusal::StoppingNotBegun.into()
 }
 
-impl Office {
+impl Procedures {
     /// Somebody asks for the end.
     pub(crate) fn on_stop(&self) {
         let waiting: Vec<_> = {
-            let mut desk = self.desk_mut();
-            if desk.stop != Stop::No {
+            let mut context = self.context_mut();
+            if context.stop != Stop::No {
                 return;
             }
             // Before the pools are there, hosts see nobody rather than a head without volumes.
-            let stop = if desk.ready { Stop::Asked(self.cx.now()) } else { Stop::Closed };
-            desk.stops(stop);
-            desk.orders.drain(..).collect()
+            let stop = if context.ready { Stop::Asked(self.cx.now()) } else { Stop::Closed };
+            context.stops(stop);
+            context.orders.drain(..).collect()
         };
         for id in waiting.into_iter().filter_map(|(id, _)| id) {
             self.cx.to_manager(ManagerMail::Answered { id, answer: Err(too_late()) });
         }
-        self.desk_mut().orders.push_back((None, Order::Shutdown));
+        self.context_mut().orders.push_back((None, Order::Shutdown));
         // So that the order under way is looked at again by then, whatever else happens.
         let cx = self.cx.clone();
         self.cx.spawn(async move { cx.sleep(ORDER_PATIENCE).await });
@@ -60,32 +60,32 @@ impl Office {
             return self.execute(order).await;
         }
         let only_looks = matches!(order, Order::DriveList { .. } | Order::PoolImportable { .. });
-        let office = self.clone();
+        let procedures = self.clone();
         let over = move || {
-            let stop = office.desk().stop;
-            matches!(stop, Stop::Asked(at) if office.cx.now() >= at + ORDER_PATIENCE)
+            let stop = procedures.context().stop;
+            matches!(stop, Stop::Asked(at) if procedures.cx.now() >= at + ORDER_PATIENCE)
         };
         if let Some(answer) = self.cx.unless(over, self.execute(order)).await {
             return answer;
         }
-        self.desk_mut().cuts_short(!only_looks);
+        self.context_mut().cuts_short(!only_looks);
         Err(SystemRefusal::StoppingGivenUp.into())
     }
 
     /// Order: stop in order.
     pub(crate) async fn shutdown(&self) -> Answered {
-        let ids: Vec<PoolId> = self.desk().pools.iter().map(|p| p.id).collect();
+        let ids: Vec<PoolId> = self.context().pools.iter().map(|p| p.id).collect();
         // Portals first: who is sent away and comes again at once shall find nobody, not a head without volumes.
-        self.desk_mut().stops(Stop::Closed);
+        self.context_mut().stops(Stop::Closed);
         self.publish().await;
-        let places = self.desk().sessions.places();
+        let places = self.context().sessions.places();
         for p in places {
             let mail = ShardMail::Drop { connection: p.connection, why: Close::Logout };
             self.cx.to_shard(p.shard, mail);
         }
         let mut result = self.quiet(&ids, QUIET_PATIENCE).await.map(|()| Reply::Done);
         let quiet = result.is_ok();
-        let cut_short = self.desk().cut_short;
+        let cut_short = self.context().cut_short;
         if cut_short {
             // What it had begun is told from what it had not at the next start, as after a crash.
             result = Err(SystemRefusal::OrderGivenUp.into());
@@ -106,9 +106,9 @@ impl Office {
             Ok(_) => SystemEvent::HeadStopped,
             Err(r) => SystemEvent::HeadStoppedUnclean { why: r.why.clone().into() },
         };
-        self.desk_mut().happened(now, "head", what);
-        let office = self.clone();
-        self.cx.until_within(LOG_PATIENCE, move || office.desk().unlogged.is_empty()).await;
+        self.context_mut().happened(now, "head", what);
+        let procedures = self.clone();
+        self.cx.until_within(LOG_PATIENCE, move || procedures.context().unlogged.is_empty()).await;
         result
     }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// A pool that was looked for in vain.
 pub(crate) struct AbsentPool {
-    /// What is decided of it, as `Desk::apply` left it.
+    /// What is decided of it, as `HeadContext::apply` left it.
     away: Arc<Away>,
     /// Why it is not here.
     cause: Cause,

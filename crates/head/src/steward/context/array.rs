@@ -10,7 +10,7 @@ use finding::{Cause, LegCause};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-pub(crate) struct ArrayDesk {
+pub(crate) struct ArrayContext {
     pub id: ArrayId,
     pub geometry: Geometry,
     /// Which shard has each lane, and which map of them this is.
@@ -32,12 +32,12 @@ pub(crate) struct ArrayDesk {
     pub cleared: BTreeSet<u16>,
     /// Shards that have marked every region dirty, durably.
     pub all_dirty: BTreeSet<u16>,
-    pub legs: Vec<LegDesk>,
+    pub legs: Vec<LegContext>,
     pub healed: u64,
     pub medium_lost: u64,
 }
 
-pub(crate) struct LegDesk {
+pub(crate) struct LegContext {
     /// The drive's own name.
     pub uuid: Uuid,
     /// Its place in the shards' arrays, as long as it is a leg. The record and the configuration count without gaps.
@@ -75,7 +75,7 @@ pub(crate) struct LegDesk {
     pub dead: Option<DriveId>,
 }
 
-impl ArrayDesk {
+impl ArrayContext {
     /// The shards begin to compare what may differ.
     pub fn compares(&mut self, since: Instant) {
         self.compared_since = Some(since);
@@ -136,7 +136,7 @@ impl ArrayDesk {
     }
 }
 
-impl LegDesk {
+impl LegContext {
     /// It is written from the record with this counter on, and what it lacks is copied: everything, or what it missed.
     pub fn joins(&mut self, counter: u64, full: bool, reason: LegCause) {
         self.joined = counter;
@@ -268,7 +268,7 @@ impl LegDesk {
 pub(crate) enum Wish {
     /// A leg is out. `there`: shards of the other head say so, which is in since this epoch; None: it is known here.
     Lost { array: usize, leg: usize, why: Cause, outlook: Outlook, there: Option<u64> },
-    /// A leg is there (its drive is open on the desk) and is resynced.
+    /// A leg is there (its drive is open on the context) and is resynced.
     Joined { array: usize, leg: usize, full: bool, new: bool },
     /// A leg has everything.
     Synced { array: usize, leg: usize },

@@ -4,8 +4,8 @@
 pub(crate) mod absent;
 pub(crate) mod addresses;
 pub(crate) mod array;
-pub(crate) mod desk;
 pub(crate) mod found;
+pub(crate) mod head;
 pub(crate) mod looks;
 pub(crate) mod loss;
 pub(crate) mod open;

@@ -1,10 +1,10 @@
 //! What the Steward knows of a pool beyond what is decided.
 
 use crate::layout::PoolId;
-use crate::steward::context::array::{ArrayDesk, Wish};
+use crate::steward::context::array::{ArrayContext, Wish};
 use crate::steward::context::open::OpenDrive;
-use crate::steward::context::scrub::ScrubDesk;
-use crate::steward::context::spare::SpareDesk;
+use crate::steward::context::scrub::ScrubContext;
+use crate::steward::context::spare::SpareContext;
 use crate::steward::context::witness::Witness;
 use crate::steward::state::config::{PoolConfig, array_uuid};
 use crate::steward::state::{Change, Pool};
@@ -17,9 +17,9 @@ use std::sync::Arc;
 use volume::Run;
 
 /// An imported pool.
-pub(crate) struct PoolDesk {
+pub(crate) struct PoolContext {
     pub id: PoolId,
-    /// What is decided of it, as `Desk::apply` left it; or, while it comes, what it will be.
+    /// What is decided of it, as `HeadContext::apply` left it; or, while it comes, what it will be.
     state: Arc<Pool>,
     /// The record in force, while it is not known to be where it must be: shards go by it, and nobody is answered.
     proposed: Option<MembershipRecord>,
@@ -27,7 +27,7 @@ pub(crate) struct PoolDesk {
     pub generation_used: u64,
     /// A configuration is being written: the next one waits.
     pub configuring: bool,
-    pub arrays: Vec<ArrayDesk>,
+    pub arrays: Vec<ArrayContext>,
     /// So many shards know its arrays, the first ones: those of this head, and the other's once lanes were dealt with them.
     pub shards: u16,
     /// Returned runs to which writes may still be at the drives: they are not marked yet.
@@ -55,9 +55,9 @@ pub(crate) struct PoolDesk {
     /// lanes are dealt anew.
     pub far_lacks: bool,
     /// Its hot spares, in the order of its configuration.
-    pub spares: Vec<SpareDesk>,
+    pub spares: Vec<SpareContext>,
     /// The scrub under way, and what the last one found.
-    pub scrub: ScrubDesk,
+    pub scrub: ScrubContext,
     /// What lies in the state directory.
     pub witness: Witness,
     /// A leg in sync of each array has the record that the witness has, or a later one. If not, the witness alone may
@@ -65,7 +65,7 @@ pub(crate) struct PoolDesk {
     pub known_on_legs: bool,
     /// Its configuration on some drive, or the witness, could not be written.
     pub trouble: Option<Cause>,
-    /// A record that puts a leg in sync and was not taken, and the name of the one that takes its place on the desk.
+    /// A record that puts a leg in sync and was not taken, and the name of the one that takes its place on the context.
     pub refused: Option<(MembershipRecord, Incarnation)>,
     /// Since when the keeper tries to put a record somewhere.
     pub recording: Option<Instant>,
@@ -82,18 +82,18 @@ pub(crate) struct Resting {
     pub until: Instant,
 }
 
-impl PoolDesk {
+impl PoolContext {
     /// A pool that comes, with its arrays.
     pub fn coming(
         id: PoolId,
         state: Pool,
-        arrays: Vec<ArrayDesk>,
+        arrays: Vec<ArrayContext>,
         volume_ids: BTreeMap<Uuid, VolumeId>,
         shards: u16,
     ) -> Self {
         Self {
             id,
-            scrub: ScrubDesk::of(state.config()),
+            scrub: ScrubContext::of(state.config()),
             generation_used: state.generation(),
             state: Arc::new(state),
             proposed: None,
@@ -134,7 +134,7 @@ impl PoolDesk {
     }
 }
 
-impl PoolDesk {
+impl PoolContext {
     /// What is decided of it.
     pub fn state(&self) -> &Pool {
         &self.state
@@ -151,7 +151,7 @@ impl PoolDesk {
     pub fn record(&self) -> &MembershipRecord {
         self.proposed.as_ref().unwrap_or(self.state.record())
     }
-    /// The next record is in force. It is decided once it is where it must be (`Desk::decide`).
+    /// The next record is in force. It is decided once it is where it must be (`HeadContext::decide`).
     pub fn propose(&mut self, record: MembershipRecord) {
         self.proposed = Some(record);
     }
@@ -170,7 +170,7 @@ impl PoolDesk {
         self.arrays.iter().any(|a| !a.lanes.are_below(self.shards))
     }
     /// Whether all shards of an array are among those that have said something.
-    pub fn have_all_said(&self, array: &ArrayDesk, said: &BTreeSet<u16>) -> bool {
+    pub fn have_all_said(&self, array: &ArrayContext, said: &BTreeSet<u16>) -> bool {
         array.lanes.are_below(self.shards) && said.len() >= usize::from(self.shards)
     }
     /// Whether every shard that has lanes of its array has copied what a leg lacks.
@@ -246,7 +246,7 @@ impl PoolDesk {
         self.leaving = false;
     }
     /// Its spares were found.
-    pub fn has_spares(&mut self, spares: Vec<SpareDesk>) {
+    pub fn has_spares(&mut self, spares: Vec<SpareContext>) {
         self.spares = spares;
     }
     /// Every array has marked these returned runs.

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 /// A scrub of an imported pool, as it is now.
 #[derive(Default)]
-pub(crate) struct ScrubDesk {
+pub(crate) struct ScrubContext {
     pub run: Option<ScrubRun>,
     /// Arrays and shards that have done their part.
     pub done: BTreeSet<(usize, u16)>,
@@ -22,7 +22,7 @@ pub(crate) struct ScrubDesk {
     pub speed: Speed,
 }
 
-impl ScrubDesk {
+impl ScrubContext {
     /// What was found, by the last one and by the one under way, each once.
     pub fn all_findings(&self) -> Vec<Finding> {
         let mut all = self.last_findings.clone();

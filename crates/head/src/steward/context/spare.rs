@@ -9,7 +9,7 @@ use finding::LegCause;
 
 /// A spare of an imported pool.
 #[derive(Clone)]
-pub(crate) struct SpareDesk {
+pub(crate) struct SpareContext {
     pub uuid: Uuid,
     pub path: String,
     /// None: it was not found, or is not what it was.
@@ -25,7 +25,7 @@ pub(crate) struct SpareDesk {
     pub ill: Option<LegCause>,
 }
 
-impl SpareDesk {
+impl SpareContext {
     /// Its drive was opened; or not, and that was found instead.
     pub fn comes(&mut self, open: Option<OpenDrive>, found: Option<Found>) {
         self.block_bytes = open.as_ref().map(|o| o.info.block_bytes).or(self.block_bytes);

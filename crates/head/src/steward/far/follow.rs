@@ -5,7 +5,7 @@ use crate::layout::{ArrayId, Layout};
 use crate::mail::{ManagerMail, ShardMail, StewardMail};
 use crate::report::ShardReport;
 use crate::steward::context::system::far::{Given, Numbers};
-use crate::steward::office::Office;
+use crate::steward::procedures::Procedures;
 use crate::steward::system::Upper;
 use base::view::View;
 use base::{DriveId, Duration, Uuid};
@@ -32,13 +32,13 @@ fn renamed(mut report: ShardReport, name: impl Fn(DriveId) -> Option<DriveId>) -
     report
 }
 
-impl Office {
+impl Procedures {
     /// All files are here, and drives are open: shards of this head are ready to take part. Said once.
     pub(in crate::steward) fn offer_shards(&self) {
         if !self.follows() {
             return;
         }
-        let shards = self.desk().own_shards;
+        let shards = self.context().own_shards;
         self.in_system(|s| {
             if s.both_serve()
                 && s.far().may_serve()
@@ -50,7 +50,7 @@ impl Office {
     }
     /// A letter of the leader's to a shard here, or to all.
     pub(in crate::steward) fn take_letter(&self, shard: Option<u16>, letter: &[u8]) {
-        let own = self.desk().own_shards;
+        let own = self.context().own_shards;
         let to = shard.map_or(0..own, |s| s..s.saturating_add(1).min(own));
         for shard in to {
             let Ok(letter) = letters::to_shard(letter) else { return };
@@ -66,7 +66,7 @@ impl Office {
         if !self.follows() {
             return;
         }
-        let own = self.desk().own_shards;
+        let own = self.context().own_shards;
         let told = self.in_system(|s| {
             let layout = numbers.translate(layout, own, |uuid| s.open_drive(uuid));
             let names = numbers.drives.iter().filter_map(|(name, uuid)| Some((s.open_drive(*uuid)?, *name)));
@@ -77,15 +77,15 @@ impl Office {
         });
         if let Some((view, layout)) = told {
             self.meet_far(numbers.shards, *secret);
-            self.desk_mut().sessions.other_serves();
-            self.desk_mut().has_seen(&view, &layout);
+            self.context_mut().sessions.other_serves();
+            self.context_mut().has_seen(&view, &layout);
             self.configure_own(view, layout);
         }
     }
     pub(super) fn configure_own(&self, view: Arc<View>, layout: Arc<Layout>) {
         // Before the other head opens what goes there: it asks here what of a host is still ending.
         self.in_sessions(|s, fx| s.on_view(&view, fx));
-        for shard in 0..self.desk().own_shards {
+        for shard in 0..self.context().own_shards {
             self.cx.to_shard(shard, ShardMail::Configure { view: view.clone(), layout: layout.clone() });
         }
     }
@@ -96,13 +96,13 @@ impl Office {
         }
         let mail = match mail {
             StewardMail::Reported(report) => {
-                let desk = self.desk();
-                let given = desk.system.as_ref().and_then(|s| s.far().given());
+                let context = self.context();
+                let given = context.system.as_ref().and_then(|s| s.far().given());
                 let name = |drive| given.and_then(|g| g.name_of(drive));
                 StewardMail::Reported(Box::new(renamed(*report, name)))
             }
             StewardMail::Listening { portal, result } => {
-                self.desk_mut().former_listens.insert((portal, shard), result);
+                self.context_mut().former_listens.insert((portal, shard), result);
                 mail
             }
             other => other,
@@ -115,7 +115,7 @@ impl Office {
     /// Shards of the other head, of which there are so many, are to be met, or were.
     pub(in crate::steward) fn meet_far(&self, shards: u16, secret: [u8; 32]) {
         let setup = self.in_system(|s| s.far_setup(shards, secret)).flatten().map(Arc::new);
-        for shard in 0..self.desk().own_shards {
+        for shard in 0..self.context().own_shards {
             self.cx.to_shard(shard, ShardMail::Far(setup.clone()));
         }
     }
@@ -125,8 +125,8 @@ impl Office {
             return;
         }
         let found = {
-            let desk = self.desk();
-            let mut standby = desk.system.iter().flat_map(|s| s.standby());
+            let context = self.context();
+            let mut standby = context.system.iter().flat_map(|s| s.standby());
             standby.find(|(_, d)| d.uuid == drive).map(|(spec, _)| spec.clone())
         };
         let open = found.and_then(|spec| self.in_system(|s| s.take_standby(&spec)).flatten());
@@ -134,19 +134,19 @@ impl Office {
             self.let_go(open.id);
             self.in_system(|s| s.reach().lets_go());
         }
-        let office = self.clone();
+        let procedures = self.clone();
         self.cx.spawn(async move {
             if let Some(open) = open {
-                let cx = office.cx.clone();
-                office.cx.until(move || cx.closed(open.id)).await;
+                let cx = procedures.cx.clone();
+                procedures.cx.until(move || cx.closed(open.id)).await;
             }
-            let _ = office.in_system(|s| s.tell().send(Upper::HasLetGo { number, drive }.encode()));
+            let _ = procedures.in_system(|s| s.tell().send(Upper::HasLetGo { number, drive }.encode()));
         });
     }
     /// There are none any more: what was theirs to do comes back to those here.
     pub(in crate::steward) fn part_from_far(&self) {
-        let own = self.desk().own_shards;
-        self.desk_mut().sessions.parts(own);
+        let own = self.context().own_shards;
+        self.context_mut().sessions.parts(own);
         for shard in 0..own {
             self.cx.to_shard(shard, ShardMail::Far(None));
         }
@@ -157,16 +157,16 @@ impl Office {
         let Some(Some(Given { view, layout, .. })) = self.in_system(|s| s.far_mut().take_given()) else {
             return;
         };
-        self.desk_mut().sessions.other_is_gone();
+        self.context_mut().sessions.other_is_gone();
         self.part_from_far();
         let arrays: Vec<ArrayId> = layout.arrays.iter().map(|a| a.id).collect();
-        let number = self.desk_mut().asks_for_rest(&arrays);
+        let number = self.context_mut().asks_for_rest(&arrays);
         self.tell_own(&arrays, |array| ShardMail::Halt { array, number });
-        let (office, all) = (self.clone(), arrays.clone());
-        self.all_end(move || office.desk().are_halted(&all)).await;
+        let (procedures, all) = (self.clone(), arrays.clone());
+        self.all_end(move || procedures.context().are_halted(&all)).await;
         self.tell_own(&arrays, |array| ShardMail::Leave { array, number });
-        let office = self.clone();
-        self.all_end(move || office.desk().are_quiet(&arrays)).await;
+        let procedures = self.clone();
+        self.all_end(move || procedures.context().are_quiet(&arrays)).await;
         let (view, mut layout) = (Arc::unwrap_or_clone(view), Arc::unwrap_or_clone(layout));
         layout.pools.clear();
         layout.arrays.clear();
@@ -181,24 +181,24 @@ impl Office {
             return;
         }
         let now = self.cx.now();
-        self.desk_mut().happened(now, "system", SystemEvent::HeadOutUnended);
+        self.context_mut().happened(now, "system", SystemEvent::HeadOutUnended);
         self.cx.to_manager(ManagerMail::Out(SystemEvent::HeadOutUnended.into()));
         core::future::pending().await
     }
     fn tell_own(&self, arrays: &[ArrayId], letter: impl Fn(ArrayId) -> ShardMail) {
-        for shard in 0..self.desk().own_shards {
+        for shard in 0..self.context().own_shards {
             arrays.iter().for_each(|array| self.cx.to_shard(shard, letter(*array)));
         }
     }
     async fn apply_own(&self, view: View, layout: Layout) {
         let generation = {
-            let mut desk = self.desk_mut();
-            desk.next_view();
-            desk.generation
+            let mut context = self.context_mut();
+            context.next_view();
+            context.generation
         };
         self.configure_own(Arc::new(View { generation, ..view }), Arc::new(Layout { generation, ..layout }));
-        let office = self.clone();
-        self.cx.until(move || office.desk().applied.iter().all(|g| *g >= generation)).await;
+        let procedures = self.clone();
+        self.cx.until(move || procedures.context().applied.iter().all(|g| *g >= generation)).await;
     }
 }
 

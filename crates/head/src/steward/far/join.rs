@@ -3,10 +3,10 @@
 use super::letters;
 use crate::mail::StewardMail;
 use crate::order::{Answered, Order, Reply};
-use crate::steward::context::desk::{Desk, Stop};
-use crate::steward::context::pool::PoolDesk;
-use crate::steward::office::Office;
+use crate::steward::context::head::{HeadContext, Stop};
+use crate::steward::context::pool::PoolContext;
 use crate::steward::patience::RETURN_PATIENCE;
+use crate::steward::procedures::Procedures;
 use crate::steward::sessions::table::{Sessions, Word};
 use crate::steward::system::Upper;
 use base::front::ControllerLife;
@@ -28,12 +28,12 @@ const MEETING: Duration = Duration::from_secs(2);
 /// Most shards of a head.
 const SHARDS_MAX: u16 = 1024;
 
-impl Desk {
+impl HeadContext {
     /// Shards of the other head are ready, and do not take part, or do not know every pool.
     fn far_waits(&self) -> bool {
         let leads = self.system.as_ref().filter(|s| s.part() == Part::Leader && self.ready);
         let offered = leads.is_some_and(|s| s.far().offered().is_some());
-        let unknown = |p: &PoolDesk| p.shards < self.shards() && !p.leaving && !p.is_copying();
+        let unknown = |p: &PoolContext| p.shards < self.shards() && !p.leaving && !p.is_copying();
         // A drive that is tried refuses the follower meanwhile, which would cost its pool a leg.
         let joins = self.far_shards == 0 && (self.fences_hold() || planted(Bug::ServesUntried));
         let learns = self.far_shards > 0 && self.pools.iter().any(unknown);
@@ -41,11 +41,11 @@ impl Desk {
     }
 }
 
-impl Office {
+impl Procedures {
     /// Shards of the follower are ready to take part.
     pub(in crate::steward) fn far_offers(&self, shards: u16) {
         let is_in =
-            self.desk().system.as_ref().is_some_and(|s| s.both_serve() && s.member().follower_is_in());
+            self.context().system.as_ref().is_some_and(|s| s.both_serve() && s.member().follower_is_in());
         if is_in && (1..=SHARDS_MAX).contains(&shards) {
             self.in_system(|s| s.far_mut().offers(Some(shards)));
         }
@@ -53,23 +53,23 @@ impl Office {
     /// Asks for that as long as it is to be done: by an order, so that nobody else asks something of shards meanwhile.
     pub(in crate::steward) async fn watch_far(&self) {
         loop {
-            let office = self.clone();
+            let procedures = self.clone();
             let due = move || {
-                let desk = office.desk();
-                desk.far_waits() || desk.lanes_wait()
+                let context = procedures.context();
+                context.far_waits() || context.lanes_wait()
             };
             self.cx.until(due).await;
             let bereft = {
-                let desk = self.desk();
-                desk.pools.iter().any(PoolDesk::is_bereft)
+                let context = self.context();
+                context.pools.iter().any(PoolContext::is_bereft)
             };
-            let order = if self.desk().far_waits() { Order::FarJoins } else { Order::LanesDeal };
-            self.desk_mut().orders.push_back((None, order));
+            let order = if self.context().far_waits() { Order::FarJoins } else { Order::LanesDeal };
+            self.context_mut().orders.push_back((None, order));
             if bereft {
                 self.cx.sleep(SOON).await;
             } else {
-                let office = self.clone();
-                let hurries = move || office.desk().pools.iter().any(PoolDesk::is_bereft);
+                let procedures = self.clone();
+                let hurries = move || procedures.context().pools.iter().any(PoolContext::is_bereft);
                 self.cx.until_within(AGAIN, hurries).await;
             }
         }
@@ -77,15 +77,15 @@ impl Office {
     /// Order of the Steward's own: shards of the other head take part from now on, and all pools become known to them.
     pub(in crate::steward) async fn far_joins(&self) -> Answered {
         let shards = {
-            let desk = self.desk();
-            match desk.system.as_ref().and_then(|s| s.far().offered()) {
-                Some(shards) if desk.far_waits() => shards,
+            let context = self.context();
+            match context.system.as_ref().and_then(|s| s.far().offered()) {
+                Some(shards) if context.far_waits() => shards,
                 _ => return Ok(Reply::Done),
             }
         };
-        if self.desk().far_shards == 0 {
+        if self.context().far_shards == 0 {
             let secret = self.in_system(|s| s.secret()).flatten().unwrap_or_default();
-            self.desk_mut().far_comes(shards, secret);
+            self.context_mut().far_comes(shards, secret);
             self.meet_far(shards, secret);
             // For all arrays that there are: those that come ask for themselves.
             if let Err(why) = self.room_for([].iter()).await {
@@ -93,100 +93,100 @@ impl Office {
                 return Err(why);
             }
             self.publish().await;
-            let office = self.clone();
+            let procedures = self.clone();
             let met = move || {
-                let desk = office.desk();
-                desk.far_shards == 0 || desk.far_met.len() == usize::from(desk.own_shards)
+                let context = procedures.context();
+                context.far_shards == 0 || context.far_met.len() == usize::from(context.own_shards)
             };
             if !self.cx.until_within(MEETING, met).await {
                 self.far_stays_away(SystemRefusal::ShardsUnreached.into());
                 return Err(SystemRefusal::ShardsUnreached.into());
             }
         }
-        self.desk_mut().sessions.other_serves();
+        self.context_mut().sessions.other_serves();
         self.deal_lanes(false).await
     }
     fn far_stays_away(&self, why: Why) {
         let now = self.cx.now();
-        self.desk_mut().far_goes(now);
+        self.context_mut().far_goes(now);
         self.part_from_far();
         if self.in_system(|s| s.far_mut().tells()) == Some(true) {
             let what = SystemEvent::ShardsStayAway { why: why.into() };
-            self.desk_mut().happened(now, "system", what);
+            self.context_mut().happened(now, "system", what);
         }
     }
     /// The other head is out, or another process: its shards take part no more, and nobody waits for them.
     pub(in crate::steward) fn far_goes(&self) {
         let now = self.cx.now();
         self.in_system(|s| s.far_mut().offers(None));
-        let was = self.desk().far_shards > 0;
-        self.desk_mut().far_goes(now);
+        let was = self.context().far_shards > 0;
+        self.context_mut().far_goes(now);
         if was {
-            self.desk_mut().sessions.other_is_gone();
+            self.context_mut().sessions.other_is_gone();
             self.part_from_far();
-            let office = self.clone();
+            let procedures = self.clone();
             self.cx.spawn(async move {
                 // A drive that does not confirm holds up its array alone, and is left out by then.
-                let asked = office.clone();
+                let asked = procedures.clone();
                 let shut = move || !asked.is_out() || asked.shut_off().is_none_or(|(done, all)| done == all);
-                office.cx.until_within(PUT_OUT, shut).await;
-                office.other_is_shut_out();
+                procedures.cx.until_within(PUT_OUT, shut).await;
+                procedures.other_is_shut_out();
             });
         }
-        if was && self.desk().ready {
+        if was && self.context().ready {
             // Its portals come here.
             self.publish_now();
         }
     }
     /// Shards of the other head are to have done something soon, or it is put out.
-    pub(in crate::steward) fn far_owes(&self, done: impl Fn(&Desk) -> bool + Clone + 'static) {
-        if self.desk().far_shards == 0 {
+    pub(in crate::steward) fn far_owes(&self, done: impl Fn(&HeadContext) -> bool + Clone + 'static) {
+        if self.context().far_shards == 0 {
             return;
         }
-        let office = self.clone();
+        let procedures = self.clone();
         self.cx.spawn(async move {
-            let asked = office.clone();
+            let asked = procedures.clone();
             let over = move || {
-                let desk = asked.desk();
-                desk.far_shards == 0 || done(&desk)
+                let context = asked.context();
+                context.far_shards == 0 || done(&context)
             };
             // Twice the half: if this process did not run for a while, what came meanwhile is heard first.
             let again = over.clone();
-            if !office.cx.until_within(PATIENCE / 2, over).await
-                && !office.cx.until_within(PATIENCE / 2, again).await
+            if !procedures.cx.until_within(PATIENCE / 2, over).await
+                && !procedures.cx.until_within(PATIENCE / 2, again).await
             {
-                office.in_system(|s| s.tell().on_silent());
+                procedures.in_system(|s| s.tell().on_silent());
             }
         });
     }
     /// A host has come to the other head: it is let in there once nothing of it is ending here.
     pub(in crate::steward) fn host_comes_there(&self, number: u64, name: String) {
-        let office = self.clone();
+        let procedures = self.clone();
         self.cx.spawn(async move {
-            let asked = office.clone();
-            office.cx.until(move || !asked.desk().sessions.is_ending(&name)).await;
-            let _ = office.in_system(|s| s.tell().send(Upper::Nothing { number }.encode()));
+            let asked = procedures.clone();
+            procedures.cx.until(move || !asked.context().sessions.is_ending(&name)).await;
+            let _ = procedures.in_system(|s| s.tell().send(Upper::Nothing { number }.encode()));
         });
     }
     /// Shards of the other head have nothing at a drive any more that they began before it left its pool: what lands late would undo what
     /// is copied there. False: they still have, or say nothing.
     pub(in crate::steward) async fn other_lets_go(&self, drive: Uuid) -> bool {
-        if self.desk().far_shards == 0 || planted(Bug::OtherHoldsOn) {
+        if self.context().far_shards == 0 || planted(Bug::OtherHoldsOn) {
             return true;
         }
         let number = self.in_system(|s| s.far_mut().asks()).unwrap_or_default();
         let _ = self.in_system(|s| s.tell().send(Upper::LetGo { number, drive }.encode()));
-        let office = self.clone();
+        let procedures = self.clone();
         let over = move || {
-            let desk = office.desk();
+            let context = procedures.context();
             // What a head that is out has begun is over before its lanes are dealt anew.
-            desk.far_shards == 0 || desk.system.as_ref().is_none_or(|s| s.far().let_go(number))
+            context.far_shards == 0 || context.system.as_ref().is_none_or(|s| s.far().let_go(number))
         };
-        self.cx.until_within(RETURN_PATIENCE, over).await && self.desk().far_shards > 0
+        self.cx.until_within(RETURN_PATIENCE, over).await && self.context().far_shards > 0
     }
     /// Says to the other head what is to be said about hosts.
     pub(in crate::steward) fn tell_other_head(&self) {
-        let words = self.desk_mut().sessions.take_words();
+        let words = self.context_mut().sessions.take_words();
         for word in words {
             let word = match word {
                 Word::Comes { number, name } => Upper::Comes { number, name },
@@ -215,14 +215,14 @@ impl Office {
     pub(in crate::steward) fn hear_far(&self, shard: u16, letter: &[u8]) {
         let now = self.cx.now();
         let Ok(mut letter) = letters::from_shard(letter) else { return };
-        let mut desk = self.desk_mut();
+        let mut context = self.context_mut();
         // What comes of one that has left is nothing any more.
-        if shard < desk.far_shards {
-            let shard = desk.own_shards + shard;
+        if shard < context.far_shards {
+            let shard = context.own_shards + shard;
             if let StewardMail::Reported(report) = &mut letter {
                 report.shard = shard;
             }
-            desk.hear(now, shard, letter);
+            context.hear(now, shard, letter);
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! follower: all files, drives open ─▶ Serves ─▶ leader: room asked for ─▶ each pool dealt anew, and published to both
-//! leader's Steward ─▶ Configure, ToShard ─▶ follower's Steward ─▶ its shards ─▶ FromShard ─▶ the leader's desk
+//! leader's Steward ─▶ Configure, ToShard ─▶ follower's Steward ─▶ its shards ─▶ FromShard ─▶ the leader's context
 //! put out, or left ─▶ what they have said is forgotten, and nobody waits for them
 //! ```
 

@@ -6,7 +6,7 @@ use crate::layout::{ArrayId, Layout};
 use crate::mail::ShardMail;
 use crate::steward::context::open::OpenDrive;
 use crate::steward::context::system::far::Numbers;
-use crate::steward::office::Office;
+use crate::steward::procedures::Procedures;
 use crate::steward::system::Upper;
 use base::view::View;
 use base::{Bug, planted};
@@ -32,10 +32,10 @@ fn array_of(letter: &ShardMail) -> Option<ArrayId> {
     }
 }
 
-impl Office {
+impl Procedures {
     /// What a head that is out has put on record is no record: nothing may be answered by it.
     fn may_tell(&self) -> bool {
-        let is_over = self.desk().system.as_ref().is_some_and(|s| s.part() == cluster::Part::Over);
+        let is_over = self.context().system.as_ref().is_some_and(|s| s.part() == cluster::Part::Over);
         !is_over || planted(Bug::OutRecords)
     }
     /// Sends the same to every shard that takes part and knows of what it is about.
@@ -43,11 +43,11 @@ impl Office {
         if !self.may_tell() {
             return;
         }
-        let own = self.desk().own_shards;
+        let own = self.context().own_shards;
         for shard in 0..own {
             self.cx.to_shard(shard, mail());
         }
-        let far = self.desk().far_shards > 0;
+        let far = self.context().far_shards > 0;
         if far
             && let letter = mail()
             && self.far_knows(&letter)
@@ -58,8 +58,8 @@ impl Office {
     /// Sends something to one shard.
     pub(crate) fn tell_shard(&self, shard: u16, mail: ShardMail) {
         let (own, all) = {
-            let desk = self.desk();
-            (desk.own_shards, desk.shards())
+            let context = self.context();
+            (context.own_shards, context.shards())
         };
         match shard.checked_sub(own) {
             None => self.cx.to_shard(shard, mail),
@@ -76,25 +76,25 @@ impl Office {
             return;
         }
         let (view, layout) = (Arc::new(own.0), Arc::new(own.1));
-        let shards = self.desk().own_shards;
+        let shards = self.context().own_shards;
         self.configure_own(view, layout);
         let Some((view, layout)) = far else { return };
         let drives = {
-            let desk = self.desk();
-            let legs = desk.pools.iter().flat_map(|p| &p.arrays).flat_map(|a| &a.legs);
+            let context = self.context();
+            let legs = context.pools.iter().flat_map(|p| &p.arrays).flat_map(|a| &a.legs);
             // A drive that is about to be tried would refuse the follower meanwhile.
-            let usable = |open: &&OpenDrive| desk.is_tried(open) || planted(Bug::ServesUntried);
+            let usable = |open: &&OpenDrive| context.is_tried(open) || planted(Bug::ServesUntried);
             let open = legs.filter_map(|l| l.open.as_ref()).filter(usable);
             open.map(|open| (open.id, open.label.drive)).collect()
         };
         let letter = ShardMail::Configure { view: Arc::new(view), layout: Arc::new(layout) };
         let Some(letter) = letters::encode(&letter) else { return };
-        let (numbers, secret) = (Numbers { shards, drives }, self.desk().far_secret);
+        let (numbers, secret) = (Numbers { shards, drives }, self.context().far_secret);
         self.send_upper(Upper::Configure(Configured { secret, numbers, letter }));
     }
     fn far_knows(&self, letter: &ShardMail) -> bool {
-        let desk = self.desk();
-        array_of(letter).is_none_or(|array| desk.shards_of(array) > desk.own_shards)
+        let context = self.context();
+        array_of(letter).is_none_or(|array| context.shards_of(array) > context.own_shards)
     }
     /// A letter that does not travel stays here: it is of connections, or of the clock.
     fn send_far(&self, shard: Option<u16>, letter: &ShardMail) {

@@ -8,7 +8,7 @@ use crate::steward::context::witness::{Witness, puts_out};
 use crate::steward::health::shaped;
 use crate::steward::health::signature::{FAR, FAR_BYTES, LOOK_BYTES, Look};
 use crate::steward::join::{self, Boxed};
-use crate::steward::office::Office;
+use crate::steward::procedures::Procedures;
 use crate::steward::record::texts::MADE;
 use crate::steward::runtime::Patience;
 use crate::steward::state::Change;
@@ -40,8 +40,8 @@ fn unreadable(path: &str, error: DriveError) -> OpenError {
     format!("{path} cannot be read: {:?}", finding::DriveFault::from(error)).into()
 }
 
-impl Office {
-    /// The same office for work on drives that serve nobody yet.
+impl Procedures {
+    /// The same procedures for work on drives that serve nobody yet.
     pub(crate) fn patient(&self) -> Self {
         self.with(self.cx.with(Patience::ORDER))
     }
@@ -56,14 +56,14 @@ impl Office {
     /// The same of a drive as the file `creating` has it.
     pub(crate) async fn probe_listed(&self, spec: &str) -> Result<Probe, OpenError> {
         let (shape, bare) = shaped::split(spec)?;
-        let shape = shape.or_else(|| self.desk().shapes_at_start.get(bare).cloned());
+        let shape = shape.or_else(|| self.context().shapes_at_start.get(bare).cloned());
         let end = self.cx.now() + self.cx.patience().look;
-        let mut id = self.desk_mut().new_drive();
+        let mut id = self.context_mut().new_drive();
         let kept = self.in_system(|s| s.take_standby(bare)).flatten();
         let opened = match kept {
             // What was open for a takeover is taken over as it is.
             Some(Standby { id: open, info, .. }) => {
-                self.desk_mut().free_drive(id);
+                self.context_mut().free_drive(id);
                 id = open;
                 Ok(info)
             }
@@ -72,13 +72,13 @@ impl Office {
         let info = match opened {
             Ok(info) => info,
             Err(e) => {
-                let mut desk = self.desk_mut();
+                let mut context = self.context_mut();
                 if !self.cx.is_opening(id) {
-                    desk.free_drive(id);
+                    context.free_drive(id);
                 }
                 if e.missing {
                     // What lay there once is not what ails the drive that is missing there now.
-                    desk.found.remove(bare);
+                    context.found.remove(bare);
                 }
                 return Err(e);
             }
@@ -97,7 +97,7 @@ impl Office {
                 }
                 self.let_go(id);
                 let told = unreadable(&path, error);
-                self.desk_mut().note_mute(path, error.into());
+                self.context_mut().note_mute(path, error.into());
                 Err(told)
             }
         }
@@ -181,20 +181,20 @@ impl Office {
     /// Changes how an open drive behaves, until it is let go of.
     pub(crate) fn shape(&self, id: DriveId, shape: Shape) {
         self.cx.shape(id, shape.clone());
-        let mut desk = self.desk_mut();
+        let mut context = self.context_mut();
         if shape == Shape::default() {
-            desk.shapes.remove(&id);
+            context.shapes.remove(&id);
         } else {
-            desk.shapes.insert(id, shape);
+            context.shapes.insert(id, shape);
         }
     }
     /// Lets go of a drive that nobody else uses.
     pub(crate) fn let_go(&self, id: DriveId) {
         {
-            let mut desk = self.desk_mut();
-            desk.shapes.remove(&id);
-            desk.ills.remove(&id);
-            if let Some(system) = desk.system_mut() {
+            let mut context = self.context_mut();
+            context.shapes.remove(&id);
+            context.ills.remove(&id);
+            if let Some(system) = context.system_mut() {
                 system.is_closed(id);
             }
         }
@@ -337,10 +337,10 @@ impl Office {
         had: &[(usize, usize)],
     ) -> (Vec<(usize, usize, DriveError)>, Result<(), Cause>) {
         let (targets, uuid) = {
-            let mut desk = self.desk_mut();
-            let Some(p) = desk.pool(pool) else { return (vec![], Ok(())) };
+            let mut context = self.context_mut();
+            let Some(p) = context.pool(pool) else { return (vec![], Ok(())) };
             let found = (p.reachable(), p.config().uuid);
-            desk.journal.proposed(&Change::Member { record: record.clone() });
+            context.journal.proposed(&Change::Member { record: record.clone() });
             found
         };
         let bytes = &record.encode();
@@ -353,17 +353,17 @@ impl Office {
             witness = self.write_witness(uuid, bytes).await;
             if planted(Bug::RecordedBeforeLegs) {
                 let arrays =
-                    self.desk().pool(pool).map(|p| p.arrays.iter().map(|a| a.id).collect::<Vec<_>>());
+                    self.context().pool(pool).map(|p| p.arrays.iter().map(|a| a.id).collect::<Vec<_>>());
                 let epochs = record.arrays.iter().map(|a| a.epoch);
                 self.recorded(&arrays.unwrap_or_default().into_iter().zip(epochs).collect::<Vec<_>>());
             }
             if witness.is_err() {
-                let removable = self.desk_mut().pool_mut(pool).is_some_and(|p| {
+                let removable = self.context_mut().pool_mut(pool).is_some_and(|p| {
                     p.witness_is(p.witness.missed(false), p.known_on_legs);
                     p.known_on_legs
                 });
                 self.remove_stale_witness(pool, uuid, removable).await;
-                if !self.desk().pool(pool).is_none_or(|p| p.loss_is_provable(record, &[])) {
+                if !self.context().pool(pool).is_none_or(|p| p.loss_is_provable(record, &[])) {
                     return (vec![], witness);
                 }
             }
@@ -378,8 +378,8 @@ impl Office {
             }
         }
         let on_each = {
-            let mut desk = self.desk_mut();
-            let Some(p) = desk.pool_mut(pool) else { return (failed, witness) };
+            let mut context = self.context_mut();
+            let Some(p) = context.pool_mut(pool) else { return (failed, witness) };
             let on_all = failed.is_empty()
                 && p.record().incarnation == record.incarnation
                 // A last leg that is being opened anew has not got it.
@@ -393,7 +393,7 @@ impl Office {
                 }
             }
             if on_all {
-                desk.settle(pool, record);
+                context.settle(pool, record);
             }
             on_each
         };
@@ -405,11 +405,11 @@ impl Office {
         (failed, witness)
     }
     async fn remove_stale_witness(&self, pool: PoolId, uuid: Uuid, removable: bool) {
-        let is_there = self.desk().pool(pool).is_some_and(|p| p.witness != Witness::Gone);
+        let is_there = self.context().pool(pool).is_some_and(|p| p.witness != Witness::Gone);
         if is_there
             && removable
             && self.remove_witness(uuid).await
-            && let Some(p) = self.desk_mut().pool_mut(pool)
+            && let Some(p) = self.context_mut().pool_mut(pool)
         {
             p.witness_is(Witness::Gone, p.known_on_legs);
         }
@@ -421,7 +421,7 @@ impl Office {
         pool: PoolId,
         slot: &ConfigSlot,
     ) -> Vec<(usize, usize, DriveError)> {
-        let all = self.desk().pool(pool).map_or(0, |p| p.reachable().len());
+        let all = self.context().pool(pool).map_or(0, |p| p.reachable().len());
         let failed = self.put_config(pool, slot).await;
         if failed.len() < all {
             self.keep_config(pool, slot).await;
@@ -443,7 +443,7 @@ impl Office {
         slot: &ConfigSlot,
         end: usize,
     ) -> Vec<(usize, usize, DriveError)> {
-        let targets = self.desk().pool(pool).map(|p| p.reachable()).unwrap_or_default();
+        let targets = self.context().pool(pool).map(|p| p.reachable()).unwrap_or_default();
         let bytes = slot.encode().expect("the caller checked that it fits");
         let bytes = &bytes;
         let writes: Vec<Boxed<'_, Option<(usize, usize, DriveError)>>> = targets

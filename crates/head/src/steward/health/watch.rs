@@ -8,10 +8,10 @@
 use crate::layout::PoolId;
 use crate::order::State;
 use crate::steward::context::array::Wish;
-use crate::steward::context::desk::{Desk, Ill};
+use crate::steward::context::head::{HeadContext, Ill};
 use crate::steward::context::open::OpenDrive;
 use crate::steward::join::{self, Boxed};
-use crate::steward::office::Office;
+use crate::steward::procedures::Procedures;
 use array::format::{LABEL_AT, LegState, RECORD_BYTES};
 use base::DriveKind;
 use base::{DriveError, DriveHealth, DriveId, Duration, FileName, Instant};
@@ -60,27 +60,27 @@ pub(crate) enum Look {
     Failed(DriveError),
 }
 
-impl Office {
+impl Procedures {
     /// Looks at every drive of every pool, for ever.
     pub(crate) async fn watch_drives(&self) {
         let mut seen: BTreeMap<DriveId, Seen> = BTreeMap::new();
         let mut unwell: BTreeMap<DriveId, u32> = BTreeMap::new();
         loop {
-            let office = self.clone();
-            self.cx.until_within(WATCH_INTERVAL, move || office.desk().looks.is_wanted()).await;
-            let look = self.desk_mut().looks.begin();
-            if !self.desk().pools.is_empty() {
+            let procedures = self.clone();
+            self.cx.until_within(WATCH_INTERVAL, move || procedures.context().looks.is_wanted()).await;
+            let look = self.context_mut().looks.begin();
+            if !self.context().pools.is_empty() {
                 join::both(self.look_at_drives(&mut seen), self.look_at_spares(&mut unwell)).await;
             }
-            self.desk_mut().looks.ended = look;
+            self.context_mut().looks.ended = look;
             self.cx.changed();
         }
     }
     async fn look_at_drives(&self, seen: &mut BTreeMap<DriveId, Seen>) {
         self.ask_reports().await;
         self.note_speeds();
-        self.desk_mut().forget_slow(self.cx.now());
-        let legs = watched(&self.desk());
+        self.context_mut().forget_slow(self.cx.now());
+        let legs = watched(&self.context());
         seen.retain(|id, _| legs.iter().any(|w| w.open.id == *id));
         let looks: Vec<Boxed<'_, Look>> =
             legs.iter().map(|w| -> Boxed<'_, _> { Box::pin(self.look_from_outside(&w.open)) }).collect();
@@ -90,16 +90,16 @@ impl Office {
     }
     /// Has the drives looked at soon: who is the last leg in sync, and so what ails it, has changed.
     pub(crate) fn look_soon(&self) {
-        self.desk_mut().looks.want();
+        self.context_mut().looks.want();
         self.cx.changed();
     }
     /// Looks at the drives now, since an order changed what they do: whoever looks at `status` next sees it.
     /// A drive that does not answer is not waited for.
     pub(crate) async fn look_now(&self) {
-        let look = self.desk_mut().looks.want();
+        let look = self.context_mut().looks.want();
         self.cx.changed();
-        let office = self.clone();
-        self.cx.until_within(LOOK_PATIENCE, move || office.desk().looks.ended >= look).await;
+        let procedures = self.clone();
+        self.cx.until_within(LOOK_PATIENCE, move || procedures.context().looks.ended >= look).await;
     }
 
     /// From outside first; then its label is read, which a drive that hangs does not answer.
@@ -116,17 +116,17 @@ impl Office {
 
     fn conclude(&self, w: &Watched, look: Look, seen: &mut Seen) {
         let now = self.cx.now();
-        let mut desk = self.desk_mut();
+        let mut context = self.context_mut();
         // Another drive may stand there by now.
-        let p = desk.pool(w.pool).filter(|p| !p.leaving);
-        let same = |p: &crate::steward::context::pool::PoolDesk| {
+        let p = context.pool(w.pool).filter(|p| !p.leaving);
+        let same = |p: &crate::steward::context::pool::PoolContext| {
             let open = p.arrays.get(w.array).and_then(|a| a.legs.get(w.leg)).and_then(|l| l.open.as_ref());
             open.is_some_and(|o| o.id == w.open.id)
                 && !matches!(p.leg_state(w.array, w.leg), LegState::Out | LegState::JustOut)
         };
         let Some(p) = p.filter(|p| same(p)) else { return };
         let last = p.is_last(w.array, w.leg);
-        let (errors, last_error) = desk.errors_of(w.open.id);
+        let (errors, last_error) = context.errors_of(w.open.id);
         let more = errors > seen.errors;
         seen.errors = errors;
         if more && last {
@@ -135,7 +135,7 @@ impl Office {
         let silent = matches!(look, Look::Failed(DriveError::TimedOut));
         seen.silent = if silent { seen.silent + 1 } else { 0 };
         let path = &w.open.info.path;
-        let shaped = desk.shapes.get(&w.open.id).is_some_and(|s| s.gone || s.hang);
+        let shaped = context.shapes.get(&w.open.id).is_some_and(|s| s.gone || s.hang);
         // What helps is told of the last leg here; of a leg that is out, `status` tells it.
         let help = |help| Some(help).filter(|_| last);
         let drive = path.clone();
@@ -161,14 +161,14 @@ impl Office {
             if last {
                 let cut = matches!(look, Look::Cut(_));
                 let state = if cut { State::Degraded } else { State::Offline };
-                desk.set_ill(now, w.open.id, path, Some(Ill { state, cause: why.into() }));
+                context.set_ill(now, w.open.id, path, Some(Ill { state, cause: why.into() }));
                 let gone = matches!(look, Look::Failed(DriveError::Gone)) && !shaped;
-                if let Some(p) = desk.pool_mut(w.pool) {
+                if let Some(p) = context.pool_mut(w.pool) {
                     let leg = &mut p.arrays[w.array].legs[w.leg];
                     leg.is_gone(gone, now);
                     self.cx.changed();
                 }
-            } else if let Some(p) = desk.pool_mut(w.pool) {
+            } else if let Some(p) = context.pool_mut(w.pool) {
                 let why = Cause::from(why);
                 p.wishes.push_back(Wish::Lost {
                     array: w.array,
@@ -180,7 +180,7 @@ impl Office {
             }
             return;
         }
-        if let Some(p) = desk.pool_mut(w.pool) {
+        if let Some(p) = context.pool_mut(w.pool) {
             let leg = &mut p.arrays[w.array].legs[w.leg];
             leg.is_there();
         }
@@ -191,13 +191,13 @@ impl Office {
                 full_below(path, &look, last).or_else(|| ill_of(now, &w.open, &look, seen).filter(|_| last))
             }
         });
-        desk.set_ill(now, w.open.id, path, ill);
+        context.set_ill(now, w.open.id, path, ill);
         if more && !last {
             let told = seen.helped_at.is_some_and(|at| now.since(at) < ERRORS_REMEMBERED);
             seen.helped_at = Some(now);
             if !told {
                 let fault = w.open.fault(last_error.unwrap_or(DriveError::Medium));
-                desk.happened(now, format!("drive {path}"), LegEvent::DriveErred { fault });
+                context.happened(now, format!("drive {path}"), LegEvent::DriveErred { fault });
             }
         }
     }
@@ -266,9 +266,9 @@ fn ill_of(now: Instant, open: &OpenDrive, look: &Look, seen: &Seen) -> Option<Il
     (since < ERRORS_REMEMBERED).then(|| degraded(failed))
 }
 
-fn watched(desk: &Desk) -> Vec<Watched> {
+fn watched(context: &HeadContext) -> Vec<Watched> {
     let mut out = vec![];
-    for p in desk.pools.iter().filter(|p| p.serving && !p.leaving) {
+    for p in context.pools.iter().filter(|p| p.serving && !p.leaving) {
         out.extend(p.reachable().into_iter().map(|(array, leg, open)| Watched {
             pool: p.id,
             array,

@@ -1,7 +1,7 @@
 //! What the bitmaps of an array's legs say together.
 
 use crate::steward::context::open::OpenDrive;
-use crate::steward::office::Office;
+use crate::steward::procedures::Procedures;
 use array::format::LegState;
 use array::{Bitmap, Geometry};
 use base::{Bug, Uuid, planted};
@@ -12,7 +12,7 @@ pub(crate) struct Marked {
     pub open: Option<OpenDrive>,
 }
 
-impl Office {
+impl Procedures {
     /// Regions that are dirty by the bitmaps of these legs, which are all of an array: at its import, or while it is halted.
     pub(in crate::steward) async fn assemble_dirty(
         &self,

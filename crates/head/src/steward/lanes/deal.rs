@@ -4,10 +4,10 @@ use super::Marked;
 use crate::layout::{ArrayId, PoolId};
 use crate::mail::ShardMail;
 use crate::order::{Answered, Reply};
-use crate::steward::context::array::{ArrayDesk, LegDesk, Wish};
-use crate::steward::context::desk::{Desk, Stop};
-use crate::steward::context::pool::PoolDesk;
-use crate::steward::office::Office;
+use crate::steward::context::array::{ArrayContext, LegContext, Wish};
+use crate::steward::context::head::{HeadContext, Stop};
+use crate::steward::context::pool::PoolContext;
+use crate::steward::procedures::Procedures;
 use array::Lanes;
 use array::format::LegState;
 use base::{Bug, Duration, planted};
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// keep reads of other drives for much longer than it may (promise 7).
 const HALT_PATIENCE: Duration = Duration::from_millis(250);
 
-impl Desk {
+impl HeadContext {
     /// Who is to have the lanes of an array: of a mirror that both heads reach, even ones this head and odd ones the other, or turned round;
     /// among the shards of a head they go round.
     pub(in crate::steward) fn lanes_of(&self, array: ArrayId) -> Lanes {
@@ -39,34 +39,35 @@ impl Desk {
     fn far_takes(&self, array: ArrayId) -> bool {
         let reached = self.system.as_ref().and_then(|s| s.reached().of_other());
         let (Some(reached), true) = (reached, self.far_shards > 0) else { return false };
-        let in_pool = |p: &PoolDesk| Some((p.arrays.iter().position(|a| a.id == array)?, p.id));
+        let in_pool = |p: &PoolContext| Some((p.arrays.iter().position(|a| a.id == array)?, p.id));
         let Some((a, p)) = self.pools.iter().find_map(in_pool) else { return false };
         let pool = self.pool(p).expect("just found");
         let mut legs = pool.arrays[a].legs.iter().enumerate();
-        let tried = |leg: &LegDesk| leg.open.as_ref().is_none_or(|open| self.is_tried(open));
-        let uses = |leg: &LegDesk| reached.contains(&leg.uuid) && (tried(leg) || planted(Bug::ServesUntried));
-        let reaches = |(l, leg): (usize, &LegDesk)| pool.is_out(a, l) || uses(leg);
+        let tried = |leg: &LegContext| leg.open.as_ref().is_none_or(|open| self.is_tried(open));
+        let uses =
+            |leg: &LegContext| reached.contains(&leg.uuid) && (tried(leg) || planted(Bug::ServesUntried));
+        let reaches = |(l, leg): (usize, &LegContext)| pool.is_out(a, l) || uses(leg);
         pool.arrays[a].geometry.redundant() && legs.all(reaches)
     }
     /// Some pool's lanes are to be dealt otherwise than they are, and may be.
     pub(in crate::steward) fn lanes_wait(&self) -> bool {
-        let wrong = |p: &PoolDesk| p.is_bereft() || self.is_dealt_wrongly(p);
-        let may = |p: &&PoolDesk| !p.leaving && self.may_lose_copy(p);
+        let wrong = |p: &PoolContext| p.is_bereft() || self.is_dealt_wrongly(p);
+        let may = |p: &&PoolContext| !p.leaving && self.may_lose_copy(p);
         self.ready && self.stop == Stop::No && self.pools.iter().filter(may).any(wrong)
     }
     /// Its lanes are not where they should be, or the other head does not reach all of what it has lanes of.
-    fn is_dealt_wrongly(&self, pool: &PoolDesk) -> bool {
+    fn is_dealt_wrongly(&self, pool: &PoolContext) -> bool {
         pool.far_lacks || pool.arrays.iter().any(|a| a.lanes != self.lanes_of(a.id))
     }
     /// No copy to a leg of a pool would begin anew if its lanes were dealt anew; or it cannot end before that, as nobody has some lanes, or
     /// the other head has some and does not reach every leg.
-    fn may_lose_copy(&self, pool: &PoolDesk) -> bool {
+    fn may_lose_copy(&self, pool: &PoolContext) -> bool {
         !pool.is_copying() || pool.is_bereft() || pool.far_lacks
     }
     /// Shards of the other head are told of all pools: those of which they do not reach what they have lanes of.
     pub(in crate::steward) fn note_lacks(&mut self) {
         let own = self.own_shards;
-        let lacks = |a: &ArrayDesk| !a.lanes.are_below(own) && !self.far_takes(a.id);
+        let lacks = |a: &ArrayContext| !a.lanes.are_below(own) && !self.far_takes(a.id);
         let pools: Vec<PoolId> =
             self.pools.iter().filter(|p| p.arrays.iter().any(lacks)).map(|p| p.id).collect();
         for id in pools {
@@ -79,14 +80,14 @@ impl Desk {
     }
 }
 
-impl ArrayDesk {
+impl ArrayContext {
     /// Returned space is being marked.
     fn is_marking(&self, shards: u16) -> bool {
         self.marks > 0 && self.marked.len() < usize::from(shards)
     }
 }
 
-impl PoolDesk {
+impl PoolContext {
     fn array_ids(&self) -> Vec<ArrayId> {
         self.arrays.iter().map(|a| a.id).collect()
     }
@@ -112,20 +113,20 @@ impl PoolDesk {
     }
 }
 
-impl Office {
+impl Procedures {
     /// Order: the lanes of all arrays go round by one shard.
     pub(crate) async fn turn_lanes(&self) -> Answered {
-        self.desk_mut().turns_lanes();
+        self.context_mut().turns_lanes();
         self.deal_lanes(true).await
     }
     /// Order of the Steward's own: pools whose lanes are dealt otherwise than they should be are dealt anew. One with a leg that is
     /// copied to waits until that is over, unless `copying` ones are meant, too: the copy would begin from the beginning.
     pub(crate) async fn deal_lanes(&self, copying: bool) -> Answered {
         let all: Vec<(PoolId, String)> = {
-            let desk = self.desk();
-            let wanted = |p: &&PoolDesk| p.shards < desk.shards() || desk.is_dealt_wrongly(p);
-            let may = |p: &&PoolDesk| copying || desk.may_lose_copy(p);
-            let pools = desk.pools.iter().filter(|p| !p.leaving).filter(may);
+            let context = self.context();
+            let wanted = |p: &&PoolContext| p.shards < context.shards() || context.is_dealt_wrongly(p);
+            let may = |p: &&PoolContext| copying || context.may_lose_copy(p);
+            let pools = context.pools.iter().filter(|p| !p.leaving).filter(may);
             pools.filter(wanted).map(|p| (p.id, p.config().name.clone())).collect()
         };
         let mut restless = vec![];
@@ -141,23 +142,23 @@ impl Office {
     }
     /// Deals the lanes of a pool's arrays as they should be. False: they did not come to rest, and go on as they were.
     async fn deal(&self, pool: PoolId) -> bool {
-        let office = self.clone();
+        let procedures = self.clone();
         let free = move || {
-            let desk = office.desk();
-            desk.pool(pool).is_some_and(PoolDesk::may_deal)
+            let context = procedures.context();
+            context.pool(pool).is_some_and(PoolContext::may_deal)
         };
         if !self.cx.until_within(PATIENCE, free).await {
             return false;
         }
         // Nobody else changes what a leg is until this is over, and no space is marked.
-        let Some(arrays) = self.desk_mut().pool_mut(pool).map(|p| {
+        let Some(arrays) = self.context_mut().pool_mut(pool).map(|p| {
             p.hold(true);
             p.deals(true);
             p.array_ids()
         }) else {
             return false;
         };
-        let bereft = self.desk().pool(pool).is_some_and(PoolDesk::is_bereft);
+        let bereft = self.context().pool(pool).is_some_and(PoolContext::is_bereft);
         let shut_off = !bereft || planted(Bug::LanesUnfenced) || self.is_shut_off(pool).await;
         let patience = if bereft { PATIENCE } else { HALT_PATIENCE };
         let halted = shut_off && self.halt(pool, &arrays, (bereft, patience)).await;
@@ -165,7 +166,7 @@ impl Office {
         if halted && !dealt {
             self.resume(&arrays);
         }
-        if let Some(p) = self.desk_mut().pool_mut(pool) {
+        if let Some(p) = self.context_mut().pool_mut(pool) {
             p.deals(false);
         }
         self.free_keeper(pool);
@@ -173,10 +174,10 @@ impl Office {
     }
     /// The other head, which is gone, has no way to any drive of a pool any more: what it had begun there is over.
     async fn is_shut_off(&self, pool: PoolId) -> bool {
-        let office = self.clone();
+        let procedures = self.clone();
         let all = move || {
-            let desk = office.desk();
-            let (Some(p), Some(system)) = (desk.pool(pool), desk.system.as_ref()) else { return true };
+            let context = procedures.context();
+            let (Some(p), Some(system)) = (context.pool(pool), context.system.as_ref()) else { return true };
             let mut drives = p.arrays.iter().flat_map(|a| &a.legs).filter_map(|l| l.open.as_ref());
             drives.all(|open| system.has_shut_out(open.id, p.far_epoch))
         };
@@ -184,24 +185,25 @@ impl Office {
     }
     /// Nothing is under way on these arrays any more, and what comes waits. False: they do not come to rest, and go on.
     async fn halt(&self, pool: PoolId, arrays: &[ArrayId], (bereft, patience): (bool, Duration)) -> bool {
-        let number = self.desk_mut().asks_for_rest(arrays);
+        let number = self.context_mut().asks_for_rest(arrays);
         let end = self.cx.now() + patience;
         // The first step keeps shards from sending each other anything; the second ends what is under way.
         let halt: fn(ArrayId, u32) -> ShardMail = |array, number| ShardMail::Halt { array, number };
         let quiesce: fn(ArrayId, u32) -> ShardMail = |array, number| ShardMail::Quiesce { array, number };
-        let told: [fn(&Desk, &[ArrayId]) -> bool; 2] = [Desk::are_halted, Desk::are_quiet];
+        let told: [fn(&HeadContext, &[ArrayId]) -> bool; 2] =
+            [HeadContext::are_halted, HeadContext::are_quiet];
         for (letter, told) in [halt, quiesce].into_iter().zip(told) {
             for array in arrays {
                 self.tell_shards(|| letter(*array, number));
             }
-            let (office, all) = (self.clone(), arrays.to_vec());
-            let rests = move || told(&office.desk(), &all);
-            let (office, over) = (self.clone(), rests.clone());
+            let (procedures, all) = (self.clone(), arrays.to_vec());
+            let rests = move || told(&procedures.context(), &all);
+            let (procedures, over) = (self.clone(), rests.clone());
             let hopeless = move || {
-                let desk = office.desk();
+                let context = procedures.context();
                 // A head that goes meanwhile has said nothing of what it has at drives.
-                let has_parted = |p: &PoolDesk| p.is_bereft() != bereft && !planted(Bug::PartingUnheeded);
-                desk.stop != Stop::No || desk.pool(pool).is_none_or(|p| p.loses_leg() || has_parted(p))
+                let has_parted = |p: &PoolContext| p.is_bereft() != bereft && !planted(Bug::PartingUnheeded);
+                context.stop != Stop::No || context.pool(pool).is_none_or(|p| p.loses_leg() || has_parted(p))
             };
             let given_up = hopeless.clone();
             self.cx.until_within(end.since(self.cx.now()), move || over() || hopeless()).await;
@@ -222,15 +224,17 @@ impl Office {
     /// `bereft`: whoever had some of their lanes is gone, and may have left legs different wherever a bit stands.
     /// False: what they say cannot be read, or the pool is gone.
     async fn build_anew(&self, pool: PoolId, bereft: bool) -> bool {
-        let Some(config) = self.desk().pool(pool).map(|p| p.config().clone()) else { return false };
+        let Some(config) = self.context().pool(pool).map(|p| p.config().clone()) else { return false };
         let (mut found, mut notices) = (vec![], vec![]);
         for a in 0..config.arrays.len() {
             let (geometry, legs) = {
-                let desk = self.desk();
-                let Some(p) = desk.pool(pool) else { return false };
+                let context = self.context();
+                let Some(p) = context.pool(pool) else { return false };
                 let legs = p.arrays[a].legs.iter().enumerate();
-                let marked =
-                    |(l, leg): (usize, &LegDesk)| Marked { state: p.leg_state(a, l), open: leg.open.clone() };
+                let marked = |(l, leg): (usize, &LegContext)| Marked {
+                    state: p.leg_state(a, l),
+                    open: leg.open.clone(),
+                };
                 (p.arrays[a].geometry, legs.map(marked).collect::<Vec<_>>())
             };
             let dirty = self.assemble_dirty(&geometry, config.array_uuid(a), &legs).await;
@@ -242,12 +246,12 @@ impl Office {
         }
         {
             let (now, what) = (self.cx.now(), format!("pool {}", config.name));
-            let mut desk = self.desk_mut();
-            notices.into_iter().for_each(|n| desk.noticed(now, what.clone(), n));
+            let mut context = self.context_mut();
+            notices.into_iter().for_each(|n| context.noticed(now, what.clone(), n));
             for (a, (mut dirty, mut uncleared)) in found.into_iter().enumerate() {
-                let Some(p) = desk.pool(pool) else { return false };
-                let lanes = desk.lanes_of(p.arrays[a].id);
-                let Some(p) = desk.pool_mut(pool) else { return false };
+                let Some(p) = context.pool(pool) else { return false };
+                let lanes = context.lanes_of(p.arrays[a].id);
+                let Some(p) = context.pool_mut(pool) else { return false };
                 if planted(Bug::DealtByOldBits) {
                     dirty = (*p.arrays[a].dirty).clone();
                 }
@@ -257,8 +261,8 @@ impl Office {
                 p.arrays[a].is_dealt(lanes, dirty, uncleared, bereft && !planted(Bug::BereftIsClean));
                 p.scrub.begins_anew(a);
             }
-            let (shards, epoch) = (desk.shards(), desk.system.as_ref().map_or(0, |s| s.other_since()));
-            if let Some(p) = desk.pool_mut(pool) {
+            let (shards, epoch) = (context.shards(), context.system.as_ref().map_or(0, |s| s.other_since()));
+            if let Some(p) = context.pool_mut(pool) {
                 p.is_known_to(shards);
                 p.is_dealt_to(epoch);
             }

@@ -3,9 +3,9 @@
 //!
 //! ```text
 //! nothing of ours is left of what was opened ▶ found: where it was, where it lies today, or at all drives that nobody holds
-//!   ├─ a leg that is out     its own record says what it lacks ▶ open on the desk ▶ joins, and is copied to
+//!   ├─ a leg that is out     its own record says what it lacks ▶ open on the context ▶ joins, and is copied to
 //!   ├─ a last leg            nobody went on from it (`reopen`) ▶ takes the place of what was opened
-//!   └─ a spare               its label says so ▶ open on the desk
+//!   └─ a spare               its label says so ▶ open on the context
 //! it may not, or not yet ▶ let go of, and why is told
 //! ```
 
@@ -13,12 +13,12 @@ use crate::layout::PoolId;
 use crate::order::{Answered, Refusal, Reply};
 use crate::steward::context::array::Wish;
 use crate::steward::context::found::Found;
-use crate::steward::context::pool::PoolDesk;
+use crate::steward::context::pool::PoolContext;
 use crate::steward::context::probe::Probe;
 use crate::steward::context::spare::is_spare;
 use crate::steward::health::watch::lacks_room_below;
-use crate::steward::office::Office;
 use crate::steward::patience::RETURN_PATIENCE;
+use crate::steward::procedures::Procedures;
 use array::format::{Return, judge_return};
 use base::machine::Shape;
 use base::{OpenError, Uuid};
@@ -36,7 +36,7 @@ pub(crate) enum Lacking {
 
 impl Lacking {
     /// The drive's own name, and where it was; None if it is here, or is not the pool's any more.
-    fn drive(&self, p: &PoolDesk) -> Option<(Uuid, String)> {
+    fn drive(&self, p: &PoolContext) -> Option<(Uuid, String)> {
         match self {
             Self::Leg { array, leg, .. } | Self::LastLeg { array, leg, .. } => {
                 let leg = p.arrays.get(*array)?.legs.get(*leg)?;
@@ -64,13 +64,13 @@ impl From<LegCause> for Unfit {
     }
 }
 
-impl Office {
+impl Procedures {
     /// Looks for a drive that the pool lacks, and takes it back.
     ///
     /// # Errors
     /// It is not found, or may not return, and why: then it is as it was.
     pub(crate) async fn come_back(&self, pool: PoolId, who: Lacking) -> Answered {
-        let drive = self.desk().pool(pool).and_then(|p| who.drive(p));
+        let drive = self.context().pool(pool).and_then(|p| who.drive(p));
         let Some((uuid, path)) = drive else { return Ok(Reply::Done) };
         let shape = match &who {
             Lacking::Leg { array, leg, .. } => self.let_go_of_dead(pool, *array, *leg, &path).await?,
@@ -115,14 +115,14 @@ impl Office {
         leg: usize,
         path: &str,
     ) -> Result<Option<Shape>, Refusal> {
-        let open = self.desk().pool(pool).and_then(|p| p.arrays[array].legs[leg].open.clone());
+        let open = self.context().pool(pool).and_then(|p| p.arrays[array].legs[leg].open.clone());
         self.catch_up(pool).await?;
-        let shape = open.as_ref().and_then(|o| self.desk().shapes.get(&o.id).cloned());
+        let shape = open.as_ref().and_then(|o| self.context().shapes.get(&o.id).cloned());
         if let Some(s) = shape.as_ref().filter(|s| s.gone || s.hang) {
             return Err(LegRefusal::DriveShapedAway { drive: path.into(), hangs: !s.gone }.into());
         }
         if let Some(o) = open {
-            if let Some(p) = self.desk_mut().pool_mut(pool) {
+            if let Some(p) = self.context_mut().pool_mut(pool) {
                 p.arrays[array].legs[leg].let_go();
             }
             // No shard has it in its layout any more before it is closed.
@@ -131,7 +131,7 @@ impl Office {
                 return Err(LegRefusal::DriveStillBusy { drive: path.into(), replaces: false }.into());
             }
         }
-        let uuid = self.desk().pool(pool).map(|p| p.arrays[array].legs[leg].uuid).unwrap_or_default();
+        let uuid = self.context().pool(pool).map(|p| p.arrays[array].legs[leg].uuid).unwrap_or_default();
         if !self.other_lets_go(uuid).await {
             return Err(LegRefusal::DriveBusyOnOther { drive: path.into() }.into());
         }
@@ -141,7 +141,7 @@ impl Office {
     async fn places_of(&self, who: &Lacking, uuid: Uuid, path: &str) -> Vec<String> {
         match who {
             Lacking::Leg { named, .. } => {
-                let moved = match self.desk().found_for(uuid, path) {
+                let moved = match self.context().found_for(uuid, path) {
                     Some(Found::Moved { path, .. }) => Some(path),
                     Some(_) | None => None,
                 };
@@ -164,7 +164,7 @@ impl Office {
         let alone = places.len() == 1;
         for spec in places {
             // Its own path counts as held, by what was opened there; a drive that is still the same one refuses.
-            if !alone && spec != path && self.desk().holds(&spec).is_some() {
+            if !alone && spec != path && self.context().holds(&spec).is_some() {
                 continue;
             }
             match self.probe(&spec).await {
@@ -187,7 +187,7 @@ impl Office {
         (uuid, path): (Uuid, &str),
         probe: &Probe,
     ) -> Answered {
-        let pool_name = self.desk().pool(pool).map_or(String::new(), |p| p.config().name.clone());
+        let pool_name = self.context().pool(pool).map_or(String::new(), |p| p.config().name.clone());
         if let Err(r) = self.check_room_below(probe).await {
             self.stays_out(pool, array, leg, probe).await;
             return Err(r);
@@ -201,13 +201,13 @@ impl Office {
         match admitted {
             Ok(full) => {
                 {
-                    let mut desk = self.desk_mut();
-                    if let Some(p) = desk.pool_mut(pool) {
+                    let mut context = self.context_mut();
+                    if let Some(p) = context.pool_mut(pool) {
                         let l = &mut p.arrays[array].legs[leg];
                         l.takes(probe.opened(), &probe.info.path);
                         p.wishes.push_back(Wish::Joined { array, leg, full, new: false });
                     }
-                    desk.moved(pool, uuid, &probe.info.path);
+                    context.moved(pool, uuid, &probe.info.path);
                 }
                 self.joined(pool, array, leg).await;
                 self.write_pools().await?;
@@ -228,7 +228,7 @@ impl Office {
                     Unfit::Other(why) => why,
                 };
                 // A drive of another pool of this head has its place there, and is not to be overwritten.
-                let listed = self.desk().listing(probe, &[]).filter(|_| found.drive() != Some(uuid));
+                let listed = self.context().listing(probe, &[]).filter(|_| found.drive() != Some(uuid));
                 let instead = match (cut_off || apart, listed) {
                     (true, _) => Instead::AsItSays,
                     (false, Some(listed)) => match listed.place {
@@ -237,7 +237,7 @@ impl Office {
                     },
                     (false, None) => Instead::Overwrite { leg: path.into(), drive: here.clone() },
                 };
-                if let Some(p) = self.desk_mut().pool_mut(pool)
+                if let Some(p) = self.context_mut().pool_mut(pool)
                     && (cut_off || here.as_str() == path)
                 {
                     let l = &mut p.arrays[array].legs[leg];
@@ -257,7 +257,7 @@ impl Office {
     async fn lies_at(&self, drive: Uuid, path: &str) -> bool {
         match self.patient().probe(path).await {
             Ok(probe) => {
-                self.desk_mut().note_found(&probe);
+                self.context_mut().note_found(&probe);
                 self.let_go_wholly(probe.id, RETURN_PATIENCE).await;
                 probe.good_label().is_some_and(|l| l.drive == drive)
             }
@@ -267,7 +267,7 @@ impl Office {
     /// A return was refused. The leg's own drive, where it always was, stays open and out as it was before, with its shape:
     /// it is there, and nobody must attach it. It gets no records (`reachable`). Anything else is let go of.
     async fn stays_out(&self, pool: PoolId, array: usize, leg: usize, probe: &Probe) {
-        let stays = match (self.desk_mut().pool_mut(pool), probe.opened()) {
+        let stays = match (self.context_mut().pool_mut(pool), probe.opened()) {
             (Some(p), Some(open)) => {
                 let l = &mut p.arrays[array].legs[leg];
                 let own = l.open.is_none() && open.label.drive == l.uuid && open.info.path == l.path;
@@ -314,8 +314,8 @@ impl Office {
             return Err(LegCause::DriveLabelOfOther { pool: label.pool_name.clone() }.into());
         }
         let (verdict, slot) = {
-            let desk = self.desk();
-            let p = desk.pool(pool).ok_or(LegCause::DrivePoolGone)?;
+            let context = self.context();
+            let p = context.pool(pool).ok_or(LegCause::DrivePoolGone)?;
             if label.array != array as u32 {
                 return Err(LegCause::DriveLabelElsewhere.into());
             }
@@ -354,16 +354,16 @@ impl Office {
                 (None, Some(found), Err(LegRefusal::SpareNotThere { spare, why }.into()))
             }
             Err(e) => {
-                let found = self.desk().found_for(uuid, path);
+                let found = self.context().found_for(uuid, path);
                 let (spare, why) = (path.into(), Box::new(e.clone().into()));
                 (None, found, Err(LegRefusal::SpareNotBack { spare, why }.into()))
             }
         };
         let opened = open.as_ref().map(|o| o.id);
         let taken = {
-            let mut desk = self.desk_mut();
+            let mut context = self.context_mut();
             // Meanwhile an order may have taken it out, or the keeper have found it.
-            let p = desk.pool_mut(pool);
+            let p = context.pool_mut(pool);
             let name = p.as_ref().map_or(String::new(), |p| p.config().name.clone());
             let mut spares = p.into_iter().flat_map(|p| &mut p.spares);
             let spare = spares.find(|s| s.uuid == uuid && s.open.is_none());
@@ -377,7 +377,7 @@ impl Office {
             (Some(_), Some(name)) => {
                 let now = self.cx.now();
                 let event = LegEvent::SpareBack { spare: path.into() };
-                self.desk_mut().happened(now, format!("pool {name}"), event);
+                self.context_mut().happened(now, format!("pool {name}"), event);
             }
             (None, _) => {}
         }

@@ -11,14 +11,14 @@
 
 use crate::layout::PoolId;
 use crate::order::{Answered, Refusal, Reply};
-use crate::steward::context::array::{LegDesk, Outlook, Wish};
+use crate::steward::context::array::{LegContext, Outlook, Wish};
 use crate::steward::context::open::OpenDrive;
-use crate::steward::context::pool::PoolDesk;
+use crate::steward::context::pool::PoolContext;
 use crate::steward::context::probe::Probe;
-use crate::steward::office::Office;
 use crate::steward::patience::RETURN_PATIENCE;
 use crate::steward::pools::fit::{bytes_needed, check_probes, fits};
 use crate::steward::pools::meant::Unused;
+use crate::steward::procedures::Procedures;
 use crate::steward::state::Edit;
 use crate::steward::state::config::{LegRow, geometry_of};
 use crate::steward::state::extras::Replacement;
@@ -66,7 +66,7 @@ pub(crate) fn not_labelled(info: &DriveInfo, error: DriveError) -> Refusal {
 /// A drive that leaves: its name, and where it was last seen.
 pub(crate) type Leaver = (Uuid, String);
 
-impl PoolDesk {
+impl PoolContext {
     /// The replacement that a drive is to be the new one of.
     pub(crate) fn replaces(&self, new: Uuid) -> Option<&Replacement> {
         self.config().extras.replacements.iter().find(|r| r.new == new)
@@ -92,7 +92,7 @@ impl PoolDesk {
     }
     /// Legs that an array has when what is under way is over.
     pub(crate) fn legs_to_stay(&self, array: usize) -> usize {
-        let replaced = |l: &&LegDesk| {
+        let replaced = |l: &&LegContext| {
             let mut rows = self.config().extras.replacements.iter().filter(|r| r.old == l.uuid);
             rows.any(|r| self.is_leg(r.new))
         };
@@ -104,7 +104,7 @@ impl PoolDesk {
         others.filter(|l| self.leg_state(array, *l) == LegState::InSync).count()
     }
     /// A leg is one no more: those behind it move up, and what is wished of it is void.
-    fn drop_leg(&mut self, array: usize, leg: usize) -> LegDesk {
+    fn drop_leg(&mut self, array: usize, leg: usize) -> LegContext {
         self.wishes.retain_mut(|wish| {
             let (Wish::Lost { array: a, leg: l, .. }
             | Wish::Joined { array: a, leg: l, .. }
@@ -120,13 +120,13 @@ impl PoolDesk {
     }
 }
 
-impl Office {
+impl Procedures {
     /// Order: replace.
     pub(crate) async fn drive_replace(&self, old: &str, new: &str, force: bool) -> Answered {
         let (pool, array, leg) = self.leg_of("old", old)?;
         let (state, mirror, last, leaver, name, out_of) = {
-            let desk = self.desk();
-            let p = desk.pool(pool).expect("just found");
+            let context = self.context();
+            let p = context.pool(pool).expect("just found");
             let (state, mirror) = (p.leg_state(array, leg), p.config().arrays[array].mirror);
             let leaver = p.leaver(array, leg);
             (state, mirror, p.is_last(array, leg), leaver, p.config().name.clone(), p.is_out(array, leg))
@@ -171,15 +171,15 @@ impl Office {
         };
         let event = LegEvent::LegReplaced { new: probe.info.path.clone(), old: old_path, was };
         let now = self.cx.now();
-        self.desk_mut().happened(now, format!("pool {name}"), event);
+        self.context_mut().happened(now, format!("pool {name}"), event);
         let unused = self.unused_as_leg(pool, array, &probe);
         self.place(pool, array, seat, &probe, force, Some(leaver)).await?;
         Ok(Reply::Created { uuid: Uuid::default(), notices: unused.iter().map(Unused::notice).collect() })
     }
     /// A drive takes one place at a time, and one drive a place.
     fn check_not_replaced(&self, pool: PoolId, array: usize, leg: usize) -> Result<(), Refusal> {
-        let desk = self.desk();
-        let p = desk.pool(pool).expect("orders come one by one");
+        let context = self.context();
+        let p = context.pool(pool).expect("orders come one by one");
         let (uuid, path) = p.leaver(array, leg);
         let rows = &p.config().extras.replacements;
         if let Some((a, l)) = rows.iter().find(|r| r.old == uuid).and_then(|r| p.leg_at(r.new)) {
@@ -193,8 +193,8 @@ impl Office {
     }
     /// Room for one more drive.
     fn check_room(&self, pool: PoolId, array: usize) -> Result<(), Refusal> {
-        let desk = self.desk();
-        let p = desk.pool(pool).expect("orders come one by one");
+        let context = self.context();
+        let p = context.pool(pool).expect("orders come one by one");
         if p.arrays[array].legs.len() == PLACES_MAX {
             return Err(LegRefusal::MirrorReplacesOne { mirror: array_word(true, array) }.into());
         }
@@ -214,11 +214,11 @@ impl Office {
         force: bool,
     ) -> Answered {
         let (id, array) = {
-            let desk = self.desk();
-            if let Some(holder) = desk.holds(drive) {
+            let context = self.context();
+            if let Some(holder) = context.holds(drive) {
                 return Err(LegRefusal::DriveInPool { drive: drive.into(), pool: holder }.into());
             }
-            let p = desk.pool_named(pool)?;
+            let p = context.pool_named(pool)?;
             let array = p.mirror_named(mirror.as_deref())?;
             if p.legs_to_stay(array) >= LEGS_MAX {
                 let (mirror, most) = (array_word(true, array), LEGS_MAX as u64);
@@ -246,8 +246,8 @@ impl Office {
     pub(crate) async fn leg_remove(&self, drive: &str, force: bool) -> Answered {
         let (pool, array, leg) = self.leg_of("drive", drive)?;
         let (name, out) = {
-            let desk = self.desk();
-            let p = desk.pool(pool).expect("just found");
+            let context = self.context();
+            let p = context.pool(pool).expect("just found");
             p.check_removal(array, leg, force)?;
             (p.config().name.clone(), p.is_out(array, leg))
         };
@@ -257,7 +257,7 @@ impl Office {
         let Some(gone) = self.remove_leg(pool, array, leg).await? else { return Ok(Reply::Done) };
         let now = self.cx.now();
         let event = LegEvent::LegRemoved { leg: gone.path.clone() };
-        self.desk_mut().happened(now, format!("pool {name}"), event);
+        self.context_mut().happened(now, format!("pool {name}"), event);
         self.strip(&name, gone.uuid, &gone.path, gone.open).await;
         self.write_pools().await?;
         Ok(Reply::Done)
@@ -267,8 +267,8 @@ impl Office {
     pub(crate) async fn replaced(&self, pool: PoolId) -> Answered {
         loop {
             let found = {
-                let desk = self.desk();
-                let p = desk.pool(pool).filter(|p| !p.leaving);
+                let context = self.context();
+                let p = context.pool(pool).filter(|p| !p.leaving);
                 p.and_then(|p| {
                     let r = p.replacement_over()?.clone();
                     let (old, new) = (p.leg_at(r.old), p.leg_at(r.new));
@@ -280,7 +280,7 @@ impl Office {
             if let Some(new) = new {
                 let mut open = None;
                 if let Some((array, leg)) = old {
-                    if !self.desk().pool(pool).is_some_and(|p| p.is_out(array, leg)) {
+                    if !self.context().pool(pool).is_some_and(|p| p.is_out(array, leg)) {
                         let why = LegCause::LegPlaceTaken { new };
                         self.put_out(pool, array, leg, why, Outlook::Leaves).await?;
                     }
@@ -289,7 +289,7 @@ impl Office {
                 self.strip(&name, row.old, &row.old_path, open).await;
             }
             // Until now a crash would have gone on with it.
-            if self.desk().pool(pool).is_none() {
+            if self.context().pool(pool).is_none() {
                 return Ok(Reply::Done);
             }
             self.configure(pool, vec![Edit::ReplacementRemoved { old: row.old }]).await?;
@@ -298,7 +298,12 @@ impl Office {
     }
 
     /// Leaves a leg that is out, which is on record, out of the record and then of the configuration.
-    async fn remove_leg(&self, pool: PoolId, array: usize, leg: usize) -> Result<Option<LegDesk>, Refusal> {
+    async fn remove_leg(
+        &self,
+        pool: PoolId,
+        array: usize,
+        leg: usize,
+    ) -> Result<Option<LegContext>, Refusal> {
         self.wait_until_gone(pool, array, leg).await?;
         self.hold_keeper(pool).await;
         let gone = self.write_without(pool, array, leg).await;
@@ -311,8 +316,8 @@ impl Office {
     async fn wait_until_gone(&self, pool: PoolId, array: usize, leg: usize) -> Result<(), Refusal> {
         for _ in 0..GONE_TRIES {
             let (free, gone) = {
-                let desk = self.desk();
-                let Some(p) = desk.pool(pool) else { return Ok(()) };
+                let context = self.context();
+                let Some(p) = context.pool(pool) else { return Ok(()) };
                 (p.record().next(p.record().head, 1).is_gone(array, leg), p.is_looked_for())
             };
             if free {
@@ -336,11 +341,11 @@ impl Office {
         pool: PoolId,
         array: usize,
         leg: usize,
-    ) -> Result<Option<LegDesk>, Refusal> {
+    ) -> Result<Option<LegContext>, Refusal> {
         let (record, changed) = {
-            let mut desk = self.desk_mut();
-            let (me, incarnation) = (desk.me(), desk.new_incarnation());
-            let Some(p) = desk.pool(pool) else { return Ok(None) };
+            let mut context = self.context_mut();
+            let (me, incarnation) = (context.me(), context.new_incarnation());
+            let Some(p) = context.pool(pool) else { return Ok(None) };
             let mut record = p.record().next(me, incarnation);
             record.remove(array, leg);
             record.arrays[array].epoch = record.counter;
@@ -355,8 +360,8 @@ impl Office {
             Some(false) => {}
         }
         let edits = {
-            let desk = self.desk();
-            let Some(p) = desk.pool(pool) else { return Ok(None) };
+            let context = self.context();
+            let Some(p) = context.pool(pool) else { return Ok(None) };
             let gone = p.arrays[array].legs[leg].uuid;
             let over = p.config().extras.replacements.iter().filter(|r| r.new == gone);
             let removed = Edit::LegRemoved { array: array as u32, leg: leg as u32 };
@@ -367,12 +372,12 @@ impl Office {
         let failed = self.write_config(pool, &planned.slot()).await;
         self.wish_away(pool, failed, Untaken::Config);
         let gone = {
-            let mut desk = self.desk_mut();
-            let Some(p) = desk.pool_mut(pool) else { return Ok(None) };
+            let mut context = self.context_mut();
+            let Some(p) = context.pool_mut(pool) else { return Ok(None) };
             p.propose(record.clone());
             let gone = p.drop_leg(array, leg);
-            desk.decide(pool, &record);
-            desk.departs(Some((gone.uuid, gone.path.clone())));
+            context.decide(pool, &record);
+            context.departs(Some((gone.uuid, gone.path.clone())));
             gone
         };
         self.decided(planned);
@@ -401,11 +406,11 @@ impl Office {
             Err(why) => LegEvent::DriveKeepsLabel { pool, why: Box::new(why.into()) },
         };
         let now = self.cx.now();
-        self.desk_mut().happened(now, format!("drive {path}"), event);
+        self.context_mut().happened(now, format!("drive {path}"), event);
     }
     /// The drive that was last seen at a path, if that is still it.
     async fn find_label(&self, uuid: Uuid, path: &str) -> Result<Option<(base::DriveId, Label)>, LegCause> {
-        if self.desk().holds(path).is_some() {
+        if self.context().holds(path).is_some() {
             return Ok(None);
         }
         let probe = self.probe(path).await.map_err(|e| LegCause::DriveUnopened { error: e.words })?;
@@ -418,14 +423,14 @@ impl Office {
 
     /// Looks at a drive that is to become a leg: in the place of `out`, which may have lain at the same path.
     async fn probe_new(&self, new: &str, out: Option<(PoolId, usize, usize)>) -> Result<Probe, Refusal> {
-        if let Some((pool, spare)) = self.desk().spare_named(new) {
-            let pool = self.desk().pool(pool).map_or(String::new(), |p| p.config().name.clone());
+        if let Some((pool, spare)) = self.context().spare_named(new) {
+            let pool = self.context().pool(pool).map_or(String::new(), |p| p.config().name.clone());
             return Err(LegRefusal::DriveIsSpare { drive: spare.path, pool }.into());
         }
-        let leg = self.desk().leg_named(new).filter(|leg| Some(*leg) != out);
+        let leg = self.context().leg_named(new).filter(|leg| Some(*leg) != out);
         if let Some((pool, array, leg)) = leg {
-            let desk = self.desk();
-            let p = desk.pool(pool).expect("just found");
+            let context = self.context();
+            let p = context.pool(pool).expect("just found");
             let (drive, pool) = (p.drive_path(array, leg).into(), p.config().name.clone());
             return Err(Refusal::from(LegRefusal::DriveInPool { drive, pool }).about("new"));
         }
@@ -443,7 +448,7 @@ impl Office {
         match state {
             LegState::Out | LegState::JustOut => Ok(()),
             LegState::InSync | LegState::Rebuilding | LegState::RebuildingFull => {
-                let others = self.desk().pool(pool).is_some_and(|p| {
+                let others = self.context().pool(pool).is_some_and(|p| {
                     let legs = 0..p.arrays[array].legs.len();
                     legs.into_iter().any(|l| l != leg && p.leg_state(array, l) == LegState::InSync)
                 });
@@ -457,8 +462,8 @@ impl Office {
     /// Lets go of what stands in a leg's place; false if the kernel still holds operations on it.
     pub(crate) async fn clear_place(&self, pool: PoolId, array: usize, leg: usize) -> bool {
         let open = {
-            let mut desk = self.desk_mut();
-            desk.pool_mut(pool).and_then(|p| p.arrays[array].legs[leg].open.take())
+            let mut context = self.context_mut();
+            context.pool_mut(pool).and_then(|p| p.arrays[array].legs[leg].open.take())
         };
         let Some(open) = open else { return true };
         self.publish().await;
@@ -486,8 +491,8 @@ impl Office {
     }
     /// That much of a drive stays unused as a leg of an array.
     fn unused_as_leg(&self, pool: PoolId, array: usize, probe: &Probe) -> Option<Unused> {
-        let desk = self.desk();
-        let geometry = desk.pool(pool)?.arrays[array].geometry;
+        let context = self.context();
+        let geometry = context.pool(pool)?.arrays[array].geometry;
         let used = bytes_needed(probe, geometry.data_at + geometry.data_bytes);
         Unused::of(&probe.info.path, probe.info.bytes, used)
     }
@@ -505,8 +510,8 @@ impl Office {
             refused => refused,
         };
         apart.map_err(|r| r.about("new"))?;
-        let desk = self.desk();
-        let p = desk.pool(pool).ok_or_else(|| Refusal::from(LegRefusal::LegPoolGone).about("old"))?;
+        let context = self.context();
+        let p = context.pool(pool).ok_or_else(|| Refusal::from(LegRefusal::LegPoolGone).about("old"))?;
         if let Some(r) =
             check_probes(core::slice::from_ref(probe), force || p.retired(probe), self.is_in_system())
         {
@@ -540,10 +545,10 @@ impl Office {
             self.wait_until_gone(pool, array, leg).await?;
         }
         let (like, config, record, uuid, dirty_uuid) = {
-            let mut desk = self.desk_mut();
-            let uuid = desk.new_uuid();
-            let created = desk.unix(self.cx.now());
-            let p = desk.pool(pool).ok_or_else(|| Refusal::from(LegRefusal::LegPoolGone).about("old"))?;
+            let mut context = self.context_mut();
+            let uuid = context.new_uuid();
+            let created = context.unix(self.cx.now());
+            let p = context.pool(pool).ok_or_else(|| Refusal::from(LegRefusal::LegPoolGone).about("old"))?;
             let mut there = p.arrays[array].legs.iter().filter_map(|l| l.open.as_ref());
             let like = there.next().expect("the check has seen one").label.clone();
             let like = Label { created, ..like };
@@ -602,7 +607,7 @@ impl Office {
         self.wish_away(pool, failed, Untaken::Config);
         self.decided(planned);
         let mut departed = None;
-        if let Some(p) = self.desk_mut().pool_mut(pool) {
+        if let Some(p) = self.context_mut().pool_mut(pool) {
             p.spares.retain(|s| Some(s.uuid) != was);
             let open = Some(OpenDrive { id: probe.id, info: probe.info.clone(), label });
             let (legs, path) = (&mut p.arrays[array].legs, probe.info.path.clone());
@@ -615,17 +620,17 @@ impl Office {
                     let mut places = 0..PLACES_MAX;
                     let place = places.find(|p| legs.iter().all(|l| l.place != *p));
                     let place = place.expect("who puts a drive beside others has looked for room");
-                    legs.push(LegDesk::new(uuid, place, path, open, 0));
+                    legs.push(LegContext::new(uuid, place, path, open, 0));
                 }
             }
             p.wishes.push_back(Wish::Joined { array, leg, full: true, new: true });
         }
-        self.desk_mut().departs(departed);
+        self.context_mut().departs(departed);
         Ok(leg)
     }
 }
 
-impl PoolDesk {
+impl PoolContext {
     /// The mirror that is called so, or the only one.
     fn mirror_named(&self, word: Option<&str>) -> Result<usize, Refusal> {
         let mirrors: Vec<usize> =

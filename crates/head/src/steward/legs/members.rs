@@ -1,7 +1,7 @@
 //! Membership: loss, return, promotion. One keeper for each pool does one change after the other.
 //!
 //! ```text
-//! loss       out on the desk ▶ published ▶ applied by all shards ▶ on record ▶ Recorded   (promise 5)
+//! loss       out on the context ▶ published ▶ applied by all shards ▶ on record ▶ Recorded   (promise 5)
 //! return     rebuilding on record ▶ published ▶ … every shard: Synced ▶ in sync on record ▶ published
 //! ```
 //!
@@ -12,11 +12,11 @@
 use crate::layout::{ArrayId, PoolId};
 use crate::mail::ShardMail;
 use crate::steward::context::array::{Outlook, Wish, outlook};
-use crate::steward::context::desk::Desk;
 use crate::steward::context::found::Found;
-use crate::steward::context::pool::PoolDesk;
+use crate::steward::context::head::HeadContext;
+use crate::steward::context::pool::PoolContext;
 use crate::steward::legs::exchange::Untaken;
-use crate::steward::office::Office;
+use crate::steward::procedures::Procedures;
 use crate::steward::status::speed::{Speed, Work};
 use crate::steward::words::array_word;
 use array::format::{LegState, MembershipRecord};
@@ -25,33 +25,33 @@ use finding::{Cause, DriveFault, FailedLeg, LegCause, LegEvent, RecordCause};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-impl Office {
+impl Procedures {
     /// Starts the keeper of a pool.
     pub(crate) fn start_keeper(&self, pool: PoolId) {
-        let office = self.clone();
-        self.cx.spawn(async move { office.keep(pool).await });
-        let office = self.clone();
-        self.cx.spawn(async move { office.watch_record(pool).await });
-        let office = self.clone();
-        self.cx.spawn(async move { office.watch_clean(pool).await });
-        let office = self.clone();
-        self.cx.spawn(async move { office.watch_scrubs(pool).await });
-        let office = self.clone();
-        self.cx.spawn(async move { office.watch_spares(pool).await });
-        let office = self.clone();
-        self.cx.spawn(async move { office.watch_returned(pool).await });
+        let procedures = self.clone();
+        self.cx.spawn(async move { procedures.keep(pool).await });
+        let procedures = self.clone();
+        self.cx.spawn(async move { procedures.watch_record(pool).await });
+        let procedures = self.clone();
+        self.cx.spawn(async move { procedures.watch_clean(pool).await });
+        let procedures = self.clone();
+        self.cx.spawn(async move { procedures.watch_scrubs(pool).await });
+        let procedures = self.clone();
+        self.cx.spawn(async move { procedures.watch_spares(pool).await });
+        let procedures = self.clone();
+        self.cx.spawn(async move { procedures.watch_returned(pool).await });
     }
 
     async fn keep(&self, pool: PoolId) {
         loop {
-            let office = self.clone();
+            let procedures = self.clone();
             let wished = move || {
                 // While the pool is let go of, who does that writes its last record.
-                let works = |p: &PoolDesk| !p.leaving && !p.held && !p.wishes.is_empty();
-                office.desk().pool(pool).is_none_or(works)
+                let works = |p: &PoolContext| !p.leaving && !p.held && !p.wishes.is_empty();
+                procedures.context().pool(pool).is_none_or(works)
             };
             self.cx.until(wished).await;
-            let wishes = match self.desk_mut().pool_mut(pool) {
+            let wishes = match self.context_mut().pool_mut(pool) {
                 None => return,
                 Some(p) => {
                     p.is_kept(true);
@@ -65,7 +65,7 @@ impl Office {
                 }
                 Wish::Synced { array, leg } => self.promote(pool, array, leg).await,
             }
-            if let Some(p) = self.desk_mut().pool_mut(pool) {
+            if let Some(p) = self.context_mut().pool_mut(pool) {
                 p.is_kept(false);
             }
         }
@@ -73,21 +73,21 @@ impl Office {
 
     /// Keeps the keeper from its work, once it has ended what it is at.
     pub(crate) async fn hold_keeper(&self, pool: PoolId) {
-        if let Some(p) = self.desk_mut().pool_mut(pool) {
+        if let Some(p) = self.context_mut().pool_mut(pool) {
             p.hold(true);
         }
-        let office = self.clone();
-        self.cx.until(move || office.desk().pool(pool).is_none_or(|p| !p.keeping)).await;
+        let procedures = self.clone();
+        self.cx.until(move || procedures.context().pool(pool).is_none_or(|p| !p.keeping)).await;
     }
     /// Lets the keeper go on.
     pub(crate) fn free_keeper(&self, pool: PoolId) {
-        if let Some(p) = self.desk_mut().pool_mut(pool) {
+        if let Some(p) = self.context_mut().pool_mut(pool) {
             p.hold(false);
         }
     }
     /// Legs that failed to take something are put out, unless they are the last.
     pub(crate) fn wish_away(&self, pool: PoolId, failed: Vec<(usize, usize, DriveError)>, what: Untaken) {
-        if let Some(p) = self.desk_mut().pool_mut(pool) {
+        if let Some(p) = self.context_mut().pool_mut(pool) {
             for (array, leg, error) in failed {
                 let open = p.arrays[array].legs.get(leg).and_then(|l| l.open.as_ref());
                 let why = what.cause(open.map_or_else(|| error.into(), |o| o.fault(error)));
@@ -100,35 +100,35 @@ impl Office {
     async fn lose(&self, pool: PoolId, wishes: Vec<Wish>) {
         let wishes = self.lost_for_all(pool, wishes).await;
         let (put_out, changed) = {
-            let mut desk = self.desk_mut();
-            let (me, incarnation) = (desk.me(), desk.new_incarnation());
-            let Some(p) = desk.pool_mut(pool) else { return };
+            let mut context = self.context_mut();
+            let (me, incarnation) = (context.me(), context.new_incarnation());
+            let Some(p) = context.pool_mut(pool) else { return };
             let mut record = p.record().next(me, incarnation);
-            let put_out = desk.take_out(pool, &mut record, wishes, self.cx.now());
+            let put_out = context.take_out(pool, &mut record, wishes, self.cx.now());
             if put_out.is_empty() {
                 return;
             }
-            let p = desk.pool_mut(pool).expect("seen above");
+            let p = context.pool_mut(pool).expect("seen above");
             let changed = p.changed(&record);
             p.propose(record);
             (put_out, changed)
         };
         self.publish().await;
-        if let Some(p) = self.desk_mut().pool_mut(pool) {
+        if let Some(p) = self.context_mut().pool_mut(pool) {
             p.loses();
         }
         self.put_on_record(pool, &changed, &[]).await;
         for (array, leg) in put_out {
-            let office = self.clone();
-            self.cx.spawn(async move { office.look_if_cut_off(pool, array, leg).await });
+            let procedures = self.clone();
+            self.cx.spawn(async move { procedures.look_if_cut_off(pool, array, leg).await });
         }
     }
 
     /// A leg was put out, on record by now. What it met may be that it became smaller: then that is told, with what helps.
     async fn look_if_cut_off(&self, pool: PoolId, array: usize, leg: usize) {
         let open = {
-            let desk = self.desk();
-            let p = desk.pool(pool).filter(|p| !p.leaving);
+            let context = self.context();
+            let p = context.pool(pool).filter(|p| !p.leaving);
             let l = p.and_then(|p| p.arrays.get(array)?.legs.get(leg));
             let Some(l) = l.filter(|l| l.outlook == Outlook::MayReturn) else { return };
             let Some(open) = l.open.clone() else { return };
@@ -136,8 +136,8 @@ impl Office {
         };
         let Ok(health) = self.cx.inspect(open.id).await else { return };
         let now = self.cx.now();
-        let mut desk = self.desk_mut();
-        let p = desk.pool_mut(pool).filter(|p| p.is_out(array, leg));
+        let mut context = self.context_mut();
+        let p = context.pool_mut(pool).filter(|p| p.is_out(array, leg));
         let l = p.and_then(|p| p.arrays[array].legs.get_mut(leg));
         let Some(l) = l.filter(|l| l.open.as_ref().is_some_and(|o| o.id == open.id)) else { return };
         let Some(found) = Found::cut_off(&open, health.bytes) else { return };
@@ -148,7 +148,7 @@ impl Office {
         let what = format!("drive {}", l.path);
         l.is_told(found.cause(&l.path), Some(found));
         let event = LegEvent::LegCutOff { bytes: health.bytes, needed_bytes: open.label.drive_bytes };
-        desk.happened(now, what, event);
+        context.happened(now, what, event);
     }
 
     /// A leg is there, again or as a `new` one: it is written from now on, and what it lacks is copied.
@@ -158,10 +158,10 @@ impl Office {
             self.add_dirty_of(pool, array, leg).await;
         }
         let changed = {
-            let mut desk = self.desk_mut();
-            let me = desk.me();
-            let incarnation = desk.new_incarnation();
-            let Some(p) = desk.pool_mut(pool) else { return };
+            let mut context = self.context_mut();
+            let me = context.me();
+            let incarnation = context.new_incarnation();
+            let Some(p) = context.pool_mut(pool) else { return };
             if p.arrays[array].legs.get(leg).is_none_or(|l| l.open.is_none()) {
                 return;
             }
@@ -186,12 +186,12 @@ impl Office {
             };
             p.arrays[array].legs[leg].joins(record.counter, full, reason);
             p.propose(record);
-            desk.speeds.insert(Work::Leg(drive), Speed::begun(now));
-            let p = desk.pool(pool).expect("seen above");
+            context.speeds.insert(Work::Leg(drive), Speed::begun(now));
+            let p = context.pool(pool).expect("seen above");
             let what = format!("drive {}", p.drive_path(array, leg));
             // Whose place it takes was told as the order was carried out.
             let event = LegEvent::LegJoined { pool: p.config().name.clone(), new, full };
-            desk.happened(now, what, event);
+            context.happened(now, what, event);
             changed
         };
         self.put_on_record(pool, &[], &[]).await;
@@ -202,7 +202,7 @@ impl Office {
     /// A leg that returns may have been written where no other bitmap says so: what its own says is
     /// copied too. A bitmap that cannot be read says everything.
     async fn add_dirty_of(&self, pool: PoolId, array: usize, leg: usize) {
-        let found = self.desk().pool(pool).map(|p| {
+        let found = self.context().pool(pool).map(|p| {
             let a = &p.arrays[array];
             (a.id, a.geometry, p.config().array_uuid(array), a.legs[leg].open.clone())
         });
@@ -214,7 +214,7 @@ impl Office {
         }
     }
 
-    /// Puts the record on the desk on record, and then tells the shards that these arrays' epochs are. A pool
+    /// Puts the record on the context on record, and then tells the shards that these arrays' epochs are. A pool
     /// that is let go of is not waited for once its hosts were told (`watch_record`). Legs that `had` it are passed over.
     pub(crate) async fn put_on_record(
         &self,
@@ -223,7 +223,7 @@ impl Office {
         had: &[(usize, usize)],
     ) {
         let began = self.cx.now();
-        let record = self.desk_mut().pool_mut(pool).map(|p| {
+        let record = self.context_mut().pool_mut(pool).map(|p| {
             p.records(Some(began));
             p.record().clone()
         });
@@ -233,7 +233,7 @@ impl Office {
         if written {
             self.recorded(changed);
             self.end_of_recording(pool).await;
-        } else if let Some(p) = self.desk_mut().pool_mut(pool) {
+        } else if let Some(p) = self.context_mut().pool_mut(pool) {
             p.records(None);
         }
     }
@@ -248,10 +248,10 @@ impl Office {
         loop {
             let (failed, witness) = self.write_record(pool, record, had).await;
             {
-                let mut desk = self.desk_mut();
-                let p = desk.pool_mut(pool)?;
+                let mut context = self.context_mut();
+                let p = context.pool_mut(pool)?;
                 if p.has_taken(&failed, &witness) {
-                    desk.decide(pool, record);
+                    context.decide(pool, record);
                     return Some(failed.is_empty());
                 }
                 if p.leaving && (p.unrecorded || !p.losing) {
@@ -270,18 +270,18 @@ impl Office {
     /// Tells the shards when the first resync after a crash is over on all of them.
     async fn watch_clean(&self, pool: PoolId) {
         loop {
-            let office = self.clone();
+            let procedures = self.clone();
             let due = move || {
-                let desk = office.desk();
-                desk.pool(pool).is_none_or(|p| {
+                let context = procedures.context();
+                context.pool(pool).is_none_or(|p| {
                     !p.leaving && p.arrays.iter().any(|a| a.unclean && p.have_all_said(a, &a.clean))
                 })
             };
             self.cx.until(due).await;
             let (now, mut done) = (self.cx.now(), vec![]);
             {
-                let mut desk = self.desk_mut();
-                let Some(p) = desk.pool_mut(pool) else { return };
+                let mut context = self.context_mut();
+                let Some(p) = context.pool_mut(pool) else { return };
                 let (what, mut lines) = (format!("pool {}", p.config().name), vec![]);
                 for a in 0..p.arrays.len() {
                     if !p.arrays[a].unclean || !p.have_all_said(&p.arrays[a], &p.arrays[a].clean) {
@@ -291,7 +291,7 @@ impl Office {
                     done.push(p.arrays[a].id);
                     lines.extend(p.compared(a, now));
                 }
-                lines.into_iter().for_each(|l| desk.happened(now, what.clone(), l));
+                lines.into_iter().for_each(|l| context.happened(now, what.clone(), l));
             }
             for array in done {
                 self.tell_shards(|| ShardMail::Clean { array });
@@ -300,8 +300,8 @@ impl Office {
     }
 }
 
-impl Desk {
-    /// Puts legs out in `record`, the next one of that pool, and on the desk; false if nobody was left to put out.
+impl HeadContext {
+    /// Puts legs out in `record`, the next one of that pool, and on the context; false if nobody was left to put out.
     pub(crate) fn take_out(
         &mut self,
         pool: PoolId,
@@ -329,14 +329,14 @@ impl Desk {
             record.arrays[array].epoch = record.counter;
             put_out.push((array, leg));
             let pool = p.config().name.clone();
-            let desk_leg = &mut p.arrays[array].legs[leg];
-            desk_leg.goes(now, why.clone(), outlook);
+            let context_leg = &mut p.arrays[array].legs[leg];
+            context_leg.goes(now, why.clone(), outlook);
             let why = Box::new(why);
             let event = match outlook {
                 Outlook::MayReturn | Outlook::Broken | Outlook::ByHand => LegEvent::LegOut { pool, why },
                 Outlook::Leaves => LegEvent::LegLeaves { pool, why },
             };
-            events.push((format!("drive {}", desk_leg.path), event));
+            events.push((format!("drive {}", context_leg.path), event));
         }
         for (what, event) in events {
             self.happened(now, what, event);
@@ -383,7 +383,7 @@ pub(crate) fn losses(wishes: &mut VecDeque<Wish>) -> Vec<Wish> {
     losses
 }
 
-impl PoolDesk {
+impl PoolContext {
     /// What the bitmaps of an array said at the start: as much is compared, and copied where legs differ.
     fn unclean_bytes(&self, array: usize) -> u64 {
         let a = &self.arrays[array];

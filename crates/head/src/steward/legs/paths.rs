@@ -7,7 +7,7 @@
 use crate::layout::PoolId;
 use crate::steward::context::array::{Outlook, Wish};
 use crate::steward::context::open::OpenDrive;
-use crate::steward::office::Office;
+use crate::steward::procedures::Procedures;
 use crate::steward::runtime::Patience;
 use crate::steward::system::Upper;
 use array::format::{LABEL_AT, RECORD_BYTES};
@@ -34,7 +34,7 @@ enum Path {
     Moves,
 }
 
-impl Office {
+impl Procedures {
     /// Of legs that are to be put out: those that no head has a path to, or that fail by every path.
     pub(super) async fn lost_for_all(&self, pool: PoolId, wishes: Vec<Wish>) -> Vec<Wish> {
         let (mut lost, mut known) = (vec![], BTreeMap::<(usize, usize), Path>::new());
@@ -60,11 +60,11 @@ impl Office {
     async fn path_of(&self, pool: PoolId, (array, leg): (usize, usize), there: bool) -> Path {
         let now = self.cx.now();
         let open = {
-            let desk = self.desk();
-            let p = desk.pool(pool).filter(|p| !p.is_out(array, leg));
+            let context = self.context();
+            let p = context.pool(pool).filter(|p| !p.is_out(array, leg));
             let open = p.and_then(|p| p.arrays.get(array)?.legs.get(leg)?.open.clone());
-            let settled = desk.system.as_ref().is_some_and(|s| !s.has_lost_path(now - NOT_AGAIN));
-            open.filter(|_| desk.far_shards > 0 && settled)
+            let settled = context.system.as_ref().is_some_and(|s| !s.has_lost_path(now - NOT_AGAIN));
+            open.filter(|_| context.far_shards > 0 && settled)
         };
         let Some(open) = open.filter(|_| !planted(Bug::PathIsLeg)) else { return Path::Lost };
         // What one head has lost, the other one alone must reach.
@@ -81,30 +81,32 @@ impl Office {
     async fn is_reached_there(&self, drive: Uuid) -> bool {
         let number = self.in_system(|s| s.far_mut().asks()).unwrap_or_default();
         let _ = self.in_system(|s| s.tell().send(Upper::Look { number, drive }.encode()));
-        let office = self.clone();
+        let procedures = self.clone();
         let said = move || {
-            let desk = office.desk();
-            desk.far_shards == 0 || desk.system.as_ref().is_none_or(|s| s.far().looked(number).is_some())
+            let context = procedures.context();
+            context.far_shards == 0
+                || context.system.as_ref().is_none_or(|s| s.far().looked(number).is_some())
         };
         self.cx.until_within(ASK, said).await;
-        let desk = self.desk();
-        desk.system.as_ref().and_then(|s| s.far().looked(number)).unwrap_or(false)
+        let context = self.context();
+        context.system.as_ref().and_then(|s| s.far().looked(number)).unwrap_or(false)
     }
     /// The leader asks whether this head reaches a drive.
     pub(in crate::steward) fn look_for_leader(&self, number: u64, drive: Uuid) {
-        let office = self.clone();
+        let procedures = self.clone();
         self.cx.spawn(async move {
             let id = {
-                let desk = office.desk();
-                desk.system
+                let context = procedures.context();
+                context
+                    .system
                     .as_ref()
                     .and_then(|s| s.standby().values().find(|d| d.uuid == drive).map(|d| d.id))
             };
             let reached = match id {
-                Some(id) => office.cx.with(LOOK).read(id, LABEL_AT, RECORD_BYTES).await.is_ok(),
+                Some(id) => procedures.cx.with(LOOK).read(id, LABEL_AT, RECORD_BYTES).await.is_ok(),
                 None => false,
             };
-            let _ = office.in_system(|s| s.tell().send(Upper::Looked { number, reached }.encode()));
+            let _ = procedures.in_system(|s| s.tell().send(Upper::Looked { number, reached }.encode()));
         });
     }
     /// The follower has lost its path.
@@ -116,9 +118,9 @@ impl Office {
     /// This head, which leads, has lost its path. The other one takes over, if it reaches all else that this one does.
     async fn hand_over(&self, open: &OpenDrive) -> Path {
         let has_all = {
-            let desk = self.desk();
-            let there = desk.system.as_ref().and_then(|s| s.reached().of_other());
-            let mut used = desk.pools.iter().flat_map(|p| p.reachable()).map(|(_, _, o)| o.label.drive);
+            let context = self.context();
+            let there = context.system.as_ref().and_then(|s| s.reached().of_other());
+            let mut used = context.pools.iter().flat_map(|p| p.reachable()).map(|(_, _, o)| o.label.drive);
             there.is_some_and(|there| used.all(|drive| there.contains(&drive)))
         };
         if !has_all {
@@ -126,8 +128,8 @@ impl Office {
         }
         self.path_is_lost(open, LegEvent::PathLostHere);
         let _ = self.in_system(|s| s.tell().send(Upper::Lead.encode()));
-        let office = self.clone();
-        let is_over = move || office.desk().system.as_ref().is_none_or(|s| s.part() == Part::Over);
+        let procedures = self.clone();
+        let is_over = move || procedures.context().system.as_ref().is_none_or(|s| s.part() == Part::Over);
         if self.cx.until_within(HAND_OVER, is_over).await { Path::Moves } else { Path::Lost }
     }
     /// The head that leads has lost its path to a drive that this one reaches.
@@ -141,6 +143,6 @@ impl Office {
     fn path_is_lost(&self, open: &OpenDrive, event: LegEvent) {
         let now = self.cx.now();
         self.in_system(|s| s.loses_path(now));
-        self.desk_mut().happened(now, format!("drive {}", open.info.path), event);
+        self.context_mut().happened(now, format!("drive {}", open.info.path), event);
     }
 }

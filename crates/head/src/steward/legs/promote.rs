@@ -10,10 +10,10 @@
 
 use crate::layout::PoolId;
 use crate::steward::context::array::Wish;
-use crate::steward::context::pool::PoolDesk;
+use crate::steward::context::pool::PoolContext;
 use crate::steward::join;
 use crate::steward::legs::exchange::Untaken;
-use crate::steward::office::Office;
+use crate::steward::procedures::Procedures;
 use crate::steward::state::Change;
 use array::format::{LegState, MembershipRecord};
 use base::{DriveError, Duration};
@@ -22,13 +22,13 @@ use finding::LegEvent;
 /// When it is tried again to put a leg in sync.
 const AGAIN: Duration = Duration::from_secs(2);
 
-impl PoolDesk {
+impl PoolContext {
     /// The legs of a mirror that are in sync, without this one; None if one of them is not open.
     fn others_in_sync(&self, array: usize, leg: usize) -> Option<Vec<(usize, usize)>> {
         let legs = self.arrays[array].legs.iter().enumerate();
         let mut others = legs.filter(|(l, _)| *l != leg && self.leg_state(array, *l) == LegState::InSync);
-        others.try_fold(vec![], |mut all, (l, desk)| {
-            desk.open.as_ref()?;
+        others.try_fold(vec![], |mut all, (l, context)| {
+            context.open.as_ref()?;
             all.push((array, l));
             Some(all)
         })
@@ -50,13 +50,13 @@ impl PoolDesk {
     }
 }
 
-impl Office {
+impl Procedures {
     /// Every shard that has lanes of the array has copied what the leg lacks.
     pub(in crate::steward) async fn promote(&self, pool: PoolId, array: usize, leg: usize) {
         let (record, first) = {
-            let mut desk = self.desk_mut();
-            let (me, incarnation) = (desk.me(), desk.new_incarnation());
-            let Some(p) = desk.pool_mut(pool) else { return };
+            let mut context = self.context_mut();
+            let (me, incarnation) = (context.me(), context.new_incarnation());
+            let Some(p) = context.pool_mut(pool) else { return };
             if !p.rebuilds(array, leg) || !p.is_synced(array, leg) {
                 return;
             }
@@ -79,15 +79,15 @@ impl Office {
         }
         let now = self.cx.now();
         let changed = {
-            let mut desk = self.desk_mut();
-            let Some(p) = desk.pool_mut(pool) else { return };
+            let mut context = self.context_mut();
+            let Some(p) = context.pool_mut(pool) else { return };
             let changed = p.changed(&record);
             p.propose(record);
             p.promotion_refused(None);
             p.arrays[array].legs[leg].reason = None;
             let what = format!("drive {}", p.drive_path(array, leg));
             let event = LegEvent::LegSynced { pool: p.config().name.clone() };
-            desk.happened(now, what, event);
+            context.happened(now, what, event);
             changed
         };
         self.put_on_record(pool, &[], &first.unwrap_or_default()).await;
@@ -103,8 +103,8 @@ impl Office {
         legs: &[(usize, usize)],
         record: &MembershipRecord,
     ) -> Vec<(usize, usize, DriveError)> {
-        self.desk_mut().journal.proposed(&Change::Member { record: record.clone() });
-        let targets = self.desk().pool(pool).map(PoolDesk::reachable).unwrap_or_default();
+        self.context_mut().journal.proposed(&Change::Member { record: record.clone() });
+        let targets = self.context().pool(pool).map(PoolContext::reachable).unwrap_or_default();
         let targets = targets.into_iter().filter(|(a, l, _)| legs.contains(&(*a, *l)));
         let bytes = &record.encode();
         let results = join::all(self.record_writes(targets, record, bytes)).await;
@@ -116,9 +116,9 @@ impl Office {
     /// anything else is put on record, it is the same record that is tried, so that trying uses up no names of
     /// ancestors.
     fn take_back_promotion(&self, pool: PoolId, array: usize, leg: usize, record: MembershipRecord) {
-        let mut desk = self.desk_mut();
-        let (me, incarnation) = (desk.me(), desk.new_incarnation());
-        let Some(p) = desk.pool_mut(pool) else { return };
+        let mut context = self.context_mut();
+        let (me, incarnation) = (context.me(), context.new_incarnation());
+        let Some(p) = context.pool_mut(pool) else { return };
         let stands_in = p
             .refused
             .as_ref()
@@ -134,10 +134,10 @@ impl Office {
     }
 
     fn promote_later(&self, pool: PoolId, array: usize, leg: usize) {
-        let office = self.clone();
+        let procedures = self.clone();
         self.cx.spawn(async move {
-            office.cx.sleep(AGAIN).await;
-            if let Some(p) = office.desk_mut().pool_mut(pool) {
+            procedures.cx.sleep(AGAIN).await;
+            if let Some(p) = procedures.context_mut().pool_mut(pool) {
                 p.wishes.push_back(Wish::Synced { array, leg });
             }
         });

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! gone, and the last ▶ found by its label, with our own record ▶ no shard has what was opened, and the kernel
-//! holds nothing of it ▶ the new one on the desk ▶ on record ▶ published
+//! holds nothing of it ▶ the new one on the context ▶ on record ▶ published
 //! ```
 //!
 //! It stays in sync on record throughout: it is not put out, since without it there is no mirror. What had not been
@@ -13,8 +13,8 @@ use crate::layout::PoolId;
 use crate::order::{Answered, Refusal};
 use crate::steward::context::probe::Probe;
 use crate::steward::legs::come_back::Lacking;
-use crate::steward::office::Office;
 use crate::steward::patience::{LOOK_AFTER, RETURN_PATIENCE};
+use crate::steward::procedures::Procedures;
 use array::format::{LegState, MembershipRecord, is_current};
 use base::{DriveError, Instant};
 use finding::{LegEvent, LegRefusal};
@@ -25,7 +25,7 @@ const LAG_MAX: u64 = 16;
 /// Each of so many looks is at all drives that nobody holds, as it may have another path today.
 const LOOKS_NEAR: u32 = 10;
 
-impl crate::steward::context::pool::PoolDesk {
+impl crate::steward::context::pool::PoolContext {
     /// Last legs of mirrors that are gone as they were opened, and due to be looked for.
     pub(crate) fn due_to_reopen(&self, now: Instant) -> Vec<(usize, usize)> {
         let mut due = vec![];
@@ -53,12 +53,12 @@ impl crate::steward::context::pool::PoolDesk {
     }
 }
 
-impl Office {
+impl Procedures {
     /// Before a leg returns: a last leg that takes no record, since it is gone or refuses, must not be left so far
     /// behind that records name it no more, or it could neither be opened anew nor be believed at the next start.
     /// Each leg that comes and goes, in whatever mirror, is some records; so from some lag on no leg returns.
     pub(crate) async fn catch_up(&self, pool: PoolId) -> Result<(), Refusal> {
-        let lag = || self.desk().pool(pool).map_or(0, |p| p.record().lag_max());
+        let lag = || self.context().pool(pool).map_or(0, |p| p.record().lag_max());
         if lag() < LAG_MAX {
             return Ok(());
         }
@@ -72,8 +72,8 @@ impl Office {
         if lag() < LAG_MAX {
             return Ok(());
         }
-        let desk = self.desk();
-        let Some(p) = desk.pool(pool) else { return Ok(()) };
+        let context = self.context();
+        let Some(p) = context.pool(pool) else { return Ok(()) };
         let legs = p.arrays.iter().enumerate().flat_map(|(a, x)| (0..x.legs.len()).map(move |l| (a, l)));
         let is_closed = |(a, l): &(usize, usize)| p.is_last(*a, *l) && p.arrays[*a].legs[*l].open.is_none();
         let behind = failed.first().map(|(a, l, _)| (*a, *l)).or_else(|| legs.clone().find(is_closed));
@@ -81,11 +81,11 @@ impl Office {
         Err(LegRefusal::LegFarBehind { drive, records: lag() }.into())
     }
 
-    /// The record on the desk, to be written once more; the keeper is held.
+    /// The record on the context, to be written once more; the keeper is held.
     pub(crate) async fn record_again(&self, pool: PoolId) -> Option<MembershipRecord> {
         self.hold_keeper(pool).await;
-        let mut desk = self.desk_mut();
-        let p = desk.pool_mut(pool)?;
+        let mut context = self.context_mut();
+        let p = context.pool_mut(pool)?;
         // A promotion that was refused before is tried as it was only while nothing was written behind it.
         p.promotion_refused(None);
         Some(p.record().clone())
@@ -95,8 +95,8 @@ impl Office {
     pub(crate) async fn reopen_last_legs(&self, pool: PoolId) {
         let now = self.cx.now();
         let due: Vec<(usize, usize, bool)> = {
-            let mut desk = self.desk_mut();
-            let Some(p) = desk.pool_mut(pool).filter(|p| !p.leaving) else { return };
+            let mut context = self.context_mut();
+            let Some(p) = context.pool_mut(pool).filter(|p| !p.leaving) else { return };
             let due = p.due_to_reopen(now);
             due.into_iter()
                 .map(|(a, l)| {
@@ -116,8 +116,8 @@ impl Office {
     /// was opened is gone.
     pub(crate) async fn return_in_sync(&self, pool: PoolId, array: usize, leg: usize) -> Answered {
         let (path, open, last) = {
-            let desk = self.desk();
-            let p = desk.pool(pool).expect("just found");
+            let context = self.context();
+            let p = context.pool(pool).expect("just found");
             let l = &p.arrays[array].legs[leg];
             (l.path.clone(), l.open.clone(), p.is_last(array, leg))
         };
@@ -140,9 +140,9 @@ impl Office {
         probe: &Probe,
     ) -> Option<()> {
         let (dead, before) = {
-            let mut desk = self.desk_mut();
-            let (me, incarnation) = (desk.me(), desk.new_incarnation());
-            let p = desk.pool_mut(pool)?;
+            let mut context = self.context_mut();
+            let (me, incarnation) = (context.me(), context.new_incarnation());
+            let p = context.pool_mut(pool)?;
             // Nobody else went on from it, and it was not overwritten.
             let ours = probe.whole
                 && probe.good_label().is_some_and(|l| l.array == array as u32)
@@ -174,19 +174,19 @@ impl Office {
         }
         let now = self.cx.now();
         let changed = {
-            let mut desk = self.desk_mut();
-            let (me, incarnation) = (desk.me(), desk.new_incarnation());
-            let p = desk.pool_mut(pool)?;
-            let desk_leg = &mut p.arrays[array].legs[leg];
-            desk_leg.is_back(probe.opened(), &probe.info.path);
+            let mut context = self.context_mut();
+            let (me, incarnation) = (context.me(), context.new_incarnation());
+            let p = context.pool_mut(pool)?;
+            let context_leg = &mut p.arrays[array].legs[leg];
+            context_leg.is_back(probe.opened(), &probe.info.path);
             let mut record = p.record().next(me, incarnation);
             record.arrays[array].epoch = record.counter;
             let changed = p.changed(&record);
             p.propose(record);
             let drive = p.arrays[array].legs[leg].uuid;
             let event = LegEvent::LastLegBack { pool: p.config().name.clone() };
-            desk.happened(now, format!("drive {}", probe.info.path), event);
-            desk.moved(pool, drive, &probe.info.path);
+            context.happened(now, format!("drive {}", probe.info.path), event);
+            context.moved(pool, drive, &probe.info.path);
             changed
         };
         self.put_on_record(pool, &[], &[]).await;

@@ -7,7 +7,7 @@ use crate::layout::PoolId;
 use crate::steward::context::open::OpenDrive;
 use crate::steward::health::watch::{Look, SILENT_MAX};
 use crate::steward::join::{self, Boxed};
-use crate::steward::office::Office;
+use crate::steward::procedures::Procedures;
 use array::format::{LABEL_AT, RECORD_BYTES};
 use base::{DriveError, DriveId, FileName};
 use finding::{DriveHelp, LegCause, LegEvent};
@@ -23,12 +23,12 @@ enum Verdict {
     Unsure,
 }
 
-impl Office {
+impl Procedures {
     /// Looks at every spare that is open. `unwell`: in how many looks in a row it was not well.
     pub(crate) async fn look_at_spares(&self, unwell: &mut BTreeMap<DriveId, u32>) {
         let spares: Vec<(PoolId, OpenDrive)> = {
-            let desk = self.desk();
-            let pools = desk.pools.iter().filter(|p| p.serving && !p.leaving);
+            let context = self.context();
+            let pools = context.pools.iter().filter(|p| p.serving && !p.leaving);
             pools.flat_map(|p| p.spares.iter().filter_map(|s| Some((p.id, s.open.clone()?)))).collect()
         };
         unwell.retain(|id, _| spares.iter().any(|(_, o)| o.id == *id));
@@ -46,8 +46,8 @@ impl Office {
     /// None: it was let go of meanwhile.
     async fn look_at_spare(&self, pool: PoolId, open: &OpenDrive) -> Option<Look> {
         let is_open = || {
-            let desk = self.desk();
-            let p = desk.pool(pool).filter(|p| !p.leaving);
+            let context = self.context();
+            let p = context.pool(pool).filter(|p| !p.leaving);
             p.is_some_and(|p| p.spares.iter().any(|s| s.open.as_ref().is_some_and(|o| o.id == open.id)))
         };
         match self.cx.inspect(open.id).await {
@@ -62,13 +62,13 @@ impl Office {
     }
     fn conclude_spare(&self, pool: PoolId, open: &OpenDrive, look: &Look, times: u32) {
         let now = self.cx.now();
-        let mut desk = self.desk_mut();
+        let mut context = self.context_mut();
         // An order may be just about to use it, or have taken it away.
-        if desk.ordering || !desk.orders.is_empty() {
+        if context.ordering || !context.orders.is_empty() {
             return;
         }
-        let shaped = desk.shapes.get(&open.id).is_some_and(|s| s.gone || s.hang);
-        let Some(p) = desk.pool_mut(pool).filter(|p| !p.leaving) else { return };
+        let shaped = context.shapes.get(&open.id).is_some_and(|s| s.gone || s.hang);
+        let Some(p) = context.pool_mut(pool).filter(|p| !p.leaving) else { return };
         let name = p.config().name.clone();
         let Some(spare) = p.spares.iter_mut().find(|s| s.open.as_ref().is_some_and(|o| o.id == open.id))
         else {
@@ -93,9 +93,9 @@ impl Office {
             }
         };
         if let Some(event) = event {
-            desk.happened(now, format!("pool {name}"), event);
+            context.happened(now, format!("pool {name}"), event);
         }
-        drop(desk);
+        drop(context);
         if gone {
             self.let_go(open.id);
         }

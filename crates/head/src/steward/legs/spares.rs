@@ -8,16 +8,16 @@
 
 use crate::layout::PoolId;
 use crate::order::{Answered, Order, Refusal, Reply, Spare};
-use crate::steward::context::array::{LegDesk, Outlook};
-use crate::steward::context::desk::StoodIn;
+use crate::steward::context::array::{LegContext, Outlook};
+use crate::steward::context::head::StoodIn;
 use crate::steward::context::open::OpenDrive;
-use crate::steward::context::pool::PoolDesk;
+use crate::steward::context::pool::PoolContext;
 use crate::steward::context::probe::Probe;
-use crate::steward::context::spare::SpareDesk;
+use crate::steward::context::spare::SpareContext;
 use crate::steward::legs::come_back::Lacking;
 use crate::steward::legs::exchange::{Seat, not_labelled};
-use crate::steward::office::Office;
 use crate::steward::pools::fit::{bytes_needed, check_probes, fits};
+use crate::steward::procedures::Procedures;
 use crate::steward::state::Edit;
 use crate::steward::state::extras::SpareRow;
 use crate::steward::words::array_word;
@@ -36,10 +36,10 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// In a spare's label: it is no leg.
 const NO_ARRAY: u32 = u32::MAX;
 
-impl PoolDesk {
+impl PoolContext {
     /// The spares, as `status` tells them.
     pub(crate) fn spares_shown(&self) -> Vec<Spare> {
-        let spare = |s: &SpareDesk| Spare {
+        let spare = |s: &SpareContext| Spare {
             path: s.path.clone(),
             uuid: s.uuid,
             bytes: s.open.as_ref().map_or(0, |o| o.info.bytes),
@@ -57,7 +57,7 @@ impl PoolDesk {
     }
     /// For which mirrors a spare cannot stand in; None if it fits every one. One that is not there is of no use, and
     /// tells why itself.
-    pub(crate) fn fit_of(&self, spare: &SpareDesk) -> Option<SpareFit> {
+    pub(crate) fn fit_of(&self, spare: &SpareContext) -> Option<SpareFit> {
         let open = spare.ready()?;
         let unfit = self.mirrors().filter_map(|a| Some((a, self.unfit(&spare.path, open, a)?)));
         let unfit: Vec<(usize, SpareUnfit)> = unfit.collect();
@@ -84,8 +84,8 @@ impl PoolDesk {
         block > self.config().drive_block_bytes && self.config().volumes.iter().any(|v| v.block_bytes < block)
     }
     /// The first spare that no volume of such blocks leaves a use for, and that has one now.
-    pub(crate) fn spare_made_useless(&self, block_bytes: u32) -> Option<&SpareDesk> {
-        let loses = |s: &&SpareDesk| {
+    pub(crate) fn spare_made_useless(&self, block_bytes: u32) -> Option<&SpareContext> {
+        let loses = |s: &&SpareContext| {
             // One that hangs, or is away, comes back as what it was.
             let block = s.block_bytes.unwrap_or(0);
             block > self.config().drive_block_bytes
@@ -112,7 +112,7 @@ impl PoolDesk {
     fn newly_unfit(&self) -> Vec<(usize, usize, LegEvent)> {
         let mut out = vec![];
         for a in self.mirrors() {
-            let waits = |(l, leg): &(usize, &LegDesk)| {
+            let waits = |(l, leg): &(usize, &LegContext)| {
                 let out = self.is_out(a, *l) && leg.outlook != Outlook::Leaves;
                 out && leg.out_since.is_some() && leg.told_unfit != leg.out_since
             };
@@ -126,10 +126,11 @@ impl PoolDesk {
         out
     }
     /// The first leg that needs a spare, and the spare for it.
-    fn match_spare(&self, now: Instant) -> Option<(usize, usize, SpareDesk)> {
+    fn match_spare(&self, now: Instant) -> Option<(usize, usize, SpareContext)> {
         for (a, array) in self.arrays.iter().enumerate().filter(|(a, _)| self.config().arrays[*a].mirror) {
-            let in_sync =
-                |(l, leg): (usize, &LegDesk)| leg.open.is_some() && self.leg_state(a, l) == LegState::InSync;
+            let in_sync = |(l, leg): (usize, &LegContext)| {
+                leg.open.is_some() && self.leg_state(a, l) == LegState::InSync
+            };
             if !array.legs.iter().enumerate().any(in_sync) {
                 continue;
             }
@@ -143,7 +144,8 @@ impl PoolDesk {
                 if !out || !long || awaited {
                     continue;
                 }
-                let wanted = |s: &&SpareDesk| s.ready().is_some_and(|o| self.unfit(&s.path, o, a).is_none());
+                let wanted =
+                    |s: &&SpareContext| s.ready().is_some_and(|o| self.unfit(&s.path, o, a).is_none());
                 if let Some(spare) = self.spares.iter().find(wanted) {
                     return Some((a, l, spare.clone()));
                 }
@@ -175,15 +177,15 @@ impl PoolDesk {
     }
 }
 
-impl Office {
+impl Procedures {
     /// Order: add a spare.
     pub(crate) async fn spare_add(&self, pool: &str, drive: &str, force: bool) -> Answered {
         let (id, there) = {
-            let desk = self.desk();
-            if let Some(holder) = desk.holds(drive) {
+            let context = self.context();
+            if let Some(holder) = context.holds(drive) {
                 return Err(LegRefusal::DriveInPool { drive: drive.into(), pool: holder }.into());
             }
-            let p = desk.pool_named(pool)?;
+            let p = context.pool_named(pool)?;
             if !p.config().arrays.iter().any(|a| a.mirror) {
                 return Err(LegRefusal::PoolTakesNoSpare { pool: pool.into() }.into());
             }
@@ -206,8 +208,8 @@ impl Office {
         let now = self.cx.now();
         let path = &probe.info.path;
         let (uuid, fit, unused) = {
-            let desk = self.desk();
-            let p = desk.pool(id);
+            let context = self.context();
+            let p = context.pool(id);
             let spare =
                 p.and_then(|p| p.spares.iter().find(|s| s.open.as_ref().is_some_and(|o| o.id == probe.id)));
             let fit = p.zip(spare).and_then(|(p, s)| p.fit_of(s));
@@ -215,10 +217,10 @@ impl Office {
         };
         if let Some(uuid) = uuid {
             // Who adds a spare has seen that the last one was used.
-            self.desk_mut().stood_in.retain(|s| s.pool != uuid);
+            self.context_mut().stood_in.retain(|s| s.pool != uuid);
         }
         let event = LegEvent::SpareAdded { spare: path.clone(), fit: fit.clone() };
-        self.desk_mut().happened(now, format!("pool {pool}"), event);
+        self.context_mut().happened(now, format!("pool {pool}"), event);
         let fits = fit.map(|fit| LegNotice::SpareFits { spare: path.clone(), fit });
         let unused = unused.map(|u| u.notice());
         let notices = fits.into_iter().map(Into::into).chain(unused).collect();
@@ -226,9 +228,9 @@ impl Office {
     }
     async fn label_spare(&self, pool: PoolId, probe: &Probe, force: bool) -> Result<(), Refusal> {
         let (config, uuid, created, retired, smallest) = {
-            let mut desk = self.desk_mut();
-            let (uuid, created) = (desk.new_uuid(), desk.unix(self.cx.now()));
-            let p = desk.pool(pool).ok_or(LegRefusal::LegPoolGone)?;
+            let mut context = self.context_mut();
+            let (uuid, created) = (context.new_uuid(), context.unix(self.cx.now()));
+            let p = context.pool(pool).ok_or(LegRefusal::LegPoolGone)?;
             let mirrors = p.arrays.iter().filter(|a| a.geometry.redundant());
             let smallest = mirrors.map(|a| a.geometry.data_at + a.geometry.data_bytes).min().unwrap_or(0);
             (p.config().clone(), uuid, created, p.retired(probe), smallest)
@@ -273,10 +275,10 @@ impl Office {
             return Err(r);
         }
         let open = OpenDrive { id: probe.id, info: probe.info.clone(), label };
-        if let Some(p) = self.desk_mut().pool_mut(pool) {
+        if let Some(p) = self.context_mut().pool_mut(pool) {
             let block_bytes = Some(block);
             let open = Some(open);
-            p.spares.push(SpareDesk {
+            p.spares.push(SpareContext {
                 uuid,
                 path,
                 open,
@@ -293,16 +295,16 @@ impl Office {
     /// Order: remove a drive, a spare or a leg.
     pub(crate) async fn drive_remove(&self, drive: &str, force: bool) -> Answered {
         self.check_one_meant("drive", drive)?;
-        let spare = self.desk().spare_named(drive);
+        let spare = self.context().spare_named(drive);
         match spare {
             Some((pool, spare)) => self.spare_remove(pool, spare).await,
             None => self.leg_remove(drive, force).await,
         }
     }
-    async fn spare_remove(&self, pool: PoolId, spare: SpareDesk) -> Answered {
-        let name = self.desk().pool(pool).expect("just found").config().name.clone();
+    async fn spare_remove(&self, pool: PoolId, spare: SpareContext) -> Answered {
+        let name = self.context().pool(pool).expect("just found").config().name.clone();
         self.configure(pool, vec![Edit::SpareRemoved { drive: spare.uuid }]).await?;
-        if let Some(p) = self.desk_mut().pool_mut(pool) {
+        if let Some(p) = self.context_mut().pool_mut(pool) {
             p.spares.retain(|s| s.uuid != spare.uuid);
         }
         if let Some(open) = &spare.open {
@@ -313,7 +315,7 @@ impl Office {
         self.write_pools().await?;
         let now = self.cx.now();
         let event = LegEvent::SpareRemoved { spare: spare.path };
-        self.desk_mut().happened(now, format!("pool {name}"), event);
+        self.context_mut().happened(now, format!("pool {name}"), event);
         Ok(Reply::Done)
     }
 
@@ -323,8 +325,8 @@ impl Office {
         self.spares_return(pool).await;
         let now = self.cx.now();
         let due = {
-            let mut desk = self.desk_mut();
-            let Some(p) = desk.pool_mut(pool).filter(|p| !p.leaving) else { return Ok(Reply::Done) };
+            let mut context = self.context_mut();
+            let Some(p) = context.pool_mut(pool).filter(|p| !p.leaving) else { return Ok(Reply::Done) };
             let due = p.due_to_return(now);
             for (a, l) in &due {
                 let leg = &mut p.arrays[*a].legs[*l];
@@ -334,7 +336,7 @@ impl Office {
         };
         for (array, leg, drive) in due {
             if self.drive_return(&drive).await.is_ok()
-                && let Some(p) = self.desk_mut().pool_mut(pool)
+                && let Some(p) = self.context_mut().pool_mut(pool)
             {
                 p.arrays[array].legs[leg].has_returned();
             }
@@ -346,8 +348,8 @@ impl Office {
     async fn spares_return(&self, pool: PoolId) {
         let now = self.cx.now();
         let due: Vec<Uuid> = {
-            let mut desk = self.desk_mut();
-            let Some(p) = desk.pool_mut(pool) else { return };
+            let mut context = self.context_mut();
+            let Some(p) = context.pool_mut(pool) else { return };
             let due = p.spares.iter_mut().filter(|s| s.is_due(now));
             due.map(|s| {
                 s.is_looked_for(now);
@@ -356,7 +358,7 @@ impl Office {
             .collect()
         };
         for spare in due {
-            // Why it is not back is on the desk.
+            // Why it is not back is on the context.
             let _ = self.come_back(pool, Lacking::Spare(spare)).await;
         }
     }
@@ -365,20 +367,20 @@ impl Office {
         let mut interval = LOOK_INTERVAL;
         loop {
             // Hosts wait for a last leg that is gone: nothing else is waited for then.
-            let office = self.clone();
+            let procedures = self.clone();
             let due = move || {
-                let (desk, now) = (office.desk(), office.cx.now());
-                let idle = desk.orders.is_empty() && !desk.ordering;
-                idle && desk.pool(pool).is_some_and(|p| !p.leaving && !p.due_to_reopen(now).is_empty())
+                let (context, now) = (procedures.context(), procedures.cx.now());
+                let idle = context.orders.is_empty() && !context.ordering;
+                idle && context.pool(pool).is_some_and(|p| !p.leaving && !p.due_to_reopen(now).is_empty())
             };
             self.cx.until_within(interval, due).await;
             self.tell_unfit(pool);
             let (back, needed, over) = {
-                let (desk, now) = (self.desk(), self.cx.now());
-                let Some(p) = desk.pool(pool) else { return };
+                let (context, now) = (self.context(), self.cx.now());
+                let Some(p) = context.pool(pool) else { return };
                 interval =
                     if p.is_looked_for() { crate::steward::patience::LOOK_AFTER } else { LOOK_INTERVAL };
-                if p.leaving || !desk.orders.is_empty() || desk.ordering {
+                if p.leaving || !context.orders.is_empty() || context.ordering {
                     continue;
                 }
                 let needed = !p.spares.is_empty() && p.match_spare(now).is_some();
@@ -387,13 +389,13 @@ impl Office {
                 (back, needed, p.replacement_over().is_some())
             };
             if over {
-                self.desk_mut().orders.push_back((None, Order::Replaced { pool }));
+                self.context_mut().orders.push_back((None, Order::Replaced { pool }));
             }
             if back {
-                self.desk_mut().orders.push_back((None, Order::LegReturn { pool }));
+                self.context_mut().orders.push_back((None, Order::LegReturn { pool }));
             }
             if needed {
-                self.desk_mut().orders.push_back((None, Order::SpareUse { pool }));
+                self.context_mut().orders.push_back((None, Order::SpareUse { pool }));
             }
         }
     }
@@ -401,8 +403,8 @@ impl Office {
     /// Tells once of each leg that is out why no spare takes its place.
     fn tell_unfit(&self, pool: PoolId) {
         let now = self.cx.now();
-        let mut desk = self.desk_mut();
-        let Some(p) = desk.pool_mut(pool).filter(|p| !p.leaving) else { return };
+        let mut context = self.context_mut();
+        let Some(p) = context.pool_mut(pool).filter(|p| !p.leaving) else { return };
         let name = p.config().name.clone();
         let told = p.newly_unfit();
         for (a, l, _) in &told {
@@ -410,39 +412,39 @@ impl Office {
             leg.unfit_told();
         }
         for (.., event) in told {
-            desk.happened(now, format!("pool {name}"), event);
+            context.happened(now, format!("pool {name}"), event);
         }
     }
 
     /// Order of the Steward's own: a spare takes the place of a leg, if one still needs it.
     pub(crate) async fn spare_use(&self, pool: PoolId) -> Answered {
         let now = self.cx.now();
-        let found = self.desk().pool(pool).filter(|p| !p.leaving).and_then(|p| p.match_spare(now));
+        let found = self.context().pool(pool).filter(|p| !p.leaving).and_then(|p| p.match_spare(now));
         let Some((array, leg, spare)) = found else { return Ok(Reply::Done) };
         let (old, name) = {
-            let desk = self.desk();
-            let p = desk.pool(pool).expect("just found");
+            let context = self.context();
+            let p = context.pool(pool).expect("just found");
             let l = &p.arrays[array].legs[leg];
             (l.path.clone(), p.config().name.clone())
         };
         // Why is told where it was taken out.
         let event = LegEvent::SpareUsed { spare: spare.path.clone(), old: old.clone() };
-        self.desk_mut().happened(now, format!("pool {name}"), event);
+        self.context_mut().happened(now, format!("pool {name}"), event);
         let result = self.use_spare(pool, array, leg, &spare).await;
         if result.is_ok() {
-            let mut desk = self.desk_mut();
-            let at = desk.unix(now);
-            let there = desk.pool(pool).map(|p| (p.config().uuid, p.arrays[array].legs[leg].uuid));
+            let mut context = self.context_mut();
+            let at = context.unix(now);
+            let there = context.pool(pool).map(|p| (p.config().uuid, p.arrays[array].legs[leg].uuid));
             let (uuid, leg) = there.unwrap_or_default();
-            desk.stood_in.push(StoodIn { pool: uuid, spare: spare.path.clone(), leg, old, at });
+            context.stood_in.push(StoodIn { pool: uuid, spare: spare.path.clone(), leg, old, at });
         }
         if let Err(r) = &result {
             // It is none that can be relied on: without it, the next one is tried.
             let now = self.cx.now();
             let (spare_path, why) = (spare.path.clone(), Box::new(r.why.clone()));
             let event = LegEvent::SpareNotUsed { spare: spare_path, why };
-            self.desk_mut().happened(now, format!("pool {name}"), event);
-            if let Some(p) = self.desk_mut().pool_mut(pool)
+            self.context_mut().happened(now, format!("pool {name}"), event);
+            if let Some(p) = self.context_mut().pool_mut(pool)
                 && let Some(s) = p.spares.iter_mut().find(|s| s.uuid == spare.uuid)
             {
                 s.let_go();
@@ -450,10 +452,10 @@ impl Office {
         }
         result
     }
-    async fn use_spare(&self, pool: PoolId, array: usize, leg: usize, spare: &SpareDesk) -> Answered {
+    async fn use_spare(&self, pool: PoolId, array: usize, leg: usize, spare: &SpareContext) -> Answered {
         let open = spare.open.as_ref().expect("it was found");
         // It is opened as a leg next: nobody looks at what is let go of.
-        if let Some(p) = self.desk_mut().pool_mut(pool)
+        if let Some(p) = self.context_mut().pool_mut(pool)
             && let Some(s) = p.spares.iter_mut().find(|s| s.uuid == spare.uuid)
         {
             s.let_go();
@@ -465,8 +467,8 @@ impl Office {
         let probe = probe.map_err(|e| LegRefusal::DriveNotOpened { error: e.words })?;
         let ours = probe.good_label().is_some_and(|l| l.drive == spare.uuid);
         let like = {
-            let desk = self.desk();
-            let p = desk.pool(pool);
+            let context = self.context();
+            let p = context.pool(pool);
             p.and_then(|p| p.arrays[array].legs.iter().find_map(|l| Some(l.open.as_ref()?.label.clone())))
         };
         if !ours || !like.is_some_and(|like| fits(&probe, &like)) {
@@ -474,7 +476,7 @@ impl Office {
             return Err(LegRefusal::SpareIsOther { spare: spare.path.clone() }.into());
         }
         self.clear_place(pool, array, leg).await;
-        let replaces = self.desk().pool(pool).map(|p| p.leaver(array, leg));
+        let replaces = self.context().pool(pool).map(|p| p.leaver(array, leg));
         self.place(pool, array, Seat::Of(leg), &probe, true, replaces).await?;
         Ok(Reply::Done)
     }

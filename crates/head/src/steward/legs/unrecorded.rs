@@ -9,23 +9,23 @@
 
 use crate::layout::PoolId;
 use crate::mail::ShardMail;
-use crate::steward::office::Office;
+use crate::steward::procedures::Procedures;
 use base::Duration;
 use finding::LegEvent;
 
 /// How long hosts wait for a record: with the time that a drive may take before it is given up, 5 s in all (promise 7).
 const RECORD_PATIENCE: Duration = Duration::from_millis(1300);
 
-impl Office {
+impl Procedures {
     /// Watches how long the keeper's records take.
     pub(crate) async fn watch_record(&self, pool: PoolId) {
         loop {
-            let office = self.clone();
-            let due = move || office.desk().pool(pool).is_none_or(|p| p.is_losing() && !p.unrecorded);
+            let procedures = self.clone();
+            let due = move || procedures.context().pool(pool).is_none_or(|p| p.is_losing() && !p.unrecorded);
             self.cx.until(due).await;
-            let Some(began) = self.desk().pool(pool).map(|p| p.recording) else { return };
-            let office = self.clone();
-            let over = move || office.desk().pool(pool).is_none_or(|p| p.recording != began);
+            let Some(began) = self.context().pool(pool).map(|p| p.recording) else { return };
+            let procedures = self.clone();
+            let over = move || procedures.context().pool(pool).is_none_or(|p| p.recording != began);
             if !self.cx.until_within(RECORD_PATIENCE, over).await {
                 self.answer_without_record(pool).await;
             }
@@ -35,16 +35,16 @@ impl Office {
     async fn answer_without_record(&self, pool: PoolId) {
         let now = self.cx.now();
         {
-            let mut desk = self.desk_mut();
-            let Some(p) = desk.pool_mut(pool) else { return };
+            let mut context = self.context_mut();
+            let Some(p) = context.pool_mut(pool) else { return };
             p.cannot_record();
             let why = p.trouble.clone().map(Box::new);
             let what = format!("pool {}", p.config().name);
-            desk.happened(now, what, LegEvent::LossNotRecorded { why });
+            context.happened(now, what, LegEvent::LossNotRecorded { why });
         }
         self.publish().await;
         // Perhaps it was taken meanwhile.
-        let arrays: Vec<_> = match self.desk().pool(pool) {
+        let arrays: Vec<_> = match self.context().pool(pool) {
             Some(p) if p.unrecorded => p.arrays.iter().map(|a| a.id).collect(),
             _ => return,
         };
@@ -53,19 +53,19 @@ impl Office {
         }
     }
 
-    /// The record on the desk was taken.
+    /// The record on the context was taken.
     pub(crate) async fn end_of_recording(&self, pool: PoolId) {
         let now = self.cx.now();
         let arrays = {
-            let mut desk = self.desk_mut();
-            let Some(p) = desk.pool_mut(pool) else { return };
+            let mut context = self.context_mut();
+            let Some(p) = context.pool_mut(pool) else { return };
             if !p.has_recorded() {
                 return;
             }
             let epochs =
                 p.arrays.iter().zip(&p.record().arrays).map(|(a, r)| (a.id, r.epoch)).collect::<Vec<_>>();
             let what = format!("pool {}", p.config().name);
-            desk.happened(now, what, LegEvent::LossRecorded);
+            context.happened(now, what, LegEvent::LossRecorded);
             epochs
         };
         self.recorded(&arrays);
@@ -73,7 +73,7 @@ impl Office {
     }
 }
 
-impl crate::steward::context::pool::PoolDesk {
+impl crate::steward::context::pool::PoolContext {
     /// A record is being written, and answers wait for it or for the next one.
     fn is_losing(&self) -> bool {
         let lost = |w: &crate::steward::context::array::Wish| {

@@ -4,14 +4,14 @@ use crate::layout::PoolId;
 use crate::mail::ShardMail;
 use crate::order::{Answered, Drive, DriveRole, ErrorKind, Order, Refusal, Reply};
 use crate::steward::context::array::{Outlook, Wish};
-use crate::steward::context::pool::PoolDesk;
+use crate::steward::context::pool::PoolContext;
 use crate::steward::context::probe::Probe;
 use crate::steward::join::{self, Boxed};
 use crate::steward::legs::come_back::Lacking;
-use crate::steward::office::Office;
 use crate::steward::patience::RETURN_PATIENCE;
 use crate::steward::pools::fit::NewPool;
 use crate::steward::pools::import::Claim;
+use crate::steward::procedures::Procedures;
 use array::format::{Label, LegState};
 use base::machine::Shape;
 use base::{Duration, FileName, OpenError};
@@ -20,7 +20,7 @@ use finding::{LegRefusal, PoolRefusal};
 /// How long the bitmap may take to be marked in full.
 const MARK_PATIENCE: Duration = Duration::from_secs(30);
 
-impl Office {
+impl Procedures {
     /// Carries out an order that changes something, or looks at drives.
     pub(crate) async fn execute(&self, order: Order) -> Answered {
         match order {
@@ -97,7 +97,7 @@ impl Office {
 
     /// Refuses a name that several drives of pools have: the first of them may not be the one that is meant.
     pub(crate) fn check_one_meant(&self, field: &'static str, drive: &str) -> Result<(), Refusal> {
-        let several = self.desk().drives_called(drive);
+        let several = self.context().drives_called(drive);
         if several < 2 {
             return Ok(());
         }
@@ -106,9 +106,9 @@ impl Office {
     }
     pub(crate) fn leg_of(&self, field: &'static str, drive: &str) -> Result<(PoolId, usize, usize), Refusal> {
         self.check_one_meant(field, drive)?;
-        let desk = self.desk();
-        desk.leg_named(drive).ok_or_else(|| {
-            let spare = desk.spare_named(drive).and_then(|(pool, _)| desk.pool(pool));
+        let context = self.context();
+        context.leg_named(drive).ok_or_else(|| {
+            let spare = context.spare_named(drive).and_then(|(pool, _)| context.pool(pool));
             if let Some(pool) = spare {
                 let pool = pool.config().name.clone();
                 let why = LegRefusal::SpareIsNoLeg { drive: drive.into(), pool };
@@ -125,7 +125,7 @@ impl Office {
         let specs: Vec<String> = extra.into_iter().chain(candidates).collect();
         let mut unique: Vec<&String> = vec![];
         for s in &specs {
-            if !unique.contains(&s) && self.desk().holds(s).is_none() {
+            if !unique.contains(&s) && self.context().holds(s).is_none() {
                 unique.push(s);
             }
         }
@@ -158,13 +158,13 @@ impl Office {
                         role,
                         cause: p.objection().map(Into::into),
                         // What it did while it was a drive of ours is not forgotten when another takes its place.
-                        errors: self.desk().errors_of_departed(&p.info.path),
+                        errors: self.context().errors_of_departed(&p.info.path),
                         ..Drive::default()
                     });
                     self.let_go(p.id);
                 }
                 Err(e) => out.push(Drive {
-                    shape: self.desk().shapes_at_start.get(&spec).map(Into::into),
+                    shape: self.context().shapes_at_start.get(&spec).map(Into::into),
                     path: spec,
                     role: DriveRole::Unusable,
                     cause: Some(e.words.into()),
@@ -179,8 +179,8 @@ impl Office {
     pub(crate) async fn drive_fail(&self, drive: &str, force: bool) -> Answered {
         let (pool, array, leg) = self.leg_of("drive", drive)?;
         let (last, out, mirror, path, other) = {
-            let desk = self.desk();
-            let p = desk.pool(pool).expect("just found");
+            let context = self.context();
+            let p = context.pool(pool).expect("just found");
             let out = p.is_out(array, leg);
             let mut others = (0..p.arrays[array].legs.len()).filter(|l| *l != leg);
             let other = others.find(|l| p.is_out(array, *l));
@@ -206,8 +206,8 @@ impl Office {
     /// as before, and is gone once the daemon stops; what cannot be asked is taken as there.
     async fn leaves_a_named_leg(&self, pool: PoolId, array: usize, leg: usize) -> Result<(), Refusal> {
         let (path, others) = {
-            let desk = self.desk();
-            let Some(p) = desk.pool(pool) else { return Ok(()) };
+            let context = self.context();
+            let Some(p) = context.pool(pool) else { return Ok(()) };
             if p.leg_state(array, leg) != LegState::InSync {
                 return Ok(());
             }
@@ -238,21 +238,22 @@ impl Office {
         why: impl Into<finding::Cause>,
         outlook: Outlook,
     ) -> Result<(), Refusal> {
-        if let Some(p) = self.desk_mut().pool_mut(pool) {
+        if let Some(p) = self.context_mut().pool_mut(pool) {
             p.wishes.push_back(Wish::Lost { array, leg, why: why.into(), outlook, there: None });
         }
-        let office = self.clone();
+        let procedures = self.clone();
         self.cx
             .until(move || {
-                let desk = office.desk();
-                let quiet = |p: &crate::steward::context::pool::PoolDesk| !p.keeping && p.wishes.is_empty();
-                desk.pool(pool).is_none_or(|p| {
+                let context = procedures.context();
+                let quiet =
+                    |p: &crate::steward::context::pool::PoolContext| !p.keeping && p.wishes.is_empty();
+                context.pool(pool).is_none_or(|p| {
                     p.leaving || (quiet(p) && (p.is_out(array, leg) || p.is_last(array, leg)))
                 })
             })
             .await;
         let still = self
-            .desk()
+            .context()
             .pool(pool)
             .filter(|p| p.is_last(array, leg))
             .map(|p| p.drive_path(array, leg).to_string());
@@ -268,8 +269,8 @@ impl Office {
         let found = self.leg_of("drive", drive);
         let (pool, array, leg) = match found {
             Ok(leg) => leg,
-            Err(r) if self.desk().spare_named(drive).is_some() => {
-                let spare = self.desk().spare_named(drive).filter(|(_, s)| s.open.is_none());
+            Err(r) if self.context().spare_named(drive).is_some() => {
+                let spare = self.context().spare_named(drive).filter(|(_, s)| s.open.is_none());
                 let Some((pool, spare)) = spare else { return Err(r) };
                 return self.patient().come_back(pool, Lacking::Spare(spare.uuid)).await;
             }
@@ -284,8 +285,8 @@ impl Office {
             }
         };
         let (state, path) = {
-            let desk = self.desk();
-            let p = desk.pool(pool).expect("just found");
+            let context = self.context();
+            let p = context.pool(pool).expect("just found");
             (p.leg_state(array, leg), p.drive_path(array, leg).to_string())
         };
         match state {
@@ -299,8 +300,8 @@ impl Office {
     }
     /// A drive that carries the label of a pool that is here, and is none of its drives.
     fn once_a_drive(&self, drive: &str, label: &Label) -> Option<Refusal> {
-        let desk = self.desk();
-        let pool = desk.pools.iter().find(|p| p.config().uuid == label.pool)?;
+        let context = self.context();
+        let pool = context.pools.iter().find(|p| p.config().uuid == label.pool)?;
         let pool = pool.config().name.clone();
         Some(LegRefusal::LegWasReplaced { drive: drive.into(), pool }.into())
     }
@@ -308,23 +309,23 @@ impl Office {
     /// the bitmaps say what is left to copy, over any crash.
     pub(crate) async fn mark_all(&self, pool: PoolId, array: usize) -> Result<(), Refusal> {
         let id = {
-            let mut desk = self.desk_mut();
+            let mut context = self.context_mut();
             let gone = || Refusal::from(PoolRefusal::PoolGone).about("drive");
-            let p = desk.pool_mut(pool).ok_or_else(gone)?;
+            let p = context.pool_mut(pool).ok_or_else(gone)?;
             p.arrays[array].all_dirty.clear();
             p.arrays[array].id
         };
         self.tell_shards(|| ShardMail::MarkAll { array: id });
-        let office = self.clone();
+        let procedures = self.clone();
         let marked = move || {
-            let desk = office.desk();
-            let said = |p: &PoolDesk| p.have_all_said(&p.arrays[array], &p.arrays[array].all_dirty);
-            desk.pool(pool).is_some_and(said)
+            let context = procedures.context();
+            let said = |p: &PoolContext| p.have_all_said(&p.arrays[array], &p.arrays[array].all_dirty);
+            context.pool(pool).is_some_and(said)
         };
         // Orders come one by one: a last leg that is gone takes no bitmap, and who waited for that would keep it from being
         // opened anew.
-        let (office, done) = (self.clone(), marked.clone());
-        let lacks = move || office.desk().pool(pool).is_some_and(|p| p.lacks_last(array));
+        let (procedures, done) = (self.clone(), marked.clone());
+        let lacks = move || procedures.context().pool(pool).is_some_and(|p| p.lacks_last(array));
         self.cx.until_within(MARK_PATIENCE, move || done() || lacks()).await;
         if marked() {
             return Ok(());
@@ -334,14 +335,14 @@ impl Office {
     }
     /// Waits until the keeper has dealt with a returned leg.
     pub(crate) async fn joined(&self, pool: PoolId, array: usize, leg: usize) {
-        let office = self.clone();
+        let procedures = self.clone();
         self.cx
             .until(move || {
-                let desk = office.desk();
-                let done = |p: &crate::steward::context::pool::PoolDesk| {
+                let context = procedures.context();
+                let done = |p: &crate::steward::context::pool::PoolContext| {
                     !p.keeping && !p.wishes.iter().any(|w| matches!(w, Wish::Joined { array: a, leg: l, .. } if (*a, *l) == (array, leg)))
                 };
-                desk.pool(pool).is_none_or(|p| p.leaving || done(p))
+                context.pool(pool).is_none_or(|p| p.leaving || done(p))
             })
             .await;
     }
@@ -350,7 +351,7 @@ impl Office {
     pub(crate) fn drive_shape(&self, drive: &str, shape: Shape) -> Answered {
         crate::steward::health::shaped::complete(&shape)
             .map_err(|why| Refusal::sentence(ErrorKind::Invalid, "shape", why, None))?;
-        let was = self.desk_mut().shapes_at_start.remove(drive);
+        let was = self.context_mut().shapes_at_start.remove(drive);
         let found = self.leg_of("drive", drive);
         let (pool, array, leg) = match (found, &was) {
             (Ok(leg), _) => leg,
@@ -361,7 +362,7 @@ impl Office {
             }
             (Err(r), None) => return Err(r),
         };
-        let open = self.desk().pool(pool).and_then(|p| p.arrays[array].legs[leg].open.clone());
+        let open = self.context().pool(pool).and_then(|p| p.arrays[array].legs[leg].open.clone());
         match (open, &was) {
             (Some(open), _) => self.shape(open.id, shape),
             (None, Some(_)) => self.shape_later(drive, shape),
@@ -374,7 +375,7 @@ impl Office {
     /// A drive that is not open behaves so when it is.
     pub(crate) fn shape_later(&self, drive: &str, shape: Shape) {
         if shape != Shape::default() {
-            self.desk_mut().shapes_at_start.insert(drive.into(), shape);
+            self.context_mut().shapes_at_start.insert(drive.into(), shape);
         }
     }
 }

@@ -4,9 +4,9 @@ use crate::admission::caps::Caps;
 use crate::admission::scheduler::{WEIGHT, WEIGHTS};
 use crate::layout::PoolId;
 use crate::order::{Answered, Event, HostSettings, Refusal, Reply, VolumeCaps};
-use crate::steward::context::desk::{Desk, PortalDesk};
-use crate::steward::context::pool::{PoolDesk, Resting};
-use crate::steward::office::Office;
+use crate::steward::context::head::{HeadContext, PortalContext};
+use crate::steward::context::pool::{PoolContext, Resting};
+use crate::steward::procedures::Procedures;
 use crate::steward::record::texts::{contradict, protocol_word};
 use crate::steward::sessions::connected::{Use, refuse_in_use};
 use crate::steward::state::{Change, Edit};
@@ -36,14 +36,14 @@ fn runs(list: Vec<(u64, u64)>) -> Vec<Run> {
     list.into_iter().map(|(first, count)| Run { first, count }).collect()
 }
 
-impl Office {
+impl Procedures {
     fn note(&self, what: String, event: impl Into<Event>) {
         let now = self.cx.now();
-        self.desk_mut().happened(now, what, event);
+        self.context_mut().happened(now, what, event);
     }
     /// The host of this name.
     fn host_named(&self, name: &str) -> Result<Host, HostRefusal> {
-        let host = self.desk().hosts().get(name).cloned();
+        let host = self.context().hosts().get(name).cloned();
         host.ok_or_else(|| HostRefusal::NoHost { host: name.into() })
     }
 
@@ -56,9 +56,9 @@ impl Office {
         block_bytes: Option<u32>,
     ) -> Answered {
         let (id, usual, uuid, nsid, mut space, resting, unseen) = {
-            let mut desk = self.desk_mut();
-            let uuid = desk.new_uuid();
-            let p = desk.pool_named(pool)?;
+            let mut context = self.context_mut();
+            let uuid = context.new_uuid();
+            let p = context.pool_named(pool)?;
             let block = block_bytes.unwrap_or(p.config().block_bytes);
             p.config().volumes.check_new(name, bytes, block, p.config().drive_block_bytes)?;
             if let Some(spare) = p.spare_made_useless(block) {
@@ -70,7 +70,7 @@ impl Office {
                 .into());
             }
             let unseen = p.spares_unseen(block);
-            let used = desk.configs().flat_map(|c| c.grants.iter()).map(|g| g.nsid);
+            let used = context.configs().flat_map(|c| c.grants.iter()).map(|g| g.nsid);
             let nsid = lowest_free(used, 1, NSID_MAX)?;
             (p.id, p.config().block_bytes, uuid, nsid, p.space(), p.resting_bytes(), unseen)
         };
@@ -88,9 +88,9 @@ impl Office {
         let edits = vec![Edit::VolumePut { volume }, Edit::Numbered { volume: uuid, nsid }];
         self.configure(id, edits).await?;
         {
-            let mut desk = self.desk_mut();
-            let volume = desk.new_volume();
-            if let Some(p) = desk.pool_mut(id) {
+            let mut context = self.context_mut();
+            let volume = context.new_volume();
+            if let Some(p) = context.pool_mut(id) {
                 p.volume_ids.insert(uuid, volume);
                 p.made_here.insert(uuid);
             }
@@ -110,9 +110,9 @@ impl Office {
         disconnect: bool,
     ) -> Answered {
         let (id, uuid, old) = {
-            let desk = self.desk();
-            let (id, uuid) = desk.volume_named(name)?;
-            let p = desk.pool(id).expect("just found");
+            let context = self.context();
+            let (id, uuid) = context.volume_named(name)?;
+            let p = context.pool(id).expect("just found");
             (id, uuid, p.config().volumes.by_uuid(uuid).expect("just found").clone())
         };
         volume::check_size(bytes, old.block_bytes)?;
@@ -120,8 +120,8 @@ impl Office {
             self.clear_tail(id, uuid).await?;
         }
         let (pool, pool_name, mut space, resting) = {
-            let desk = self.desk();
-            let p = desk.pool(id).ok_or(PoolRefusal::PoolGone)?;
+            let context = self.context();
+            let p = context.pool(id).ok_or(PoolRefusal::PoolGone)?;
             (p.config().uuid, p.config().name.clone(), p.space(), p.resting_bytes())
         };
         let mut v = old;
@@ -130,7 +130,7 @@ impl Office {
             self.ask_other_hosts().await;
             let hosts = match disconnect {
                 true => vec![],
-                false => self.desk().users_of_volumes(pool, Some(uuid), None),
+                false => self.context().users_of_volumes(pool, Some(uuid), None),
             };
             let volume = name.into();
             if !force {
@@ -161,7 +161,7 @@ impl Office {
         v.bytes = bytes;
         self.configure(id, vec![Edit::VolumePut { volume: v }, returned(&freed)]).await?;
         self.rest_of(id, freed);
-        if let Some(p) = self.desk_mut().pool_mut(id).filter(|_| shrinks) {
+        if let Some(p) = self.context_mut().pool_mut(id).filter(|_| shrinks) {
             let now = self.cx.now();
             p.shrunk.retain(|_, until| *until > now);
             p.shrunk.insert(uuid, now + QUARANTINE);
@@ -174,9 +174,9 @@ impl Office {
     /// Order: rename.
     pub(crate) async fn volume_rename(&self, name: &str, new: &str) -> Answered {
         let (id, volume) = {
-            let desk = self.desk();
-            let (id, uuid) = desk.volume_named(name)?;
-            let volumes = &desk.pool(id).expect("just found").config().volumes;
+            let context = self.context();
+            let (id, uuid) = context.volume_named(name)?;
+            let volumes = &context.pool(id).expect("just found").config().volumes;
             volumes.check_free(new)?;
             (id, Volume { name: new.into(), ..volumes.by_uuid(uuid).expect("just found").clone() })
         };
@@ -189,9 +189,9 @@ impl Office {
     /// Order: caps and weight.
     pub(crate) async fn volume_caps(&self, name: &str, caps: VolumeCaps) -> Answered {
         let (id, uuid, old, weighed) = {
-            let desk = self.desk();
-            let (id, uuid) = desk.volume_named(name)?;
-            let config = &desk.pool(id).expect("just found").config();
+            let context = self.context();
+            let (id, uuid) = context.volume_named(name)?;
+            let config = &context.pool(id).expect("just found").config();
             (id, uuid, config.caps_of(uuid), config.weight_of(uuid))
         };
         let VolumeCaps { iops_max, mbps_max, weight } = caps;
@@ -233,13 +233,13 @@ impl Office {
     /// Order: remove.
     pub(crate) async fn volume_remove(&self, name: &str, force: bool, disconnect: bool) -> Answered {
         let (id, uuid, pool, grants) = {
-            let desk = self.desk();
-            let (id, uuid) = desk.volume_named(name)?;
-            let config = &desk.pool(id).expect("just found").config();
+            let context = self.context();
+            let (id, uuid) = context.volume_named(name)?;
+            let config = &context.pool(id).expect("just found").config();
             (id, uuid, config.uuid, config.grants.of(uuid).map_or(vec![], |g| g.grants.clone()))
         };
         if let Some(first) = grants.first().filter(|_| !force) {
-            let host = self.desk().hosts().iter().find(|h| first.is_for(h)).map(|h| h.name.clone());
+            let host = self.context().hosts().iter().find(|h| first.is_for(h)).map(|h| h.name.clone());
             return Err(
                 VolumeRefusal::VolumeIsExported { volume: name.into(), hosts: grants.len(), host }.into()
             );
@@ -247,20 +247,20 @@ impl Office {
         if !disconnect {
             self.ask_other_hosts().await;
             let volume = name.to_string();
-            let hosts = self.desk().users_of_volumes(pool, Some(uuid), None);
+            let hosts = self.context().users_of_volumes(pool, Some(uuid), None);
             refuse_in_use(hosts, |hosts| VolumeRefusal::RemoveInUse { volume, force, hosts })?;
             self.check_not_written(id, uuid, name, force).await?;
         }
         let freed: Vec<Run> = {
-            let desk = self.desk();
-            let config = &desk.pool(id).expect("orders come one by one").config();
+            let context = self.context();
+            let config = &context.pool(id).expect("orders come one by one").config();
             config.volumes.by_uuid(uuid).expect("just found").map.runs().collect()
         };
         self.configure(id, vec![Edit::VolumeRemoved { volume: uuid }, returned(&freed)]).await?;
         {
-            let mut desk = self.desk_mut();
-            if let Some(gone) = desk.pool_mut(id).and_then(|p| p.volume_ids.remove(&uuid)) {
-                desk.times.forget(gone);
+            let mut context = self.context_mut();
+            if let Some(gone) = context.pool_mut(id).and_then(|p| p.volume_ids.remove(&uuid)) {
+                context.times.forget(gone);
             }
         }
         self.rest_of(id, freed);
@@ -271,7 +271,7 @@ impl Office {
     /// They rest until no write to them can be left at a drive.
     fn rest_of(&self, pool: PoolId, freed: Vec<Run>) {
         let until = self.cx.now() + QUARANTINE;
-        if let Some(p) = self.desk_mut().pool_mut(pool) {
+        if let Some(p) = self.context_mut().pool_mut(pool) {
             p.resting.extend(freed.into_iter().map(|run| Resting { run, until }));
         }
     }
@@ -279,25 +279,25 @@ impl Office {
     /// Order: a new host.
     pub(crate) async fn host_add(&self, name: String, settings: HostSettings) -> Answered {
         let host = {
-            let mut desk = self.desk_mut();
-            let id = desk.new_host();
+            let mut context = self.context_mut();
+            let id = context.new_host();
             merged(Host { id, name: name.clone(), ..Host::default() }, settings)
         };
         // The same change replaces a host that is there.
-        if self.desk().hosts().get(&name).is_some() {
+        if self.context().hosts().get(&name).is_some() {
             return Err(HostRefusal::HostNameTaken { host: name }.into());
         }
         self.propose(Change::HostPut { host }).await?;
         self.publish().await;
         self.note(format!("host {name}"), HostEvent::HostAdded);
-        let notices = self.desk().open_by_name(None, Some(&name));
+        let notices = self.context().open_by_name(None, Some(&name));
         Ok(Reply::Created { uuid: Uuid::default(), notices: notices.into_iter().map(Into::into).collect() })
     }
 
     /// Order: change a host. Its exports follow its names.
     pub(crate) async fn host_set(&self, name: &str, settings: HostSettings, disconnect: bool) -> Answered {
         let old = self.host_named(name)?;
-        let mut hosts = self.desk().hosts().clone();
+        let mut hosts = self.context().hosts().clone();
         hosts.set(merged(old.clone(), settings))?;
         let new = hosts.get(name).expect("just set").clone();
         // CHAP is of iSCSI: what an NVMe host must prove does not change with it.
@@ -314,7 +314,7 @@ impl Office {
                     || u.is_by(Protocol::Iscsi, if proof_changed { &all_iqns } else { &iqns })
             };
             self.ask_other_hosts().await;
-            let hosts = self.desk().connected_host(old.id, ends);
+            let hosts = self.context().connected_host(old.id, ends);
             refuse_in_use(hosts, |hosts| match names_stay {
                 true => HostRefusal::HostSecretInUse { hosts },
                 false => HostRefusal::HostNameInUse { hosts },
@@ -338,13 +338,13 @@ impl Office {
     /// Order: forget a host.
     pub(crate) async fn host_remove(&self, name: &str, force: bool, disconnect: bool) -> Answered {
         let host = self.host_named(name)?;
-        let exports: usize = self.desk().configs().map(|c| c.grants.for_host(&host).count()).sum();
+        let exports: usize = self.context().configs().map(|c| c.grants.for_host(&host).count()).sum();
         if exports > 0 && !force {
             return Err(HostRefusal::HostHasExports { host: name.into(), volumes: exports }.into());
         }
         if !disconnect {
             self.ask_other_hosts().await;
-            let hosts = self.desk().connected_host(host.id, |_| true);
+            let hosts = self.context().connected_host(host.id, |_| true);
             refuse_in_use(hosts, |hosts| HostRefusal::HostRemoveInUse { force, hosts })?;
         }
         self.edit_exports(&host, |volume, grant| vec![Edit::Unexported { volume, grant: grant.clone() }])
@@ -361,10 +361,10 @@ impl Office {
         edit: impl Fn(Uuid, &Grant) -> Vec<Edit>,
     ) -> Result<(), Refusal> {
         let pools: Vec<(PoolId, Vec<Edit>)> = {
-            let desk = self.desk();
+            let context = self.context();
             let edits =
-                |p: &PoolDesk| p.config().grants.given_to(host).flat_map(|(v, g)| edit(v, g)).collect();
-            desk.pools.iter().map(|p| (p.id, edits(p))).collect()
+                |p: &PoolContext| p.config().grants.given_to(host).flat_map(|(v, g)| edit(v, g)).collect();
+            context.pools.iter().map(|p| (p.id, edits(p))).collect()
         };
         for (id, edits) in pools.into_iter().filter(|(_, edits)| !edits.is_empty()) {
             self.configure(id, edits).await?;
@@ -380,24 +380,24 @@ impl Office {
         moves: Option<Moves>,
         head: Option<u8>,
     ) -> Answered {
-        let head = head.unwrap_or(self.desk().own_number());
+        let head = head.unwrap_or(self.context().own_number());
         let what = format!("portal {} {address}", protocol_word(protocol));
         if address.port() == 0 {
             return Err(PortalRefusal::PortalWithoutPort { address: address.to_string() }.into());
         }
         self.check_moves(address, moves)?;
         let taken =
-            self.desk().portals.iter().find(|p| p.portal.address == address).map(|p| p.portal.protocol);
+            self.context().portals.iter().find(|p| p.portal.address == address).map(|p| p.portal.protocol);
         if let Some(there) = taken {
             let protocol = protocol_word(there).into();
             return Err(PortalRefusal::PortalTaken { protocol, address: address.to_string() }.into());
         }
         let (last, id) = {
-            let mut desk = self.desk_mut();
-            let last = desk.last_portal();
-            let id = desk.new_portal();
-            desk.put_portal(Portal { id, protocol, address, head, moves });
-            desk.portals.last_mut().expect("just added").is_tried(true);
+            let mut context = self.context_mut();
+            let last = context.last_portal();
+            let id = context.new_portal();
+            context.put_portal(Portal { id, protocol, address, head, moves });
+            context.portals.last_mut().expect("just added").is_tried(true);
             (last, id)
         };
         let address_failure = match moves {
@@ -405,7 +405,7 @@ impl Office {
             Some(_) => {
                 // What was said before is of another portal.
                 let told = self.take_addresses().await;
-                match self.desk().addresses.whereabouts(address.ip()).filter(|_| told) {
+                match self.context().addresses.whereabouts(address.ip()).filter(|_| told) {
                     Some(Ok(_)) => None,
                     Some(Err(why)) => {
                         Some(PortalRefusal::AddressNotHere { address: address.to_string(), why: why.into() })
@@ -419,24 +419,26 @@ impl Office {
         };
         self.publish().await;
         // What the other head's shards come to is no reason to refuse it: they try again.
-        let results = |desk: &Desk| {
-            let here = |p: &&PortalDesk| p.portal.id == id && desk.head_of(&p.portal) == desk.own_number();
-            desk.portals.iter().find(here).map_or(vec![], |p| p.results.clone())
+        let results = |context: &HeadContext| {
+            let here =
+                |p: &&PortalContext| p.portal.id == id && context.head_of(&p.portal) == context.own_number();
+            context.portals.iter().find(here).map_or(vec![], |p| p.results.clone())
         };
-        let office = self.clone();
-        let told = move || results(&office.desk()).iter().all(Option::is_some);
+        let procedures = self.clone();
+        let told = move || results(&procedures.context()).iter().all(Option::is_some);
         self.cx.until_within(OPEN_PATIENCE, told).await;
         let listen_failure = {
-            let desk = self.desk();
-            let other = desk.system.as_ref().map(|s| s.member().me().other().letter().to_string());
+            let context = self.context();
+            let other = context.system.as_ref().map(|s| s.member().me().other().letter().to_string());
             let head_of_address = other.filter(|_| moves.is_none());
             let failed = |why: NetFault| PortalRefusal::PortalFailed {
                 address: address.to_string(),
                 why,
                 head: head_of_address.clone(),
             };
-            let met = || desk.portals.iter().find(|p| p.portal.id != id && meet(p.portal.address, address));
-            results(&desk).into_iter().find_map(|r| match r {
+            let met =
+                || context.portals.iter().find(|p| p.portal.id != id && meet(p.portal.address, address));
+            results(&context).into_iter().find_map(|r| match r {
                 Some(Err(base::NetError::InUse)) => Some(match met() {
                     Some(other) => PortalRefusal::PortalMeetsAnother {
                         address: address.to_string(),
@@ -447,7 +449,7 @@ impl Office {
                     None => failed(NetFault::InUse),
                 }),
                 // It is the other head's, which listens there once it serves.
-                Some(Err(base::NetError::NoAddress)) if head != desk.own_number() => None,
+                Some(Err(base::NetError::NoAddress)) if head != context.own_number() => None,
                 Some(Err(e)) => Some(failed(e.into())),
                 Some(Ok(_)) => None,
                 None => Some(PortalRefusal::PortalSilent {
@@ -466,19 +468,19 @@ impl Office {
         };
         if let Err(r) = result {
             let row = {
-                let mut desk = self.desk_mut();
-                let at = desk.portals.iter().position(|p| p.portal.id == id).expect("just added");
-                desk.portals.remove(at)
+                let mut context = self.context_mut();
+                let at = context.portals.iter().position(|p| p.portal.id == id).expect("just added");
+                context.portals.remove(at)
             };
             self.publish().await;
             moves.into_iter().for_each(|moves| self.let_address_go(address.ip(), moves));
             // The next one may have its number, unless what a shard says late could be taken for its.
             if row.results.iter().all(Option::is_some) {
-                self.desk_mut().portal_given_last(last);
+                self.context_mut().portal_given_last(last);
             }
             return Err(r);
         }
-        if let Some(row) = self.desk_mut().portals.iter_mut().find(|p| p.portal.id == id) {
+        if let Some(row) = self.context_mut().portals.iter_mut().find(|p| p.portal.id == id) {
             row.is_tried(false);
         }
         self.note(what, PortalEvent::PortalAdded);
@@ -494,7 +496,7 @@ impl Office {
         }
         let new =
             Portal { id: base::PortalId(0), protocol: Protocol::Nvme, address, head: 0, moves: Some(moves) };
-        match self.desk().portals.iter().find(|p| contradict(&p.portal, &new)) {
+        match self.context().portals.iter().find(|p| contradict(&p.portal, &new)) {
             Some(other) => {
                 let protocol = protocol_word(other.portal.protocol).into();
                 let address = other.portal.address.to_string();
@@ -514,15 +516,15 @@ impl Office {
         let (word, written) = (protocol_word(protocol).to_string(), address.to_string());
         let what = format!("portal {word} {address}");
         let (id, moves) = {
-            let desk = self.desk();
+            let context = self.context();
             let found =
-                desk.portals.iter().find(|p| (p.portal.protocol, p.portal.address) == (protocol, address));
+                context.portals.iter().find(|p| (p.portal.protocol, p.portal.address) == (protocol, address));
             let missing = || PortalRefusal::NoPortal { protocol: word.clone(), address: written.clone() };
             found.map(|p| (p.portal.id, p.portal.moves)).ok_or_else(missing)?
         };
         if !disconnect {
             self.ask_other_hosts().await;
-            let hosts = self.desk().users_of_portal(id);
+            let hosts = self.context().users_of_portal(id);
             refuse_in_use(hosts, |hosts| PortalRefusal::PortalInUse {
                 protocol: word,
                 address: written,
@@ -530,7 +532,7 @@ impl Office {
             })?;
         }
         self.propose(Change::PortalRemoved { id }).await?;
-        self.desk_mut().portals.retain(|p| p.portal.id != id);
+        self.context_mut().portals.retain(|p| p.portal.id != id);
         self.publish().await;
         self.in_sessions(|s, fx| s.end_portal(id, fx));
         moves.into_iter().for_each(|moves| self.let_address_go(address.ip(), moves));
@@ -541,11 +543,14 @@ impl Office {
     /// Order: export.
     pub(crate) async fn export(&self, volume: &str, host: &str, lun: Option<u16>) -> Answered {
         let (id, uuid, host, has_it, lun) = {
-            let desk = self.desk();
-            let (id, uuid) = desk.volume_named(volume)?;
+            let context = self.context();
+            let (id, uuid) = context.volume_named(volume)?;
             let host = self.host_named(host)?;
-            let used: Vec<u32> =
-                desk.configs().flat_map(|c| c.grants.for_host(&host)).map(|(_, _, l)| u32::from(l)).collect();
+            let used: Vec<u32> = context
+                .configs()
+                .flat_map(|c| c.grants.for_host(&host))
+                .map(|(_, _, l)| u32::from(l))
+                .collect();
             let lun = match lun {
                 Some(lun) if lun > LUN_MAX => {
                     return Err(HostRefusal::LunTooLarge { lun, lun_max: LUN_MAX }.into());
@@ -556,7 +561,7 @@ impl Office {
                 Some(n) => n,
                 None => lowest_free(used.into_iter(), 0, u32::from(LUN_MAX))? as u16,
             };
-            let grants = &desk.pool(id).expect("just found").config().grants;
+            let grants = &context.pool(id).expect("just found").config().grants;
             let has_it = grants.given_to(&host).any(|(volume, _)| volume == uuid);
             (id, uuid, host, has_it, lun)
         };
@@ -572,10 +577,10 @@ impl Office {
     /// Order: unexport.
     pub(crate) async fn unexport(&self, volume: &str, host: &str, disconnect: bool) -> Answered {
         let (id, uuid, host, pool, grant) = {
-            let desk = self.desk();
-            let (id, uuid) = desk.volume_named(volume)?;
+            let context = self.context();
+            let (id, uuid) = context.volume_named(volume)?;
             let host = self.host_named(host)?;
-            let config = &desk.pool(id).expect("just found").config();
+            let config = &context.pool(id).expect("just found").config();
             let grant = config.grants.given_to(&host).find(|(volume, _)| *volume == uuid);
             let grant = grant.map(|(_, grant)| grant.clone());
             (id, uuid, host, config.uuid, grant)
@@ -586,7 +591,7 @@ impl Office {
         if !disconnect {
             self.ask_other_hosts().await;
             let (volume, name) = (volume.into(), host.name.clone());
-            let hosts = self.desk().users_of_volumes(pool, Some(uuid), Some(host.id));
+            let hosts = self.context().users_of_volumes(pool, Some(uuid), Some(host.id));
             refuse_in_use(hosts, |hosts| VolumeRefusal::UnexportInUse { volume, host: name, hosts })?;
         }
         self.configure(id, vec![Edit::Unexported { volume: uuid, grant }]).await?;

@@ -8,11 +8,11 @@
 use crate::layout::PoolId;
 use crate::order::{Answered, Notice, Order, Reply};
 use crate::steward::context::absent::{AbsentPool, Kept, Shown};
-use crate::steward::context::desk::Desk;
-use crate::steward::context::pool::PoolDesk;
+use crate::steward::context::head::HeadContext;
+use crate::steward::context::pool::PoolContext;
 use crate::steward::context::probe::Probe;
-use crate::steward::office::Office;
 use crate::steward::pools::import::Claim;
+use crate::steward::procedures::Procedures;
 use crate::steward::record::kept::{KeptFile, kept_name};
 use crate::steward::record::texts::state_cause;
 use crate::steward::state::config::PoolConfig;
@@ -29,7 +29,7 @@ const LOOK_MOST: Duration = Duration::from_secs(60);
 /// Drives that hung together come back one by one: so long the others are waited for, which are there and do not answer.
 const SILENT_PATIENCE: Duration = Duration::from_secs(30);
 
-impl Office {
+impl Procedures {
     /// A pool of this head is not here, or not yet. Its hosts are told what is kept of it. The error: that cannot be read.
     pub(crate) async fn miss(&self, row: &PoolRow) -> Result<(), Notice> {
         let (file, trouble) = match self.read_kept_file(row.uuid).await {
@@ -37,15 +37,15 @@ impl Office {
             Err(notice) => (None, Err(notice)),
         };
         let (config, file) = file.unzip();
-        let mut desk = self.desk_mut();
+        let mut context = self.context_mut();
         let kept = config.as_ref().zip(file.as_ref()).map(|(config, file)| Kept {
             deallocates: file.deallocates,
-            volume_ids: config.volumes.iter().map(|v| (v.uuid, desk.volume_number(v.uuid))).collect(),
+            volume_ids: config.volumes.iter().map(|v| (v.uuid, context.volume_number(v.uuid))).collect(),
         });
         let generation = file.map_or(0, |f| f.slot.generation);
-        desk.apply(Change::PoolAway { row: row.clone(), generation, config });
-        let away = desk.state().away().iter().find(|a| a.row().uuid == row.uuid).cloned();
-        desk.absent.extend(away.map(|away| AbsentPool::new(away, kept)));
+        context.apply(Change::PoolAway { row: row.clone(), generation, config });
+        let away = context.state().away().iter().find(|a| a.row().uuid == row.uuid).cloned();
+        context.absent.extend(away.map(|away| AbsentPool::new(away, kept)));
         trouble
     }
     /// The configuration that is kept there.
@@ -69,7 +69,7 @@ impl Office {
     /// already: a failure is told and refuses nothing.
     pub(crate) async fn keep_config(&self, pool: PoolId, slot: &ConfigSlot) {
         let found =
-            self.desk().pool(pool).map(|p| (p.config().uuid, p.config().name.clone(), p.deallocates()));
+            self.context().pool(pool).map(|p| (p.config().uuid, p.config().name.clone(), p.deallocates()));
         let Some((uuid, name, deallocates)) = found else { return };
         let text = KeptFile { slot: slot.clone(), deallocates }.text();
         let op = StateOp::Write { name: kept_name(uuid), contents: text.into_bytes() };
@@ -82,13 +82,13 @@ impl Office {
         self.remove_kept(uuid).await;
         let now = self.cx.now();
         let event = PoolEvent::ConfigNotKept { pool: name.into(), fault: error.into() };
-        self.desk_mut().happened(now, format!("pool {name}"), event);
+        self.context_mut().happened(now, format!("pool {name}"), event);
     }
     /// What is kept of a pool that is away, once more.
     pub(crate) async fn keep_absent(&self, pool: Uuid) -> Result<(), Cause> {
         let file = {
-            let desk = self.desk();
-            let absent = desk.absent.iter().find(|p| p.uuid() == pool);
+            let context = self.context();
+            let absent = context.absent.iter().find(|p| p.uuid() == pool);
             let kept = absent.and_then(|p| p.known().zip(p.kept.as_ref()));
             let file = |((config, generation), kept): ((&PoolConfig, u64), &Kept)| KeptFile {
                 slot: config.slot(generation),
@@ -110,25 +110,25 @@ impl Office {
         // Drives that somebody else may be using are not opened: only what appears, or lay there before.
         let mut known: BTreeSet<String> = self.candidates().await.into_iter().collect();
         loop {
-            let office = self.clone();
-            self.cx.until(move || office.desk().absent.iter().any(|p| p.look_at.is_some())).await;
+            let procedures = self.clone();
+            self.cx.until(move || procedures.context().absent.iter().any(|p| p.look_at.is_some())).await;
             self.cx.sleep(LOOK_FIRST).await;
-            if !self.desk().absent.iter().any(|p| p.look_at.is_some_and(|at| at <= self.cx.now())) {
+            if !self.context().absent.iter().any(|p| p.look_at.is_some_and(|at| at <= self.cx.now())) {
                 continue;
             }
             let here: BTreeSet<String> = self.candidates().await.into_iter().collect();
             known.retain(|c| here.contains(c));
             let now = self.cx.now();
-            let mut desk = self.desk_mut();
-            let desk = &mut *desk;
-            if desk.held || desk.ordering || !desk.orders.is_empty() {
+            let mut context = self.context_mut();
+            let context = &mut *context;
+            if context.held || context.ordering || !context.orders.is_empty() {
                 continue;
             }
-            desk.appear(here.difference(&known).cloned().collect());
-            for p in desk.absent.iter_mut().filter(|p| p.look_at.is_some_and(|at| at <= now)) {
+            context.appear(here.difference(&known).cloned().collect());
+            for p in context.absent.iter_mut().filter(|p| p.look_at.is_some_and(|at| at <= now)) {
                 let wait = Duration::from_secs(LOOK_FIRST.as_secs() << p.looks.min(8)).min(LOOK_MOST);
                 p.is_looked_for_again(now + wait);
-                desk.orders.push_back((None, Order::PoolReturn { pool: p.uuid() }));
+                context.orders.push_back((None, Order::PoolReturn { pool: p.uuid() }));
             }
         }
     }
@@ -137,13 +137,13 @@ impl Office {
     /// there when it was used last. What an operator would have to decide, an operator decides.
     pub(crate) async fn pool_return(&self, uuid: Uuid) -> Answered {
         let (row, specs) = {
-            let desk = self.desk();
-            let Some(p) = desk.absent.iter().find(|p| p.uuid() == uuid) else { return Ok(Reply::Done) };
-            let specs: Vec<String> = p.drives().iter().chain(&desk.appeared).cloned().collect();
+            let context = self.context();
+            let Some(p) = context.absent.iter().find(|p| p.uuid() == uuid) else { return Ok(Reply::Done) };
+            let specs: Vec<String> = p.drives().iter().chain(&context.appeared).cloned().collect();
             (p.row().clone(), specs)
         };
         let specs: Vec<String> = specs.into_iter().chain(self.added_to(&row)).collect();
-        let me = self.desk().me();
+        let me = self.context().me();
         let (found, failures) = self.gather(&specs, Some(uuid)).await;
         let mut probes = vec![];
         self.add_others(&mut probes, found);
@@ -171,7 +171,7 @@ impl Office {
             silent = !complete && away.iter().all(|path| mutes(path));
         }
         let (now, mut waited) = (self.cx.now(), false);
-        if let Some(p) = self.desk_mut().absent.iter_mut().find(|p| p.uuid() == uuid) {
+        if let Some(p) = self.context_mut().absent.iter_mut().find(|p| p.uuid() == uuid) {
             waited = p.is_silent(silent, now).is_some_and(|since| now.since(since) >= SILENT_PATIENCE);
         }
         if !complete && !waited {
@@ -182,11 +182,11 @@ impl Office {
         let notices = self.take(uuid, probes, &Claim::default()).await?;
         let now = self.cx.now();
         {
-            let mut desk = self.desk_mut();
-            desk.absent.retain(|p| p.uuid() != uuid);
+            let mut context = self.context_mut();
+            context.absent.retain(|p| p.uuid() != uuid);
             let what = format!("pool {}", row.name);
-            desk.happened(now, what.clone(), PoolEvent::PoolBack { silent: !complete });
-            notices.into_iter().for_each(|n| desk.noticed(now, what.clone(), n));
+            context.happened(now, what.clone(), PoolEvent::PoolBack { silent: !complete });
+            notices.into_iter().for_each(|n| context.noticed(now, what.clone(), n));
         }
         self.publish().await;
         self.forget_released(uuid).await;
@@ -203,9 +203,9 @@ impl Office {
         let Some(slot) = newest else { return };
         let Ok(config) = PoolConfig::of_slot(&slot) else { return };
         let went = {
-            let mut desk = self.desk_mut();
-            let me = desk.me();
-            let absent = desk.absent.iter_mut().find(|p| p.uuid() == pool);
+            let mut context = self.context_mut();
+            let me = context.me();
+            let absent = context.absent.iter_mut().find(|p| p.uuid() == pool);
             let is_later = |p: &&mut AbsentPool| {
                 p.known().is_some_and(|(_, known)| slot.generation > known && config.holder != me)
             };
@@ -214,20 +214,20 @@ impl Office {
                 p.row().clone()
             });
             if let Some(row) = row.clone() {
-                desk.apply(Change::PoolAway { row, generation: 0, config: None });
+                context.apply(Change::PoolAway { row, generation: 0, config: None });
             }
             row.is_some()
         };
         if went {
             self.remove_kept(pool).await;
-            if self.desk().ready {
+            if self.context().ready {
                 self.publish().await;
             }
         }
     }
 }
 
-impl Desk {
+impl HeadContext {
     /// Every pool that hosts may know of.
     pub fn shown(&self) -> impl Iterator<Item = Shown<'_>> {
         let here = self.pools.iter().filter(|p| !p.leaving).map(|p| Shown {
@@ -237,7 +237,7 @@ impl Desk {
             ready: p.serving && p.complete() && !p.unrecorded,
             deallocates: p.deallocates(),
         });
-        // One that is being imported is on the desk and among the absent.
+        // One that is being imported is on the context and among the absent.
         let is_here = |p: &&AbsentPool| self.pools.iter().any(|x| x.config().uuid == p.uuid());
         let absent = self.absent.iter().filter(move |p| !is_here(p));
         let absent = absent.filter_map(|p| p.known().zip(p.kept.as_ref()));
@@ -263,7 +263,7 @@ impl Desk {
     }
 }
 
-impl PoolDesk {
+impl PoolContext {
     /// Hosts may deallocate: zeroes are there afterwards on every leg, written where a drive does not promise them.
     pub fn deallocates(&self) -> bool {
         true

@@ -2,16 +2,16 @@
 
 use crate::layout::PoolId;
 use crate::order::{Answered, ArraySpec, Cause, Notice, Refusal, Reply};
-use crate::steward::context::array::{ArrayDesk, LegDesk};
+use crate::steward::context::array::{ArrayContext, LegContext};
 use crate::steward::context::open::OpenDrive;
 use crate::steward::context::probe::Probe;
 use crate::steward::health::drives::Maps;
 use crate::steward::health::shaped;
 use crate::steward::join::{self, Boxed};
-use crate::steward::office::Office;
 use crate::steward::pools::fit::{NewPool, check_probes, one_drive};
 use crate::steward::pools::meant::{check_meant, less_redundant};
 use crate::steward::pools::room::Promised;
+use crate::steward::procedures::Procedures;
 use crate::steward::record::texts::{CREATING, POOLS, listed};
 use crate::steward::sessions::connected::refuse_in_use;
 use crate::steward::state::config::{ArrayRow, LegRow, PoolConfig, array_uuid};
@@ -44,16 +44,16 @@ struct Plan {
 /// The generation of the configuration with which a new pool is whole: those before it are written while it is made.
 const GENERATION_FIRST: u64 = 3;
 
-impl Office {
+impl Procedures {
     /// Order: create.
     pub(crate) async fn pool_create(&self, new: NewPool) -> Answered {
         self.check_read(POOLS)?;
         self.check_read(CREATING)?;
         volume::check_name(&new.name).map_err(|_| PoolRefusal::PoolNameInvalid { name: new.name.clone() })?;
         let taken = {
-            let desk = self.desk();
-            desk.pools.iter().any(|p| p.config().name == new.name)
-                || desk.absent.iter().any(|p| p.name() == new.name)
+            let context = self.context();
+            context.pools.iter().any(|p| p.config().name == new.name)
+                || context.absent.iter().any(|p| p.name() == new.name)
         };
         if taken {
             return Err(PoolRefusal::PoolNameTaken { pool: new.name }.into());
@@ -62,7 +62,7 @@ impl Office {
         StripeMap::new(chunk, &[ArraySpace { bytes: 1 << 40, weight: 1 }]).map_err(pool_refusal)?;
         let block_bytes = new.block_bytes.unwrap_or(4096);
         volume::check_block(block_bytes, 512).map_err(|_| PoolRefusal::PoolBlockInvalid { block_bytes })?;
-        let uuid = self.desk_mut().new_uuid();
+        let uuid = self.context_mut().new_uuid();
         let drives = self.files_to_make(&new.arrays).await;
         let creating = self.list_creating(PoolRow { uuid, name: new.name.clone(), drives }).await;
         creating?;
@@ -94,10 +94,10 @@ impl Office {
             notices.extend(self.larger_than_below(probe).await);
         }
         let now = self.cx.now();
-        let mut desk = self.desk_mut();
-        desk.forget_undone(&new.name);
-        desk.happened(now, format!("pool {}", new.name), PoolEvent::PoolCreated);
-        drop(desk);
+        let mut context = self.context_mut();
+        context.forget_undone(&new.name);
+        context.happened(now, format!("pool {}", new.name), PoolEvent::PoolCreated);
+        drop(context);
         Ok(Reply::Created { uuid, notices })
     }
 
@@ -129,8 +129,8 @@ impl Office {
         }
         let map = StripeMap::new(chunk, &spaces(plans)).map_err(pool_refusal)?;
         let (holder, created) = {
-            let desk = self.desk();
-            (desk.me(), desk.unix(self.cx.now()))
+            let context = self.context();
+            (context.me(), context.unix(self.cx.now()))
         };
         let rows = self.rows_of(plans);
         Ok(PoolConfig {
@@ -157,7 +157,7 @@ impl Office {
         room: Promised,
     ) -> Result<Vec<Notice>, Refusal> {
         let (uuid, me) = (config.uuid, config.holder);
-        let incarnation = self.desk_mut().new_incarnation();
+        let incarnation = self.context_mut().new_incarnation();
         let record = MembershipRecord::first(uuid, me, incarnation, record_rows(&config.arrays, 1));
         let drives = plans.iter().flat_map(|p| &p.legs).map(listed).collect();
         let creating = self.list_creating(PoolRow { uuid, name: config.name.clone(), drives }).await;
@@ -194,9 +194,9 @@ impl Office {
         };
         drop(room);
         {
-            let mut desk = self.desk_mut();
-            let comes = desk.pool(id).expect("it was just added").comes();
-            desk.journal.proposed(&comes);
+            let mut context = self.context_mut();
+            let comes = context.pool(id).expect("it was just added").comes();
+            context.journal.proposed(&comes);
         }
         let made = self.patient().put_on_all(id, &record).await;
         if let Err(r) = made {
@@ -205,7 +205,7 @@ impl Office {
         }
         self.came(id);
         self.leave_creating(uuid, vec![]).await;
-        let slot = self.desk().pool(id).expect("orders come one by one").config_slot();
+        let slot = self.context().pool(id).expect("orders come one by one").config_slot();
         self.keep_config(id, &slot).await;
         self.start_keeper(id);
         Ok(notices)
@@ -218,7 +218,7 @@ impl Office {
         for generation in GENERATION_FIRST - 1..=GENERATION_FIRST {
             if failed.is_empty() && witness.is_ok() {
                 let slot =
-                    self.desk().pool(id).map(|p| p.config().slot(generation)).expect("it was just added");
+                    self.context().pool(id).map(|p| p.config().slot(generation)).expect("it was just added");
                 failed = self.put_config(id, &slot).await;
             }
         }
@@ -226,7 +226,7 @@ impl Office {
             return Err(r);
         }
         self.write_pools().await?;
-        self.desk_mut().pool_mut(id).expect("it was just added").serves();
+        self.context_mut().pool_mut(id).expect("it was just added").serves();
         Ok(())
     }
     /// Why a record or a configuration is not everywhere; None if it is.
@@ -240,20 +240,20 @@ impl Office {
             return Some(PoolRefusal::WitnessNotWritten { why: Box::new(why.into()) }.into());
         }
         let (array, leg, error) = failed.first()?;
-        let drive = self.desk().pool(id)?.drive_path(*array, *leg).to_string();
+        let drive = self.context().pool(id)?.drive_path(*array, *leg).to_string();
         Some(PoolRefusal::PoolDriveNotWritten { drive, fault: (*error).into() }.into())
     }
     /// A pool that could not be made leaves nothing behind: its drives are free as they were.
     async fn undo(&self, id: PoolId) {
         // Cut off from here on, no drive says any more that it was whole.
-        let slot = self.desk().pool(id).map(|p| p.config().slot(GENERATION_FIRST + 1).unfinished());
+        let slot = self.context().pool(id).map(|p| p.config().slot(GENERATION_FIRST + 1).unfinished());
         if let Some(slot) = slot {
             self.put_config(id, &slot).await;
         }
         let gone = {
-            let mut desk = self.desk_mut();
-            let at = desk.pools.iter().position(|p| p.id == id);
-            at.map(|at| desk.pools.remove(at))
+            let mut context = self.context_mut();
+            let at = context.pools.iter().position(|p| p.id == id);
+            at.map(|at| context.pools.remove(at))
         };
         let Some(gone) = gone else { return };
         let open: Vec<OpenDrive> =
@@ -290,7 +290,7 @@ impl Office {
                 return Err(PoolRefusal::ArrayWeightInvalid { weight, weight_max: WEIGHT_MAX }.into());
             }
             for d in &spec.drives {
-                if let Some(pool) = self.desk().holds(d) {
+                if let Some(pool) = self.context().holds(d) {
                     return Err(PoolRefusal::DriveOfPool { drive: d.clone(), pool }.into());
                 }
                 let bare = shaped::bare(d);
@@ -375,7 +375,7 @@ impl Office {
             if let Some(q) = probes[..i].iter().find(|q| q.info.overlaps(&p.info)) {
                 return Err(PoolRefusal::DrivesAreOne { how: one_drive(q, p) }.into());
             }
-            if let Some((path, pool)) = self.desk().overlapping(&p.info) {
+            if let Some((path, pool)) = self.context().overlapping(&p.info) {
                 let (drive, pool, other) = (path.into(), pool.into(), p.info.path.clone());
                 return Err(PoolRefusal::DriveOverlapsPool { drive, other, pool }.into());
             }
@@ -384,7 +384,7 @@ impl Office {
     }
     /// The configuration's rows of new arrays; the drives get their names.
     fn rows_of(&self, plans: &[Plan]) -> Vec<ArrayRow> {
-        let mut desk = self.desk_mut();
+        let mut context = self.context_mut();
         plans
             .iter()
             .map(|p| ArrayRow {
@@ -395,7 +395,7 @@ impl Office {
                 legs: p
                     .legs
                     .iter()
-                    .map(|l| LegRow { drive: desk.new_uuid(), path: l.info.path.clone() })
+                    .map(|l| LegRow { drive: context.new_uuid(), path: l.info.path.clone() })
                     .collect(),
             })
             .collect()
@@ -410,11 +410,11 @@ impl Office {
         config: &PoolConfig,
         slot: &ConfigSlot,
         record: &MembershipRecord,
-    ) -> Result<Vec<ArrayDesk>, (Refusal, Vec<String>)> {
+    ) -> Result<Vec<ArrayContext>, (Refusal, Vec<String>)> {
         if slot.encode().is_none() {
             return Err((PoolRefusal::PoolConfigTooLarge.into(), vec![]));
         }
-        let created = self.desk().unix(self.cx.now());
+        let created = self.context().unix(self.cx.now());
         let life = config.extras.uncleared.as_ref().map_or(0, |u| u.life);
         let mut arrays = vec![];
         let mut writes: Vec<Boxed<'_, Result<(), FailedDrive>>> = vec![];
@@ -451,13 +451,13 @@ impl Office {
                     let written = self.label_drive(probe.id, &label, maps, record, slot).await;
                     written.map_err(|e| failed_drive(&probe.info, e))
                 }));
-                legs.push(LegDesk::new(uuid, l, probe.info.path.clone(), Some(open), record.counter));
+                legs.push(LegContext::new(uuid, l, probe.info.path.clone(), Some(open), record.counter));
             }
-            let id = self.desk_mut().new_array();
-            arrays.push(ArrayDesk {
+            let id = self.context_mut().new_array();
+            arrays.push(ArrayContext {
                 id,
                 geometry: plan.geometry,
-                lanes: self.desk().lanes_of(id),
+                lanes: self.context().lanes_of(id),
                 map: 1,
                 far_map: None,
                 dirty: Arc::new(Bitmap::new(plan.geometry.regions())),
@@ -543,8 +543,8 @@ impl Office {
         self.check_read(POOLS)?;
         self.check_read(CREATING)?;
         let (id, uuid, chunk, there, old_rows, map, drive_block, less) = {
-            let desk = self.desk();
-            let p = desk.pool_named(pool)?;
+            let context = self.context();
+            let p = context.pool_named(pool)?;
             let there = p.arrays.iter().map(|a| a.legs.len()).sum();
             (
                 p.id,
@@ -575,7 +575,7 @@ impl Office {
             let drives = plans.iter().flat_map(|p| &p.legs);
             let block = drives.map(|l| l.info.block_bytes).max().unwrap_or(512).max(drive_block);
             let small = self
-                .desk()
+                .context()
                 .pool(id)
                 .is_some_and(|p| p.config().volumes.iter().any(|v| v.block_bytes < block));
             if small {
@@ -608,9 +608,9 @@ impl Office {
         let drives = plans.iter().flat_map(|p| &p.legs).map(listed);
         self.done_with(uuid, &drives.chain(files).collect::<Vec<_>>()).await;
         let now = self.cx.now();
-        let mut desk = self.desk_mut();
-        desk.forget_undone(pool);
-        desk.happened(now, format!("pool {pool}"), PoolEvent::ArraysAdded);
+        let mut context = self.context_mut();
+        context.forget_undone(pool);
+        context.happened(now, format!("pool {pool}"), PoolEvent::ArraysAdded);
         Ok(Reply::Done)
     }
     async fn append_arrays(
@@ -623,9 +623,9 @@ impl Office {
         block: u32,
     ) -> Result<(), Refusal> {
         let (uuid, had_block, mut record) = {
-            let mut desk = self.desk_mut();
-            let (me, incarnation) = (desk.me(), desk.new_incarnation());
-            let p = desk.pool(id).ok_or(PoolRefusal::PoolGone)?;
+            let mut context = self.context_mut();
+            let (me, incarnation) = (context.me(), context.new_incarnation());
+            let p = context.pool(id).ok_or(PoolRefusal::PoolGone)?;
             (p.config().uuid, p.config().drive_block_bytes, p.record().next(me, incarnation))
         };
         record.arrays.extend(record_rows(&rows, record.counter));
@@ -650,7 +650,7 @@ impl Office {
         // The record first: it may hold more arrays than the configuration, never fewer (see `judge`).
         let (failed, witness) = self.write_record(id, &record, &[]).await;
         let trouble = self.not_on_record(id, witness, &failed);
-        if let Some(p) = self.desk_mut().pool_mut(id) {
+        if let Some(p) = self.context_mut().pool_mut(id) {
             // Written in part or not, this is the record that the next one follows.
             let mut kept = record.clone();
             kept.arrays.truncate(first);
@@ -670,7 +670,7 @@ impl Office {
             }
         };
         // The drives that were there before say first that the new ones belong to the pool.
-        let all = self.desk().pool(id).map_or(0, |p| p.reachable().len());
+        let all = self.context().pool(id).map_or(0, |p| p.reachable().len());
         let failed = self.put_config(id, &slot).await;
         if failed.len() >= all {
             let open: Vec<OpenDrive> =
@@ -680,11 +680,11 @@ impl Office {
             return Err(PoolRefusal::NoDriveWritten { pool: config.name.clone() }.into());
         }
         {
-            let mut desk = self.desk_mut();
-            let p = desk.pool_mut(id).expect("orders come one by one");
+            let mut context = self.context_mut();
+            let p = context.pool_mut(id).expect("orders come one by one");
             p.arrays.extend(arrays);
             p.propose(record.clone());
-            desk.decide(id, &record);
+            context.decide(id, &record);
         }
         self.decided(planned);
         drop(room);
@@ -703,8 +703,8 @@ impl Office {
     pub(crate) async fn pool_destroy(&self, pool: &str, force: bool, disconnect: bool) -> Answered {
         self.check_read(POOLS)?;
         let (id, uuid, volumes, row) = {
-            let desk = self.desk();
-            let p = desk.pool_named(pool)?;
+            let context = self.context();
+            let p = context.pool_named(pool)?;
             (p.id, p.config().uuid, p.config().volumes.iter().len(), p.row())
         };
         if volumes > 0 && !force {
@@ -713,7 +713,7 @@ impl Office {
         if !disconnect {
             self.ask_other_hosts().await;
             let pool = pool.to_string();
-            let hosts = self.desk().users_of_volumes(uuid, None, None);
+            let hosts = self.context().users_of_volumes(uuid, None, None);
             refuse_in_use(hosts, |hosts| PoolRefusal::PoolDestroyInUse { pool, force, hosts })?;
         }
         self.list_released(row).await?;
@@ -732,8 +732,8 @@ impl Office {
         // Without it no start takes the pool for one that was lost, whichever drives still have their labels.
         self.remove_kept(uuid).await;
         let open: Vec<OpenDrive> = {
-            let desk = self.desk();
-            let p = desk.pool(id).expect("orders come one by one");
+            let context = self.context();
+            let p = context.pool(id).expect("orders come one by one");
             let spares = p.spares.iter().filter_map(|s| s.open.clone());
             p.arrays.iter().flat_map(|a| &a.legs).filter_map(|l| l.open.clone()).chain(spares).collect()
         };
@@ -748,7 +748,7 @@ impl Office {
         self.leave_creating(uuid, vec![]).await;
         self.forget_released(uuid).await;
         let now = self.cx.now();
-        self.desk_mut().happened(now, format!("pool {pool}"), PoolEvent::PoolDestroyed);
+        self.context_mut().happened(now, format!("pool {pool}"), PoolEvent::PoolDestroyed);
         if failed.is_empty() {
             Ok(Reply::Done)
         } else {

@@ -3,18 +3,18 @@
 use crate::layout::PoolId;
 use crate::order::{Answered, Cause, ErrorKind, Importable, Notice, Refusal, Reply, State};
 use crate::steward::context::absent::AbsentPool;
-use crate::steward::context::array::{ArrayDesk, LegDesk};
-use crate::steward::context::desk::Desk;
+use crate::steward::context::array::{ArrayContext, LegContext};
 use crate::steward::context::found::Found;
-use crate::steward::context::pool::PoolDesk;
+use crate::steward::context::head::HeadContext;
+use crate::steward::context::pool::PoolContext;
 use crate::steward::context::probe::Probe;
-use crate::steward::context::spare::SpareDesk;
+use crate::steward::context::spare::SpareContext;
 use crate::steward::health::shaped::{bare, split};
 use crate::steward::join::{self, Boxed};
 use crate::steward::lanes::Marked;
-use crate::steward::office::Office;
 use crate::steward::patience::return_after;
 use crate::steward::pools::judge::Judged;
+use crate::steward::procedures::Procedures;
 use crate::steward::record::texts::POOLS;
 use crate::steward::state::config::{PoolConfig, geometry_of};
 use crate::steward::state::{Change, Pool, PoolRow};
@@ -93,7 +93,7 @@ fn namesakes(name: &str, strangers: &[Probe]) -> Vec<Notice> {
     pools.into_iter().map(left).collect()
 }
 
-impl Office {
+impl Procedures {
     /// Block devices of this machine that nobody holds.
     pub(crate) async fn candidates(&self) -> Vec<String> {
         match self.cx.state(StateOp::Candidates).await {
@@ -107,7 +107,7 @@ impl Office {
         // Of two that name one drive the first counts: who names it with a shape means that.
         let mut unique: Vec<&String> = vec![];
         for spec in specs {
-            if !unique.iter().any(|u| bare(u) == bare(spec)) && self.desk().holds(spec).is_none() {
+            if !unique.iter().any(|u| bare(u) == bare(spec)) && self.context().holds(spec).is_none() {
                 unique.push(spec);
             }
         }
@@ -117,7 +117,7 @@ impl Office {
         for (probe, spec) in join::all(probes).await.into_iter().zip(unique) {
             match probe {
                 Ok(p) => {
-                    self.desk_mut().note_found(&p);
+                    self.context_mut().note_found(&p);
                     let ours = p.good_label().is_some_and(|l| pool.is_none_or(|uuid| l.pool == uuid));
                     if ours {
                         good.push(p);
@@ -151,24 +151,24 @@ impl Office {
         claim: &Claim,
     ) -> Result<Vec<Notice>, Refusal> {
         // One at a time: a start and an order that each have a leg would both go on from theirs.
-        let office = self.clone();
-        self.cx.until(move || !office.desk().importing.contains(&uuid)).await;
-        let is_here = |p: &&PoolDesk| p.config().uuid == uuid && !p.leaving;
-        let here = self.desk().pools.iter().find(is_here).map(|p| p.config().name.clone());
+        let procedures = self.clone();
+        self.cx.until(move || !procedures.context().importing.contains(&uuid)).await;
+        let is_here = |p: &&PoolContext| p.config().uuid == uuid && !p.leaving;
+        let here = self.context().pools.iter().find(is_here).map(|p| p.config().name.clone());
         let taken = match here {
             Some(pool) => Err(PoolRefusal::PoolImportedAlready { pool }.into()),
             None => {
-                self.desk_mut().importing.insert(uuid);
+                self.context_mut().importing.insert(uuid);
                 probes = self.fenced(probes).await;
                 let taken = self.try_take(uuid, &probes, claim).await;
-                self.desk_mut().importing.remove(&uuid);
+                self.context_mut().importing.remove(&uuid);
                 taken
             }
         };
         match taken {
             Ok(notices) => {
                 // Drives that were replaced once still carry the pool's label.
-                let used: BTreeSet<_> = self.desk().open_drives().map(|o| o.id).collect();
+                let used: BTreeSet<_> = self.context().open_drives().map(|o| o.id).collect();
                 probes.iter().filter(|p| !used.contains(&p.id)).for_each(|p| self.let_go(p.id));
                 self.end_removal(uuid).await;
                 self.end_addition(uuid).await;
@@ -198,7 +198,7 @@ impl Office {
         }
         self.compare_kept(&config, generation);
         let found = Change::PoolCame { config: config.clone(), generation, record: record.clone() };
-        self.desk_mut().journal.found(&found);
+        self.context_mut().journal.found(&found);
         if let Some(name) = &claim.name {
             config.name.clone_from(name);
         }
@@ -206,8 +206,8 @@ impl Office {
         config.account(generation + 1);
         let (was_open, now) = (record.open, self.cx.now());
         let mut next = {
-            let mut desk = self.desk_mut();
-            let (me, incarnation) = (desk.me(), desk.new_incarnation());
+            let mut context = self.context_mut();
+            let (me, incarnation) = (context.me(), context.new_incarnation());
             record.next(me, incarnation)
         };
         next.open = true;
@@ -254,7 +254,7 @@ impl Office {
                 }
                 let out = matches!(state, LegState::Out | LegState::JustOut);
                 let found = match open {
-                    None => self.desk().found_for(uuid, &row.path),
+                    None => self.context().found_for(uuid, &row.path),
                     Some(_) => None,
                 };
                 if let Some(f @ Found::CutOff { .. }) = &found {
@@ -270,13 +270,13 @@ impl Office {
                     let (pool, why) = (config_name.clone(), Box::new(why));
                     lagging.push((row.path.clone(), PoolEvent::LegOutAtImport { pool, why }));
                 }
-                legs.push(LegDesk {
+                legs.push(LegContext {
                     out_since: out.then_some(now),
                     return_at: out.then_some(now),
                     reason: why,
                     found,
                     full: state == LegState::RebuildingFull,
-                    ..LegDesk::new(uuid, l, row.path.clone(), open, next.counter)
+                    ..LegContext::new(uuid, l, row.path.clone(), open, next.counter)
                 });
             }
             next.arrays[i].epoch = next.counter;
@@ -292,11 +292,11 @@ impl Office {
             let dirty = self.assemble_dirty(&geometry, config.array_uuid(i), &there).await;
             let open = (0..legs.len()).filter(is_current).filter_map(|l| legs[l].open.clone()).collect();
             let uncleared = self.assemble_uncleared(&config, i, &geometry, open, &mut notices).await?;
-            let id = self.desk_mut().new_array();
-            arrays.push(ArrayDesk {
+            let id = self.context_mut().new_array();
+            arrays.push(ArrayContext {
                 id,
                 geometry,
-                lanes: self.desk().lanes_of(id),
+                lanes: self.context().lanes_of(id),
                 map: 1,
                 far_map: None,
                 // A head that stops in order leaves no bit but of what may differ: beside a leg that is out, or where a
@@ -326,27 +326,27 @@ impl Office {
             }
             let open = probe.and_then(Probe::opened);
             let found = match open {
-                None => self.desk().found_for(row.drive, &row.path),
+                None => self.context().found_for(row.drive, &row.path),
                 Some(_) => None,
             };
             let block_bytes = open.as_ref().map(|o| o.info.block_bytes);
             let look_at = open.is_none().then(|| now + return_after(0));
             let (uuid, path) = (row.drive, row.path.clone());
-            spares.push(SpareDesk { uuid, path, open, found, block_bytes, look_at, looks: 0, ill: None });
+            spares.push(SpareContext { uuid, path, open, found, block_bytes, look_at, looks: 0, ill: None });
         }
         for p in probes.iter().filter(|p| !used.contains(&p.id) && !kept_apart.contains(&p.id)) {
             let (drive, pool) = (p.info.path.clone(), config.name.clone());
             notices.push(PoolNotice::DriveHasLeft { drive, pool }.into());
         }
         let room = self.room_for(arrays.iter().map(|a| &a.geometry)).await?;
-        config.holder = self.desk().me();
+        config.holder = self.context().me();
         config.shared = self.system();
         let id = self.settle_in(config, generation, next, arrays, &mut notices)?;
         drop(room);
         if let Err(r) = self.put_first_record(id).await {
-            self.desk_mut().pools.retain(|p| p.id != id);
+            self.context_mut().pools.retain(|p| p.id != id);
             // Another import may have published it: no shard has its drives any more before they are closed.
-            if self.desk().ready {
+            if self.context().ready {
                 self.publish().await;
             }
             return Err(r);
@@ -354,14 +354,14 @@ impl Office {
         self.came(id);
         let drives = probes.iter().filter(|p| used.contains(&p.id)).map(|p| p.info.path.clone()).collect();
         {
-            let mut desk = self.desk_mut();
-            let p = desk.pool_mut(id).expect("it was just added");
+            let mut context = self.context_mut();
+            let p = context.pool_mut(id).expect("it was just added");
             p.serves();
             p.has_spares(spares);
             let what = format!("pool {}", p.config().name);
-            desk.happened(now, what, PoolEvent::PoolImported { drives, unclean: was_open });
+            context.happened(now, what, PoolEvent::PoolImported { drives, unclean: was_open });
             for (path, event) in lagging {
-                desk.happened(now, format!("drive {path}"), event);
+                context.happened(now, format!("drive {path}"), event);
             }
         }
         self.start_keeper(id);
@@ -370,11 +370,11 @@ impl Office {
 
     /// A name means one pool, whether that one is here or away: else its volumes would be another's.
     fn check_name_free(&self, uuid: Uuid, name: &str) -> Result<(), Refusal> {
-        let desk = self.desk();
-        let here = desk.pools.iter().map(|p| p.config()).find(|c| c.uuid == uuid || c.name == name);
+        let context = self.context();
+        let here = context.pools.iter().map(|p| p.config()).find(|c| c.uuid == uuid || c.name == name);
         // Of two that are on record under one name, whichever comes first has it.
-        let on_record = desk.absent.iter().any(|p| p.uuid() == uuid && p.name() == name);
-        let away = desk.absent.iter().find(|p| p.name() == name && !on_record);
+        let on_record = context.absent.iter().any(|p| p.uuid() == uuid && p.name() == name);
+        let away = context.absent.iter().find(|p| p.name() == name && !on_record);
         let pool = name.to_string();
         let r = match (here, away) {
             (Some(c), _) if c.uuid == uuid => PoolRefusal::PoolNameTaken { pool },
@@ -392,21 +392,21 @@ impl Office {
         Err(Refusal::from(r).about("pool"))
     }
 
-    /// Puts a pool on the desk: numbers that clash with other pools' are changed.
+    /// Puts a pool on the context: numbers that clash with other pools' are changed.
     pub(crate) fn settle_in(
         &self,
         mut config: PoolConfig,
         generation: u64,
         record: MembershipRecord,
-        arrays: Vec<ArrayDesk>,
+        arrays: Vec<ArrayContext>,
         notices: &mut Vec<Notice>,
     ) -> Result<PoolId, Refusal> {
-        let mut desk = self.desk_mut();
+        let mut context = self.context_mut();
         let uuid = config.uuid;
         let is_other = |c: &&PoolConfig| c.uuid != uuid;
         let rows: Vec<(Uuid, u32)> = config.grants.iter().map(|g| (g.volume, g.nsid)).collect();
         for (volume, nsid) in rows {
-            let others: Vec<(&PoolConfig, Uuid, u32)> = desk
+            let others: Vec<(&PoolConfig, Uuid, u32)> = context
                 .configs()
                 .filter(is_other)
                 .flat_map(|c| c.grants.iter().map(move |g| (c, g.volume, g.nsid)))
@@ -425,10 +425,10 @@ impl Office {
                 notices.push(changed.into());
             }
         }
-        for host in desk.hosts().iter() {
+        for host in context.hosts().iter() {
             let mine: Vec<_> = config.grants.for_host(host).collect();
             for (volume, _, lun) in mine {
-                let others: Vec<u32> = desk
+                let others: Vec<u32> = context
                     .configs()
                     .filter(is_other)
                     .flat_map(|c| c.grants.for_host(host))
@@ -449,23 +449,24 @@ impl Office {
             }
         }
         let ids: Vec<Uuid> = config.volumes.iter().map(|v| v.uuid).collect();
-        let volume_ids: BTreeMap<Uuid, _> = ids.into_iter().map(|v| (v, desk.volume_id(uuid, v))).collect();
-        let (id, shards) = (desk.new_pool(), desk.own_shards);
+        let volume_ids: BTreeMap<Uuid, _> =
+            ids.into_iter().map(|v| (v, context.volume_id(uuid, v))).collect();
+        let (id, shards) = (context.new_pool(), context.own_shards);
         let pool = Pool::coming(config, generation, record);
-        desk.pools.push(PoolDesk::coming(id, pool, arrays, volume_ids, shards));
+        context.pools.push(PoolContext::coming(id, pool, arrays, volume_ids, shards));
         Ok(id)
     }
 
     /// The first record and configuration of a pool that was just imported.
     async fn put_first_record(&self, id: PoolId) -> Result<(), Refusal> {
         let (record, slot) = {
-            let mut desk = self.desk_mut();
-            let p = desk.pool_mut(id).expect("it was just added");
+            let mut context = self.context_mut();
+            let p = context.pool_mut(id).expect("it was just added");
             p.comes_as(p.state().renewed());
             p.uses_generation(p.generation());
             let comes = p.comes();
             let (record, slot) = (p.record().clone(), p.config_slot());
-            desk.journal.proposed(&comes);
+            context.journal.proposed(&comes);
             (record, slot)
         };
         let (failed, witness) = self.write_record(id, &record, &[]).await;
@@ -476,7 +477,7 @@ impl Office {
                 Refusal::from(PoolRefusal::WitnessNotWritten { why }).about("pool")
             };
             // Where every leg of a pool on record is here and has the record, it takes no witness to know the truth.
-            if !failed.is_empty() || !self.desk().has_every_leg(id) {
+            if !failed.is_empty() || !self.context().has_every_leg(id) {
                 return Err(no());
             }
             // The next loss goes on record on the legs that are left. An older witness that could not be removed
@@ -485,12 +486,12 @@ impl Office {
             if !self.write_record(id, &record, &[]).await.0.is_empty() {
                 return Err(no());
             }
-            self.desk_mut().pool_mut(id).expect("it was just added").is_troubled(Some(why));
+            self.context_mut().pool_mut(id).expect("it was just added").is_troubled(Some(why));
         }
         let also = self.write_config(id, &slot).await;
         for (a, l, error) in failed.into_iter().chain(also) {
-            let mut desk = self.desk_mut();
-            let p = desk.pool_mut(id).expect("it was just added");
+            let mut context = self.context_mut();
+            let p = context.pool_mut(id).expect("it was just added");
             let fault = DriveFault::from(error);
             if p.is_last(a, l) {
                 let drive = p.drive_path(a, l).to_string();
@@ -522,8 +523,8 @@ impl Office {
         }
         let wanted: Option<Uuid> = pool.as_ref().and_then(|p| p.parse().ok());
         let here = {
-            let desk = self.desk();
-            let mut pools = desk.pools.iter().filter(|p| !p.leaving).map(|p| p.config());
+            let context = self.context();
+            let mut pools = context.pools.iter().filter(|p| !p.leaving).map(|p| p.config());
             pools.find(|c| Some(&c.name) == pool.as_ref() || Some(c.uuid) == wanted).map(|c| c.name.clone())
         };
         if let Some(pool) = here {
@@ -559,7 +560,7 @@ impl Office {
         let (mut mine, mut others): (Vec<Probe>, Vec<Probe>) = probes.into_iter().partition(is_wanted);
         let mut left: Vec<Notice> = vec![];
         // A name on record means the pool on record, as soon as anything of that one is found.
-        let own = self.desk().absent.iter().find(|p| Some(p.name()) == pool.as_deref()).map(|p| p.uuid());
+        let own = self.context().absent.iter().find(|p| Some(p.name()) == pool.as_deref()).map(|p| p.uuid());
         if mine.iter().any(|p| Some(label(p).pool) == own) {
             let (own, strangers): (Vec<Probe>, Vec<Probe>) =
                 mine.into_iter().partition(|p| Some(label(p).pool) == own);
@@ -573,7 +574,7 @@ impl Office {
         let Some(uuid) = uuids.first().copied() else {
             if let Some(name) = &pool
                 && let Some(row) =
-                    self.desk().absent.iter().find(|p| p.name() == *name || wanted == Some(p.uuid()))
+                    self.context().absent.iter().find(|p| p.name() == *name || wanted == Some(p.uuid()))
                 && !row.drives().is_empty()
                 && row.drives().iter().all(|d| DriveKind::of(d).is_volatile())
             {
@@ -616,10 +617,11 @@ impl Office {
         let refused = |r: &Refusal| r.kind() == ErrorKind::Unsafe || r.kind() == ErrorKind::NotFound;
         // Cut off before the list of pools names it, it was not lost from there.
         let on_record = {
-            let desk = self.desk();
-            desk.absent.iter().any(|p| p.uuid() == uuid) || desk.pools.iter().any(|p| p.config().uuid == uuid)
+            let context = self.context();
+            context.absent.iter().any(|p| p.uuid() == uuid)
+                || context.pools.iter().any(|p| p.config().uuid == uuid)
         };
-        let released_here = self.desk().released().iter().any(|r| r.uuid == uuid);
+        let released_here = self.context().released().iter().any(|r| r.uuid == uuid);
         if !on_record && !released_here {
             let drives = mine.iter().map(|p| p.info.path.clone()).collect();
             // A directory that takes nothing keeps nothing for the hosts either.
@@ -659,15 +661,16 @@ impl Office {
                 Refusal::from(PoolRefusal::PoolNotTaken { why: Box::new(r.why), also }).about(field)
             }
         })?;
-        let was_ours = self.desk().absent.iter().any(|p| p.uuid() == uuid);
+        let was_ours = self.context().absent.iter().any(|p| p.uuid() == uuid);
         {
             let now = self.cx.now();
-            let mut desk = self.desk_mut();
-            desk.absent.retain(|p| p.uuid() != uuid);
-            desk.hold(false);
-            let name = desk.pools.iter().find(|p| p.config().uuid == uuid).map(|p| p.config().name.clone());
+            let mut context = self.context_mut();
+            context.absent.retain(|p| p.uuid() != uuid);
+            context.hold(false);
+            let name =
+                context.pools.iter().find(|p| p.config().uuid == uuid).map(|p| p.config().name.clone());
             let what = format!("pool {}", name.as_deref().unwrap_or(""));
-            notices.iter().for_each(|n| desk.noticed(now, what.clone(), n.clone()));
+            notices.iter().for_each(|n| context.noticed(now, what.clone(), n.clone()));
         }
         self.shape_missing(&named, uuid);
         self.publish().await;
@@ -675,11 +678,11 @@ impl Office {
         let unlisted = self.check_read(POOLS).and(self.write_pools().await).err();
         let unlisted = unlisted.map(|r| PoolNotice::PoolNotListed { why: Box::new(r.why) }.into());
         self.forget_released(uuid).await;
-        let lacks = self.desk().lacks(uuid);
+        let lacks = self.context().lacks(uuid);
         let mut notices: Vec<Notice> = lacks.into_iter().chain(notices).chain(unlisted).chain(left).collect();
         // Who had it last may have asked its hosts for a secret.
         if !had_last || !was_ours && !released_here {
-            notices.extend(self.desk().open_by_name(Some(uuid), None).into_iter().map(Notice::from));
+            notices.extend(self.context().open_by_name(Some(uuid), None).into_iter().map(Notice::from));
         }
         Ok(Reply::Created { uuid, notices })
     }
@@ -687,13 +690,13 @@ impl Office {
     /// Whether this head was the last one that had a pool, by what was found of it.
     fn had_last(&self, probes: &[Probe]) -> bool {
         let latest = probes.iter().filter_map(|p| p.record.as_ref().ok()).max_by_key(|r| r.counter);
-        latest.is_some_and(|r| r.head == self.desk().me())
+        latest.is_some_and(|r| r.head == self.context().me())
     }
     /// A pool was asked for by the name under which this head let go of it, and has another one on its drives.
     fn renamed(&self, name: &str, probes: &[Probe]) -> Option<Refusal> {
-        let desk = self.desk();
-        let absent = desk.absent.iter().map(AbsentPool::row);
-        let rows = absent.chain(desk.released()).map(|r| (&r.name, r.uuid));
+        let context = self.context();
+        let absent = context.absent.iter().map(AbsentPool::row);
+        let rows = absent.chain(context.released()).map(|r| (&r.name, r.uuid));
         rows.filter(|(was, _)| *was == name).find_map(|(_, uuid)| {
             let is_mine = |p: &&Probe| p.good_label().is_some_and(|l| l.pool == uuid);
             let configs = probes.iter().filter(is_mine).filter_map(|p| p.config.as_ref().ok());
@@ -708,11 +711,11 @@ impl Office {
     fn shape_missing(&self, named: &[String], pool: Uuid) {
         for spec in named {
             let Ok((Some(shape), path)) = split(spec) else { continue };
-            let missing = |p: &PoolDesk| {
+            let missing = |p: &PoolContext| {
                 p.config().uuid == pool
                     && p.arrays.iter().flat_map(|a| &a.legs).any(|l| l.path == path && l.open.is_none())
             };
-            if self.desk().pools.iter().any(missing) {
+            if self.context().pools.iter().any(missing) {
                 self.shape_later(path, shape);
             }
         }
@@ -732,7 +735,7 @@ impl Office {
         let mut out = vec![];
         for (uuid, probes) in pools {
             // A drive that was one of a pool that is here: there is nothing to import.
-            if self.desk().pools.iter().any(|p| p.config().uuid == uuid) {
+            if self.context().pools.iter().any(|p| p.config().uuid == uuid) {
                 probes.iter().for_each(|p| self.let_go(p.id));
                 continue;
             }
@@ -843,7 +846,7 @@ pub(crate) fn faults(failures: Vec<Unfit>) -> Vec<ImportFault> {
     failures.into_iter().filter(|f| !f.missing).map(|f| f.why).collect()
 }
 
-impl Desk {
+impl HeadContext {
     /// Legs and spares of a pool that was just imported without them.
     fn lacks(&self, pool: Uuid) -> Vec<Notice> {
         let Some(p) = self.pools.iter().find(|p| p.config().uuid == pool) else { return vec![] };
@@ -867,7 +870,7 @@ impl Desk {
     }
 }
 
-impl PoolDesk {
+impl PoolContext {
     /// As the state directory tells it.
     pub(crate) fn row(&self) -> PoolRow {
         let legs = self.arrays.iter().flat_map(|a| &a.legs).map(|l| &l.path);
@@ -877,7 +880,7 @@ impl PoolDesk {
             drives: legs.chain(self.spares.iter().map(|s| &s.path)).cloned().collect(),
         }
     }
-    /// The configuration on the desk, as a slot.
+    /// The configuration on the context, as a slot.
     pub(crate) fn config_slot(&self) -> ConfigSlot {
         self.state().slot()
     }

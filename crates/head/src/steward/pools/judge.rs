@@ -3,9 +3,9 @@
 use crate::order::{Notice, Refusal};
 use crate::steward::context::probe::Probe;
 use crate::steward::context::spare::is_spare;
-use crate::steward::office::Office;
 use crate::steward::pools::fit::one_drive;
 use crate::steward::pools::unfinished::never_finished;
+use crate::steward::procedures::Procedures;
 use crate::steward::state::config::{LegRow, PoolConfig};
 use crate::steward::words::array_word;
 use array::format::{
@@ -25,7 +25,7 @@ pub(crate) struct Judged {
     pub notices: Vec<Notice>,
 }
 
-impl Office {
+impl Procedures {
     /// Judges the drives of a pool. A refusal says what is wrong.
     pub(crate) async fn judge(&self, uuid: Uuid, probes: &[Probe], force: bool) -> Result<Judged, Refusal> {
         let label_name = probes.iter().filter_map(|p| p.good_label()).map(|l| l.pool_name.clone()).next();
@@ -51,7 +51,7 @@ impl Office {
                 return Err(PoolRefusal::DriveCopied { drive, other }.into());
             }
         }
-        let me = self.desk().me();
+        let me = self.context().me();
         let mut notices: Vec<Notice> = vec![];
         let witness = match self.read_witness(uuid).await {
             Ok(w) => w,

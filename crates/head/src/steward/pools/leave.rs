@@ -5,11 +5,11 @@ use crate::mail::ShardMail;
 use crate::order::{Answered, Cause, Notice, Refusal, Reply};
 use crate::steward::context::array::{Outlook, Wish};
 use crate::steward::context::open::OpenDrive;
-use crate::steward::context::pool::PoolDesk;
+use crate::steward::context::pool::PoolContext;
 use crate::steward::join::{self, Boxed};
 use crate::steward::legs::members::losses;
-use crate::steward::office::Office;
 use crate::steward::patience::QUIET_PATIENCE;
+use crate::steward::procedures::Procedures;
 use crate::steward::record::texts::POOLS;
 use crate::steward::sessions::connected::refuse_in_use;
 use crate::steward::state::{Edit, PoolRow};
@@ -34,21 +34,21 @@ struct LastRecord {
     changed: Vec<(ArrayId, u64)>,
 }
 
-impl Office {
+impl Procedures {
     /// Order: release. It happens whole or not at all, wherever it is cut off (docs/formats/state.md, "A release").
     pub(crate) async fn pool_release(&self, pool: &str, force: bool, disconnect: bool) -> Answered {
         self.check_read(POOLS)?;
         let absent = {
-            let desk = self.desk();
-            let row = desk.absent.iter().find(|p| p.name() == pool && desk.pool_named(pool).is_err());
+            let context = self.context();
+            let row = context.absent.iter().find(|p| p.name() == pool && context.pool_named(pool).is_err());
             row.map(|p| p.row().clone())
         };
         if let Some(row) = absent {
             return self.forget_absent(row).await;
         }
         let (id, row, ends_here) = {
-            let desk = self.desk();
-            let p = desk.pool_named(pool)?;
+            let context = self.context();
+            let p = context.pool_named(pool)?;
             (p.id, p.row(), array_in_memory(p))
         };
         let (uuid, name) = (row.uuid, row.name.clone());
@@ -63,7 +63,7 @@ impl Office {
         if !disconnect {
             self.ask_other_hosts().await;
             let pool = name.to_string();
-            let hosts = self.desk().users_of_volumes(uuid, None, None);
+            let hosts = self.context().users_of_volumes(uuid, None, None);
             refuse_in_use(hosts, |hosts| PoolRefusal::PoolReleaseInUse { pool, force, hosts })?;
         }
         self.list_released(row).await?;
@@ -80,10 +80,10 @@ impl Office {
             notices.push(PoolNotice::PoolEndsHere { drives: lost.drives }.into());
         }
         let now = self.cx.now();
-        let mut desk = self.desk_mut();
+        let mut context = self.context_mut();
         let what = format!("pool {name}");
-        desk.happened(now, what.clone(), PoolEvent::PoolReleased);
-        notices.iter().for_each(|n| desk.noticed(now, what.clone(), n.clone()));
+        context.happened(now, what.clone(), PoolEvent::PoolReleased);
+        notices.iter().for_each(|n| context.noticed(now, what.clone(), n.clone()));
         Ok(Reply::Created { uuid: Uuid::default(), notices })
     }
     /// A pool whose drives are away is not this head's any more. What proves one of its legs stays, for an import by
@@ -92,29 +92,29 @@ impl Office {
         let (uuid, name) = (row.uuid, row.name.clone());
         self.list_released(row).await?;
         let gone = {
-            let mut desk = self.desk_mut();
-            let at = desk.absent.iter().position(|p| p.uuid() == uuid);
-            at.map(|at| desk.absent.remove(at))
+            let mut context = self.context_mut();
+            let at = context.absent.iter().position(|p| p.uuid() == uuid);
+            at.map(|at| context.absent.remove(at))
         };
         if let Err(r) = self.write_pools().await {
-            self.desk_mut().absent.extend(gone);
+            self.context_mut().absent.extend(gone);
             self.forget_released(uuid).await;
             return Err(r);
         }
-        self.desk_mut().forget_absent(uuid);
+        self.context_mut().forget_absent(uuid);
         self.remove_kept(uuid).await;
         self.leave_creating(uuid, vec![]).await;
         self.publish().await;
         let now = self.cx.now();
         let what = format!("pool {name}");
-        self.desk_mut().happened(now, what, PoolEvent::PoolForgotten);
+        self.context_mut().happened(now, what, PoolEvent::PoolForgotten);
         Ok(Reply::Done)
     }
     /// Refuses what would lose volumes: those of a pool with an array in memory end with the daemon that has it, and no
     /// other one can import them.
     fn check_outlives_release(&self, id: PoolId) -> Result<(), Refusal> {
-        let desk = self.desk();
-        let Some(p) = desk.pool(id) else { return Ok(()) };
+        let context = self.context();
+        let Some(p) = context.pool(id) else { return Ok(()) };
         let volumes = p.config().volumes.iter().len();
         let Some(lost) = array_in_memory(p).filter(|_| volumes > 0) else { return Ok(()) };
         let (pool, volumes) = (p.config().name.clone(), volumes as u64);
@@ -128,8 +128,8 @@ impl Office {
     /// Legs that lie in the memory of this daemon are out with the last records, where another leg has everything: whoever
     /// imports the pool needs no proof that nobody went on with them. Returns what that means.
     fn leave_behind(&self, id: PoolId) -> Vec<Notice> {
-        let mut desk = self.desk_mut();
-        let Some(p) = desk.pool_mut(id) else { return vec![] };
+        let mut context = self.context_mut();
+        let Some(p) = context.pool_mut(id) else { return vec![] };
         let mut notices = vec![];
         for (array, leg) in left_behind(p) {
             let (drive, name) = (p.arrays[array].legs[leg].path.clone(), array_word(true, array));
@@ -141,8 +141,8 @@ impl Office {
     }
     /// Refuses if some array has no leg in sync but those that failed: nothing would tell that the pool was released.
     fn check_marked(&self, id: PoolId, failed: &[(usize, usize, DriveError)]) -> Result<(), Refusal> {
-        let desk = self.desk();
-        let Some(p) = desk.pool(id) else { return Ok(()) };
+        let context = self.context();
+        let Some(p) = context.pool(id) else { return Ok(()) };
         let reachable = p.reachable();
         let took = |a: usize| {
             reachable.iter().any(|(x, l, _)| {
@@ -197,8 +197,8 @@ impl Office {
         }
         self.left(id);
         let (uuid, notices) = {
-            let desk = self.desk();
-            let p = desk.pool(id).expect("orders come one by one");
+            let context = self.context();
+            let p = context.pool(id).expect("orders come one by one");
             let unmarked = |(a, l, e): &(usize, usize, DriveError)| {
                 let drive = p.drive_path(*a, *l).to_string();
                 PoolNotice::DriveNotMarked { drive, fault: (*e).into() }.into()
@@ -221,9 +221,9 @@ impl Office {
     async fn take_back(&self, id: PoolId, changed: Vec<(ArrayId, u64)>, why: Refusal) -> Refusal {
         self.hold_keeper(id).await;
         let found = {
-            let mut desk = self.desk_mut();
-            let (me, incarnation) = (desk.me(), desk.new_incarnation());
-            desk.pool_mut(id).map(|p| {
+            let mut context = self.context_mut();
+            let (me, incarnation) = (context.me(), context.new_incarnation());
+            context.pool_mut(id).map(|p| {
                 let mut record = p.record().next(me, incarnation);
                 record.open = true;
                 p.propose(record);
@@ -232,21 +232,21 @@ impl Office {
             })
         };
         let Some((uuid, unmark)) = found else { return why };
-        let (office, done) = (self.clone(), Rc::new(Cell::new(false)));
+        let (procedures, done) = (self.clone(), Rc::new(Cell::new(false)));
         let over = done.clone();
         self.cx.spawn(async move {
             // No shard reads from a leg that went meanwhile, before those are answered who wrote without it.
-            office.publish().await;
-            office.put_on_record(id, &changed, &[]).await;
+            procedures.publish().await;
+            procedures.put_on_record(id, &changed, &[]).await;
             if let Some(edit) = unmark {
                 // A drive that does not take it is put out by that; if none does, the pool says so.
-                let _ = office.configure(id, vec![edit]).await;
+                let _ = procedures.configure(id, vec![edit]).await;
             }
-            office.forget_released(uuid).await;
-            office.free_keeper(id);
-            office.go_on(id).await;
+            procedures.forget_released(uuid).await;
+            procedures.free_keeper(id);
+            procedures.go_on(id).await;
             over.set(true);
-            office.cx.changed();
+            procedures.cx.changed();
         });
         // As long as nothing takes the record, `status` says so, and hosts wait.
         self.cx.until_within(TAKE_BACK_PATIENCE, move || done.get()).await;
@@ -255,8 +255,8 @@ impl Office {
     /// A pool at rest serves again.
     pub(crate) async fn go_on(&self, id: PoolId) {
         let arrays: Vec<_> = {
-            let mut desk = self.desk_mut();
-            let Some(p) = desk.pool_mut(id) else { return };
+            let mut context = self.context_mut();
+            let Some(p) = context.pool_mut(id) else { return };
             p.serves();
             p.arrays.iter().map(|a| a.id).collect()
         };
@@ -281,8 +281,8 @@ impl Office {
     async fn check_drives_answer(&self, id: PoolId) -> Result<Vec<(usize, usize, DriveError)>, Refusal> {
         self.ask_reports().await;
         let legs: Vec<(usize, usize, String, Option<OpenDrive>)> = {
-            let desk = self.desk();
-            let p = desk.pool(id).expect("orders come one by one");
+            let context = self.context();
+            let p = context.pool(id).expect("orders come one by one");
             let legs =
                 p.arrays.iter().enumerate().flat_map(|(a, x)| x.legs.iter().enumerate().map(move |l| (a, l)));
             legs.map(|(a, (l, leg))| (a, l, leg.path.clone(), leg.open.clone())).collect()
@@ -300,8 +300,8 @@ impl Office {
         let errors = join::all(reads).await;
         for ((a, l, path, open), error) in legs.into_iter().zip(errors) {
             let hung: u32 = {
-                let desk = self.desk();
-                let figures = desk.reports.iter().flatten().flat_map(|r| &r.drives);
+                let context = self.context();
+                let figures = context.reports.iter().flatten().flat_map(|r| &r.drives);
                 figures.filter(|d| open.as_ref().is_some_and(|o| o.id == d.drive)).map(|d| d.hung).sum()
             };
             // One that was let go of, and may do what it was given before whenever it likes.
@@ -316,10 +316,10 @@ impl Office {
                 (n, _) => DriveBusy::Hangs { operations: n.into() },
             };
             self.look_soon();
-            let desk = self.desk();
+            let context = self.context();
             let shaped = match &open {
-                Some(o) => desk.shapes.get(&o.id),
-                None => desk.shapes_at_start.get(&path),
+                Some(o) => context.shapes.get(&o.id),
+                None => context.shapes_at_start.get(&path),
             };
             let shaped = shaped.is_some_and(|s| s.hang);
             return Err(PoolRefusal::PoolNotAtRest { drive: path, why, shaped }.into());
@@ -330,27 +330,30 @@ impl Office {
     /// Volumes vanish from the hosts, and every command on the arrays ends.
     pub(crate) async fn quiet(&self, ids: &[PoolId], patience: Duration) -> Result<(), Refusal> {
         {
-            let mut desk = self.desk_mut();
+            let mut context = self.context_mut();
             for id in ids {
-                let Some(p) = desk.pool_mut(*id) else { continue };
+                let Some(p) = context.pool_mut(*id) else { continue };
                 p.leaves();
             }
         }
         // The keeper ends what it is at; its last record must not come after ours.
-        let (office, all) = (self.clone(), ids.to_vec());
-        let at_rest = move || !all.iter().any(|id| office.desk().pool(*id).is_some_and(|p| p.keeping));
+        let (procedures, all) = (self.clone(), ids.to_vec());
+        let at_rest = move || !all.iter().any(|id| procedures.context().pool(*id).is_some_and(|p| p.keeping));
         let rests = self.cx.until_within(patience, at_rest).await;
         self.publish().await;
         let arrays: Vec<_> = {
-            let desk = self.desk();
-            ids.iter().filter_map(|id| desk.pool(*id)).flat_map(|p| p.arrays.iter().map(|a| a.id)).collect()
+            let context = self.context();
+            ids.iter()
+                .filter_map(|id| context.pool(*id))
+                .flat_map(|p| p.arrays.iter().map(|a| a.id))
+                .collect()
         };
-        let number = self.desk_mut().asks_for_rest(&arrays);
+        let number = self.context_mut().asks_for_rest(&arrays);
         for array in &arrays {
             self.tell_shards(|| ShardMail::Quiesce { array: *array, number });
         }
-        let office = self.clone();
-        let quiet = self.cx.until_within(patience, move || office.desk().are_quiet(&arrays));
+        let procedures = self.clone();
+        let quiet = self.cx.until_within(patience, move || procedures.context().are_quiet(&arrays));
         if quiet.await && rests {
             Ok(())
         } else {
@@ -363,7 +366,7 @@ impl Office {
         let Some(last) = self.write_last_record(id).await else { return Ok(()) };
         last.witness.map_err(no_witness)?;
         let Some((a, l, error)) = last.failed.first() else { return Ok(()) };
-        let drive = self.desk().pool(id).map_or(String::new(), |p| p.drive_path(*a, *l).to_string());
+        let drive = self.context().pool(id).map_or(String::new(), |p| p.drive_path(*a, *l).to_string());
         Err(PoolRefusal::PoolNotClosed { drive, fault: (*error).into() }.into())
     }
     /// Writes the last records of a quiet pool: one that every leg takes now that nothing changes any more, and behind it
@@ -383,15 +386,15 @@ impl Office {
     async fn write_record_at_rest(&self, id: PoolId, open: bool, last: &mut LastRecord) -> Option<()> {
         let now = self.cx.now();
         let record = {
-            let mut desk = self.desk_mut();
-            let (me, incarnation) = (desk.me(), desk.new_incarnation());
-            let p = desk.pool_mut(id)?;
+            let mut context = self.context_mut();
+            let (me, incarnation) = (context.me(), context.new_incarnation());
+            let p = context.pool_mut(id)?;
             let mut record = p.record().next(me, incarnation);
             // Losses that were told last are on record too: nobody reads the leg as in sync again.
             let losses = losses(&mut p.wishes);
-            desk.take_out(id, &mut record, losses, now);
+            context.take_out(id, &mut record, losses, now);
             record.open = open;
-            let p = desk.pool_mut(id)?;
+            let p = context.pool_mut(id)?;
             last.changed.extend(p.changed(&record));
             p.propose(record.clone());
             record
@@ -400,26 +403,26 @@ impl Office {
         last.failed.retain(|(a, l, _)| !failed.iter().any(|(x, m, _)| (x, m) == (a, l)));
         last.failed.extend(failed);
         if witness.is_ok() {
-            self.desk_mut().decide(id, &record);
+            self.context_mut().decide(id, &record);
         }
         last.witness = witness.map_err(Cause::from);
         Some(())
     }
 
-    /// Takes quiet pools from the desk and lets go of their drives, waiting at most so long for the kernel.
+    /// Takes quiet pools from the context and lets go of their drives, waiting at most so long for the kernel.
     pub(crate) async fn forget(&self, ids: &[PoolId], patience: Duration) {
         let open: Vec<DriveId> = {
-            let mut desk = self.desk_mut();
-            let gone = desk.pools.extract_if(.., |p| ids.contains(&p.id)).collect();
-            let drives = |p: PoolDesk| {
+            let mut context = self.context_mut();
+            let gone = context.pools.extract_if(.., |p| ids.contains(&p.id)).collect();
+            let drives = |p: PoolContext| {
                 let spares = p.spares.into_iter().filter_map(|s| s.open);
                 let legs = p.arrays.into_iter().flat_map(|a| a.legs).filter_map(|l| l.open);
                 legs.chain(spares).map(|o| o.id).collect::<Vec<_>>()
             };
-            let gone: Vec<PoolDesk> = gone;
+            let gone: Vec<PoolContext> = gone;
             gone.into_iter().flat_map(drives).collect()
         };
-        if self.desk().ready {
+        if self.context().ready {
             self.publish().await;
         }
         open.iter().for_each(|id| self.let_go(*id));
@@ -444,7 +447,7 @@ struct InMemory {
 }
 
 /// An array that has nothing in sync but in the memory of this daemon: without it the pool is none.
-fn array_in_memory(p: &PoolDesk) -> Option<InMemory> {
+fn array_in_memory(p: &PoolContext) -> Option<InMemory> {
     (0..p.arrays.len()).find_map(|a| {
         let legs = &p.arrays[a].legs;
         let in_sync = || legs.iter().enumerate().filter(|(l, _)| p.leg_state(a, *l) == LegState::InSync);
@@ -463,7 +466,7 @@ fn array_in_memory(p: &PoolDesk) -> Option<InMemory> {
 }
 
 /// Legs in the memory of this daemon of mirrors that have a leg in sync elsewhere: it holds everything, and goes without them.
-fn left_behind(p: &PoolDesk) -> Vec<(usize, usize)> {
+fn left_behind(p: &PoolContext) -> Vec<(usize, usize)> {
     let mut out = vec![];
     for (a, array) in p.arrays.iter().enumerate() {
         let in_sync = |l: &usize| p.leg_state(a, *l) == LegState::InSync;

@@ -2,10 +2,10 @@
 
 use crate::layout::PoolId;
 use crate::order::Refusal;
-use crate::steward::context::desk::Desk;
+use crate::steward::context::head::HeadContext;
 use crate::steward::context::probe::Probe;
 use crate::steward::context::spare::is_spare;
-use crate::steward::office::Office;
+use crate::steward::procedures::Procedures;
 use array::format::{ConfigSlot, Label};
 use base::DriveId;
 use finding::PoolRefusal;
@@ -27,7 +27,7 @@ impl Listed {
     }
 }
 
-impl Desk {
+impl HeadContext {
     /// What is open as the drive that a label names.
     fn twin(&self, probe: &Probe) -> Option<DriveId> {
         let label: &Label = probe.label.as_ref().ok()?;
@@ -68,22 +68,22 @@ impl Desk {
     }
 }
 
-impl Office {
+impl Procedures {
     /// Refuses drives of pools that this head lists, whatever `--force` says. A spare of `pool` itself, and a leg of it that is
     /// out, may be taken: what it holds the others have.
     pub(crate) async fn check_listed(&self, probes: &[Probe], pool: Option<PoolId>) -> Result<(), Refusal> {
         let mut pulled = vec![];
         for probe in probes {
             // One that was pulled and put elsewhere is let go of a while later only.
-            let twin = self.desk().twin(probe).filter(|twin| *twin != probe.id);
+            let twin = self.context().twin(probe).filter(|twin| *twin != probe.id);
             if let Some(open) = twin
                 && self.cx.inspect(open).await.is_err()
             {
                 pulled.push(open);
             }
         }
-        let desk = self.desk();
-        let own = pool.and_then(|id| desk.pool(id));
+        let context = self.context();
+        let own = pool.and_then(|id| context.pool(id));
         for probe in probes {
             let mine = |l: &&Label| {
                 let legs =
@@ -98,7 +98,7 @@ impl Office {
             if probe.label.as_ref().ok().as_ref().is_some_and(mine) {
                 continue;
             }
-            if let Some(listed) = desk.listing(probe, &pulled) {
+            if let Some(listed) = context.listing(probe, &pulled) {
                 return Err(listed.refusal(&probe.info.path));
             }
         }

@@ -4,10 +4,10 @@
 use crate::layout::PoolId;
 use crate::order::{ArraySpec, Notice, Refusal};
 use crate::report::Counters;
-use crate::steward::context::pool::PoolDesk;
+use crate::steward::context::pool::PoolContext;
 use crate::steward::context::probe::Probe;
-use crate::steward::office::Office;
 use crate::steward::pools::fit::{bytes_needed, objections};
+use crate::steward::procedures::Procedures;
 use base::Uuid;
 use finding::{PoolNotice, PoolRefusal, UnusedSpace, VolumeData};
 
@@ -49,7 +49,7 @@ impl Unused {
     }
 }
 
-impl PoolDesk {
+impl PoolContext {
     /// That much of a drive stays unused wherever it stands in for another one.
     pub(crate) fn unused_as_spare(&self, probe: &Probe) -> Option<Unused> {
         let mirrors = self.arrays.iter().filter(|a| a.geometry.redundant());
@@ -64,7 +64,7 @@ fn copies(spec: &ArraySpec) -> usize {
 }
 
 /// The refusal of arrays that keep fewer copies than the pool does.
-pub(crate) fn less_redundant(pool: &PoolDesk, specs: &[ArraySpec]) -> Option<Refusal> {
+pub(crate) fn less_redundant(pool: &PoolContext, specs: &[ArraySpec]) -> Option<Refusal> {
     let has = (0..pool.arrays.len()).map(|a| pool.legs_to_stay(a)).min()?;
     let short: Vec<&ArraySpec> = specs.iter().filter(|s| copies(s) < has).collect();
     let first = short.first()?;
@@ -103,7 +103,7 @@ pub(crate) fn check_meant<'a>(
     PoolRefusal::together(all).map_or(Ok(()), Err)
 }
 
-impl Office {
+impl Procedures {
     /// Refuses a volume whose data would be lost; `forced`: by an order that overrides exports. Nothing durable says whether a volume was ever
     /// written, so it was, unless it was made since the pool was imported and no shard has counted a write.
     pub(crate) async fn check_not_written(
@@ -113,15 +113,15 @@ impl Office {
         name: &str,
         forced: bool,
     ) -> Result<(), Refusal> {
-        let before = self.desk().reported.clone();
+        let before = self.context().reported.clone();
         self.ask_reports().await;
-        let desk = self.desk();
+        let context = self.context();
         // Figures that did not come in time count no write that was under way.
-        let fresh = desk.reported.iter().zip(&before).all(|(now, before)| now > before);
-        let Some(p) = desk.pool(pool) else { return Ok(()) };
+        let fresh = context.reported.iter().zip(&before).all(|(now, before)| now > before);
+        let Some(p) = context.pool(pool) else { return Ok(()) };
         let id = p.volume_ids.get(&volume);
         let mut did = Counters::default();
-        let figures = desk.reports.iter().flatten().flat_map(|r| &r.volumes);
+        let figures = context.reports.iter().flatten().flat_map(|r| &r.volumes);
         figures.filter(|(v, _)| Some(v) == id).for_each(|(_, counters)| did.add(counters));
         let data = match (did.writes, fresh && p.made_here.contains(&volume)) {
             // A write that failed may have reached a drive.

@@ -7,7 +7,7 @@
 use crate::order::Refusal;
 use crate::steward::context::absent::AbsentPool;
 use crate::steward::context::probe::Probe;
-use crate::steward::office::Office;
+use crate::steward::procedures::Procedures;
 use crate::steward::record::texts::{RELEASED, parse_pools};
 use crate::steward::state::config::PoolConfig;
 use crate::steward::state::{Change, List, PoolRow};
@@ -15,12 +15,12 @@ use base::DriveKind;
 use base::Uuid;
 use finding::{Notice, PoolEvent};
 
-impl Office {
+impl Procedures {
     /// Reads the list.
     pub(crate) async fn read_released(&self, troubles: &mut Vec<Notice>) {
         let rows = self.read_known(RELEASED, parse_pools, troubles).await.flatten();
         for row in rows.unwrap_or_default() {
-            self.desk_mut().apply(Change::Listed { list: List::Released, row });
+            self.context_mut().apply(Change::Listed { list: List::Released, row });
         }
     }
     /// A pool is let go of; its drives lie there. Nothing is remembered if that cannot be written.
@@ -37,31 +37,31 @@ impl Office {
     /// and the drives are let go of.
     pub(crate) async fn ends_release(&self, row: &PoolRow, probes: &[Probe]) -> bool {
         let latest = probes.iter().filter_map(|p| p.record.as_ref().ok()).max_by_key(|r| r.counter);
-        let me = self.desk().me();
-        let begun = self.desk().released().iter().any(|r| r.uuid == row.uuid)
+        let me = self.context().me();
+        let begun = self.context().released().iter().any(|r| r.uuid == row.uuid)
             && newest_config(probes).is_some_and(|c| c.holder.is_nil())
             && latest.is_some_and(|r| r.head == me);
         if !begun {
             return false;
         }
         probes.iter().for_each(|p| self.let_go(p.id));
-        self.desk_mut().forget_absent(row.uuid);
+        self.context_mut().forget_absent(row.uuid);
         // If it stays listed, the next start finds the same.
         let _ = self.write_pools().await;
         self.remove_witness(row.uuid).await;
         self.remove_kept(row.uuid).await;
-        if self.desk().ready {
+        if self.context().ready {
             self.publish().await;
         }
         let now = self.cx.now();
-        self.desk_mut().happened(now, format!("pool {}", row.name), PoolEvent::ReleaseEnded);
+        self.context_mut().happened(now, format!("pool {}", row.name), PoolEvent::ReleaseEnded);
         true
     }
     /// Where drives of pools lay that are not here: of one, by name or UUID, or of all.
     pub(crate) fn places_of_absent(&self, pool: Option<&str>) -> Vec<String> {
-        let desk = self.desk();
+        let context = self.context();
         let wanted: Option<Uuid> = pool.and_then(|p| p.parse().ok());
-        let rows = desk.absent.iter().map(AbsentPool::row).chain(desk.released());
+        let rows = context.absent.iter().map(AbsentPool::row).chain(context.released());
         let mine = rows.filter(|r| pool.is_none_or(|p| p == r.name) || wanted == Some(r.uuid));
         mine.flat_map(|r| &r.drives).filter(|d| DriveKind::of(d).survives_restart()).cloned().collect()
     }

@@ -4,7 +4,7 @@
 use crate::limits;
 use crate::mail::{Room, ShardMail};
 use crate::order::Refusal;
-use crate::steward::office::Office;
+use crate::steward::procedures::Procedures;
 use array::Geometry;
 use finding::PoolRefusal;
 
@@ -20,33 +20,33 @@ fn sum(a: Room, b: Room) -> Room {
     Room { mirrors: a.mirrors + b.mirrors, singles: a.singles + b.singles }
 }
 
-/// Every shard keeps memory for so many arrays that are not on the desk yet. To be dropped, without a wait in
+/// Every shard keeps memory for so many arrays that are not on the context yet. To be dropped, without a wait in
 /// between, once they are: from then on they count themselves.
 #[must_use]
 pub(crate) struct Promised {
-    office: Office,
+    procedures: Procedures,
     room: Room,
 }
 
 impl Drop for Promised {
     fn drop(&mut self) {
-        self.office.desk_mut().keeps_promise(self.room);
+        self.procedures.context_mut().keeps_promise(self.room);
     }
 }
 
 /// The one who asks: answers do not say whose question they answer.
-struct Asking(Office);
+struct Asking(Procedures);
 
 impl Drop for Asking {
     fn drop(&mut self) {
-        self.0.desk_mut().room_asked();
+        self.0.context_mut().room_asked();
     }
 }
 
-impl Office {
+impl Procedures {
     fn ask_room(&self, room: Room) {
         self.tell_shards(|| ShardMail::Room(room));
-        self.far_owes(|desk| !desk.asking_room || desk.far(&desk.rooms).all(Option::is_some));
+        self.far_owes(|context| !context.asking_room || context.far(&context.rooms).all(Option::is_some));
     }
     /// Every shard keeps the memory that arrays of these geometries need, besides those that there are; or a refusal.
     pub(crate) async fn room_for(
@@ -54,30 +54,30 @@ impl Office {
         geometries: impl Iterator<Item = &Geometry>,
     ) -> Result<Promised, Refusal> {
         let more = room_of(geometries);
-        let office = self.clone();
-        self.cx.until(move || !office.desk().asking_room).await;
+        let procedures = self.clone();
+        self.cx.until(move || !procedures.context().asking_room).await;
         let (asking, before) = {
-            let mut desk = self.desk_mut();
-            desk.asks_room();
-            let arrays = desk.pools.iter().flat_map(|p| &p.arrays);
+            let mut context = self.context_mut();
+            context.asks_room();
+            let arrays = context.pools.iter().flat_map(|p| &p.arrays);
             let here = room_of(arrays.map(|a| &a.geometry));
-            (Asking(self.clone()), sum(here, desk.promised))
+            (Asking(self.clone()), sum(here, context.promised))
         };
         let all = sum(before, more);
         self.ask_room(all);
-        let office = self.clone();
-        self.cx.until(move || office.desk().rooms.iter().all(Option::is_some)).await;
-        let rooms: Vec<(Room, u32)> = self.desk().rooms.iter().copied().flatten().collect();
+        let procedures = self.clone();
+        self.cx.until(move || procedures.context().rooms.iter().all(Option::is_some)).await;
+        let rooms: Vec<(Room, u32)> = self.context().rooms.iter().copied().flatten().collect();
         if rooms.iter().all(|(room, _)| room.mirrors >= all.mirrors && room.singles >= all.singles) {
-            let mut desk = self.desk_mut();
-            desk.promises(more);
-            return Ok(Promised { office: self.clone(), room: more });
+            let mut context = self.context_mut();
+            context.promises(more);
+            return Ok(Promised { procedures: self.clone(), room: more });
         }
         // Back to what there was. The answers are waited for: the next who asks must not take them for its own.
-        self.desk_mut().rooms.fill(None);
+        self.context_mut().rooms.fill(None);
         self.ask_room(before);
-        let office = self.clone();
-        self.cx.until(move || office.desk().rooms.iter().all(Option::is_some)).await;
+        let procedures = self.clone();
+        self.cx.until(move || procedures.context().rooms.iter().all(Option::is_some)).await;
         drop(asking);
         let most = rooms.iter().map(|(_, most)| *most).min().unwrap_or(0);
         let wanted = u64::from(all.mirrors) + u64::from(all.singles).div_ceil(limits::SINGLES_OF_A_MIRROR);

@@ -7,8 +7,8 @@
 use crate::layout::PoolId;
 use crate::mail::ShardMail;
 use crate::order::{Answered, Finding, Notice, Order, PoolScrub, Refusal, Reply, Scrub, Time};
-use crate::steward::context::pool::PoolDesk;
-use crate::steward::office::Office;
+use crate::steward::context::pool::PoolContext;
+use crate::steward::procedures::Procedures;
 use crate::steward::state::Edit;
 use crate::steward::state::extras::{Found, LastScrub, ScrubRun};
 use crate::steward::status::speed::Speed;
@@ -28,7 +28,7 @@ const FINDINGS_MAX: usize = 50;
 const FINDINGS_TOLD: usize = 5;
 const DAY_SECS: u64 = 24 * 3600;
 
-impl PoolDesk {
+impl PoolContext {
     /// Which volumes lie at a place of an array: name, offset, bytes. None: nobody's space.
     fn volumes_at(&self, array: usize, at: u64, len: u64) -> Vec<(Option<String>, u64, u64)> {
         let mut out: Vec<(Option<String>, u64, u64)> = vec![];
@@ -188,13 +188,13 @@ impl PoolDesk {
     }
 }
 
-impl Office {
+impl Procedures {
     /// Order: scrub.
     pub(crate) async fn pool_scrub(&self, pool: &str, action: PoolScrub) -> Answered {
         let now = self.cx.now();
         let (id, mut row, arrays, mirror, running) = {
-            let desk = self.desk();
-            let p = desk.pool_named(pool)?;
+            let context = self.context();
+            let p = context.pool_named(pool)?;
             let rows = &p.config().arrays;
             let mirror = rows.iter().any(|a| a.mirror);
             (p.id, p.config().extras.scrub.clone(), rows.len(), mirror, p.scrub.run.clone())
@@ -212,9 +212,9 @@ impl Office {
                     return Err(PoolRefusal::NothingToScrub { pool: name() }.into());
                 }
                 let prefer = self.preferred(id, &prefer, repair)?;
-                let (began, at) = (self.desk().unix(now), vec![0; arrays]);
+                let (began, at) = (self.context().unix(now), vec![0; arrays]);
                 let run = ScrubRun { began, repair, prefer, at, ..ScrubRun::default() };
-                if repair && let Some(p) = self.desk().pool(id) {
+                if repair && let Some(p) = self.context().pool(id) {
                     notices = p.repair_notices(&run);
                 }
                 (Some(run), PoolEvent::ScrubBegan { repair })
@@ -241,17 +241,17 @@ impl Office {
         };
         row.run.clone_from(&run);
         self.configure(id, vec![Edit::Scrubbed { scrub: row }]).await?;
-        if clears && let Some(p) = self.desk_mut().pool_mut(id) {
+        if clears && let Some(p) = self.context_mut().pool_mut(id) {
             (p.scrub.findings, p.scrub.last_findings) = Default::default();
             (p.scrub.places, p.scrub.last_places) = (0, 0);
         }
-        if stops && let Some(p) = self.desk_mut().pool_mut(id) {
+        if stops && let Some(p) = self.context_mut().pool_mut(id) {
             (p.scrub.last_places, p.scrub.last_findings) = (p.scrub.all_places(), p.scrub.all_findings());
         }
         if run != running {
             self.set_to_work(id, run);
         }
-        self.desk_mut().happened(now, format!("pool {pool}"), event);
+        self.context_mut().happened(now, format!("pool {pool}"), event);
         Ok(Reply::Created { uuid: Uuid::default(), notices })
     }
     /// The drives that count, one for a mirror.
@@ -261,7 +261,7 @@ impl Office {
             if !repair {
                 return Err(PoolRefusal::PreferWithoutRepair.into());
             }
-            let leg = self.desk().leg_named(drive).filter(|(p, ..)| *p == pool);
+            let leg = self.context().leg_named(drive).filter(|(p, ..)| *p == pool);
             let Some((_, array, leg)) = leg else {
                 return Err(PoolRefusal::PreferUnknown { drive: drive.clone() }.into());
             };
@@ -269,7 +269,7 @@ impl Office {
                 let (drive, other, array) = (drive.clone(), (*other).clone(), array_word(true, array));
                 return Err(PoolRefusal::PreferTwice { drive, other, array }.into());
             }
-            let uuid = self.desk().pool(pool).expect("just found").arrays[array].legs[leg].uuid;
+            let uuid = self.context().pool(pool).expect("just found").arrays[array].legs[leg].uuid;
             found.push((array, uuid, drive));
         }
         Ok(found.into_iter().map(|(_, uuid, _)| uuid).collect())
@@ -278,8 +278,8 @@ impl Office {
     fn set_to_work(&self, pool: PoolId, run: Option<ScrubRun>) {
         let now = self.cx.now();
         let arrays = {
-            let mut desk = self.desk_mut();
-            let Some(p) = desk.pool_mut(pool) else { return };
+            let mut context = self.context_mut();
+            let Some(p) = context.pool_mut(pool) else { return };
             p.scrub.run = run;
             p.scrub.done.clear();
             p.scrub.findings.clear();
@@ -295,8 +295,8 @@ impl Office {
     /// Shards have built a pool's arrays anew: a scrub that is under way goes on there from where it was known to be.
     pub(in crate::steward) fn scrub_again(&self, pool: PoolId) {
         let orders: Vec<_> = {
-            let desk = self.desk();
-            let Some(p) = desk.pool(pool) else { return };
+            let context = self.context();
+            let Some(p) = context.pool(pool) else { return };
             let mirrors = (0..p.arrays.len()).filter(|a| p.arrays[*a].geometry.redundant());
             mirrors.filter_map(|a| Some((p.arrays[a].id, p.order_for(a)?))).collect()
         };
@@ -309,23 +309,23 @@ impl Office {
     pub(crate) async fn watch_scrubs(&self, pool: PoolId) {
         let mut looks = 0;
         loop {
-            let office = self.clone();
+            let procedures = self.clone();
             let due = move || {
-                let desk = office.desk();
-                desk.pool(pool).is_none_or(|p| !p.leaving && p.scrub_ended())
+                let context = procedures.context();
+                context.pool(pool).is_none_or(|p| !p.leaving && p.scrub_ended())
             };
             self.cx.until_within(LOOK_INTERVAL, due).await;
             let (running, ended, scheduled) = {
-                let desk = self.desk();
-                let Some(p) = desk.pool(pool) else { return };
+                let context = self.context();
+                let Some(p) = context.pool(pool) else { return };
                 if p.leaving {
                     continue;
                 }
-                (p.scrub.run.is_some(), p.scrub_ended(), p.scrub_is_due(desk.unix(self.cx.now())))
+                (p.scrub.run.is_some(), p.scrub_ended(), p.scrub_is_due(context.unix(self.cx.now())))
             };
             if scheduled {
                 let action = Order::ScrubKeep { pool };
-                self.desk_mut().orders.push_back((None, action));
+                self.context_mut().orders.push_back((None, action));
             }
             if !running {
                 if scheduled {
@@ -338,12 +338,12 @@ impl Office {
             looks += 1;
             if ended || looks >= LOOKS_PER_WRITE {
                 looks = 0;
-                self.desk_mut().orders.push_back((None, Order::ScrubKeep { pool }));
-                let office = self.clone();
+                self.context_mut().orders.push_back((None, Order::ScrubKeep { pool }));
+                let procedures = self.clone();
                 // Until that was done, there is nothing else to say.
                 self.cx
                     .until(move || {
-                        let d = office.desk();
+                        let d = procedures.context();
                         d.orders.is_empty() && !d.ordering
                     })
                     .await;
@@ -353,11 +353,11 @@ impl Office {
     /// After a restart shards know of no scrub; after they were set to work they do.
     fn wake_idle_shards(&self, pool: PoolId) {
         let letters = {
-            let desk = self.desk();
-            let Some(p) = desk.pool(pool) else { return };
+            let context = self.context();
+            let Some(p) = context.pool(pool) else { return };
             let mut letters = vec![];
             for (a, array) in p.arrays.iter().enumerate().filter(|(_, x)| x.geometry.redundant()) {
-                for report in desk.reports.iter().flatten() {
+                for report in context.reports.iter().flatten() {
                     let known = report.arrays.iter().find(|(id, _)| *id == array.id);
                     let idle = known.is_some_and(|(_, progress)| progress.scrub_total == 0);
                     if idle && !p.scrub.done.contains(&(a, report.shard)) {
@@ -377,13 +377,13 @@ impl Office {
     pub(crate) async fn scrub_keep(&self, pool: PoolId) -> Answered {
         let now = self.cx.now();
         let (name, mut row, run, ended, due) = {
-            let desk = self.desk();
-            let Some(p) = desk.pool(pool).filter(|p| !p.leaving) else { return Ok(Reply::Done) };
+            let context = self.context();
+            let Some(p) = context.pool(pool).filter(|p| !p.leaving) else { return Ok(Reply::Done) };
             let mut run = p.scrub.run.clone();
             if let Some(run) = &mut run {
                 for a in 0..p.arrays.len() {
                     let from =
-                        desk.reports.iter().flatten().flat_map(|r| r.arrays.iter().map(|x| (r.shard, x)));
+                        context.reports.iter().flatten().flat_map(|r| r.arrays.iter().map(|x| (r.shard, x)));
                     let from = from.filter(|(_, (id, _))| *id == p.arrays[a].id).map(
                         |(shard, (_, progress))| match (
                             p.scrub.done.contains(&(a, shard)),
@@ -401,7 +401,7 @@ impl Office {
                     }
                 }
             }
-            let due = p.scrub_is_due(desk.unix(now));
+            let due = p.scrub_is_due(context.unix(now));
             let row = p.config().extras.scrub.clone();
             (p.config().name.clone(), row, run, p.scrub_ended(), due)
         };
@@ -415,7 +415,7 @@ impl Office {
         if !ended {
             row.run = Some(run.clone());
             self.configure(pool, vec![Edit::Scrubbed { scrub: row }]).await?;
-            if let Some(p) = self.desk_mut().pool_mut(pool)
+            if let Some(p) = self.context_mut().pool_mut(pool)
                 && let Some(live) = &mut p.scrub.run
             {
                 live.at = run.at;
@@ -424,11 +424,11 @@ impl Office {
         }
         let found = run.found;
         row.run = None;
-        row.last = Some(LastScrub { ended: self.desk().unix(now), found });
+        row.last = Some(LastScrub { ended: self.context().unix(now), found });
         self.configure(pool, vec![Edit::Scrubbed { scrub: row }]).await?;
-        let mut desk = self.desk_mut();
+        let mut context = self.context_mut();
         let mut places = 0;
-        if let Some(p) = desk.pool_mut(pool) {
+        if let Some(p) = context.pool_mut(pool) {
             p.scrub.run = None;
             p.scrub.last_findings = core::mem::take(&mut p.scrub.findings);
             places = core::mem::take(&mut p.scrub.places);
@@ -447,7 +447,7 @@ impl Office {
                 places,
             },
         };
-        desk.happened(now, what, event);
+        context.happened(now, what, event);
         Ok(Reply::Done)
     }
 }
@@ -462,7 +462,7 @@ fn keep_found(last: Option<LastScrub>, found: Found) -> Option<LastScrub> {
     }
 }
 
-impl PoolDesk {
+impl PoolContext {
     fn order_for(&self, array: usize) -> Option<array::Scrub> {
         let run = self.scrub.run.as_ref()?;
         let legs = &self.arrays[array].legs;

@@ -11,11 +11,11 @@
 use crate::layout::{ArrayId, PoolId};
 use crate::mail::ShardMail;
 use crate::order::{Answered, Notice, Refusal, Reply};
-use crate::steward::context::array::{LegDesk, Wish};
+use crate::steward::context::array::{LegContext, Wish};
 use crate::steward::context::open::OpenDrive;
-use crate::steward::context::pool::PoolDesk;
-use crate::steward::office::Office;
+use crate::steward::context::pool::PoolContext;
 use crate::steward::patience::QUIET_PATIENCE;
+use crate::steward::procedures::Procedures;
 use crate::steward::record::texts::{CREATING, POOLS, leaves, path_of};
 use crate::steward::state::{Edit, PoolRow};
 use crate::steward::words::array_word;
@@ -38,7 +38,7 @@ struct Cut {
     arrays: Vec<String>,
 }
 
-impl PoolDesk {
+impl PoolContext {
     fn array_name_at(&self, array: usize) -> String {
         array_word(self.config().arrays[array].mirror, array)
     }
@@ -110,14 +110,14 @@ impl PoolDesk {
     }
 }
 
-impl Office {
+impl Procedures {
     /// Order: arrays on which nothing lies leave their pool.
     pub(crate) async fn array_remove(&self, pool: &str, names: Vec<String>) -> Answered {
         self.check_read(POOLS)?;
         self.check_read(CREATING)?;
         let cut = {
-            let desk = self.desk();
-            let p = desk.pool_named(pool)?;
+            let context = self.context();
+            let p = context.pool_named(pool)?;
             let (first, map) = p.cut_named(&names)?;
             let arrays = p.names_from(first);
             p.check_nothing_lies_behind(&map, &arrays)?;
@@ -144,19 +144,19 @@ impl Office {
         if listed.is_ok() {
             self.done_with(cut.uuid, &paths).await;
         }
-        let labelled = |l: &&LegDesk| l.open.as_ref().is_none_or(|o| kept.contains(&o.info.path));
-        let keeps = |l: &LegDesk| {
+        let labelled = |l: &&LegContext| l.open.as_ref().is_none_or(|o| kept.contains(&o.info.path));
+        let keeps = |l: &LegContext| {
             PoolNotice::DriveKeepsPoolLabel { drive: l.path.clone(), pool: cut.name.clone() }.into()
         };
         let notices: Vec<Notice> = legs.iter().filter(labelled).map(keeps).collect();
         let free = legs.iter().filter(|l| !labelled(l)).map(|l| l.path.clone()).collect();
         {
             let now = self.cx.now();
-            let mut desk = self.desk_mut();
-            legs.into_iter().for_each(|l| desk.departs(Some((l.uuid, l.path))));
+            let mut context = self.context_mut();
+            legs.into_iter().for_each(|l| context.departs(Some((l.uuid, l.path))));
             let what = format!("pool {}", cut.name);
-            desk.happened(now, what.clone(), PoolEvent::ArraysLeft { arrays: cut.arrays.clone(), free });
-            notices.iter().for_each(|n| desk.noticed(now, what.clone(), n.clone()));
+            context.happened(now, what.clone(), PoolEvent::ArraysLeft { arrays: cut.arrays.clone(), free });
+            notices.iter().for_each(|n| context.noticed(now, what.clone(), n.clone()));
         }
         listed?;
         Ok(Reply::Created { uuid: Uuid::default(), notices })
@@ -165,17 +165,17 @@ impl Office {
     /// Brings the arrays that leave to rest: no volume lies there, but legs may be compared or copied.
     async fn stop_arrays(&self, cut: &Cut) -> Result<Vec<ArrayId>, Refusal> {
         let (arrays, number) = {
-            let mut desk = self.desk_mut();
-            let p = desk.pool(cut.pool).expect("orders come one by one");
+            let mut context = self.context_mut();
+            let p = context.pool(cut.pool).expect("orders come one by one");
             let arrays: Vec<ArrayId> = p.arrays[cut.first..].iter().map(|a| a.id).collect();
-            let number = desk.asks_for_rest(&arrays);
+            let number = context.asks_for_rest(&arrays);
             (arrays, number)
         };
         for array in &arrays {
             self.tell_shards(|| ShardMail::Quiesce { array: *array, number });
         }
-        let (office, all) = (self.clone(), arrays.clone());
-        let quiet = move || office.desk().are_quiet(&all);
+        let (procedures, all) = (self.clone(), arrays.clone());
+        let quiet = move || procedures.context().are_quiet(&all);
         if self.cx.until_within(QUIET_PATIENCE, quiet).await {
             return Ok(arrays);
         }
@@ -190,16 +190,16 @@ impl Office {
     }
     /// Keeps the keeper from its work, and whoever else does that: a last leg that comes back holds it, too.
     async fn take_keeper(&self, pool: PoolId) {
-        let office = self.clone();
-        self.cx.until(move || office.desk().pool(pool).is_none_or(|p| !p.keeping && !p.held)).await;
+        let procedures = self.clone();
+        self.cx.until(move || procedures.context().pool(pool).is_none_or(|p| !p.keeping && !p.held)).await;
         self.hold_keeper(pool).await;
     }
 
     /// The arrays are no part of the pool any more, durably; or all is as it was. Returns their legs.
-    async fn take_off(&self, cut: &Cut) -> Result<Vec<LegDesk>, Refusal> {
+    async fn take_off(&self, cut: &Cut) -> Result<Vec<LegContext>, Refusal> {
         let drives: Vec<String> = {
-            let desk = self.desk();
-            let p = desk.pool(cut.pool).expect("orders come one by one");
+            let context = self.context();
+            let p = context.pool(cut.pool).expect("orders come one by one");
             // A leg may have been lost while the arrays came to rest.
             p.check_calm(cut.first, &cut.arrays)?;
             let leaving = p.arrays[cut.first..].iter().flat_map(|a| &a.legs).filter(|l| l.open.is_some());
@@ -219,8 +219,8 @@ impl Office {
         }
         self.decided(planned);
         let legs = {
-            let mut desk = self.desk_mut();
-            let p = desk.pool_mut(cut.pool).expect("orders come one by one");
+            let mut context = self.context_mut();
+            let p = context.pool_mut(cut.pool).expect("orders come one by one");
             let mut record = p.record().clone();
             record.arrays.truncate(cut.first);
             p.propose(record);
@@ -231,7 +231,7 @@ impl Office {
             };
             p.wishes.retain(is_here);
             p.scrub.forget_arrays(cut.first);
-            let legs: Vec<LegDesk> = p.arrays.drain(cut.first..).flat_map(|a| a.legs).collect();
+            let legs: Vec<LegContext> = p.arrays.drain(cut.first..).flat_map(|a| a.legs).collect();
             legs
         };
         // No shard uses a drive any more before its label goes.
@@ -251,7 +251,7 @@ impl Office {
             self.keep_config(cut.pool, slot).await;
             return Ok(());
         };
-        let drive = self.desk().pool(cut.pool).map_or(String::new(), |p| p.drive_path(*a, *l).to_string());
+        let drive = self.context().pool(cut.pool).map_or(String::new(), |p| p.drive_path(*a, *l).to_string());
         Err(PoolRefusal::StayingDriveNotTold { drive, fault: (*error).into() }.into())
     }
 
@@ -259,9 +259,11 @@ impl Office {
     /// again; or they are still there.
     pub(crate) async fn end_removal(&self, uuid: Uuid) {
         let (row, members) = {
-            let desk = self.desk();
-            let row = desk.creating().iter().find(|r| r.uuid == uuid).cloned();
-            let Some((row, p)) = row.zip(desk.pools.iter().find(|p| p.config().uuid == uuid)) else { return };
+            let context = self.context();
+            let row = context.creating().iter().find(|r| r.uuid == uuid).cloned();
+            let Some((row, p)) = row.zip(context.pools.iter().find(|p| p.config().uuid == uuid)) else {
+                return;
+            };
             let legs = p.arrays.iter().flat_map(|a| &a.legs).map(|l| l.uuid);
             let members: BTreeSet<Uuid> = legs.chain(p.spares.iter().map(|s| s.uuid)).collect();
             let (drives, here) = (row.drives.iter().filter(|d| leaves(path_of(d)) == **d), p.row().drives);
@@ -283,7 +285,7 @@ impl Office {
         let left: Vec<String> = failed.into_iter().chain(listed.away).collect();
         let free = open.iter().map(|o| o.info.path.clone()).filter(|p| !left.contains(p)).collect();
         let (what, now) = (format!("pool {name}"), self.cx.now());
-        self.desk_mut().happened(now, what, PoolEvent::RemovalEnded { free, left: left.clone() });
+        self.context_mut().happened(now, what, PoolEvent::RemovalEnded { free, left: left.clone() });
         if self.check_read(POOLS).and(self.write_pools().await).is_ok() {
             let done: Vec<String> = gone.into_iter().filter(|d| !left.contains(d)).collect();
             self.done_with(uuid, &done).await;

@@ -10,10 +10,10 @@
 use crate::layout::{ArrayId, PoolId};
 use crate::mail::ShardMail;
 use crate::order::{Answered, Notice, Refusal, Reply};
-use crate::steward::context::array::ArrayDesk;
+use crate::steward::context::array::ArrayContext;
 use crate::steward::context::open::OpenDrive;
-use crate::steward::context::pool::PoolDesk;
-use crate::steward::office::Office;
+use crate::steward::context::pool::PoolContext;
+use crate::steward::procedures::Procedures;
 use crate::steward::state::Edit;
 use crate::steward::state::config::PoolConfig;
 use array::{Geometry, UnclearedMap};
@@ -29,9 +29,9 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// A range of an array's data space, bytes.
 type Range = (u64, u64);
 
-impl PoolDesk {
+impl PoolContext {
     /// Whether no shard has uncleared pieces of an array of it.
-    fn is_cleared(&self, array: &ArrayDesk) -> bool {
+    fn is_cleared(&self, array: &ArrayContext) -> bool {
         let has_map = array.uncleared.life() != 0 || array.marks > 0;
         !has_map || self.have_all_said(array, &array.cleared)
     }
@@ -69,7 +69,7 @@ impl PoolConfig {
     }
 }
 
-impl Office {
+impl Procedures {
     /// What the maps of these legs, which are all of an array that are in sync, say of it. A damaged block that another leg
     /// has is mended. One leg that can be read is enough: whatever counts is on all of them.
     ///
@@ -114,31 +114,33 @@ impl Office {
     /// Watches over the returned space of a pool as long as it is here.
     pub(crate) async fn watch_returned(&self, pool: PoolId) {
         loop {
-            let office = self.clone();
+            let procedures = self.clone();
             let due = move || {
-                let (desk, now) = (office.desk(), office.cx.now());
-                desk.pool(pool).is_none_or(|p| !p.leaving && (!p.rested(now).is_empty() || p.is_over()))
+                let (context, now) = (procedures.context(), procedures.cx.now());
+                context.pool(pool).is_none_or(|p| !p.leaving && (!p.rested(now).is_empty() || p.is_over()))
             };
-            let rests = self.desk().pool(pool).is_some_and(|p| !p.resting.is_empty());
+            let rests = self.context().pool(pool).is_some_and(|p| !p.resting.is_empty());
             if rests {
                 if !self.cx.until_within(LOOK_INTERVAL, due).await {
                     continue;
                 }
             } else {
-                let office = self.clone();
+                let procedures = self.clone();
                 self.cx
-                    .until(move || due() || office.desk().pool(pool).is_some_and(|p| !p.resting.is_empty()))
+                    .until(move || {
+                        due() || procedures.context().pool(pool).is_some_and(|p| !p.resting.is_empty())
+                    })
                     .await;
             }
             let runs = {
-                let mut desk = self.desk_mut();
+                let mut context = self.context_mut();
                 let now = self.cx.now();
-                let Some(p) = desk.pool_mut(pool) else { return };
+                let Some(p) = context.pool_mut(pool) else { return };
                 p.resting.retain(|r| r.until > now);
                 p.rested(now)
             };
             if self
-                .desk()
+                .context()
                 .pool(pool)
                 .is_some_and(|p| p.leaving || p.is_bereft() || runs.is_empty() && !p.is_over())
             {
@@ -150,15 +152,15 @@ impl Office {
             if !runs.is_empty() && !self.mark(pool, &ranges).await {
                 continue;
             }
-            if let Some(p) = self.desk_mut().pool_mut(pool) {
+            if let Some(p) = self.context_mut().pool_mut(pool) {
                 p.has_marked(runs);
             }
             // By an order, so that nobody else changes the configuration meanwhile.
-            self.desk_mut().orders.push_back((None, crate::order::Order::SpaceMarked { pool }));
-            let office = self.clone();
+            self.context_mut().orders.push_back((None, crate::order::Order::SpaceMarked { pool }));
+            let procedures = self.clone();
             self.cx
                 .until(move || {
-                    let d = office.desk();
+                    let d = procedures.context();
                     d.orders.is_empty() && !d.ordering
                 })
                 .await;
@@ -174,8 +176,8 @@ impl Office {
     pub(in crate::steward) async fn clear_tail(&self, pool: PoolId, uuid: Uuid) -> Result<(), Refusal> {
         let gone = || Refusal::from(PoolRefusal::VolumeGone);
         let (has_maps, tail, until) = {
-            let desk = self.desk();
-            let p = desk.pool(pool).ok_or_else(gone)?;
+            let context = self.context();
+            let p = context.pool(pool).ok_or_else(gone)?;
             let v = p.config().volumes.by_uuid(uuid).ok_or_else(gone)?;
             let tail = v.tail();
             (p.config().extras.uncleared.is_some(), tail, p.shrunk.get(&uuid).copied())
@@ -190,7 +192,7 @@ impl Office {
             self.configure(pool, vec![Edit::MapsBegun {}]).await?;
         }
         if !self.mark(pool, &[tail]).await {
-            let stays = self.desk().pool(pool).is_some_and(|p| !p.leaving);
+            let stays = self.context().pool(pool).is_some_and(|p| !p.leaving);
             return Err(if stays { PoolRefusal::PoolBeingTakenOver.into() } else { gone() });
         }
         Ok(())
@@ -198,13 +200,13 @@ impl Office {
     /// Has every array mark these ranges of the pool's space, and waits until they have. False if the pool is let go of, or
     /// nobody has some of its lanes: what has been marked of it does not count then.
     async fn mark(&self, pool: PoolId, ranges: &[Range]) -> bool {
-        let office = self.clone();
-        let over = move || office.desk().pool(pool).is_none_or(|p| !p.dealing || p.is_bereft());
+        let procedures = self.clone();
+        let over = move || procedures.context().pool(pool).is_none_or(|p| !p.dealing || p.is_bereft());
         self.cx.until(over).await;
         let mut letters: Vec<(ArrayId, u64, u32, Arc<Vec<Range>>)> = vec![];
         {
-            let mut desk = self.desk_mut();
-            let Some(p) = desk.pool_mut(pool).filter(|p| !p.is_bereft()) else { return false };
+            let mut context = self.context_mut();
+            let Some(p) = context.pool_mut(pool).filter(|p| !p.is_bereft()) else { return false };
             let life = p.config().extras.uncleared.as_ref().map_or(0, |u| u.life);
             for (array, ranges) in p.ranges_of(ranges) {
                 let array = &mut p.arrays[array];
@@ -215,24 +217,24 @@ impl Office {
         for (array, life, marks, ranges) in letters {
             self.tell_shards(|| ShardMail::Returned { array, life, marks, ranges: ranges.clone() });
         }
-        let office = self.clone();
+        let procedures = self.clone();
         let done = move || {
-            let desk = office.desk();
-            desk.pool(pool).is_none_or(|p| {
+            let context = procedures.context();
+            context.pool(pool).is_none_or(|p| {
                 // Somebody else's mark that came later includes this one.
-                let is_done = |a: &ArrayDesk| !marked.contains(&a.id) || p.have_all_said(a, &a.marked);
+                let is_done = |a: &ArrayContext| !marked.contains(&a.id) || p.have_all_said(a, &a.marked);
                 p.leaving || p.is_bereft() || p.arrays.iter().all(is_done)
             })
         };
         self.cx.until(done).await;
-        self.desk().pool(pool).is_some_and(|p| !p.leaving && !p.is_bereft())
+        self.context().pool(pool).is_some_and(|p| !p.leaving && !p.is_bereft())
     }
 
     /// Order of the Steward's own: returned space that every array has marked is free.
     pub(crate) async fn space_marked(&self, pool: PoolId) -> Answered {
         let (edits, over) = {
-            let mut desk = self.desk_mut();
-            let Some(p) = desk.pool_mut(pool).filter(|p| !p.leaving) else { return Ok(Reply::Done) };
+            let mut context = self.context_mut();
+            let Some(p) = context.pool_mut(pool).filter(|p| !p.leaving) else { return Ok(Reply::Done) };
             let marked = core::mem::take(&mut p.marked);
             let left = p.config().returned().into_iter().filter(|run| !marked.contains(run)).count();
             let over = left == 0 && p.arrays.iter().all(|a| p.is_cleared(a));
@@ -243,8 +245,8 @@ impl Office {
         self.configure(pool, edits).await?;
         if over {
             let arrays: Vec<(ArrayId, u32)> = {
-                let desk = self.desk();
-                desk.pool(pool).map_or(vec![], |p| p.arrays.iter().map(|a| (a.id, a.marks)).collect())
+                let context = self.context();
+                context.pool(pool).map_or(vec![], |p| p.arrays.iter().map(|a| (a.id, a.marks)).collect())
             };
             for (array, marks) in arrays {
                 self.tell_shards(|| ShardMail::AllCleared { array, marks });

@@ -9,13 +9,13 @@
 //! one of the drives that were there before says that they belong to the pool. Files that were made for it go again.
 
 use crate::order::{ArraySpec, Notice, Refusal};
-use crate::steward::context::desk::Desk;
+use crate::steward::context::head::HeadContext;
 use crate::steward::context::open::OpenDrive;
 use crate::steward::context::probe::Probe;
 use crate::steward::health::shaped;
 use crate::steward::join::{self, Boxed};
-use crate::steward::office::Office;
 use crate::steward::patience::{CLAIM_PATIENCE, CLAIM_RETRY};
+use crate::steward::procedures::Procedures;
 use crate::steward::record::texts::{CREATING, LEAVES, MADE, POOLS, parse_pools, path_of};
 use crate::steward::state::{Change, List, PoolRow};
 use array::format::ConfigSlot;
@@ -41,12 +41,12 @@ pub(crate) struct Listed {
     kept: Vec<String>,
 }
 
-impl Office {
+impl Procedures {
     /// Reads the list.
     pub(crate) async fn read_creating(&self, troubles: &mut Vec<Notice>) {
         let rows = self.read_known(CREATING, parse_pools, troubles).await.flatten();
         for row in rows.unwrap_or_default() {
-            self.desk_mut().apply(Change::Listed { list: List::Creating, row });
+            self.context_mut().apply(Change::Listed { list: List::Creating, row });
         }
     }
     /// A pool is about to be made on these drives; or so much of it is left. None of them: nothing is left.
@@ -58,7 +58,7 @@ impl Office {
     pub(crate) async fn files_to_make(&self, specs: &[ArraySpec]) -> Vec<String> {
         let mut missing = vec![];
         for path in specs.iter().flat_map(|s| &s.drives).filter_map(|d| makes(d)) {
-            let id = self.desk_mut().new_drive();
+            let id = self.context_mut().new_drive();
             match self.cx.open(id, &format!("file:{path}")).await {
                 // It is opened again soon.
                 Ok(_) => {
@@ -66,7 +66,7 @@ impl Office {
                 }
                 Err(e) => {
                     if !self.cx.is_opening(id) {
-                        self.desk_mut().free_drive(id);
+                        self.context_mut().free_drive(id);
                     }
                     if e.missing {
                         missing.push(format!("{MADE}{path}"));
@@ -85,7 +85,7 @@ impl Office {
         self.keep_listed(pool, |path| !drives.iter().any(|d| path_of(d) == path)).await;
     }
     async fn keep_listed(&self, pool: Uuid, stays: impl Fn(&str) -> bool) {
-        let row = self.desk().creating().iter().find(|r| r.uuid == pool).cloned();
+        let row = self.context().creating().iter().find(|r| r.uuid == pool).cloned();
         if let Some(mut row) = row {
             row.drives.retain(|d| stays(path_of(d)));
             // One that stays is found at the next start to be made, or to be on no drive.
@@ -99,7 +99,7 @@ impl Office {
         name: &str,
         mut drives: Vec<String>,
     ) -> Result<(), Refusal> {
-        let before = self.desk().creating().iter().find(|r| r.uuid == pool).cloned();
+        let before = self.context().creating().iter().find(|r| r.uuid == pool).cloned();
         let before = before.into_iter().flat_map(|r| r.drives);
         let others: Vec<String> =
             before.filter(|b| !drives.iter().any(|d| path_of(d) == path_of(b))).collect();
@@ -108,15 +108,15 @@ impl Office {
     }
     /// Drives that were being added to a pool whose drives are these, as they are listed.
     pub(crate) fn added_to(&self, pool: &PoolRow) -> Vec<String> {
-        let desk = self.desk();
-        let listed = desk.creating().iter().filter(|r| r.uuid == pool.uuid).flat_map(|r| &r.drives);
+        let context = self.context();
+        let listed = context.creating().iter().filter(|r| r.uuid == pool.uuid).flat_map(|r| &r.drives);
         let added = listed.filter(|d| !d.starts_with(LEAVES));
         added.filter(|d| !pool.drives.iter().any(|p| p == path_of(d))).cloned().collect()
     }
     /// Whether drives of a pool were leaving it.
     pub(crate) fn has_leavers(&self, pool: Uuid) -> bool {
-        let desk = self.desk();
-        let mut listed = desk.creating().iter().filter(|r| r.uuid == pool).flat_map(|r| &r.drives);
+        let context = self.context();
+        let mut listed = context.creating().iter().filter(|r| r.uuid == pool).flat_map(|r| &r.drives);
         listed.any(|d| d.starts_with(LEAVES))
     }
     /// Takes our mark from drives. Returns the paths of those that still have it.
@@ -155,7 +155,7 @@ impl Office {
             for probe in found {
                 self.let_go_wholly(probe.id, CLAIM_RETRY).await;
             }
-            self.desk_mut().happened(now, what, PoolEvent::CreationEnded);
+            self.context_mut().happened(now, what, PoolEvent::CreationEnded);
             let drives = row.drives.iter().map(|d| path_of(d).to_string()).collect();
             return Some(PoolRow { drives, ..row });
         }
@@ -225,24 +225,24 @@ impl Office {
         let left: Vec<String> = failed.into_iter().chain(away).chain(doubtful).collect();
         let drives = Leftovers { freed, removed, kept, left: left.clone() };
         let (pool, now) = (pool.to_string(), self.cx.now());
-        let mut desk = self.desk_mut();
-        desk.happened(
+        let mut context = self.context_mut();
+        context.happened(
             now,
             format!("pool {pool}"),
             PoolEvent::WorkUndone { what: what.clone(), drives: drives.clone() },
         );
         let note = PoolNotice::WorkUndone { pool, what, drives }.into();
-        if !desk.notices.contains(&note) {
-            desk.notices.push(note);
+        if !context.notices.contains(&note) {
+            context.notices.push(note);
         }
         left
     }
     /// The pool was imported: drives that were being added to it when the life before ended are its own, or free again.
     pub(crate) async fn end_addition(&self, uuid: Uuid) {
         let row = {
-            let desk = self.desk();
-            let row = desk.creating().iter().find(|r| r.uuid == uuid).cloned();
-            let pool = desk.pools.iter().find(|p| p.config().uuid == uuid);
+            let context = self.context();
+            let row = context.creating().iter().find(|r| r.uuid == uuid).cloned();
+            let pool = context.pools.iter().find(|p| p.config().uuid == uuid);
             row.zip(pool).map(|(row, pool)| (PoolRow { name: pool.config().name.clone(), ..row }, pool.row()))
         };
         let Some((mut row, pool)) = row else { return };
@@ -259,7 +259,7 @@ impl Office {
         };
         if others.len() < all {
             let (what, now) = (format!("pool {}", row.name), self.cx.now());
-            self.desk_mut().happened(now, what, PoolEvent::AdditionEnded);
+            self.context_mut().happened(now, what, PoolEvent::AdditionEnded);
             if self.check_read(POOLS).and(self.write_pools().await).is_err() {
                 return;
             }
@@ -269,7 +269,7 @@ impl Office {
     }
 }
 
-impl Desk {
+impl HeadContext {
     /// What had been cut off was done again, or is not wanted any more.
     pub fn forget_undone(&mut self, name: &str) {
         let is_of_it =

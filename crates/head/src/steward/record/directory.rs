@@ -2,10 +2,10 @@
 
 use crate::layout::PoolId;
 use crate::order::Cause;
-use crate::steward::context::desk::{Desk, Stop};
-use crate::steward::context::pool::PoolDesk;
+use crate::steward::context::head::{HeadContext, Stop};
+use crate::steward::context::pool::PoolContext;
 use crate::steward::context::witness::BEHIND;
-use crate::steward::office::Office;
+use crate::steward::procedures::Procedures;
 use array::format::{MembershipRecord, RECORD_BYTES};
 use base::machine::StateOp;
 use base::{DriveError, Duration};
@@ -19,20 +19,20 @@ const PROBE_INTERVAL: Duration = Duration::from_secs(60);
 const PROBE: &str = "probe";
 const PROBE_BYTES: usize = 2 * RECORD_BYTES + 256;
 
-impl Office {
+impl Procedures {
     /// Looks each second, also for files that somebody removed, and writes something each minute, or as soon as something
     /// seems to have changed; witness records that could not be written are, once there is space again.
     pub(crate) async fn watch_directory(&self) {
         let (mut looked_well, mut probe_at) = (true, self.cx.now());
         loop {
-            if self.desk().stop == Stop::No {
+            if self.context().stop == Stop::No {
                 let look = StateOp::Look { bytes: PROBE_BYTES as u64 };
-                let before = self.desk().files.clone();
+                let before = self.context().files.clone();
                 let seen = self.cx.state(look).await;
                 let well = seen.is_ok();
                 if let Ok(seen) = seen
-                    && self.desk().ready
-                    && self.desk().stop == Stop::No
+                    && self.context().ready
+                    && self.context().stop == Stop::No
                 {
                     self.on_files_seen(&seen, &before);
                 }
@@ -54,24 +54,24 @@ impl Office {
         let now = self.cx.now();
         let well = fault.is_none();
         {
-            let mut desk = self.desk_mut();
-            let news = match (desk.unwritable.is_some(), fault.clone()) {
+            let mut context = self.context_mut();
+            let news = match (context.unwritable.is_some(), fault.clone()) {
                 (false, Some(fault)) => Some(RecordEvent::StateUnwritable { fault }),
                 (true, None) => Some(RecordEvent::StateWritable),
                 (true, Some(_)) | (false, None) => None,
             };
             if let Some(news) = news {
-                desk.happened(now, "state directory", news);
+                context.happened(now, "state directory", news);
             }
-            desk.is_unwritable(fault);
+            context.is_unwritable(fault);
         }
         let ids: Vec<PoolId> = {
-            let desk = self.desk();
-            let due = |p: &&PoolDesk| match well {
+            let context = self.context();
+            let due = |p: &&PoolContext| match well {
                 true => p.trouble.is_some() && p.recording.is_none(),
                 false => !p.witness.is_harmless() && p.recording.is_none(),
             };
-            let due = desk.pools.iter().filter(|p| p.serving && !p.leaving).filter(due);
+            let due = context.pools.iter().filter(|p| p.serving && !p.leaving).filter(due);
             due.map(|p| p.id).collect()
         };
         for id in ids {
@@ -87,7 +87,7 @@ impl Office {
     async fn leave_witness_behind(&self, id: PoolId) {
         self.hold_keeper(id).await;
         for _ in 0..BEHIND {
-            let due = self.desk().pool(id).is_some_and(|p| !p.leaving && !p.witness.is_harmless());
+            let due = self.context().pool(id).is_some_and(|p| !p.leaving && !p.witness.is_harmless());
             let Some(record) = due.then(|| self.next_record(id)).flatten() else { break };
             let (failed, witness) = self.write_record(id, &record, &[]).await;
             self.note_taken(id, &record, &failed, &witness);
@@ -100,7 +100,7 @@ impl Office {
     /// A record for the witness, one try: if it fails again, the pool still says so.
     pub(crate) async fn write_missing_witness(&self, id: PoolId) {
         self.hold_keeper(id).await;
-        if !self.desk().pool(id).is_none_or(|p| p.leaving)
+        if !self.context().pool(id).is_none_or(|p| p.leaving)
             && let Some(record) = self.next_record(id)
         {
             let (failed, witness) = self.write_record(id, &record, &[]).await;
@@ -116,16 +116,16 @@ impl Office {
         failed: &[(usize, usize, DriveError)],
         witness: &Result<(), Cause>,
     ) {
-        let mut desk = self.desk_mut();
-        if desk.pool_mut(id).is_some_and(|p| p.has_taken(failed, witness)) {
-            desk.decide(id, record);
+        let mut context = self.context_mut();
+        if context.pool_mut(id).is_some_and(|p| p.has_taken(failed, witness)) {
+            context.decide(id, record);
         }
     }
-    /// The pool's next record, which changes nothing, on the desk.
+    /// The pool's next record, which changes nothing, on the context.
     pub(crate) fn next_record(&self, id: PoolId) -> Option<MembershipRecord> {
-        let mut desk = self.desk_mut();
-        let (me, incarnation) = (desk.me(), desk.new_incarnation());
-        desk.pool_mut(id).map(|p| {
+        let mut context = self.context_mut();
+        let (me, incarnation) = (context.me(), context.new_incarnation());
+        context.pool_mut(id).map(|p| {
             let record = p.record().next(me, incarnation);
             p.propose(record.clone());
             record
@@ -133,7 +133,7 @@ impl Office {
     }
 }
 
-impl Desk {
+impl HeadContext {
     /// A pool on record whose legs are all here: none is out, and none is put out with the next record.
     pub(crate) fn has_every_leg(&self, id: PoolId) -> bool {
         self.pool(id).is_some_and(|p| {

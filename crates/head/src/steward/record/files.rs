@@ -3,8 +3,8 @@
 use crate::layout::PoolId;
 use crate::mail::ManagerMail;
 use crate::order::{Cause, EventLine, Notice, Refusal};
-use crate::steward::context::desk::Unread;
-use crate::steward::office::Office;
+use crate::steward::context::head::Unread;
+use crate::steward::procedures::Procedures;
 use crate::steward::record::text::TextError;
 use crate::steward::record::texts::{
     EVENTS, HOSTS, IDENTITY, POOLS, POOLS_ARE, PORTALS, event_text, named, new_identity, parse_events,
@@ -19,7 +19,7 @@ use finding::{FileFault, RecordCause, RecordEvent, RecordNotice, RecordRefusal, 
 
 const EVENTS_BYTES_MAX: u64 = 1 << 20;
 
-impl Office {
+impl Procedures {
     pub(crate) async fn read_file(&self, name: &str) -> Result<Option<Vec<u8>>, StateFault> {
         match self.cx.state(StateOp::Read { name: name.into() }).await {
             Ok(bytes) => Ok(Some(bytes)),
@@ -29,7 +29,7 @@ impl Office {
     }
     /// Refuses if the file could not be read: nobody writes over it.
     pub(crate) fn check_read(&self, file: &str) -> Result<(), Refusal> {
-        let unread = self.desk().unread.iter().find(|u| u.file == file).cloned();
+        let unread = self.context().unread.iter().find(|u| u.file == file).cloned();
         let Some(Unread { cause, .. }) = unread else { return Ok(()) };
         Err(RecordRefusal::FileNotWrittenOver { why: Cause::from(cause).into() }.into())
     }
@@ -38,14 +38,14 @@ impl Office {
         let op = StateOp::Write { name: name.into(), contents: contents.into_bytes() };
         self.change_file(op).await.map_err(|e| state_refusal(named(name), &e))
     }
-    /// Puts on the desk what is wrong with a file.
+    /// Puts on the context what is wrong with a file.
     fn leave_unread(&self, file: &'static str, event: RecordEvent, cause: RecordCause) {
         let now = self.cx.now();
-        let mut desk = self.desk_mut();
-        desk.happened(now, "state directory", event);
-        desk.unread.push(Unread { file, cause });
+        let mut context = self.context_mut();
+        context.happened(now, "state directory", event);
+        context.unread.push(Unread { file, cause });
     }
-    /// A file of the state directory, as far as there is one and it can be read. If not, that is put on the desk and
+    /// A file of the state directory, as far as there is one and it can be read. If not, that is put on the context and
     /// among the troubles, and nobody writes over it.
     pub(crate) async fn read_known<T>(
         &self,
@@ -74,14 +74,14 @@ impl Office {
         if let Ok(text) = self.cx.state(StateOp::Clock).await {
             let unix = core::str::from_utf8(&text).ok().and_then(|t| t.trim().parse().ok());
             let now = self.cx.now();
-            let mut desk = self.desk_mut();
-            desk.starts(now, unix);
+            let mut context = self.context_mut();
+            context.starts(now, unix);
         }
         match self.read_file(EVENTS).await {
             Ok(bytes) => {
-                let mut desk = self.desk_mut();
+                let mut context = self.context_mut();
                 for line in parse_events(&bytes.unwrap_or_default()) {
-                    desk.keep_event(line);
+                    context.keep_event(line);
                 }
             }
             Err(fault) => troubles.push(RecordNotice::LogUnread { file: EVENTS.into(), fault }.into()),
@@ -94,14 +94,14 @@ impl Office {
         // A first start finds nothing of a head.
         let there = self.files_there().await;
         let first = there.is_empty();
-        self.desk_mut().files.extend(there);
+        self.context_mut().files.extend(there);
         match self.read_known(IDENTITY, parse_identity, &mut troubles).await {
-            Some(Some(identity)) => self.desk_mut().apply(Change::Identified { identity }),
+            Some(Some(identity)) => self.context_mut().apply(Change::Identified { identity }),
             Some(None) => {
-                let identity = new_identity(self.desk_mut().new_uuid());
+                let identity = new_identity(self.context_mut().new_uuid());
                 let named = Change::Identified { identity };
                 if let Err(r) = self.propose(named.clone()).await {
-                    self.desk_mut().apply(named);
+                    self.context_mut().apply(named);
                     troubles.push(RecordNotice::IdentityNotWritten { why: r.why.into() }.into());
                 }
                 // One that finds anything else has lost its name.
@@ -114,19 +114,19 @@ impl Office {
             }
             // Never overwritten by a guess: until somebody repairs it, this life of the head has a name of its own.
             None => {
-                let identity = new_identity(self.desk_mut().new_uuid());
-                self.desk_mut().apply(Change::Identified { identity });
+                let identity = new_identity(self.context_mut().new_uuid());
+                self.context_mut().apply(Change::Identified { identity });
             }
         }
-        let parse = |bytes: &[u8]| parse_hosts(bytes, || self.desk_mut().new_host());
+        let parse = |bytes: &[u8]| parse_hosts(bytes, || self.context_mut().new_host());
         let hosts = self.read_known(HOSTS, parse, &mut troubles).await;
         {
-            let mut desk = self.desk_mut();
-            desk.misses_hosts(!first && matches!(hosts, Some(None)));
+            let mut context = self.context_mut();
+            context.misses_hosts(!first && matches!(hosts, Some(None)));
             for host in hosts.flatten().unwrap_or_default().iter() {
-                let id = desk.former_hosts.get(&host.name).copied().unwrap_or(host.id);
+                let id = context.former_hosts.get(&host.name).copied().unwrap_or(host.id);
                 let host = access::Host { id, ..host.clone() };
-                desk.apply(Change::HostPut { host });
+                context.apply(Change::HostPut { host });
             }
         }
         if first {
@@ -135,14 +135,14 @@ impl Office {
         }
         let portals = self.read_known(PORTALS, parse_portals, &mut troubles).await;
         let (portals, last) = portals.flatten().unwrap_or_default();
-        let mut desk = self.desk_mut();
+        let mut context = self.context_mut();
         for portal in portals {
-            desk.put_portal(portal);
-            desk.apply(Change::PortalPut { portal });
+            context.put_portal(portal);
+            context.apply(Change::PortalPut { portal });
         }
-        desk.apply(Change::PortalsCounted { last });
-        desk.portal_given_last(last);
-        drop(desk);
+        context.apply(Change::PortalsCounted { last });
+        context.portal_given_last(last);
+        drop(context);
         troubles
     }
     /// The pools that should be here: those that the list names, and those that it should name.
@@ -158,15 +158,15 @@ impl Office {
     /// The same, with a drive that is about to become one of a pool's: wherever the power goes, it is looked at.
     pub(crate) async fn write_pools_and(&self, coming: Option<(PoolId, &str)>) -> Result<(), Refusal> {
         let rows = {
-            let desk = self.desk();
-            let here = desk.pools.iter().filter(|p| !p.leaving).map(|p| {
+            let context = self.context();
+            let here = context.pools.iter().filter(|p| !p.leaving).map(|p| {
                 let mut row = p.row();
                 row.drives.extend(coming.filter(|(id, _)| *id == p.id).map(|(_, path)| path.to_string()));
                 row
             });
             // One that is just being taken stands among both.
-            let is_here = |uuid: Uuid| desk.pools.iter().any(|p| !p.leaving && p.config().uuid == uuid);
-            let absent = desk.absent.iter().filter(|p| !is_here(p.uuid())).map(|p| p.row().clone());
+            let is_here = |uuid: Uuid| context.pools.iter().any(|p| !p.leaving && p.config().uuid == uuid);
+            let absent = context.absent.iter().filter(|p| !is_here(p.uuid())).map(|p| p.row().clone());
             here.chain(absent).collect::<Vec<_>>()
         };
         if self.check_read(POOLS).is_err() {
@@ -189,10 +189,10 @@ impl Office {
     /// Writes the log anew, as far as its lines are still known.
     pub(crate) async fn write_log(&self) -> Result<(), Cause> {
         let contents: String = {
-            let desk = self.desk();
+            let context = self.context();
             // Those that wait are appended behind it.
-            let logged = |e: &&EventLine| !desk.unlogged.iter().any(|u| u.number == e.number);
-            desk.events.iter().filter(logged).map(event_text).collect()
+            let logged = |e: &&EventLine| !context.unlogged.iter().any(|u| u.number == e.number);
+            context.events.iter().filter(logged).map(event_text).collect()
         };
         let op = StateOp::Write { name: EVENTS.into(), contents: contents.into_bytes() };
         self.change_file(op).await.map_err(|e| state_cause(StateFile::Log, &e))
@@ -200,23 +200,23 @@ impl Office {
     /// Tells how many were turned away, after each interval in which somebody was.
     pub(crate) async fn count_turned_away(&self) {
         loop {
-            let office = self.clone();
-            self.cx.until(move || office.desk().turned_away.next_deadline().is_some()).await;
-            let end = self.desk().turned_away.next_deadline().expect("there is one");
+            let procedures = self.clone();
+            self.cx.until(move || procedures.context().turned_away.next_deadline().is_some()).await;
+            let end = self.context().turned_away.next_deadline().expect("there is one");
             self.cx.sleep(end.since(self.cx.now())).await;
             let now = self.cx.now();
-            let mut desk = self.desk_mut();
-            for event in desk.turned_away.on_timer(now) {
-                desk.happened(now, "portals", event);
+            let mut context = self.context_mut();
+            for event in context.turned_away.on_timer(now) {
+                context.happened(now, "portals", event);
             }
         }
     }
     /// Appends events to the log as they happen, in their order.
     pub(crate) async fn keep_log(&self) {
         loop {
-            let office = self.clone();
-            self.cx.until(move || !office.desk().unlogged.is_empty()).await;
-            let lines: Vec<EventLine> = self.desk_mut().unlogged.drain(..).collect();
+            let procedures = self.clone();
+            self.cx.until(move || !procedures.context().unlogged.is_empty()).await;
+            let lines: Vec<EventLine> = self.context_mut().unlogged.drain(..).collect();
             for line in &lines {
                 self.cx.to_manager(ManagerMail::Happened(line.clone()));
             }
@@ -225,9 +225,9 @@ impl Office {
             // A log that cannot be written must not stop anything: `status` says so, once.
             if let Err(e) = self.change_file(op).await {
                 let notice = RecordNotice::LogNotWritten { fault: (&e).into() }.into();
-                let mut desk = self.desk_mut();
-                if !desk.notices.contains(&notice) {
-                    desk.notices.push(notice);
+                let mut context = self.context_mut();
+                if !context.notices.contains(&notice) {
+                    context.notices.push(notice);
                 }
             }
         }

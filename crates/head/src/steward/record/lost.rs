@@ -1,9 +1,9 @@
 //! Files of the state directory that are not there, though they were: what they said is found out from the others, as far as
 //! those know it, and told (docs/formats/state.md, "What is lost").
 
-use crate::steward::context::desk::Desk;
+use crate::steward::context::head::HeadContext;
 use crate::steward::context::loss::Loss;
-use crate::steward::office::Office;
+use crate::steward::procedures::Procedures;
 use crate::steward::record::kept::KEPT;
 use crate::steward::record::texts::{CREATING, EVENTS, HOSTS, IDENTITY, POOLS, PORTALS, RELEASED, WITNESS};
 use crate::steward::state::PoolRow;
@@ -28,7 +28,7 @@ fn row_of(config: &PoolConfig) -> PoolRow {
     PoolRow { uuid: config.uuid, name: config.name.clone(), drives }
 }
 
-impl Office {
+impl Procedures {
     /// Names of the files in the state directory that tell of a head.
     pub(crate) async fn files_there(&self) -> BTreeSet<String> {
         let all = self.list_files().await.unwrap_or_default();
@@ -45,7 +45,7 @@ impl Office {
     pub(crate) async fn find_lost(&self, rows: Option<Vec<PoolRow>>) -> Vec<PoolRow> {
         let missing = rows.is_none();
         let mut rows = rows.unwrap_or_default();
-        let me = self.desk().me();
+        let me = self.context().me();
         let nameless = self.check_read(IDENTITY).is_err();
         let mut lost = vec![];
         for file in self.files_there().await {
@@ -53,7 +53,7 @@ impl Office {
             let Some(uuid) = uuid.filter(|u| rows.iter().all(|r| r.uuid != *u)) else { continue };
             // One that cannot be read says nothing; it is told if the pool is one of ours.
             let Ok(Some(config)) = self.read_kept_config(uuid).await else { continue };
-            let released = self.desk().released().iter().any(|r| r.uuid == uuid);
+            let released = self.context().released().iter().any(|r| r.uuid == uuid);
             if config.holder == me || nameless && !released {
                 if !released {
                     lost.push(config.name.clone());
@@ -72,11 +72,11 @@ impl Office {
             let (file, now) = (POOLS.to_string(), self.cx.now());
             let cause = RecordCause::PoolsFound { file: file.clone(), why: why.clone(), pools: lost.clone() };
             let loss = Loss { file: String::new(), cause };
-            let mut desk = self.desk_mut();
-            if !desk.losses.contains(&loss) {
+            let mut context = self.context_mut();
+            if !context.losses.contains(&loss) {
                 let found = RecordEvent::PoolsFound { file, why, pools: lost };
-                desk.happened(now, "state directory", found);
-                desk.losses.push(loss);
+                context.happened(now, "state directory", found);
+                context.losses.push(loss);
             }
         }
         rows
@@ -90,22 +90,22 @@ impl Office {
         witness: Option<&MembershipRecord>,
         found: &MembershipRecord,
     ) {
-        let me = self.desk().me();
+        let me = self.context().me();
         if !witness.is_some_and(|w| found.head == me && w.counter + 1 < found.counter) {
             return;
         }
         let pool = pool.to_string();
         let notice = RecordNotice::StateOlderThanPool { pool: pool.clone() }.into();
         let now = self.cx.now();
-        let mut desk = self.desk_mut();
-        if !desk.notices.contains(&notice) {
-            desk.happened(now, "state directory", RecordEvent::StateOlderThanPool { pool });
-            desk.notices.push(notice);
+        let mut context = self.context_mut();
+        if !context.notices.contains(&notice) {
+            context.happened(now, "state directory", RecordEvent::StateOlderThanPool { pool });
+            context.notices.push(notice);
         }
     }
 }
 
-impl Desk {
+impl HeadContext {
     /// The file of hosts was not there at the start, and there were hosts.
     pub(crate) fn hosts_lost(&self) -> Option<Loss> {
         let grants = self.configs().flat_map(|c| c.grants.iter()).flat_map(|v| &v.grants);

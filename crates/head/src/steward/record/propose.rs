@@ -1,10 +1,10 @@
-//! From a proposal to what is decided: checked, durable, applied. `Desk::apply` is called here, and where a procedure makes more
+//! From a proposal to what is decided: checked, durable, applied. `HeadContext::apply` is called here, and where a procedure makes more
 //! durable than its change says (a new drive's label, the record beside the configuration).
 
 use crate::layout::PoolId;
 use crate::order::Refusal;
 use crate::steward::legs::exchange::Untaken;
-use crate::steward::office::Office;
+use crate::steward::procedures::Procedures;
 use crate::steward::record::texts::{
     CREATING, CREATING_IS, HOSTS, IDENTITY, PORTALS, RELEASED, RELEASED_IS, hosts_text, identity_text,
     pools_text, portals_text,
@@ -36,17 +36,17 @@ impl Planned {
 
 /// It is this procedure's turn to write the files of the state directory (None), or the configuration of a pool.
 struct Turn {
-    office: Office,
+    procedures: Procedures,
     pool: Option<PoolId>,
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        let mut desk = self.office.desk_mut();
+        let mut context = self.procedures.context_mut();
         match self.pool {
-            None => desk.files(false),
+            None => context.files(false),
             Some(id) => {
-                if let Some(p) = desk.pool_mut(id) {
+                if let Some(p) = context.pool_mut(id) {
                     p.is_configured(false);
                 }
             }
@@ -54,45 +54,45 @@ impl Drop for Turn {
     }
 }
 
-impl Office {
+impl Procedures {
     /// Proposes a change that the state directory tells: it is checked, written there, applied.
     ///
     /// # Errors
     /// It may not happen, or could not be written: nothing has changed.
     pub(crate) async fn propose(&self, change: Change) -> Result<(), Refusal> {
-        let office = self.clone();
-        self.cx.until(move || !office.desk().filing).await;
-        self.desk_mut().files(true);
-        let _turn = Turn { office: self.clone(), pool: None };
+        let procedures = self.clone();
+        self.cx.until(move || !procedures.context().filing).await;
+        self.context_mut().files(true);
+        let _turn = Turn { procedures: self.clone(), pool: None };
         let texts = {
-            let mut desk = self.desk_mut();
-            desk.state().check(&change).map_err(|e| refusal(e, ""))?;
-            desk.journal.proposed(&change);
-            let mut next = desk.state().clone();
+            let mut context = self.context_mut();
+            context.state().check(&change).map_err(|e| refusal(e, ""))?;
+            context.journal.proposed(&change);
+            let mut next = context.state().clone();
             next.apply(change.clone());
-            let concerned = desk.state().concerned(&change);
+            let concerned = context.state().concerned(&change);
             debug_assert!(concerned.drives.is_empty(), "a change of drives has a procedure");
             concerned.files.into_iter().map(|file| (text_of(&next, &file), file)).collect::<Vec<_>>()
         };
         let early = planted(Bug::AppliedBeforeDurable);
         if early {
-            self.desk_mut().apply(change.clone());
+            self.context_mut().apply(change.clone());
         }
         for (text, file) in texts {
             self.write_file(&file, text).await?;
         }
         if !early {
-            self.desk_mut().apply(change);
+            self.context_mut().apply(change);
         }
         Ok(())
     }
     /// Writes a file of the state directory as it should be, once more.
     pub(crate) async fn write_again(&self, file: &'static str) -> Result<(), Refusal> {
-        let office = self.clone();
-        self.cx.until(move || !office.desk().filing).await;
-        self.desk_mut().files(true);
-        let _turn = Turn { office: self.clone(), pool: None };
-        let text = text_of(self.desk().state(), file);
+        let procedures = self.clone();
+        self.cx.until(move || !procedures.context().filing).await;
+        self.context_mut().files(true);
+        let _turn = Turn { procedures: self.clone(), pool: None };
+        let text = text_of(self.context().state(), file);
         self.write_file(file, text).await
     }
 
@@ -102,7 +102,7 @@ impl Office {
     /// They may not happen, or no drive took them: nothing has changed.
     pub(crate) async fn configure(&self, pool: PoolId, edits: Vec<Edit>) -> Result<(), Refusal> {
         let planned = self.plan(pool, edits).await?;
-        let reachable = self.desk().pool(pool).map_or(0, |p| p.reachable().len());
+        let reachable = self.context().pool(pool).map_or(0, |p| p.reachable().len());
         let slot = planned.slot();
         if planted(Bug::AppliedBeforeDurable) {
             self.decided(planned);
@@ -133,65 +133,65 @@ impl Office {
     /// # Errors
     /// They may not happen.
     pub(crate) async fn plan(&self, pool: PoolId, edits: Vec<Edit>) -> Result<Planned, Refusal> {
-        let office = self.clone();
-        self.cx.until(move || office.desk().pool(pool).is_none_or(|p| !p.configuring)).await;
-        let mut desk = self.desk_mut();
+        let procedures = self.clone();
+        self.cx.until(move || procedures.context().pool(pool).is_none_or(|p| !p.configuring)).await;
+        let mut context = self.context_mut();
         let (uuid, generation, name) = {
-            let p = desk.pool_mut(pool).ok_or(RecordRefusal::PoolGone)?;
+            let p = context.pool_mut(pool).ok_or(RecordRefusal::PoolGone)?;
             p.is_configured(true);
             (p.config().uuid, p.generation().max(p.generation_used) + 1, p.config().name.clone())
         };
-        drop(desk);
-        let turn = Turn { office: self.clone(), pool: Some(pool) };
-        let mut desk = self.desk_mut();
-        let checked = match desk.state().pool(uuid) {
-            Some(_) => desk.state().after(uuid, generation, &edits),
+        drop(context);
+        let turn = Turn { procedures: self.clone(), pool: Some(pool) };
+        let mut context = self.context_mut();
+        let checked = match context.state().pool(uuid) {
+            Some(_) => context.state().after(uuid, generation, &edits),
             // It comes, and is nobody's yet.
-            None => desk.pool(pool).expect("seen above").state().after(generation, &edits),
+            None => context.pool(pool).expect("seen above").state().after(generation, &edits),
         };
         let change = Change::Configured { pool: uuid, generation, edits };
         let checked = checked.map_err(|e| refusal(e, &name));
         if checked.is_ok() {
-            desk.pool_mut(pool).expect("seen above").uses_generation(generation);
-            desk.journal.proposed(&change);
+            context.pool_mut(pool).expect("seen above").uses_generation(generation);
+            context.journal.proposed(&change);
         }
-        drop(desk);
+        drop(context);
         Ok(Planned { change, next: checked?, turn })
     }
     /// A change of a pool's configuration is durable.
     pub(crate) fn decided(&self, planned: Planned) {
         let Planned { change, next, turn } = planned;
-        let mut desk = self.desk_mut();
+        let mut context = self.context_mut();
         let uuid = next.config().uuid;
-        match desk.state().check(&change) {
-            Ok(()) => desk.apply(change),
+        match context.state().check(&change) {
+            Ok(()) => context.apply(change),
             // It comes, and what it came as is told once all of it is durable.
             Err(_) => {
-                let known = desk.state().pool(uuid).is_some();
+                let known = context.state().pool(uuid).is_some();
                 debug_assert!(!known, "nobody else changed it meanwhile");
-                let coming = desk.pools.iter_mut().find(|p| p.config().uuid == uuid);
+                let coming = context.pools.iter_mut().find(|p| p.config().uuid == uuid);
                 if let Some(p) = coming.filter(|_| !known) {
                     p.comes_as(next);
                 }
             }
         }
-        drop(desk);
+        drop(context);
         drop(turn);
     }
     /// A pool that was made or imported is this head's, durably.
     pub(crate) fn came(&self, pool: PoolId) {
-        let mut desk = self.desk_mut();
-        let Some(p) = desk.pool(pool) else { return };
+        let mut context = self.context_mut();
+        let Some(p) = context.pool(pool) else { return };
         let (change, record) = (p.comes(), p.record().clone());
-        desk.apply(change);
-        desk.decide(pool, &record);
+        context.apply(change);
+        context.decide(pool, &record);
     }
     /// A pool is not this head's any more, durably.
     pub(crate) fn left(&self, pool: PoolId) {
-        let mut desk = self.desk_mut();
-        let uuid = desk.pool(pool).map(|p| p.config().uuid);
-        if let Some(pool) = uuid.filter(|uuid| desk.state().pool(*uuid).is_some()) {
-            desk.apply(Change::PoolLeft { pool });
+        let mut context = self.context_mut();
+        let uuid = context.pool(pool).map(|p| p.config().uuid);
+        if let Some(pool) = uuid.filter(|uuid| context.state().pool(*uuid).is_some()) {
+            context.apply(Change::PoolLeft { pool });
         }
     }
     /// Puts a pool on a list, in the place of what stood there of it; or takes it off, if none of its drives outlives this daemon.
@@ -202,14 +202,14 @@ impl Office {
             return self.unlist(list, row.uuid).await;
         }
         let row = PoolRow { drives, ..row };
-        if self.desk().state().list(list).contains(&row) {
+        if self.context().state().list(list).contains(&row) {
             return Ok(());
         }
         self.propose(Change::Listed { list, row }).await
     }
     /// Takes a pool off a list, if it is there.
     pub(crate) async fn unlist(&self, list: List, pool: Uuid) -> Result<(), Refusal> {
-        if self.desk().state().list(list).iter().all(|r| r.uuid != pool) {
+        if self.context().state().list(list).iter().all(|r| r.uuid != pool) {
             return Ok(());
         }
         self.propose(Change::Unlisted { list, pool }).await

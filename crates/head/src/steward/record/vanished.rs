@@ -7,11 +7,11 @@
 use crate::layout::PoolId;
 use crate::mail::Unmended;
 use crate::order::{Answered, Cause, Notice, Order, Refusal, Reply};
-use crate::steward::context::desk::Desk;
+use crate::steward::context::head::HeadContext;
 use crate::steward::context::loss::Loss;
-use crate::steward::context::pool::PoolDesk;
+use crate::steward::context::pool::PoolContext;
 use crate::steward::context::witness::Witness;
-use crate::steward::office::Office;
+use crate::steward::procedures::Procedures;
 use crate::steward::record::kept::KEPT;
 use crate::steward::record::lost::tells;
 use crate::steward::record::texts::{CREATING, EVENTS, HOSTS, IDENTITY, POOLS, PORTALS, RELEASED, WITNESS};
@@ -20,7 +20,7 @@ use base::{Bug, Uuid, planted};
 use finding::{RecordCause, RecordEvent, RecordNotice};
 use std::collections::BTreeSet;
 
-impl Office {
+impl Procedures {
     /// Changes a file, and remembers whether it is there.
     pub(crate) async fn change_file(&self, op: StateOp) -> Result<(), StateError> {
         let (name, stays) = match &op {
@@ -38,11 +38,11 @@ impl Office {
         };
         let turn = self.share_files().await;
         let change = {
-            let mut desk = self.desk_mut();
+            let mut context = self.context_mut();
             if !stays {
-                desk.files.remove(&name);
+                context.files.remove(&name);
             }
-            let last = desk.file_changes.entry(name.clone()).or_default();
+            let last = context.file_changes.entry(name.clone()).or_default();
             *last += 1;
             *last
         };
@@ -55,11 +55,11 @@ impl Office {
         if let Some(seq) = shared.filter(|_| !planted(Bug::FollowerNotAwaited)) {
             self.has_file(seq).await;
         }
-        let mut desk = self.desk_mut();
+        let mut context = self.context_mut();
         // Whoever removes it meanwhile has the last word.
-        if stays && desk.file_changes.get(&name) == Some(&change) {
-            desk.losses.retain(|l| l.file != name);
-            desk.files.insert(name);
+        if stays && context.file_changes.get(&name) == Some(&change) {
+            context.losses.retain(|l| l.file != name);
+            context.files.insert(name);
         }
         Ok(())
     }
@@ -72,11 +72,11 @@ impl Office {
             return;
         }
         let now = self.cx.now();
-        let mut desk = self.desk_mut();
-        let desk = &mut *desk;
-        desk.files.retain(|f| !gone.contains(f));
+        let mut context = self.context_mut();
+        let context = &mut *context;
+        context.files.retain(|f| !gone.contains(f));
         // Who takes away what could not be read does as was advised; what is of no pool of ours says nothing.
-        let (unread, absent, pools) = (&desk.unread, &desk.absent, &desk.pools);
+        let (unread, absent, pools) = (&context.unread, &context.absent, &context.pools);
         let known = |uuid: &str| {
             let uuid = uuid.parse::<Uuid>().ok();
             let mut uuids = pools.iter().map(|p| p.config().uuid).chain(absent.iter().map(|p| p.uuid()));
@@ -90,26 +90,26 @@ impl Office {
         if gone.is_empty() {
             return;
         }
-        for p in desk
+        for p in context
             .pools
             .iter_mut()
             .filter(|p| gone.contains(&crate::steward::record::texts::witness_name(p.config().uuid)))
         {
             p.witness_is(Witness::Gone, p.known_on_legs);
         }
-        desk.happened(now, "state directory", RecordEvent::FilesRemoved { files: gone.clone() });
+        context.happened(now, "state directory", RecordEvent::FilesRemoved { files: gone.clone() });
         for file in &gone {
             let cause = RecordCause::FileRemoved { file: file.clone() };
-            desk.losses.push(Loss { file: file.clone(), cause });
+            context.losses.push(Loss { file: file.clone(), cause });
         }
-        desk.orders.push_back((None, Order::StateRestore { files: gone }));
+        context.orders.push_back((None, Order::StateRestore { files: gone }));
     }
     /// What could not be written again is tried once more.
     pub(crate) fn restore_later(&self) {
-        let mut desk = self.desk_mut();
-        let files: Vec<String> = desk.losses.iter().map(|l| l.file.clone()).filter(|f| tells(f)).collect();
-        if !files.is_empty() && desk.ready {
-            desk.orders.push_back((None, Order::StateRestore { files }));
+        let mut context = self.context_mut();
+        let files: Vec<String> = context.losses.iter().map(|l| l.file.clone()).filter(|f| tells(f)).collect();
+        if !files.is_empty() && context.ready {
+            context.orders.push_back((None, Order::StateRestore { files }));
         }
     }
     /// Order of the Steward's own: files that were removed under the running head are written again.
@@ -130,28 +130,28 @@ impl Office {
     pub(crate) fn on_renewed(&self, again: Vec<String>, failed: Vec<Unmended>) {
         self.forget_healed(&again, &failed);
         let gone: Vec<String> = {
-            let desk = self.desk();
-            let told = |f: &String| desk.losses.iter().any(|l| l.file == *f);
+            let context = self.context();
+            let told = |f: &String| context.losses.iter().any(|l| l.file == *f);
             again.iter().chain(failed.iter().map(|x| &x.file)).filter(|f| !told(f)).cloned().collect()
         };
         if !gone.is_empty() {
             let now = self.cx.now();
-            self.desk_mut().happened(now, "state directory", RecordEvent::FilesRemoved { files: gone });
+            self.context_mut().happened(now, "state directory", RecordEvent::FilesRemoved { files: gone });
         }
         self.tell_restored(again, failed, |file, why| RecordCause::DaemonFileNotMade { file, why });
     }
     fn forget_healed(&self, again: &[String], failed: &[Unmended]) {
         let now = self.cx.now();
-        let mut desk = self.desk_mut();
+        let mut context = self.context_mut();
         let is_healed = |l: &Loss| {
             let managers = !l.file.is_empty() && !tells(&l.file);
             managers && !again.contains(&l.file) && !failed.iter().any(|x| x.file == l.file)
         };
         let healed: Vec<String> =
-            desk.losses.iter().filter(|l| is_healed(l)).map(|l| l.file.clone()).collect();
+            context.losses.iter().filter(|l| is_healed(l)).map(|l| l.file.clone()).collect();
         if !healed.is_empty() {
-            desk.losses.retain(|l| !is_healed(l));
-            desk.happened(now, "state directory", RecordEvent::FilesBack { files: healed });
+            context.losses.retain(|l| !is_healed(l));
+            context.happened(now, "state directory", RecordEvent::FilesBack { files: healed });
         }
     }
     /// These were written again, and those could not be.
@@ -162,22 +162,22 @@ impl Office {
         cause_of: impl Fn(String, Box<Cause>) -> RecordCause,
     ) {
         let now = self.cx.now();
-        let mut desk = self.desk_mut();
-        desk.losses.retain(|l| !again.contains(&l.file));
+        let mut context = self.context_mut();
+        context.losses.retain(|l| !again.contains(&l.file));
         if !again.is_empty() {
-            desk.happened(now, "state directory", RecordEvent::FilesRestored { files: again.clone() });
-            desk.restored.extend(again);
+            context.happened(now, "state directory", RecordEvent::FilesRestored { files: again.clone() });
+            context.restored.extend(again);
         }
         for Unmended { file, why } in failed {
             let why = Box::new(why);
             let cause = cause_of(file.clone(), why.clone());
-            let known = desk.losses.iter().any(|l| l.cause == cause);
-            desk.losses.retain(|l| l.file != file);
+            let known = context.losses.iter().any(|l| l.cause == cause);
+            context.losses.retain(|l| l.file != file);
             if !known {
                 let event = RecordEvent::FileNotRestored { file: file.clone(), why };
-                desk.happened(now, "state directory", event);
+                context.happened(now, "state directory", event);
             }
-            desk.losses.push(Loss { file, cause });
+            context.losses.push(Loss { file, cause });
         }
     }
     async fn restore(&self, file: &str) -> Result<(), Cause> {
@@ -203,23 +203,23 @@ impl Office {
     /// The record is not written as it was: while the file was not there, one may have gone to the drives. The next one,
     /// which changes nothing, goes to the drives and here.
     async fn restore_witness(&self, pool: Uuid) -> Result<(), Cause> {
-        let Some(id) = self.desk().pool_of(pool) else {
+        let Some(id) = self.context().pool_of(pool) else {
             return Err(RecordCause::WitnessPoolAway.into());
         };
         // Somebody is at it already, and as long as he is not done, nobody is answered.
-        if self.desk().pool(id).is_some_and(|p| p.recording.is_some()) {
+        if self.context().pool(id).is_some_and(|p| p.recording.is_some()) {
             return Ok(());
         }
         self.write_missing_witness(id).await;
-        match self.desk().pool(id).and_then(|p| p.trouble.clone()) {
+        match self.context().pool(id).and_then(|p| p.trouble.clone()) {
             Some(why) => Err(why),
             None => Ok(()),
         }
     }
     async fn restore_kept(&self, pool: Uuid) -> Result<(), Cause> {
-        let Some(id) = self.desk().pool_of(pool) else { return self.keep_absent(pool).await };
+        let Some(id) = self.context().pool_of(pool) else { return self.keep_absent(pool).await };
         self.hold_keeper(id).await;
-        let slot = self.desk().pool(id).filter(|p| !p.leaving).map(PoolDesk::config_slot);
+        let slot = self.context().pool(id).filter(|p| !p.leaving).map(PoolContext::config_slot);
         if let Some(slot) = slot {
             self.keep_config(id, &slot).await;
         }
@@ -228,7 +228,7 @@ impl Office {
     }
 }
 
-impl Desk {
+impl HeadContext {
     fn pool_of(&self, uuid: Uuid) -> Option<PoolId> {
         self.pools.iter().find(|p| p.config().uuid == uuid).map(|p| p.id)
     }

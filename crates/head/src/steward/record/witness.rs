@@ -9,16 +9,16 @@
 //! ```
 
 use crate::order::{Cause, Refusal};
-use crate::steward::context::pool::PoolDesk;
+use crate::steward::context::pool::PoolContext;
 use crate::steward::context::witness::{Witness, puts_out};
-use crate::steward::office::Office;
+use crate::steward::procedures::Procedures;
 use crate::steward::record::texts::{WITNESS, state_cause, state_refusal, witness_name, witness_text};
 use array::format::{LegState, MembershipRecord};
 use base::machine::StateOp;
 use base::{Bug, DriveError, Uuid, planted};
 use finding::StateFile;
 
-impl PoolDesk {
+impl PoolContext {
     /// Whether a start that finds the leg which `record` puts out would know of it, though the state directory did not take
     /// the record: nothing there proves the leg, or another array has the record on every leg in sync, and the pool is not
     /// served without one of them.
@@ -60,7 +60,7 @@ impl PoolDesk {
     }
 }
 
-impl Office {
+impl Procedures {
     /// Writes the witness.
     pub(crate) async fn write_witness(&self, pool: Uuid, record: &[u8]) -> Result<(), Cause> {
         let op = StateOp::Write { name: witness_name(pool), contents: witness_text(record) };

@@ -1,8 +1,8 @@
 //! Hosts that are connected and would lose something by an order: who gives it is told, and says that it is meant.
 
 use crate::order::Refusal;
-use crate::steward::context::desk::Desk;
-use crate::steward::office::Office;
+use crate::steward::context::head::HeadContext;
+use crate::steward::procedures::Procedures;
 use crate::steward::sessions::table::Identity;
 use base::view::Protocol;
 use base::{HostId, PortalId, Uuid};
@@ -32,16 +32,16 @@ impl Use<'_> {
     }
 }
 
-impl Office {
+impl Procedures {
     /// Hears from the other head who is connected there.
     pub(crate) async fn ask_other_hosts(&self) {
-        if self.desk().far_shards > 0 {
+        if self.context().far_shards > 0 {
             self.ask_reports().await;
         }
     }
 }
 
-impl Desk {
+impl HeadContext {
     /// Hosts with connections that `counts`, by name, at either head.
     fn connected(&self, counts: impl Fn(&Use<'_>) -> bool) -> Vec<ConnectedHost> {
         let all: Vec<Use<'_>> = self.uses_here().chain(self.uses_there()).filter(|u| counts(u)).collect();

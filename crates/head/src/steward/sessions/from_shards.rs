@@ -1,10 +1,10 @@
-//! What shards tell the Steward of portals, of who comes, and of arrays: put on the desk as it is heard.
+//! What shards tell the Steward of portals, of who comes, and of arrays: put on the context as it is heard.
 
 use crate::layout::ArrayId;
 use crate::mail::StewardMail;
 use crate::steward::context::array::{Outlook, Wish, outlook};
-use crate::steward::context::desk::{Desk, PortalDesk};
-use crate::steward::context::system::SystemDesk;
+use crate::steward::context::head::{HeadContext, PortalContext};
+use crate::steward::context::system::SystemContext;
 use array::{Note, Verdict};
 use base::{Ask, Duration, Instant, NetError, PortalId};
 use core::net::SocketAddr;
@@ -14,7 +14,7 @@ use finding::{LegCause, LegEvent, LoginFate, PortalEvent};
 /// go more often than that are no news each time.
 const QUIET_TIME: Duration = Duration::from_secs(60);
 
-impl Desk {
+impl HeadContext {
     /// Something that a shard of either head tells of arrays and of itself.
     pub fn hear(&mut self, now: Instant, shard: u16, mail: StewardMail) {
         let slot = usize::from(shard);
@@ -54,7 +54,7 @@ impl Desk {
     ) {
         let (own, me) = (self.own_shards, self.own_number());
         let (head, index) = shard.checked_sub(own).map_or((me, shard), |far| (me ^ 1, far));
-        let here = |p: &&mut PortalDesk| p.portal.id == portal && p.at == head;
+        let here = |p: &&mut PortalContext| p.portal.id == portal && p.at == head;
         if !self.portals.iter().any(|p| p.portal.id == portal) && head == me {
             // It was removed meanwhile; or this head is about to lead, and has not read its portals yet.
             self.former_listens.insert((portal, index), result);
@@ -89,7 +89,7 @@ impl Desk {
     ) {
         if let Some(event) = self.turned_away.on_turned(now, peer, name, fate) {
             let row = self.portals.iter().find(|p| p.portal.id == portal);
-            let what = row.map_or_else(|| "portals".into(), PortalDesk::words);
+            let what = row.map_or_else(|| "portals".into(), PortalContext::words);
             self.happened(now, what, event);
         }
     }
@@ -115,7 +115,7 @@ impl Desk {
     }
     /// An array told something.
     fn on_note(&mut self, now: Instant, shard: u16, array: ArrayId, note: Note) {
-        let of_other = || self.system.as_ref().map(SystemDesk::other_since);
+        let of_other = || self.system.as_ref().map(SystemContext::other_since);
         let there = if shard < self.own_shards { None } else { of_other() };
         let Some(pool) = self.pools.iter_mut().find(|p| p.arrays.iter().any(|a| a.id == array)) else {
             return;
@@ -157,9 +157,9 @@ impl Desk {
                 });
             }
             Note::Synced { leg: _, epoch } => {
-                let desk = &mut pool.arrays[a].legs[leg];
-                if epoch >= desk.joined {
-                    desk.synced.insert(shard);
+                let context = &mut pool.arrays[a].legs[leg];
+                if epoch >= context.joined {
+                    context.synced.insert(shard);
                     if pool.is_synced(a, leg) {
                         pool.wishes.push_back(Wish::Synced { array: a, leg });
                     }
@@ -193,20 +193,20 @@ impl Desk {
             Note::Judged { epoch, .. } if epoch < pool.arrays[a].legs[leg].joined => {}
             Note::Judged { leg: _, verdict, epoch: _ } => {
                 let (what, name) = (format!("drive {}", pool.drive_path(a, leg)), pool.config().name.clone());
-                let desk = &mut pool.arrays[a].legs[leg];
+                let context = &mut pool.arrays[a].legs[leg];
                 match verdict {
-                    Verdict::Slow => desk.slow.insert(shard),
-                    Verdict::Well | Verdict::Stale => desk.slow.remove(&shard),
+                    Verdict::Slow => context.slow.insert(shard),
+                    Verdict::Well | Verdict::Stale => context.slow.remove(&shard),
                 };
-                desk.is_judged(now);
+                context.is_judged(now);
                 // What is forgotten because nobody reads is no event at once, nor is that it is seen again soon.
                 match verdict {
-                    Verdict::Slow if !desk.told_slow => {
-                        desk.slow_told(true);
+                    Verdict::Slow if !context.told_slow => {
+                        context.slow_told(true);
                         self.happened(now, what, LegEvent::LegSlow { pool: name });
                     }
-                    Verdict::Well if desk.told_slow && desk.slow.is_empty() => {
-                        desk.slow_told(false);
+                    Verdict::Well if context.told_slow && context.slow.is_empty() => {
+                        context.slow_told(false);
                         self.happened(now, what, LegEvent::LegFast { pool: name });
                     }
                     Verdict::Slow | Verdict::Well | Verdict::Stale => {}

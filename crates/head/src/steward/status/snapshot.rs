@@ -8,11 +8,11 @@ use crate::order::{
 };
 use crate::report::{self, ShardReport};
 use crate::steward::context::absent::Shown;
-use crate::steward::context::array::{ArrayDesk, LegDesk};
-use crate::steward::context::desk::{Desk, Ill, PortalDesk, StoodIn, Stop};
+use crate::steward::context::array::{ArrayContext, LegContext};
 use crate::steward::context::found::Found;
-use crate::steward::context::pool::PoolDesk;
-use crate::steward::office::Office;
+use crate::steward::context::head::{HeadContext, Ill, PortalContext, StoodIn, Stop};
+use crate::steward::context::pool::PoolContext;
+use crate::steward::procedures::Procedures;
 use crate::steward::status::speed::Work;
 use crate::steward::words::array_word;
 use array::format::LegState;
@@ -30,13 +30,13 @@ const START_PATIENCE: Duration = Duration::from_secs(1);
 /// Events in a snapshot.
 const EVENTS_SHOWN: usize = 20;
 
-impl Office {
+impl Procedures {
     /// Orders that only look.
     pub(crate) async fn look(&self, order: Order) -> Answered {
         match order {
             Order::Events { since } => {
-                let desk = self.desk();
-                let new = desk.events.iter().filter(|e| e.number >= since);
+                let context = self.context();
+                let new = context.events.iter().filter(|e| e.number >= since);
                 Ok(Reply::Events(new.map(EventLine::answered).collect()))
             }
             _ => Ok(Reply::Snapshot(Box::new(self.snapshot(true).await))),
@@ -45,10 +45,11 @@ impl Office {
 
     /// Fresh figures from the shards, if they answer in time.
     pub(crate) async fn ask_reports(&self) {
-        let before = self.desk().reported.clone();
+        let before = self.context().reported.clone();
         self.tell_shards(|| ShardMail::Report);
-        let office = self.clone();
-        let fresh = move || office.desk().reported.iter().zip(&before).all(|(now, before)| now > before);
+        let procedures = self.clone();
+        let fresh =
+            move || procedures.context().reported.iter().zip(&before).all(|(now, before)| now > before);
         self.cx.until_within(REPORT_PATIENCE, fresh).await;
     }
 
@@ -56,53 +57,53 @@ impl Office {
     pub(crate) async fn snapshot(&self, ask: bool) -> Status {
         if ask {
             // Right after the start, a moment's patience spares everybody a state that is none.
-            let office = self.clone();
-            self.cx.until_within(START_PATIENCE, move || office.desk().ready).await;
+            let procedures = self.clone();
+            self.cx.until_within(START_PATIENCE, move || procedures.context().ready).await;
             self.ask_reports().await;
         }
         let now = self.cx.now();
-        let mut desk = self.desk_mut();
-        build(&mut desk, now)
+        let mut context = self.context_mut();
+        build(&mut context, now)
     }
 }
 
-impl Office {
+impl Procedures {
     /// Notes how far long work is, so that its rate is known whenever somebody looks.
     pub(crate) fn note_speeds(&self) {
         let now = self.cx.now();
-        note_speeds(&mut self.desk_mut(), now);
+        note_speeds(&mut self.context_mut(), now);
     }
 }
 
-/// See `Office::note_speeds`.
-fn note_speeds(desk: &mut Desk, now: Instant) {
+/// See `Procedures::note_speeds`.
+fn note_speeds(context: &mut HeadContext, now: Instant) {
     let mut resyncs = vec![];
-    for p in &desk.pools {
+    for p in &context.pools {
         for a in 0..p.arrays.len() {
-            let sum = progress_of(desk, p.arrays[a].id);
+            let sum = progress_of(context, p.arrays[a].id);
             let mut legs = p.arrays[a].legs.iter().enumerate();
             resyncs.extend(match legs.find(|(l, leg)| leg.open.is_some() && p.rebuilds(a, *l)) {
                 Some((_, leg)) => Some((Work::Leg(leg.uuid), sum.resync_done)),
-                None if compares(desk, &p.arrays[a]) => {
+                None if compares(context, &p.arrays[a]) => {
                     Some((Work::Array(p.arrays[a].id), sum.crash_total - sum.crash_left))
                 }
                 None => None,
             });
         }
     }
-    for p in &desk.pools {
-        let (left, total) = uncleared_of(desk, p);
+    for p in &context.pools {
+        let (left, total) = uncleared_of(context, p);
         if left > 0 {
             resyncs.push((Work::Clearing(p.id), total.saturating_sub(left)));
         }
     }
-    desk.speeds.retain(|work, _| resyncs.iter().any(|(known, _)| known == work));
+    context.speeds.retain(|work, _| resyncs.iter().any(|(known, _)| known == work));
     for (work, done) in resyncs {
-        desk.speeds.entry(work).or_default().note(now, done);
+        context.speeds.entry(work).or_default().note(now, done);
     }
-    for i in 0..desk.pools.len() {
-        let sums = scrub_sums(desk, i);
-        let p = &mut desk.pools[i];
+    for i in 0..context.pools.len() {
+        let sums = scrub_sums(context, i);
+        let p = &mut context.pools[i];
         if p.scrub.run.is_some() {
             let done = p.scrubbed(&sums);
             p.scrub.speed.note(now, done);
@@ -111,19 +112,19 @@ fn note_speeds(desk: &mut Desk, now: Instant) {
 }
 
 /// Of each array of a pool: bytes of a scrub done, and in all, as its shards tell.
-fn scrub_sums(desk: &Desk, i: usize) -> Vec<(u64, u64)> {
-    let sum = |a: &ArrayDesk| {
-        let reports = desk.reports.iter().flatten().flat_map(|r| &r.arrays);
+fn scrub_sums(context: &HeadContext, i: usize) -> Vec<(u64, u64)> {
+    let sum = |a: &ArrayContext| {
+        let reports = context.reports.iter().flatten().flat_map(|r| &r.arrays);
         let mine = reports.filter(|(id, _)| *id == a.id).map(|(_, p)| (p.scrub_done, p.scrub_total));
         mine.fold((0, 0), |sum, x| (sum.0 + x.0, sum.1 + x.1))
     };
-    desk.pools[i].arrays.iter().map(sum).collect()
+    context.pools[i].arrays.iter().map(sum).collect()
 }
 
 /// How far the shards' work on an array is, together.
-fn progress_of(desk: &Desk, id: crate::layout::ArrayId) -> array::Progress {
+fn progress_of(context: &HeadContext, id: crate::layout::ArrayId) -> array::Progress {
     let mut sum = array::Progress::default();
-    for (_, progress) in desk.reports.iter().flatten().flat_map(|r| &r.arrays).filter(|(x, _)| *x == id) {
+    for (_, progress) in context.reports.iter().flatten().flat_map(|r| &r.arrays).filter(|(x, _)| *x == id) {
         sum.resync_done += progress.resync_done;
         sum.resync_total += progress.resync_total;
         sum.crash_left += progress.crash_left;
@@ -142,46 +143,48 @@ fn progress_of(desk: &Desk, id: crate::layout::ArrayId) -> array::Progress {
     sum
 }
 
-fn build(desk: &mut Desk, now: Instant) -> Status {
-    note_speeds(desk, now);
+fn build(context: &mut HeadContext, now: Instant) -> Status {
+    note_speeds(context, now);
     let mut reasons = vec![];
     let mut pools: Vec<Pool> = vec![];
-    for unread in &desk.unread {
+    for unread in &context.unread {
         // A head that lost its name keeps its own pools away: that comes before what they suggest, since nobody else has
         // them who could release them.
-        let keeps_away = unread.file == crate::steward::record::texts::IDENTITY && !desk.absent.is_empty();
+        let keeps_away = unread.file == crate::steward::record::texts::IDENTITY && !context.absent.is_empty();
         reasons.push(Reason::new(
             if keeps_away { State::Offline } else { State::Degraded },
             "state directory",
             unread.cause.clone(),
         ));
     }
-    for loss in desk.losses.iter().cloned().chain(desk.hosts_lost()) {
+    for loss in context.losses.iter().cloned().chain(context.hosts_lost()) {
         let what = "state directory";
         reasons.push(Reason::new(State::Degraded, what, loss.cause));
     }
-    for i in 0..desk.pools.len() {
-        let pool = pool_of(desk, i, now, &mut reasons);
+    for i in 0..context.pools.len() {
+        let pool = pool_of(context, i, now, &mut reasons);
         pools.push(pool);
     }
-    for p in &desk.absent {
+    for p in &context.absent {
         let cause = p.cause_for_hosts();
         reasons.push(Reason::new(State::Offline, format!("pool {}", p.name()), cause.clone()));
         let (name, uuid, cause) = (p.name().into(), p.uuid(), Some(cause.into()));
         pools.push(Pool { name, uuid, cause, state: State::Offline, ..Pool::default() });
     }
     pools.sort_by(|a, b| a.name.cmp(&b.name));
-    let portals: Vec<Portal> = desk.portals.iter().map(|p| portal_of(desk, p.portal.id)).collect();
+    let portals: Vec<Portal> = context.portals.iter().map(|p| portal_of(context, p.portal.id)).collect();
     // Portals that stay closed on purpose are no trouble of their own: what keeps them so is told above.
     let some_listen = portals.iter().any(|p| p.listening);
-    for p in portals.iter().filter(|p| !p.listening && desk.ready && !desk.held && desk.stop != Stop::Closed)
+    for p in portals
+        .iter()
+        .filter(|p| !p.listening && context.ready && !context.held && context.stop != Stop::Closed)
     {
         let what = format!("portal {} {}", p.protocol.word(), p.address);
-        let is_it = |row: &&PortalDesk| {
+        let is_it = |row: &&PortalContext| {
             api::Protocol::from(row.portal.protocol) == p.protocol && row.portal.address == p.address
         };
-        let row = desk.portals.iter().find(is_it);
-        let failure = row.and_then(PortalDesk::failure);
+        let row = context.portals.iter().find(is_it);
+        let failure = row.and_then(PortalContext::failure);
         // An address of the other head's own: that one listens there once it is back.
         let is_others = p.served_by.is_some() && some_listen;
         if is_others && failure == Some(base::NetError::NoAddress) {
@@ -190,43 +193,43 @@ fn build(desk: &mut Desk, now: Instant) -> Status {
         let cause = StatusCause::PortalClosed {
             protocol: p.protocol.word().into(),
             address: p.address.to_string(),
-            head: row.filter(|row| row.at != desk.own_number()).and(p.head.clone()),
+            head: row.filter(|row| row.at != context.own_number()).and(p.head.clone()),
             fault: failure.map(Into::into),
             why: p.cause.clone().map(Box::new),
         };
         reasons.push(Reason::new(State::Degraded, what, cause));
     }
-    if let Some(fault) = desk.unwritable.clone() {
+    if let Some(fault) = context.unwritable.clone() {
         let cause = RecordCause::StateUnwritable { fault };
         reasons.push(Reason::new(State::Degraded, "state directory", cause));
     }
     reasons.sort_by_key(|r| core::cmp::Reverse(r.state));
-    desk.times.turn(now);
-    let mut volumes: Vec<Volume> = desk.shown().flat_map(|p| volumes_of(desk, &p, &pools)).collect();
+    context.times.turn(now);
+    let mut volumes: Vec<Volume> = context.shown().flat_map(|p| volumes_of(context, &p, &pools)).collect();
     volumes.sort_by(|a, b| a.name.cmp(&b.name));
     Status {
-        at: Time(desk.unix(now)),
-        uptime_seconds: now.since(desk.started).as_secs(),
-        system: system_of(&desk.shown_system()),
+        at: Time(context.unix(now)),
+        uptime_seconds: now.since(context.started).as_secs(),
+        system: system_of(&context.shown_system()),
         health: reasons.iter().map(|r| r.state).max().unwrap_or_default(),
         reasons,
-        drives: drives_of(desk),
+        drives: drives_of(context),
         pools,
         volumes,
-        hosts: desk.hosts().iter().map(|h| host_of(desk, h)).collect(),
+        hosts: context.hosts().iter().map(|h| host_of(context, h)).collect(),
         portals,
-        serves: served_by_heads(desk),
-        connections: connections_of(desk),
-        shards: desk.reports.iter().flatten().map(|r| shard_of(desk, r)).collect(),
-        events: desk.events.iter().rev().take(EVENTS_SHOWN).rev().map(EventLine::answered).collect(),
+        serves: served_by_heads(context),
+        connections: connections_of(context),
+        shards: context.reports.iter().flatten().map(|r| shard_of(context, r)).collect(),
+        events: context.events.iter().rev().take(EVENTS_SHOWN).rev().map(EventLine::answered).collect(),
         notices: {
-            let lasting = desk
+            let lasting = context
                 .notices
                 .iter()
                 .cloned()
-                .chain(crate::steward::record::vanished::restored(&desk.restored));
+                .chain(crate::steward::record::vanished::restored(&context.restored));
             lasting
-                .chain(stood_in(desk, now))
+                .chain(stood_in(context, now))
                 .map(|notice| api::Noticed { notice, message: String::new() })
                 .collect()
         },
@@ -250,25 +253,26 @@ fn system_of(s: &base::view::System) -> SystemInfo {
 }
 
 /// Spares that took the places of drives: which, and when.
-fn stood_in(desk: &Desk, now: Instant) -> Vec<Notice> {
+fn stood_in(context: &HeadContext, now: Instant) -> Vec<Notice> {
     let notice = |s: &StoodIn| {
-        let p = desk.pools.iter().find(|p| p.config().uuid == s.pool)?;
+        let p = context.pools.iter().find(|p| p.config().uuid == s.pool)?;
         let notice = StatusNotice::SpareStandsIn {
             pool: p.config().name.clone(),
             spare: s.spare.clone(),
             old: s.old.clone(),
-            seconds: desk.unix(now).saturating_sub(s.at),
+            seconds: context.unix(now).saturating_sub(s.at),
             spares_left: p.spares.iter().filter(|s| s.ready().is_some()).count() as u64,
         };
         Some(notice.into())
     };
-    desk.stood_in.iter().filter_map(notice).collect()
+    context.stood_in.iter().filter_map(notice).collect()
 }
 
-fn pool_of(desk: &Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -> Pool {
-    let arrays: Vec<Array> = (0..desk.pools[i].arrays.len()).map(|a| array_of(desk, i, a, now)).collect();
-    let p = &desk.pools[i];
-    let scrub = p.scrub_shown(now, &scrub_sums(desk, i));
+fn pool_of(context: &HeadContext, i: usize, now: Instant, reasons: &mut Vec<Reason>) -> Pool {
+    let arrays: Vec<Array> =
+        (0..context.pools[i].arrays.len()).map(|a| array_of(context, i, a, now)).collect();
+    let p = &context.pools[i];
+    let scrub = p.scrub_shown(now, &scrub_sums(context, i));
     let what = format!("pool {}", p.config().name);
     let word = |a: usize| array_word(p.config().arrays[a].mirror, a);
     for (a, array) in arrays.iter().enumerate() {
@@ -282,9 +286,9 @@ fn pool_of(desk: &Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -> Po
                 LegState::Out | LegState::JustOut if array.state >= State::Offline => None,
                 LegState::Out | LegState::JustOut if awaited => Some(WayBack::ReturnOrRemove {
                     leg: leg.path.clone(),
-                    shaped: is_shaped_away(desk, p, a, l),
+                    shaped: is_shaped_away(context, p, a, l),
                 }),
-                LegState::Out | LegState::JustOut => Some(way_back(desk, p, a, l)),
+                LegState::Out | LegState::JustOut => Some(way_back(context, p, a, l)),
                 LegState::InSync => Some(WayBack::AsTheCauseSays),
                 LegState::Rebuilding | LegState::RebuildingFull => None,
             };
@@ -315,7 +319,7 @@ fn pool_of(desk: &Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -> Po
     }
     for spare in p.spares.iter().filter(|s| s.open.is_none()) {
         let (path, pool) = (spare.path.clone(), p.config().name.clone());
-        let shaped = desk.shapes_at_start.get(&path).is_some_and(|s| s.hang || s.gone);
+        let shaped = context.shapes_at_start.get(&path).is_some_and(|s| s.hang || s.gone);
         let why = spare.found.as_ref().map(|found| Box::new(Cause::from(found.cause(&path))));
         let cause = match (&spare.found, why) {
             (_, why) if shaped => StatusCause::SpareShapedAway { spare: path, why },
@@ -380,7 +384,7 @@ fn pool_of(desk: &Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -> Po
         bytes: space.count() * volume::GRANULE_BYTES,
         used_bytes: (space.count() - space.free()) * volume::GRANULE_BYTES,
         freeing_bytes: p.resting_bytes(),
-        clearing: clearing_of(desk, p, now),
+        clearing: clearing_of(context, p, now),
         block_bytes: p.config().block_bytes,
         zones: p
             .config()
@@ -403,21 +407,21 @@ fn pool_of(desk: &Desk, i: usize, now: Instant, reasons: &mut Vec<Reason>) -> Po
 }
 
 /// Bytes of a pool's arrays that are uncleared, and bytes in all.
-fn uncleared_of(desk: &Desk, p: &PoolDesk) -> (u64, u64) {
-    let left = p.arrays.iter().map(|a| progress_of(desk, a.id).uncleared).sum();
+fn uncleared_of(context: &HeadContext, p: &PoolContext) -> (u64, u64) {
+    let left = p.arrays.iter().map(|a| progress_of(context, a.id).uncleared).sum();
     (left, p.arrays.iter().map(|a| a.geometry.data_bytes).sum())
 }
 
-fn clearing_of(desk: &Desk, p: &PoolDesk, now: Instant) -> Option<Clearing> {
-    let (left_bytes, total) = uncleared_of(desk, p);
-    let speed = desk.speeds.get(&Work::Clearing(p.id));
+fn clearing_of(context: &HeadContext, p: &PoolContext, now: Instant) -> Option<Clearing> {
+    let (left_bytes, total) = uncleared_of(context, p);
+    let speed = context.speeds.get(&Work::Clearing(p.id));
     let (rate, eta) = speed.map_or((0, None), |s| s.of(now, total.saturating_sub(left_bytes), total));
     (left_bytes > 0).then_some(Clearing { left_bytes, rate, seconds_left: eta })
 }
 
-fn array_of(desk: &Desk, i: usize, a: usize, now: Instant) -> Array {
-    let sum = progress_of(desk, desk.pools[i].arrays[a].id);
-    let p = &desk.pools[i];
+fn array_of(context: &HeadContext, i: usize, a: usize, now: Instant) -> Array {
+    let sum = progress_of(context, context.pools[i].arrays[a].id);
+    let p = &context.pools[i];
     let mut legs: Vec<Leg> = (0..p.arrays[a].legs.len()).map(|l| leg_of(p, a, l)).collect();
     let array = &p.arrays[a];
     let rebuilding = legs.iter().position(|l| l.state == State::Rebuilding);
@@ -430,14 +434,14 @@ fn array_of(desk: &Desk, i: usize, a: usize, now: Instant) -> Array {
         (0, ..) => (State::Failed, Some(StatusCause::ArrayWithoutLegs)),
         (_, Some(leg), _) => (State::Degraded, Some(of_leg(leg))),
         (_, None, Some(l)) => (State::Rebuilding, Some(of_leg(&legs[l]))),
-        (_, None, None) if compares(desk, array) => (State::Rebuilding, Some(StatusCause::ArrayComparing)),
+        (_, None, None) if compares(context, array) => (State::Rebuilding, Some(StatusCause::ArrayComparing)),
         (_, None, None) if p.config().arrays[a].mirror && legs.len() == 1 => {
             (State::Degraded, Some(StatusCause::ArrayOneLeg { leg: legs[0].path.clone() }))
         }
         (_, None, None) => (State::Optimal, None),
     };
     for (l, leg) in legs.iter_mut().enumerate() {
-        let Some(ill) = ill_of(desk, p, a, l) else { continue };
+        let Some(ill) = ill_of(context, p, a, l) else { continue };
         leg.state = ill.state;
         leg.cause = Some(ill.cause.clone());
         if state < ill.state {
@@ -467,25 +471,25 @@ fn array_of(desk: &Desk, i: usize, a: usize, now: Instant) -> Array {
     };
     let (work, done_bytes, total_bytes, partial) = match rebuilding {
         Some(leg) => (Work::Leg(array.legs[leg].uuid), sum.resync_done, sum.resync_total, !full),
-        None if compares(desk, array) => {
+        None if compares(context, array) => {
             let partial = array.dirty.count() < array.geometry.regions();
             (Work::Array(array.id), sum.crash_total - sum.crash_left, sum.crash_total, partial)
         }
         None => return out,
     };
-    let speed = desk.speeds.get(&work);
+    let speed = context.speeds.get(&work);
     let (rate, eta) = speed.map_or((0, None), |s| s.of(now, done_bytes, total_bytes));
     let leg = rebuilding.map(|leg| leg as u16);
     Array { resync: Some(Resync { leg, partial, done_bytes, total_bytes, rate, seconds_left: eta }), ..out }
 }
 
 /// What may differ between an array's legs is being made the same: since a crash, or since it was made.
-fn compares(desk: &Desk, array: &ArrayDesk) -> bool {
-    array.unclean && array.clean.len() < usize::from(desk.shards_of(array.id))
+fn compares(context: &HeadContext, array: &ArrayContext) -> bool {
+    array.unclean && array.clean.len() < usize::from(context.shards_of(array.id))
 }
 
-fn leg_of(p: &PoolDesk, a: usize, l: usize) -> Leg {
-    let leg: &LegDesk = &p.arrays[a].legs[l];
+fn leg_of(p: &PoolContext, a: usize, l: usize) -> Leg {
+    let leg: &LegContext = &p.arrays[a].legs[l];
     let state = match (p.leg_state(a, l), &leg.open) {
         (LegState::InSync, Some(_)) => State::Optimal,
         (LegState::Rebuilding | LegState::RebuildingFull, Some(_)) => State::Rebuilding,
@@ -501,16 +505,16 @@ fn leg_of(p: &PoolDesk, a: usize, l: usize) -> Leg {
 }
 
 /// Whether a leg was shaped to be gone or to hang: that is cleared before it can return.
-fn is_shaped_away(desk: &Desk, p: &PoolDesk, a: usize, l: usize) -> bool {
+fn is_shaped_away(context: &HeadContext, p: &PoolContext, a: usize, l: usize) -> bool {
     let leg = &p.arrays[a].legs[l];
-    desk.shape_of(leg.open.as_ref(), &leg.path).is_some_and(|s| s.gone || s.hang)
+    context.shape_of(leg.open.as_ref(), &leg.path).is_some_and(|s| s.gone || s.hang)
 }
 
 /// What helps a leg that is out.
-fn way_back(desk: &Desk, p: &PoolDesk, a: usize, l: usize) -> WayBack {
+fn way_back(context: &HeadContext, p: &PoolContext, a: usize, l: usize) -> WayBack {
     let row = &p.arrays[a].legs[l];
     let leg = row.path.clone();
-    if is_shaped_away(desk, p, a, l) {
+    if is_shaped_away(context, p, a, l) {
         return WayBack::ClearShape { leg };
     }
     if let Some(found) = &row.found {
@@ -530,9 +534,9 @@ fn way_back(desk: &Desk, p: &PoolDesk, a: usize, l: usize) -> WayBack {
 }
 
 /// What ails the drive of a leg in sync.
-fn ill_of<'a>(desk: &'a Desk, p: &PoolDesk, a: usize, l: usize) -> Option<&'a Ill> {
+fn ill_of<'a>(context: &'a HeadContext, p: &PoolContext, a: usize, l: usize) -> Option<&'a Ill> {
     let open = p.arrays[a].legs[l].open.as_ref()?;
-    desk.ills.get(&open.id).filter(|_| p.leg_state(a, l) == LegState::InSync)
+    context.ills.get(&open.id).filter(|_| p.leg_state(a, l) == LegState::InSync)
 }
 
 fn add(to: &mut Counters, c: &report::Counters) {
@@ -544,11 +548,11 @@ fn add(to: &mut Counters, c: &report::Counters) {
     to.errors += c.errors;
 }
 
-fn drives_of(desk: &Desk) -> Vec<Drive> {
+fn drives_of(context: &HeadContext) -> Vec<Drive> {
     let mut out = vec![];
-    for p in &desk.pools {
+    for p in &context.pools {
         for (a, array) in p.arrays.iter().enumerate() {
-            let array: &ArrayDesk = array;
+            let array: &ArrayContext = array;
             for (l, leg) in array.legs.iter().enumerate() {
                 let shown = leg_of(p, a, l);
                 let mut drive = Drive {
@@ -561,21 +565,21 @@ fn drives_of(desk: &Desk) -> Vec<Drive> {
                     slow: shown.slow,
                     ..Drive::default()
                 };
-                if let Some(ill) = ill_of(desk, p, a, l) {
+                if let Some(ill) = ill_of(context, p, a, l) {
                     drive.state = Some(ill.state);
                     drive.cause = Some(ill.cause.clone());
                 }
                 // Under every number that it has had: figures go on when a drive returns.
-                let lives = desk.lives.get(&leg.uuid);
-                let figures = desk.reports.iter().flatten().flat_map(|r| &r.drives);
+                let lives = context.lives.get(&leg.uuid);
+                let figures = context.reports.iter().flatten().flat_map(|r| &r.drives);
                 for r in figures.filter(|r| lives.is_some_and(|ids| ids.contains(&r.drive))) {
                     add(&mut drive.counters, &r.counters);
                     drive.errors += r.counters.errors + r.timeouts;
                 }
                 let ids = lives.into_iter().flatten();
-                drive.read_times = desk.times.drive(ids.clone(), false);
-                drive.write_times = desk.times.drive(ids, true);
-                drive.shape = desk.shape_of(leg.open.as_ref(), &leg.path).map(Into::into);
+                drive.read_times = context.times.drive(ids.clone(), false);
+                drive.write_times = context.times.drive(ids, true);
+                drive.shape = context.shape_of(leg.open.as_ref(), &leg.path).map(Into::into);
                 if let Some(o) = &leg.open {
                     drive.kind = o.info.kind.word().into();
                     drive.model = o.info.model.clone();
@@ -611,19 +615,19 @@ fn drives_of(desk: &Desk) -> Vec<Drive> {
     out
 }
 
-fn volumes_of(desk: &Desk, p: &Shown<'_>, pools: &[Pool]) -> Vec<Volume> {
+fn volumes_of(context: &HeadContext, p: &Shown<'_>, pools: &[Pool]) -> Vec<Volume> {
     let state = pools.iter().find(|x| x.uuid == p.config.uuid).map_or(State::Offline, |x| x.state);
     let volume = |v: &volume::Volume| {
         let id = p.volume_ids[&v.uuid];
         let (mut counters, mut capped) = (Counters::default(), 0);
-        for (_, c) in desk.reports.iter().flatten().flat_map(|r| &r.volumes).filter(|(x, _)| *x == id) {
+        for (_, c) in context.reports.iter().flatten().flat_map(|r| &r.volumes).filter(|(x, _)| *x == id) {
             add(&mut counters, c);
             capped += c.capped;
         }
         let caps = p.config.caps_of(v.uuid);
         let grants = p.config.grants.of(v.uuid).expect("every volume has a number");
         let exported = |g: &access::Grant| Exported {
-            host: desk.hosts().iter().find(|h| g.is_for(h)).map(|h| h.name.clone()),
+            host: context.hosts().iter().find(|h| g.is_for(h)).map(|h| h.name.clone()),
             names: g.nqns.iter().chain(&g.iqns).cloned().collect(),
             lun: g.lun,
         };
@@ -644,16 +648,16 @@ fn volumes_of(desk: &Desk, p: &Shown<'_>, pools: &[Pool]) -> Vec<Volume> {
             weight: p.config.weight_of(v.uuid),
             capped,
             counters,
-            read_times: desk.times.volume(id, false),
-            write_times: desk.times.volume(id, true),
+            read_times: context.times.volume(id, false),
+            write_times: context.times.volume(id, true),
         }
     };
     p.config.volumes.iter().map(volume).collect()
 }
 
-fn host_of(desk: &Desk, h: &access::Host) -> Host {
+fn host_of(context: &HeadContext, h: &access::Host) -> Host {
     let mut exports = vec![];
-    for p in desk.shown() {
+    for p in context.shown() {
         for (volume, nsid, lun) in p.config.grants.for_host(h) {
             if let Some(v) = p.config.volumes.by_uuid(volume) {
                 let volume = format!("{}/{}", p.config.name, v.name);
@@ -670,26 +674,26 @@ fn host_of(desk: &Desk, h: &access::Host) -> Host {
         mutual: h.mutual_secret.is_some(),
         chap_user: h.chap_user.clone(),
         exports,
-        connections: connections_of_host(desk, h.id),
+        connections: connections_of_host(context, h.id),
     }
 }
 
-fn portal_of(desk: &Desk, id: PortalId) -> Portal {
-    let row = desk.portals.iter().find(|p| p.portal.id == id).expect("taken from the desk");
-    let whereabouts = row.portal.moves.and_then(|_| desk.addresses.whereabouts(row.portal.address.ip()));
+fn portal_of(context: &HeadContext, id: PortalId) -> Portal {
+    let row = context.portals.iter().find(|p| p.portal.id == id).expect("taken from the context");
+    let whereabouts = row.portal.moves.and_then(|_| context.addresses.whereabouts(row.portal.address.ip()));
     let away =
         whereabouts.and_then(Result::err).map(|why| PortalCause::AddressFailed { why: why.into() }.into());
     let closed: Option<Cause> = row.results.iter().find_map(|r| match r {
         Some(Err(e)) => Some(StatusCause::PortalFault { fault: (*e).into() }.into()),
-        _ if desk.stop == Stop::Closed => Some(StatusCause::PortalStopping.into()),
-        None if desk.held => Some(StatusCause::PortalHeld.into()),
+        _ if context.stop == Stop::Closed => Some(StatusCause::PortalStopping.into()),
+        None if context.held => Some(StatusCause::PortalHeld.into()),
         None => Some(StatusCause::PortalOpening.into()),
         Some(Ok(_)) => None,
     });
     let listening = closed.is_none();
     let connections =
-        desk.reports.iter().flatten().flat_map(|r| &r.connections).filter(|c| c.portal == id).count();
-    let in_system = desk.system.is_some();
+        context.reports.iter().flatten().flat_map(|r| &r.connections).filter(|c| c.portal == id).count();
+    let in_system = context.system.is_some();
     // An address that moves belongs to whichever head leads.
     let head = if row.portal.moves.is_some() { row.at } else { row.portal.head };
     // The address in use says more than the one asked for, where that had port 0.
@@ -711,22 +715,22 @@ fn portal_of(desk: &Desk, id: PortalId) -> Portal {
 }
 
 /// What each head does for hosts, by its number, if this one leads.
-fn served_by_heads(desk: &Desk) -> Option<[HeadServes; 2]> {
-    desk.system.as_ref().filter(|s| s.part() == Part::Leader)?;
-    let lanes_all = desk.pools.iter().map(|p| p.arrays.len()).sum::<usize>() as u32 * array::LANES;
-    let owners = desk.pools.iter().flat_map(|p| &p.arrays);
+fn served_by_heads(context: &HeadContext) -> Option<[HeadServes; 2]> {
+    context.system.as_ref().filter(|s| s.part() == Part::Leader)?;
+    let lanes_all = context.pools.iter().map(|p| p.arrays.len()).sum::<usize>() as u32 * array::LANES;
+    let owners = context.pools.iter().flat_map(|p| &p.arrays);
     let owners: Vec<u16> =
         owners.flat_map(|a| (0..array::LANES).map(|lane| a.lanes.of_region(lane))).collect();
-    let connections = connections_of(desk);
+    let connections = connections_of(context);
     Some([0, 1].map(|head| {
-        let has = |shard: u16| (shard < desk.own_shards) == (head == desk.own_number());
+        let has = |shard: u16| (shard < context.own_shards) == (head == context.own_number());
         let letter = HeadNo::from_number(head).map(|h| h.letter().to_string());
         let here = |c: &&Connection| c.head == letter;
         let hosts = connections.iter().filter(here).filter_map(|c| c.host.as_ref());
-        let reports = desk.reports.iter().flatten().filter(|r| has(r.shard));
+        let reports = context.reports.iter().flatten().filter(|r| has(r.shard));
         HeadServes {
             portals: vec![],
-            commands: reports.map(|r| shard_of(desk, r).commands).sum(),
+            commands: reports.map(|r| shard_of(context, r).commands).sum(),
             hosts: hosts.collect::<BTreeSet<_>>().len() as u32,
             lanes: owners.iter().filter(|shard| has(**shard)).count() as u32,
             lanes_all,
@@ -735,28 +739,28 @@ fn served_by_heads(desk: &Desk) -> Option<[HeadServes; 2]> {
 }
 
 /// A shard's head, of a system of two, and its number there.
-fn at_home(desk: &Desk, shard: u16) -> (Option<String>, u16) {
-    let (head, number) = match shard.checked_sub(desk.own_shards) {
-        Some(number) => (desk.own_number() ^ 1, number),
-        None => (desk.own_number(), shard),
+fn at_home(context: &HeadContext, shard: u16) -> (Option<String>, u16) {
+    let (head, number) = match shard.checked_sub(context.own_shards) {
+        Some(number) => (context.own_number() ^ 1, number),
+        None => (context.own_number(), shard),
     };
-    let head = HeadNo::from_number(head).filter(|_| desk.system.is_some());
+    let head = HeadNo::from_number(head).filter(|_| context.system.is_some());
     (head.map(|h| h.letter().to_string()), number)
 }
 
-fn connections_of_host(desk: &Desk, host: HostId) -> u32 {
-    let all = desk.reports.iter().flatten().flat_map(|r| &r.connections);
+fn connections_of_host(context: &HeadContext, host: HostId) -> u32 {
+    let all = context.reports.iter().flatten().flat_map(|r| &r.connections);
     all.filter(|c| c.login.session.is_some() && c.host == Some(host)).count() as u32
 }
 
-fn connections_of(desk: &Desk) -> Vec<Connection> {
+fn connections_of(context: &HeadContext) -> Vec<Connection> {
     let mut out = vec![];
-    for r in desk.reports.iter().flatten() {
+    for r in context.reports.iter().flatten() {
         for c in &r.connections {
-            let host = c.host.and_then(|h| desk.hosts().by_id(h));
-            let portal = desk.portals.iter().find(|p| p.portal.id == c.portal);
+            let host = c.host.and_then(|h| context.hosts().by_id(h));
+            let portal = context.portals.iter().find(|p| p.portal.id == c.portal);
             let n = &c.counters;
-            let (head, shard) = at_home(desk, r.shard);
+            let (head, shard) = at_home(context, r.shard);
             out.push(Connection {
                 head,
                 host: host.map(|h| h.name.clone()),
@@ -775,10 +779,10 @@ fn connections_of(desk: &Desk) -> Vec<Connection> {
     out
 }
 
-fn shard_of(desk: &Desk, r: &ShardReport) -> Shard {
+fn shard_of(context: &HeadContext, r: &ShardReport) -> Shard {
     let commands = r.volumes.iter().map(|(_, c)| c.reads + c.writes + c.others + c.errors).sum();
-    let last = desk.last_protocol_errors.get(&r.shard).copied().unwrap_or_default();
-    let (head, shard) = at_home(desk, r.shard);
+    let last = context.last_protocol_errors.get(&r.shard).copied().unwrap_or_default();
+    let (head, shard) = at_home(context, r.shard);
     Shard {
         head,
         shard,

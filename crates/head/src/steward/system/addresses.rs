@@ -8,9 +8,9 @@ use super::upper::{CONNECTIONS_MAX, Upper};
 use crate::mail::ManagerMail;
 use crate::peer::SystemAddress;
 use crate::steward::context::addresses::{Whereabouts, moving};
-use crate::steward::context::desk::Desk;
-use crate::steward::context::system::SystemDesk;
-use crate::steward::office::Office;
+use crate::steward::context::head::HeadContext;
+use crate::steward::context::system::SystemContext;
+use crate::steward::procedures::Procedures;
 use crate::steward::record::texts::{PORTALS, parse_portals};
 use base::view::Moving;
 use base::{Duration, Instant};
@@ -27,7 +27,7 @@ const SHARE_INTERVAL: Duration = Duration::from_millis(500);
 /// How long the end of a connection may take to reach its host, before the address goes.
 const LINGER: Duration = Duration::from_secs(1);
 
-impl Desk {
+impl HeadContext {
     /// Addresses that are to be here while this head leads.
     pub(crate) fn moving(&self) -> Vec<Moving> {
         moving(self.portals.iter().map(|p| &p.portal))
@@ -62,14 +62,14 @@ impl Desk {
     }
 }
 
-impl Office {
+impl Procedures {
     /// Addresses that move, by the head that has them or should, as far as it is known here.
     pub(super) fn addresses_of_heads(&self) -> [Option<Vec<SystemAddress>>; 2] {
-        let desk = self.desk();
-        let Some(member) = desk.system.as_ref().map(SystemDesk::member) else { return [None, None] };
+        let context = self.context();
+        let Some(member) = context.system.as_ref().map(SystemContext::member) else { return [None, None] };
         let (record, me, other) = (member.known(), member.me(), member.me().other());
         let own = |m: Moving| {
-            let (on, reason) = match desk.addresses.whereabouts(m.ip) {
+            let (on, reason) = match context.addresses.whereabouts(m.ip) {
                 Some(Ok(interface)) => (Some(interface), None),
                 Some(Err(why)) => (None, Some(PortalCause::AddressFailed { why: why.into() })),
                 None => (None, Some(PortalCause::AddressComing)),
@@ -79,12 +79,12 @@ impl Office {
         let told = |m: &Moving| SystemAddress { ip: m.ip, on: None, reason: None };
         let mut all = [None, None];
         all[me.index()] = Some(match member.part() {
-            Part::Leader => desk.moving().into_iter().map(own).collect(),
+            Part::Leader => context.moving().into_iter().map(own).collect(),
             Part::Follower | Part::Outside | Part::Over => vec![],
         });
         all[other.index()] = match member.part() {
             Part::Leader => record.is_in(other).then(Vec::new),
-            Part::Follower => Some(desk.addresses.of_leader().iter().map(told).collect()),
+            Part::Follower => Some(context.addresses.of_leader().iter().map(told).collect()),
             Part::Outside | Part::Over => None,
         };
         all
@@ -92,7 +92,7 @@ impl Office {
     /// The portals of the head that leads are these from now on.
     pub(super) fn note_portals(&self, contents: &[u8]) {
         if let Ok((portals, _)) = parse_portals(contents) {
-            self.desk_mut().addresses.leader_has(moving(portals.iter()));
+            self.context_mut().addresses.leader_has(moving(portals.iter()));
         }
     }
     /// This head does not lead yet: what a process before it has left here goes.
@@ -100,76 +100,76 @@ impl Office {
         let Ok(Some(bytes)) = self.read_file(PORTALS).await else { return };
         let Ok((portals, _)) = parse_portals(&bytes) else { return };
         let gone = moving(portals.iter());
-        self.desk_mut().addresses.leader_has(gone.clone());
+        self.context_mut().addresses.leader_has(gone.clone());
         if !gone.is_empty() {
             self.order_addresses(vec![], gone);
         }
     }
     fn order_addresses(&self, here: Vec<Moving>, gone: Vec<Moving>) -> u64 {
-        let number = self.desk_mut().addresses.next_order();
+        let number = self.context_mut().addresses.next_order();
         self.cx.to_manager(ManagerMail::Addresses { number, here, gone });
         number
     }
     /// Has all addresses here that portals need, before they are opened.
     /// False: nobody says whether they are.
     pub(crate) async fn take_addresses(&self) -> bool {
-        let here = self.desk().moving();
+        let here = self.context().moving();
         if here.is_empty() {
             return true;
         }
         let number = self.order_addresses(here, vec![]);
-        let office = self.clone();
-        self.cx.until_within(PATIENCE, move || office.desk().addresses.is_answered(number)).await
+        let procedures = self.clone();
+        self.cx.until_within(PATIENCE, move || procedures.context().addresses.is_answered(number)).await
     }
     /// Portals are opened: once they listen, neighbours are told, and hosts whose connections were the other head's.
     pub(crate) fn announce_addresses(&self) {
-        if self.desk().moving().is_empty() {
+        if self.context().moving().is_empty() {
             return;
         }
-        let office = self.clone();
+        let procedures = self.clone();
         self.cx.spawn(async move {
             let listens = {
-                let office = office.clone();
+                let procedures = procedures.clone();
                 move || {
-                    let desk = office.desk();
-                    let mut moving = desk.portals.iter().filter(|p| p.portal.moves.is_some());
+                    let context = procedures.context();
+                    let mut moving = context.portals.iter().filter(|p| p.portal.moves.is_some());
                     moving.all(|p| p.results.iter().all(Option::is_some))
                 }
             };
-            office.cx.until_within(LISTEN_PATIENCE, listens).await;
-            let old = office.in_system(|s| s.take_connections()).unwrap_or_default();
-            office.cx.to_manager(ManagerMail::Announce(old));
+            procedures.cx.until_within(LISTEN_PATIENCE, listens).await;
+            let old = procedures.in_system(|s| s.take_connections()).unwrap_or_default();
+            procedures.cx.to_manager(ManagerMail::Announce(old));
         });
     }
     /// A portal is gone: so is its address, unless another one has it, once its hosts have heard of it.
     pub(crate) fn let_address_go(&self, ip: IpAddr, moves: base::view::Moves) {
-        let office = self.clone();
+        let procedures = self.clone();
         self.cx.spawn(async move {
-            office.cx.sleep(LINGER).await;
-            let here = office.desk().moving();
+            procedures.cx.sleep(LINGER).await;
+            let here = procedures.context().moving();
             if here.iter().all(|m| m.ip != ip) {
-                office.order_addresses(here, vec![Moving { ip, moves }]);
+                procedures.order_addresses(here, vec![Moving { ip, moves }]);
             }
         });
     }
     /// While this head leads, the follower knows who is connected to addresses that move.
     pub(super) async fn share_connections(&self) {
         loop {
-            let office = self.clone();
+            let procedures = self.clone();
             self.cx
                 .until(move || {
-                    let desk = office.desk();
-                    let follower = desk
+                    let context = procedures.context();
+                    let follower = context
                         .system
                         .as_ref()
                         .is_some_and(|s| s.part() == Part::Leader && s.member().follower_is_in());
-                    follower && desk.addresses.has_news()
+                    follower && context.addresses.has_news()
                 })
                 .await;
             let all = {
-                let mut desk = self.desk_quietly();
-                let moving = desk.moving();
-                desk.addresses.take_news(&moving, CONNECTIONS_MAX)
+                let mut context = self.context_quietly();
+                let moving = context.moving();
+                context.addresses.take_news(&moving, CONNECTIONS_MAX)
             };
             // One that is lost with the link is made good by the next: a follower that is let in is told anew.
             let _ = self.in_system(|s| s.tell().send(Upper::Connections(all).encode()));

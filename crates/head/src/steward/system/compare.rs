@@ -1,6 +1,6 @@
 //! At a takeover: what the head that led had told of a pool, against what lies on its drives. The drives are right; a difference is told.
 
-use crate::steward::office::Office;
+use crate::steward::procedures::Procedures;
 use crate::steward::state::config::PoolConfig;
 use core::cmp::Ordering;
 use finding::SystemEvent;
@@ -35,20 +35,20 @@ fn difference((kept, kept_at): Known<'_>, (found, found_at): Known<'_>) -> Optio
     }
 }
 
-impl Office {
+impl Procedures {
     /// A pool's configuration was read from its drives: what this head had been told by the one that led is compared with it.
     pub(crate) fn compare_kept(&self, found: &PoolConfig, generation: u64) {
         if !self.is_in_system() {
             return;
         }
         let differs = {
-            let desk = self.desk();
-            let kept = desk.absent.iter().find(|p| p.uuid() == found.uuid).and_then(|p| p.known());
+            let context = self.context();
+            let kept = context.absent.iter().find(|p| p.uuid() == found.uuid).and_then(|p| p.known());
             kept.and_then(|kept| difference(kept, (found, generation)))
         };
         if let Some(differs) = differs {
             let now = self.cx.now();
-            self.desk_mut().happened(now, format!("pool {}", found.name), differs);
+            self.context_mut().happened(now, format!("pool {}", found.name), differs);
         }
     }
 }

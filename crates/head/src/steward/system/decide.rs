@@ -1,6 +1,6 @@
 //! What the member wants done on voters: blocks and heartbeats, on drives and in the state directory.
 
-use crate::steward::office::Office;
+use crate::steward::procedures::Procedures;
 use base::machine::{StateError, StateOp};
 use base::record::Fault;
 use base::{DriveError, DriveId, Uuid};
@@ -19,7 +19,7 @@ fn slot_file(head: HeadNo) -> String {
     format!("system-slot-{}", head.index())
 }
 
-impl Office {
+impl Procedures {
     /// What is decided, as far as this state directory says, and the epoch of the newest record that it knows of, decided or accepted.
     pub(super) async fn known_record(&self, system: Uuid) -> (SystemRecord, u64) {
         let mut known = SystemRecord::founding(system);
@@ -61,7 +61,7 @@ impl Office {
     }
     /// A vote in this state directory: `write` is written, then both blocks are read.
     pub(super) async fn vote_here(&self, write: Option<Slot>) -> Option<Found> {
-        let system = self.desk().system.as_ref()?.member().known().system;
+        let system = self.context().system.as_ref()?.member().known().system;
         if let Some(slot) = write {
             let op = StateOp::Write { name: slot_file(slot.head), contents: slot.encode() };
             self.cx.state(op).await.ok()?;
@@ -74,12 +74,12 @@ impl Office {
     }
     /// The open drive that is this voter.
     fn voter_drive(&self, uuid: Uuid) -> Option<DriveId> {
-        let desk = self.desk();
-        let leg = desk.open_drives().find(|o| o.label.drive == uuid).map(|o| o.id);
-        leg.or_else(|| desk.system.as_ref()?.open_drive(uuid))
+        let context = self.context();
+        let leg = context.open_drives().find(|o| o.label.drive == uuid).map(|o| o.id);
+        leg.or_else(|| context.system.as_ref()?.open_drive(uuid))
     }
     async fn vote_on(&self, drive: DriveId, write: Option<Slot>) -> Option<Found> {
-        let system = self.desk().system.as_ref()?.member().known().system;
+        let system = self.context().system.as_ref()?.member().known().system;
         if let Some(slot) = write {
             let at = SLOTS_AT[slot.head.index()][slot.place()];
             self.cx.write(drive, at, &slot.encode()).await.ok()?;
@@ -123,8 +123,8 @@ impl Office {
         });
     }
     async fn wait_for_voter(&self, voter: Voter) {
-        let office = self.clone();
-        self.cx.until(move || office.desk().system.as_ref().is_none_or(|s| s.is_free(voter))).await;
+        let procedures = self.clone();
+        self.cx.until(move || procedures.context().system.as_ref().is_none_or(|s| s.is_free(voter))).await;
         self.in_system(|s| s.takes_voter(voter));
     }
     /// Writes a heartbeat and reads the other head's.

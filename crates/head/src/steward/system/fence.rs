@@ -1,11 +1,11 @@
 //! Nobody serves from a drive before the other head is shut off it: every drive that a leader takes goes through here.
 
-use crate::steward::context::desk::Desk;
+use crate::steward::context::head::HeadContext;
 use crate::steward::context::open::OpenDrive;
 use crate::steward::context::probe::Probe;
-use crate::steward::context::system::SystemDesk;
+use crate::steward::context::system::SystemContext;
 use crate::steward::join::{self, Boxed};
-use crate::steward::office::Office;
+use crate::steward::procedures::Procedures;
 use crate::steward::state::config::PoolConfig;
 use base::fence::ReservationKind;
 use base::{
@@ -25,23 +25,23 @@ const LEAVE: Duration = Duration::from_secs(2);
 /// How long a drive may take to register a head.
 const REGISTER: Duration = Duration::from_secs(1);
 
-impl Office {
+impl Procedures {
     /// Whether this head is one of two.
     pub(crate) fn is_in_system(&self) -> bool {
-        self.desk().system.is_some()
+        self.context().system.is_some()
     }
     /// The system of two that this head is one of.
     pub(crate) fn system(&self) -> Option<Uuid> {
-        self.desk().system.as_ref().map(|s| s.member().known().system)
+        self.context().system.as_ref().map(|s| s.member().known().system)
     }
     /// Registers this head with a drive under its own key, in place of whatever key it had there.
     pub(crate) async fn register(&self, drive: DriveId) -> Result<Fence, FenceError> {
-        let key = self.desk().system.as_ref().map(|s| s.own_key()).expect("one of two");
+        let key = self.context().system.as_ref().map(|s| s.own_key()).expect("one of two");
         self.cx.fence(drive, FenceOp { act: FenceAct::Register { key }, limit: REGISTER }).await
     }
     /// Takes this head's own key from a drive.
     pub(super) async fn unregister(&self, drive: DriveId) {
-        let key = self.desk().system.as_ref().map(|s| s.own_key()).expect("one of two");
+        let key = self.context().system.as_ref().map(|s| s.own_key()).expect("one of two");
         let _ = self.cx.fence(drive, FenceOp { act: FenceAct::Unregister { key }, limit: REGISTER }).await;
     }
     /// Takes the key of every process of the other head that is out from a drive, once. With `anew` this head registers first: only where
@@ -50,11 +50,12 @@ impl Office {
         if anew {
             self.register(drive).await?;
         }
-        let told = |desk: &Desk| {
-            let of = |s: &SystemDesk| (s.own_key(), s.victim(), s.is_believed_off(), s.member().releases());
-            desk.system.as_ref().map(of)
+        let told = |context: &HeadContext| {
+            let of =
+                |s: &SystemContext| (s.own_key(), s.victim(), s.is_believed_off(), s.member().releases());
+            context.system.as_ref().map(of)
         };
-        let (key, victim, believed, leaves) = told(&self.desk()).expect("one of two");
+        let (key, victim, believed, leaves) = told(&self.context()).expect("one of two");
         let op = |act| FenceOp { act, limit: ASK };
         let mut there = match victim {
             Some((victim, process)) => {
@@ -89,7 +90,7 @@ impl Office {
             let stale = match &there {
                 Fence::File { others } => return Ok(victim.is_none() || !others),
                 Fence::Keys(keys) if !keys.has(key) => return Ok(false),
-                Fence::Keys(keys) => self.desk().system.as_ref().and_then(|s| s.stale_key(keys)),
+                Fence::Keys(keys) => self.context().system.as_ref().and_then(|s| s.stale_key(keys)),
             };
             // One of a life before that: the drive was away when that one was shut out.
             let Some(victim) = stale else { return Ok(true) };
@@ -105,8 +106,8 @@ impl Office {
         let both = there.reservation.filter(|r| r.kind == ReservationKind::ExclusiveRegistrants);
         let holder = both.and_then(|r| r.holder).ok_or(FenceError::Conflict)?;
         let (theirs, is_in) = {
-            let desk = self.desk();
-            let member = desk.system.as_ref().expect("one of two").member();
+            let context = self.context();
+            let member = context.system.as_ref().expect("one of two").member();
             let (record, other) = (member.known(), member.me().other());
             let theirs = cluster::record::are_of_one_head(holder, record.key_outside(other));
             (theirs, record.is_in(other) && record.key(other) == Some(holder))
@@ -136,8 +137,8 @@ impl Office {
             return Ok(());
         }
         let first = || {
-            let any = |s: &SystemDesk| s.has_any_confirmed();
-            planted(Bug::FirstFenceServes) && self.desk().system.as_ref().is_some_and(any)
+            let any = |s: &SystemContext| s.has_any_confirmed();
+            planted(Bug::FirstFenceServes) && self.context().system.as_ref().is_some_and(any)
         };
         let end = self.cx.now() + patience;
         loop {
@@ -167,14 +168,14 @@ impl Office {
         }) else {
             return;
         };
-        let office = self.clone();
-        let serves = move || office.desk().system.as_ref().is_none_or(|s| s.serves() > before);
+        let procedures = self.clone();
+        let serves = move || procedures.context().system.as_ref().is_none_or(|s| s.serves() > before);
         self.cx.until(serves).await;
     }
     /// At a takeover: all drives that are open at once. What does not confirm is let go of.
     pub(super) async fn fence_standby(&self) {
         self.open_voters().await;
-        let drives = self.desk().system.as_ref().map_or(vec![], |s| {
+        let drives = self.context().system.as_ref().map_or(vec![], |s| {
             s.standby().iter().map(|(spec, d)| (spec.clone(), d.id, d.info.clone())).collect()
         });
         let one = |(spec, id, info): (String, DriveId, DriveInfo)| -> Boxed<'_, ()> {
@@ -192,7 +193,7 @@ impl Office {
     fn is_not_fenced(&self, drive: &DriveInfo, why: ShutOutFault) {
         let now = self.cx.now();
         let what = SystemEvent::DriveNotShutOff { drive: drive.path.clone(), why };
-        self.desk_mut().happened(now, "system", what);
+        self.context_mut().happened(now, "system", what);
     }
     /// Of drives that are to be taken: those from which the other head is shut out, looked at again, since something of its may have
     /// landed until then. The others are let go of, and told.
@@ -237,7 +238,11 @@ impl Office {
                 Ok(probe) => good.push(probe),
                 Err(e) => {
                     let now = self.cx.now();
-                    self.desk_mut().happened(now, "system", SystemEvent::DriveNotLookedAt { why: e.words });
+                    self.context_mut().happened(
+                        now,
+                        "system",
+                        SystemEvent::DriveNotLookedAt { why: e.words },
+                    );
                 }
             }
         }
@@ -247,7 +252,7 @@ impl Office {
     /// A leg in sync of a pool that is taken is not among the drives that have confirmed: waits until nobody may pass on what it reads
     /// there any more. Only then may the pool change without it.
     pub(crate) async fn outlast_other_head(&self) {
-        let until = self.desk().system.as_ref().and_then(|s| s.other_sees_until());
+        let until = self.context().system.as_ref().and_then(|s| s.other_sees_until());
         let left = until.filter(|_| !planted(Bug::MissingLegUnawaited)).map(|at| at.since(self.cx.now()));
         if let Some(left) = left.filter(|left| !left.is_zero()) {
             self.cx.sleep(left).await;
@@ -260,7 +265,7 @@ impl Office {
         }
     }
     pub(in crate::steward) fn has_confirmed(&self, id: DriveId) -> bool {
-        self.desk().system.as_ref().is_some_and(|s| s.has_confirmed(id))
+        self.context().system.as_ref().is_some_and(|s| s.has_confirmed(id))
     }
     /// The same of one drive.
     pub(crate) async fn fence_probe(&self, probe: Probe) -> Result<Probe, OpenError> {
@@ -323,7 +328,7 @@ impl Office {
                 let it = (drive.id, &drive.info);
                 if let Err(why) = self.fence_drive(it, false, PUT_OUT).await {
                     self.is_not_fenced(&drive.info, why);
-                    let open = || self.desk().is_open(drive.id) && self.is_out();
+                    let open = || self.context().is_open(drive.id) && self.is_out();
                     while open() && self.fence_drive(it, false, AGAIN).await.is_err() {}
                 }
             })
@@ -346,13 +351,13 @@ impl Office {
     }
     /// Drives of legs and spares.
     pub(super) fn open_drives_of_pools(&self) -> Vec<OpenDrive> {
-        self.desk().open_drives().cloned().collect()
+        self.context().open_drives().cloned().collect()
     }
     /// Those of them that are not out of their pool: what is out is fenced, and cleared, before it comes back.
     pub(super) fn drives_in_use(&self) -> Vec<OpenDrive> {
         let mut drives = self.open_drives_of_pools();
-        let desk = self.desk();
-        for pool in &desk.pools {
+        let context = self.context();
+        for pool in &context.pools {
             for (a, array) in pool.arrays.iter().enumerate() {
                 for leg in (0..array.legs.len()).filter(|l| pool.is_out(a, *l)) {
                     let out = array.legs[leg].open.as_ref().map(|open| open.id);
@@ -364,20 +369,20 @@ impl Office {
     }
     /// Of a head that leads while the other one is out: how many of the drives that are open have confirmed that, and how many are open.
     pub(in crate::steward) fn shut_off(&self) -> Option<(u16, u16)> {
-        let leads = self.desk().system.as_ref().is_some_and(|s| s.part() == cluster::Part::Leader);
+        let leads = self.context().system.as_ref().is_some_and(|s| s.part() == cluster::Part::Leader);
         let drives = self.open_drives_of_pools();
         let confirmed = drives.iter().filter(|d| self.has_confirmed(d.id)).count();
         (leads && self.is_out()).then_some((confirmed as u16, drives.len() as u16))
     }
     /// Whether the other head is in since this epoch.
     pub(in crate::steward) fn is_in_since(&self, epoch: u64) -> bool {
-        self.desk().system.as_ref().is_some_and(|s| {
+        self.context().system.as_ref().is_some_and(|s| {
             let (record, other) = (s.member().known(), s.member().me().other());
             record.is_in(other) && record.head(other).since == epoch
         })
     }
     /// Whether the other head is out.
     pub(in crate::steward) fn is_out(&self) -> bool {
-        self.desk().system.as_ref().is_some_and(|s| s.victim().is_some())
+        self.context().system.as_ref().is_some_and(|s| s.victim().is_some())
     }
 }

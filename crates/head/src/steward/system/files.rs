@@ -2,8 +2,8 @@
 
 use super::upper::{Upper, is_shared};
 use crate::mail::ManagerMail;
-use crate::steward::context::system::SystemDesk;
-use crate::steward::office::Office;
+use crate::steward::context::system::SystemContext;
+use crate::steward::procedures::Procedures;
 use crate::steward::record::texts::{HOSTS, PORTALS};
 use base::machine::StateOp;
 use base::{Duration, Instant};
@@ -14,31 +14,31 @@ use finding::SystemEvent;
 const FOLLOWER_PATIENCE: Duration = Duration::from_secs(1);
 
 /// It is this procedure's turn to change files that are shared.
-pub(crate) struct Sharing(Option<Office>);
+pub(crate) struct Sharing(Option<Procedures>);
 
 impl Drop for Sharing {
     fn drop(&mut self) {
-        if let Some(office) = &self.0 {
-            office.in_system(|s| s.shares(false));
+        if let Some(procedures) = &self.0 {
+            procedures.in_system(|s| s.shares(false));
         }
     }
 }
 
-impl Office {
+impl Procedures {
     /// Waits until nobody else changes files that are shared: the follower is to see all changes in their order.
     pub(crate) async fn share_files(&self) -> Sharing {
         if !self.is_in_system() {
             return Sharing(None);
         }
-        let office = self.clone();
-        self.cx.until(move || office.desk().system.as_ref().is_none_or(|s| !s.is_sharing())).await;
+        let procedures = self.clone();
+        self.cx.until(move || procedures.context().system.as_ref().is_none_or(|s| !s.is_sharing())).await;
         self.in_system(|s| s.shares(true));
         Sharing(Some(self.clone()))
     }
     /// Hosts or portals have changed here. Who has an older copy of this directory is to know that it is one: a decision is made which it
     /// does not know of.
     pub(crate) async fn mark_change(&self) {
-        if !self.desk().ready {
+        if !self.context().ready {
             // A start changes nothing that anybody was told of, and has not opened the drives yet that vote.
             return;
         }
@@ -48,10 +48,10 @@ impl Office {
             (two && s.part() == Part::Leader).then(|| s.tell().on_changed())
         });
         let Some(Some(change)) = mark else { return };
-        let office = self.clone();
+        let procedures = self.clone();
         let over = move || {
-            let desk = office.desk();
-            let still = desk.system.as_ref().filter(|s| s.part() == Part::Leader);
+            let context = procedures.context();
+            let still = context.system.as_ref().filter(|s| s.part() == Part::Leader);
             still.is_none_or(|s| s.member().has_marked(change))
         };
         self.cx.until(over).await;
@@ -61,7 +61,7 @@ impl Office {
         if !is_shared(name) {
             return None;
         }
-        let follower = || self.desk().system.as_ref().is_some_and(|s| s.member().follower_is_in());
+        let follower = || self.context().system.as_ref().is_some_and(|s| s.member().follower_is_in());
         follower().then(|| self.tell_follower(|seq| Upper::File { seq, name: name.into(), contents }))
     }
     fn tell_follower(&self, message: impl FnOnce(u64) -> Upper) -> u64 {
@@ -75,16 +75,20 @@ impl Office {
     }
     /// Waits until the follower has a file, or is out.
     pub(crate) async fn has_file(&self, seq: u64) {
-        let there = |office: &Office| {
-            office.desk().system.as_ref().is_none_or(|s| s.has_had(seq) || !s.member().follower_is_in())
+        let there = |procedures: &Procedures| {
+            procedures
+                .context()
+                .system
+                .as_ref()
+                .is_none_or(|s| s.has_had(seq) || !s.member().follower_is_in())
         };
-        let office = self.clone();
-        if self.cx.until_within(FOLLOWER_PATIENCE, move || there(&office)).await {
+        let procedures = self.clone();
+        if self.cx.until_within(FOLLOWER_PATIENCE, move || there(&procedures)).await {
             return;
         }
         self.in_system(|s| s.tell().on_silent());
-        let office = self.clone();
-        self.cx.until(move || there(&office)).await;
+        let procedures = self.clone();
+        self.cx.until(move || there(&procedures)).await;
     }
     /// A follower was let in: it gets all files.
     pub(super) async fn sync_follower(&self, epoch: u64) {
@@ -110,7 +114,7 @@ impl Office {
         let last = {
             let _turn = self.share_files().await;
             let names = self.shared_files().await;
-            let follower_in = self.desk().system.as_ref().is_some_and(|s| s.member().follower_is_in());
+            let follower_in = self.context().system.as_ref().is_some_and(|s| s.member().follower_is_in());
             if !follower_in {
                 return;
             }
@@ -135,8 +139,8 @@ impl Office {
     /// Takes what the other Steward says, one after the other.
     pub(super) async fn receive(&self) {
         loop {
-            let office = self.clone();
-            self.cx.until(move || office.desk().system.as_ref().is_some_and(|s| s.has_come())).await;
+            let procedures = self.clone();
+            self.cx.until(move || procedures.context().system.as_ref().is_some_and(|s| s.has_come())).await;
             let Some(Some(bytes)) = self.in_system(|s| s.take_came()) else { continue };
             let Ok(message) = Upper::decode(&bytes) else { continue };
             match message {
@@ -172,7 +176,7 @@ impl Office {
         }
     }
     async fn take_file(&self, message: Upper) {
-        let follows = || self.desk().system.as_ref().is_some_and(|s| s.part() == cluster::Part::Follower);
+        let follows = || self.context().system.as_ref().is_some_and(|s| s.part() == cluster::Part::Follower);
         if !follows() {
             return;
         }
@@ -218,22 +222,22 @@ impl Office {
     }
     /// Something newer is decided, or not: it is kept for the next start, and told.
     pub(super) fn note_record(&self, now: Instant) {
-        let Some(Some((record, was))) = self.in_system(SystemDesk::take_news_of_record) else { return };
+        let Some(Some((record, was))) = self.in_system(SystemContext::take_news_of_record) else { return };
         let (me, leads) = {
-            let desk = self.desk();
-            let system = desk.system.as_ref().expect("one of two");
+            let context = self.context();
+            let system = context.system.as_ref().expect("one of two");
             (system.member().me(), system.part() == Part::Leader)
         };
         let other = me.other();
         if leads && record.has_latest(other) && !was[other.index()] {
-            self.desk_mut().happened(now, "system", SystemEvent::FollowerReady);
+            self.context_mut().happened(now, "system", SystemEvent::FollowerReady);
         }
         if !leads && !record.is_in(me) && !record.has_latest(me) && was[me.index()] {
-            self.desk_mut().happened(now, "system", SystemEvent::OtherHeadHasLatest);
+            self.context_mut().happened(now, "system", SystemEvent::OtherHeadHasLatest);
         }
-        let office = self.clone();
+        let procedures = self.clone();
         self.cx.spawn(async move {
-            let _ = office.keep_record(record).await;
+            let _ = procedures.keep_record(record).await;
         });
     }
 }

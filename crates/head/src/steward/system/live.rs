@@ -2,9 +2,9 @@
 
 use crate::mail::{ManagerMail, ShardMail};
 use crate::peer::{OutSince, SystemSettings, TrialFound, link_fault};
-use crate::steward::context::desk::Stop;
-use crate::steward::context::system::SystemDesk;
-use crate::steward::office::Office;
+use crate::steward::context::head::Stop;
+use crate::steward::context::system::SystemContext;
+use crate::steward::procedures::Procedures;
 use base::{Duration, Instant};
 use cluster::member::{Do, Out};
 use cluster::watch::Why;
@@ -32,11 +32,11 @@ fn reason_of(why: Why) -> OutReason {
     }
 }
 
-impl Office {
+impl Procedures {
     /// Works on what is known of the system, if this head is one of two.
-    pub(crate) fn in_system<T>(&self, work: impl FnOnce(&mut SystemDesk) -> T) -> Option<T> {
-        let mut desk = self.desk_quietly();
-        let system = desk.system_mut()?;
+    pub(crate) fn in_system<T>(&self, work: impl FnOnce(&mut SystemContext) -> T) -> Option<T> {
+        let mut context = self.context_quietly();
+        let system = context.system_mut()?;
         self.cx.changed();
         Some(work(system))
     }
@@ -45,51 +45,51 @@ impl Office {
         self.cx.share();
         let known = self.known_record(settings.system).await;
         {
-            let mut desk = self.desk_mut();
-            let (life, seed) = (desk.new_incarnation(), desk.new_incarnation());
-            desk.enters_system(SystemDesk::new(settings, life, seed, known));
+            let mut context = self.context_mut();
+            let (life, seed) = (context.new_incarnation(), context.new_incarnation());
+            context.enters_system(SystemContext::new(settings, life, seed, known));
         }
-        let office = self.clone();
-        self.cx.spawn(async move { office.run_member().await });
-        let office = self.clone();
-        self.cx.spawn(async move { office.receive().await });
-        let office = self.clone();
-        self.cx.spawn(async move { office.share_connections().await });
-        let office = self.clone();
-        self.cx.spawn(async move { office.watch_reach().await });
-        let office = self.clone();
-        self.cx.spawn(async move { office.watch_far().await });
+        let procedures = self.clone();
+        self.cx.spawn(async move { procedures.run_member().await });
+        let procedures = self.clone();
+        self.cx.spawn(async move { procedures.receive().await });
+        let procedures = self.clone();
+        self.cx.spawn(async move { procedures.share_connections().await });
+        let procedures = self.clone();
+        self.cx.spawn(async move { procedures.watch_reach().await });
+        let procedures = self.clone();
+        self.cx.spawn(async move { procedures.watch_far().await });
     }
     /// Waits until this head leads, and every drive that it knows is fenced; None: the head is being stopped.
     pub(crate) async fn stand_by(&self) -> Option<()> {
         let now = self.cx.now();
         {
-            let mut desk = self.desk_mut();
-            let Some(system) = desk.system_mut() else { return Some(()) };
+            let mut context = self.context_mut();
+            let Some(system) = context.system_mut() else { return Some(()) };
             let (record, me) = (system.member().known().clone(), system.member().me());
             if let Some(said) = system.take_said() {
-                desk.happened(now, "system", said);
+                context.happened(now, "system", said);
             }
             if record.head(me).state == cluster::HeadState::Out {
-                desk.happened(now, "system", SystemEvent::HeadWasPutOut { epoch: record.epoch });
+                context.happened(now, "system", SystemEvent::HeadWasPutOut { epoch: record.epoch });
             }
         }
         self.leave_addresses().await;
         let opens = Rc::new(Cell::new(true));
-        let (office, still) = (self.clone(), opens.clone());
+        let (procedures, still) = (self.clone(), opens.clone());
         self.cx.spawn(async move {
-            office.keep_drives_open().await;
+            procedures.keep_drives_open().await;
             still.set(false);
-            office.cx.changed();
+            procedures.cx.changed();
         });
-        let office = self.clone();
+        let procedures = self.clone();
         self.cx
             .until(move || {
-                let desk = office.desk();
-                desk.stop != Stop::No || desk.system.as_ref().is_some_and(|s| s.part() == Part::Leader)
+                let context = procedures.context();
+                context.stop != Stop::No || context.system.as_ref().is_some_and(|s| s.part() == Part::Leader)
             })
             .await;
-        if self.desk().stop != Stop::No {
+        if self.context().stop != Stop::No {
             return None;
         }
         // A drive that is being opened just now would be held against the pools that are taken next.
@@ -108,14 +108,14 @@ impl Office {
     async fn run_member(&self) {
         loop {
             let now = self.cx.now();
-            let at = self.desk().system.as_ref().and_then(|s| s.member().next_deadline());
+            let at = self.context().system.as_ref().and_then(|s| s.member().next_deadline());
             let Some(at) = at else { return };
-            let office = self.clone();
-            let news = move || office.desk().system.as_ref().is_some_and(|s| s.has_news());
+            let procedures = self.clone();
+            let news = move || procedures.context().system.as_ref().is_some_and(|s| s.has_news());
             self.cx.until_within(at.since(now), news).await;
             self.offer_candidates();
             let now = self.cx.now();
-            let dos = self.desk_quietly().system_mut().map_or(vec![], |s| s.turn(now));
+            let dos = self.context_quietly().system_mut().map_or(vec![], |s| s.turn(now));
             for what in dos {
                 self.cx.changed();
                 self.do_it(now, what);
@@ -127,36 +127,37 @@ impl Office {
     }
     /// A head that starts by an older copy of its state directory says so.
     fn note_old_directory(&self, now: Instant) {
-        let Some(Some(epoch)) = self.desk_quietly().system_mut().map(SystemDesk::news_of_directory) else {
+        let Some(Some(epoch)) = self.context_quietly().system_mut().map(SystemContext::news_of_directory)
+        else {
             return;
         };
-        self.desk_mut().happened(now, "system", SystemEvent::StateDirectoryOlder { epoch });
+        self.context_mut().happened(now, "system", SystemEvent::StateDirectoryOlder { epoch });
     }
     /// A head that leads and does not see most voters any more says so.
     fn note_sight(&self, now: Instant) {
-        let news = self.desk_quietly().system_mut().and_then(|s| s.news_of_sight(now));
+        let news = self.context_quietly().system_mut().and_then(|s| s.news_of_sight(now));
         match news {
             None => {}
             Some(true) => {
                 let Ok(view) = self.system_view() else { return };
                 let (reached, drives) = view.reaches;
                 let unseen = SystemEvent::VotersUnseen { reached, drives, linked: view.linked };
-                self.desk_mut().happened(now, "system", unseen);
+                self.context_mut().happened(now, "system", unseen);
             }
-            Some(false) => self.desk_mut().happened(now, "system", SystemEvent::VotersSeen),
+            Some(false) => self.context_mut().happened(now, "system", SystemEvent::VotersSeen),
         }
     }
     /// A leader tells which drives may vote: legs in sync, of different arrays first.
     fn offer_candidates(&self) {
-        let mut desk = self.desk_quietly();
-        let desk = &mut *desk;
-        let leads = desk.system.as_ref().is_some_and(|s| s.part() == Part::Leader);
-        if !leads || !desk.ready {
+        let mut context = self.context_quietly();
+        let context = &mut *context;
+        let leads = context.system.as_ref().is_some_and(|s| s.part() == Part::Leader);
+        if !leads || !context.ready {
             return;
         }
         let mut candidates = vec![];
         // What is not marked as a system's may be cleared where votes lie.
-        for pool in desk.pools.iter().filter(|p| p.config().shared.is_some()) {
+        for pool in context.pools.iter().filter(|p| p.config().shared.is_some()) {
             for (a, array) in pool.arrays.iter().enumerate() {
                 for (l, leg) in array.legs.iter().enumerate() {
                     let Some(open) = leg.open.as_ref().filter(|_| !pool.is_out(a, l)) else { continue };
@@ -166,13 +167,13 @@ impl Office {
         }
         candidates.sort();
         let drives = candidates.into_iter().map(|(.., drive)| drive).collect();
-        if let Some(system) = desk.system_mut() {
+        if let Some(system) = context.system_mut() {
             system.offers(drives);
         }
     }
     /// Why this head does not take over.
     fn behind(&self, (head, name): (String, String)) -> SystemEvent {
-        let flaw = self.desk().system.as_ref().and_then(|s| {
+        let flaw = self.context().system.as_ref().and_then(|s| {
             s.tried().told().iter().find_map(|t| match &t.found {
                 TrialFound::Fails(why) => Some((t.path.clone(), why.clone())),
                 TrialFound::Holds { .. } | TrialFound::NotTried(_) => None,
@@ -185,20 +186,20 @@ impl Office {
     }
     /// The other head is out from now on, and why; None: it is in, or nobody knows why not.
     fn note_out(&self, now: Instant, why: Option<Why>) {
-        let at = self.desk().unix(now);
+        let at = self.context().unix(now);
         let lives = matches!(why, Some(Why::Cut { .. }));
         let out = why.map(|why| OutSince { at, why: reason_of(why), lives });
         self.in_system(|s| s.goes_out(out));
     }
     fn do_it(&self, now: Instant, what: Do) {
         let (record, me, epoch) = {
-            let desk = self.desk();
-            let member = desk.system.as_ref().expect("one of two").member();
+            let context = self.context();
+            let member = context.system.as_ref().expect("one of two").member();
             (member.known().clone(), member.me(), member.known().epoch)
         };
         let (head, name) = name_of(&record, me.other());
-        let event = |what| self.desk_mut().happened(now, "system", what);
-        let office = self.clone();
+        let event = |what| self.context_mut().happened(now, "system", what);
+        let procedures = self.clone();
         match what {
             Do::Link(work) => {
                 if let cluster::link::Do::Close { why, .. } = &work
@@ -206,16 +207,16 @@ impl Office {
                 {
                     event(SystemEvent::OtherHeadRefused { head, name, why: link_fault(*why) });
                 }
-                if let Some(work) = self.desk().system.as_ref().and_then(|s| s.work(work)) {
+                if let Some(work) = self.context().system.as_ref().and_then(|s| s.work(work)) {
                     self.cx.to_manager(ManagerMail::Peer(work));
                 }
             }
-            Do::Vote(ask) => self.cx.spawn(async move { office.vote(ask).await }),
+            Do::Vote(ask) => self.cx.spawn(async move { procedures.vote(ask).await }),
             Do::VoteFor { round, write } => {
-                self.cx.spawn(async move { office.vote_for(me, round, write).await })
+                self.cx.spawn(async move { procedures.vote_for(me, round, write).await })
             }
             Do::Heartbeat { drive, heartbeat } => {
-                self.cx.spawn(async move { office.heartbeat_on(drive, heartbeat).await })
+                self.cx.spawn(async move { procedures.heartbeat_on(drive, heartbeat).await })
             }
             Do::Lead { why } => {
                 event(match record.head(me.other()).state {
@@ -240,15 +241,15 @@ impl Office {
                 event(SystemEvent::OtherHeadOut { epoch, head, name, why: reason_of(why) });
                 self.note_out(now, Some(why));
                 self.far_goes();
-                self.cx.spawn(async move { office.shut_out().await });
+                self.cx.spawn(async move { procedures.shut_out().await });
             }
             Do::LetIn => {
                 event(SystemEvent::OtherHeadIn { epoch, head, name });
-                self.desk_mut().addresses.is_news();
+                self.context_mut().addresses.is_news();
                 self.note_out(now, None);
                 self.far_goes();
                 self.in_system(|s| s.reach().is_new());
-                self.cx.spawn(async move { office.sync_follower(epoch).await });
+                self.cx.spawn(async move { procedures.sync_follower(epoch).await });
             }
             Do::End(out) => {
                 let why = match out {

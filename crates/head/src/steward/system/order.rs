@@ -3,8 +3,8 @@
 use crate::layout::PoolId;
 use crate::order::{Answered, Refusal, Reply};
 use crate::peer::{Heartbeats, SystemSettings, SystemView, link_fault};
-use crate::steward::context::pool::PoolDesk;
-use crate::steward::office::Office;
+use crate::steward::context::pool::PoolContext;
+use crate::steward::procedures::Procedures;
 use crate::steward::state::Edit;
 use base::{Bug, Duration, FenceKind, Instant, Uuid, planted};
 use cluster::{HeadState, Part, Voter};
@@ -22,11 +22,11 @@ fn alone() -> Refusal {
     SystemRefusal::HeadAlone.into()
 }
 
-impl Office {
+impl Procedures {
     /// What is known of the system.
     pub(crate) fn system_view(&self) -> Result<SystemView, Refusal> {
-        let desk = self.desk();
-        let system = desk.system.as_ref().ok_or_else(alone)?;
+        let context = self.context();
+        let system = context.system.as_ref().ok_or_else(alone)?;
         let member = system.member();
         let voters = member.known().voters.iter().filter(|v| matches!(v, Voter::Drive(_))).count();
         let now = self.cx.now();
@@ -68,16 +68,16 @@ impl Office {
             self.clear_for_system().await?;
             self.enter_system(settings).await;
         }
-        let office = self.clone();
-        let leads = move || office.desk().system.as_ref().is_some_and(|s| s.part() == Part::Leader);
+        let procedures = self.clone();
+        let leads = move || procedures.context().system.as_ref().is_some_and(|s| s.part() == Part::Leader);
         if !self.cx.until_within(DECIDE_PATIENCE, leads).await {
             return Err(SystemRefusal::FirstDecisionFailed.into());
         }
         let mut notices = self.share_drives().await;
         // From now on a head that knows nothing of systems does not take these pools.
-        let alone = |p: &&PoolDesk| p.config().shared != Some(system);
+        let alone = |p: &&PoolContext| p.config().shared != Some(system);
         let pools: Vec<(PoolId, String)> =
-            self.desk().pools.iter().filter(alone).map(|p| (p.id, p.config().name.clone())).collect();
+            self.context().pools.iter().filter(alone).map(|p| (p.id, p.config().name.clone())).collect();
         for (pool, name) in pools {
             let marked = self.configure(pool, vec![Edit::Shared { system }]).await;
             if let Err(Refusal { why, .. }) = marked.and(self.configure_again(pool).await) {
@@ -109,10 +109,10 @@ impl Office {
         let view = self.system_view()?;
         let other = view.me.other();
         let is = |wanted| {
-            let office = self.clone();
+            let procedures = self.clone();
             move || {
-                let desk = office.desk();
-                desk.system.as_ref().is_none_or(|s| s.member().known().head(other).state == wanted)
+                let context = procedures.context();
+                context.system.as_ref().is_none_or(|s| s.member().known().head(other).state == wanted)
             }
         };
         if is(HeadState::None)() {
@@ -120,7 +120,7 @@ impl Office {
         }
         let head = other.letter().to_string();
         // Who has said that it leaves is waited for.
-        let leaves = self.desk().system.as_ref().is_some_and(|s| s.member().releases());
+        let leaves = self.context().system.as_ref().is_some_and(|s| s.member().releases());
         if view.record.is_in(other) && !itself && !leaves {
             return Err(SystemRefusal::OtherHeadIn { head }.into());
         }
@@ -141,7 +141,7 @@ impl Office {
         if view.record.head(view.me.other()).state != HeadState::None {
             return Err(SystemRefusal::OtherHeadThere.into());
         }
-        let pools: Vec<PoolId> = self.desk().pools.iter().map(|p| p.id).collect();
+        let pools: Vec<PoolId> = self.context().pools.iter().map(|p| p.id).collect();
         for pool in pools {
             self.configure(pool, vec![Edit::Shared { system: Uuid::default() }]).await?;
             // Both slots say so: none is left that names a system.
@@ -163,8 +163,9 @@ impl Office {
                     self.discard_witnesses().await?;
                 }
                 self.in_system(|s| s.tell().lead_as_it_is(true));
-                let office = self.clone();
-                let leads = move || office.desk().system.as_ref().is_some_and(|s| s.part() == Part::Leader);
+                let procedures = self.clone();
+                let leads =
+                    move || procedures.context().system.as_ref().is_some_and(|s| s.part() == Part::Leader);
                 match self.cx.until_within(DECIDE_PATIENCE, leads).await {
                     true => Ok(Reply::Done),
                     false => {
@@ -185,8 +186,9 @@ impl Office {
         let other = view.me.other();
         if view.record.is_in(other) {
             self.in_system(|s| s.tell().put_out());
-            let office = self.clone();
-            let out = move || office.desk().system.as_ref().is_none_or(|s| !s.member().known().is_in(other));
+            let procedures = self.clone();
+            let out =
+                move || procedures.context().system.as_ref().is_none_or(|s| !s.member().known().is_in(other));
             if !self.cx.until_within(DECIDE_PATIENCE, out).await {
                 return Err(SystemRefusal::FenceVotersUnreached.into());
             }

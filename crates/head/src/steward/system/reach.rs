@@ -5,9 +5,9 @@
 
 use super::live::name_of;
 use super::upper::Upper;
-use crate::steward::context::system::{ReachNews, SystemDesk};
+use crate::steward::context::system::{ReachNews, SystemContext};
 use crate::steward::join::{self, Boxed};
-use crate::steward::office::Office;
+use crate::steward::procedures::Procedures;
 use crate::steward::runtime::Patience;
 use base::{DriveError, DriveId, Duration, Uuid};
 use cluster::Part;
@@ -21,13 +21,13 @@ const READ_EVERY: u32 = 2;
 const PATIENCE: Patience = Patience { op: Duration::from_secs(1), look: Duration::from_secs(1) };
 const READ_BYTES: usize = 4096;
 
-impl Office {
+impl Procedures {
     /// Watches drives, and tells the other head, until this one is out.
     pub(super) async fn watch_reach(&self) {
         let mut looks = 0;
         loop {
             self.cx.sleep(LOOK_INTERVAL).await;
-            let part = self.desk().system.as_ref().map_or(Part::Over, SystemDesk::part);
+            let part = self.context().system.as_ref().map_or(Part::Over, SystemContext::part);
             match part {
                 Part::Over => return,
                 Part::Outside => continue,
@@ -42,16 +42,16 @@ impl Office {
     /// Lets go of drives that do not answer: they are opened anew once that can be done.
     async fn read_standby(&self) {
         let drives: Vec<(String, DriveId)> = {
-            let desk = self.desk();
-            let Some(system) = desk.system.as_ref() else { return };
+            let context = self.context();
+            let Some(system) = context.system.as_ref() else { return };
             system.standby().iter().map(|(spec, s)| (spec.clone(), s.id)).collect()
         };
-        let office = self.with(self.cx.with(PATIENCE));
-        let office = &office;
+        let procedures = self.with(self.cx.with(PATIENCE));
+        let procedures = &procedures;
         let one = |id: DriveId| -> Boxed<'_, bool> {
             // Who refuses this head has heard it.
             Box::pin(async move {
-                matches!(office.cx.read(id, 0, READ_BYTES).await, Ok(_) | Err(DriveError::Fenced))
+                matches!(procedures.cx.read(id, 0, READ_BYTES).await, Ok(_) | Err(DriveError::Fenced))
             })
         };
         let answered = join::all(drives.iter().map(|(_, id)| one(*id)).collect()).await;
@@ -76,29 +76,29 @@ impl Office {
     }
     /// Drives of pools that this head has open.
     fn reached_here(&self) -> BTreeSet<Uuid> {
-        let desk = self.desk();
-        match desk.system.as_ref() {
+        let context = self.context();
+        match context.system.as_ref() {
             Some(s) if s.part() != Part::Leader => s.standby().values().map(|d| d.uuid).collect(),
             Some(_) | None => self.drives_shared().into_keys().collect(),
         }
     }
     /// Of the head that leads: drives of the system's pools that it has open, and by what path.
     fn drives_shared(&self) -> BTreeMap<Uuid, String> {
-        let desk = self.desk();
-        let shared = desk.pools.iter().filter(|p| p.config().shared.is_some());
+        let context = self.context();
+        let shared = context.pools.iter().filter(|p| p.config().shared.is_some());
         let of_pools: BTreeSet<Uuid> = shared.map(|p| p.config().uuid).collect();
-        let open = desk.open_drives().filter(|d| of_pools.contains(&d.label.pool));
+        let open = context.open_drives().filter(|d| of_pools.contains(&d.label.pool));
         open.map(|d| (d.label.drive, d.info.path.clone())).collect()
     }
     fn tell_reach(&self) {
         // What a follower has not opened yet is not lost.
-        let begun = |s: &SystemDesk| s.part() == Part::Leader || s.tried().may_run();
-        let other_is_in = |s: &SystemDesk| s.part() == Part::Follower || s.member().follower_is_in();
-        if !self.desk().system.as_ref().is_some_and(|s| begun(s) && other_is_in(s)) {
+        let begun = |s: &SystemContext| s.part() == Part::Leader || s.tried().may_run();
+        let other_is_in = |s: &SystemContext| s.part() == Part::Follower || s.member().follower_is_in();
+        if !self.context().system.as_ref().is_some_and(|s| begun(s) && other_is_in(s)) {
             return;
         }
         let drives = self.reached_here();
-        let news = self.desk_quietly().system_mut().is_some_and(|s| s.reach().is_news(&drives));
+        let news = self.context_quietly().system_mut().is_some_and(|s| s.reach().is_news(&drives));
         if news {
             let _ = self.in_system(|s| s.tell().send(Upper::Reach(drives).encode()));
         }
@@ -108,15 +108,15 @@ impl Office {
         let here = self.drives_shared();
         let now = self.cx.now();
         let news = {
-            let mut desk = self.desk_quietly();
-            let system = desk.system_mut().filter(|s| s.member().follower_is_in());
+            let mut context = self.context_quietly();
+            let system = context.system_mut().filter(|s| s.member().follower_is_in());
             system.map(|s| {
                 let other = name_of(s.member().known(), s.member().me().other());
                 (other, s.reach().compare(now, &here))
             })
         };
         let Some(((head, name), news)) = news else { return };
-        if self.desk().system.as_ref().is_some_and(|s| !s.reached().lacks().is_empty()) {
+        if self.context().system.as_ref().is_some_and(|s| !s.reached().lacks().is_empty()) {
             // Somebody may wait until it is clear that the follower has no path to a drive.
             self.cx.changed();
         }
@@ -126,14 +126,14 @@ impl Office {
                 ReachNews::Lost(drive) => SystemEvent::FollowerLacksDrive { head, name, drive },
                 ReachNews::Back(drive) => SystemEvent::FollowerReachesDrive { head, name, drive },
             };
-            self.desk_mut().happened(now, "system", what);
+            self.context_mut().happened(now, "system", what);
             self.cx.changed();
         }
     }
     /// Drives of pools that there are, how many of them each head reaches, and which the follower does not.
     pub(super) fn reach_of_heads(&self) -> (u16, [Option<u16>; 2], Vec<String>) {
-        let desk = self.desk();
-        let Some(system) = desk.system.as_ref() else { return (0, [None, None], vec![]) };
+        let context = self.context();
+        let Some(system) = context.system.as_ref() else { return (0, [None, None], vec![]) };
         let (member, reach) = (system.member(), system.reached());
         let (me, other) = (member.me(), member.me().other());
         let own = self.reached_here();
@@ -141,7 +141,7 @@ impl Office {
         reached[me.index()] = Some(own.len() as u16);
         match system.part() {
             Part::Leader => {
-                let shared = || desk.pools.iter().filter(|p| p.config().shared.is_some());
+                let shared = || context.pools.iter().filter(|p| p.config().shared.is_some());
                 let legs = shared().flat_map(|p| &p.arrays).flat_map(|a| &a.legs).map(|l| l.uuid);
                 let all: BTreeSet<Uuid> =
                     legs.chain(shared().flat_map(|p| &p.spares).map(|s| s.uuid)).collect();

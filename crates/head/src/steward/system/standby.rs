@@ -2,7 +2,7 @@
 
 use crate::steward::context::system::Standby;
 use crate::steward::health::shaped;
-use crate::steward::office::Office;
+use crate::steward::procedures::Procedures;
 use crate::steward::record::texts::{POOLS, parse_pools};
 use base::{DriveKind, Duration};
 use cluster::Part;
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 /// How often it is looked whether the pools have other drives.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 
-impl Office {
+impl Procedures {
     /// Keeps the drives of all pools open until this head leads. One that is not in opens them only if the link does not tell it who is, or
     /// says that nobody is, so that drives must vote: what it has open cannot be shut off it by its process alone.
     pub(super) async fn keep_drives_open(&self) {
@@ -19,8 +19,8 @@ impl Office {
         let mut part = Part::Outside;
         loop {
             let (now_part, linked, nobody, silence) = {
-                let desk = self.desk();
-                let Some(system) = desk.system.as_ref() else { return };
+                let context = self.context();
+                let Some(system) = context.system.as_ref() else { return };
                 let member = system.member();
                 (member.part(), member.is_linked(), member.meets_outsider(), member.times().silence)
             };
@@ -29,8 +29,8 @@ impl Office {
             }
             let alone = nobody || !linked && self.cx.now() >= started + silence;
             if now_part == Part::Follower || alone {
-                let leads = || self.desk().system.as_ref().is_none_or(|s| s.part() == Part::Leader);
-                let all = self.desk().system.as_ref().is_some_and(|s| s.far().may_serve());
+                let leads = || self.context().system.as_ref().is_none_or(|s| s.part() == Part::Leader);
+                let all = self.context().system.as_ref().is_some_and(|s| s.far().may_serve());
                 self.open_drives(part != now_part, leads).await;
                 if all {
                     self.offer_shards();
@@ -40,14 +40,14 @@ impl Office {
                 self.close_drives(&BTreeSet::new());
             }
             part = now_part;
-            let office = self.clone();
-            let over = move || office.desk().system.as_ref().is_none_or(|s| s.part() != now_part);
+            let procedures = self.clone();
+            let over = move || procedures.context().system.as_ref().is_none_or(|s| s.part() != now_part);
             self.cx.until_within(LOOK_INTERVAL, over).await;
         }
     }
     /// A head that leads, and let go of its drives as the link came up, opens them again: before it serves it looks at those that vote.
     pub(super) async fn open_voters(&self) {
-        if self.desk().system.as_ref().is_some_and(|s| s.standby().is_empty()) {
+        if self.context().system.as_ref().is_some_and(|s| s.standby().is_empty()) {
             self.open_drives(false, || false).await;
         }
     }
@@ -61,7 +61,7 @@ impl Office {
         self.close_drives(&specs);
         self.in_system(|s| s.reach().wants(specs.clone()));
         let open =
-            |spec: &String| self.desk().system.as_ref().and_then(|s| s.standby().get(spec)).map(|s| s.id);
+            |spec: &String| self.context().system.as_ref().and_then(|s| s.standby().get(spec)).map(|s| s.id);
         for spec in &specs {
             if over() {
                 // A takeover opens what is not open.
@@ -75,10 +75,10 @@ impl Office {
         }
     }
     async fn stand_by_drive(&self, spec: &str) {
-        let id = self.desk_mut().new_drive();
+        let id = self.context_mut().new_drive();
         let Ok(info) = self.cx.open(id, spec).await else {
             if !self.cx.is_opening(id) {
-                self.desk_mut().free_drive(id);
+                self.context_mut().free_drive(id);
             }
             return;
         };
@@ -99,10 +99,10 @@ impl Office {
     }
     fn close_drives(&self, but: &BTreeSet<String>) {
         let gone: Vec<String> = {
-            let desk = self.desk();
-            let standby = desk.system.iter().flat_map(|s| s.standby());
+            let context = self.context();
+            let standby = context.system.iter().flat_map(|s| s.standby());
             // What shards have of the leader they keep until it says otherwise.
-            let given = desk.system.as_ref().and_then(|s| s.far().given());
+            let given = context.system.as_ref().and_then(|s| s.far().given());
             let used = |drive: &Standby| given.is_some_and(|g| g.name_of(drive.id).is_some());
             standby.filter(|(s, d)| !but.contains(*s) && !used(d)).map(|(s, _)| s.clone()).collect()
         };

@@ -10,11 +10,11 @@
 
 use super::upper::{Said, Upper};
 use crate::peer::{FenceTrial, TrialFound};
-use crate::steward::context::desk::Desk;
+use crate::steward::context::head::HeadContext;
 use crate::steward::context::open::OpenDrive;
-use crate::steward::context::system::SystemDesk;
+use crate::steward::context::system::SystemContext;
 use crate::steward::join::{self, Boxed};
-use crate::steward::office::Office;
+use crate::steward::procedures::Procedures;
 use crate::steward::runtime::Patience;
 use base::{DriveError, DriveId, Duration, Fence, FenceAct, FenceError, FenceKey, FenceKind, FenceOp, Uuid};
 use cluster::Part;
@@ -80,7 +80,7 @@ fn fault_of(flaw: Flaw) -> TrialFault {
     }
 }
 
-impl Desk {
+impl HeadContext {
     /// Open drives of pools whose fence can be tried: that of a file is a lock and the end of a process.
     fn fenced_drives(&self) -> impl Iterator<Item = &OpenDrive> {
         let shared = self.pools.iter().filter(|p| p.config().shared.is_some());
@@ -94,7 +94,7 @@ impl Desk {
     /// The follower may use a drive: its fence was tried, if that can be done.
     pub(in crate::steward) fn is_tried(&self, drive: &OpenDrive) -> bool {
         let holds =
-            |s: &SystemDesk| matches!(s.tried().of(drive.label.drive), Some(TrialFound::Holds { .. }));
+            |s: &SystemContext| matches!(s.tried().of(drive.label.drive), Some(TrialFound::Holds { .. }));
         !KINDS.contains(&drive.info.fence) || self.system.as_ref().is_none_or(holds)
     }
     /// The follower reaches it, or may be opening it.
@@ -104,7 +104,7 @@ impl Desk {
 }
 
 /// Of the head that leads.
-impl Office {
+impl Procedures {
     /// Tries the fences of all drives on the follower that this epoch let in, until each of them holds; false: it is out before.
     pub(super) async fn try_fences(&self, epoch: u64) -> bool {
         self.in_system(|s| s.trials().is_new());
@@ -118,7 +118,7 @@ impl Office {
                     return false;
                 }
                 // It may have left its pool while others were tried.
-                if self.desk().is_open(drive.id) {
+                if self.context().is_open(drive.id) {
                     let found = self.try_fence(&drive).await;
                     if !self.is_in_since(epoch) {
                         return false;
@@ -134,31 +134,33 @@ impl Office {
                 }
                 return self.is_in_since(epoch);
             }
-            let office = self.clone();
-            self.cx.until_within(AGAIN, move || !office.is_in_since(epoch) || office.fences_hold()).await;
+            let procedures = self.clone();
+            self.cx
+                .until_within(AGAIN, move || !procedures.is_in_since(epoch) || procedures.fences_hold())
+                .await;
         }
     }
     /// Tries those that the follower reaches later, until it is out: a drive that comes to a pool, or to which it had no path. Its shards use
     /// none of them before.
     pub(super) async fn try_others(&self, epoch: u64) {
         while self.is_in_since(epoch) {
-            let office = self.clone();
-            self.cx.until(move || !office.is_in_since(epoch) || !office.fences_hold()).await;
+            let procedures = self.clone();
+            self.cx.until(move || !procedures.is_in_since(epoch) || !procedures.fences_hold()).await;
             self.try_fences_again(epoch).await;
         }
     }
     fn fenced_drives(&self) -> Vec<OpenDrive> {
-        self.desk().fenced_drives().cloned().collect()
+        self.context().fenced_drives().cloned().collect()
     }
     /// A fence that does not hold is not tried again on the same process: what was seen once may happen.
     fn drives_to_try(&self) -> Vec<OpenDrive> {
         self.forget_left();
         let drives = self.fenced_drives();
-        let desk = self.desk();
-        let Some(system) = desk.system.as_ref() else { return vec![] };
+        let context = self.context();
+        let Some(system) = context.system.as_ref() else { return vec![] };
         let open =
             |d: &OpenDrive| matches!(system.tried().of(d.label.drive), None | Some(TrialFound::NotTried(_)));
-        drives.into_iter().filter(|d| open(d) && desk.may_be_reached(d.label.drive)).collect()
+        drives.into_iter().filter(|d| open(d) && context.may_be_reached(d.label.drive)).collect()
     }
     /// Drives that have left their pools are forgotten here and by the follower.
     fn forget_left(&self) {
@@ -171,7 +173,7 @@ impl Office {
         });
     }
     fn fences_hold(&self) -> bool {
-        self.desk().fences_hold()
+        self.context().fences_hold()
     }
     fn note_trial(&self, drive: &OpenDrive, found: TrialFound) {
         let (path, now) = (drive.info.path.clone(), self.cx.now());
@@ -189,13 +191,13 @@ impl Office {
             let _ = s.tell().send(Upper::Fences(all).encode());
             news
         });
-        let reached = self.desk().may_be_reached(drive.label.drive);
+        let reached = self.context().may_be_reached(drive.label.drive);
         if let (Some(true), Some(what), true) = (news, what, reached) {
-            self.desk_mut().happened(now, "system", what);
+            self.context_mut().happened(now, "system", what);
         }
     }
     fn note_fences(&self) {
-        let all = self.desk().system.as_ref().map_or(vec![], |s| s.tried().all());
+        let all = self.context().system.as_ref().map_or(vec![], |s| s.tried().all());
         let took = |t: &FenceTrial| match t.found {
             TrialFound::Holds { ms } => Some(ms),
             TrialFound::Fails(_) | TrialFound::NotTried(_) => None,
@@ -204,13 +206,17 @@ impl Office {
         let Some((least, most)) = took.iter().min().zip(took.iter().max()) else { return };
         let (now, drives) = (self.cx.now(), took.len() as u64);
         let hold = SystemEvent::FencesHold { drives, least_milliseconds: *least, most_milliseconds: *most };
-        self.desk_mut().happened(now, "system", hold);
+        self.context_mut().happened(now, "system", hold);
     }
     /// Waits until the follower has said something of the trial that was begun last.
     async fn follower_says(&self, within: Duration) -> Option<Said> {
-        let office = self.clone();
+        let procedures = self.clone();
         let said = move || {
-            office.desk().system.as_ref().is_none_or(|s| s.tried().has_said() || !s.member().follower_is_in())
+            procedures
+                .context()
+                .system
+                .as_ref()
+                .is_none_or(|s| s.tried().has_said() || !s.member().follower_is_in())
         };
         self.cx.until_within(within, said).await;
         self.in_system(|s| s.trials().take_said()).flatten()
@@ -279,9 +285,9 @@ impl Office {
             _ => TrialFound::NotTried(TrialFault::Failed { fault: e.into() }),
         })?;
         let took = self.cx.now().since(begin).as_millis() as u64;
-        let office = self.with(self.cx.with(PATIENCE));
+        let procedures = self.with(self.cx.with(PATIENCE));
         let read = async || {
-            let lies = office.cx.read(id, TRIAL_AT, TRIAL_BYTES).await;
+            let lies = procedures.cx.read(id, TRIAL_AT, TRIAL_BYTES).await;
             lies.map_err(|e| TrialFound::NotTried(TrialFault::Unreadable { fault: e.into() }))
         };
         let at_once = read().await?;
@@ -291,7 +297,7 @@ impl Office {
 }
 
 /// Of a follower.
-impl Office {
+impl Procedures {
     /// The head that leads begins or ends a trial.
     pub(super) fn is_tried(&self, number: u64, drive: Uuid, on: bool) {
         if !self.follows() {
@@ -302,30 +308,32 @@ impl Office {
             return;
         }
         self.in_system(|s| s.trials().runs(number));
-        let office = self.clone();
+        let procedures = self.clone();
         self.cx.spawn(async move {
-            let said = office.take_trial(number, drive).await;
-            office.in_system(|s| s.trials().ends(number));
-            office.says(number, said);
+            let said = procedures.take_trial(number, drive).await;
+            procedures.in_system(|s| s.trials().ends(number));
+            procedures.says(number, said);
         });
     }
     pub(in crate::steward) fn follows(&self) -> bool {
-        self.desk().system.as_ref().is_some_and(|s| s.part() == Part::Follower)
+        self.context().system.as_ref().is_some_and(|s| s.part() == Part::Follower)
     }
     fn says(&self, number: u64, said: Said) {
         let _ = self.in_system(|s| s.tell().send(Upper::Tried { number, said }.encode()));
     }
     /// The trial goes on. One that leads meanwhile writes nothing more: it would take that for what its own follower writes.
     fn goes_on(&self, number: u64) -> bool {
-        self.follows() && self.desk().system.as_ref().is_some_and(|s| s.tried().is_running(number))
+        self.follows() && self.context().system.as_ref().is_some_and(|s| s.tried().is_running(number))
     }
     async fn take_trial(&self, number: u64, drive: Uuid) -> Said {
-        let stands = |office: &Office| {
-            let desk = office.desk();
-            desk.system.as_ref().filter(|s| s.tried().may_run()).and_then(|s| s.open_drive(drive))
+        let stands = |procedures: &Procedures| {
+            let context = procedures.context();
+            context.system.as_ref().filter(|s| s.tried().may_run()).and_then(|s| s.open_drive(drive))
         };
-        let office = self.clone();
-        self.cx.until_within(OPEN, move || stands(&office).is_some() || !office.goes_on(number)).await;
+        let procedures = self.clone();
+        self.cx
+            .until_within(OPEN, move || stands(&procedures).is_some() || !procedures.goes_on(number))
+            .await;
         let Some(id) = stands(self) else {
             return Said::Cannot(FollowerFault::NotOpened { seconds: OPEN.as_secs() });
         };
@@ -333,15 +341,15 @@ impl Office {
             return Said::Cannot(FollowerFault::NotRegistered { fault: e.into() });
         }
         self.in_system(|s| s.tell().on_tried(Some(drive)));
-        let office = self.clone();
+        let procedures = self.clone();
         let beats = move || {
-            office.desk().system.as_ref().is_some_and(|s| s.member().heartbeat_is_under_way_on(drive))
+            procedures.context().system.as_ref().is_some_and(|s| s.member().heartbeat_is_under_way_on(drive))
         };
         self.cx.until_within(HEARTBEAT, move || !beats()).await;
         let said = self.write_stamps(number, id).await;
         // Registered again only if the head that leads says so: who shuts this one out for good does not.
-        let office = self.clone();
-        let ended = self.cx.until_within(WRITES_MOST, move || !office.goes_on(number)).await;
+        let procedures = self.clone();
+        let ended = self.cx.until_within(WRITES_MOST, move || !procedures.goes_on(number)).await;
         let again = if ended && self.follows() { self.register(id).await.err() } else { None };
         self.in_system(|s| s.tell().on_tried(None));
         match again {
@@ -351,7 +359,7 @@ impl Office {
     }
     /// Writes at depth until the drive refuses each place.
     async fn write_stamps(&self, number: u64, id: DriveId) -> Said {
-        let life = self.desk().system.as_ref().map_or(0, |s| s.member().life());
+        let life = self.context().system.as_ref().map_or(0, |s| s.member().life());
         let (trial, writes) = (Trial { life, number }, Cell::new(0u64));
         let one = |place: usize| -> Boxed<'_, Written> {
             let writes = &writes;
@@ -361,7 +369,7 @@ impl Office {
         said(&written, writes.get())
     }
     async fn write_place(&self, trial: Trial, id: DriveId, place: usize, writes: &Cell<u64>) -> Written {
-        let office = self.with(self.cx.with(PATIENCE));
+        let procedures = self.with(self.cx.with(PATIENCE));
         let end = self.cx.now() + WRITES_MOST;
         let at = TRIAL_AT + (place * STAMP_BYTES) as u64;
         let (mut failures, mut count) = (0, 0);
@@ -369,7 +377,7 @@ impl Office {
             // What begins after the end was told comes after the fence, too: it must be refused.
             let last = !self.goes_on(trial.number);
             count += 1;
-            match office.cx.write(id, at, &trial.stamp(count)).await {
+            match procedures.cx.write(id, at, &trial.stamp(count)).await {
                 Ok(()) if last => return Written::NotRefused,
                 Ok(()) => {
                     writes.set(writes.get() + 1);

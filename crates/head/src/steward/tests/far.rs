@@ -204,12 +204,12 @@ impl World {
             both_serve: true,
             said: None,
         };
-        let office = self.steward.office.clone();
-        let cx = office.cx.clone();
-        cx.spawn(async move { office.enter_system(settings).await });
+        let procedures = self.steward.procedures.clone();
+        let cx = procedures.cx.clone();
+        cx.spawn(async move { procedures.enter_system(settings).await });
         self.run();
         self.pass(2);
-        self.steward.office.leads_all();
+        self.steward.procedures.leads_all();
         self.follower = Some(follower);
         let news = StewardMail::Peer(PeerNews::Up { path: 0, number: 1, secret: [0; 32] });
         self.events.push_back(Event::Mail { from: Address::Manager, mail: news.into() });

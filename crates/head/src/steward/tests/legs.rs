@@ -392,8 +392,8 @@ fn a_leg_of_three_that_is_out_is_removed_by_force_where_one_in_sync_is_left() {
 #[test]
 fn a_name_that_two_drives_have_is_refused() {
     let mut w = with_more();
-    // `ram:1G` twice: the little world has a path once, so the desk is told that it is the same.
-    for array in &mut w.steward.office.desk_mut().pools[0].arrays {
+    // `ram:1G` twice: the little world has a path once, so the context is told that it is the same.
+    for array in &mut w.steward.procedures.context_mut().pools[0].arrays {
         array.legs[1].path = "ram:1G".into();
     }
     let r = w.order(Order::DriveFail { drive: "ram:1G".into(), force: false }).expect_err("a refusal");

@@ -476,7 +476,7 @@ fn a_spare_is_called_one_by_orders_about_legs() {
 fn a_path_that_a_missing_spare_and_a_leg_have_is_refused() {
     let mut w = with_spare();
     w.good(create("two", vec![mirror("/f/t", "/f/u")]));
-    for p in &mut w.steward.office.desk_mut().pools {
+    for p in &mut w.steward.procedures.context_mut().pools {
         for s in &mut p.spares {
             (s.open, s.path) = (None, "/f/t".into());
         }

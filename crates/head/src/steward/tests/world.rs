@@ -757,7 +757,4 @@ impl Told for crate::order::Importable {
     fn said(&self) -> String {
         self.cause.as_ref().map(|c| c.said()).unwrap_or_default()
     }
-    fn next(&self) -> Option<String> {
-        self.next.clone()
-    }
 }

@@ -30,7 +30,7 @@ pub(crate) struct Standby {
 }
 
 /// What the Steward knows of its system.
-pub(crate) struct SystemDesk {
+pub(crate) struct SystemContext {
     member: Member,
     /// Something happened of which the member has not been told what to do.
     news: bool,
@@ -99,7 +99,7 @@ type Standing = (HeadState, u64);
 /// Lives of the other head whose processes are remembered.
 const PROCESSES_MAX: usize = 8;
 
-impl SystemDesk {
+impl SystemContext {
     /// `known` is decided, and the state directory knows of nothing newer than what is of the epoch `newest`.
     pub fn new(settings: SystemSettings, life: u64, seed: u64, (known, newest): (SystemRecord, u64)) -> Self {
         let SystemSettings { me, name, networks, process, times, said, both_serve, .. } = settings;
@@ -493,22 +493,22 @@ mod tests {
     const SYSTEM: Uuid = Uuid([7; 16]);
 
     /// The other head comes, and says hello as a program of these versions; whether that is news.
-    fn comes(desk: &mut SystemDesk, number: u64, versions: Option<u8>) -> bool {
+    fn comes(context: &mut SystemContext, number: u64, versions: Option<u8>) -> bool {
         let mut other = Link::new(SYSTEM, HeadNo::B, 22, 1, 1);
         other.on_up(0);
         let Some(Do::Send { mut bytes, .. }) = other.dos().pop() else { panic!("it says hello") };
         if let Some(version) = versions {
             (bytes[5], bytes[7]) = (version, version + 1);
         }
-        desk.on_peer(PeerNews::Up { path: 0, number, secret: [0; 32] });
-        desk.on_peer(PeerNews::Bytes { path: 0, number, bytes });
+        context.on_peer(PeerNews::Up { path: 0, number, secret: [0; 32] });
+        context.on_peer(PeerNews::Bytes { path: 0, number, bytes });
         let now = Instant(0) + base::Duration::from_millis(10 * number);
         let closes = |d| match d {
             member::Do::Link(Do::Close { why, .. }) => Some(why),
             _ => None,
         };
-        let closed: Vec<Fault> = desk.turn(now).into_iter().filter_map(closes).collect();
-        closed.into_iter().any(|why| desk.closes(why))
+        let closed: Vec<Fault> = context.turn(now).into_iter().filter_map(closes).collect();
+        closed.into_iter().any(|why| context.closes(why))
     }
 
     #[test]
@@ -527,12 +527,12 @@ mod tests {
             both_serve: false,
             said: None,
         };
-        let mut desk = SystemDesk::new(settings, 11, 1, (SystemRecord::founding(SYSTEM), 1));
-        assert!(comes(&mut desk, 1, Some(2)), "it begins");
-        assert_eq!(desk.refused(), Some(Fault::Version(2, 3)));
-        assert!(!comes(&mut desk, 2, Some(2)) && desk.refused().is_some(), "it goes on");
-        assert!(comes(&mut desk, 3, Some(4)), "it is another one");
-        assert!(!comes(&mut desk, 4, None));
-        assert_eq!(desk.refused(), None, "they met");
+        let mut context = SystemContext::new(settings, 11, 1, (SystemRecord::founding(SYSTEM), 1));
+        assert!(comes(&mut context, 1, Some(2)), "it begins");
+        assert_eq!(context.refused(), Some(Fault::Version(2, 3)));
+        assert!(!comes(&mut context, 2, Some(2)) && context.refused().is_some(), "it goes on");
+        assert!(comes(&mut context, 3, Some(4)), "it is another one");
+        assert!(!comes(&mut context, 4, None));
+        assert_eq!(context.refused(), None, "they met");
     }
 }

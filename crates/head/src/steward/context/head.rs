@@ -1,4 +1,4 @@
-//! The desk: all that the Steward knows and decides at one moment.
+//! The context: all that the Steward knows and decides at one moment.
 
 use crate::layout::{ArrayId, Layout, PoolId};
 use crate::mail::Room;
@@ -7,15 +7,15 @@ use crate::peer::PeerNews;
 use crate::report::ShardReport;
 use crate::steward::context::absent::AbsentPool;
 use crate::steward::context::addresses::Addresses;
-use crate::steward::context::array::ArrayDesk;
+use crate::steward::context::array::ArrayContext;
 use crate::steward::context::found::Found;
 use crate::steward::context::looks::Looks;
 use crate::steward::context::loss::Loss;
 use crate::steward::context::open::OpenDrive;
-use crate::steward::context::pool::PoolDesk;
+use crate::steward::context::pool::PoolContext;
 use crate::steward::context::probe::Probe;
-use crate::steward::context::spare::SpareDesk;
-use crate::steward::context::system::SystemDesk;
+use crate::steward::context::spare::SpareContext;
+use crate::steward::context::system::SystemContext;
 use crate::steward::record::texts::protocol_word;
 use crate::steward::sessions::rejections::TurnedAway;
 use crate::steward::sessions::table::Sessions;
@@ -38,7 +38,7 @@ const EVENTS_KEPT: usize = 1000;
 /// Numbers of drives that rest before they are used again.
 const FREE_DRIVES: usize = 256;
 
-pub(crate) struct Desk {
+pub(crate) struct HeadContext {
     /// Shards of this head, and those of the other one, behind them, that take part.
     pub own_shards: u16,
     pub far_shards: u16,
@@ -70,13 +70,13 @@ pub(crate) struct Desk {
     pub lanes_turned: u16,
     /// What shards have said last of the mirrors that they have room for, and most could have.
     pub rooms: Vec<Option<(Room, u32)>>,
-    /// Somebody asks them just now; and mirrors that have their memory and are not on the desk yet.
+    /// Somebody asks them just now; and mirrors that have their memory and are not on the context yet.
     pub asking_room: bool,
     pub promised: Room,
-    pub portals: Vec<PortalDesk>,
+    pub portals: Vec<PortalContext>,
     /// Those of portals that move.
     pub addresses: Addresses,
-    pub pools: Vec<PoolDesk>,
+    pub pools: Vec<PoolContext>,
     /// Pools that should be here and are not, with the reason and the next command.
     pub absent: Vec<AbsentPool>,
     /// Block devices that were not there at the start.
@@ -85,7 +85,7 @@ pub(crate) struct Desk {
     pub looks: Looks,
     pub sessions: Sessions,
     /// The system that this head is one of two of.
-    pub system: Option<SystemDesk>,
+    pub system: Option<SystemContext>,
     /// What the link told before that was known.
     early: Vec<PeerNews>,
     pub orders: VecDeque<(Option<u64>, Order)>,
@@ -160,7 +160,7 @@ struct Ids {
     array: u16,
 }
 
-pub(crate) struct PortalDesk {
+pub(crate) struct PortalContext {
     pub portal: Portal,
     /// What each shard said.
     pub results: Vec<Option<Result<SocketAddr, NetError>>>,
@@ -170,7 +170,7 @@ pub(crate) struct PortalDesk {
     pub tried: bool,
 }
 
-impl PortalDesk {
+impl PortalContext {
     /// It is being added, or was.
     pub fn is_tried(&mut self, tried: bool) {
         self.tried = tried;
@@ -235,14 +235,14 @@ pub(crate) struct Ill {
     pub cause: Cause,
 }
 
-impl Desk {
+impl HeadContext {
     /// The record is where it must be. If it is the one in force, it is decided.
     pub fn decide(&mut self, id: PoolId, record: &MembershipRecord) {
         let Some(p) = self.pool(id) else { return };
         if p.record().incarnation != record.incarnation || self.state.pool(p.config().uuid).is_none() {
             return;
         }
-        let record = self.pool_mut(id).and_then(PoolDesk::take_proposed);
+        let record = self.pool_mut(id).and_then(PoolContext::take_proposed);
         if let Some(record) = record {
             self.apply(Change::Member { record });
         }
@@ -263,7 +263,7 @@ impl Desk {
     }
 }
 
-impl Desk {
+impl HeadContext {
     pub fn new(shards: u16, entropy: [u64; 4], version: String, notices: Vec<Notice>) -> Self {
         Self {
             own_shards: shards,
@@ -406,7 +406,7 @@ impl Desk {
     pub fn far_reads(&mut self) {
         let own = self.own_shards;
         let known = self.pools.iter_mut().filter(|p| p.shards > own);
-        known.flat_map(|p| &mut p.arrays).for_each(ArrayDesk::far_reads);
+        known.flat_map(|p| &mut p.arrays).for_each(ArrayContext::far_reads);
     }
     /// They do not any more: all that they have said is forgotten, and nobody waits for them.
     pub fn far_goes(&mut self, now: Instant) {
@@ -431,7 +431,7 @@ impl Desk {
         self.held = held;
     }
     /// This head is one of two.
-    pub fn enters_system(&mut self, mut system: SystemDesk) {
+    pub fn enters_system(&mut self, mut system: SystemContext) {
         self.early.drain(..).for_each(|news| system.on_peer(news));
         self.sessions.of_head(system.member().me().index());
         self.system = Some(system);
@@ -443,7 +443,7 @@ impl Desk {
             None => self.early.push(news),
         }
     }
-    pub fn system_mut(&mut self) -> Option<&mut SystemDesk> {
+    pub fn system_mut(&mut self) -> Option<&mut SystemContext> {
         self.system.as_mut()
     }
     /// The open drives of all legs and spares.
@@ -563,7 +563,7 @@ impl Desk {
     }
     /// Shards of the other head take part, and know every pool: its portals are open.
     pub fn far_serves(&self) -> bool {
-        let knows = |p: &PoolDesk| p.leaving || p.shards > self.own_shards;
+        let knows = |p: &PoolContext| p.leaving || p.shards > self.own_shards;
         self.far_shards > 0 && self.pools.iter().all(knows)
     }
     /// Which head listens at a portal: its own, or this one, while the other does not serve. An address that moves is at the head that
@@ -698,11 +698,11 @@ impl Desk {
     pub fn portal_given_last(&mut self, number: u16) {
         self.ids.portal = number;
     }
-    /// A portal on the desk; `publish` makes the shards listen.
+    /// A portal on the context; `publish` makes the shards listen.
     pub fn put_portal(&mut self, portal: Portal) {
         let told = |shard| self.former_listens.get(&(portal.id, shard)).copied();
         let results = (0..self.own_shards).map(told).collect();
-        self.portals.push(PortalDesk { portal, results, at: self.own_number(), tried: false });
+        self.portals.push(PortalContext { portal, results, at: self.own_number(), tried: false });
     }
     pub fn new_pool(&mut self) -> PoolId {
         self.ids.pool += 1;
@@ -743,14 +743,14 @@ impl Desk {
             self.events.pop_front();
         }
     }
-    pub fn pool(&self, id: PoolId) -> Option<&PoolDesk> {
+    pub fn pool(&self, id: PoolId) -> Option<&PoolContext> {
         self.pools.iter().find(|p| p.id == id)
     }
-    pub fn pool_mut(&mut self, id: PoolId) -> Option<&mut PoolDesk> {
+    pub fn pool_mut(&mut self, id: PoolId) -> Option<&mut PoolContext> {
         self.pools.iter_mut().find(|p| p.id == id)
     }
     /// The pool of this name, or a refusal.
-    pub fn pool_named(&self, name: &str) -> Result<&PoolDesk, Refusal> {
+    pub fn pool_named(&self, name: &str) -> Result<&PoolContext, Refusal> {
         self.pools.iter().find(|p| p.config().name == name && !p.leaving).ok_or_else(|| {
             let absent = self.absent.iter().find(|p| p.name() == name);
             let pool = name.to_string();
@@ -839,7 +839,7 @@ impl Desk {
         ids.map(|id| self.errors_of(*id).0).sum()
     }
     /// A spare by its drive's path or UUID.
-    pub fn spare_named(&self, drive: &str) -> Option<(PoolId, SpareDesk)> {
+    pub fn spare_named(&self, drive: &str) -> Option<(PoolId, SpareContext)> {
         let uuid: Option<Uuid> = drive.parse().ok();
         let mut spares = self.pools.iter().flat_map(|p| p.spares.iter().map(|s| (p.id, s)));
         let found = spares.find(|(_, s)| s.path == drive || uuid == Some(s.uuid));
