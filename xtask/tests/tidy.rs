@@ -902,9 +902,7 @@ fn open_state(sources: &[Source]) -> Vec<String> {
 /// Letters that somebody else than their receiver takes apart, or writes by hand.
 fn strange_letters(sources: &[Source]) -> Vec<String> {
     let mut found = vec![];
-    for source in
-        sources.iter().filter(|s| s.path.ends_with(".rs") && s.is_product() && s.path != LETTERS)
-    {
+    for source in sources.iter().filter(|s| s.path.ends_with(".rs") && s.is_product() && s.path != LETTERS) {
         for (number, line) in source.code() {
             for (words, takers) in RECEIVERS {
                 if line.contains(words) && !takers.contains(&source.path.as_str()) {

@@ -101,7 +101,12 @@ fn two_names_of_one_drive_are_no_two_drives() {
         Order::DriveReplace { old: "/f/a".into(), new: "/dev/loop0".into(), force: true },
     ] {
         let (kind, _, words) = w.refused(order);
-        assert!(kind == ErrorKind::Conflict && words.contains("is a drive of pool tank"), "{words}");
+        assert!(
+            kind == ErrorKind::Conflict
+                && words.contains("DriveOverlapsPool")
+                && words.contains("pool: \"tank\""),
+            "{words}"
+        );
     }
     w.good(Order::SpareAdd { pool: "tank".into(), drive: "/dev/loop1".into(), force: false });
 }
@@ -148,7 +153,8 @@ fn two_paths_of_one_drive_are_no_mirror() {
     w.good(create("tank", vec![mirror("/dev/sda", "/dev/sdb")]));
     let (_, _, words) =
         w.refused(Order::SpareAdd { pool: "tank".into(), drive: "/dev/sdc".into(), force: true });
-    assert!(words.contains("/dev/sda") && words.contains("is a drive of pool tank"), "{words}");
+    let overlaps = "DriveOverlapsPool { drive: \"/dev/sda\", other: \"/dev/sdc\", pool: \"tank\" }";
+    assert!(words.contains(overlaps), "{words}");
 }
 
 #[test]
