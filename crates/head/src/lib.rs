@@ -15,4 +15,5 @@ pub mod report;
 mod shard;
 pub mod steward;
 
+pub use array::format::DRIVE_BYTES_MIN;
 pub use shard::{Deadlines, FLIGHTS, PLACES, Shard, ShardConfig, TURN_PDUS};

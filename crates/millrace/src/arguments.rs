@@ -1,7 +1,48 @@
-//! What words of a command line mean: sizes, and the names of volumes and drives.
+//! What words of a command line mean: sizes, counts, and the names of volumes and drives.
 
 use crate::client::segment;
 use api::Drive;
+use core::ops::RangeInclusive;
+
+/// A count as people write it: `500`, `5k`, `1.5M`. Here k, M and G are powers of 1000; in sizes they are powers of 1024.
+pub fn count(text: &str) -> Result<u64, String> {
+    let wrong = || {
+        format!(
+            "\"{text}\" is not a number: write digits, with k, M or G behind them if you like, such as 5k"
+        )
+    };
+    let (number, scale) = match text.strip_suffix(['k', 'K', 'M', 'm', 'G', 'g']) {
+        None => (text, 1),
+        Some(number) => match text.as_bytes()[number.len()] {
+            b'k' | b'K' => (number, 1000),
+            b'm' | b'M' => (number, 1_000_000),
+            _ => (number, 1_000_000_000),
+        },
+    };
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
+    let digits = |s: &str| !s.is_empty() && s.len() <= 20 && s.bytes().all(|b| b.is_ascii_digit());
+    if !digits(whole) || !digits(fraction) {
+        return Err(wrong());
+    }
+    let parts = 10u128.pow(fraction.len() as u32);
+    let [whole, fraction]: [u128; 2] = [whole, fraction].map(|s| s.parse().expect("at most 20 digits fit"));
+    let all = (whole * parts + fraction) * scale;
+    if !all.is_multiple_of(parts) {
+        return Err(format!("\"{text}\" is not a whole number"));
+    }
+    u64::try_from(all / parts).map_err(|_| format!("\"{text}\" is too large"))
+}
+
+/// The parser of a count that lies in `range`.
+pub fn count_in<T: TryFrom<u64> + Clone + Send + Sync + 'static>(
+    range: RangeInclusive<u64>,
+) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static {
+    move |text| {
+        let wrong = || format!("\"{text}\" is not a number from {} to {}", range.start(), range.end());
+        let n = count(text).ok().filter(|n| range.contains(n)).ok_or_else(wrong)?;
+        T::try_from(n).map_err(|_| wrong())
+    }
+}
 
 /// A size argument of at most 4 GiB - 1.
 pub fn small_size(text: &str) -> Result<u32, String> {
@@ -63,5 +104,27 @@ pub fn drive_name(drive: &Drive) -> String {
     match &drive.uuid {
         Some(uuid) if drive.path.is_empty() => uuid.clone(),
         _ => drive.path.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_decimal_and_refused_in_words() {
+        for (text, n) in
+            [("0", 0), ("500", 500), ("5k", 5000), ("5K", 5000), ("1.5M", 1_500_000), ("2G", 2_000_000_000)]
+        {
+            assert_eq!(count(text), Ok(n), "{text}");
+        }
+        for text in ["", "k", "-1", "+1", "5kk", "5 k", "1.", ".5", "ten", "5T", "5é"] {
+            assert!(count(text).expect_err(text).contains("is not a number"), "{text}");
+        }
+        assert!(count("1.5").expect_err("half").contains("whole number"));
+        assert!(count("99999999999999999999G").expect_err("large").contains("too large"));
+        assert_eq!(count_in::<u16>(1..=1023)("1k"), Ok(1000));
+        assert_eq!(count_in::<u16>(1..=1023)("2k"), Err("\"2k\" is not a number from 1 to 1023".into()));
+        assert_eq!(count_in::<u8>(0..=1000)("300"), Err("\"300\" is not a number from 0 to 1000".into()));
     }
 }

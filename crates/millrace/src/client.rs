@@ -3,13 +3,17 @@
 //! Promise: every failure says which socket was tried and what to do. Blocking; each request has a
 //! connection of its own and a time limit.
 
-use crate::failure::{Exit, Failure};
+mod error;
+
+use crate::failure::Failure;
+use error::ClientError;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
 use hyper::{Method, Request};
 use hyper_util::rt::TokioIo;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -31,7 +35,7 @@ impl Client {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
-            .map_err(|e| Failure::internal(format!("cannot start the client: {e}")))?;
+            .map_err(|e| ClientError::NotStarted { error: e.to_string() })?;
         Ok(Self { socket: socket.into(), patience: REQUEST_TIMEOUT, runtime })
     }
     /// The same, for one who cannot wait long.
@@ -85,37 +89,31 @@ impl Client {
         patience: Duration,
     ) -> Result<T, Failure> {
         let (status, bytes) = self.runtime.block_on(async {
-            tokio::time::timeout(patience, self.send(method, path, body)).await.unwrap_or_else(|_| {
-                Err(Failure::new(
-                    Exit::Unreachable,
-                    format!(
-                        "the daemon at {} did not answer within {} s",
-                        self.socket.display(),
-                        patience.as_secs()
-                    ),
-                )
-                .with_next("journalctl -u millrace"))
+            let sent = tokio::time::timeout(patience, self.send(method, path, body)).await;
+            sent.unwrap_or_else(|_| {
+                Err(ClientError::TimedOut { socket: self.socket_name(), seconds: patience.as_secs() })
             })
         })?;
         if (200..300).contains(&status) {
             let text = if bytes.is_empty() { &b"null"[..] } else { &bytes[..] };
-            return serde_json::from_slice(text).map_err(|e| {
-                Failure::internal(format!("the daemon's answer is not what this program expects ({e})"))
-                    .with_next("millrace status --json, and compare the versions of daemon and command")
-            });
+            return serde_json::from_slice(text)
+                .map_err(|e| ClientError::AnswerNotUnderstood { error: e.to_string() }.into());
         }
         match serde_json::from_slice::<api::ErrorBody>(&bytes) {
             Ok(body) => Err(body.error.into()),
-            Err(_) => Err(Failure::internal(format!("the daemon answered {status} without a reason"))),
+            Err(_) => Err(ClientError::NoReason { status }.into()),
         }
     }
 
-    async fn send(&self, method: Method, path: &str, body: Option<Vec<u8>>) -> Result<(u16, Bytes), Failure> {
+    async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Vec<u8>>,
+    ) -> Result<(u16, Bytes), ClientError> {
         let stream = tokio::net::UnixStream::connect(&self.socket).await.map_err(|e| self.unreachable(&e))?;
-        let broken = |e: hyper::Error| {
-            Failure::new(Exit::Unreachable, format!("the daemon at {} broke off: {e}", self.socket.display()))
-                .with_next("journalctl -u millrace -n 20, for why it ended; systemd starts it again")
-        };
+        let broken =
+            |e: hyper::Error| ClientError::BrokenOff { socket: self.socket_name(), error: e.to_string() };
         let (mut sender, connection) =
             hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
         let driver = tokio::spawn(connection);
@@ -126,37 +124,29 @@ impl Client {
         }
         let request = request
             .body(Full::new(Bytes::from(body.unwrap_or_default())))
-            .map_err(|e| Failure::usage(format!("{path} cannot be asked for: {e}")))?;
+            .map_err(|e| ClientError::RequestInvalid { path: path.into(), error: e.to_string() })?;
         let answer = sender.send_request(request).await.map_err(broken)?;
         let status = answer.status().as_u16();
         let limited = http_body_util::Limited::new(answer.into_body(), ANSWER_MAX);
-        let bytes = limited
-            .collect()
-            .await
-            .map_err(|e| Failure::internal(format!("the daemon's answer could not be read: {e}")))?
-            .to_bytes();
+        let bytes =
+            limited.collect().await.map_err(|e| ClientError::AnswerCut { error: e.to_string() })?.to_bytes();
         driver.abort();
         Ok((status, bytes))
     }
 
-    fn unreachable(&self, error: &std::io::Error) -> Failure {
-        let socket = self.socket.display();
-        let (cause, next) = match error.kind() {
-            std::io::ErrorKind::NotFound => (
-                format!("no daemon listens at {socket}"),
-                "millrace serve (or systemctl start millrace), or name its socket with --socket or MILLRACE_SOCKET".to_string(),
-            ),
-            std::io::ErrorKind::ConnectionRefused => (
-                format!("the daemon that listened at {socket} is gone"),
-                "millrace serve, or systemctl status millrace".to_string(),
-            ),
-            std::io::ErrorKind::PermissionDenied => (
-                format!("you may not use the socket {socket}"),
-                "sudo usermod -aG millrace \"$USER\", then log in again (the socket's group may use it); or the same command with sudo".to_string(),
-            ),
-            _ => (format!("cannot reach the daemon at {socket}: {error}"), "systemctl status millrace".to_string()),
-        };
-        Failure::new(Exit::Unreachable, cause).with_next(next)
+    fn socket_name(&self) -> String {
+        self.socket.display().to_string()
+    }
+
+    fn unreachable(&self, error: &std::io::Error) -> ClientError {
+        let socket = self.socket_name();
+        match error.kind() {
+            ErrorKind::NotFound => ClientError::NoDaemon { socket },
+            ErrorKind::ConnectionRefused => ClientError::DaemonGone { socket },
+            ErrorKind::PermissionDenied => ClientError::SocketForbidden { socket },
+            ErrorKind::InvalidInput => ClientError::SocketNameInvalid { socket, error: error.to_string() },
+            _ => ClientError::NotConnected { socket, error: error.to_string() },
+        }
     }
 }
 
@@ -188,6 +178,7 @@ fn json(body: &impl Serialize) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::failure::Exit;
 
     #[test]
     fn a_path_is_one_segment() {
@@ -200,7 +191,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let client = Client::new(folder.path().join("no.sock")).expect("a runtime");
         let failure = client.get::<api::Status>("/status").expect_err("nobody listens");
-        assert_eq!(failure.exit, Exit::Unreachable);
+        assert_eq!((failure.exit, failure.code.as_deref()), (Exit::Unreachable, Some("no_daemon")));
         let text = failure.to_string();
         assert!(text.contains("no.sock") && text.contains("millrace serve"), "{text}");
     }
@@ -212,6 +203,6 @@ mod tests {
         drop(std::os::unix::net::UnixListener::bind(&path).expect("bound"));
         let failure = Client::new(&path).expect("a runtime").get::<api::Status>("/status").expect_err("dead");
         assert_eq!(failure.exit, Exit::Unreachable);
-        assert!(failure.message.contains("is gone"), "{failure}");
+        assert!(failure.message.contains("has ended"), "{failure}");
     }
 }

@@ -57,11 +57,13 @@ pub struct Config {
 
 /// How a head of two suspects the other one: longer times where a machine is slow, as in an emulated lab.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, default)]
 pub struct SystemConfig {
     /// Between two heartbeats by each network of the link, milliseconds.
+    #[serde(alias = "heartbeat-ms")]
     pub heartbeat_ms: u32,
     /// Silence on all networks by which a head is suspected, milliseconds.
+    #[serde(alias = "silence-ms")]
     pub silence_ms: u32,
 }
 
@@ -135,21 +137,35 @@ impl Config {
             Ok(text) => Self::parse(&text, path),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound && !required => Ok(Self::default()),
             Err(e) => Err(Failure::usage(format!("cannot read the configuration {}: {e}", path.display()))
-                .with_next("millrace serve --config FILE; an example is packaging/head.toml")),
+                .with_code("configuration_unreadable")
+                .with_next(EXPLAINED)),
         }
     }
 
     /// Reads the text of the file `path`.
     pub fn parse(text: &str, path: &Path) -> Result<Self, Failure> {
-        let mut config: Self = toml::from_str(text).map_err(|e| {
+        let not_read = |e: toml::de::Error| {
             let place = e.span().map_or(String::new(), |span| place(text, span));
             // The parser's message may have several lines; ours is one sentence.
             let message = e.message().lines().map(str::trim).collect::<Vec<_>>().join(", ");
-            let message = crate::words::of_parser(&message);
-            Failure::usage(format!("{}{place}: {message}", path.display()))
-                .with_next("correct the file; every key is explained in packaging/head.toml")
-        })?;
-        config.lines = lines_of_keys(text);
+            bad_file(format!("{}{place}: {}", path.display(), crate::words::of_parser(&message)))
+        };
+        let lines = lines_of_keys(text);
+        let table: toml::Table = toml::from_str(text).map_err(not_read)?;
+        if let Some((key, known)) = unknown_key(&table) {
+            let line = lines.get(&key).map_or(String::new(), |n| format!(":{n}"));
+            let name = key.rsplit('.').next().unwrap_or(&key);
+            let near = crate::spelling::nearest(name, known.iter().copied());
+            let help = near.map_or_else(
+                || format!("; the keys here are {}", known.join(", ")),
+                |near| format!("; did you mean \"{near}\"?"),
+            );
+            // What a key in quotes holds may be anything.
+            let name = name.escape_debug();
+            return Err(bad_file(format!("{}{line}: unknown key \"{name}\"{help}", path.display())));
+        }
+        let mut config: Self = toml::from_str(text).map_err(not_read)?;
+        config.lines = lines;
         config.check(path)?;
         Ok(config)
     }
@@ -242,9 +258,8 @@ impl Config {
         let key = message.split(' ').next().unwrap_or_default();
         // An inline table has one line for all that it holds.
         let line = self.lines.get(key).or_else(|| self.lines.get(key.split('.').next()?));
-        let place = line.map_or(String::new(), |n| format!(" line {n}"));
-        Failure::usage(format!("{}{place}: {message}", path.display()))
-            .with_next("correct the file; every key is explained in packaging/head.toml")
+        let place = line.map_or(String::new(), |n| format!(":{n}"));
+        bad_file(format!("{}{place}: {message}", path.display()))
     }
 
     /// How drives behave whenever they are opened, by their names.
@@ -299,6 +314,37 @@ impl Config {
     }
 }
 
+/// Every key, with its default, as the file is installed.
+pub const EXAMPLE: &str = include_str!("../../../packaging/head.toml");
+/// Where every key is explained.
+const EXPLAINED: &str = "millrace serve --example, which prints every key with its explanation";
+/// The keys of the file, of `[api]` and of `[system]`.
+const KEYS: [&str; 10] =
+    ["state_dir", "socket", "socket_mode", "shards", "cores", "memory", "log", "shapes", "api", "system"];
+const API_KEYS: [&str; 2] = ["tcp", "token_file"];
+const SYSTEM_KEYS: [&str; 2] = ["heartbeat_ms", "silence_ms"];
+/// Keys as they were once written.
+const OLD_KEYS: [&str; 2] = ["heartbeat-ms", "silence-ms"];
+
+/// The first key that is not known, with its table in front, and those that are known there.
+fn unknown_key(table: &toml::Table) -> Option<(String, &'static [&'static str])> {
+    if let Some(key) = table.keys().find(|k| !KEYS.contains(&k.as_str())) {
+        return Some((key.clone(), &KEYS));
+    }
+    let tables: [(&str, &'static [&'static str]); 2] = [("api", &API_KEYS), ("system", &SYSTEM_KEYS)];
+    tables.into_iter().find_map(|(name, known)| {
+        let is_known =
+            |k: &&String| known.contains(&k.as_str()) || name == "system" && OLD_KEYS.contains(&k.as_str());
+        let key = table.get(name)?.as_table()?.keys().find(|k| !is_known(k))?;
+        Some((format!("{name}.{key}"), known))
+    })
+}
+
+/// A failure because of what the file holds.
+fn bad_file(message: String) -> Failure {
+    Failure::usage(message).with_code("configuration_wrong").with_next(EXPLAINED)
+}
+
 /// On which line a text that is known to be good TOML has which key, with its table in front.
 fn lines_of_keys(text: &str) -> BTreeMap<String, usize> {
     let mut lines = BTreeMap::new();
@@ -351,7 +397,7 @@ impl Waiting {
     fn new(path: &Path) -> Self {
         let (over, is_over) = std::sync::mpsc::channel::<()>();
         let words =
-            format!("millrace: waiting for somebody to write to the pipe {} and close it", path.display());
+            format!("note: waiting for somebody to write to the pipe {} and close it", path.display());
         let tell = move || {
             if is_over.recv_timeout(PIPE_SILENCE) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
                 eprintln!("{words}");
@@ -389,13 +435,13 @@ pub fn read_text(path: &Path) -> std::io::Result<String> {
     String::from_utf8(text).map_err(|_| Error::other("it is not text (UTF-8)"))
 }
 
-/// ` line 4, memroy`: where in the file, and which key.
+/// `:4: memory`: where in the file, and which key.
 fn place(text: &str, span: core::ops::Range<usize>) -> String {
     let before = &text[..span.start.min(text.len())];
     let line = before.matches('\n').count() + 1;
     let key = text.lines().nth(line - 1).unwrap_or("").split('=').next().unwrap_or("").trim();
     let plain = !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c));
-    if plain { format!(" line {line}, {key}") } else { format!(" line {line}") }
+    if plain { format!(":{line}: {key}") } else { format!(":{line}") }
 }
 
 /// The socket that the command line uses unless told: the one of this machine's configuration.
@@ -421,15 +467,19 @@ mod tests {
 
     #[test]
     fn the_example_in_packaging_is_read_and_is_the_default() {
-        let text = include_str!("../../../packaging/head.toml");
+        let text = EXAMPLE;
         let config = Config::parse(text, Path::new("head.toml")).expect("a good file");
         let usual = Config { lines: config.lines.clone(), ..Config::default() };
         assert_eq!(config, usual);
-        // Every key that is commented out there is a key.
+        // Every key that is commented out there is a key, and every key is there.
         let whole: String =
             text.lines().map(|l| l.strip_prefix("#= ").unwrap_or(l)).map(|l| format!("{l}\n")).collect();
         // Its values are for a larger machine than every test runs on, and are not checked.
         let config: Config = toml::from_str(&whole).expect("every key is known");
+        let table: toml::Table = toml::from_str(&whole).expect("TOML");
+        let has = |table: &toml::Table, keys: &[&str]| keys.iter().all(|k| table.contains_key(*k));
+        let inner = |name: &str| table.get(name).and_then(toml::Value::as_table).expect("a table");
+        assert!(has(&table, &KEYS) && has(inner("api"), &API_KEYS) && has(inner("system"), &SYSTEM_KEYS));
         assert_eq!((config.shards, config.memory), (4, 2 << 30));
         assert!(config.api.tcp.is_some() && config.api.token_file.is_some());
     }
@@ -437,36 +487,57 @@ mod tests {
     #[test]
     fn a_wrong_file_is_a_sentence_with_line_and_field() {
         for (text, words) in [
-            ("state_dir = \"/x\"\nmemroy = \"1G\"\n", &["head.toml line 2", "memroy", "unknown field"][..]),
-            ("[api]\ntpc = 1\n", &["line 2", "tpc", "unknown field"]),
-            ("shards = \"two\"\n", &["line 1, shards", "is not a whole number from 0 to 65535"]),
-            ("shards = -1\n", &["line 1, shards"]),
-            ("log = \"info\"\nshards = 4000\n", &["line 2: shards = 4000", "at most 128"]),
+            (
+                "state_dir = \"/x\"\nmemroy = \"1G\"\n",
+                &["head.toml:2: unknown key \"memroy\"; did you mean \"memory\"?"][..],
+            ),
+            (
+                "log = \"info\"\n\nshrds = 4\n",
+                &["head.toml:3: unknown key \"shrds\"; did you mean \"shards\"?"],
+            ),
+            (
+                "[system]\nheartbeats = 4\n",
+                &["head.toml:2: unknown key \"heartbeats\"; did you mean \"heartbeat_ms\"?"],
+            ),
+            ("colour = 4\n", &["head.toml:1: unknown key \"colour\"; the keys here are state_dir, socket,"]),
+            ("\"a\\nb\" = 4\n", &["unknown key \"a\\nb\""]),
+            ("[api]\ntpc = 1\n", &["head.toml:2: unknown key \"tpc\"; did you mean \"tcp\"?"]),
+            ("shards = \"two\"\n", &["head.toml:1: shards:", "is not a whole number from 0 to 65535"]),
+            ("shards = -1\n", &["head.toml:1: shards: -1 is not"]),
+            ("log = \"info\"\nshards = 4000\n", &["head.toml:2: shards = 4000", "at most 128"]),
             ("shards = 127\ncores = [1]\n", &["127"]),
-            ("memory = \"lots\"\n", &["line 1, memory", "\"lots\" is not a size"]),
-            ("memory = \"1M\"\n", &["line 1: memory", "at least 64M"]),
+            ("memory = \"lots\"\n", &["head.toml:1: memory:", "\"lots\" is not a size"]),
+            ("memory = \"1M\"\n", &["head.toml:1: memory", "at least 64M"]),
             ("memory = \"18446744073709551616\"\n", &["memory", "too large"]),
-            ("socket_mode = \"0888\"\n", &["line 1, socket_mode", "permissions"]),
+            ("socket_mode = \"0888\"\n", &["head.toml:1: socket_mode:", "permissions"]),
             ("socket = \"\"\n", &["socket must not be empty"]),
-            ("cores = [1, 1]\n", &["line 1: cores", "a core twice"]),
+            ("cores = [1, 1]\n", &["head.toml:1: cores", "a core twice"]),
             ("cores = [9999]\n", &["cores = [9999]", "no core 9999"]),
             ("state_dir = \"state\"\n", &["state_dir = \"state\"", "beginning with /"]),
             ("socket = \"./api.sock\"\n", &["socket = \"./api.sock\"", "beginning with /"]),
             ("shards = 3\ncores = [0, 1]\n", &["2 cores for 3 shards"]),
-            ("state_dir = \n", &["line 1"]),
-            ("[api]\ntcp = \"localhost\"\ntoken_file = \"t\"\n", &["line 2, tcp", "socket address"]),
-            ("[api]\ntcp = \"127.0.0.1:8080\"\n", &["line 2: api.tcp", "token_file"]),
-            ("api = { tcp = \"127.0.0.1:8080\" }\n", &["line 1: api.tcp"]),
-            ("# log = \"x\"\nlog = \"x\"\n", &["line 2: log = \"x\""]),
-            ("[api]\ntoken_file = \"/t\"\n", &["line 2: api.token_file", "without api.tcp"]),
+            ("state_dir = \n", &["head.toml:1"]),
+            ("[api]\ntcp = \"localhost\"\ntoken_file = \"t\"\n", &["head.toml:2: tcp:", "socket address"]),
+            ("[api]\ntcp = \"127.0.0.1:8080\"\n", &["head.toml:2: api.tcp", "token_file"]),
+            ("api = { tcp = \"127.0.0.1:8080\" }\n", &["head.toml:1: api.tcp"]),
+            ("# log = \"x\"\nlog = \"x\"\n", &["head.toml:2: log = \"x\""]),
+            ("[api]\ntoken_file = \"/t\"\n", &["head.toml:2: api.token_file", "without api.tcp"]),
             ("[api]\ntcp = \"127.0.0.1:1\"\ntoken_file = \"t\"\n", &["api.token_file = \"t\""]),
-            ("\u{0}", &["head.toml line 1"]),
+            ("\u{0}", &["head.toml:1"]),
         ] {
             let error = error(text);
             for word in words {
                 assert!(error.contains(word), "{text:?}: {error}");
             }
-            assert!(error.contains("Next:") && !error.contains('\n'), "{text:?}: {error}");
+            assert!(error.lines().count() == 2 && error.ends_with(EXPLAINED), "{text:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn keys_are_taken_as_they_were_once_written() {
+        for text in ["[system]\nheartbeat_ms = 500\n", "[system]\nheartbeat-ms = 500\n"] {
+            let config = Config::parse(text, Path::new("head.toml")).expect(text);
+            assert_eq!(config.system, SystemConfig { heartbeat_ms: 500, ..SystemConfig::default() });
         }
     }
 
@@ -476,8 +547,8 @@ mod tests {
             let Err(failure) = Config::parse(&String::from_utf8_lossy(bytes), Path::new("head.toml")) else {
                 return;
             };
-            let sentence = failure.to_string();
-            assert!(sentence.starts_with("millrace: head.toml") && sentence.contains("Next:"), "{sentence}");
+            let sentence = &failure.message;
+            assert!(sentence.starts_with("head.toml") && failure.next.is_some(), "{failure}");
             assert!(!sentence.contains('\n'), "{sentence}");
         };
         let packaged = include_bytes!("../../../packaging/head.toml").to_vec();

@@ -32,6 +32,8 @@ pub struct Context {
     pub json: bool,
     /// Where the screen goes.
     pub terminal: Terminal,
+    /// Tells which disks of this machine somebody has.
+    pub taken: fn() -> Vec<uring::Taken>,
     /// Asks whoever sits at the terminal; None if nobody does.
     pub ask: Option<Ask>,
 }

@@ -31,6 +31,8 @@ pub struct Failure {
     pub kind: Option<api::ErrorKind>,
     /// The field of the request at fault, if the daemon named one.
     pub field: Option<String>,
+    /// The stable name of this cause, if it has one.
+    pub code: Option<String>,
 }
 
 /// A failure as JSON: the shape stays, keys may be added.
@@ -42,6 +44,8 @@ struct Told<'a> {
     cause: &'a str,
     /// The command that helps.
     next: Option<&'a str>,
+    /// The stable name of the cause; the word of `kind` for one that has none.
+    code: &'a str,
     /// The daemon's word for it, else `internal`, `usage`, `unreachable` or `interrupted`.
     kind: serde_json::Value,
     /// The exit code.
@@ -51,7 +55,7 @@ struct Told<'a> {
 impl Failure {
     /// A failure without advice.
     pub fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Self { exit, message: message.into(), next: None, kind: None, field: None }
+        Self { exit, message: message.into(), next: None, kind: None, field: None, code: None }
     }
     /// The command line or the configuration is wrong.
     pub fn usage(message: impl Into<String>) -> Self {
@@ -60,6 +64,10 @@ impl Failure {
     /// Something failed that should not have.
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new(Exit::Internal, message)
+    }
+    /// The same, with the stable name of the cause.
+    pub fn with_code(self, code: impl Into<String>) -> Self {
+        Self { code: Some(code.into()), ..self }
     }
     /// The same, with the next command.
     pub fn with_next(self, next: impl Into<String>) -> Self {
@@ -77,6 +85,11 @@ impl Failure {
         };
         Self { next: self.next.or_else(|| Some(usual())), ..self }
     }
+    /// The failure in one line, for a log.
+    pub fn line(&self) -> String {
+        let next = self.next.as_ref().map_or(String::new(), |next| format!(". Next: {}", trimmed(next)));
+        trimmed(&self.message).to_string() + &next
+    }
     /// The failure of the command `what` as JSON, one line.
     pub fn json(&self, what: &str) -> String {
         #[derive(Serialize)]
@@ -87,9 +100,10 @@ impl Failure {
             (Some(kind), _) => serde_json::to_value(kind).expect("a word"),
             (None, exit) => exit.word().into(),
         };
-        let cause = self.message.trim_end().trim_end_matches('.');
+        let cause = trimmed(&self.message);
         let exit = self.exit as u8;
-        let error = Told { what, cause, next: self.next.as_deref(), kind, exit };
+        let code = self.code.as_deref().or(kind.as_str()).unwrap_or_default();
+        let error = Told { what, cause, next: self.next.as_deref(), code, kind: kind.clone(), exit };
         serde_json::to_string(&Body { error }).expect("plain data")
     }
 }
@@ -107,11 +121,18 @@ impl Exit {
     }
 }
 
+/// A sentence without its full stop.
+fn trimmed(sentence: &str) -> &str {
+    sentence.trim_end().trim_end_matches('.')
+}
+
+/// As every failure is shown, those of the parser of the command line too: what is wrong, and in a line of its own what
+/// helps.
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "millrace: {}.", self.message.trim_end().trim_end_matches('.'))?;
+        write!(f, "error: {}", trimmed(&self.message))?;
         match &self.next {
-            Some(next) => write!(f, " Next: {}", next.trim_end_matches('.')),
+            Some(next) => write!(f, "\nNext: {}", trimmed(next)),
             None => Ok(()),
         }
     }
@@ -123,7 +144,7 @@ impl From<api::Error> for Failure {
             api::ErrorKind::Internal => Exit::Internal,
             _ => Exit::Refused,
         };
-        Self { exit, message: e.message, next: e.next, kind: Some(e.kind), field: e.field }
+        Self { exit, message: e.message, next: e.next, kind: Some(e.kind), field: e.field, code: None }
     }
 }
 
@@ -134,8 +155,9 @@ mod tests {
     #[test]
     fn a_failure_is_its_cause_and_the_next_command() {
         let failure = Failure::usage("there is no pool tank.").with_next("millrace pool ls");
-        assert_eq!(failure.to_string(), "millrace: there is no pool tank. Next: millrace pool ls");
-        assert_eq!(Failure::internal("no").to_string(), "millrace: no.");
+        assert_eq!(failure.to_string(), "error: there is no pool tank\nNext: millrace pool ls");
+        assert_eq!(failure.line(), "there is no pool tank. Next: millrace pool ls");
+        assert_eq!(Failure::internal("no").to_string(), "error: no");
     }
 
     #[test]
@@ -143,12 +165,12 @@ mod tests {
         let failure = Failure::usage("there is no pool tank.").with_next("millrace pool ls");
         assert_eq!(
             failure.json("pool show"),
-            r#"{"error":{"what":"pool show","cause":"there is no pool tank","next":"millrace pool ls","kind":"usage","exit":2}}"#
+            r#"{"error":{"what":"pool show","cause":"there is no pool tank","next":"millrace pool ls","code":"usage","kind":"usage","exit":2}}"#
         );
         let refused = Failure::from(api::Error::new(api::ErrorKind::NotReady, "not yet"));
         assert_eq!(
             refused.json("status"),
-            r#"{"error":{"what":"status","cause":"not yet","next":null,"kind":"not_ready","exit":3}}"#
+            r#"{"error":{"what":"status","cause":"not yet","next":null,"code":"not_ready","kind":"not_ready","exit":3}}"#
         );
     }
 }

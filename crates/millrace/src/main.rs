@@ -29,6 +29,7 @@ mod link;
 mod machine;
 mod output;
 mod screen;
+mod spelling;
 mod words;
 
 use std::process::ExitCode;

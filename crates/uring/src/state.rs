@@ -1,6 +1,7 @@
 //! The state directory: small files, replaced atomically and durably by a helper thread that may block.
 
 use crate::drive::sysfs;
+pub use crate::drive::sysfs::Taken;
 use crate::mail::{Control, Inbox};
 use base::Token;
 use base::machine::{StateError, StateOp};
@@ -45,6 +46,11 @@ impl StateThread {
 /// Drives worth looking at: paths of block devices that are writable, not empty and unused.
 pub fn candidates() -> Vec<String> {
     sysfs::candidates()
+}
+
+/// Disks of which no pool can be made as they stand, and who has them.
+pub fn taken() -> Vec<Taken> {
+    sysfs::taken()
 }
 
 /// Does `op`, waiting for it.

@@ -132,8 +132,8 @@ socket = "/run/$head.sock"
 memory = "64M"
 shards = 1
 [system]
-heartbeat-ms = 500
-silence-ms = 2000
+heartbeat_ms = 500
+silence_ms = 2000
 END
     start-head $head
     tries=0

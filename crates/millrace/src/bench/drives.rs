@@ -12,6 +12,7 @@ use super::stand::inner::At;
 use super::stand::{POOL, Stand};
 use super::watch::{self, Live};
 use super::work::{StageArgs, WorkArgs, in_process, inside};
+use crate::arguments::count_in;
 use crate::failure::Failure;
 use crate::screen::Terminal;
 use base::DriveId;
@@ -21,7 +22,7 @@ use head::order::{ArraySpec, Order};
 /// `millrace bench drives`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Reads leave the drives as they are. A drive that holds data is written only if you say so when you are asked, or by --force.
+Reads do not change the drives. Before writing to a drive that holds data you are asked, or give --force.
 
 Examples:
   millrace bench drives --drive /dev/nvme0n1 --drive /dev/nvme1n1 --qd 64
@@ -29,15 +30,15 @@ Examples:
 pub struct DrivesArgs {
     #[command(flatten)]
     stage: StageArgs,
-    /// Bytes of one operation
+    /// Block size: bytes of one operation
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true, default_value = "4k", value_parser = block)]
     bs: u32,
-    /// Operations under way on each drive
-    #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=1023))]
+    /// Queue depth: operations in flight on each drive
+    #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 32, value_parser = count_in::<u16>(1..=1023))]
     qd: u16,
     #[command(flatten)]
     work: WorkArgs,
-    /// Leave out the installed fio, which is shown beside for block devices and files
+    /// Do not run fio for comparison, even if it is installed
     #[arg(long)]
     no_fio: bool,
 }

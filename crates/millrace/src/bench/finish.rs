@@ -16,10 +16,10 @@ Examples:
   millrace bench ladder --drive null --json > ladder.json
   millrace bench report ladder.json --html report.html")]
 pub struct ReportArgs {
-    /// Results, as --json printed them
+    /// Files with the output of --json
     #[arg(value_name = "FILE", required = true)]
     results: Vec<PathBuf>,
-    /// The report
+    /// File to write the report to
     #[arg(long, value_name = "FILE")]
     html: PathBuf,
 }

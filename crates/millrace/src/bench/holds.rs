@@ -26,7 +26,8 @@ const SAMPLES_TIME: Duration = Duration::from_millis(500);
 
 /// Refuses a load that writes where something lies, unless that is meant: `force`, or a person who says yes.
 fn meant(what: &str, at: u64, ask: Option<Ask>) -> Result<(), Failure> {
-    let message = format!("{what} holds data (byte {at} is not zero), which this load would overwrite");
+    let message =
+        format!("{what} holds data (from {} on), which this load would overwrite", base::size::print(at));
     let refused = Failure {
         kind: Some(api::ErrorKind::Unsafe),
         ..Failure::new(Exit::Refused, message.clone())

@@ -8,6 +8,7 @@ use super::result::hosts::Hosts;
 use super::session::SingleArgs;
 use super::target::Url;
 use super::watch::{self, Live};
+use crate::arguments::count_in;
 use crate::failure::{Exit, Failure};
 use crate::screen::Terminal;
 use clap::Args;
@@ -21,7 +22,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// `millrace bench hosts`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Each --target is a host of its own, and --hosts multiplies them. Hosts of one name that write to one volume write over each other: give each a --target with a volume of its own, or only read.
+Hosts that write to the same volume overwrite each other's data: give --hosts 1 and a volume of its own to each with --also, or only read.
 
 Examples:
   millrace bench hosts --target nvme://10.0.0.1:4420/NQN/1 --hosts 4
@@ -29,13 +30,13 @@ Examples:
 pub struct HostsArgs {
     #[command(flatten)]
     load: SingleArgs,
-    /// Further volumes, each with a host of its own
+    /// Another volume, measured by hosts of its own; may be repeated
     #[arg(long = "also", value_name = "URL")]
     also: Vec<Url>,
-    /// Processes on each of them
-    #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=64))]
+    /// Number of hosts (processes) on each volume
+    #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 2, value_parser = count_in::<u16>(1..=64))]
     hosts: u16,
-    /// Also write a report with plots, one file that needs nothing else
+    /// Write a report with plots to this file, too
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 }
@@ -196,9 +197,9 @@ mod tests {
     fn a_host_that_fails_is_told_in_words() {
         let json = Failure::internal("nobody listens").with_next("millrace portal ls").json("bench");
         let failure = failure_of("host 1", format!("a warning\n{json}\n").as_bytes());
-        assert_eq!(failure.to_string(), "millrace: host 1: nobody listens. Next: millrace portal ls");
+        assert_eq!(failure.to_string(), "error: host 1: nobody listens\nNext: millrace portal ls");
         assert!(failure_of("host 1", b"").to_string().contains("without saying why"));
-        assert!(failure_of("host 1", b"Killed").to_string().starts_with("millrace: host 1: Killed."));
+        assert!(failure_of("host 1", b"Killed").to_string().starts_with("error: host 1: Killed"));
     }
 
     #[test]

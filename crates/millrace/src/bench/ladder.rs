@@ -12,6 +12,7 @@ use super::stand::inner::At;
 use super::stand::{Stand, Timed};
 use super::watch::{self, Live};
 use super::work::{ISCSI_DEPTH_MAX, StageArgs, WorkArgs, in_process, inside, is_null, lanes, outside};
+use crate::arguments::count_in;
 use crate::failure::Failure;
 use crate::screen::Terminal;
 use base::size::print;
@@ -22,7 +23,7 @@ use std::time::Duration;
 /// `millrace bench ladder`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-A pool is made of the drives, and destroyed at the end: drives that hold data are refused by name until --force. No daemon is needed, and none is asked.
+The command creates a pool on the drives inside this process, and destroys it at the end. Drives that hold data are refused unless --force is given. No daemon is needed.
 
 Examples:
   millrace bench ladder --drive null --copies 4
@@ -31,17 +32,17 @@ Examples:
 pub struct LadderArgs {
     #[command(flatten)]
     stage: StageArgs,
-    /// Make mirrors of so many drives each, in the order given
-    #[arg(long, value_name = "LEGS", allow_hyphen_values = true, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=4))]
+    /// Drives in each mirror, in the order given; 1 for no mirrors
+    #[arg(long, value_name = "LEGS", allow_hyphen_values = true, default_value_t = 1, value_parser = count_in::<u16>(1..=4))]
     mirror: u16,
-    /// Bytes of one operation
+    /// Block size: bytes of one operation
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true, default_value = "4k", value_parser = block)]
     bs: u32,
-    /// Operations under way on each connection
-    #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=1023))]
+    /// Queue depth: operations in flight on each connection
+    #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 32, value_parser = count_in::<u16>(1..=1023))]
     qd: u16,
-    /// Connections; inside, so many times --qd operations are under way
-    #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=8))]
+    /// Number of connections; without a protocol, multiplies --qd
+    #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 1, value_parser = count_in::<u16>(1..=8))]
     jobs: u16,
     #[command(flatten)]
     work: WorkArgs,

@@ -45,8 +45,7 @@ pub use watch::Live;
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = "\
-A load that writes overwrites what lies in the region that is used: if anything
-does, you are asked first, or --force says that it is meant.
+Without a command, bench measures one volume. A load that writes overwrites the data in the region it uses. If there is data, you are asked first, or give --force.
 
 Examples:
   millrace bench --target nvme://10.0.0.1:4420/NQN/1 --rw randread --qd 128
@@ -62,15 +61,15 @@ pub struct BenchArgs {
 
 #[derive(Subcommand, Debug)]
 enum What {
-    /// What each layer costs: bare drive, array, pool, volume, NVMe/TCP, iSCSI
+    /// Measure what each layer costs: drive, array, pool, volume, NVMe/TCP, iSCSI
     Ladder(ladder::LadderArgs),
-    /// Depth, jobs and block size against each other, and where the knee is
+    /// Measure all combinations of depth, connections and block size, and find the knee
     Sweep(sweep::SweepArgs),
-    /// One drive, two drives, … all: whether they add up, and where that ends
+    /// Measure one drive, two drives, and so on, to see where their sum stops growing
     Drives(drives::DrivesArgs),
-    /// Several hosts at once on one target, summed, and every path apart
+    /// Measure several hosts on one target at once, and sum their results
     Hosts(hosts::HostsArgs),
-    /// One report of results that were kept with --json
+    /// Make an HTML report of results that --json printed
     Report(finish::ReportArgs),
 }
 

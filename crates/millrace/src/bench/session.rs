@@ -3,6 +3,7 @@
 use super::options::{Mode, block, offset, seconds, some_or_no_end};
 use super::target::{self, Url};
 use super::watch::{self, Cpu, LOOK};
+use crate::arguments::{count, count_in};
 use crate::failure::Failure;
 use base::Address;
 use clap::Args;
@@ -16,82 +17,82 @@ use uring::{House, MachineConfig};
 /// `millrace bench --target`.
 #[derive(Args, Clone, Debug)]
 pub struct SingleArgs {
-    /// nvme://ADDRESS:PORT/NQN/NSID or iscsi://ADDRESS:PORT/IQN/LUN
+    /// The volume: nvme://ADDRESS:PORT/NQN/NSID or iscsi://ADDRESS:PORT/IQN/LUN
     #[arg(long, value_name = "URL", required = true)]
     pub target: Option<Url>,
-    /// More portals of the target: connections are spread over all of them
+    /// Further portals of the target; connections are spread over all portals
     #[arg(long, value_name = "ADDRESS:PORT,...", value_delimiter = ',')]
     pub portals: Vec<SocketAddr>,
-    /// Our host NQN [default: this machine's]
+    /// NQN to connect with [default: this machine's]
     #[arg(long, value_name = "NQN")]
     pub host_nqn: Option<String>,
-    /// Our iSCSI name [default: this machine's]
+    /// IQN to connect with [default: this machine's]
     #[arg(long, value_name = "IQN")]
     pub iqn: Option<String>,
-    /// What to do
+    /// Kind of operations
     #[arg(long, value_enum, default_value_t = Mode::Randread, value_name = "MODE")]
     pub rw: Mode,
-    /// Bytes of one operation
+    /// Block size: bytes of one operation
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true, default_value = "4k", value_parser = block)]
     pub bs: u32,
-    /// Operations under way on each connection; fewer where the target's queues hold fewer
-    #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=1023))]
+    /// Queue depth: operations in flight on each connection
+    #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 32, value_parser = count_in::<u16>(1..=1023))]
     pub qd: u16,
-    /// Connections
-    #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=128))]
+    /// Number of connections
+    #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 1, value_parser = count_in::<u16>(1..=128))]
     pub connections: u16,
-    /// Reads among 100 operations, with randrw and rw
-    #[arg(long, value_name = "PERCENT", allow_hyphen_values = true, default_value_t = 70, value_parser = clap::value_parser!(u8).range(0..=100))]
+    /// Percentage of reads, for randrw and rw
+    #[arg(long, value_name = "PERCENT", allow_hyphen_values = true, default_value_t = 70, value_parser = count_in::<u8>(0..=100))]
     pub mix: u8,
-    /// Stamp what is written and check what is read
+    /// Mark all written data, and check it when it is read
     #[arg(long)]
     pub verify: bool,
-    /// Write every place once before measuring
+    /// Write the region once before measuring
     #[arg(long)]
     pub prepare: bool,
-    /// Read back and check everything written, at the end
+    /// Read and check everything written, at the end
     #[arg(long, requires = "verify")]
     pub read_back: bool,
-    /// Seconds to measure, like 10 or 0.5 (0: until Ctrl-C)
+    /// Seconds to measure, such as 10 or 0.5 (0: until Ctrl-C)
     #[arg(long, value_name = "N", allow_hyphen_values = true, default_value = "10", value_parser = some_or_no_end)]
     pub seconds: Duration,
-    /// Load before it that is not counted, seconds, like 1 or 0.2
+    /// Seconds of load before the measurement starts
     #[arg(long, value_name = "N", allow_hyphen_values = true, default_value = "0", value_parser = seconds)]
     pub ramp: Duration,
-    /// Milliseconds between the end of an operation and the next one in its stead
-    #[arg(long, value_name = "MS", allow_hyphen_values = true, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=60_000))]
+    /// Milliseconds to wait after each operation
+    #[arg(long, value_name = "MS", allow_hyphen_values = true, default_value_t = 0, value_parser = count_in::<u32>(0..=60_000))]
     pub think: u32,
-    /// Writes are durable before they are answered
+    /// Write with FUA: data is durable before the answer
     #[arg(long)]
     pub fua: bool,
-    /// Ask for header and data digests
+    /// Use header and data digests
     #[arg(long)]
     pub digests: bool,
-    /// First byte of the volume that is used
+    /// Start of the region, as an offset in the volume
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true, default_value = "0", value_parser = offset)]
     pub region_at: u64,
-    /// Part of the volume that is used [default: the rest]
+    /// Size of the region of the volume to use [default: the rest]
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true, value_parser = base::size::parse)]
     pub region: Option<u64>,
-    /// Seconds for which lost connections and refusals are retried
-    #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 5)]
+    /// Seconds to retry lost and refused connections
+    #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 5, value_parser = count_in::<u32>(0..=u64::from(u32::MAX)))]
     pub patience: u32,
-    /// File with the secret that we prove (CHAP)
+    /// File with the CHAP secret of this host
     #[arg(long, value_name = "FILE")]
     pub chap_secret_file: Option<PathBuf>,
-    /// Our CHAP user name [default: our IQN]
+    /// CHAP user name of this host [default: its IQN]
     #[arg(long, value_name = "NAME")]
     pub chap_user: Option<String>,
-    /// File with the secret that the target proves (mutual CHAP)
+    /// File with the secret of the target, for mutual CHAP
     #[arg(long, value_name = "FILE", requires = "chap_secret_file")]
     pub mutual_secret_file: Option<PathBuf>,
-    /// Decides every random choice
-    #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 1)]
+    /// Seed of all random choices
+    #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 1, value_parser = count)]
     pub seed: u64,
-    /// Write even though something lies in the region
+    /// Write even if the region holds data, which is lost
     #[arg(long)]
     pub force: bool,
-    /// Print the progress every second; with --json, one object a line
+    /// Print progress every second; with --json, one object per line
     #[arg(long)]
     pub progress: bool,
     /// Begin at this time: milliseconds since 1970-01-01 UTC

@@ -12,6 +12,7 @@ use super::stand::inner::At;
 use super::target::Url;
 use super::watch::{self, Cpu, Live};
 use super::work::{StageArgs, WorkArgs, inside, is_null, lanes, outside};
+use crate::arguments::count_in;
 use crate::failure::Failure;
 use crate::screen::Terminal;
 use base::size::print;
@@ -22,32 +23,32 @@ use std::time::Duration;
 /// `millrace bench sweep`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-With --target the volume there is used, and loses what it holds unless --rw only reads; host names and secrets are those of `millrace bench`, set by --host-nqn and --iqn. With --drive a head is made in this process.
+Name a --target or drives. With --target, the sweep uses that volume, and overwrites its data unless --rw only reads. With --drive, it starts a head inside this process, with a pool on these drives. The knee is the depth beyond which more depth only adds waiting.
 
 Examples:
   millrace bench sweep --target nvme://10.0.0.1:4420/NQN/1 --jobs 1,4
   millrace bench sweep --drive null --via volume --bs 512,4k,64k
   millrace bench sweep --drive /dev/nvme1n1 --via nvme --html sweep.html")]
 pub struct SweepArgs {
-    /// nvme://ADDRESS:PORT/NQN/NSID or iscsi://ADDRESS:PORT/IQN/LUN
+    /// The volume: nvme://ADDRESS:PORT/NQN/NSID or iscsi://ADDRESS:PORT/IQN/LUN
     #[arg(long, value_name = "URL", conflicts_with_all = ["drives", "via"])]
     target: Option<Url>,
-    /// Our host NQN at the target [default: this machine's]
+    /// NQN to connect with [default: this machine's]
     #[arg(long, value_name = "NQN", requires = "target")]
     host_nqn: Option<String>,
-    /// Our iSCSI name at the target [default: this machine's]
+    /// IQN to connect with [default: this machine's]
     #[arg(long, value_name = "IQN", requires = "target")]
     iqn: Option<String>,
     #[command(flatten)]
     stage: StageArgs,
-    /// How the volume on the drives is reached
+    /// How to reach the volume on the drives
     #[arg(long, value_enum, default_value_t = Via::Nvme, value_name = "WAY")]
     via: Via,
-    /// Depths of each connection
-    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1,4,16,64,256", value_parser = clap::value_parser!(u16).range(1..=1023))]
+    /// Queue depths of each connection
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1,4,16,64,256", value_parser = count_in::<u16>(1..=1023))]
     depths: Vec<u16>,
     /// Numbers of connections
-    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1,2,4", value_parser = clap::value_parser!(u16).range(1..=64))]
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1,2,4", value_parser = count_in::<u16>(1..=64))]
     jobs: Vec<u16>,
     /// Block sizes
     #[arg(long, value_name = "SIZE,…", value_delimiter = ',', default_value = "4k", value_parser = block)]
@@ -198,7 +199,18 @@ pub fn measure(args: &SweepArgs, live: &mut Live, notes: &mut Vec<String>) -> Re
             }
             (None, None) => return Err(Failure::usage("neither a target nor a drive is named")),
         };
+        // A target that answers nothing does not do so at the next point either.
+        let dead = run.total.ops == 0;
+        if let (true, Some(url), Some(why)) = (dead && points.is_empty(), target, &run.trouble) {
+            return Err(Failure::internal(format!("the target {url} does not answer: {why}"))
+                .with_code("target_dead")
+                .with_next("millrace portal ls, on the head: it lists where it listens"));
+        }
         points.push(Point { block_bytes, jobs, depth, run });
+        if dead && target.is_some() {
+            notes.push("The target stopped answering: the rest was not measured.".into());
+            break;
+        }
     }
     if let Some((stand, ..)) = &place {
         notes.extend(stand.notices());
@@ -266,6 +278,20 @@ mod tests {
             assert!(sweep.points.iter().all(|p| p.run.total.ops > 0 && p.run.errors == 0), "{via}");
             assert!(sweep.screen(Terminal::plain(120)).contains("◀ knee"));
         }
+    }
+
+    #[test]
+    fn a_target_that_is_dead_is_told_once() {
+        // A port that was free just now: nobody listens there.
+        let port =
+            std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port").port();
+        let words = format!(
+            "sweep --target nvme://127.0.0.1:{port}/nqn.a/1 --depths 1,4 --jobs 1,2 --rw randread --seconds 0.1 --ramp 0"
+        );
+        let mut notes = vec![];
+        let failure = measure(&args(&words), &mut Live::new(), &mut notes).expect_err("nobody listens");
+        assert_eq!((failure.exit as u8, failure.code.as_deref()), (1, Some("target_dead")), "{failure}");
+        assert!(failure.message.contains(&format!("127.0.0.1:{port}")) && notes.is_empty(), "{failure}");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use super::stand::inner::At;
 use super::stand::{IQN, NQN, Shape, Stand};
 use super::target::{self, Url};
 use super::watch::{Cpu, Live, Window};
+use crate::arguments::{count, count_in};
 use crate::failure::Failure;
 use base::DriveKind;
 use clap::Args;
@@ -17,34 +18,34 @@ use std::time::Duration;
 /// The load.
 #[derive(Args, Clone, Debug)]
 pub struct WorkArgs {
-    /// What to do
+    /// Kind of operations
     #[arg(long, value_enum, default_value_t = Mode::Randread, value_name = "MODE")]
     pub rw: Mode,
-    /// Reads among 100 operations, with randrw and rw
-    #[arg(long, value_name = "PERCENT", allow_hyphen_values = true, default_value_t = 70, value_parser = clap::value_parser!(u8).range(0..=100))]
+    /// Percentage of reads, for randrw and rw
+    #[arg(long, value_name = "PERCENT", allow_hyphen_values = true, default_value_t = 70, value_parser = count_in::<u8>(0..=100))]
     pub mix: u8,
     /// Seconds of each measurement
     #[arg(long, value_name = "N", allow_hyphen_values = true, default_value = "3", value_parser = some_seconds)]
     pub seconds: Duration,
-    /// Load before each that is not counted, seconds
+    /// Seconds of load before each measurement starts
     #[arg(long, value_name = "N", allow_hyphen_values = true, default_value = "0.5", value_parser = seconds)]
     pub ramp: Duration,
-    /// Stamp what is written and check what is read
+    /// Mark all written data, and check it when it is read
     #[arg(long)]
     pub verify: bool,
-    /// Writes are durable before they are answered
+    /// Write with FUA: data is durable before the answer
     #[arg(long)]
     pub fua: bool,
-    /// Part of the volume that is used [default: what fits the drives' kind]
+    /// Size of the region of the volume to use [default: by the kind of drives]
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true, value_parser = base::size::parse)]
     pub region: Option<u64>,
-    /// Do not write the region once before it is read
+    /// Do not write the region before it is read
     #[arg(long)]
     pub unprepared: bool,
-    /// Decides every random choice
-    #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 1)]
+    /// Seed of all random choices
+    #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 1, value_parser = count)]
     pub seed: u64,
-    /// Also write a report with plots, one file that needs nothing else
+    /// Write a report with plots to this file, too
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
 }
@@ -52,20 +53,20 @@ pub struct WorkArgs {
 /// The drives, and the head that is made on them.
 #[derive(Args, Clone, Debug)]
 pub struct StageArgs {
-    /// A drive: null, null:SIZE, ram:SIZE, a file, a block device, or shape:OPTIONS@ and one of these
+    /// A drive: a block device, a file, ram:SIZE, null or null:SIZE; shape:OPTIONS@ may be in front
     #[arg(long = "drive", value_name = "DRIVE")]
     pub drives: Vec<String>,
-    /// Take each null or ram drive so many times
-    #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=128))]
+    /// Number of drives to make of each null or ram drive
+    #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 1, value_parser = count_in::<u16>(1..=128))]
     pub copies: u16,
-    /// Use drives that hold data, which are lost
+    /// Use drives even if they hold data, which is lost
     #[arg(long)]
     pub force: bool,
-    /// Threads that carry the load
-    #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
+    /// Number of shards (threads) that serve the load
+    #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 1, value_parser = count_in::<u16>(1..=64))]
     pub shards: u16,
-    /// Cores: those of the shards, then the load generator's [default: the first ones, and the last]
-    #[arg(long, value_name = "N,…", value_delimiter = ',')]
+    /// Cores of the shards, then of the load generator [default: the first ones, and the last]
+    #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = count_in::<u16>(0..=u64::from(u16::MAX)))]
     pub cores: Vec<u16>,
 }
 

@@ -11,7 +11,7 @@ use clap::Args;
 /// `--yes`.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct Consent {
-    /// Do not ask, even though hosts are connected that lose something
+    /// Do not ask, even if connected hosts lose access
     #[arg(long, short)]
     yes: bool,
 }

@@ -1,7 +1,7 @@
 //! `millrace drive`.
 
 use super::times;
-use crate::arguments::{drive_name, drive_path};
+use crate::arguments::{count_in, drive_name, drive_path};
 use crate::client::segment;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -11,7 +11,7 @@ use base::DriveKind;
 use base::size::{print, print_count};
 use clap::{Args, Subcommand};
 
-/// Look at drives; fail, return, replace and shape them.
+/// List and show drives; fail, return, replace and remove them.
 #[derive(Subcommand, Debug)]
 #[command(arg_required_else_help = true, disable_help_subcommand = true)]
 #[command(after_help = "\
@@ -21,114 +21,114 @@ Examples:
   millrace drive return /dev/nvme3n1
   millrace drive replace /dev/nvme3n1 /dev/nvme7n1")]
 pub enum DriveCommand {
-    /// List our drives and this machine's candidates
+    /// List all drives of this machine, and what each is used for
     #[command(after_help = "\
+Free drives can be used for a pool. For all others the column NOTE says why not: what the drive holds, who uses it, or that it is too small.
+
 Examples:
   millrace drive ls
   millrace drive ls /srv/images/*.img  # files are looked at only if named
   millrace drive ls --json")]
     Ls {
-        /// Further drives to look at
+        /// Other drives to list, such as files
         #[arg(value_name = "DRIVE")]
         drives: Vec<String>,
     },
-    /// Show one drive
+    /// Show one drive: state, identity, counters and latencies
     #[command(after_help = "\
 Examples:
   millrace drive show /dev/nvme0n1
   millrace drive show nvme0n1 --json")]
     Show {
-        /// Its path, the last part of it, or its UUID
+        /// The drive: its path, the last part of the path, or its UUID
         #[arg(value_name = "DRIVE", add = super::complete::drives())]
         drive: String,
     },
-    /// Take a drive out of its mirror now
+    /// Take a drive out of its mirror
     #[command(after_help = "\
-The mirror's last drive in sync is never taken out.
+The last drive of a mirror that is in sync cannot be failed.
 
 Examples:
   millrace drive fail /dev/nvme3n1
-  millrace drive return /dev/nvme3n1  # takes it back")]
+  millrace drive return /dev/nvme3n1  # the opposite")]
     Fail {
-        /// Its path, the last part of it, or its UUID
+        /// The drive: its path, the last part of the path, or its UUID
         #[arg(value_name = "DRIVE", add = super::complete::drives())]
         drive: String,
-        /// Even though the files of all other legs were removed
+        /// Fail it even though the files of all other legs were removed
         #[arg(long)]
         force: bool,
     },
-    /// Take a drive back into its mirror; only what was written meanwhile is copied
+    /// Return a drive to its mirror; only what was written meanwhile is copied
     #[command(after_help = "\
 Examples:
   millrace drive return /dev/nvme3n1
   millrace status --watch  # shows the resync")]
     Return {
-        /// Its path, the last part of it, or its UUID
+        /// The drive: its path, the last part of the path, or its UUID
         #[arg(value_name = "DRIVE", add = super::complete::drives())]
         drive: String,
     },
-    /// Put another drive in a drive's place; everything is copied
+    /// Replace a drive by another one; all data is copied
     #[command(after_help = "\
-A drive in sync serves until everything is copied; then it leaves, without its
-label. `drive rm NEW` gives it up before that.
+If the old drive is in sync, it serves until everything is copied. Then it leaves the pool and loses its label. `millrace drive rm NEW` cancels the replacement before that.
 
 Examples:
   millrace drive replace /dev/nvme3n1 /dev/nvme7n1
-  millrace drive replace 6f1c1a52-… /dev/nvme7n1  # a missing one, by UUID")]
+  millrace drive replace 6f1c1a52-… /dev/nvme7n1  # a missing drive, by UUID
+  millrace status --watch  # shows the progress")]
     Replace {
-        /// The drive to be replaced: path, last part of it, or UUID
+        /// The drive to replace: its path, the last part of the path, or its UUID
         #[arg(value_name = "OLD", add = super::complete::drives())]
         old: String,
-        /// The new drive's path
+        /// Path of the new drive
         #[arg(value_name = "NEW")]
         new: String,
-        /// Use the new drive even if it carries something foreign
+        /// Use the new drive even if it holds other data, which is lost
         #[arg(long)]
         force: bool,
     },
-    /// Take a hot spare from its pool, or a leg from its mirror
+    /// Remove a hot spare from its pool, or a leg from its mirror
     #[command(after_help = "\
-The drive loses its label and can be used again. The last drive in sync of a
-mirror stays; --force is asked for where redundancy would be lost.
+The drive loses its label and is free. The last drive of a mirror that is in sync cannot be removed. Where redundancy would be lost, --force is needed.
 
 Examples:
   millrace drive rm /dev/nvme9n1
   millrace drive rm /dev/nvme3n1 --force  # a mirror of two becomes one drive")]
     Rm {
-        /// Its path, the last part of it, or its UUID
+        /// The drive: its path, the last part of the path, or its UUID
         #[arg(value_name = "DRIVE", add = super::complete::drives())]
         drive: String,
-        /// Even though a mirror is left without redundancy
+        /// Remove it even if the mirror then has no redundancy
         #[arg(long)]
         force: bool,
     },
-    /// Light the bay of a drive, where something can
+    /// Switch the locate light of a drive's bay on or off
     #[command(after_help = "\
-On this machine, not through the daemon. An enclosure, a port with enclosure
-management or a hot-plug slot lights it.
+This works on the machine where the command runs, without the daemon. The light belongs to an enclosure (SES), a port with enclosure management (NPEM) or a hot-plug slot.
 
 Examples:
   millrace drive locate /dev/nvme3n1 --on
   millrace drive locate S4EVNF0M123456 --off")]
     #[command(group = clap::ArgGroup::new("light").required(true).args(["on", "off"]))]
     Locate {
-        /// Its path, name, serial number or slot
+        /// The drive: its path, name, serial number or slot
         #[arg(value_name = "DRIVE")]
         drive: String,
-        /// Light it
+        /// Switch the light on
         #[arg(long)]
         on: bool,
-        /// Light it no longer
+        /// Switch the light off
         #[arg(long)]
         off: bool,
     },
-    /// Make a drive slow, limited, faulty or absent, to see what happens (until restart)
+    /// Make a drive slow, limited, faulty or absent, to test what happens (until restart)
     #[command(after_help = "\
-What is not named stays as it is.
+Options that are not named keep their values.
 
 Examples:
   millrace drive shape /dev/nvme3n1 --latency-us 5000
-  millrace drive shape /dev/nvme3n1 --iops-max 10000 --mbps-max 200
+  millrace drive shape /dev/nvme3n1 --iops-max 10k --mbps-max 200
   millrace drive shape /dev/nvme3n1 --uplink 1 --uplink-mbps 1600
   millrace drive shape /dev/nvme3n1 --read-errors-ppm 100
   millrace drive shape /dev/nvme3n1 --hang
@@ -136,43 +136,46 @@ Examples:
     Shape(ShapeArgs),
 }
 
+/// Largest number of a shape.
+const COUNT_MAX: u64 = u32::MAX as u64;
+
 /// `millrace drive shape`.
 #[derive(Args, Debug)]
 pub struct ShapeArgs {
-    /// Its path, the last part of it, or its UUID
+    /// The drive: its path, the last part of the path, or its UUID
     #[arg(value_name = "DRIVE", add = super::complete::drives())]
     drive: String,
-    /// Add so many microseconds to every operation
-    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    /// Microseconds to add to every operation
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = count_in::<u32>(0..=COUNT_MAX))]
     latency_us: Option<u32>,
-    /// Carry out at most so many operations a second (0: no limit)
-    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    /// Maximum operations per second (0: no limit)
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = count_in::<u32>(0..=COUNT_MAX))]
     iops_max: Option<u32>,
-    /// Move at most so many MB a second (0: no limit)
-    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    /// Maximum MB per second (0: no limit)
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = count_in::<u32>(0..=COUNT_MAX))]
     mbps_max: Option<u32>,
-    /// Share a link with all drives that name the same number (0: no link)
-    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    /// Number of a link that drives with the same number share (0: no link)
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = count_in::<u32>(0..=COUNT_MAX))]
     uplink: Option<u32>,
-    /// Let so many MB a second pass that link, each way
-    #[arg(long, value_name = "N", allow_hyphen_values = true, requires = "uplink")]
+    /// MB per second that the link carries in each direction
+    #[arg(long, value_name = "N", allow_hyphen_values = true, requires = "uplink", value_parser = count_in::<u32>(0..=COUNT_MAX))]
     uplink_mbps: Option<u32>,
-    /// This drive's part of the link when it is full, beside the others' [default: 1]
-    #[arg(long, value_name = "N", allow_hyphen_values = true, requires = "uplink", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    /// Share of the link that this drive gets when the link is full [default: 1]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, requires = "uplink", value_parser = count_in::<u32>(1..=1000))]
     uplink_share: Option<u32>,
-    /// Let so many of a million reads fail
-    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    /// Reads that fail, of each million
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = count_in::<u32>(0..=1_000_000))]
     read_errors_ppm: Option<u32>,
-    /// Let so many of a million writes fail
-    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    /// Writes that fail, of each million
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = count_in::<u32>(0..=1_000_000))]
     write_errors_ppm: Option<u32>,
-    /// Take operations and do not answer them
+    /// Accept operations and never answer them
     #[arg(long)]
     hang: bool,
-    /// Behave as if it had been pulled out
+    /// Behave as if the drive had been pulled out
     #[arg(long)]
     gone: bool,
-    /// Behave naturally again
+    /// Remove all artificial behaviour
     #[arg(long, conflicts_with_all = [
         "latency_us", "iops_max", "mbps_max", "uplink", "uplink_mbps", "uplink_share", "read_errors_ppm",
         "write_errors_ppm", "hang", "gone"])]
@@ -186,7 +189,11 @@ pub fn run(command: DriveCommand, context: &Context) -> Result<String, Failure> 
         DriveCommand::Ls { drives } => {
             let drives: Vec<Drive> = client.get(&list_path(&drives))?;
             let machine = crate::machine::here(context);
-            let placed: Vec<Placed> = drives.into_iter().map(|d| Placed::of(d, &machine)).collect();
+            let known: Vec<String> = drives.iter().map(|d| d.path.clone()).collect();
+            let taken = (context.taken)().into_iter().filter(|t| !known.contains(&t.path)).map(in_use);
+            let usable = drives.into_iter().map(|d| (d, false));
+            let all = usable.chain(taken.map(|d| (d, true)));
+            let placed: Vec<Placed> = all.map(|(d, in_use)| Placed::of(d, in_use, &machine)).collect();
             Ok(context.show(&placed, |drives| list(drives, context)))
         }
         DriveCommand::Show { drive } => {
@@ -210,13 +217,13 @@ pub fn run(command: DriveCommand, context: &Context) -> Result<String, Failure> 
             let new = drive_path(&new);
             let body = api::DriveReplace { new: new.clone(), force };
             let placed: api::Created = client.post(&format!("{path}/replace"), &body)?;
-            let what = format!("Drive {new} takes the place of {name} and is being resynced.");
+            let what = format!("Drive {new} replaces {name} and is being resynced.");
             Ok(context.created(&placed, what, "millrace status --watch"))
         }
         DriveCommand::Rm { drive, force } => {
             let (path, name) = resource(&drive, context)?;
             client.delete(&format!("{path}?force={force}"))?;
-            Ok(context.done(format!("Drive {name} is no drive of its pool any more."), "millrace drive ls"))
+            Ok(context.done(format!("Drive {name} is removed from its pool."), "millrace drive ls"))
         }
         DriveCommand::Shape(args) => shape(&args, context),
         DriveCommand::Locate { drive, on, off: _ } => crate::machine::locate(context, &drive, on),
@@ -228,6 +235,10 @@ pub fn run(command: DriveCommand, context: &Context) -> Result<String, Failure> 
 struct Placed {
     #[serde(flatten)]
     drive: Drive,
+    /// Somebody else on this machine has it.
+    in_use: bool,
+    /// Nobody has it, and no pool can be made of it, since it is too small.
+    too_small: bool,
     /// The label of its slot.
     slot: Option<String>,
     /// How warm it is, degrees Celsius.
@@ -235,13 +246,53 @@ struct Placed {
 }
 
 impl Placed {
-    fn of(mut drive: Drive, machine: &topology::Machine) -> Self {
+    fn of(mut drive: Drive, in_use: bool, machine: &topology::Machine) -> Self {
+        let too_small = drive.role == DriveRole::Free && drive.bytes < head::DRIVE_BYTES_MIN;
+        if too_small {
+            drive.reason = format!("a drive of a pool has at least {}", print(head::DRIVE_BYTES_MIN));
+        }
         let found = machine.drive_at(&drive.path);
         if let (Some(serial), true) = (found.and_then(|d| d.serial.clone()), drive.serial.is_empty()) {
             drive.serial = serial;
         }
         let celsius = found.and_then(|d| d.temperature).map(|t| t.now);
-        Self { slot: found.and_then(|d| d.slot.clone()), celsius, drive }
+        Self { in_use, too_small, slot: found.and_then(|d| d.slot.clone()), celsius, drive }
+    }
+}
+
+/// A disk that somebody else has, as a drive, with the reason.
+fn in_use(taken: uring::Taken) -> Drive {
+    let uring::Taken { path, bytes, model, serial, users, partitions, read_only } = taken;
+    let mut users = users;
+    users.dedup();
+    let reason = if !users.is_empty() {
+        format!("used by {}", users.join(", "))
+    } else if !partitions.is_empty() {
+        format!("has the partitions {}", partitions.join(", "))
+    } else if read_only {
+        "cannot be written to".to_string()
+    } else {
+        "in use".to_string()
+    };
+    Drive {
+        path,
+        uuid: None,
+        kind: "block".into(),
+        model,
+        serial,
+        bytes,
+        block_bytes: 0,
+        volatile_cache: false,
+        pool: None,
+        role: DriveRole::Unusable,
+        state: None,
+        reason,
+        slow: false,
+        errors: 0,
+        counters: Default::default(),
+        read_times: None,
+        write_times: None,
+        shape: None,
     }
 }
 
@@ -361,10 +412,10 @@ fn list(placed: &[Placed], context: &Context) -> String {
     // Ours first; each by name.
     let mut sorted: Vec<&Placed> = placed.iter().collect();
     let ours = |d: &Drive| matches!(d.role, DriveRole::Leg | DriveRole::Missing | DriveRole::Spare);
-    sorted.sort_by_key(|p| (!ours(&p.drive), natural(&drive_name(&p.drive))));
+    sorted.sort_by_key(|p| (!ours(&p.drive), p.in_use, natural(&drive_name(&p.drive))));
     let mut told = String::new();
     if drives.is_empty() {
-        return "There is no drive here that could be used.\nNext: millrace drive ls /path/to/file\n".into();
+        return "This machine has no drive.\nNext: millrace drive ls /path/to/file\n".into();
     }
     // Columns of which nothing is known are not shown.
     let slots = placed.iter().any(|p| p.slot.is_some());
@@ -401,7 +452,11 @@ fn list(placed: &[Placed], context: &Context) -> String {
         }
         let mut cells: Vec<Cell> = vec![
             told_apart(&drive_name(d), d.uuid.as_ref(), drives).into(),
-            state_cell(d),
+            match (p.in_use, p.too_small) {
+                (true, _) => Cell::new(Look::Dim, "in use"),
+                (false, true) => Cell::new(Look::Warn, "too small"),
+                (false, false) => state_cell(d),
+            },
             if d.bytes > 0 { print(d.bytes) } else { "-".into() }.into(),
             if d.block_bytes > 0 { d.block_bytes.to_string() } else { "-".into() }.into(),
             dash(&d.kind).into(),
@@ -460,7 +515,7 @@ fn show(d: &Drive, context: &Context) -> String {
         row("speed", Cell::new(Look::Warn, SLOW));
     }
     row("pool", d.pool.clone().unwrap_or_else(|| "none".into()).into());
-    row("size", format!("{} ({} bytes)", print(d.bytes), d.bytes).into());
+    row("size", print(d.bytes).into());
     row("block", format!("{} bytes", d.block_bytes).into());
     row("kind", d.kind.clone().into());
     if !d.model.is_empty() || !d.serial.is_empty() {

@@ -1,5 +1,6 @@
 //! `millrace events`.
 
+use crate::arguments::count;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::output::put;
@@ -16,11 +17,11 @@ Examples:
   millrace events --follow
   millrace events --since 120 --json  # with --follow: one event a line")]
 pub struct EventsArgs {
-    /// Wait for more, until Ctrl-C
+    /// Wait for new events, until Ctrl-C
     #[arg(long, short)]
     pub follow: bool,
-    /// First event wanted, by its number
-    #[arg(long, value_name = "NUMBER", allow_hyphen_values = true, default_value_t = 0)]
+    /// Number of the first event to show
+    #[arg(long, value_name = "NUMBER", allow_hyphen_values = true, default_value_t = 0, value_parser = count)]
     since: u64,
 }
 

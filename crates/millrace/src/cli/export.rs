@@ -1,7 +1,7 @@
 //! `millrace export` and `millrace unexport`.
 
 use super::consent::Consent;
-use crate::arguments::volume_name;
+use crate::arguments::{count_in, volume_name};
 use crate::client::segment;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -12,8 +12,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 /// `millrace export`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-The host sees it at once, over NVMe as a namespace and over iSCSI as a logical
-unit. The answer says by which commands a Linux host connects.
+The host sees the volume at once: over NVMe/TCP as a namespace, over iSCSI as a logical unit. The command prints what to run on a Linux host to connect.
 
 Examples:
   millrace export tank/vm1 --host esx1
@@ -23,18 +22,18 @@ pub struct ExportArgs {
     /// The volume: POOL/VOLUME
     #[arg(value_name = "VOLUME", add = super::complete::volumes(), value_parser = volume_name)]
     volume: String,
-    /// The host
+    /// The host, by its short name
     #[arg(long, value_name = "HOST", add = super::complete::hosts())]
     host: String,
-    /// Its logical unit number for iSCSI [default: the lowest free one]
-    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = clap::value_parser!(u16).range(0..=16383))]
+    /// Logical unit number for iSCSI [default: the lowest free one]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = count_in::<u16>(0..=16383))]
     lun: Option<u16>,
 }
 
 /// `millrace unexport`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-The host loses it at once; nothing on it is changed.
+The host loses access at once. The data of the volume stays.
 
 Examples:
   millrace unexport tank/vm1 --host esx1")]
@@ -42,7 +41,7 @@ pub struct UnexportArgs {
     /// The volume: POOL/VOLUME
     #[arg(value_name = "VOLUME", add = super::complete::volumes(), value_parser = volume_name)]
     volume: String,
-    /// The host
+    /// The host, by its short name
     #[arg(long, value_name = "HOST", add = super::complete::hosts())]
     host: String,
     #[command(flatten)]
@@ -56,7 +55,7 @@ pub fn export(args: ExportArgs, context: &Context) -> Result<String, Failure> {
     let created: api::Created = context.client.post("/exports", &body)?;
     let status: Status = context.client.get("/status")?;
     let way = Way::of(&status, &host, machine_address());
-    let (what, next) = (format!("Volume {volume} is given to host {host}."), way.next(&host));
+    let (what, next) = (format!("Volume {volume} is exported to host {host}."), way.next(&host));
     Ok(context.created_with(&created, what, &way.lines(&host), &way.commands, &next))
 }
 
@@ -270,7 +269,7 @@ pub fn unexport(args: UnexportArgs, context: &Context) -> Result<String, Failure
     let (pool, name) = volume.split_once('/').expect("checked by `volume_name`");
     let path = format!("/exports/{}/{}/{}", segment(pool), segment(name), segment(&host));
     consent.obtain(context, |yes| context.client.delete(&format!("{path}?disconnect={yes}")))?;
-    Ok(context.done(format!("Volume {volume} is taken from host {host}."), ""))
+    Ok(context.done(format!("Volume {volume} is no longer exported to host {host}."), ""))
 }
 
 #[cfg(test)]

@@ -9,33 +9,33 @@ use api::{Host, HostAdd, HostSet, Secret};
 use clap::{Args, Subcommand};
 use std::io::Read;
 
-/// Make hosts known, with their names and secrets.
+/// Register hosts, with their NQNs, IQNs and CHAP secrets.
 #[derive(Subcommand, Debug)]
 #[command(arg_required_else_help = true, disable_help_subcommand = true)]
 #[command(after_help = "\
 Examples:
-  millrace host add esx1 --iqn iqn.1998-01.com.vmware:esx1
+  millrace host add esx1 --nqn nqn.2014-08.org.nvmexpress:uuid:8f4c…
   millrace host set esx1 --chap-secret-file F
   millrace host ls")]
 pub enum HostCommand {
-    /// Make a host known
+    /// Register a host
     #[command(after_help = "\
-A host's NQN stands in its /etc/nvme/hostnqn, its IQN in /etc/iscsi/initiatorname.iscsi.
+A host needs an NQN for NVMe/TCP, an IQN for iSCSI, or both. On Linux the NQN is in /etc/nvme/hostnqn, the IQN in /etc/iscsi/initiatorname.iscsi. A CHAP secret has 12 to 128 characters, in one line.
 
 Examples:
   millrace host add esx1 --nqn nqn.2014-08.org.nvmexpress:uuid:8f4c…
-  millrace host set esx1 --iqn iqn.1998-01.com.vmware:esx1
+  millrace host add esx1 --iqn iqn.1998-01.com.vmware:esx1
   millrace host add web1 --iqn iqn.2026-01.com.example:web1 --chap-secret-file F")]
     Add {
-        /// Its short name
+        /// A short name for the host
         #[arg(value_name = "HOST")]
         name: String,
         #[command(flatten)]
         settings: Settings,
     },
-    /// Change a host
+    /// Change the names or secrets of a host
     #[command(after_help = "\
-What is not named stays as it is; --nqn and --iqn replace all names of their kind.
+Options that are not named keep their values. --nqn replaces all NQNs, --iqn all IQNs of the host.
 
 Examples:
   millrace host set esx1 --chap-secret-file F --mutual-secret-file G
@@ -48,10 +48,10 @@ Examples:
         name: String,
         #[command(flatten)]
         settings: Settings,
-        /// Ask for no secret any more (the mutual secret goes too)
+        /// Require no secret any more; removes the mutual secret, too
         #[arg(long, conflicts_with_all = ["chap_secret_file", "mutual_secret_file", "no_mutual"])]
         no_chap: bool,
-        /// Prove no secret to it any more
+        /// Remove the mutual secret
         #[arg(long, conflicts_with = "mutual_secret_file")]
         no_mutual: bool,
         #[command(flatten)]
@@ -63,7 +63,7 @@ Examples:
   millrace host ls
   millrace host ls --json")]
     Ls,
-    /// Show one host with its names and volumes
+    /// Show one host: names, secrets in use, connections and volumes
     #[command(after_help = "\
 Examples:
   millrace host show esx1")]
@@ -72,16 +72,16 @@ Examples:
         #[arg(value_name = "HOST", add = super::complete::hosts())]
         name: String,
     },
-    /// Forget a host; its connections end
+    /// Remove a host; its connections end
     #[command(after_help = "\
 Examples:
   millrace host rm esx1
-  millrace host rm esx1 --force  # even though volumes are exported to it")]
+  millrace host rm esx1 --force  # even if volumes are exported to it")]
     Rm {
         /// The host
         #[arg(value_name = "HOST", add = super::complete::hosts())]
         name: String,
-        /// Even though volumes are exported to it
+        /// Remove it even if volumes are exported to it
         #[arg(long)]
         force: bool,
         #[command(flatten)]
@@ -92,19 +92,19 @@ Examples:
 /// What may be said of a host.
 #[derive(Args, Debug, Default)]
 pub struct Settings {
-    /// Its NVMe qualified name; may be repeated
+    /// NVMe qualified name of the host; may be repeated
     #[arg(long = "nqn", value_name = "NQN")]
     nqns: Vec<String>,
-    /// Its iSCSI name; may be repeated
+    /// iSCSI qualified name of the host; may be repeated
     #[arg(long = "iqn", value_name = "IQN")]
     iqns: Vec<String>,
-    /// File with the secret that it must prove (iSCSI CHAP), or - for stdin
+    /// File with the CHAP secret that the host must know (iSCSI), or - for stdin
     #[arg(long, value_name = "FILE")]
     chap_secret_file: Option<String>,
-    /// Its CHAP user name [default: its IQN]
+    /// CHAP user name of the host [default: its IQN]
     #[arg(long, value_name = "NAME")]
     chap_user: Option<String>,
-    /// File with the secret that we prove to it (mutual CHAP), or - for stdin
+    /// File with the secret of the head, for mutual CHAP, or - for stdin
     #[arg(long, value_name = "FILE")]
     mutual_secret_file: Option<String>,
 }
@@ -152,12 +152,14 @@ pub fn run(command: HostCommand, context: &Context) -> Result<String, Failure> {
                 mutual_secret,
             };
             if body.nqns.is_empty() && body.iqns.is_empty() {
-                return Err(Failure::usage(format!("host {name} needs a name by which it can be known"))
-                    .with_next(format!("millrace host add {name} --nqn NQN, or --iqn IQN, or both")));
+                return Err(Failure::usage(format!(
+                    "host {name} needs an NQN for NVMe/TCP, an IQN for iSCSI, or both"
+                ))
+                .with_next(format!("millrace host add {name} --nqn NQN, or --iqn IQN, or both")));
             }
             let created: api::Created = client.post("/hosts", &body)?;
             let next = format!("millrace export POOL/VOLUME --host {name}");
-            Ok(context.created(&created, format!("Host {name} is known."), &next))
+            Ok(context.created(&created, format!("Host {name} is registered."), &next))
         }
         HostCommand::Set { name, settings, no_chap, no_mutual, consent } => {
             let (chap_secret, mutual_secret) = secrets(&settings)?;
@@ -169,7 +171,7 @@ pub fn run(command: HostCommand, context: &Context) -> Result<String, Failure> {
                 mutual_secret: if no_chap || no_mutual { Some(None) } else { mutual_secret.map(Some) },
             };
             if body == HostSet::default() {
-                return Err(Failure::usage("nothing is to be changed").with_next("millrace host set --help"));
+                return Err(Failure::usage("name what to change: --nqn, --iqn, --chap-secret-file, --chap-user, --mutual-secret-file, --no-chap or --no-mutual").with_next("millrace host set --help"));
             }
             let path = format!("/hosts/{}", segment(&name));
             consent.obtain(context, |yes| client.patch(&format!("{path}?disconnect={yes}"), &body))?;
@@ -186,7 +188,7 @@ pub fn run(command: HostCommand, context: &Context) -> Result<String, Failure> {
         HostCommand::Rm { name, force, consent } => {
             let path = format!("/hosts/{}?force={force}", segment(&name));
             consent.obtain(context, |yes| client.delete(&format!("{path}&disconnect={yes}")))?;
-            Ok(context.done(format!("Host {name} is forgotten."), ""))
+            Ok(context.done(format!("Host {name} is removed."), ""))
         }
     }
 }

@@ -7,6 +7,7 @@ mod drive;
 mod events;
 mod export;
 mod host;
+mod misread;
 mod pool;
 mod portal;
 mod scrub;
@@ -37,9 +38,9 @@ const STYLES: Styles = Styles::styled()
 
 /// An NVMe SAN array in one program: mirrored, striped drives, served over NVMe/TCP and iSCSI.
 ///
-/// `millrace serve` is the daemon; every other command asks it over its socket.
+/// `millrace serve` runs the daemon. All other commands are its clients, over a Unix socket.
 #[derive(Parser, Debug)]
-#[command(name = "millrace", version, styles = STYLES, max_term_width = 100, propagate_version = false)]
+#[command(name = "millrace", version = env!("MILLRACE_VERSION"), styles = STYLES, max_term_width = 100, propagate_version = false)]
 #[command(subcommand_required = true, arg_required_else_help = true, disable_help_subcommand = true)]
 #[command(after_help = "\
 A first volume:
@@ -50,14 +51,14 @@ A first volume:
   millrace export tank/vm1 --host esx1
   millrace status
 
-Exit codes: 0 done, 1 failed, 2 wrong command line or configuration, 3 refused by the daemon, 4 daemon not reachable, 130 a measurement interrupted.
+Exit codes: 0 success, 1 failure, 2 wrong command line or configuration, 3 refused by the daemon, 4 daemon not reachable, 130 interrupted by Ctrl-C.
 
-With --json, stdout carries what was asked for, or {what, uuid, notices, next} of what was done; a failure is {\"error\": {what, cause, next, kind, exit}} on stderr.")]
+With --json, a command prints its result on stdout; a command that changes something prints {what, uuid, notices, next}. An error is {\"error\": {what, cause, next, code, kind, exit}} on stderr; its `code` is stable.")]
 pub struct Cli {
-    /// The daemon's socket [env: MILLRACE_SOCKET]
+    /// Unix socket of the daemon [env: MILLRACE_SOCKET]
     #[arg(long, global = true, display_order = 900, value_name = "PATH")]
     socket: Option<PathBuf>,
-    /// Print JSON, failures too
+    /// Print JSON, errors included
     #[arg(long, global = true, display_order = 901)]
     json: bool,
     #[command(subcommand)]
@@ -66,53 +67,52 @@ pub struct Cli {
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    /// Show the whole head on one screen
+    /// Show health, pools, volumes, hosts and portals on one screen
     Status(status::StatusArgs),
-    /// Show what happened
+    /// Show the event log
     Events(events::EventsArgs),
-    /// Look at drives; fail, return, replace and shape them
+    /// List and show drives; fail, return, replace and remove them
     #[command(subcommand)]
     Drive(drive::DriveCommand),
-    /// Make pools of drives; release and import them
+    /// Create, grow, release, import, scrub and destroy pools
     #[command(subcommand)]
     Pool(pool::PoolCommand),
-    /// Make, resize, rename, cap and remove volumes
+    /// Create, resize, rename, limit and remove volumes
     #[command(subcommand)]
     Volume(volume::VolumeCommand),
-    /// Make hosts known, with their names and secrets
+    /// Register hosts, with their NQNs, IQNs and CHAP secrets
     #[command(subcommand)]
     Host(host::HostCommand),
-    /// Choose the addresses to listen on
+    /// Add, list and remove the addresses that hosts connect to
     #[command(subcommand)]
     Portal(portal::PortalCommand),
-    /// Give a volume to a host
+    /// Export a volume to a host
     Export(ExportArgs),
-    /// Take a volume from a host
+    /// Stop exporting a volume to a host
     Unexport(UnexportArgs),
-    /// Make two heads one system
+    /// Join two heads into one system, or separate them
     #[command(subcommand)]
     System(system::SystemCommand),
-    /// Look at the two heads of a system, and shut one out
+    /// List the two heads of a system; fence one, or make one lead
     #[command(subcommand)]
     Head(system::HeadCommand),
-    /// Show what this machine is made of, and what its links pass
+    /// Show this machine's hardware, and what each link can carry
     Topology(crate::machine::TopologyArgs),
-    /// Show how this machine is set, and what would be better; change it on request
+    /// Show settings of this machine that cost performance, and change them on request
     Tune(crate::machine::TuneArgs),
-    /// Say what limits the head now, by which numbers, and what to do
+    /// Show what limits performance now, with numbers and advice
     Explain(crate::machine::ExplainArgs),
-    /// Say what a layout of drives will give, and which would be better
+    /// Predict how fast a layout of drives will be, and suggest a better one
     Plan(crate::machine::PlanArgs),
     /// Run the daemon
     Serve(crate::daemon::ServeArgs),
-    /// Show everything on this machine, with drives in files
+    /// Run a demonstration on this machine, with files as drives
     Demo(crate::demo::DemoArgs),
-    /// Load a target over NVMe/TCP or iSCSI and measure it
+    /// Measure a volume over NVMe/TCP or iSCSI, or drives of this machine
     Bench(Box<crate::bench::BenchArgs>),
-    /// Print completions for a shell
+    /// Print the completion script for a shell
     #[command(after_help = "\
-They know the names of pools, volumes, hosts and drives: the shell asks this
-program, which asks the daemon.
+The script completes names of pools, volumes, hosts and drives, too: it asks the daemon for them.
 
 Examples:
   millrace completions bash > /etc/bash_completion.d/millrace
@@ -136,9 +136,13 @@ pub fn main(words: Vec<OsString>) -> ExitCode {
     if complete::answer(<Cli as clap::CommandFactory>::command, &words) {
         return ExitCode::SUCCESS;
     }
-    let what = command_of(&words);
+    let root = misread::with_aliases(<Cli as clap::CommandFactory>::command());
+    let words = misread::help_as_option(&root, words);
+    let what = misread::Way::of(&root, &words).names.join(" ");
     let json = words.iter().any(|w| w == "--json");
-    let result = Cli::try_parse_from(&words).map_err(|e| usage(&e, json)).and_then(run);
+    // Help is no failure: the parser prints it.
+    let misread = |e: clap::Error| misread::failure(&e, &root, &words).unwrap_or_else(|| e.exit());
+    let result = parsed(&words).map_err(misread).and_then(run);
     let Err(failure) = result else { return ExitCode::SUCCESS };
     // Whatever went wrong, there is a way on.
     let failure = failure.or_next(&what);
@@ -149,53 +153,10 @@ pub fn main(words: Vec<OsString>) -> ExitCode {
     ExitCode::from(failure.exit as u8)
 }
 
-/// The words of `words` that name a command: `pool create`.
-fn command_of(words: &[OsString]) -> String {
-    let root = <Cli as clap::CommandFactory>::command();
-    let (mut at, mut path) = (&root, Vec::new());
-    for word in words.iter().skip(1).filter_map(|w| w.to_str()) {
-        if let Some(found) = at.get_subcommands().find(|c| c.get_name() == word) {
-            path.push(word);
-            at = found;
-        }
-    }
-    path.join(" ")
-}
-
-/// A command line that is not understood. Help is no failure, and without --json the parser's own text is the best.
-fn usage(error: &clap::Error, json: bool) -> Failure {
-    if let Some(failure) = no_such_verb(error) {
-        return failure;
-    }
-    if !json || !error.use_stderr() {
-        error.exit();
-    }
-    let text = error.to_string();
-    let cause = text.split("\n\n").next().unwrap_or(&text).trim_start_matches("error: ");
-    Failure::usage(cause.split_whitespace().collect::<Vec<_>>().join(" "))
-}
-
-/// A word that is no verb of its noun: those there are say more than the one that is spelled most like it.
-fn no_such_verb(error: &clap::Error) -> Option<Failure> {
-    use clap::error::{ContextKind, ContextValue, ErrorKind};
-    let Some(ContextValue::String(word)) =
-        error.get(ContextKind::InvalidSubcommand).filter(|_| error.kind() == ErrorKind::InvalidSubcommand)
-    else {
-        return None;
-    };
-    // `Usage: millrace pool [OPTIONS] <COMMAND>`, by whatever name the program was called.
-    let text = error.to_string();
-    let usage = text.split("Usage: ").nth(1)?.split_once(' ')?.1;
-    let noun = usage.split(['[', '<', '\n']).next()?.trim();
-    let root = <Cli as clap::CommandFactory>::command();
-    let at = if noun.is_empty() { &root } else { root.find_subcommand(noun)? };
-    let verbs: Vec<&str> = at.get_subcommands().filter(|c| !c.is_hide_set()).map(|c| c.get_name()).collect();
-    let noun = format!("millrace {noun}");
-    let noun = noun.trim_end();
-    Some(
-        Failure::usage(format!("{noun} has no command {word}: there are {}", verbs.join(", ")))
-            .with_next(format!("{noun} --help")),
-    )
+/// What the words of a command line mean to the parser, words from elsewhere among them.
+fn parsed(words: &[OsString]) -> Result<Cli, clap::Error> {
+    let command = misread::with_aliases(<Cli as clap::CommandFactory>::command());
+    <Cli as clap::FromArgMatches>::from_arg_matches(&command.try_get_matches_from(words)?)
 }
 
 /// Carries out what the command line says.
@@ -206,9 +167,15 @@ fn run(cli: Cli) -> Result<(), Failure> {
         let named = socket.clone().or_else(|| std::env::var_os("MILLRACE_SOCKET").map(PathBuf::from));
         let socket = named.filter(|s| !s.as_os_str().is_empty()).unwrap_or_else(config::default_socket);
         let ask = by_terminal(json);
-        Ok(Context { client: Client::new(socket)?, json, terminal: Terminal::for_stdout(), ask })
+        let (client, terminal) = (Client::new(socket)?, Terminal::for_stdout());
+        Ok(Context { client, json, terminal, taken: uring::taken, ask })
     };
     match command {
+        Command::Serve(args) if args.example && json => {
+            Err(Failure::usage("the example is TOML: there is no JSON of it")
+                .with_next("millrace serve --example"))
+        }
+        Command::Serve(args) if args.example => put(config::EXAMPLE),
         Command::Serve(args) => crate::daemon::serve(args, socket, json),
         Command::Demo(args) => crate::demo::run(args, json),
         Command::Bench(args) => crate::bench::run(*args, json),

@@ -3,19 +3,19 @@
 use super::consent::Consent;
 use super::scrub::{ScrubArgs, scrub, scrub_words};
 use super::status::{array_name, legs_word, pool_tree};
-use crate::arguments::{block_size, drive_path, small_size};
+use crate::arguments::{block_size, count_in, drive_path, small_size};
 use crate::bench::micros;
 use crate::client::segment;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::machine::{arrays_words, layout};
+use crate::machine::{arrays_words, layout, refuse_raid_words};
 use crate::screen::{Cell, Look, Table, look_of};
 use api::{ArrayLayout, Importable, Leg, Pool, PoolAdd, PoolCreate, PoolImport, Status};
 use base::DriveKind;
 use base::size::{print, print_free};
 use clap::{Args, Subcommand};
 
-/// Make pools of drives; release and import them.
+/// Create, grow, release, import, scrub and destroy pools.
 #[derive(Subcommand, Debug)]
 #[command(arg_required_else_help = true, disable_help_subcommand = true)]
 #[command(after_help = "\
@@ -25,21 +25,17 @@ Examples:
   millrace pool release tank
   millrace pool import tank")]
 pub enum PoolCommand {
-    /// Make a pool of drives
+    /// Create a pool of drives
     #[command(after_help = LAYOUT_HELP)]
     Create(CreateArgs),
-    /// Append arrays to a pool, legs to a mirror, or hot spares
+    /// Add mirrors, drives, a further leg of a mirror, or hot spares to a pool
     #[command(after_help = "\
-LAYOUT is as for `pool create`; or `leg` and a drive; or `spare` and drives.
+LAYOUT is one of:
+  what `pool create` takes   new arrays, behind the present space of the pool
+  leg DRIVE                  one more copy for a mirror of 2 or 3 drives
+  spare DRIVE...             hot spares
 
-The new arrays become a zone of their own behind the pool's present space.
-A leg is one more copy for a mirror of up to three drives: everything is copied
-to it, and hosts are served meanwhile.
-A spare takes the place of a drive that fails: at once if the drive answers and
-refuses, after five minutes if it may come back (it is gone or silent). It may
-fit the smaller mirrors of a pool only; it is said then, and by `pool show`.
-Arrays that keep fewer copies than the pool does (a single drive beside mirrors)
-are refused unless --force says that they are meant.
+Data is copied to a new leg while hosts are served. A spare replaces a drive that fails: at once if the drive reports errors, after five minutes if it is gone or silent, since it may come back. A spare that is too small for some mirrors is accepted, and `millrace pool show` names them. Arrays that keep fewer copies than the pool (a single drive beside mirrors) need --force.
 
 Examples:
   millrace pool add tank mirror /dev/nvme4n1 /dev/nvme5n1
@@ -47,11 +43,9 @@ Examples:
   millrace pool add tank leg /dev/nvme6n1 --to mirror-0
   millrace pool add tank spare /dev/nvme9n1")]
     Add(AddArgs),
-    /// Take the arrays that were added last from a pool, if nothing lies on them
+    /// Remove the arrays that were added last, if no volume uses them
     #[command(after_help = "\
-No volume may lie on an array that is to leave. Arrays that were added together
-leave together, and those that were added last leave first. Their drives are
-free afterwards.
+No volume may use the arrays. Arrays that were added together are removed together, the last ones first. Afterwards their drives are free. To remove a whole pool: `millrace pool destroy`.
 
 Examples:
   millrace pool rm tank mirror-2
@@ -60,7 +54,7 @@ Examples:
         /// The pool
         #[arg(value_name = "POOL", add = super::complete::pools())]
         pool: String,
-        /// Its arrays, as `pool show` names them
+        /// The arrays, as `millrace pool show` names them
         #[arg(value_name = "ARRAY", required = true)]
         arrays: Vec<String>,
     },
@@ -70,7 +64,7 @@ Examples:
   millrace pool ls
   millrace pool ls --json")]
     Ls,
-    /// Show one pool with its arrays, drives and volumes
+    /// Show one pool: arrays, drives and volumes
     #[command(after_help = "\
 Examples:
   millrace pool show tank")]
@@ -79,65 +73,58 @@ Examples:
         #[arg(value_name = "POOL", add = super::complete::pools())]
         pool: String,
     },
-    /// Let go of a pool, so that another head may import it
+    /// Release a pool, so that another head can import it
     #[command(after_help = "\
-Its volumes vanish from the hosts; nothing on it is lost. If hosts are
-connected that use them, you are asked first. A pool whose drives cannot be
-marked as released stays, unless --force lets go of it all the same; so does
-one in memory (ram:) that has volumes, since those are lost.
+Its volumes disappear from the hosts; their data stays on the drives. If connected hosts use them, you are asked first. --force is needed if the drives cannot be marked as released, and for a pool in memory (ram:) with volumes, which are lost.
 
 Examples:
   millrace pool release tank  # here
-  millrace pool import tank  # on the head that has the drives now")]
+  millrace pool import tank  # on the head that gets the drives")]
     Release {
         /// The pool
         #[arg(value_name = "POOL", add = super::complete::pools())]
         pool: String,
-        /// Even though no drive can be marked as released, or volumes in memory are lost
+        /// Release it even if its drives cannot be marked, or volumes in memory are lost
         #[arg(long)]
         force: bool,
         #[command(flatten)]
         consent: Consent,
     },
-    /// Compare the legs of a pool's mirrors, now or by schedule
+    /// Compare the legs of a pool's mirrors, now or on a schedule
     #[command(after_help = "\
-All legs are read while hosts are served, at a rate that yields to them; `pool
-show` tells how far it is. What one leg cannot read is written again from
-another. Legs that differ are told by volume and offset; with --repair they are
-made equal where it is known which one is right: what most legs say counts. Of
-two legs nobody can know: --prefer names the good drive, one for each mirror;
-without it their differences are told and left alone. What a scrub found stays
-in `status` until one finds the legs the same, or --clear.
+A scrub reads all legs while hosts are served, and gives way to them; `millrace pool show` shows its progress. Blocks that a leg cannot read are written again from another leg. Differences are reported by volume and offset.
+
+With --repair the legs are made equal. Of three or four legs the majority counts. Of two legs nobody can tell which is right: name the good drive of each mirror with --prefer, or differences are only reported. `millrace status` shows the result until a later scrub finds no difference, or --clear.
 
 Examples:
   millrace pool scrub tank
   millrace pool scrub tank --repair --prefer /dev/nvme1n1 --prefer /dev/nvme4n1
   millrace pool scrub tank --stop
-  millrace pool scrub tank --clear   # what was found was dealt with
-  millrace pool scrub tank --every 7   # a week after the last one ended
+  millrace pool scrub tank --clear  # the findings are dealt with
+  millrace pool scrub tank --every 7  # a week after the last one ended
   millrace pool scrub tank --never")]
     Scrub(ScrubArgs),
-    /// Take a pool that lies on drives here, or list such pools
+    /// Import a pool from the drives of this machine, or list such pools
     #[command(after_help = "\
-Without a name the only pool there is is imported; --list shows what there is.
+The daemon searches the drives of this machine, and the folders in which files of the pool were last. Without a name, it imports the only pool that it finds.
 
 Examples:
   millrace pool import --list
   millrace pool import tank
   millrace pool import tank --drive /srv/images/a.img --drive /srv/images/b.img
   millrace pool import tank --force  # the head that had it is gone for good
-  millrace pool import tank --as tank2  # another pool here is called tank")]
+  millrace pool import tank --as tank2  # there is a pool tank already")]
     Import(ImportArgs),
-    /// Wipe a pool's labels; its volumes are lost
+    /// Destroy a pool; its volumes are lost
     #[command(after_help = "\
 Examples:
   millrace pool destroy tank
-  millrace pool destroy tank --force  # even though it has volumes")]
+  millrace pool destroy tank --force  # even if it has volumes")]
     Destroy {
         /// The pool
         #[arg(value_name = "POOL", add = super::complete::pools())]
         pool: String,
-        /// Even though it has volumes
+        /// Destroy it even if it has volumes
         #[arg(long)]
         force: bool,
         #[command(flatten)]
@@ -146,49 +133,70 @@ Examples:
 }
 
 const LAYOUT_HELP: &str = "\
-LAYOUT is a list of drives: `mirror` makes one array of the drives behind it (2 to 4), `single` one array of each. Drives before the first such word are single. `mirrors` makes mirrors of two of all drives behind it, the legs of each in different NUMA nodes or below different switches where there are some. All arrays are striped together.
+LAYOUT is one of:
+  DRIVE...                single drives, without redundancy
+  mirror DRIVE DRIVE...   a mirror of 2 to 4 drives; may be repeated
+  mirrors DRIVE DRIVE...  mirrors of 2, across NUMA nodes and switches
+
+The word `single` between mirrors and drives adds single drives. All mirrors and single drives are striped together. There is no parity (RAID 5, RAID-Z).
 
 Examples:
   millrace pool create fast /dev/a /dev/b /dev/c /dev/d  # no redundancy
   millrace pool create tank mirror /dev/a /dev/b mirror /dev/c /dev/d
   millrace pool create tank mirrors /dev/a /dev/b /dev/c /dev/d
   millrace pool create tank mirrors /dev/a /dev/b /dev/c /dev/d --plan
-  millrace pool create mix /dev/fast /dev/slow --weights 3,1  # at their sum
-  millrace pool create mix /dev/fast /dev/slow --measure  # shares as measured
+  millrace pool create mix /dev/fast /dev/slow --weights 3,1
+  millrace pool create mix /dev/fast /dev/slow --measure  # weights as measured
   millrace pool create lab mirror ram:1G ram:1G  # in memory
   millrace pool create try shape:mbps-max=200,latency-us=80@/dev/a /dev/b
 
-A drive with a shape in front (shape:OPTION=N,OPTION=N@DRIVE) is slower or less reliable than it is, until the daemon ends; options: latency-us, iops-max, mbps-max, uplink, uplink-mbps, uplink-share, read-errors-ppm and write-errors-ppm, as of `millrace drive shape`.
+A drive that holds a partition table, a file system or the label of another pool is refused unless --force is given.
 
-A drive that carries a partition table, a file system or another pool's label is refused by name, unless --force says otherwise.";
+For tests, shape:OPTION=N,OPTION=N@DRIVE makes a drive slower or less reliable until the daemon ends. The options are those of `millrace drive shape`: latency-us, iops-max, mbps-max, uplink, uplink-mbps, uplink-share, read-errors-ppm and write-errors-ppm.";
 
 /// `millrace pool create`.
 #[derive(Args, Debug)]
 pub struct CreateArgs {
-    /// The new pool's name
+    /// Name of the new pool
     #[arg(value_name = "POOL")]
     name: String,
-    /// Drives, and the words `mirror`, `mirrors` and `single`
+    /// Drives, with the words `mirror`, `mirrors` and `single`
     #[arg(value_name = "LAYOUT", required = true)]
     layout: Vec<String>,
-    /// Chunk of the stripe, a power of two from 16K to 4M
+    /// Chunk size of the stripe: a power of two from 16K to 4M [default: 64K]
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true, value_parser = small_size)]
     chunk: Option<u32>,
-    /// Block size of its volumes unless they say otherwise
+    /// Default block size of its volumes: 512 or 4096
     #[arg(long, value_name = "BYTES", allow_hyphen_values = true, value_parser = block_size)]
     block: Option<u32>,
-    /// The arrays' shares in the stripe, in order
-    #[arg(long, value_name = "N,N", allow_hyphen_values = true, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=64))]
+    /// Share of each array in the stripe, in order: 1 to 64 each
+    #[arg(long, value_name = "N,N", allow_hyphen_values = true, value_delimiter = ',', value_parser = count_in::<u32>(1..=64))]
     weights: Vec<u32>,
-    /// Measure the shares (writes to every drive)
+    /// Measure the arrays to set their shares (writes to every drive)
     #[arg(long, conflicts_with = "weights")]
     measure: bool,
-    /// Use drives that carry something foreign, or of which much stays unused
+    /// Use drives that hold other data, which is lost, or that would stay unused in part
     #[arg(long)]
     force: bool,
-    /// Only say what it would give, and what would be better
+    /// Only predict its speed and suggest a better layout; change nothing
     #[arg(long, conflicts_with_all = ["measure", "force"])]
     plan: bool,
+}
+
+impl CreateArgs {
+    /// The command line up to its layout. Weights are not in it: they go with the arrays of a layout.
+    fn command(&self) -> String {
+        let mut command = format!("millrace pool create {}", self.name);
+        if let Some(chunk) = self.chunk {
+            command += &format!(" --chunk {}", print(chunk.into()));
+        }
+        if let Some(block) = self.block {
+            command += &format!(" --block {block}");
+        }
+        let flags = [(self.measure, " --measure"), (self.force, " --force"), (self.plan, " --plan")];
+        command.extend(flags.into_iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| flag));
+        command
+    }
 }
 
 /// `millrace pool add`.
@@ -197,19 +205,19 @@ pub struct AddArgs {
     /// The pool
     #[arg(value_name = "POOL", add = super::complete::pools())]
     pool: String,
-    /// Drives, and the words `mirror`, `mirrors`, `single`, `leg` and `spare`
+    /// Drives, with the words `mirror`, `mirrors`, `single`, `leg` and `spare`
     #[arg(value_name = "LAYOUT", required = true)]
     layout: Vec<String>,
-    /// The mirror that gets the leg; needed where the pool has several
+    /// The mirror that gets the leg; needed if the pool has several
     #[arg(long, value_name = "MIRROR", conflicts_with = "weights")]
     to: Option<String>,
-    /// The arrays' shares in the stripe, in order
-    #[arg(long, value_name = "N,N", allow_hyphen_values = true, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=64))]
+    /// Share of each array in the stripe, in order: 1 to 64 each
+    #[arg(long, value_name = "N,N", allow_hyphen_values = true, value_delimiter = ',', value_parser = count_in::<u32>(1..=64))]
     weights: Vec<u32>,
-    /// Use drives that carry something foreign, that keep fewer copies than the pool, or of which much stays unused
+    /// Use drives that hold other data, which is lost, that keep fewer copies than the pool, or that would stay unused in part
     #[arg(long)]
     force: bool,
-    /// Only say what it would give, and change nothing
+    /// Only predict its speed and size; change nothing
     #[arg(long, conflicts_with = "force")]
     plan: bool,
 }
@@ -217,19 +225,19 @@ pub struct AddArgs {
 /// `millrace pool import`.
 #[derive(Args, Debug)]
 pub struct ImportArgs {
-    /// Its name or UUID
+    /// Name or UUID of the pool
     #[arg(value_name = "POOL")]
     pool: Option<String>,
-    /// The name that it has from now on
+    /// New name of the pool
     #[arg(long = "as", value_name = "NAME")]
     name: Option<String>,
-    /// A drive to look at beside this machine's own, and beside where the pool's files lay last
+    /// Another drive to search, such as a file; may be repeated
     #[arg(long = "drive", value_name = "DRIVE")]
     drives: Vec<String>,
-    /// Only list what could be imported
+    /// Only list the pools that can be imported
     #[arg(long, conflicts_with_all = ["pool", "force", "name"])]
     list: bool,
-    /// Even if another head did not release it, or a leg cannot be proven current
+    /// Import it even if another head did not release it, or a leg may be out of date
     #[arg(long)]
     force: bool,
 }
@@ -239,6 +247,7 @@ pub fn run(command: PoolCommand, context: &Context) -> Result<String, Failure> {
     let client = &context.client;
     match command {
         PoolCommand::Create(args) => {
+            refuse_raid_words(&args.layout, &args.command())?;
             let site = crate::machine::site_here(context);
             let arrays = layout(&args.layout, &args.weights, &site, true)?;
             if args.plan {
@@ -257,13 +266,20 @@ pub fn run(command: PoolCommand, context: &Context) -> Result<String, Failure> {
             let created: api::Created = client.post("/pools", &body)?;
             let name = args.name;
             let next = format!("millrace volume create {name}/NAME --size SIZE");
-            Ok(context.created_with(&created, format!("Pool {name} is made: {words}."), &places, &[], &next))
+            Ok(context.created_with(
+                &created,
+                format!("Pool {name} is created: {words}."),
+                &places,
+                &[],
+                &next,
+            ))
         }
         PoolCommand::Add(args) if args.layout[0] == "spare" => add_spares(&args, context),
         PoolCommand::Add(args) if args.layout[0] == "leg" => add_leg(&args, context),
-        PoolCommand::Add(AddArgs { to: Some(_), .. }) => Err(Failure::usage("--to is said of a leg only")
+        PoolCommand::Add(AddArgs { to: Some(_), .. }) => Err(Failure::usage("--to is for a leg only")
             .with_next("millrace pool add POOL leg DRIVE --to MIRROR")),
         PoolCommand::Add(args) => {
+            refuse_raid_words(&args.layout, &format!("millrace pool add {}", args.pool))?;
             let arrays = layout(&args.layout, &args.weights, &crate::machine::site_here(context), true)?;
             let path = format!("/pools/{}", segment(&args.pool));
             if args.plan {
@@ -284,8 +300,8 @@ pub fn run(command: PoolCommand, context: &Context) -> Result<String, Failure> {
             let query: Vec<String> = arrays.iter().map(|a| format!("array={}", segment(a))).collect();
             let removed: api::Created =
                 client.remove(&format!("/pools/{}/arrays?{}", segment(&pool), query.join("&")))?;
-            let have = if arrays.len() == 1 { "has" } else { "have" };
-            let what = format!("{} {have} left pool {pool}.", arrays.join(", "));
+            let are = if arrays.len() == 1 { "is" } else { "are" };
+            let what = format!("{} {are} removed from pool {pool}.", arrays.join(", "));
             Ok(context.created(&removed, what, &format!("millrace pool show {pool}")))
         }
         PoolCommand::Ls => {
@@ -308,7 +324,7 @@ pub fn run(command: PoolCommand, context: &Context) -> Result<String, Failure> {
                 client.post(&format!("{path}&disconnect={yes}"), &serde_json::json!({}))
             })?;
             if shown.arrays.is_empty() {
-                let what = format!("Pool {pool} is forgotten here; nothing on its drives was changed.");
+                let what = format!("Pool {pool} is not listed here any more; its drives are unchanged.");
                 return Ok(context.done(what, ""));
             }
             let in_memory = |l: &Leg| DriveKind::of(&l.path).is_volatile();
@@ -336,7 +352,7 @@ pub fn run(command: PoolCommand, context: &Context) -> Result<String, Failure> {
             }
             let what = args.pool.clone().map_or_else(|| "The pool".to_string(), |n| format!("Pool {n}"));
             let what = match &args.name {
-                Some(name) => format!("{what} is imported, and called {name} from now on."),
+                Some(name) => format!("{what} is imported as {name}."),
                 None => format!("{what} is imported."),
             };
             let body = PoolImport { pool: args.pool, name: args.name, drives, force: args.force };
@@ -346,7 +362,7 @@ pub fn run(command: PoolCommand, context: &Context) -> Result<String, Failure> {
         PoolCommand::Destroy { pool, force, consent } => {
             let path = format!("/pools/{}?force={force}", segment(&pool));
             consent.obtain(context, |yes| client.delete(&format!("{path}&disconnect={yes}")))?;
-            Ok(context.done(format!("Pool {pool} is gone."), ""))
+            Ok(context.done(format!("Pool {pool} is destroyed."), ""))
         }
     }
 }
@@ -355,11 +371,13 @@ pub fn run(command: PoolCommand, context: &Context) -> Result<String, Failure> {
 fn add_spares(args: &AddArgs, context: &Context) -> Result<String, Failure> {
     let drives = &args.layout[1..];
     if drives.is_empty() {
-        return Err(Failure::usage("no drive follows the word spare").with_next("millrace pool add --help"));
+        return Err(Failure::usage("name a drive after the word spare").with_next("millrace pool add --help"));
     }
     if args.plan {
-        return Err(Failure::usage("a spare changes nothing that could be planned")
-            .with_next("millrace pool add POOL spare DRIVE, which says which mirrors it fits"));
+        return Err(Failure::usage(
+            "--plan predicts nothing for a spare, as it changes neither speed nor size",
+        )
+        .with_next("millrace pool add POOL spare DRIVE, which says which mirrors it fits"));
     }
     let mut added = api::Created::default();
     for drive in drives {
@@ -376,7 +394,7 @@ fn add_spares(args: &AddArgs, context: &Context) -> Result<String, Failure> {
 /// `millrace pool add POOL leg DRIVE`.
 fn add_leg(args: &AddArgs, context: &Context) -> Result<String, Failure> {
     let [drive] = &args.layout[1..] else {
-        return Err(Failure::usage("one drive follows the word leg").with_next("millrace pool add --help"));
+        return Err(Failure::usage("name one drive after the word leg").with_next("millrace pool add --help"));
     };
     if args.plan {
         return plan_leg(args, &drive_path(drive), context);
@@ -450,7 +468,7 @@ fn importable(found: &[Importable], context: &Context) -> String {
                 ("that could be looked at", "stop what holds the others, then millrace pool import --list")
             }
         };
-        out.push_str(&format!("No pool lies on the drives {could}.\n"));
+        out.push_str(&format!("There is no pool to import on the drives {could}.\n"));
         for p in held {
             out.push_str(&context.terminal.paragraph(Look::Warn, "  ", &p.reason, 4));
         }
@@ -577,7 +595,7 @@ fn show(pool: &Pool, status: &Status, context: &Context) -> String {
         }
         if a.hedges_sent > 0 {
             let hedged = format!(
-                "{} were late and sent to another leg too, {} answered from there",
+                "{} were late and also sent to another leg, which answered {} of them first",
                 a.hedges_sent, a.hedges_won
             );
             row(&format!("{} reads", array_name(a, i)), hedged.into());
@@ -594,7 +612,7 @@ fn show(pool: &Pool, status: &Status, context: &Context) -> String {
     if let Some(clearing) = &pool.clearing {
         let pace = super::status::pace_words(1, clearing.rate, clearing.seconds_left);
         let words = format!(
-            "{} hold what somebody left there, read as zeroes, and are being cleared: {pace}",
+            "{} of old data, which hosts read as zeroes, are being cleared: {pace}",
             print(clearing.left_bytes)
         );
         row("clearing", words.into());

@@ -1,6 +1,7 @@
 //! `millrace portal`.
 
 use super::consent::Consent;
+use crate::arguments::count_in;
 use crate::client::segment;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -9,7 +10,7 @@ use api::{Portal, PortalAdd, Protocol};
 use clap::{Args, Subcommand};
 use std::net::SocketAddr;
 
-/// Choose the addresses to listen on.
+/// Add, list and remove the addresses that hosts connect to.
 #[derive(Subcommand, Debug)]
 #[command(arg_required_else_help = true, disable_help_subcommand = true)]
 #[command(after_help = "\
@@ -18,17 +19,17 @@ Examples:
   millrace portal add iscsi 10.0.0.1:3260
   millrace portal ls")]
 pub enum PortalCommand {
-    /// Listen at an address
+    /// Listen on an address
     #[command(after_help = "\
-`discovery` is NVMe/TCP too, for discovery only; every nvme portal answers discovery as well.
+`nvme` is NVMe/TCP for volumes and discovery, usually at port 4420. `discovery` is NVMe/TCP for discovery alone, usually at port 8009. `iscsi` is usually at port 3260.
 
 Examples:
   millrace portal add nvme 10.0.0.1:4420
   millrace portal add discovery 10.0.0.1:8009
   millrace portal add iscsi 10.0.0.1:3260
   millrace portal add nvme [fd00::1]:4420
-  millrace portal add nvme 10.0.0.2:4420 --head b     # of the other head
-  millrace portal add nvme 10.1.0.5:4420 --prefix 24  # configured by the leader")]
+  millrace portal add nvme 10.0.0.2:4420 --head b  # on the other head
+  millrace portal add nvme 10.1.0.5:4420 --prefix 24  # moves with the leader")]
     Add(PortalArgs),
     /// List portals
     #[command(after_help = "\
@@ -36,14 +37,14 @@ Examples:
   millrace portal ls
   millrace portal ls --json")]
     Ls,
-    /// Listen there no more; its connections end
+    /// Stop listening on an address; its connections end
     #[command(after_help = "\
 Examples:
   millrace portal rm iscsi 10.0.0.1:3260
   millrace portal rm 10.0.0.1:3260")]
     #[command(allow_missing_positional = true)]
     Rm {
-        /// nvme, discovery or iscsi; an address has one only
+        /// nvme, discovery or iscsi; not needed, as an address has only one
         #[arg(value_name = "PROTOCOL", add = super::complete::protocols())]
         protocol: Option<Protocol>,
         /// Address and port
@@ -63,13 +64,13 @@ pub struct PortalArgs {
     /// Address and port
     #[arg(value_name = "ADDRESS:PORT", value_parser = address, add = super::complete::addresses())]
     address: SocketAddr,
-    /// The head that leads configures the address itself, with a prefix of so many bits
-    #[arg(long, value_name = "BITS")]
+    /// Let the leading head configure the address, with this prefix length
+    #[arg(long, value_name = "BITS", value_parser = count_in::<u8>(0..=128))]
     prefix: Option<u8>,
-    /// On this interface, on both heads; else on that of another address of the subnet
+    /// Interface for the address, on both heads [default: that of another address of its subnet]
     #[arg(long, value_name = "NAME", requires = "prefix")]
     interface: Option<String>,
-    /// Which of two heads listens there, by letter or name [default: the one that is asked]
+    /// Head that listens there, by letter or name [default: this one]
     #[arg(long, value_name = "HEAD", add = super::complete::heads())]
     head: Option<String>,
 }
@@ -106,7 +107,7 @@ pub fn run(command: PortalCommand, context: &Context) -> Result<String, Failure>
             };
             let path = format!("/portals/{protocol}/{}", segment(&address.to_string()));
             consent.obtain(context, |yes| client.delete(&format!("{path}?disconnect={yes}")))?;
-            Ok(context.done(format!("Not listening for {protocol} at {address} any more."), ""))
+            Ok(context.done(format!("No longer listening for {protocol} at {address}."), ""))
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `millrace pool scrub`, and scrubs as `pool show` tells them.
 
-use crate::arguments::drive_path;
+use crate::arguments::{count_in, drive_path};
 use crate::client::segment;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -15,22 +15,22 @@ pub struct ScrubArgs {
     /// The pool
     #[arg(value_name = "POOL", add = super::complete::pools())]
     pool: String,
-    /// Make legs that differ equal
+    /// Make legs equal where they differ
     #[arg(long)]
     repair: bool,
-    /// The drive that counts where it cannot be known which one is right; repeated, one for each mirror
+    /// The drive of a mirror that holds the right data; repeat for each mirror
     #[arg(long, value_name = "DRIVE", add = super::complete::drives(), requires = "repair", conflicts_with_all = ["every", "never", "stop"])]
     prefer: Vec<String>,
-    /// End the scrub under way
+    /// Stop the running scrub
     #[arg(long, conflicts_with_all = ["repair", "every", "never"])]
     stop: bool,
-    /// Forget what the last one found: it was dealt with
+    /// Clear the findings of the last scrub
     #[arg(long, conflicts_with_all = ["repair", "stop", "every", "never"])]
     clear: bool,
-    /// Begin one so many days after the last one ended
-    #[arg(long, value_name = "DAYS", allow_hyphen_values = true, value_parser = clap::value_parser!(u32).range(1..=3650), conflicts_with = "never")]
+    /// Start a scrub this many days after the last one ended
+    #[arg(long, value_name = "DAYS", allow_hyphen_values = true, value_parser = count_in::<u32>(1..=3650), conflicts_with = "never")]
     every: Option<u32>,
-    /// Begin none by schedule
+    /// Remove the schedule
     #[arg(long, conflicts_with = "repair")]
     never: bool,
 }
@@ -40,7 +40,9 @@ pub fn scrub(args: ScrubArgs, context: &Context) -> Result<String, Failure> {
     let ScrubArgs { pool, repair, prefer, stop, clear, every, never } = args;
     let days = if never { Some(0) } else { every };
     let (action, words) = match (stop, days) {
-        _ if clear => (PoolScrub::Clear, format!("What the last scrub of pool {pool} found is forgotten.")),
+        _ if clear => {
+            (PoolScrub::Clear, format!("The findings of the last scrub of pool {pool} are cleared."))
+        }
         (true, _) => (PoolScrub::Stop, format!("The scrub of pool {pool} is stopped.")),
         (false, Some(0)) => (
             PoolScrub::Schedule { days: 0, repair: false },
@@ -98,7 +100,8 @@ pub fn scrub_words(s: &Scrub) -> Vec<String> {
     out.extend(s.findings.iter().map(|f| {
         let place =
             f.volume.as_ref().map_or_else(|| "space of no volume".to_string(), |v| format!("volume {v}"));
-        format!("{place}, bytes {} to {}: {}", f.at, f.at + f.bytes.max(1) - 1, f.what)
+        let (size, at, last) = (print(f.bytes), print(f.at), f.at + f.bytes.max(1) - 1);
+        format!("{place}, {size} at {at} (bytes {} to {last}): {}", f.at, f.what)
     }));
     let more = s.places.saturating_sub(s.findings.len() as u64);
     if more > 0 && !s.findings.is_empty() {
@@ -125,6 +128,7 @@ mod tests {
         let mut scrub = Scrub { findings: (0..50).map(finding).collect(), places: 53, ..Scrub::default() };
         let words = scrub_words(&scrub);
         assert_eq!(words.len(), 51);
+        assert_eq!(words[1], "volume tank/vm1, 4K at 1M (bytes 1048576 to 1052671): legs differ");
         assert_eq!(words.last().map(String::as_str), Some("and 3 more places that are not listed"));
         scrub.places = 50;
         assert_eq!(scrub_words(&scrub).len(), 50);

@@ -19,14 +19,14 @@ Legs of a mirror are drawn as letters: [UU] both in sync, [UR] the second is bei
 
 Examples:
   millrace status
-  millrace status -v  # with identifiers, hosts, connections, latencies, shards
+  millrace status -v  # with hosts, connections, latencies and shards
   millrace status --watch  # rates instead of totals, every second
   millrace status --json | jq .health")]
 pub struct StatusArgs {
-    /// Show identifiers, hosts, connections, where the time of commands goes, shards and the latest events too
+    /// Show identifiers, hosts, connections, latencies, shards and the latest events, too
     #[arg(long, short)]
     verbose: bool,
-    /// Show rates, again every second, until Ctrl-C
+    /// Show rates, and refresh every second until Ctrl-C
     #[arg(long, short)]
     pub watch: bool,
 }
@@ -275,7 +275,7 @@ fn tree(pool: &Pool, status: &Status, earlier: Earlier, terminal: Terminal, verb
             let kind = if resync.partial { "partial resync" } else { "resync" };
             let what = match resync.leg.and_then(|leg| array.legs.get(usize::from(leg))) {
                 Some(leg) => format!("  {kind} of {} in {}", leg.path, array_name(array, a)),
-                None => format!("  {kind} of {}, whose legs are made the same", array_name(array, a)),
+                None => format!("  {kind} of {}, to make its legs equal", array_name(array, a)),
             };
             out.push_str(&beside(&what, &progress(resync), terminal));
         }
@@ -315,12 +315,12 @@ fn weakness(pool: &Pool, status: &Status) -> String {
     };
     let redundancy = match (singles, pool.arrays.len()) {
         (0, _) => "",
-        (n, all) if n == all => "no redundancy: one drive lost is the pool lost",
-        (..) => "without redundancy in part: a single drive lost is the pool lost",
+        (n, all) if n == all => "no redundancy: if one drive fails, the pool is lost",
+        (..) => "redundant only in part: if a single drive fails, the pool is lost",
     };
     let memory = match () {
-        () if all_of(&["null"]) => "null drives: what is written is not kept",
-        () if all_of(&["ram", "null"]) => "in memory: what it holds ends with the daemon",
+        () if all_of(&["null"]) => "null drives: data is not kept",
+        () if all_of(&["ram", "null"]) => "in memory: its data is lost when the daemon ends",
         () => "",
     };
     match (redundancy.is_empty(), memory.is_empty()) {

@@ -14,45 +14,40 @@ const LOOK: Duration = Duration::from_millis(200);
 /// How long drives are waited for until they have shut a head off.
 const SHUT_OFF: Duration = Duration::from_secs(5);
 
-/// Make two heads one system.
+/// Join two heads into one system, or separate them.
 #[derive(Subcommand, Debug)]
 #[command(arg_required_else_help = true, disable_help_subcommand = true)]
 #[command(after_help = "\
-Both heads reach the same drives. One leads and serves; the other follows, and takes over when it must
-(docs/two-heads.md).
+Both heads need access to the same drives. Both serve hosts; one leads, and the other takes over if it fails (docs/two-heads.md).
 
 Examples:
-  millrace system create --link 10.9.0.1:7400,10.9.1.1:7400  # on one
-  millrace system join TOKEN --link 10.9.0.2,10.9.1.2        # on the other
+  millrace system create --link 10.9.0.1:7400,10.9.1.1:7400  # on one head
+  millrace system join TOKEN --link 10.9.0.2,10.9.1.2  # on the other head
   millrace head ls")]
 pub enum SystemCommand {
-    /// Make this head the first of a system, and print the token for the second one
+    /// Create a system with this head, and print a token for the second head
     #[command(after_help = "\
-The token is good once, for 24 hours. The same command prints another one.
+The token can be used once, within 24 hours. The same command prints a new one.
 
 Examples:
   millrace system create --link 10.9.0.1:7400
   millrace system create --link 10.9.0.1:7400,10.9.1.1:7400 --name shelf-left")]
     Create(CreateArgs),
-    /// Join the system of a token as its second head
+    /// Join a system as its second head
     #[command(after_help = "\
-This head has no pools of its own. Its hosts and portals are replaced by the system's.
-It waits until this head is ready to take over, 30 s at most and 2 s more for each drive,
-and says what the trial of each drive's fence found.
+This head must have no pools. Its hosts and portals are replaced by the system's. The command tests on each drive whether a head can be fenced, reports the results, and waits until this head is ready to take over (at most 30 s, and 2 s for each drive).
 
 Examples:
   millrace system join millrace_join_1_... --link 10.9.0.2,10.9.1.2")]
     Join(JoinArgs),
-    /// Have this head leave its system, and be alone
+    /// Leave the system: this head is alone afterwards
     #[command(after_help = "\
-The follower leaves first: it keeps no pools, hosts or portals. The head that is
-left then leaves with the pools; its hosts wait a moment. A head whose machine
-is gone for good is replaced like this: leave, create, join.
+The follower leaves first, and keeps no pools, hosts or portals. The other head then leaves with the pools, while its hosts wait a moment. To replace a head that is gone for good: leave on the head that is left, then create, then join.
 
 Examples:
   millrace system leave")]
     Leave {
-        /// Do not ask the head that leads: it is gone, or not reached
+        /// Leave without asking the leading head, which is gone or not reachable
         #[arg(long)]
         force: bool,
     },
@@ -61,10 +56,10 @@ Examples:
 /// What to make.
 #[derive(Args, Debug)]
 pub struct CreateArgs {
-    /// Where the other head reaches this one, an address of each network of the link: never a network of hosts
+    /// Addresses at which the other head reaches this one: one in each network between the heads, none in a network of hosts
     #[arg(long, value_name = "ADDRESS:PORT,...", value_delimiter = ',')]
     link: Vec<String>,
-    /// What to call this head [default: the machine's name]
+    /// Name of this head [default: the machine's name]
     #[arg(long)]
     name: Option<String>,
 }
@@ -72,18 +67,18 @@ pub struct CreateArgs {
 /// What to join.
 #[derive(Args, Debug)]
 pub struct JoinArgs {
-    /// What `millrace system create` printed on the other head
+    /// The token that `millrace system create` printed on the other head
     #[arg(value_name = "TOKEN")]
     token: String,
-    /// This head's own addresses, in the order of the other head's
+    /// Addresses of this head, in the order of the other head's
     #[arg(long, value_name = "ADDRESS,...", value_delimiter = ',', required = true)]
     link: Vec<String>,
-    /// What to call this head [default: the machine's name]
+    /// Name of this head [default: the machine's name]
     #[arg(long)]
     name: Option<String>,
 }
 
-/// Look at the two heads of a system, and shut one out.
+/// List the two heads of a system; fence one, or make one lead.
 #[derive(Subcommand, Debug)]
 #[command(arg_required_else_help = true, disable_help_subcommand = true)]
 #[command(after_help = "\
@@ -91,36 +86,35 @@ Examples:
   millrace head ls
   millrace head fence b")]
 pub enum HeadCommand {
-    /// List both heads, as this one knows them
+    /// List both heads, their state, and the link between them
     #[command(after_help = "\
 Examples:
   millrace head ls
   millrace head ls --json")]
     Ls,
-    /// Put the other head out, and shut it off every drive
+    /// Fence the other head: shut it off from every drive
     #[command(after_help = "\
-It starts anew as a follower if it lives.
+A fenced head that is still running restarts as a follower.
 
 Examples:
   millrace head fence b
-  millrace head fence b --is-off  # it is switched off: you have looked")]
+  millrace head fence b --is-off  # you have checked that it is off")]
     Fence {
-        /// a or b
+        /// The head to fence
         #[arg(value_name = "HEAD", value_parser = ["a", "b"])]
         head: String,
-        /// You have seen that it is switched off: its drives are believed to be left alone
+        /// Trust that it is switched off: you have checked it yourself
         #[arg(long)]
         is_off: bool,
     },
-    /// Have this head lead with older hosts and portals, where the other one cannot start any more
+    /// Make this head lead with its older hosts and portals, if the other cannot start any more
     #[command(after_help = "\
-A head that was out does not lead by itself as long as the other one has later
-hosts and portals. What was changed on that one since is lost by this.
+A head that was fenced does not lead on its own while the other head has newer hosts and portals. What was changed there since then is lost.
 
 Examples:
   millrace head lead --with-old-hosts")]
     Lead {
-        /// You know that the other head cannot start any more, and look at hosts and portals afterwards
+        /// Confirm it: the other head cannot start any more, and you check hosts and portals afterwards
         #[arg(long, required = true)]
         with_old_hosts: bool,
     },
@@ -265,7 +259,7 @@ pub fn head(command: HeadCommand, context: &Context) -> Result<String, Failure> 
         HeadCommand::Fence { head, is_off } => {
             let cluster: Cluster = client.get("/system")?;
             if cluster.me == head {
-                return Err(Failure::usage(format!("this is head {head}: a head does not put itself out"))
+                return Err(Failure::usage(format!("this is head {head}, and a head cannot fence itself"))
                     .with_next("systemctl stop millrace"));
             }
             client.act("/system/fence", &HeadFence { off: is_off })?;

@@ -2,8 +2,7 @@
 
 use super::consent::Consent;
 use super::times;
-use crate::arguments::block_size;
-use crate::arguments::{volume_name, volume_path};
+use crate::arguments::{block_size, count, count_in, volume_name, volume_path};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::screen::{Cell, Look, Table};
@@ -11,7 +10,7 @@ use api::{Exported, Volume, VolumeCreate, VolumeSet, WEIGHT};
 use base::size::{print, print_count};
 use clap::Subcommand;
 
-/// Make, resize, rename, cap and remove volumes.
+/// Create, resize, rename, limit and remove volumes.
 #[derive(Subcommand, Debug)]
 #[command(arg_required_else_help = true, disable_help_subcommand = true)]
 #[command(after_help = "\
@@ -19,21 +18,21 @@ Examples:
   millrace volume create tank/vm1 --size 400G
   millrace volume ls
   millrace volume resize tank/vm1 --size 800G
-  millrace volume set tank/vm1 --iops-max 5000")]
+  millrace volume set tank/vm1 --iops-max 5k")]
 pub enum VolumeCommand {
-    /// Make a volume
+    /// Create a volume
     #[command(after_help = "\
 Examples:
   millrace volume create tank/vm1 --size 400G
   millrace volume create tank/vm2 --size 1.5T --block 512")]
     Create {
-        /// Its pool and name: POOL/VOLUME
+        /// Pool and name of the new volume: POOL/VOLUME
         #[arg(value_name = "VOLUME", value_parser = volume_name)]
         name: String,
-        /// Its size; of the pool it takes whole steps of 4M
+        /// Size, such as 400G or 1.5T; the pool provides it in steps of 4M
         #[arg(long, value_name = "SIZE", allow_hyphen_values = true, value_parser = base::size::parse)]
         size: u64,
-        /// Its block size, for life: 512 or 4096 [default: the pool's]
+        /// Block size, which cannot be changed later: 512 or 4096 [default: the pool's]
         #[arg(long, value_name = "BYTES", allow_hyphen_values = true, value_parser = block_size)]
         block: Option<u32>,
     },
@@ -43,7 +42,7 @@ Examples:
   millrace volume ls
   millrace volume ls --json")]
     Ls,
-    /// Show one volume with its identifiers
+    /// Show one volume: size, identifiers, hosts, counters and latencies
     #[command(after_help = "\
 Examples:
   millrace volume show tank/vm1")]
@@ -52,28 +51,27 @@ Examples:
         #[arg(value_name = "VOLUME", add = super::complete::volumes(), value_parser = volume_name)]
         name: String,
     },
-    /// Grow a volume while it is in use, or with --force shrink it
+    /// Grow a volume while it is in use, or shrink it with --force
     #[command(after_help = "\
-Hosts notice the new size at once. If hosts are connected that use a volume
-which is to shrink, you are asked first.
+Hosts see the new size at once. If connected hosts use a volume that is to shrink, you are asked first.
 
 Examples:
   millrace volume resize tank/vm1 --size 800G
-  millrace volume resize tank/vm1 --size 200G --force  # the rest is lost")]
+  millrace volume resize tank/vm1 --size 200G --force  # shrink")]
     Resize {
         /// The volume: POOL/VOLUME
         #[arg(value_name = "VOLUME", add = super::complete::volumes(), value_parser = volume_name)]
         name: String,
-        /// Its new size
+        /// New size
         #[arg(long, value_name = "SIZE", allow_hyphen_values = true, value_parser = base::size::parse)]
         size: u64,
-        /// Needed to shrink: what lies beyond is lost
+        /// Shrink the volume; data beyond the new size is lost
         #[arg(long)]
         force: bool,
         #[command(flatten)]
         consent: Consent,
     },
-    /// Give a volume another name; hosts see no difference
+    /// Rename a volume; hosts see no difference
     #[command(after_help = "\
 Examples:
   millrace volume rename tank/vm1 web1")]
@@ -81,48 +79,46 @@ Examples:
         /// The volume: POOL/VOLUME
         #[arg(value_name = "VOLUME", add = super::complete::volumes(), value_parser = volume_name)]
         name: String,
-        /// Its new name, without the pool's
+        /// New name, without the pool
         #[arg(value_name = "NAME")]
         new: String,
     },
-    /// Cap what hosts may do with a volume, or give it more or less than others
+    /// Limit a volume's IOPS or MB/s, or set its weight
     #[command(after_help = "\
-What is beyond a cap waits; nothing is refused. Every command counts for
---iops-max, the data of reads and writes for --mbps-max. FUA writes and
-flushes never wait for bytes.
+Commands beyond a limit wait; none is refused. --iops-max counts every command, --mbps-max the data of reads and writes. FUA writes and flushes never wait for --mbps-max.
 
-A weight counts when drives are the limit: volumes that want more than there
-is get shares in the ratio of their weights, and what one does not use the
-others have. Within a volume its hosts have equal shares.
+Weights matter when the drives are busy: busy volumes then share them in the ratio of their weights. What one volume does not use, the others get. The hosts of a volume have equal shares.
 
 Examples:
   millrace volume set tank/db --weight 300  # three times the usual 100
-  millrace volume set tank/vm1 --iops-max 5000 --mbps-max 200
-  millrace volume set tank/vm1 --iops-max none")]
+  millrace volume set tank/vm1 --iops-max 5k --mbps-max 200
+  millrace volume set tank/vm1 --iops-max none  # no limit")]
+    #[command(override_usage = "millrace volume set <VOLUME> <--iops-max N|--mbps-max N|--weight N>")]
+    #[command(group = clap::ArgGroup::new("what").required(true).multiple(true).args(["iops_max", "mbps_max", "weight"]))]
     Set {
         /// The volume: POOL/VOLUME
         #[arg(value_name = "VOLUME", add = super::complete::volumes(), value_parser = volume_name)]
         name: String,
-        /// Commands a second, 10 or more, or none
-        #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = cap, required_unless_present_any = ["mbps_max", "weight"])]
+        /// Maximum commands per second: 10 or more, such as 5k, or none
+        #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = cap)]
         iops_max: Option<u32>,
-        /// Megabytes (10^6 bytes) a second, or none
+        /// Maximum megabytes (10^6 bytes) per second, or none
         #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = cap)]
         mbps_max: Option<u32>,
-        /// Its part of what drives do, beside that of others: 1 to 1000, 100 is usual
-        #[arg(long, value_name = "N", allow_hyphen_values = true)]
+        /// Share of the drives' performance, relative to other volumes: 1 to 1000 (default 100)
+        #[arg(long, value_name = "N", allow_hyphen_values = true, value_parser = count_in::<u16>(1..=1000))]
         weight: Option<u16>,
     },
-    /// Remove a volume and its data
+    /// Remove a volume; its data is lost
     #[command(after_help = "\
 Examples:
   millrace volume rm tank/vm1
-  millrace volume rm tank/vm1 --force  # even though it is exported")]
+  millrace volume rm tank/vm1 --force  # even if it is exported")]
     Rm {
         /// The volume: POOL/VOLUME
         #[arg(value_name = "VOLUME", add = super::complete::volumes(), value_parser = volume_name)]
         name: String,
-        /// Even though it is exported
+        /// Remove it even if it is exported
         #[arg(long)]
         force: bool,
         #[command(flatten)]
@@ -137,7 +133,7 @@ pub fn run(command: VolumeCommand, context: &Context) -> Result<String, Failure>
         VolumeCommand::Create { name, size, block } => {
             let body = VolumeCreate { name: name.clone(), bytes: size, block_bytes: block };
             let created: api::Created = client.post("/volumes", &body)?;
-            let sentence = format!("Volume {name} is made: {}.", print(size));
+            let sentence = format!("Volume {name} is created: {}.", print(size));
             Ok(context.created(&created, sentence, &format!("millrace export {name} --host HOST")))
         }
         VolumeCommand::Ls => {
@@ -160,7 +156,7 @@ pub fn run(command: VolumeCommand, context: &Context) -> Result<String, Failure>
             let new = new.strip_prefix(&format!("{pool}/")).unwrap_or(&new).to_string();
             client
                 .patch(&volume_path(&name), &VolumeSet { name: Some(new.clone()), ..Default::default() })?;
-            Ok(context.done(format!("Volume {name} is called {pool}/{new} now."), ""))
+            Ok(context.done(format!("Volume {name} is renamed to {pool}/{new}."), ""))
         }
         VolumeCommand::Set { name, iops_max, mbps_max, weight } => {
             let set = VolumeSet { iops_max, mbps_max, weight, ..Default::default() };
@@ -182,17 +178,19 @@ pub fn run(command: VolumeCommand, context: &Context) -> Result<String, Failure>
         VolumeCommand::Rm { name, force, consent } => {
             let path = format!("{}?force={force}", volume_path(&name));
             consent.obtain(context, |yes| client.delete(&format!("{path}&disconnect={yes}")))?;
-            Ok(context.done(format!("Volume {name} is gone."), ""))
+            Ok(context.done(format!("Volume {name} is removed."), ""))
         }
     }
 }
 
-/// A cap: a number, or 0 or `none` for no cap.
-fn cap(s: &str) -> Result<u32, String> {
-    if s == "none" {
+/// A cap: a number a second, or 0 or `none` for no cap.
+fn cap(text: &str) -> Result<u32, String> {
+    if text == "none" {
         return Ok(0);
     }
-    s.parse().map_err(|_| format!("\"{s}\" is no cap: a number a second, such as 5000, or none"))
+    let wrong =
+        || format!("\"{text}\" is not a limit: write a number per second, such as 5000 or 5k, or none");
+    count(text).ok().and_then(|n| u32::try_from(n).ok()).ok_or_else(wrong)
 }
 
 /// A volume's weight, in words; None if it is the usual one.
@@ -274,7 +272,7 @@ fn show(v: &Volume, context: &Context) -> String {
     let mut row = |name: &str, value: Cell| table.row([Cell::new(Look::Dim, name), value]);
     row("volume", Cell::new(Look::Bold, v.name.clone()));
     row("state", Cell::state(v.state));
-    row("size", format!("{} ({} bytes)", print(v.bytes), v.bytes).into());
+    row("size", print(v.bytes).into());
     row("block", format!("{} bytes", v.block_bytes).into());
     let space = match v.space_bytes {
         0 => String::new(),

@@ -37,19 +37,23 @@ pub use system::System;
 /// `millrace serve`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Without --config, /etc/millrace/head.toml is read if it is there; otherwise everything has its default. The daemon stays in the foreground: systemd (packaging/millrace.service) looks after it.
+The daemon stays in the foreground; run it under systemd (packaging/millrace.service). Every key of the configuration has a default.
 
 Examples:
   millrace serve
+  millrace serve --example > head.toml  # every key, explained
   millrace serve --config head.toml
-  millrace serve --import  # after crashes: import the pools all the same")]
+  millrace serve --import  # after crashes, when their cause is removed")]
 pub struct ServeArgs {
-    /// The configuration
+    /// Configuration file [default: /etc/millrace/head.toml, if it exists]
     #[arg(long, short, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Import the pools even though the daemon crashed too often
+    /// Import the pools even if the daemon crashed several times in a minute
     #[arg(long)]
     import: bool,
+    /// Print the configuration file with every key explained, and exit
+    #[arg(long, conflicts_with_all = ["config", "import"])]
+    pub example: bool,
     /// Stop when the process with this id, our parent, ends
     #[arg(long, value_name = "PID", hide = true)]
     die_with_parent: Option<u32>,
@@ -220,7 +224,7 @@ enum Wait {
 fn start_at_once(words: &str) -> ! {
     tracing::error!("{words}: starting anew");
     let failure = start_again(Some(words));
-    tracing::error!("{failure}");
+    tracing::error!("{}", failure.line());
     std::process::exit(75)
 }
 

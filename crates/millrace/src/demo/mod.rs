@@ -9,6 +9,7 @@ mod loads;
 mod show;
 mod stage;
 
+use crate::arguments::count_in;
 use crate::bench::Report;
 use crate::client::{Client, segment};
 use crate::failure::Failure;
@@ -27,27 +28,27 @@ use std::time::{Duration, Instant};
 /// `millrace demo`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-It makes four drives in files, a pool of two mirrors, a volume and a host, loads the volume over NVMe/TCP and iSCSI, fails a drive under the load and returns it, and serves on until Ctrl-C.
+The demo creates four files as drives, a pool of two mirrors, a volume and a host. It loads the volume over NVMe/TCP and iSCSI, fails a drive under load and returns it, and then serves until Ctrl-C.
 
 Examples:
   millrace demo
-  millrace demo --heads 2 --once  # of two daemons that serve, one is killed
-  millrace demo --once  # end after the table, with 0 if nothing went wrong
+  millrace demo --heads 2 --once
+  millrace demo --once  # exit code 0 if nothing went wrong
   millrace demo --dir /mnt/fast --drive-size 4G --seconds 60")]
 pub struct DemoArgs {
-    /// Heads: with 2 both serve, the one that leads is killed under the load, and comes back
-    #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=2))]
+    /// Number of heads: with 2, the leading one is killed under load and comes back
+    #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 1, value_parser = count_in::<u8>(1..=2))]
     heads: u8,
-    /// End after the table
+    /// Exit after the table of results
     #[arg(long)]
     once: bool,
-    /// The demo's folder; what an earlier demo left in it is removed
+    /// Folder for the drives; files of an earlier demo there are removed
     #[arg(long, value_name = "FOLDER", default_value = "/var/tmp/millrace-demo")]
     dir: PathBuf,
-    /// Length of the measured load
-    #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 12, value_parser = clap::value_parser!(u32).range(4..=86400))]
+    /// Seconds of load to measure
+    #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 12, value_parser = count_in::<u32>(4..=86400))]
     seconds: u32,
-    /// Size of each of the four drives
+    /// Size of each drive
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true, default_value = "512M", value_parser = drive_size)]
     drive_size: u64,
 }

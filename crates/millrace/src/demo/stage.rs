@@ -234,11 +234,12 @@ impl Daemon {
 /// The last words of a log, for a failure that names its own next step.
 pub fn tail(log: &Path) -> String {
     let text = std::fs::read_to_string(log).unwrap_or_default();
-    let Some(line) = text.lines().rev().map(str::trim).find(|l| !l.is_empty()) else {
+    let Some(line) = text.lines().rev().map(str::trim).find(|l| !l.is_empty() && !l.starts_with("Next: "))
+    else {
         return String::new();
     };
     let line = line.split(" Next: ").next().unwrap_or(line);
-    format!(": {}", line.strip_prefix("millrace: ").unwrap_or(line))
+    format!(": {}", line.strip_prefix("error: ").unwrap_or(line))
 }
 
 /// `port` of 127.0.0.1, or the next that nobody has.

@@ -636,7 +636,7 @@ fn a_refusal_keeps_its_kind_field_and_advice() {
         let failure: Failure = fake.client.post::<api::Created>("/volumes", &body).expect_err("refused");
         let exit = if kind == RefusalKind::Internal { Exit::Internal } else { Exit::Refused };
         assert_eq!(failure.exit, exit);
-        assert_eq!(failure.to_string(), "millrace: tank has 3G free. Next: millrace pool show tank");
+        assert_eq!(failure.to_string(), "error: tank has 3G free\nNext: millrace pool show tank");
     }
 }
 

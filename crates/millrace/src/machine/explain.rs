@@ -13,24 +13,23 @@ use topology::explain::{Crowd, Explanation, explain, explain_one};
 /// `millrace explain`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Two readings of all counters, and the machine below: what limits, by which
-numbers, and what to do. Without load there is nothing to explain.
+The command reads all counters twice, --seconds apart, and compares them with what the machine can do. Run it while hosts are working.
 
 Examples:
   millrace explain
-  millrace explain tank              # a pool, a volume, a host or a drive alone
+  millrace explain tank  # one pool, volume, host or drive
   millrace explain --seconds 10
-  millrace explain --measured r.json # what bench drives found
-  millrace explain --before few.rec  # topology --record with fewer hosts
+  millrace explain --measured r.json  # from millrace bench drives --json
+  millrace explain --before few.rec  # from millrace topology --record
   millrace explain --machine machine.rec")]
 pub struct ExplainArgs {
-    /// A pool, a volume, a host or a drive [default: everything]
+    /// A pool, volume, host or drive [default: everything]
     #[arg(value_name = "NAME")]
     name: Option<String>,
-    /// What drives do alone: results of `bench drives --json`
+    /// Speed of the drives alone: results of `millrace bench drives --json`
     #[arg(long, value_name = "FILE")]
     measured: Vec<PathBuf>,
-    /// A recording of this head while fewer hosts worked: do more of them give less?
+    /// A recording made with fewer hosts, to see whether more hosts make it slower
     #[arg(long, value_name = "FILE")]
     before: Option<PathBuf>,
     #[command(flatten)]

@@ -15,7 +15,7 @@ pub fn layout(words: &[String], weights: &[u32], site: &Site, here: bool) -> Res
     };
     let more = words[at + 1..].iter().any(|w| matches!(w.as_str(), "mirror" | "mirrors" | "single"));
     if at > 0 || more {
-        return Err(Failure::usage("the word mirrors stands first, and drives follow")
+        return Err(Failure::usage("the word mirrors comes first, and only drives after it")
             .with_next("millrace pool create --help"));
     }
     let drives: Vec<String> = words[1..].iter().map(|d| path(d)).collect();
@@ -41,7 +41,7 @@ pub fn parse_layout(
         match word.as_str() {
             "mirror" | "single" => {
                 if let Some(before) = empty_word {
-                    return Err(Failure::usage(format!("no drive follows the word {before}"))
+                    return Err(Failure::usage(format!("name drives after the word {before}"))
                         .with_next("millrace pool create --help"));
                 }
                 mirror = word == "mirror";
@@ -52,13 +52,6 @@ pub fn parse_layout(
             }
             drive => {
                 empty_word = None;
-                // Other arrays have other words here, and a file of that name would be a surprise.
-                if drive.starts_with("raid") && !std::path::Path::new(drive).exists() {
-                    return Err(Failure::usage(format!(
-                        "{drive} is no word of a layout: mirror (2 to 4 copies), mirrors and single are, and all arrays are striped together"
-                    ))
-                    .with_next("millrace pool create --help"));
-                }
                 let drive = path(drive);
                 match arrays.last_mut() {
                     Some(array) if mirror => array.drives.push(drive),
@@ -72,7 +65,7 @@ pub fn parse_layout(
         }
     }
     if let Some(word) = empty_word {
-        return Err(Failure::usage(format!("no drive follows the word {word}"))
+        return Err(Failure::usage(format!("name drives after the word {word}"))
             .with_next("millrace pool create --help"));
     }
     if let Some(array) =

@@ -6,6 +6,7 @@
 use super::files::Files;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
+use base::size::print;
 use std::path::PathBuf;
 use topology::{Drive, Machine, Source, plain_name};
 
@@ -56,8 +57,30 @@ fn light(files: &mut Files, m: &Machine, drive: &Drive) -> Option<PathBuf> {
     None
 }
 
+/// What a drive is that is no device, and so in no bay; None for what may be one.
+fn not_in_a_bay(name: &str) -> Option<Failure> {
+    let (_, bare) = head::steward::split_shape(name).ok()?;
+    let path = base::drive_kind::path_in(bare);
+    let drives = || "millrace drive ls".to_string();
+    let (what, next) = match base::DriveKind::of(bare) {
+        base::DriveKind::Ram { .. } => ("is memory of the daemon: there is no bay to light".into(), drives()),
+        base::DriveKind::Null => ("forgets what is written: there is no bay to light".into(), drives()),
+        base::DriveKind::Path | base::DriveKind::File | base::DriveKind::Block => {
+            let file = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
+            let size = print(file.len());
+            let what =
+                format!("is a file of {size}: only the drive that its file system lies on is in a bay");
+            (what, format!("df {}, which names that drive", topology::plan::quoted(path)))
+        }
+    };
+    Some(Failure::new(Exit::Refused, format!("{name} {what}")).with_code("drive_without_bay").with_next(next))
+}
+
 /// Lights the bay of a drive, or no longer.
 pub fn locate(context: &Context, name: &str, on: bool) -> Result<String, Failure> {
+    if let Some(refused) = not_in_a_bay(name) {
+        return Err(refused);
+    }
     let machine = super::recording::here(context);
     let done = switch(&mut Files::new("/"), &machine, name, on)?;
     let next = if on { format!("millrace drive locate {name} --off") } else { String::new() };
@@ -80,8 +103,8 @@ fn switch(files: &mut Files, machine: &Machine, name: &str, on: bool) -> Result<
             .with_next("the same command as root")
     })?;
     Ok(match on {
-        true => format!("The bay of {}{place} is lit.", drive.name),
-        false => format!("The bay of {}{place} is not lit any more.", drive.name),
+        true => format!("The locate light of {}{place} is on.", drive.name),
+        false => format!("The locate light of {}{place} is off.", drive.name),
     })
 }
 
@@ -120,6 +143,26 @@ mod tests {
     }
 
     #[test]
+    fn a_drive_that_is_no_device_is_told_what_it_is() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("d.img").display().to_string();
+        fs::File::create(&path).and_then(|f| f.set_len(64 << 20)).expect("a file");
+        for (name, words) in [
+            ("ram:1G".to_string(), "ram:1G is memory of the daemon"),
+            ("null:1T".into(), "forgets what is written"),
+            (path.clone(), "is a file of 64M"),
+            (format!("file:{path}?size=1G"), "is a file of 64M"),
+            (format!("shape:hang@{path}"), "is a file of 64M"),
+        ] {
+            let failure = not_in_a_bay(&name).expect(&name);
+            assert!(failure.message.contains(words), "{failure}");
+        }
+        for name in ["/dev/null", "nvme0n1", "S64GNE0R501", "7"] {
+            assert_eq!(not_in_a_bay(name), None, "{name}");
+        }
+    }
+
+    #[test]
     fn a_bay_without_a_light_is_said_to_have_none_and_a_drive_that_is_not_there_too() {
         let (_folder, mut files) = tree();
         let m = machine(&mut files);
@@ -138,7 +181,7 @@ mod tests {
         let slot = "sys/bus/pci/slots/7/attention";
         fs::write(at(slot), "0").expect("written");
         let words = switch(&mut files, &m, "7", true).expect("lit");
-        assert_eq!(words, "The bay of nvme0n1 (slot 7) is lit.");
+        assert_eq!(words, "The locate light of nvme0n1 (slot 7) is on.");
         is(slot, "1");
         let port = "sys/class/leds/0000:00:01.0:enclosure:locate";
         fs::create_dir_all(at(port)).expect("made");

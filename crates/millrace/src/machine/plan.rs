@@ -3,6 +3,7 @@
 use super::layout::{arrays_words, known, layout};
 use super::recording::{MachineArgs, PATIENCE, here};
 use super::sizes;
+use crate::arguments::count_in;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::screen::{Cell, Look, Table, Terminal, count};
@@ -17,10 +18,7 @@ use topology::{Machine, Measured};
 /// `millrace plan`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Without LAYOUT the pools there are, or a proposal for all free drives. Rates
-follow from what drives can, from their links and those above them, from network
-ports, and from what shards do while the head is under load. `≤` says that what
-a drive itself can is not known: measure it, or describe it:
+Without LAYOUT, the existing pools are planned, or a layout of all free drives is suggested. The rates follow from the drives, the links above them, the network ports, and the shards while the head is under load. `≤` means that the speed of a drive itself is unknown: measure it with `millrace bench drives`, or describe it for --describe:
 
   [[bank]]             # a switch, or whatever shares one link
   name = \"left\"
@@ -36,7 +34,7 @@ a drive itself can is not known: measure it, or describe it:
   mbit = 100_000       # mtu = 9000
   [head]
   shards = 16
-  commands = 500_000   # that a shard serves a second
+  commands = 500_000   # per second and shard
 
 Examples:
   millrace plan
@@ -46,19 +44,19 @@ Examples:
   millrace bench drives --drive nvme0n1 --drive nvme1n1 --json > r.json
   millrace plan mirror nvme0n1 nvme1n1 --measured r.json")]
 pub struct PlanArgs {
-    /// Drives and the words `mirror`, `mirrors` and `single`, as for `pool create`
+    /// Drives, with the words `mirror`, `mirrors` and `single`, as for `millrace pool create`
     #[arg(value_name = "LAYOUT")]
     layout: Vec<String>,
-    /// The arrays' shares in the stripe, in order
-    #[arg(long, value_name = "N,N", allow_hyphen_values = true, value_delimiter = ',', requires = "layout", value_parser = clap::value_parser!(u32).range(1..=64))]
+    /// Share of each array in the stripe, in order: 1 to 64 each
+    #[arg(long, value_name = "N,N", allow_hyphen_values = true, value_delimiter = ',', requires = "layout", value_parser = count_in::<u32>(1..=64))]
     weights: Vec<u32>,
-    /// Legs of each mirror of a proposal; 1 for drives without redundancy
-    #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=4), conflicts_with = "layout")]
+    /// Drives in each mirror of the suggestion; 1 for no redundancy
+    #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 2, value_parser = count_in::<u8>(1..=4), conflicts_with = "layout")]
     legs: u8,
-    /// A machine described in a few lines of TOML
+    /// Use this description of a machine, in TOML
     #[arg(long, value_name = "FILE", conflicts_with_all = ["machine", "seconds"])]
     describe: Option<PathBuf>,
-    /// What drives do alone: results of `bench drives --json`
+    /// Speed of the drives alone: results of `millrace bench drives --json`
     #[arg(long, value_name = "FILE")]
     measured: Vec<PathBuf>,
     #[command(flatten)]
@@ -114,6 +112,7 @@ pub fn run(args: &PlanArgs, context: &Context) -> Result<String, Failure> {
         measured(&mut site, path, here)?;
     }
     let plans = if !args.layout.is_empty() {
+        super::raid::refuse_raid_words(&args.layout, "millrace plan")?;
         let specs = layout(&args.layout, &args.weights, &site, here)?;
         let arrays = arrays(&mut site, &specs, here)?;
         let plan = made(&site, &arrays)?;
@@ -555,8 +554,8 @@ mod tests {
             ("mirrors nvme0n1", "1 drive is given"),
             ("mirrors nvme0n1 nvme1n1 nvme2n1", "3 drives are given"),
             ("mirrors", "mirrors have two drives each"),
-            ("nvme0n1 mirrors nvme1n1 nvme2n1", "the word mirrors stands first"),
-            ("mirrors nvme1n1 mirror nvme2n1", "the word mirrors stands first"),
+            ("nvme0n1 mirrors nvme1n1 nvme2n1", "the word mirrors comes first"),
+            ("mirrors nvme1n1 mirror nvme2n1", "the word mirrors comes first"),
         ] {
             let why = layout(text).expect_err(text).to_string();
             assert!(why.contains(part), "{text}: {why}");

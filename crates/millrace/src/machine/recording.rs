@@ -11,10 +11,10 @@ use topology::{Machine, Missing, Recorder, Recording, Source};
 /// Which machine is meant, and how long it is looked at.
 #[derive(Args, Debug)]
 pub struct MachineArgs {
-    /// A recording of another machine, made with `millrace topology --record`
+    /// Use this recording of a machine, made with `millrace topology --record`
     #[arg(long, value_name = "FILE")]
     machine: Option<PathBuf>,
-    /// Seconds between two readings, for rates (0: one reading)
+    /// Seconds to measure rates for (0: no rates)
     #[arg(long, value_name = "N", default_value_t = 1.0, value_parser = seconds, allow_hyphen_values = true)]
     seconds: f64,
 }

@@ -11,27 +11,27 @@ use topology::Machine;
 /// `millrace topology`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-What data passes a link is its encoded rate without headers: MB/S.
+MB/S is the data rate of a link without its encoding and headers.
 
 Examples:
   millrace topology
   millrace topology --interrupts
   millrace topology --svg machine.svg
-  millrace topology --record machine.rec --anonymous   # to show it to somebody
-  millrace topology --machine machine.rec              # to look at somebody's")]
+  millrace topology --record machine.rec --anonymous  # to send to somebody
+  millrace topology --machine machine.rec  # to show such a file")]
 pub struct TopologyArgs {
     #[command(flatten)]
     machine: MachineArgs,
-    /// Every vector of every device
+    /// Show every interrupt vector of every device
     #[arg(long)]
     interrupts: bool,
-    /// Draw it into this file
+    /// Draw the machine into this file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// Pack everything that was read into this file
+    /// Record the machine in this file
     #[arg(long, value_name = "FILE", conflicts_with = "machine")]
     record: Option<PathBuf>,
-    /// Leave out serial numbers, names and addresses
+    /// Leave serial numbers, names and addresses out of the recording
     #[arg(long, requires = "record")]
     anonymous: bool,
 }

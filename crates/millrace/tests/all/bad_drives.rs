@@ -205,8 +205,8 @@ fn memory_without_a_name_is_another_drive_each_time() {
     // Sentences go on in the next line.
     let screen = String::from_utf8(screen).expect("text").replace('│', " ");
     let screen = screen.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert_eq!(screen.matches("in memory: what it holds ends with the daemon").count(), 3, "{screen}");
-    assert!(screen.contains("null drives: what is written is not kept"), "{screen}");
+    assert_eq!(screen.matches("in memory: its data is lost when the daemon ends").count(), 3, "{screen}");
+    assert!(screen.contains("null drives: data is not kept"), "{screen}");
     let drives = daemon.status()["drives"].as_array().expect("a list").len();
     assert_eq!(drives, 7, "two of each mirror, a spare, and two alone");
 }

@@ -14,7 +14,7 @@ fn a_wrong_command_line_ends_with_2_and_no_daemon_with_4() {
     let (code, text) = said(&millrace(&["--socket", "/nonexistent/api.sock", "status"]));
     assert_eq!(code, 4);
     assert!(
-        text.starts_with("millrace: no daemon listens at /nonexistent/api.sock. Next: millrace serve"),
+        text.starts_with("error: no daemon listens at /nonexistent/api.sock\nNext: millrace serve"),
         "{text}"
     );
     let (code, text) =
@@ -85,10 +85,48 @@ fn a_wrong_configuration_ends_with_2_and_a_sentence() {
     assert!(code == 2 && text.contains("cannot read the configuration"), "{text}");
     fs::write(&path, "shard = 4\n").expect("written");
     let (code, text) = serve();
-    assert!(code == 2 && text.contains("head.toml line 1, shard: unknown field `shard`"), "{text}");
+    assert!(
+        code == 2 && text.contains("head.toml:1: unknown key \"shard\"; did you mean \"shards\"?"),
+        "{text}"
+    );
     fs::write(&path, "log = \"loud,,=\"\n").expect("written");
     let (code, text) = serve();
     assert!(code == 2 && text.contains("log = "), "{text}");
+}
+
+/// What it prints, and its exit code.
+fn printed(words: &[&str]) -> (i32, String) {
+    let output = millrace(words);
+    (output.status.code().expect("an exit code"), String::from_utf8(output.stdout).expect("text"))
+}
+
+#[test]
+fn the_version_names_the_commit_where_that_is_known() {
+    let (code, said) = printed(&["--version"]);
+    let plain = format!("millrace {}", env!("CARGO_PKG_VERSION"));
+    assert!(code == 0 && said.starts_with(&plain), "{said}");
+    let mut git = Command::new("git");
+    git.args(["rev-parse", "--short=12", "HEAD"]).current_dir(env!("CARGO_MANIFEST_DIR"));
+    if let (true, Ok(commit)) = (said.trim() != plain, git.output()) {
+        let commit = String::from_utf8_lossy(&commit.stdout);
+        assert_eq!(said.trim(), format!("{plain} ({})", commit.trim()));
+    }
+}
+
+#[test]
+fn the_example_configuration_is_printed_and_words_from_elsewhere_are_understood() {
+    let (code, example) = printed(&["serve", "--example"]);
+    assert!(code == 0 && example.contains("state_dir = "), "{example}");
+    let (code, help) = printed(&["help", "volume", "create"]);
+    assert!(code == 0 && help.contains("Usage: millrace volume create"), "{help}");
+    let nowhere = ["--socket", "/nonexistent/api.sock"];
+    let (code, text) = said(&millrace(&[&nowhere[..], &["pool", "list"]].concat()));
+    assert_eq!((code, text.lines().next()), (4, Some("error: no daemon listens at /nonexistent/api.sock")));
+    let (code, text) = said(&millrace(&["pool", "create", "p", "raid1", "a", "b"]));
+    assert_eq!(
+        (code, text.trim()),
+        (2, "error: raid1 is called mirror here\nNext: millrace pool create p mirror a b")
+    );
 }
 
 #[test]

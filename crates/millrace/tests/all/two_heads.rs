@@ -341,7 +341,7 @@ fn a_token_is_good_once_and_a_third_head_is_refused() {
     forged.pop();
     assert!(c.refused(&format!("system join {forged} --link 127.0.0.1")).contains("token"));
     assert!(b.refused(&format!("system join {token} --link 127.0.0.1")).contains("already"));
-    assert!(a.refused("head fence a").contains("does not put itself out"));
+    assert!(a.refused("head fence a").contains("cannot fence itself"));
     assert!(c.refused("head ls").contains("alone"));
     // Garbage at the link's port harms nobody.
     let link = std::fs::read_to_string(a.path("state/link")).expect("the file of the link");

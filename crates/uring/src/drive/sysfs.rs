@@ -146,7 +146,7 @@ impl BlockDevice {
         let mut users = Vec::new();
         for dir in std::iter::once(self.sys.clone()).chain(self.partitions()) {
             for holder in entries(&dir.join("holders")) {
-                users.push(format!("the device {holder}"));
+                users.push(holder_words(&holder, Path::new(CLASS)));
             }
             let Ok(number) = fs::read_to_string(dir.join("dev")) else { continue };
             users.extend(
@@ -163,14 +163,20 @@ impl BlockDevice {
         let below = entries(&self.sys).into_iter().map(|n| self.sys.join(n));
         below.filter(|p| p.join("partition").exists()).collect()
     }
+    /// A kind of device that nobody makes a pool of.
+    fn is_skipped(&self) -> bool {
+        ["ram", "sr", "fd", "nbd"].iter().any(|p| {
+            self.name.strip_prefix(p).is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+        })
+    }
     /// The numbers in `uevent`, by which it is known to users of ours.
     fn is_candidate(&self) -> bool {
         let empty = self.number("size").unwrap_or(0) == 0;
-        let skipped = ["ram", "sr", "fd", "nbd"].iter().any(|p| {
-            self.name.strip_prefix(p).is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
-        });
         // A disk with partitions is represented by them.
-        !empty && !skipped && self.partitions().is_empty() && self.attribute("ro").is_some_and(|r| r == "0")
+        !empty
+            && !self.is_skipped()
+            && self.partitions().is_empty()
+            && self.attribute("ro").is_some_and(|r| r == "0")
     }
 }
 
@@ -282,6 +288,69 @@ pub fn candidates() -> Vec<String> {
     found
 }
 
+/// A block device that no pool can be made of as it stands.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Taken {
+    /// Its path.
+    pub path: String,
+    /// Its size.
+    pub bytes: u64,
+    /// Model, empty if unknown.
+    pub model: String,
+    /// Serial number, empty if unknown.
+    pub serial: String,
+    /// Who has it, in words; empty if nobody does.
+    pub users: Vec<String>,
+    /// Its partitions.
+    pub partitions: Vec<String>,
+    /// It cannot be written to.
+    pub read_only: bool,
+}
+
+/// Disks that are no candidates: somebody uses them or a part of them, they have partitions, or cannot be written to.
+pub fn taken() -> Vec<Taken> {
+    let one = |name: String| {
+        let sys = fs::canonicalize(Path::new(CLASS).join(&name)).ok()?;
+        let device = BlockDevice { name: name.clone(), sys };
+        let path = format!("/dev/{}", name.replace('!', "/"));
+        let node = fs::metadata(&path).ok()?.file_type().is_block_device();
+        let bytes = device.number("size").unwrap_or(0) * 512;
+        if !node || bytes == 0 || device.is_skipped() || device.is_partition() {
+            return None;
+        }
+        let partitions = device.partitions();
+        let name_of = |p: &PathBuf| Some(p.file_name()?.to_string_lossy().into_owned());
+        let mut partitions: Vec<String> = partitions.iter().filter_map(name_of).collect();
+        partitions.sort();
+        let users = device.users();
+        let read_only = device.attribute("ro").is_none_or(|r| r != "0");
+        // Images of programs that are mounted read-only, one loop device each, are nobody's drives.
+        let image = read_only && name.starts_with("loop");
+        let (model, serial) = device.identity();
+        let is_taken = !users.is_empty() || !partitions.is_empty() || read_only;
+        (is_taken && !image).then_some(Taken { path, bytes, model, serial, users, partitions, read_only })
+    };
+    let mut all: Vec<Taken> = entries(Path::new(CLASS)).into_iter().filter_map(one).collect();
+    all.sort_by(|a, b| a.path.cmp(&b.path));
+    all
+}
+
+/// What a device on top of another one is, in words: `holder` is its kernel name, `class` the folder of all block devices.
+fn holder_words(holder: &str, class: &Path) -> String {
+    let text = |name: &str| {
+        fs::read_to_string(class.join(holder).join(name)).map(|t| t.trim().to_owned()).unwrap_or_default()
+    };
+    let (uuid, name) = (text("dm/uuid"), text("dm/name"));
+    match uuid.split('-').next().unwrap_or_default() {
+        "LVM" => format!("the LVM volume {name}"),
+        "CRYPT" => format!("the encrypted device {name}"),
+        "mpath" => format!("the multipath device {name}"),
+        _ if !name.is_empty() => format!("the mapped device {name}"),
+        _ if class.join(holder).join("md").exists() => format!("the md array {holder}"),
+        _ => format!("the device {holder}"),
+    }
+}
+
 /// The device a mounted file comes from, `major:minor`, is mounted where?
 fn mounts_of(number: &str) -> Vec<String> {
     let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
@@ -302,6 +371,33 @@ pub(crate) fn device_number(meta: &fs::Metadata) -> (u32, u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_lies_on_top_of_a_drive_is_named_as_its_tools_name_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let put = |path: &str, text: &str| {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+            fs::write(path, text).expect("written");
+        };
+        for (n, uuid, name) in
+            [(0, "LVM-abc", "vg-root"), (1, "CRYPT-LUKS2-abc", "home"), (2, "mpath-36", "a"), (3, "", "odd")]
+        {
+            put(&format!("dm-{n}/dm/uuid"), &format!("{uuid}\n"));
+            put(&format!("dm-{n}/dm/name"), &format!("{name}\n"));
+        }
+        put("md0/md/level", "raid1\n");
+        for (holder, words) in [
+            ("dm-0", "the LVM volume vg-root"),
+            ("dm-1", "the encrypted device home"),
+            ("dm-2", "the multipath device a"),
+            ("dm-3", "the mapped device odd"),
+            ("md0", "the md array md0"),
+            ("bcache0", "the device bcache0"),
+        ] {
+            assert_eq!(holder_words(holder, folder.path()), words);
+        }
+    }
 
     /// A loop device of somebody's file on a server that did not answer held up every open of a drive.
     #[test]

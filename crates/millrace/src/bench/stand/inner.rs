@@ -210,7 +210,11 @@ impl<M: Memory> Inner<M> {
         let all = if job.plan.region_bytes == 0 { spread } else { job.plan.region_bytes.min(spread) };
         let units = all / u64::from(bytes) / u64::from(self.part.1);
         if units == 0 || !bytes.is_multiple_of(volume.1) {
-            return Err(format!("region: {all} bytes hold no operation of {bytes} bytes for each shard"));
+            return Err(format!(
+                "region: {} hold no operation of {} for each shard",
+                base::size::print(all),
+                base::size::print(bytes.into())
+            ));
         }
         let parts = bytes.div_ceil(base::front::TRANSFER_MAX);
         if !self.shard.direct_admit(u32::from(job.depth) * parts) {

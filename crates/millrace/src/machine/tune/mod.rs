@@ -6,6 +6,7 @@ mod place;
 use super::files::Files;
 use super::hosts::{self, HostSystem};
 use super::recording::MachineArgs;
+use crate::arguments::count_in;
 use crate::bench;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -20,51 +21,50 @@ use topology::tune::{Group, Setting, Verdict, settings};
 /// `millrace tune`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Nothing is changed without --apply, --persist or --measure.
+Without --apply, --persist or --measure nothing is changed.
 
 Examples:
   millrace tune
-  millrace tune -v                        # with reasons and risks
+  millrace tune -v  # with reasons and risks
   millrace tune --apply --only block,cpu
-  millrace tune --undo                    # everything as it was
+  millrace tune --undo
   millrace tune --measure -- --target nvme://10.0.0.1:4420/NQN/1 --seconds 5
-  millrace tune --for linux               # what to set on hosts
+  millrace tune --for linux  # settings for hosts
   millrace tune --machine machine.rec")]
 pub struct TuneArgs {
     #[command(flatten)]
     machine: MachineArgs,
-    /// Change what is not as wanted, until the machine restarts
+    /// Change all settings that are not as they should be, until the machine restarts
     #[arg(long, conflicts_with_all = ["undo", "machine", "for_host"])]
     apply: bool,
-    /// Restore everything that was changed
+    /// Restore all settings as they were
     #[arg(long, conflicts_with_all = ["machine", "for_host"])]
     undo: bool,
-    /// Change it now and at every start of the machine (sysctl.d, udev, systemd)
+    /// Change them now and at every start of the machine (sysctl.d, udev, systemd)
     #[arg(long, conflicts_with_all = ["undo", "machine", "for_host"])]
     persist: bool,
-    /// Change one group after the other, load the target that `millrace bench` is told behind --, with the change and
-    /// without, and keep what makes it faster
+    /// Measure the load behind -- with each group changed and unchanged, and keep the changes that help
     #[arg(long, conflicts_with_all = ["apply", "undo", "persist", "machine", "for_host"])]
     measure: bool,
-    /// How often each group is measured with its change and without
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(3..=100))]
+    /// Measurements of each group with its change, and without
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = count_in::<u32>(3..=100))]
     rounds: u32,
-    /// These groups alone: cpu, interrupts, block, memory, network, pcie
+    /// Only these groups: cpu, interrupts, block, memory, network, pcie
     #[arg(long, value_name = "GROUPS", value_delimiter = ',', value_parser = group)]
     only: Vec<Group>,
-    /// Print what to set on hosts instead
+    /// Print the settings for hosts of this kind instead
     #[arg(long = "for", value_name = "SYSTEM", id = "for_host")]
     for_host: Option<HostSystem>,
-    /// Say why, and what could be worse
+    /// Show reasons and risks
     #[arg(short, long)]
     verbose: bool,
-    /// Where changes are on record
+    /// File that records the changes
     #[arg(long, value_name = "FILE", default_value = "/var/lib/millrace/tune.json")]
     record: PathBuf,
     /// Treat this folder as the root of the machine
     #[arg(long, value_name = "FOLDER", default_value = "/", hide = true)]
     root: PathBuf,
-    /// The load of --measure, in the words of millrace bench
+    /// The load for --measure: options of millrace bench
     #[arg(last = true, requires = "measure", value_name = "BENCH")]
     bench: Vec<String>,
 }
