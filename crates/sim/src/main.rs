@@ -32,7 +32,7 @@ usage: sim --seed N [--story | --trace]  one world; the same seed gives the same
   --dealt   lanes go from shard to shard
   --calm    worlds of one size in which nothing goes wrong: what speed is measured by
 
-Many seeds end with a row for the table of docs/faults.md.";
+Many seeds end with a row for the tables of docs/seeds.md.";
 
 /// `println!` to whoever reads: who reads no more, as `head` does, ends the program, as a signal would.
 macro_rules! say {
