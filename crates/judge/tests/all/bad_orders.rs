@@ -20,12 +20,12 @@ fn a_bad_configuration_is_refused_by_the_name_of_its_field() {
         return;
     }
     for (config, words) in [
-        (&b"state_dir = \"/nowhere\"\nmemroy = \"1G\"\n"[..], &["line 2", "memroy"][..]),
+        (&b"state_dir = \"/nowhere\"\nmemroy = \"1G\"\n"[..], &["head.toml:2", "memroy"][..]),
         (b"state_dir = 7\n", &["state_dir"]),
         (b"memory = \"18446744073709551616\"\n", &["memory"]),
         (b"memory = \"0\"\n", &["memory"]),
         (b"socket = \"/proc/nowhere/api\"\nstate_dir = \"/proc/nowhere\"\n", &["/proc/nowhere"]),
-        (b"= = =\n", &["line 1"]),
+        (b"= = =\n", &["head.toml:1"]),
         (b"\xff\xfe\x00", &["head.toml"]),
     ] {
         let (code, said) = serve(config);
