@@ -839,7 +839,7 @@ fn a_drive_that_fills_its_own_link_is_at_its_limit() {
 fn counters_that_run_backwards_are_no_load() {
     let mut s = Scene::new(&[0, 12], 0);
     s.before().volumes[0].counters.reads = u64::MAX;
-    s.connection("h", "p:1", 1, 0, u64::MAX);
+    s.connection("h", "10.0.0.5:1000", 1, 0, u64::MAX);
     let e = explain(&s.m);
     says(&e.load, &["Hardly anything"]);
     assert_eq!(e.findings, []);
