@@ -14,6 +14,7 @@ use array::format::{CONFIG_AT, CONFIG_BYTES, ConfigSlot, newest_config};
 use base::{Address, DriveOpKind, Duration, Uuid};
 use cluster::slot::{SLOTS_AT, Slot};
 use cluster::{HeadNo, SystemRecord};
+use finding::{Cause, PoolCause, PoolRefusal, Why};
 use head::order::{Answered, Order, Reply, State, Status};
 use head::peer::is_left_behind;
 use head::steward::state::config::PoolConfig;
@@ -242,8 +243,7 @@ impl Run {
                     self.give_again(cut);
                     return Ok(());
                 }
-                let force = "millrace pool import tank --force";
-                let way = |r: &head::order::Reason| r.next.as_ref().is_some_and(|n| n.contains(force));
+                let way = |r: &head::order::Reason| of_other_system(&r.cause);
                 if cut.end == End::LinkLost && snapshot.reasons.iter().any(way) {
                     self.cut_step = Step::Forced;
                     let pool = Some("tank".into());
@@ -329,4 +329,15 @@ fn systems(disk: &Disk) -> [Option<Uuid>; 2] {
 fn newest(disk: &Disk) -> Option<Uuid> {
     let slots = CONFIG_AT.map(|at| config(disk, at));
     PoolConfig::of_slot(&newest_config([&slots[0], &slots[1]]).ok()?).ok()?.shared
+}
+
+/// Whether a pool is away because it is of a system that this head is not in, so that it may be imported by force.
+fn of_other_system(cause: &Cause) -> bool {
+    match cause {
+        Cause::Pool(PoolCause::PoolNotImported { why, .. }) => {
+            matches!(**why, Why::Pool(PoolRefusal::PoolOfOtherSystem { .. }))
+        }
+        Cause::Pool(PoolCause::VolumesKept { why, .. }) => of_other_system(why),
+        _ => false,
+    }
 }

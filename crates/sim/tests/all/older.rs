@@ -8,7 +8,7 @@ fn an_older_copy_of_a_drive_is_never_read() {
     let mut found = 0;
     for seed in 0..SEEDS {
         match run(Options::older(seed)) {
-            Ok(o) => found += u64::from(o.events.iter().any(|e| e.contains("an older copy"))),
+            Ok(o) => found += u64::from(o.events.iter().any(|e| e.contains("LegOlder {"))),
             Err(failure) => {
                 panic!("seed {seed}: {}\nsee it again: sim --seed {seed} --older --story", failure.what)
             }
