@@ -158,13 +158,6 @@ macro_rules! union {
             }
         )+
 
-        impl $crate::Sample for $name {
-            fn sample(_: &str) -> Self {
-                // One that contains no other: findings contain findings of their own kind.
-                Self::Other { code: "another_finding".into(), fields: serde_json::Value::Null }
-            }
-        }
-
         impl utoipa::PartialSchema for $name {
             fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
                 use utoipa::openapi::schema::{ObjectBuilder, Type};

@@ -79,3 +79,24 @@ impl Sample for base::machine::StateFault {
         Self::ReadOnly { path: "/var/lib/millrace".into() }
     }
 }
+
+/// What a finding contains contains no other: findings contain findings of their own kind.
+macro_rules! inner {
+    ($($union:ident: $sample:expr),+ $(,)?) => {
+        $( impl Sample for crate::$union {
+            fn sample(_: &str) -> Self {
+                $sample.into()
+            }
+        } )+
+    };
+}
+inner! {
+    Why: crate::PoolRefusal::PoolNameTaken { pool: "tank".into() },
+    Cause: crate::LegCause::DriveFailed { fault: crate::DriveFault::Gone, helps: None },
+    Event: crate::PoolEvent::PoolCreated,
+    Notice: crate::PoolNotice::FileLargerThanBelow {
+        drive: "/srv/a.img".into(),
+        free_bytes: 4 << 30,
+        bytes: 8 << 30,
+    },
+}

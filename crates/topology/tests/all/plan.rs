@@ -386,7 +386,7 @@ fn drives_in_memory_that_are_called_the_same_are_told_apart_by_their_labels() {
         format!(r#"{{"path":"ram:1G","uuid":"{uuid}","pool":"tank","shape":{{"mbps_max":{mbps}}}}}"#)
     };
     let leg = |uuid: &str| format!(r#"{{"path":"ram:1G","uuid":"{uuid}"}}"#);
-    let [a, b] = ["aaaaaaaa-1111", "bbbbbbbb-2222"];
+    let [a, b] = ["aaaaaaaa-1111-4000-8000-000000000000", "bbbbbbbb-2222-4000-8000-000000000000"];
     let status = format!(
         r#"{{"drives":[{},{}],"pools":[{{"name":"tank","arrays":[{{"layout":"mirror","legs":[{},{}]}}]}}]}}"#,
         drive(a, 200),
