@@ -51,7 +51,7 @@ impl Host {
             return Err(HostRefusal::HostNameInvalid { name: self.name.chars().take(64).collect() });
         }
         if self.nqns.is_empty() && self.iqns.is_empty() {
-            return Err(HostRefusal::HostNameless);
+            return Err(HostRefusal::HostWithoutNames);
         }
         if self.nqns.len() > NAMES_MAX || self.iqns.len() > NAMES_MAX {
             return Err(HostRefusal::TooManyNames { names_max: NAMES_MAX });
@@ -115,7 +115,7 @@ impl Hosts {
     /// Puts a host in the place of the one of its name.
     pub fn set(&mut self, host: Host) -> Result<(), HostRefusal> {
         if self.get(&host.name).is_none() {
-            return Err(HostRefusal::NoHost { host: host.name });
+            return Err(HostRefusal::HostUnknown { host: host.name });
         }
         self.put(host)
     }
@@ -125,7 +125,7 @@ impl Hosts {
             .hosts
             .iter()
             .position(|h| h.name == name)
-            .ok_or_else(|| HostRefusal::NoHost { host: name.into() })?;
+            .ok_or_else(|| HostRefusal::HostUnknown { host: name.into() })?;
         Ok(self.hosts.remove(i))
     }
     fn put(&mut self, mut host: Host) -> Result<(), HostRefusal> {
@@ -172,7 +172,7 @@ mod tests {
         );
         assert_eq!(
             hosts.set(host("x", "iqn.1998-01.com.example:x")),
-            Err(HostRefusal::NoHost { host: "x".into() })
+            Err(HostRefusal::HostUnknown { host: "x".into() })
         );
         hosts.set(host("a", "iqn.1998-01.com.example:x")).expect("good");
         assert!(hosts.remove("a").is_ok() && hosts.remove("a").is_err());

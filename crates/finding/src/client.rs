@@ -5,7 +5,7 @@ findings! {
     pub enum ClientFault {
         /// The client itself cannot run.
         ClientNotStarted { error: String },
-        /// The name of the socket cannot be one.
+        /// The path of the socket is not valid.
         SocketNameInvalid { socket: String, error: String },
         /// There is no such socket.
         NoDaemon { socket: String },
@@ -18,11 +18,11 @@ findings! {
         /// No answer came in time.
         TimedOut { socket: String, seconds: u64 },
         /// The connection ended before the answer.
-        BrokenOff { socket: String, error: String },
+        ConnectionClosed { socket: String, error: String },
         /// A name cannot be part of a request.
         RequestInvalid { path: String, error: String },
         /// The answer did not arrive whole.
-        AnswerCut { error: String },
+        AnswerTruncated { error: String },
         /// The answer is not of this version of the API.
         AnswerNotUnderstood { error: String },
         /// The daemon refused without saying why.
@@ -38,7 +38,7 @@ findings! {
         /// The command has no such option.
         UnknownOption,
         /// The command takes no further argument.
-        WordTooMany,
+        ExtraArgument,
         /// The command lacks an argument.
         MissingArgument,
         /// An option or argument has a value that it cannot have.
@@ -47,8 +47,8 @@ findings! {
         RepeatedOption,
         /// Two options cannot be used together.
         ConflictingOptions,
-        /// A layout is named as other programs name it.
-        RaidWord,
+        /// A layout was given as a RAID level.
+        RaidLevelName,
         /// The drive has no bay whose light could be lit.
         DriveWithoutBay,
         /// The configuration file cannot be read.
@@ -56,6 +56,6 @@ findings! {
         /// The configuration file holds something wrong.
         ConfigurationWrong,
         /// The target of a load does not answer.
-        TargetDead,
+        TargetNotAnswering,
     }
 }

@@ -10,12 +10,12 @@ refusals! {
         /// There is a host of this name.
         HostNameTaken { host: String } = Conflict @ "name",
         /// There is no host of this name.
-        NoHost { host: String } = NotFound @ "host",
+        HostUnknown { host: String } = NotFound @ "host",
         /// There are as many hosts as there can be.
         TooManyHosts { hosts_max: usize } = NoSpace @ "name",
         /// The host has neither an NQN nor an IQN.
-        HostNameless = Invalid @ "nqns",
-        /// The host has too many names of a kind.
+        HostWithoutNames = Invalid @ "nqns",
+        /// The host has too many NQNs or IQNs.
         TooManyNames { names_max: usize } = Invalid @ "nqns",
         /// This is no NVMe qualified name.
         NqnInvalid { name: String, why: NqnFault } = Invalid @ "nqns",
@@ -43,7 +43,7 @@ refusals! {
         HostRemoveInUse { force: bool, hosts: Vec<ConnectedHost> } = Unsafe @ "disconnect",
         /// The host is connected by a name that it would lose.
         HostNameInUse { hosts: Vec<ConnectedHost> } = Unsafe @ "disconnect",
-        /// The host is connected over iSCSI, and would have to prove something else.
+        /// The host is connected over iSCSI with the secret that would change.
         HostSecretInUse { hosts: Vec<ConnectedHost> } = Unsafe @ "disconnect",
     }
 }
@@ -62,16 +62,16 @@ events! {
         HostChanged = Note,
         /// The host was removed.
         HostRemoved = Note,
-        /// Somebody was turned away, or the like.
+        /// A connection to a portal was rejected or cut off, or sees nothing.
         Rejected {
             /// What it calls itself; empty if it did not say.
             name: String,
             address: String,
             fate: LoginFate,
         } = Warning,
-        /// The same came again, so often in this time.
+        /// The same rejection happened again, so many times in so many seconds.
         RejectedAgain { name: String, address: String, fate: LoginFate, times: u64, seconds: u64 } = Warning,
-        /// So many others were turned away in this time.
+        /// Other connections were rejected, so many times in so many seconds.
         OthersRejected { times: u64, seconds: u64 } = Warning,
     }
 }
@@ -80,6 +80,6 @@ findings! {
     /// What is worth knowing of hosts and exports.
     pub enum HostNotice {
         /// A host needs no secret to use these volumes.
-        OpenByName { host: String, volumes: Vec<String> },
+        HostWithoutSecret { host: String, volumes: Vec<String> },
     }
 }

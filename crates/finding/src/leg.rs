@@ -9,19 +9,23 @@ refusals! {
         DriveNameShared { drive: String, drives: usize } = Invalid @ "drive",
         /// The drive is a spare, and no leg.
         SpareIsNoLeg { drive: String, pool: String } = Conflict @ "drive",
+        /// There is no such drive.
+        DriveUnknown { drive: String } = NotFound @ "drive",
         /// No imported pool has such a drive.
-        DriveOfNoPool { drive: String } = NotFound @ "drive",
+        DriveInNoPool { drive: String } = NotFound @ "drive",
         /// The leg is out already.
         LegOutAlready { drive: String } = Conflict @ "drive",
-        /// The drive holds what nothing else holds: the pool needs it.
+        /// The pool does not work without the drive.
         LegIsNeeded {
             drive: String,
             /// It is the last one in sync of a mirror; else it has no mirror.
             mirror: bool,
             /// Another leg that is out.
             out: Option<String>,
+            /// It was to leave the pool; else it was to be put out.
+            removal: bool,
         } = Conflict @ "drive",
-        /// The other leg's file was removed, and it is gone once the daemon stops.
+        /// The file of the other leg was removed: that leg is gone once the daemon stops.
         OtherFileRemoved { drive: String, removed: String } = Conflict @ "force",
         /// The drive became the last one in sync while it was to be put out.
         LegBecameLast { drive: String } = Conflict @ "drive",
@@ -35,36 +39,34 @@ refusals! {
         DriveNotOpen { drive: String } = NotReady @ "drive",
         /// The drive holds data that nothing else holds: it cannot be replaced.
         LegNotReplaceable { drive: String, pool: String, mirror: bool } = Conflict @ "old",
-        /// The leg serves, and was to be replaced by itself.
+        /// The leg serves, and cannot be replaced by itself.
         LegServes { drive: String, pool: String } = Conflict @ "new",
         /// Operations that were begun before the drive failed are still under way there.
         DriveStillBusy { drive: String, replaces: bool } = NotReady @ "drive",
-        /// The same at the other head.
+        /// Operations of the other head that were begun before the drive failed are still under way there.
         DriveBusyOnOther { drive: String } = NotReady @ "drive",
-        /// Another drive takes the place of the leg already.
+        /// The leg is already being replaced by another drive.
         LegBeingReplaced { drive: String, new: String } = Conflict @ "old",
-        /// The leg is about to take the place of another one.
+        /// The leg is itself the replacement of another one.
         LegReplacesAnother { drive: String, old: String } = Conflict @ "old",
         /// A leg of the mirror is being replaced, and there is room for one at a time.
         MirrorReplacesOne { mirror: String } = Conflict @ "old",
-        /// The pool has as many drives as there can be, with the one that comes.
-        LegsAtMost { most: u64 } = Conflict @ "new",
-        /// The pool has as many drives as there can be.
-        SparesAtMost { most: u64 } = Invalid @ "drive",
+        /// The pool would have more drives than there can be, with the new leg.
+        TooManyLegs { drives_max: u64 } = Conflict @ "new",
+        /// The pool would have more drives than there can be, with the new spare.
+        TooManySpares { drives_max: u64 } = Invalid @ "drive",
         /// The drive is one of a pool that is imported.
         DriveInPool { drive: String, pool: String } = Conflict @ "drive",
         /// The drive is a spare.
         DriveIsSpare { drive: String, pool: String } = Conflict @ "new",
         /// The mirror has as many legs as there can be.
-        MirrorFull { mirror: String, most: u64, drive: String, pool: String } = Conflict @ "mirror",
-        /// Some drive of the pool cannot be told yet that the leg has left.
+        MirrorFull { mirror: String, legs_max: u64, drive: String, pool: String } = Conflict @ "mirror",
+        /// A drive of the pool cannot be told yet that the leg was removed.
         LegNotForgotten = NotReady @ "drive",
         /// The drive could not be opened; `error` is what the machine says.
         DriveNotOpened { error: String } = Invalid @ "drive",
         /// No other leg of the mirror is in sync yet.
         MirrorNotInSync { drive: String } = NotReady @ "old",
-        /// The pool is let go of.
-        LegPoolGone = NotFound @ "pool",
         /// No other leg of the mirror is there to copy from.
         MirrorWithoutSource = NotReady @ "old",
         /// The drive is too small for the mirror.
@@ -73,7 +75,7 @@ refusals! {
         SpareTooSmall { drive: String, pool: String, bytes: u64, needed_bytes: u64 } = Invalid @ "drive",
         /// The drive takes no 512-byte writes, and volumes of the pool have blocks of that size.
         DriveBlocksTooLarge { drive: String } = Invalid @ "new",
-        /// The drive did not take its label.
+        /// The drive could not be labelled.
         DriveNotLabelled { drive: String, fault: DriveFault } = Internal @ "new",
         /// The pool has no mirror of this name.
         MirrorUnknown { pool: String, mirror: String, mirrors: Vec<String> } = NotFound @ "mirror",
@@ -81,11 +83,7 @@ refusals! {
         PoolWithoutMirror { pool: String } = Invalid @ "mirror",
         /// The pool has several mirrors, and none was named.
         MirrorNotNamed { pool: String, mirrors: Vec<String> } = Invalid @ "mirror",
-        /// The drive holds data of the pool that nothing else holds: it cannot be removed.
-        LegOnlyCopy { drive: String, pool: String } = Conflict @ "drive",
-        /// The drive is the last one in sync of its mirror.
-        LegLastInSync { drive: String } = Conflict @ "drive",
-        /// Without the drive the mirror has one leg in sync.
+        /// Without the drive the mirror would have only one leg in sync.
         MirrorLeftAlone { drive: String, mirror: String, pool: String } = Unsafe @ "drive",
         /// No mirror of the pool could ever use a spare.
         PoolTakesNoSpare { pool: String } = Invalid @ "pool",
@@ -93,7 +91,7 @@ refusals! {
         SpareSilent { spare: String } = NotReady @ "",
         /// Another drive lies where the spare was.
         SpareIsOther { spare: String } = Conflict @ "",
-        /// What lies there is not the spare that was there.
+        /// What lies at the path of the spare is not that spare.
         SpareNotThere { spare: String, why: Box<Cause> } = Conflict @ "drive",
         /// The spare was not found.
         SpareNotBack { spare: String, why: Box<Cause> } = NotReady @ "drive",
@@ -101,7 +99,7 @@ refusals! {
         LegNotBack { leg: String, why: Box<Cause> } = NotReady @ "drive",
         /// The last leg in sync was found, and may not return yet.
         LegNotYetBack { leg: String } = NotReady @ "drive",
-        /// The last leg in sync is not back; it is looked for.
+        /// The last leg in sync is not back yet: the head looks for it.
         LegLookedFor { leg: String } = NotReady @ "drive",
         /// The leg is in sync: there is nothing to return.
         LegInSync { leg: String } = Conflict @ "drive",
@@ -141,19 +139,22 @@ findings! {
         LegRecordNotTaken { fault: DriveFault },
         /// The drive failed to take the pool's configuration.
         LegConfigNotTaken { fault: DriveFault },
-        /// It was being rebuilt, and may hold what its source has not got. `fault` is what became of that; None: it had
-        /// been given up.
-        LegAheadOfSource { source: String, fault: Option<DriveFault> },
+        /// The leg was being rebuilt, and may hold writes that its source lacks.
+        LegAheadOfSource {
+            source: String,
+            /// What the source did; None: it had been given up.
+            fault: Option<DriveFault>,
+        },
         /// The operator removed the leg.
         LegRemovedByHand,
         /// Another drive has taken the place of the leg.
         LegPlaceTaken { new: String },
         /// Everything is being copied to the leg.
-        LegCopied,
+        LegFullResync,
         /// Everything is being copied to the leg; then it takes the place of another one.
-        LegCopiedToReplace { old: String },
+        LegReplacing { old: String },
         /// What the leg missed is being copied to it.
-        LegCatchesUp,
+        LegResync,
         /// The drive is smaller than its label says.
         DriveTooSmall { leg: String, path: String, bytes: u64, needed_bytes: u64, file: bool },
         /// What lies at the drive's path holds something else.
@@ -163,29 +164,27 @@ findings! {
         /// The label of the drive cannot be used.
         DriveLabelUnreadable { leg: String, path: String, fault: LabelFault },
         /// The drive is there, and cannot be read.
-        DriveMute { leg: String, fault: DriveFault },
-        /// The drive was used without the others.
-        DriveApart { leg: String, path: String, pool: String },
-        /// The drive lies elsewhere now.
+        DriveUnreadable { leg: String, fault: DriveFault },
+        /// The drive was used apart from the others, and may hold newer writes.
+        DriveDiverged { leg: String, path: String, pool: String },
+        /// The drive lies at another path now.
         DriveMoved { uuid: String, path: String },
-        /// Another drive of a pool lies at the drive's path.
+        /// A drive of another pool, or another drive of this one, lies at the drive's path.
         DriveExchanged { leg: String, pool: String },
         /// Nothing was found at the drive's path.
         DriveNotFound,
         /// Nothing was found at the drive's path, nor elsewhere.
-        DriveNowhere { path: String },
+        DriveAbsent { path: String },
         /// The drive could not be opened; `error` is what the machine says.
         DriveUnopened { error: String },
         /// The drive carries the label of another one.
         DriveLabelOfOther { pool: String },
-        /// The drive's label says another place in the pool.
+        /// The drive's label names another place in the pool.
         DriveLabelElsewhere,
-        /// The pool was let go of meanwhile.
-        DrivePoolGone,
-        /// The drive could not be cleared for the system of two heads.
+        /// The pool was released or destroyed meanwhile.
+        PoolGone,
+        /// The area of the drive in which a system votes could not be cleared.
         DriveNotCleared { fault: DriveFault },
-        /// The drive's configuration could not be written.
-        DriveConfigNotWritten { fault: DriveFault },
         /// The drive's label could not be written.
         DriveLabelNotWritten { fault: DriveFault },
         /// The spare has fewer bytes than it had.
@@ -204,7 +203,7 @@ findings! {
         LastFileRemoved,
         /// The file system below the drive's file is full.
         DriveFileSystemFull { drive: String, last: bool },
-        /// Writes fail for want of space: a thin volume whose pool is full, it seems.
+        /// Writes fail for lack of space: it may be a thin volume whose pool is full.
         DriveThinPoolFull { drive: String },
         /// Operations failed, and nothing stands in for the drive.
         DriveOperationsFailed { drive: String, fault: DriveFault },
@@ -214,7 +213,7 @@ findings! {
         DriveLabelNewer { drive: String },
         /// The drive carries a damaged label.
         DriveLabelDamaged { drive: String },
-        /// The drive holds something of somebody else.
+        /// The drive holds other data.
         DriveHolds { drive: String, holds: Signature },
     }
 }
@@ -280,11 +279,11 @@ findings! {
 events! {
     /// What happened to drives, legs and spares.
     pub enum LegEvent {
-        /// Its reads take far longer than those of the other legs.
+        /// Reads of the leg take far longer than those of the other legs.
         LegSlow { pool: String } = Warning,
-        /// It is as fast as the others again.
+        /// The leg is as fast as the others again.
         LegFast { pool: String } = Note,
-        /// It was slow, and is hardly read now.
+        /// The leg was slow, and is hardly read now.
         LegHardlyRead { pool: String } = Note,
         /// A drive takes the place of a leg.
         LegReplaced { new: String, old: String, was: OldLeg } = Note,
@@ -305,16 +304,16 @@ events! {
         /// No spare fits in the place of a leg that is out.
         NoSpareFits { leg: String, mirror: String, spares: Vec<SpareUnfit> } = Warning,
         /// A spare that was away is back.
-        SpareBack { spare: String } = Note,
-        /// A spare is well again.
-        SpareWell { spare: String } = Note,
-        /// A spare can stand in for nobody.
-        SpareOfNoUse { spare: String, why: Box<Cause> } = Warning,
+        SpareReturned { spare: String } = Note,
+        /// A spare is healthy again.
+        SpareHealthy { spare: String } = Note,
+        /// A spare cannot be used.
+        SpareUnusable { spare: String, why: Box<Cause> } = Warning,
         /// The last leg in sync, which was gone, is back.
-        LastLegBack { pool: String } = Note,
-        /// A leg that was put out turned out to be smaller than it was.
+        LastLegReturned { pool: String } = Note,
+        /// A leg is smaller than it was.
         LegCutOff { bytes: u64, needed_bytes: u64 } = Error,
-        /// A leg is written from now on, and copied to.
+        /// A leg joined or returned, and is being resynced.
         LegJoined { pool: String, new: bool, full: bool } = Note,
         /// A leg is in sync.
         LegSynced { pool: String } = Note,
@@ -322,24 +321,27 @@ events! {
         LegOut { pool: String, why: Box<Cause> } = Error,
         /// A leg leaves its pool.
         LegLeaves { pool: String, why: Box<Cause> } = Note,
-        /// What may differ between the legs of a mirror is being compared.
+        /// The legs of a mirror are being compared and made the same.
         MirrorCompares { mirror: String, bytes: u64 } = Note,
-        /// It was, and they are the same.
+        /// The legs of a mirror are the same again.
         MirrorCompared { mirror: String, bytes: u64, seconds: u64 } = Note,
-        /// A loss can be put on record nowhere: volumes are not ready. `why` is what the last attempt met.
-        LossNotRecorded { why: Option<Box<Cause>> } = Error,
-        /// The loss is on record.
+        /// The loss of a drive can be put on record nowhere: volumes of the pool are not ready.
+        LossNotRecorded {
+            /// What the last attempt met.
+            why: Option<Box<Cause>>,
+        } = Error,
+        /// The loss of a drive is on record, and the volumes of the pool are ready again.
         LossRecorded = Note,
         /// The other head lost its path to the drive, and starts over without it.
         PathLostThere = Warning,
         /// This head lost its path to the drive, and the other one takes over.
         PathLostHere = Warning,
         /// Operations on a drive failed, and its mirror answered hosts.
-        DriveErred { fault: DriveFault } = Warning,
-        /// A drive is not well, and nothing stands in for it.
-        DriveIll { why: Box<Cause> } = Error,
-        /// A drive is well again.
-        DriveWell = Note,
+        DriveErrors { fault: DriveFault } = Warning,
+        /// A drive is not healthy, and nothing stands in for it.
+        DriveUnhealthy { why: Box<Cause> } = Error,
+        /// A drive is healthy again.
+        DriveHealthy = Note,
     }
 }
 

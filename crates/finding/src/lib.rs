@@ -37,7 +37,7 @@ pub use pool::{
 };
 pub use portal::{PortalCause, PortalEvent, PortalRefusal};
 pub use record::{FailedLeg, ListFault, RecordCause, RecordEvent, RecordNotice, RecordRefusal};
-pub use request::{Named, RequestRefusal};
+pub use request::RequestRefusal;
 pub use sample::Sample;
 pub use signature::Signature;
 pub use status::{StatusCause, StatusNotice, WayBack};

@@ -1,6 +1,6 @@
 //! Findings about pools.
 
-use crate::{Cause, ConnectedHost, DriveFault, FileFault, NoFence, Notice, Sample, StateFault, Why};
+use crate::{Cause, ConnectedHost, DriveFault, FileFault, Notice, Sample, StateFault, Why};
 
 refusals! {
     /// Why an order about pools was not carried out.
@@ -27,8 +27,6 @@ refusals! {
         ArrayWeightInvalid { weight: u32, weight_max: u32 } = Invalid @ "weight",
         /// The array is too small to be striped.
         ArrayTooSmall { index: u64 } = Invalid @ "arrays",
-        /// The drive is one of a pool that is imported.
-        DriveOfPool { drive: String, pool: String } = Conflict @ "drives",
         /// The drive is named twice.
         DriveNamedTwice { drive: String } = Invalid @ "drives",
         /// Drives could not be opened; `errors` are what the machine says.
@@ -39,19 +37,17 @@ refusals! {
         DrivesAreOne { how: OneDrive } = Invalid @ "drives",
         /// The drive is one of a pool that is imported by another name, or lies in it.
         DriveOverlapsPool { drive: String, other: String, pool: String } = Conflict @ "drives",
-        /// The configuration does not fit its place on the drives.
-        PoolConfigTooLarge = NoSpace @ "arrays",
-        /// Drives did not take their labels.
+        /// The configuration of the pool does not fit its place on the drives.
+        PoolConfigTooLarge { pool: String } = NoSpace @ "",
+        /// Drives could not be labelled.
         DrivesNotLabelled { drives: Vec<FailedDrive> } = Internal @ "drives",
         /// The drive failed while it was measured.
         MeasureFailed { drive: String, fault: DriveFault } = Internal @ "measure",
-        /// The latest membership record did not go to the state directory.
+        /// The latest membership record could not be written to the state directory.
         WitnessNotWritten { why: Box<Cause> } = Internal @ "",
-        /// The drive of the pool did not take its records.
+        /// The records of the pool could not be written to a drive.
         PoolDriveNotWritten { drive: String, fault: DriveFault } = Internal @ "",
-        /// The drive takes no 512-byte writes, and volumes of the pool have blocks of that size.
-        PoolHasSmallBlocks { pool: String } = Invalid @ "drives",
-        /// The pool was let go of meanwhile.
+        /// The pool was released or destroyed meanwhile.
         PoolGone = NotFound @ "pool",
         /// No drive of the pool could be written.
         NoDriveWritten { pool: String } = Internal @ "",
@@ -61,11 +57,9 @@ refusals! {
         DrivesKeepLabels { drives: Vec<FailedDrive> } = Internal @ "",
         /// The drive is too small.
         DriveTooSmall { drive: String, bytes: u64, needed_bytes: u64 } = Invalid @ "drives",
-        /// The drive cannot be fenced, and the pool is to be one of two heads.
-        DriveNotForTwo { drive: String, why: NoFence } = Conflict @ "drives",
         /// The drive has blocks of neither 512 nor 4096 bytes.
         DriveBlocksInvalid { drive: String, block_bytes: u32 } = Invalid @ "drives",
-        /// The drives hold something of somebody else, or of another pool.
+        /// The drives hold other data, or belong to another pool.
         DrivesHoldData { why: Vec<Cause> } = Unsafe @ "drives",
         /// Much of the drives would stay unused in a mirror with smaller ones.
         MirrorLeavesUnused { drives: Vec<UnusedSpace> } = Unsafe @ "drives",
@@ -88,9 +82,9 @@ refusals! {
         /// The volume that would be removed may hold data.
         VolumeHoldsData { volume: String, data: VolumeData, force: bool } = Unsafe @ "disconnect",
         /// The head's memory has no room for the scratch of so many arrays.
-        MemoryFullForArrays { arrays: u64, least_bytes: u64 } = NoSpace @ "memory",
+        MemoryFullForArrays { arrays: u64, memory_bytes_min: u64 } = NoSpace @ "memory",
         /// The head's memory has no room for the scratch of so many mirrors.
-        MemoryFullForMirrors { room: u64, mirrors: u64, least_bytes: u64 } = NoSpace @ "memory",
+        MemoryFullForMirrors { mirrors_max: u64, mirrors: u64, memory_bytes_min: u64 } = NoSpace @ "memory",
         /// Hosts use so much of the head's memory that there is none for the scratch of another array.
         MemoryBusy = NotReady @ "memory",
         /// None of the pool's drives was found.
@@ -119,21 +113,21 @@ refusals! {
             /// This head is in a system, too.
             in_system: bool,
         } = Unsafe @ "pool",
-        /// What was found of the pool does not prove that it may be taken.
+        /// The drives that were found do not prove that the pool may be imported.
         PoolDoubtful { pool: String, doubts: Vec<PoolDoubt> } = Unsafe @ "pool",
         /// The pool is imported already.
         PoolImportedAlready { pool: String } = Conflict @ "pool",
-        /// What lies where a system has its votes could not be cleared on a drive of the pool.
-        VotesNotCleared { drive: String, fault: DriveFault } = Internal @ "pool",
-        /// The pool is called as another one that is imported.
+        /// The area of a drive in which a system votes could not be cleared.
+        VotesNotCleared { drive: String, fault: DriveFault } = Internal @ "",
+        /// Another imported pool has the same name.
         PoolNameOfOther { pool: String, uuid: String, other: String } = Conflict @ "pool",
-        /// The pool is called as another one of this head that is away.
+        /// Another pool of this head, which is not imported now, has the same name.
         PoolNameOfAbsent { pool: String, uuid: String, other: String, why: Box<Cause> } = Conflict @ "pool",
         /// No LUN or namespace id is free for a volume of the pool.
         NoNumberForPool = NoSpace @ "pool",
         /// The last drive in sync of an array could not be written as the pool was imported.
         LastNotWritten { drive: String, fault: DriveFault } = Internal @ "pool",
-        /// Nothing of a pool was found.
+        /// No drive of the pool was found.
         PoolNotFound {
             /// None: any pool.
             pool: Option<String>,
@@ -144,7 +138,7 @@ refusals! {
             in_use: bool,
         } = NotFound @ "pool",
         /// The pool's drives were in the memory of a daemon that has ended.
-        PoolEnded {
+        PoolMemoryLost {
             pool: String,
             drives: Vec<String>,
             /// They keep nothing of what is written to them.
@@ -154,17 +148,17 @@ refusals! {
         SeveralPools { pools: Vec<String> } = Conflict @ "pool",
         /// The pool has another name on its drives.
         PoolRenamed { name: String, pool: String, uuid: String } = NotFound @ "pool",
-        /// The pool was not taken, and this is worth knowing beside.
+        /// The pool was not imported, and more was found while its drives were looked for.
         PoolNotTaken { why: Box<Why>, also: Vec<ImportFault> } = Unsafe @ "pool",
         /// Hosts are connected that would lose the volumes of the pool that would be released.
         PoolReleaseInUse { pool: String, force: bool, hosts: Vec<ConnectedHost> } = Unsafe @ "disconnect",
         /// Hosts are connected that would lose the volumes of the pool that would be destroyed.
         PoolDestroyInUse { pool: String, force: bool, hosts: Vec<ConnectedHost> } = Unsafe @ "disconnect",
-        /// The pool is one of this head, and not imported.
+        /// The pool belongs to this head, and is not imported now.
         PoolAbsent { pool: String, why: Box<Cause> } = NotReady @ "pool",
         /// There is no pool of this name.
-        NoPool { pool: String } = NotFound @ "pool",
-        /// The drive is one of a pool of this head, and force does not overwrite such a one.
+        PoolUnknown { pool: String } = NotFound @ "pool",
+        /// The drive belongs to a pool of this head, and force never overwrites such a drive.
         DriveListed {
             drive: String,
             pool: String,
@@ -186,7 +180,7 @@ refusals! {
         } = Unsafe @ "force",
         /// No drive of an array can be marked as released.
         ReleaseNotMarked { pool: String, array: String, drives: Vec<FailedDrive> } = NotReady @ "force",
-        /// A drive of the pool does not end what it was given.
+        /// A drive of the pool does not finish its operations.
         PoolNotAtRest {
             drive: String,
             why: DriveBusy,
@@ -201,9 +195,9 @@ refusals! {
         ArrayUnknown { pool: String, array: String, arrays: Vec<String> } = NotFound @ "array",
         /// No array is named.
         ArrayNotNamed { pool: String } = Invalid @ "array",
-        /// The pool was made with this array.
+        /// The pool was created with this array, which cannot be removed.
         ArrayIsFirst { pool: String, array: String } = Conflict @ "array",
-        /// The arrays leave with others alone.
+        /// The arrays can only be removed together with others.
         ArraysLeaveTogether {
             pool: String,
             arrays: Vec<String>,
@@ -214,39 +208,37 @@ refusals! {
         } = Conflict @ "array",
         /// Data of volumes lies on the arrays.
         ArraysHoldData { volumes: Vec<String>, arrays: Vec<String> } = Conflict @ "array",
-        /// Space that volumes returned lies on the arrays, and is not free yet.
+        /// The arrays hold space that volumes returned and that is not free yet.
         ArraysHoldReturned { arrays: Vec<String> } = NotReady @ "array",
         /// The pool is being scrubbed.
         PoolBeingScrubbed { pool: String } = Conflict @ "pool",
         /// A drive of the arrays is being replaced.
         ArraysBeingReplaced { arrays: Vec<String> } = Conflict @ "array",
-        /// A drive that stays would not learn which arrays the pool has.
+        /// A drive that stays is away or out, and would not learn which arrays the pool has.
         StayingDriveOut { drive: String, array: String, pool: String } = NotReady @ "pool",
         /// A drive of the arrays still holds operations.
         ArraysStillBusy { arrays: Vec<String>, seconds: u64 } = NotReady @ "array",
         /// A drive that stays could not be told which arrays the pool has.
         StayingDriveNotTold { drive: String, fault: DriveFault } = Internal @ "pool",
-        /// The pool is being scrubbed, and was to be.
-        ScrubBegunAlready { pool: String } = Conflict @ "pool",
         /// The pool has no mirror to scrub.
         NothingToScrub { pool: String } = Invalid @ "pool",
         /// The pool is not being scrubbed.
         NoScrub { pool: String } = Conflict @ "pool",
         /// The last scrub found nothing, or what it found was cleared.
         NothingToClear { pool: String } = Conflict @ "pool",
-        /// A drive is preferred, and nothing is to be repaired.
+        /// A drive is preferred, but no repair was asked for.
         PreferWithoutRepair = Invalid @ "prefer",
-        /// The drive that is preferred is none of the pool.
+        /// The preferred drive does not belong to the pool.
         PreferUnknown { drive: String } = NotFound @ "prefer",
         /// Two drives of one mirror are preferred.
         PreferTwice { drive: String, other: String, array: String } = Invalid @ "prefer",
         /// No uncleared map of an array can be read.
-        UnclearedMapUnread { drive: String, fault: DriveFault } = NotReady @ "pool",
+        UnclearedMapUnreadable { drive: String, fault: DriveFault } = NotReady @ "pool",
         /// The volume was removed meanwhile.
         VolumeGone = NotFound @ "volume",
         /// The volume has shrunk a moment ago, and writes to what was cut off may be under way.
         VolumeJustShrunk { seconds: u64 } = NotReady @ "bytes",
-        /// What the other head had to do with the pool is being taken over.
+        /// The other head is gone, and its work on the pool is being taken over.
         PoolBeingTakenOver = NotReady @ "pool",
     }
 }
@@ -255,9 +247,9 @@ findings! {
     /// Why something about pools is not optimal.
     pub enum PoolCause {
         /// The pool is being imported.
-        PoolComing,
+        PoolImporting,
         /// Drives of the pool are in use.
-        PoolDrivesHeld { also: Vec<ImportFault> },
+        PoolDrivesInUse { also: Vec<ImportFault> },
         /// The pool could not be imported at the start.
         PoolNotImported {
             pool: String,
@@ -268,31 +260,23 @@ findings! {
             /// Those of them that are shaped to be gone or to hang.
             shaped: Vec<String>,
         },
-        /// The daemon crashed again and again: pools wait for the operator.
-        PoolWaits { pool: String, crashes: u64 },
-        /// Why the pool is away; hosts keep its volumes, not ready.
+        /// The daemon crashed repeatedly: pools wait for the operator.
+        PoolHeldBack { pool: String, crashes: u64 },
+        /// The pool is not imported now, and hosts still see its volumes, not ready.
         VolumesKept { why: Box<Cause>, volumes: u64 },
         /// The pool cannot be imported as it is.
         PoolNotImportable { why: Box<Why> },
-        /// What the import of the pool would tell.
-        ImportTells {
+        /// The pool can be imported, with these notices.
+        ImportPreview {
             pool: String,
             /// Its name is taken.
             clash: Option<Box<Why>>,
             notices: Vec<Notice>,
         },
-        /// The drive is in use, and nothing is known of what lies there; `error` is what the machine says.
-        DriveHeld { error: String },
-        /// What the drive missed is being copied to it.
-        MissedIsCopied,
         /// The drive lacks the last membership record, as an older copy does: everything is being copied to it.
-        OlderCopyIsCopied,
-        /// Everything is being copied to the drive.
-        AllIsCopied,
-        /// The drive may hold later writes than the pool.
-        MayBeLater,
-        /// The drive was not found.
-        LegNotFound,
+        LegOlderCopy,
+        /// The drive may hold newer writes than the pool.
+        LegMayBeNewer,
         /// The drive could not be written as the pool was imported.
         LegNotWritten { fault: DriveFault },
         /// The drive lies in the memory of this daemon, and the pool was released.
@@ -315,40 +299,40 @@ events! {
             /// It had not been stopped in order.
             unclean: bool,
         } = Note,
-        /// Something worth knowing turned up.
+        /// A notice about the pool.
         Noticed { notice: Box<Notice> } = Warning,
-        /// Something beside turned up as the pool was imported at the start.
+        /// More was found while drives of the pool were looked for at the start.
         ImportMet { what: ImportFault } = Warning,
         /// A drive in sync lacks the last membership record: everything is being copied to it.
         LegOlder { pool: String } = Warning,
-        /// A drive of the pool is out since the import.
+        /// A drive of the pool was out when the pool was imported.
         LegOutAtImport { pool: String, why: Box<Cause> } = Warning,
         /// The pool was released.
         PoolReleased = Note,
         /// The pool was forgotten: its drives are away.
         PoolForgotten = Note,
-        /// A release that had been cut off was brought to its end.
+        /// A release of the pool that a crash had interrupted was finished.
         ReleaseEnded = Note,
-        /// The pool was imported by itself.
-        PoolBack {
+        /// The drives of the pool are back, and it was imported automatically.
+        PoolReturned {
             /// Some of its drives do not answer.
             silent: bool,
         } = Note,
-        /// What hosts shall be told of the pool while it is away could not be kept.
+        /// The configuration that hosts see while the pool is away could not be saved.
         ConfigNotKept { pool: String, fault: StateFault } = Warning,
         /// Arrays left the pool.
         ArraysLeft { arrays: Vec<String>, free: Vec<String> } = Note,
-        /// Arrays were leaving the pool when the head fell: they have left.
+        /// A removal of arrays that a crash had interrupted was finished.
         RemovalEnded {
             free: Vec<String>,
             /// Drives that may still have their label.
             left: Vec<String>,
         } = Note,
-        /// The creation of the pool had been cut off when all was written: it was brought to its end.
+        /// A creation of the pool that a crash had interrupted was finished.
         CreationEnded = Note,
-        /// Arrays were being added to the pool when the head fell: they are its own.
+        /// An addition of arrays that a crash had interrupted was finished.
         AdditionEnded = Note,
-        /// What had been cut off was undone.
+        /// A creation or addition that a crash had interrupted was undone.
         WorkUndone { what: CutOffWork, drives: Leftovers } = Warning,
         /// A scrub began.
         ScrubBegan { repair: bool } = Note,
@@ -364,8 +348,8 @@ events! {
             volume: Option<String>,
             array: u64,
             /// First byte in the volume, or in the pool's space.
-            first: u64,
-            last: u64,
+            first_byte: u64,
+            last_byte: u64,
             what: Difference,
         } = Warning,
         /// The scrub is over, and found nothing.
@@ -394,34 +378,34 @@ findings! {
     pub enum PoolNotice {
         /// What the drives held reads as zeroes, and is cleared in the background.
         DrivesBeingCleared,
-        /// The file is sparse, and the file system below it has not room for all of it.
+        /// The file is sparse, and its file system has no room for all of it.
         FileLargerThanBelow { drive: String, free_bytes: u64, bytes: u64 },
         /// Much of the drive would stay unused.
         DriveSpaceUnused { drive: UnusedSpace },
         /// A copy of the label is damaged.
         LabelCopyDamaged { drive: String },
-        /// A leg that lacks later writes was believed by force.
+        /// By force, an array was taken from a leg that lacks later writes.
         StaleTakenByForce { array: String, pool: String, drive: String, missing: Vec<String> },
-        /// Legs that are not proven to be the latest were believed by force.
+        /// By force, an array was taken from legs that are not proven to be the latest.
         UnprovenTakenByForce { array: String, pool: String, drives: Vec<String>, missing: Vec<String> },
         /// Another pool of the same name was left alone.
-        NamesakeLeft { pool: String, uuid: String, drives: Vec<String> },
+        PoolNamesakeIgnored { pool: String, uuid: String, drives: Vec<String> },
         /// Something wrote to the first 4K of the drive.
         FrontWritten { drive: String },
-        /// The drive is none of the pool any more.
+        /// The drive no longer belongs to the pool.
         DriveHasLeft { drive: String, pool: String },
         /// The volume has another namespace id now.
         NamespaceChanged { volume: String, nsid: u32, was: u32, holder: String },
         /// The host sees a volume of the pool as another LUN now.
         LunChanged { host: String, pool: String, lun: u32, was: u32 },
         /// The array lacks a drive.
-        ArrayLacks { array: String, drive: String, why: Box<Cause> },
-        /// The spare is of no use.
-        SpareLacks { spare: String, why: Box<Cause> },
+        ArrayLacksDrive { array: String, drive: String, why: Box<Cause> },
+        /// The spare cannot be used.
+        SpareUnusable { spare: String, why: Box<Cause> },
         /// The list of pools could not be written.
         PoolNotListed { why: Box<Why> },
-        /// The pool lies in the memory of this daemon.
-        PoolEndsHere { drives: Vec<String> },
+        /// The pool lies in the memory of this daemon: no other head can import it.
+        PoolInMemory { drives: Vec<String> },
         /// The drive lies in the memory of this daemon and stays behind.
         DriveStaysBehind { drive: String, array: String },
         /// The drive could not be marked as released.
@@ -430,7 +414,7 @@ findings! {
         MirrorsNotMarked { pool: String },
         /// The drive has left the pool, and keeps its label.
         DriveKeepsPoolLabel { drive: String, pool: String },
-        /// Differences in these mirrors are told and not repaired.
+        /// Differences in these mirrors are reported and not repaired.
         RepairUnknown { arrays: Vec<String> },
         /// The drive is preferred, and its mirror had no difference.
         PreferNeedless { drive: String, array: String },
@@ -438,18 +422,18 @@ findings! {
         UnclearedMapDamaged { drive: String, fault: DriveFault },
         /// The uncleared map is damaged on every drive of an array.
         UnclearedMapLost { pool: String, array: u64 },
-        /// What had been cut off was undone.
+        /// A creation or addition that a crash had interrupted was undone.
         WorkUndone { pool: String, what: CutOffWork, drives: Leftovers },
         /// The witness record of a pool that was imported could not be read.
-        WitnessUnread { why: Box<Cause> },
-        /// What is kept of a pool that is away cannot be read; `error` is what the parser says.
+        WitnessUnreadable { why: Box<Cause> },
+        /// The saved configuration of a pool that is away cannot be read.
         KeptUnreadable { file: String, why: FileFault },
-        /// What is kept of a pool that is away contradicts itself.
+        /// The saved configuration of a pool that is away contradicts itself.
         KeptContradicts { file: String },
         /// The pool is not imported.
         PoolStaysAway { pool: String, why: Box<Cause> },
-        /// The daemon crashed again and again: pools wait for the operator.
-        PoolsWait { crashes: u64 },
+        /// The daemon crashed repeatedly: pools wait for the operator.
+        PoolsHeldBack { crashes: u64 },
     }
 }
 

@@ -11,25 +11,25 @@ refusals! {
         PortalTaken { protocol: String, address: String } = Conflict @ "address",
         /// The address that would move is not here.
         AddressNotHere { address: String, why: AddressFault } = Conflict @ "address",
-        /// Nothing said in time whether the address that would move is here.
-        AddressUnknown { address: String, seconds: u64 } = Conflict @ "address",
-        /// Nobody can be listened to there.
+        /// No head confirmed in time that the address that would move is here.
+        AddressNotConfirmed { address: String, seconds: u64 } = Conflict @ "address",
+        /// The head cannot listen at the address.
         PortalFailed {
             address: String,
             why: NetFault,
             /// The other head of the system, if the address could be its own.
             head: Option<String>,
         } = Conflict @ "address",
-        /// Another portal of this head listens there.
-        PortalMeetsAnother {
+        /// Another portal of this head listens at the address.
+        PortalOverlaps {
             address: String,
             protocol: String,
             other: String,
             /// The other head of the system, if the address could be its own.
             head: Option<String>,
         } = Conflict @ "address",
-        /// Not all shards have opened it in time.
-        PortalSilent {
+        /// Not all shards opened the portal in time.
+        PortalOpenTimedOut {
             address: String,
             seconds: u64,
             /// The other head of the system, if the address could be its own.
@@ -40,7 +40,7 @@ refusals! {
         /// The address moves in another way already.
         PortalMovesOtherwise { protocol: String, address: String } = Conflict @ "prefix",
         /// There is no such portal.
-        NoPortal { protocol: String, address: String } = NotFound @ "address",
+        PortalUnknown { protocol: String, address: String } = NotFound @ "address",
         /// Hosts are connected by the portal that would be removed.
         PortalInUse { protocol: String, address: String, hosts: Vec<ConnectedHost> } = Unsafe @ "disconnect",
     }
@@ -50,7 +50,7 @@ findings! {
     /// Why something about portals and addresses that move is not optimal.
     pub enum PortalCause {
         /// The address that moves is being configured.
-        AddressComing,
+        AddressPending,
         /// The address that moves cannot be here.
         AddressFailed { why: AddressFault },
     }
@@ -63,15 +63,15 @@ events! {
         PortalAdded = Note,
         /// The portal was removed.
         PortalRemoved = Note,
-        /// It listens.
+        /// The portal listens.
         PortalOpen = Note,
-        /// It does not listen.
+        /// The portal does not listen.
         PortalClosed {
             why: NetFault,
             /// It is the other head that does not.
             on_other: bool,
         } = Error,
-        /// Its address is that of the head that is out, which listens there once it is back.
+        /// The portal has the address of the head that is out, which listens there once it is back.
         PortalOfOther = Note,
         /// The address that moves is not here.
         AddressAway { why: AddressFault } = Error,

@@ -11,28 +11,22 @@ refusals! {
         StateFailed { what: StateFile, fault: StateFault } = Internal @ "",
         /// A file of the state directory is not written over: something is wrong with it.
         FileNotWrittenOver { why: Box<Cause> } = Conflict @ "",
-        /// No drive of the pool could be written.
-        NoDriveWritten { pool: String } = Internal @ "",
-        /// The pool is gone.
-        PoolGone = NotFound @ "pool",
-        /// The configuration of the pool would be too large.
-        ConfigTooLarge { pool: String } = NoSpace @ "",
         /// A portal has this address.
         PortalAddressTaken = Conflict @ "address",
         /// Another one has this name or number.
         NumberTaken = Conflict @ "",
-        /// What was to be changed is gone.
-        SubjectGone = NotFound @ "",
-        /// What was to be added is there.
-        SubjectThere = Conflict @ "",
+        /// The thing to be changed no longer exists.
+        ChangeTargetGone = NotFound @ "",
+        /// The thing to be added exists already.
+        ChangeTargetExists = Conflict @ "",
         /// Something else was changed at the same time.
         ChangedMeanwhile = Internal @ "",
         /// The change would contradict the rest of the configuration.
-        ChangeUnsound = Internal @ "",
+        ChangeInvalid = Internal @ "",
         /// The change would leave an array without a good drive.
         ChangeWithoutDrive = Internal @ "",
         /// A change before this one is missing.
-        ChangeBeforeMissing = Internal @ "",
+        EarlierChangeMissing = Internal @ "",
     }
 }
 
@@ -41,11 +35,11 @@ findings! {
     pub enum RecordCause {
         /// A file of the state directory could not be read or written.
         StateFailed { what: StateFile, fault: StateFault },
-        /// The state directory takes nothing.
+        /// The state directory cannot be written.
         StateUnwritable { fault: StateFault },
         /// The witness of a pool is damaged.
         WitnessDamaged { file: String },
-        /// The membership record did not go everywhere.
+        /// The membership record could not be written everywhere.
         RecordNotTaken {
             /// What the state directory did.
             why: Box<Cause>,
@@ -54,28 +48,26 @@ findings! {
             /// The record that lies in the state directory is an older one, and would prove a lost leg.
             stale: bool,
         },
-        /// A loss can be put on record nowhere, so volumes are not ready.
-        LossNotOnRecord { why: Box<Cause> },
         /// A file of the state directory could not be read at the start.
-        FileUnread { file: String, why: FileFault },
-        /// The file of the head's names was missing beside others.
+        FileUnreadable { file: String, why: FileFault },
+        /// The file `identity` is missing, while other files are there: the head has new names.
         IdentityMissing { file: String },
         /// A file was removed from the state directory while the head ran.
         FileRemoved { file: String },
-        /// It was, and cannot be written again.
+        /// A file was removed from the state directory while the head ran, and cannot be written again.
         FileNotRestored { file: String, why: Box<Cause> },
-        /// It was, and the daemon, which keeps it, cannot make it again.
+        /// A file of the daemon was removed from the state directory, and cannot be made again.
         DaemonFileNotMade { file: String, why: Box<Cause> },
-        /// Nobody knows what a file held.
+        /// The contents of a file are unknown.
         ContentUnknown,
         /// The pool of a witness is away.
         WitnessPoolAway,
-        /// A pool is away, and it was not known what it held.
+        /// A pool is away, and its contents are unknown.
         KeptUnknown,
         /// An order that would have written a file was refused.
         NotWritten { why: Box<Why> },
         /// Another daemon has the state directory.
-        StateDirectoryTaken { process: Option<u32> },
+        StateDirectoryTaken { pid: Option<u32> },
         /// The lock of the state directory cannot be made.
         LockNotMade {
             folder: String,
@@ -125,24 +117,22 @@ impl crate::Sample for FailedLeg {
 events! {
     /// What happened to what is written down.
     pub enum RecordEvent {
-        /// The state directory takes nothing.
+        /// The state directory cannot be written.
         StateUnwritable { fault: StateFault } = Warning,
         /// The state directory can be written again.
         StateWritable = Note,
         /// A file of the state directory could not be read.
-        FileUnread { file: String, why: FileFault } = Warning,
-        /// The file of the head's names was missing beside others.
+        FileUnreadable { file: String, why: FileFault } = Warning,
+        /// The file `identity` is missing, while other files are there: the head has new names.
         IdentityMissing { file: String } = Warning,
         /// The list of pools does not name some that were found.
         PoolsFound { file: String, why: ListFault, pools: Vec<String> } = Warning,
         /// The state directory is older than a pool.
         StateOlderThanPool { pool: String } = Warning,
-        /// What hosts are told of a pool while it is away could not be kept.
-        ConfigNotWritten { what: StateFile, fault: StateFault } = Warning,
         /// Files were removed from the state directory while the head ran.
         FilesRemoved { files: Vec<String> } = Warning,
         /// Files that were removed are in their place again.
-        FilesBack { files: Vec<String> } = Note,
+        FilesReturned { files: Vec<String> } = Note,
         /// Files that were removed were written again.
         FilesRestored { files: Vec<String> } = Note,
         /// A file was removed, and cannot be written again.
@@ -154,12 +144,12 @@ findings! {
     /// What is worth knowing of what is written down.
     pub enum RecordNotice {
         /// A file of the state directory could not be read.
-        FileUnread { file: String, why: FileFault },
+        FileUnreadable { file: String, why: FileFault },
         /// The event log could not be read.
-        LogUnread { file: String, fault: StateFault },
+        LogUnreadable { file: String, fault: StateFault },
         /// The event log could not be written.
         LogNotWritten { fault: StateFault },
-        /// The file of the head's names was missing beside others.
+        /// The file `identity` is missing, while other files are there: the head has new names.
         IdentityMissing { file: String },
         /// The names of this head could not be written: it has others after the next start.
         IdentityNotWritten { why: Box<Why> },

@@ -56,12 +56,6 @@ refusals! {
             /// What the parser says.
             error: String,
         } = Invalid @ "",
-        /// There is nothing of this name.
-        NameUnknown { what: Named, name: String } = NotFound @ "",
-        /// Several drives have this name.
-        NameAmbiguous { name: String, drives: u64 } = Invalid @ "",
-        /// The name of a new volume does not say its pool.
-        VolumeWithoutPool { name: String } = Invalid @ "name",
         /// Nothing of the volume is to be changed.
         VolumeUnchanged = Invalid @ "",
         /// More is to be changed of the volume than can be at one time.
@@ -90,20 +84,6 @@ refusals! {
             /// What the parser says.
             error: String,
         } = Internal @ "",
-    }
-}
-
-findings! {
-    /// What has a name.
-    pub enum Named {
-        /// A drive.
-        Drive,
-        /// A pool.
-        Pool,
-        /// A volume.
-        Volume,
-        /// A host.
-        Host,
     }
 }
 

@@ -6,7 +6,7 @@ findings! {
     /// Why something is not optimal, as `status` shows it.
     pub enum StatusCause {
         /// A leg is not in sync, or something is wrong with its drive.
-        LegNotWell {
+        LegNotOptimal {
             leg: String,
             mirror: String,
             why: Option<Box<Cause>>,
@@ -14,24 +14,24 @@ findings! {
             no_spare_fits: Vec<SpareUnfit>,
             help: Option<WayBack>,
         },
-        /// A mirror has one leg alone.
+        /// A mirror has only one leg.
         MirrorOneLeg { pool: String, mirror: String, leg: String },
-        /// What may differ between the legs of a mirror is being made the same.
+        /// The legs of a mirror are being compared and made the same.
         MirrorComparing { mirror: String },
         /// Blocks could not be read from any leg.
         BlocksUnreadable { array: String, pieces: u64 },
-        /// A spare is shaped to be away; `why` is what was found in its place.
+        /// A spare is shaped to be away.
         SpareShapedAway { spare: String, why: Option<Box<Cause>> },
-        /// A spare does not answer.
-        SpareMute { spare: String, why: Box<Cause> },
-        /// A spare is not where it was, and something with a place of its own lies there.
+        /// A spare cannot be read.
+        SpareUnreadable { spare: String, why: Box<Cause> },
+        /// Another drive lies where a spare was.
         SpareElsewhere { spare: String, why: Box<Cause> },
         /// What lies where a spare was is no spare.
         SpareOverwritten { spare: String, pool: String, why: Box<Cause> },
         /// A spare is not there.
         SpareMissing { spare: String, pool: String },
-        /// The drive of a spare is not well.
-        SpareIll { spare: String, why: Box<Cause> },
+        /// The drive of a spare is not healthy.
+        SpareUnhealthy { spare: String, why: Box<Cause> },
         /// A spare fits no mirror of its pool.
         SpareFitsNone { spare: String, pool: String, why: SpareUnfit },
         /// The last scrub found bytes in which legs differ, and did not repair them.
@@ -43,17 +43,17 @@ findings! {
         },
         /// The volumes of a pool are not ready, as a loss cannot be put on record.
         LossNotOnRecord { why: Box<Cause> },
-        /// What a pool should write down cannot be written.
+        /// Records of a pool cannot be written.
         PoolNotRecorded { why: Box<Cause> },
         /// A loss of the pool cannot be put on record.
         PoolLossNotOnRecord,
         /// An array of the pool is not optimal.
-        ArrayNotWell { array: String, why: Option<Box<Cause>> },
-        /// No leg in sync is there.
+        ArrayNotOptimal { array: String, why: Option<Box<Cause>> },
+        /// No leg of the array is in sync.
         ArrayWithoutLegs,
-        /// A leg of the array is not well.
+        /// A leg of the array is not optimal.
         LegOfArray { leg: String, why: Option<Box<Cause>> },
-        /// The legs of the array are being made the same.
+        /// The legs of the array are being compared and made the same.
         ArrayComparing,
         /// The mirror has no other leg.
         ArrayOneLeg { leg: String },
@@ -66,7 +66,7 @@ findings! {
             fault: Option<NetFault>,
             why: Option<Box<Cause>>,
         },
-        /// Nobody can be listened to at the address.
+        /// The head cannot listen at the address.
         PortalFault { fault: NetFault },
         /// The portal is closed, as the head is being stopped.
         PortalStopping,

@@ -1,6 +1,6 @@
 //! Findings about two heads, and the head itself.
 
-use crate::{DriveFault, LinkFault, NoFence, Notice, OutReason, ShutOutFault, TrialFault, Why};
+use crate::{LinkFault, NoFence, OutReason, ShutOutFault, TrialFault, Why};
 
 refusals! {
     /// Why an order about two heads, and the head itself was not carried out.
@@ -22,12 +22,15 @@ refusals! {
         /// The state directory did not take the first decision of the system.
         FirstDecisionFailed = Internal @ "",
         /// Two heads cannot use a drive of a pool.
-        DriveUnshareable { drive: String, why: NoFence } = Conflict @ "",
-        /// What lies where a system has its votes could not be cleared on a drive.
-        DriveNotCleared { drive: String, fault: DriveFault } = Internal @ "",
-        /// The other head is in, and leaves first.
+        DriveUnshareable {
+            drive: String,
+            why: NoFence,
+            /// It is to become one of a pool; else it is one already.
+            new: bool,
+        } = Conflict @ "",
+        /// The other head is still a member: it must leave first.
         OtherHeadIn { head: String } = Conflict @ "",
-        /// Too few voters are reached to let go of the other head.
+        /// Too few voters are reached to release the other head.
         ReleaseVotersUnreached { head: String } = NotReady @ "",
         /// Drives are not known to have shut off the other head.
         ReleaseDrivesLate { head: String, drives: Vec<String> } = NotReady @ "",
@@ -44,7 +47,7 @@ refusals! {
         /// Shards of the other head cannot be reached.
         ShardsUnreached = NotReady @ "link",
         /// Pools did not come to rest, and their lanes stay where they are.
-        LanesStay { pools: Vec<String> } = NotReady @ "pool",
+        LanesNotMoved { pools: Vec<String> } = NotReady @ "pool",
     }
 }
 
@@ -61,7 +64,7 @@ findings! {
         NotReadyToLead { head: String, name: String },
         /// The other head is refused at the link.
         OtherHeadRefused { why: LinkFault },
-        /// The other head is out, and nothing more is known of that.
+        /// The other head is out, for an unknown reason.
         OtherHeadOut { head: String, name: String },
         /// This head has put the other one out.
         OtherHeadPutOut {
@@ -75,10 +78,10 @@ findings! {
             shut_off: u16,
             drives: u16,
         },
-        /// The follower has not all that it needs yet.
+        /// The follower is not ready to take over yet.
         FollowerNotReady { head: String, name: String },
         /// This head does not see most of the voters.
-        VotersUnseen,
+        VotersUnreached,
         /// The follower does not reach a drive.
         FollowerLacksDrive { head: String, name: String, drive: String },
         /// A drive has not confirmed that the other head is shut out.
@@ -87,7 +90,7 @@ findings! {
         FenceFails { head: String, name: String, drive: String, why: TrialFault },
         /// The fence of a drive could not be tried.
         FenceUntried { head: String, name: String, drive: String, why: TrialFault },
-        /// Somebody else listens at the address of the API.
+        /// Another process listens at the address of the API.
         ApiAddressInUse { address: String, port: u16 },
         /// This machine does not have the address of the API.
         ApiAddressMissing { address: String, ip: String },
@@ -117,19 +120,19 @@ events! {
         HeadStopped = Note,
         /// The head was stopped, and its pools are checked at the next start.
         HeadStoppedUnclean { why: Box<Why> } = Warning,
-        /// A decision has put this head out while it was away.
+        /// A decision put this head out while it was away.
         HeadWasPutOut { epoch: u64 } = Warning,
         /// The state directory is an older copy.
         StateDirectoryOlder { epoch: u64 } = Error,
         /// This head does not see most of the voters.
-        VotersUnseen {
+        VotersUnreached {
             /// Drives that vote and are reached.
             reached: u16,
             drives: u16,
             linked: bool,
         } = Error,
         /// This head reaches most voters again.
-        VotersSeen = Note,
+        VotersReached = Note,
         /// The other head is refused at the link.
         OtherHeadRefused { head: String, name: String, why: LinkFault } = Warning,
         /// This head leads, and there is no other one.
@@ -144,15 +147,15 @@ events! {
         OtherHeadIn { epoch: u64, head: String, name: String } = Note,
         /// A decision says that this head is out.
         HeadOutDecided { epoch: u64 } = Error,
-        /// The other head is gone, and this one does not take over: it has not all that it needs.
+        /// The other head is gone, and this one does not take over: it is not ready.
         HeadOutBehind { head: String, name: String } = Error,
         /// The other head is gone, and this one does not take over: a fence does not hold.
         HeadOutFenceFails { head: String, name: String, drive: String, why: TrialFault } = Error,
         /// Most drives refuse this head.
         HeadOutFenced = Error,
-        /// What was begun for the head that led does not end.
+        /// Operations that were begun for the head that led do not end.
         HeadOutUnended = Error,
-        /// The follower has all that it needs to take over.
+        /// The follower is ready to take over.
         FollowerReady = Note,
         /// The other head has the latest hosts and portals.
         OtherHeadHasLatest = Warning,
@@ -171,15 +174,13 @@ events! {
         FenceFails { drive: String, why: TrialFault } = Error,
         /// The fence of a drive could not be tried, and is tried again.
         FenceUntried { drive: String, why: TrialFault, again_seconds: u64 } = Error,
-        /// What the head noticed as it began to serve.
-        HeadNoticed { notice: Box<Notice> } = Warning,
         /// The head serves.
         HeadServes = Note,
         /// The fences of drives were tried, and hold.
         FencesHold { drives: u64, least_milliseconds: u64, most_milliseconds: u64 } = Note,
         /// Shards of the other head do not take part.
         ShardsStayAway { why: Box<Why> } = Warning,
-        /// The drives hold a later configuration than this head had been told.
+        /// The drives hold a later configuration than this head knew.
         ConfigurationLater {
             known: u64,
             found: u64,
@@ -188,7 +189,7 @@ events! {
             /// Volumes of the drives that the state directory does not have.
             volumes_found: Vec<String>,
         } = Note,
-        /// The drives hold an earlier configuration than this head had been told.
+        /// The drives hold an earlier configuration than this head knew.
         ConfigurationEarlier {
             known: u64,
             found: u64,
@@ -197,7 +198,7 @@ events! {
             /// Volumes of the drives that the state directory does not have.
             volumes_found: Vec<String>,
         } = Error,
-        /// The drives hold another configuration of the same number than this head had been told.
+        /// The drives hold another configuration than this head knew, of the same number.
         ConfigurationDiffers {
             found: u64,
             /// Volumes of the state directory that the drives do not have.

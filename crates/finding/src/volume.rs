@@ -9,12 +9,12 @@ refusals! {
         VolumeNameInvalid { name: String } = Invalid @ "name",
         /// The pool has a volume of this name.
         VolumeNameTaken { name: String } = Conflict @ "name",
-        /// A volume of size 0.
+        /// The size is 0.
         SizeZero = Invalid @ "bytes",
         /// The size is beyond the largest.
         SizeTooLarge { bytes: u64 } = Invalid @ "bytes",
         /// The size is no multiple of the block size.
-        SizeUneven { bytes: u64, block_bytes: u32 } = Invalid @ "bytes",
+        SizeNotAligned { bytes: u64, block_bytes: u32 } = Invalid @ "bytes",
         /// The block size is neither 512 nor 4096.
         BlockSizeInvalid { block_bytes: u32 } = Invalid @ "block_bytes",
         /// The block size is 512, and a drive takes only larger writes.
@@ -22,15 +22,15 @@ refusals! {
         /// The pool has as many volumes as it can have.
         TooManyVolumes { volumes_max: usize } = NoSpace @ "name",
         /// The free space is in more pieces than a volume can have.
-        TooScattered = NoSpace @ "bytes",
-        /// With such a volume a spare could stand in for no drive.
+        SpaceTooFragmented = NoSpace @ "bytes",
+        /// The block size would make a spare of the pool useless.
         SpareBlockTooLarge { spare: String, pool: String, block_bytes: u32 } = Conflict @ "block_bytes",
         /// The pool has not enough space for a new volume.
         NoSpaceForVolume {
             pool: String,
             free_bytes: u64,
             /// What becomes free soon.
-            resting_bytes: u64,
+            freeing_bytes: u64,
             seconds: u64,
             bytes: u64,
         } = NoSpace @ "bytes",
@@ -40,13 +40,13 @@ refusals! {
             volume: String,
             free_bytes: u64,
             /// What becomes free soon.
-            resting_bytes: u64,
+            freeing_bytes: u64,
             seconds: u64,
             more_bytes: u64,
             bytes: u64,
         } = NoSpace @ "bytes",
         /// There is no such volume.
-        NoVolume { volume: String } = NotFound @ "volume",
+        VolumeUnknown { volume: String } = NotFound @ "volume",
         /// The name is not of the form `pool/volume`.
         VolumeNameHasNoPool { name: String } = Invalid @ "volume",
         /// The volume would shrink, and hosts may be connected that would lose what lies beyond.
@@ -70,9 +70,9 @@ refusals! {
             host: Option<String>,
         } = Unsafe @ "volume",
         /// The weight is out of range.
-        WeightInvalid { volume: String, weight: u16, least: u16, most: u16, usual: u16 } = Invalid @ "weight",
+        WeightInvalid { volume: String, weight: u16, weight_min: u16, weight_max: u16, weight_default: u16 } = Invalid @ "weight",
         /// The cap is so low that hosts would give up commands.
-        IopsTooFew { volume: String, iops_max: u32, least: u32 } = Invalid @ "iops_max",
+        IopsTooLow { volume: String, iops_max: u32, iops_min: u32 } = Invalid @ "iops_max",
         /// The volume is exported to the host already.
         ExportedAlready { volume: String, host: String } = Conflict @ "host",
         /// The volume is not exported to the host.
@@ -85,19 +85,19 @@ events! {
     pub enum VolumeEvent {
         /// The volume was created.
         VolumeCreated = Note,
-        /// It has another size.
+        /// The volume was resized.
         VolumeResized { bytes: u64 } = Note,
-        /// It has another name.
+        /// The volume was renamed.
         VolumeRenamed { name: String } = Note,
-        /// It has another weight.
+        /// The weight of the volume was changed.
         VolumeWeighed { weight: u16, was: u16 } = Note,
-        /// It has other caps; 0 is none.
+        /// The caps of the volume were changed; 0 is none.
         VolumeCapped { iops_max: u32, mbps_max: u32 } = Note,
-        /// It was removed.
+        /// The volume was removed.
         VolumeRemoved = Note,
-        /// It was exported to a host.
+        /// The volume was exported to a host.
         VolumeExported { host: String, lun: u16 } = Note,
-        /// It is exported to a host no longer.
+        /// The volume is no longer exported to a host.
         VolumeUnexported { host: String } = Note,
     }
 }

@@ -112,8 +112,10 @@ impl Client {
         body: Option<Vec<u8>>,
     ) -> Result<(u16, Bytes), ClientFault> {
         let stream = tokio::net::UnixStream::connect(&self.socket).await.map_err(|e| self.unreachable(&e))?;
-        let broken =
-            |e: hyper::Error| ClientFault::BrokenOff { socket: self.socket_name(), error: e.to_string() };
+        let broken = |e: hyper::Error| ClientFault::ConnectionClosed {
+            socket: self.socket_name(),
+            error: e.to_string(),
+        };
         let (mut sender, connection) =
             hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
         let driver = tokio::spawn(connection);
@@ -128,8 +130,11 @@ impl Client {
         let answer = sender.send_request(request).await.map_err(broken)?;
         let status = answer.status().as_u16();
         let limited = http_body_util::Limited::new(answer.into_body(), ANSWER_MAX);
-        let bytes =
-            limited.collect().await.map_err(|e| ClientFault::AnswerCut { error: e.to_string() })?.to_bytes();
+        let bytes = limited
+            .collect()
+            .await
+            .map_err(|e| ClientFault::AnswerTruncated { error: e.to_string() })?
+            .to_bytes();
         driver.abort();
         Ok((status, bytes))
     }

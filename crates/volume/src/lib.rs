@@ -43,7 +43,7 @@ pub fn check_size(bytes: u64, block_bytes: u32) -> Result<(), VolumeRefusal> {
         0 => Err(VolumeRefusal::SizeZero),
         n if n > BYTES_MAX => Err(VolumeRefusal::SizeTooLarge { bytes }),
         n if !n.is_multiple_of(u64::from(block_bytes)) => {
-            Err(VolumeRefusal::SizeUneven { bytes, block_bytes })
+            Err(VolumeRefusal::SizeNotAligned { bytes, block_bytes })
         }
         _ => Ok(()),
     }
@@ -90,7 +90,7 @@ mod tests {
         assert_eq!(check_size(u64::MAX, 512), Err(VolumeRefusal::SizeTooLarge { bytes: u64::MAX }));
         assert_eq!(
             check_size(4096 + 512, 4096),
-            Err(VolumeRefusal::SizeUneven { bytes: 4608, block_bytes: 4096 })
+            Err(VolumeRefusal::SizeNotAligned { bytes: 4608, block_bytes: 4096 })
         );
         assert_eq!(check_size(4096 + 512, 512), Ok(()));
         assert_eq!(check_block(512, 512), Ok(()));

@@ -60,12 +60,12 @@ impl Procedures {
             if let Some(crashes) = hold
                 && let Some(absent) = self.context_mut().absent.last_mut()
             {
-                absent.is_told(PoolCause::PoolWaits { pool: row.name.clone(), crashes });
+                absent.is_told(PoolCause::PoolHeldBack { pool: row.name.clone(), crashes });
             }
         }
         if let Some(crashes) = hold {
             self.context_mut().hold(true);
-            notices.push(PoolNotice::PoolsWait { crashes }.into());
+            notices.push(PoolNotice::PoolsHeldBack { crashes }.into());
         } else {
             let is_made = |r: &PoolRow| rows.iter().any(|row| row.uuid == r.uuid);
             let creating: Vec<PoolRow> =
@@ -174,7 +174,7 @@ impl Procedures {
                 && let Some(p) = self.context_mut().absent.iter_mut().find(|p| p.uuid() == row.uuid)
             {
                 let also = held_faults(failures.into_iter().filter(|f| f.held).collect());
-                p.is_held(Some(PoolCause::PoolDrivesHeld { also }));
+                p.is_held(Some(PoolCause::PoolDrivesInUse { also }));
             }
             self.cx.changed();
             self.cx.sleep(CLAIM_RETRY).await;

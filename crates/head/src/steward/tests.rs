@@ -326,7 +326,7 @@ fn the_operator_fails_and_replaces_drives_but_never_the_last() {
     let last = w.order(Order::DriveFail { drive: "/f/b".into(), force: false }).expect_err("the last one");
     assert_eq!((last.kind(), last.field), (ErrorKind::Conflict, "drive"));
     let (drive, out) = ("/f/b".into(), Some("/f/a".into()));
-    assert_eq!(last.why, LegRefusal::LegIsNeeded { drive, mirror: true, out }.into());
+    assert_eq!(last.why, LegRefusal::LegIsNeeded { drive, mirror: true, out, removal: false }.into());
     let new = drives(&["/f/new"]).drives.remove("/f/new").expect("made");
     w.rest.drives.insert("/f/new".into(), new);
     w.good(Order::DriveReplace { old: "/f/a".into(), new: "/f/new".into(), force: false });
@@ -432,7 +432,7 @@ fn foreign_labelled_held_small_and_repeated_drives_are_refused_by_name() {
     );
     let (kind, _, words) = check(&mut w, "/f/a", "/f/x");
     assert!(
-        kind == ErrorKind::Conflict && words.contains("DriveOfPool { drive: \"/f/a\", pool: \"tank\" }"),
+        kind == ErrorKind::Conflict && words.contains("DriveInPool { drive: \"/f/a\", pool: \"tank\" }"),
         "{words}"
     );
     let (_, _, words) = check(&mut w, "/f/small", "/f/x");
@@ -474,7 +474,7 @@ fn mirrors_that_the_memory_has_no_room_for_are_refused_and_nothing_has_changed()
     w.mirrors_max = 1;
     let (kind, field, message) = w.refused(tank());
     assert_eq!((kind, field.as_str()), (ErrorKind::NoSpace, "memory"), "{message}");
-    assert!(message.contains("MemoryFullForMirrors { room: 1, mirrors: 2,"), "{message}");
+    assert!(message.contains("MemoryFullForMirrors { mirrors_max: 1, mirrors: 2,"), "{message}");
     assert!(w.status().pools.is_empty() && w.layout.arrays.is_empty());
     w.good(create("tank", vec![mirror("/f/a", "/f/b")]));
     let more = vec![mirror("/f/c", "/f/d")];
@@ -655,11 +655,11 @@ fn a_state_file_that_cannot_be_read_is_named_and_kept() {
     let key = LineFault::KeyUnknown { key: "iqm".into() };
     let unread = || ("hosts".to_string(), FileFault::Line { line: 2, why: key.clone() });
     let (file, why) = unread();
-    assert!(notices.contains(&RecordNotice::FileUnread { file, why }.into()), "{notices:?}");
+    assert!(notices.contains(&RecordNotice::FileUnreadable { file, why }.into()), "{notices:?}");
     assert!(w.view.hosts.is_empty());
     let status = w.status();
     let (file, why) = unread();
-    let told = crate::order::Cause::from(RecordCause::FileUnread { file, why });
+    let told = crate::order::Cause::from(RecordCause::FileUnreadable { file, why });
     assert!(status.health == State::Degraded && status.reasons.iter().any(|r| r.cause == told), "{status:?}");
     // Nor does the next order write over what may hold everybody's secrets.
     let settings =
@@ -667,7 +667,7 @@ fn a_state_file_that_cannot_be_read_is_named_and_kept() {
     let (kind, _, words) = w.refused(Order::HostAdd { name: "h2".into(), settings });
     assert!(
         kind == ErrorKind::Conflict
-            && words.contains("FileNotWrittenOver { why: Record(FileUnread { file: \"hosts\""),
+            && words.contains("FileNotWrittenOver { why: Record(FileUnreadable { file: \"hosts\""),
         "{words}"
     );
     assert_eq!(w.rest.files["hosts"], b"[host esx1]\niqm = typo\n");

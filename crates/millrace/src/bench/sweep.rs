@@ -204,7 +204,7 @@ pub fn measure(args: &SweepArgs, live: &mut Live, notes: &mut Vec<String>) -> Re
         let dead = run.total.ops == 0;
         if let (true, Some(url), Some(why)) = (dead && points.is_empty(), target, &run.trouble) {
             return Err(Failure::internal(format!("the target {url} does not answer: {why}"))
-                .with_code(CommandFault::TargetDead)
+                .with_code(CommandFault::TargetNotAnswering)
                 .with_next("millrace portal ls, on the head: it lists where it listens"));
         }
         points.push(Point { block_bytes, jobs, depth, run });
@@ -291,7 +291,11 @@ mod tests {
         );
         let mut notes = vec![];
         let failure = measure(&args(&words), &mut Live::new(), &mut notes).expect_err("nobody listens");
-        assert_eq!((failure.exit as u8, failure.code.as_deref()), (1, Some("target_dead")), "{failure}");
+        assert_eq!(
+            (failure.exit as u8, failure.code.as_deref()),
+            (1, Some("target_not_answering")),
+            "{failure}"
+        );
         assert!(failure.message.contains(&format!("127.0.0.1:{port}")) && notes.is_empty(), "{failure}");
     }
 

@@ -13,9 +13,9 @@ fn exit(fault: &ClientFault) -> Exit {
         | ClientFault::SocketForbidden { .. }
         | ClientFault::NotConnected { .. }
         | ClientFault::TimedOut { .. }
-        | ClientFault::BrokenOff { .. } => Exit::Unreachable,
+        | ClientFault::ConnectionClosed { .. } => Exit::Unreachable,
         ClientFault::ClientNotStarted { .. }
-        | ClientFault::AnswerCut { .. }
+        | ClientFault::AnswerTruncated { .. }
         | ClientFault::AnswerNotUnderstood { .. }
         | ClientFault::NoReason { .. } => Exit::Internal,
     }

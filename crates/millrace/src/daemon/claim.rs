@@ -110,7 +110,7 @@ impl Claim {
             false => lock_file(&self.folder).map(|file| self.file = file),
         };
         again.map(|()| true).map_err(|obstacle| match obstacle {
-            Obstacle::Taken => RecordCause::StateDirectoryTaken { process: holding(&self.folder) },
+            Obstacle::Taken => RecordCause::StateDirectoryTaken { pid: holding(&self.folder) },
             Obstacle::Failed(e) => {
                 let folder = self.folder.display().to_string();
                 RecordCause::LockNotMade { folder, error: e.to_string() }
@@ -300,7 +300,7 @@ mod tests {
         std::fs::remove_dir_all(&config.state_dir).expect("removed");
         let other = Claim::take(&config, Duration::ZERO).expect("nobody had time to notice");
         let why = claim.renew().expect_err("it is somebody else's");
-        assert!(matches!(why, RecordCause::StateDirectoryTaken { process: Some(_) }), "{why:?}");
+        assert!(matches!(why, RecordCause::StateDirectoryTaken { pid: Some(_) }), "{why:?}");
         drop(other);
         assert_eq!(claim.renew(), Ok(true));
     }

@@ -285,7 +285,7 @@ fn reasons(cluster: &Cluster) -> Vec<api::Reason> {
         (None, ..) => {}
     }
     if cluster.blind {
-        reasons.push(reason(api::State::Offline, SystemCause::VotersUnseen));
+        reasons.push(reason(api::State::Offline, SystemCause::VotersUnreached));
     }
     for drive in cluster.unreached.iter().cloned() {
         let (head, name) = called();

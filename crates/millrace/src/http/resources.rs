@@ -9,7 +9,7 @@ use axum::extract::{Path, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderName, StatusCode};
 use axum::{Extension, Json};
-use finding::{Named, Refusal, RequestRefusal};
+use finding::{HostRefusal, LegRefusal, PoolRefusal, Refusal, RequestRefusal, VolumeRefusal};
 use head::order::{HostSettings, Order, Reply, VolumeCaps};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -53,10 +53,6 @@ pub fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(remove_portal))
         .routes(routes!(list_exports, add_export))
         .routes(routes!(remove_export))
-}
-
-fn missing(what: Named, name: String) -> Refused {
-    RequestRefusal::NameUnknown { what, name }.into()
 }
 
 /// The answer to an order that makes something.
@@ -155,14 +151,15 @@ async fn get_drive(State(api): State<Api>, Path(name): Path<String>) -> Answer<a
     let is = |d: &api::Drive| d.path == name || d.uuid.is_some_and(|u| name.parse() == Ok(u));
     let mut known: Vec<api::Drive> = drives_of(&api, Vec::new()).await?.into_iter().filter(is).collect();
     if known.len() > 1 {
-        return Err(RequestRefusal::NameAmbiguous { name, drives: known.len() as u64 }.into());
+        let why = LegRefusal::DriveNameShared { drive: name, drives: known.len() };
+        return Err(Refusal::from(why).into());
     }
     match known.pop() {
         Some(drive) => Ok(Json(drive)),
         None => {
             // Perhaps a file, or a link to a device: the head looks at it if it is named.
             let looked = drives_of(&api, vec![name.clone()]).await?.into_iter().find(is);
-            looked.map(Json).ok_or_else(|| missing(Named::Drive, name))
+            looked.map(Json).ok_or_else(|| Refusal::from(LegRefusal::DriveUnknown { drive: name }).into())
         }
     }
 }
@@ -231,7 +228,7 @@ async fn list_pools(State(api): State<Api>) -> Answer<Vec<api::Pool>> {
     responses((status = 200, description = "As it is now", body = api::Pool), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn get_pool(State(api): State<Api>, Path(name): Path<String>) -> Answer<api::Pool> {
     let pool = api.status().await?.pools.into_iter().find(|p| p.name == name || name.parse() == Ok(p.uuid));
-    pool.map(Json).ok_or_else(|| missing(Named::Pool, name))
+    pool.map(Json).ok_or_else(|| Refusal::from(PoolRefusal::PoolUnknown { pool: name }).into())
 }
 
 /// Make a pool of drives
@@ -369,7 +366,7 @@ async fn get_volume(
 ) -> Answer<api::Volume> {
     let name = format!("{pool}/{volume}");
     let found = api.status().await?.volumes.into_iter().find(|v| v.name == name);
-    found.map(Json).ok_or_else(|| missing(Named::Volume, name))
+    found.map(Json).ok_or_else(|| Refusal::from(VolumeRefusal::VolumeUnknown { volume: name }).into())
 }
 
 /// Make a volume
@@ -377,7 +374,8 @@ async fn get_volume(
     responses((status = 201, description = "It is made", body = Created), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn create_volume(State(api): State<Api>, Body(b): Body<api::VolumeCreate>) -> Made {
     let Some((pool, name)) = b.name.split_once('/') else {
-        return Err(RequestRefusal::VolumeWithoutPool { name: b.name }.into());
+        let why = VolumeRefusal::VolumeNameHasNoPool { name: b.name };
+        return Err(Refusal::from(why).about("name").into());
     };
     let (pool, name) = (pool.to_string(), name.to_string());
     made(api.order(Order::VolumeCreate { pool, name, bytes: b.bytes, block_bytes: b.block_bytes }).await?)
@@ -442,7 +440,7 @@ async fn list_hosts(State(api): State<Api>) -> Answer<Vec<api::Host>> {
     responses((status = 200, description = "As it is now", body = api::Host), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn get_host(State(api): State<Api>, Path(name): Path<String>) -> Answer<api::Host> {
     let host = api.status().await?.hosts.into_iter().find(|h| h.name == name);
-    host.map(Json).ok_or_else(|| missing(Named::Host, name))
+    host.map(Json).ok_or_else(|| Refusal::from(HostRefusal::HostUnknown { host: name }).into())
 }
 
 /// Make a host known

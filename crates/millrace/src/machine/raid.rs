@@ -75,7 +75,7 @@ pub fn refuse_raid_words(layout: &[String], command: &str) -> Result<(), Failure
             "is not possible: there is no parity here, redundancy comes from mirrors of 2 to 4 drives"
         }
     };
-    let refused = Failure::usage(format!("{first} {why}")).with_code(CommandFault::RaidWord);
+    let refused = Failure::usage(format!("{first} {why}")).with_code(CommandFault::RaidLevelName);
     let mut words: Vec<String> = Vec::new();
     let mut rest = layout;
     while let Some((word, behind)) = rest.split_first() {
@@ -141,7 +141,7 @@ mod tests {
                 Some(&*format!("millrace pool create p {words}")),
                 "{layout}"
             );
-            assert_eq!(failure.code.as_deref(), Some("raid_word"));
+            assert_eq!(failure.code.as_deref(), Some("raid_level_name"));
         }
         assert!(refused("raid5 a b c").message.contains("there is no parity here"));
         let few = refused("raid1 a");

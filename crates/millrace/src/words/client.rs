@@ -32,14 +32,14 @@ pub fn client(f: &ClientFault) -> Said {
             format!("the daemon at {socket} did not answer within {seconds} s"),
             "journalctl -u millrace -n 20",
         ),
-        ClientFault::BrokenOff { socket, error } => (
+        ClientFault::ConnectionClosed { socket, error } => (
             format!("the daemon at {socket} closed the connection before it answered: {error}"),
             "journalctl -u millrace -n 20, for why it ended; systemd starts it again",
         ),
         ClientFault::RequestInvalid { path, error } => {
             (format!("{path} cannot be requested: {error}"), "millrace --help")
         }
-        ClientFault::AnswerCut { error } => {
+        ClientFault::AnswerTruncated { error } => {
             (format!("the daemon's answer did not arrive whole: {error}"), "journalctl -u millrace -n 20")
         }
         ClientFault::AnswerNotUnderstood { error } => (

@@ -9,7 +9,7 @@ const HEAD: &str = "\
 A program decides by `code`, never by the sentence. Codes are stable from the first release: none changes its meaning, and none is used again for something
 else. Later releases add codes, so a program needs a default for those that it does not know; for errors this is `kind`, of which there are few.
 
-`fields` says what a finding is about: names, paths, enums, and numbers in the unit that the field's name ends with (`bytes`, `seconds`); some contain another
+`fields` says what a finding is about: names, paths, enums, and numbers in the unit that the field's name tells (`bytes`, `bytes_max`, `seconds`); some contain another
 finding. Fields may be added to a code, and none goes away. Where there is nothing to say, `fields` is absent.
 
 `message` and `next` are for people: one English sentence, and the command that helps. Both may change with each release. The sentences below are
@@ -108,7 +108,7 @@ fn the_document_lists_every_code() {
         ),
         table(
             "The command line: wrong commands",
-            "Codes that it prints before it asks anybody. A failure for which there is none of all these has the word of its `kind` as its code: \
+            "Codes that it prints before it sends a request. A failure that has none of these codes has its `kind` as its code: \
              `internal`, `usage`, `refused`, `unreachable` or `interrupted`.",
             "",
             &command,

@@ -13,12 +13,12 @@ pub fn refusal(f: &HostRefusal) -> Said {
         }
         R::HostNameTaken { host } => Said::new(format!("there is a host {host} already"))
             .then(format!("millrace host show {host}, or millrace host set {host} to change it")),
-        R::NoHost { host } => Said::new(format!("there is no host {host}")).then("millrace host ls"),
+        R::HostUnknown { host } => Said::new(format!("there is no host {host}")).then("millrace host ls"),
         R::TooManyHosts { hosts_max } => {
             Said::new(format!("there are {hosts_max} hosts already, the most there can be"))
                 .then("millrace host ls")
         }
-        R::HostNameless => Said::new("a host needs an NQN or an IQN, or nobody could come in as it")
+        R::HostWithoutNames => Said::new("a host needs an NQN or an IQN, or nobody could come in as it")
             .then("the same command with --nqn NQN, or --iqn IQN, or both"),
         R::TooManyNames { names_max } => {
             Said::new(format!("a host has at most {names_max} names of a kind")).then("millrace host ls")
@@ -110,7 +110,7 @@ pub fn cause(f: &HostCause) -> Said {
 /// What is worth knowing.
 pub fn notice(f: &HostNotice) -> String {
     match f {
-        HostNotice::OpenByName { host, volumes } => {
+        HostNotice::HostWithoutSecret { host, volumes } => {
             let list = match volumes.len() {
                 0..=3 => volumes.join(", "),
                 n => format!("{} and {} more", volumes[..2].join(", "), n - 2),

@@ -21,15 +21,19 @@ pub fn refusal(f: &LegRefusal) -> Said {
                 "millrace pool show {pool}, or millrace drive rm {drive}, to use it otherwise"
             ))
         }
-        LegRefusal::DriveOfNoPool { drive } => {
+        LegRefusal::DriveUnknown { drive } => {
+            Said::new(format!("there is no drive {drive}")).then("millrace drive ls")
+        }
+        LegRefusal::DriveInNoPool { drive } => {
             Said::new(format!("{drive} is no drive of an imported pool")).then("millrace drive ls")
         }
         LegRefusal::LegOutAlready { drive } => {
             Said::new(format!("{drive} is out already")).then(format!("millrace drive return {drive}"))
         }
-        LegRefusal::LegIsNeeded { drive, mirror, out } => {
+        LegRefusal::LegIsNeeded { drive, mirror, out, removal } => {
             let what = if *mirror { "is the last drive in sync of its mirror" } else { "has no mirror" };
             let next = match out {
+                _ if *removal && *mirror => format!("millrace drive replace {drive} NEW"),
                 Some(out) => format!("millrace drive return {out}, and this again once it is in sync"),
                 None if *mirror => {
                     "millrace status --watch, and this again once the other leg is in sync".into()
@@ -94,20 +98,20 @@ pub fn refusal(f: &LegRefusal) -> Said {
             Said::new(format!("a drive of {mirror} is being replaced, and there is room for one at a time"))
                 .then("millrace status --watch")
         }
-        LegRefusal::LegsAtMost { most } => {
-            Said::new(format!("a pool has at most {most} drives, with the one that comes"))
+        LegRefusal::TooManyLegs { drives_max } => {
+            Said::new(format!("a pool has at most {drives_max} drives, with the one that comes"))
                 .then("millrace drive rm SPARE, or millrace drive fail OLD, and this again")
         }
-        LegRefusal::SparesAtMost { most } => {
-            Said::new(format!("a pool has at most {most} drives")).then("millrace drive ls")
+        LegRefusal::TooManySpares { drives_max } => {
+            Said::new(format!("a pool has at most {drives_max} drives")).then("millrace drive ls")
         }
         LegRefusal::DriveInPool { drive, pool } => {
             Said::new(format!("{drive} is a drive of pool {pool} already")).then("millrace drive ls")
         }
         LegRefusal::DriveIsSpare { drive, pool } => Said::new(format!("{drive} is a spare of pool {pool}"))
             .then(format!("millrace drive rm {drive}, and this again")),
-        LegRefusal::MirrorFull { mirror, most, drive, pool } => Said::new(format!(
-            "{mirror} has {most} legs, the most there can be"
+        LegRefusal::MirrorFull { mirror, legs_max, drive, pool } => Said::new(format!(
+            "{mirror} has {legs_max} legs, the most there can be"
         ))
         .then(format!("millrace drive replace LEG {drive}, or millrace pool add {pool} spare {drive}")),
         LegRefusal::LegNotForgotten => Said::new("some drive of the pool cannot be told of it yet")
@@ -117,7 +121,6 @@ pub fn refusal(f: &LegRefusal) -> Said {
             Said::new(format!("no other drive of the mirror of {drive} is in sync yet"))
                 .then("millrace status")
         }
-        LegRefusal::LegPoolGone => "the pool was released meanwhile".into(),
         LegRefusal::MirrorWithoutSource => {
             Said::new("no other drive of the mirror is there to copy from").then("millrace status")
         }
@@ -155,14 +158,6 @@ pub fn refusal(f: &LegRefusal) -> Said {
             Said::new(format!("pool {pool} has several mirrors ({}): say which", mirrors.join(", ")))
                 .then(add_leg(pool, mirrors))
         }
-        LegRefusal::LegOnlyCopy { drive, pool } => {
-            Said::new(format!("{drive} holds data of pool {pool} that is nowhere else: it cannot be removed"))
-                .then(format!("millrace pool show {pool}"))
-        }
-        LegRefusal::LegLastInSync { drive } => Said::new(format!(
-            "{drive} is the last drive in sync of its mirror: without it the pool does not work"
-        ))
-        .then(format!("millrace drive replace {drive} NEW")),
         LegRefusal::MirrorLeftAlone { drive, mirror, pool } => Said::new(format!(
             "without {drive} {mirror} of pool {pool} has one drive in sync: if that fails, its data is lost"
         ))
@@ -255,11 +250,11 @@ pub fn cause(f: &LegCause) -> Said {
         .into(),
         LegCause::LegRemovedByHand => "the operator removed it".into(),
         LegCause::LegPlaceTaken { new } => format!("{new} has taken its place").into(),
-        LegCause::LegCopied => "everything is being copied to it".into(),
-        LegCause::LegCopiedToReplace { old } => {
+        LegCause::LegFullResync => "everything is being copied to it".into(),
+        LegCause::LegReplacing { old } => {
             format!("everything is being copied to it; then it takes the place of {old}").into()
         }
-        LegCause::LegCatchesUp => "what it missed is being copied to it".into(),
+        LegCause::LegResync => "what it missed is being copied to it".into(),
         LegCause::DriveTooSmall { leg, path, bytes, needed_bytes, file } => {
             Said::new(too_small(*bytes, *needed_bytes)).then(match file {
                 true => format!("truncate -s {needed_bytes} {path}, then millrace drive return {path}"),
@@ -281,12 +276,12 @@ pub fn cause(f: &LegCause) -> Said {
         LegCause::DriveLabelUnreadable { leg, path, fault } => {
             Said::new(format!("its label is {}", label_fault(fault))).then(overwrite(leg, path))
         }
-        LegCause::DriveMute { leg, fault } => {
+        LegCause::DriveUnreadable { leg, fault } => {
             Said::new(format!("it cannot be read: {}", the_drive(fault))).then(format!(
                 "millrace drive return {leg}, once it answers, or millrace drive replace {leg} NEW"
             ))
         }
-        LegCause::DriveApart { leg, path, pool } => Said::new(
+        LegCause::DriveDiverged { leg, path, pool } => Said::new(
             "it was used apart from the others meanwhile, and may hold later writes than the pool",
         )
         .then(format!(
@@ -302,18 +297,15 @@ pub fn cause(f: &LegCause) -> Said {
             ))
         }
         LegCause::DriveNotFound => "it was not found".into(),
-        LegCause::DriveNowhere { path } => format!("{path} is not there, and nowhere else").into(),
+        LegCause::DriveAbsent { path } => format!("{path} is not there, and nowhere else").into(),
         LegCause::DriveUnopened { error } => Said::new(error),
         LegCause::DriveLabelOfOther { pool } => {
             format!("it carries the label of another drive, of pool {pool}").into()
         }
         LegCause::DriveLabelElsewhere => "its label says another place in the pool".into(),
-        LegCause::DrivePoolGone => "the pool was released meanwhile".into(),
+        LegCause::PoolGone => "the pool was released meanwhile".into(),
         LegCause::DriveNotCleared { fault } => {
             format!("it could not be cleared for the system: {}", the_drive(fault)).into()
-        }
-        LegCause::DriveConfigNotWritten { fault } => {
-            format!("its configuration could not be written: {}", the_drive(fault)).into()
         }
         LegCause::DriveLabelNotWritten { fault } => {
             format!("its label could not be written: {}", the_drive(fault)).into()
@@ -419,12 +411,12 @@ pub fn event(f: &LegEvent) -> String {
         LegEvent::NoSpareFits { leg, mirror, spares } => {
             format!("no spare fits in the place of {leg} in {mirror}: {}", spares_unfit(spares))
         }
-        LegEvent::SpareBack { spare } => format!("its spare {spare} is back"),
-        LegEvent::SpareWell { spare } => format!("its spare {spare} is well again"),
-        LegEvent::SpareOfNoUse { spare, why } => {
+        LegEvent::SpareReturned { spare } => format!("its spare {spare} is back"),
+        LegEvent::SpareHealthy { spare } => format!("its spare {spare} is healthy again"),
+        LegEvent::SpareUnusable { spare, why } => {
             format!("its spare {spare} is of no use: {}", any_cause(why).message)
         }
-        LegEvent::LastLegBack { pool } => format!("it is back in pool {pool}, and in sync: hosts go on"),
+        LegEvent::LastLegReturned { pool } => format!("it is back in pool {pool}, and in sync: hosts go on"),
         LegEvent::LegCutOff { bytes, needed_bytes } => too_small(*bytes, *needed_bytes),
         LegEvent::LegJoined { pool, new, full } => format!(
             "it {} pool {pool}; {} is being copied to it",
@@ -455,11 +447,11 @@ pub fn event(f: &LegEvent) -> String {
         LegEvent::PathLostHere => {
             "this head lost its path to it, and the other one reaches it: that one takes over".into()
         }
-        LegEvent::DriveErred { fault } => {
+        LegEvent::DriveErrors { fault } => {
             format!("{}: its mirror answered hosts; drive ls counts the errors", the_drive(fault))
         }
-        LegEvent::DriveIll { why } => any_cause(why).message,
-        LegEvent::DriveWell => "it is well again".into(),
+        LegEvent::DriveUnhealthy { why } => format!("it is not healthy: {}", any_cause(why).message),
+        LegEvent::DriveHealthy => "it is healthy again".into(),
     }
 }
 
@@ -614,7 +606,7 @@ mod tests {
             next(refused(other(), overwrite)),
             "millrace drive replace /f/b /f/n --force (copies everything to it)"
         );
-        let apart = LegCause::DriveApart { leg: "/f/b".into(), path: "/f/n".into(), pool: "tank".into() };
+        let apart = LegCause::DriveDiverged { leg: "/f/b".into(), path: "/f/n".into(), pool: "tank".into() };
         assert_eq!(
             next(refused(apart, Instead::AsItSays)),
             "if what /f/n holds is right: millrace pool release tank --yes, then millrace pool import tank --force --drive /f/n; if what the pool has now is: millrace drive replace /f/b /f/n --force, which overwrites /f/n"

@@ -1,9 +1,6 @@
 //! Words about pools.
 
-use super::parts::{
-    STATE_DISK, connected, count, drive_fault, file_fault, no_fence, no_fence_instead, size, size_free,
-    state_fault,
-};
+use super::parts::{STATE_DISK, connected, count, drive_fault, file_fault, size, size_free, state_fault};
 use super::{Said, cause as cause_said, notice as notice_said, way, why as why_said};
 use finding::{
     CutOffWork, Difference, DriveBusy, DriveFault, FailedDrive, ImportFault, Leftovers, OneDrive, PoolCause,
@@ -72,9 +69,6 @@ pub fn refusal(f: &PoolRefusal) -> Said {
                 .then("the same command with --weights 1,2 (one for each array)")
         }
         R::ArrayTooSmall { index } => format!("array {index} is too small to be striped").into(),
-        R::DriveOfPool { drive, pool } => {
-            Said::new(format!("{drive} is a drive of pool {pool}")).then("millrace drive ls")
-        }
         R::DriveNamedTwice { drive } => format!("{drive} is named twice").into(),
         R::DrivesNotOpened { errors } => Said::new(errors.join("; ")).then("millrace drive ls"),
         R::DriveTooSmallForChunk { drive, bytes, chunk_bytes } => format!(
@@ -93,7 +87,9 @@ pub fn refusal(f: &PoolRefusal) -> Said {
             "{drive} and {other} are one drive, or one lies in the other, and {drive} is a drive of pool {pool}"
         ))
         .then("millrace drive ls"),
-        R::PoolConfigTooLarge => "the configuration does not fit its place on the drives".into(),
+        R::PoolConfigTooLarge { pool } => {
+            format!("the configuration of pool {pool} would not fit its place on the drives").into()
+        }
         R::DrivesNotLabelled { drives } => {
             let one = |d: &FailedDrive| {
                 format!("{} could not be labelled: the drive {}", d.drive, drive_fault(&d.fault))
@@ -112,11 +108,7 @@ pub fn refusal(f: &PoolRefusal) -> Said {
             Said::new(format!("{drive} could not be written: the drive {}", drive_fault(fault)))
                 .then("millrace drive ls")
         }
-        R::PoolHasSmallBlocks { pool } => format!(
-            "pool {pool} has volumes of 512-byte blocks, and a new drive takes no 512-byte writes"
-        )
-        .into(),
-        R::PoolGone => "the pool is gone".into(),
+        R::PoolGone => "the pool was released or destroyed meanwhile".into(),
         R::NoDriveWritten { pool } => {
             Said::new(format!("no drive of pool {pool} could be written")).then("millrace status")
         }
@@ -134,10 +126,6 @@ pub fn refusal(f: &PoolRefusal) -> Said {
             size(*needed_bytes)
         )
         .into(),
-        R::DriveNotForTwo { drive, why } => {
-            Said::new(format!("drive {drive} cannot be used by two heads: {}", no_fence(why)))
-                .then(format!("the same with {}", no_fence_instead(why)))
-        }
         R::DriveBlocksInvalid { drive, block_bytes } => {
             format!("{drive} has blocks of {block_bytes} bytes, neither 512 nor 4096").into()
         }
@@ -173,14 +161,14 @@ pub fn refusal(f: &PoolRefusal) -> Said {
             ),
         })
         .then(format!("millrace volume rm {volume}{} --yes", forced(*force))),
-        R::MemoryFullForArrays { arrays, least_bytes } => {
+        R::MemoryFullForArrays { arrays, memory_bytes_min } => {
             Said::new(format!("the head's memory has no room for the scratch of {arrays} arrays"))
-                .then(more_memory(*least_bytes))
+                .then(more_memory(*memory_bytes_min))
         }
-        R::MemoryFullForMirrors { room, mirrors, least_bytes } => Said::new(format!(
-            "the head's memory has room for the scratch of {room} mirrors, and these would make {mirrors}"
+        R::MemoryFullForMirrors { mirrors_max, mirrors, memory_bytes_min } => Said::new(format!(
+            "the head's memory has room for the scratch of {mirrors_max} mirrors, and these would make {mirrors}"
         ))
-        .then(more_memory(*least_bytes)),
+        .then(more_memory(*memory_bytes_min)),
         R::MemoryBusy => Said::new(
             "hosts use so much of the head's memory that there is none for another array's scratch",
         )
@@ -271,7 +259,7 @@ pub fn refusal(f: &PoolRefusal) -> Said {
             format!("{drive}: it could not be written at import: the drive {}", drive_fault(fault)).into()
         }
         R::PoolNotFound { pool, also, away, in_use } => not_found(pool.as_deref(), also, away, *in_use),
-        R::PoolEnded { pool, drives, empty } => {
+        R::PoolMemoryLost { pool, drives, empty } => {
             let list = drives.join(", ");
             Said::new(match empty {
                 true => {
@@ -307,7 +295,7 @@ pub fn refusal(f: &PoolRefusal) -> Said {
             let said = cause_said(why);
             Said { message: format!("pool {pool} is not imported: {}", said.message), next: said.next }
         }
-        R::NoPool { pool } => Said::new(format!("there is no pool {pool}")).then("millrace pool ls"),
+        R::PoolUnknown { pool } => Said::new(format!("there is no pool {pool}")).then("millrace pool ls"),
         R::DriveListed { drive, pool, place, removable } => listed(drive, pool, place.as_deref(), *removable),
         R::PoolInMemory { pool, drives, volumes } => {
             let message = format!("pool {pool} lies in memory ({})", drives.join(", "));
@@ -405,8 +393,6 @@ pub fn refusal(f: &PoolRefusal) -> Said {
             Said::new(format!("{drive} could not be told of it: the drive {}", drive_fault(fault)))
                 .then("millrace status")
         }
-        R::ScrubBegunAlready { pool } => Said::new(format!("pool {pool} is being scrubbed already"))
-            .then(format!("millrace pool show {pool}, or millrace pool scrub {pool} --stop")),
         R::NothingToScrub { pool } => {
             Said::new(format!("pool {pool} has no mirror: there is nothing to compare"))
                 .then(format!("millrace pool show {pool}"))
@@ -428,7 +414,7 @@ pub fn refusal(f: &PoolRefusal) -> Said {
             Said::new(format!("{other} and {drive} are drives of {array}: one of them counts"))
                 .then("millrace drive ls")
         }
-        R::UnclearedMapUnread { drive, fault } => {
+        R::UnclearedMapUnreadable { drive, fault } => {
             Said::new(format!("{drive}: its uncleared map: the drive {}", drive_fault(fault)))
                 .then("millrace status")
         }
@@ -464,8 +450,8 @@ fn unused(of: &UnusedSpace) -> String {
 }
 
 /// What helps where the head has too little memory.
-fn more_memory(least_bytes: u64) -> String {
-    format!("memory = \"{}M\" or more in head.toml, a restart, then this again", least_bytes >> 20)
+fn more_memory(memory_bytes_min: u64) -> String {
+    format!("memory = \"{}M\" or more in head.toml, a restart, then this again", memory_bytes_min >> 20)
 }
 
 /// What helps where the drives that are here do not say enough.
@@ -683,14 +669,14 @@ pub fn event(f: &PoolEvent) -> String {
         E::Noticed { notice } => notice_said(notice),
         E::ImportMet { what } => import_fault(what),
         E::LegOlder { pool } => {
-            format!("it is of pool {pool}: {}", cause(&PoolCause::OlderCopyIsCopied).message)
+            format!("it is of pool {pool}: {}", cause(&PoolCause::LegOlderCopy).message)
         }
         E::LegOutAtImport { pool, why } => format!("it is out of pool {pool}: {}", cause_said(why).message),
         E::PoolReleased => "it was released".into(),
         E::PoolForgotten => "it was forgotten: its drives are away".into(),
         E::ReleaseEnded => "its release had been cut off, and was brought to its end".into(),
-        E::PoolBack { silent: false } => "its drives are back: it was imported by itself".into(),
-        E::PoolBack { silent: true } => {
+        E::PoolReturned { silent: false } => "its drives are back: it was imported by itself".into(),
+        E::PoolReturned { silent: true } => {
             "some of its drives are back, and the others do not answer: it was imported by itself".into()
         }
         E::ConfigNotKept { pool, fault } => state_fault(&StateFile::Kept { pool: Some(pool.clone()) }, fault),
@@ -726,10 +712,12 @@ pub fn event(f: &PoolEvent) -> String {
         E::ScrubScheduled { days: 0 } => "it is not scrubbed by schedule any more".into(),
         E::ScrubScheduled { days: 1 } => "it is scrubbed every day".into(),
         E::ScrubScheduled { days } => format!("it is scrubbed every {days} days"),
-        E::ScrubFound { volume, array, first, last, what } => {
+        E::ScrubFound { volume, array, first_byte, last_byte, what } => {
             let place = match volume {
-                Some(name) => format!("volume {name}, bytes {first} to {last}"),
-                None => format!("space of array {array} that no volume has, bytes {first} to {last}"),
+                Some(name) => format!("volume {name}, bytes {first_byte} to {last_byte}"),
+                None => {
+                    format!("space of array {array} that no volume has, bytes {first_byte} to {last_byte}")
+                }
             };
             format!("{place}: {}", difference(what))
         }
@@ -822,8 +810,8 @@ fn undone(what: &CutOffWork, drives: &Leftovers) -> String {
 pub fn cause(f: &PoolCause) -> Said {
     use PoolCause as C;
     match f {
-        C::PoolComing => "it is being imported".into(),
-        C::PoolDrivesHeld { also } => joined(also, import_fault).into(),
+        C::PoolImporting => "it is being imported".into(),
+        C::PoolDrivesInUse { also } => joined(also, import_fault).into(),
         C::PoolNotImported { pool, why, also, away, shaped } => {
             let clear: Vec<String> =
                 shaped.iter().map(|d| format!("millrace drive shape {d} --clear")).collect();
@@ -840,7 +828,7 @@ pub fn cause(f: &PoolCause) -> Said {
             };
             Said::new(beside(why_said(why).message, also)).then(next)
         }
-        C::PoolWaits { pool, crashes } => {
+        C::PoolHeldBack { pool, crashes } => {
             Said::new(crashed(*crashes)).then(format!("millrace pool import {pool}"))
         }
         C::VolumesKept { why, volumes } => {
@@ -853,21 +841,17 @@ pub fn cause(f: &PoolCause) -> Said {
             }
         }
         C::PoolNotImportable { why } => Said::new(why_said(why).message).then(way(why)),
-        C::ImportTells { pool, clash, notices } => {
+        C::ImportPreview { pool, clash, notices } => {
             let clash_words = clash.iter().map(|w| why_said(w).message);
             let words: Vec<String> = clash_words.chain(notices.iter().map(notice_said)).collect();
             let next = clash.as_ref().map_or_else(|| format!("millrace pool import {pool}"), |w| way(w));
             Said::new(words.join("; ")).then(next)
         }
-        C::DriveHeld { error } => error.as_str().into(),
-        C::MissedIsCopied => "what it missed is being copied to it".into(),
-        C::OlderCopyIsCopied => {
+        C::LegOlderCopy => {
             "it lacks the last membership record, as an older copy of the drive does: everything is being copied to it"
                 .into()
         }
-        C::AllIsCopied => "everything is being copied to it".into(),
-        C::MayBeLater => "it may hold later writes than the pool".into(),
-        C::LegNotFound => "it was not found".into(),
+        C::LegMayBeNewer => "it may hold later writes than the pool".into(),
         C::LegNotWritten { fault } => {
             format!("it could not be written at import: the drive {}", drive_fault(fault)).into()
         }
@@ -914,7 +898,7 @@ pub fn notice(f: &PoolNotice) -> String {
                 missing.join(", ")
             )
         }
-        N::NamesakeLeft { pool, uuid, drives } => format!(
+        N::PoolNamesakeIgnored { pool, uuid, drives } => format!(
             "another pool is called {pool} too ({}), and was left alone: millrace pool import {uuid} --as NAME takes it",
             drives.join(", ")
         ),
@@ -928,12 +912,14 @@ pub fn notice(f: &PoolNotice) -> String {
         N::LunChanged { host, pool, lun, was } => {
             format!("host {host} sees a volume of pool {pool} as LUN {lun} now: {was} is taken here")
         }
-        N::ArrayLacks { array, drive, why } => format!("{array} lacks {drive}: {}", cause_said(why).message),
-        N::SpareLacks { spare, why } => {
+        N::ArrayLacksDrive { array, drive, why } => format!("{array} lacks {drive}: {}", cause_said(why).message),
+        N::SpareUnusable { spare, why } => {
             format!("its spare {spare} is of no use: {}", cause_said(why).message)
         }
-        N::PoolNotListed { why } => why_said(why).message,
-        N::PoolEndsHere { drives } => format!(
+        N::PoolNotListed { why } => {
+            format!("the pool is not in the list of pools: {}", why_said(why).message)
+        }
+        N::PoolInMemory { drives } => format!(
             "it lies in the memory of this daemon ({}): no other head can import it",
             drives.join(", ")
         ),
@@ -964,14 +950,14 @@ pub fn notice(f: &PoolNotice) -> String {
         ),
         N::WorkUndone { pool, what, drives } => format!("Pool {pool}: {}", undone(what, drives)),
         N::KeptUnreadable { file, why } => format!("{}; {NOT_SEEN}", file_fault(file, why)),
-        N::WitnessUnread { why } => cause_said(why).message,
+        N::WitnessUnreadable { why } => cause_said(why).message,
         N::KeptContradicts { file } => {
             format!("the file {file} of the state directory: it contradicts itself; {NOT_SEEN}")
         }
         N::PoolStaysAway { pool, why } => {
             format!("pool {pool} is not imported: {}", cause_said(why).message)
         }
-        N::PoolsWait { crashes } => crashed(*crashes),
+        N::PoolsHeldBack { crashes } => crashed(*crashes),
     }
 }
 

@@ -17,18 +17,18 @@ pub fn refusal(f: &PortalRefusal) -> Said {
             Said::new(format!("there is a portal {protocol} {address} already")).then("millrace portal ls")
         }
         R::AddressNotHere { address, why } => closed(address, &address_fault(why)).then(address_next(why)),
-        R::AddressUnknown { address, seconds } => {
+        R::AddressNotConfirmed { address, seconds } => {
             let time = if *seconds == 1 { "a second".into() } else { count(*seconds, "second") };
             closed(address, &format!("no answer came within {time}")).then("millrace portal ls")
         }
         R::PortalFailed { address, why, head } => {
             closed(address, &net_fault(why)).then(look_at_network(head.as_deref()))
         }
-        R::PortalMeetsAnother { address, protocol, other, head } => {
+        R::PortalOverlaps { address, protocol, other, head } => {
             closed(address, &format!("portal {protocol} {other} listens there"))
                 .then(look_at_network(head.as_deref()))
         }
-        R::PortalSilent { address, seconds, head } => {
+        R::PortalOpenTimedOut { address, seconds, head } => {
             closed(address, &format!("no shard of the daemon answered within {}", count(*seconds, "second")))
                 .then(look_at_network(head.as_deref()))
         }
@@ -40,7 +40,7 @@ pub fn refusal(f: &PortalRefusal) -> Said {
             Said::new(format!("portal {protocol} {address} moves with another prefix or interface than this"))
                 .then("millrace portal ls")
         }
-        R::NoPortal { protocol, address } => {
+        R::PortalUnknown { protocol, address } => {
             Said::new(format!("there is no portal {protocol} {address}")).then("millrace portal ls")
         }
         R::PortalInUse { protocol, address, hosts } => {
@@ -84,7 +84,7 @@ pub fn event(f: &PortalEvent) -> String {
 pub fn cause(f: &PortalCause) -> Said {
     match f {
         PortalCause::AddressFailed { why } => Said::new(address_fault(why)).then(address_next(why)),
-        PortalCause::AddressComing => "it is being configured".into(),
+        PortalCause::AddressPending => "it is being configured".into(),
     }
 }
 
@@ -105,7 +105,7 @@ mod tests {
         let closed = "10.1.0.5:4420 cannot be listened at";
         assert_eq!(message, format!("{closed}: it cannot move here: this machine has no such interface"));
         assert!(next.contains("--interface"));
-        let (message, _) = said(PortalRefusal::AddressUnknown { address: address(), seconds: 1 });
+        let (message, _) = said(PortalRefusal::AddressNotConfirmed { address: address(), seconds: 1 });
         assert_eq!(message, format!("{closed}: no answer came within a second"));
         let failed = |head: Option<&str>| PortalRefusal::PortalFailed {
             address: address(),

@@ -22,21 +22,14 @@ pub fn refusal(f: &RecordRefusal) -> Said {
             let Said { message, next } = super::cause(why);
             Said { message: format!("{message}, and is not written over"), next }
         }
-        RecordRefusal::NoDriveWritten { pool } => {
-            Said::new(format!("no drive of pool {pool} could be written")).then("millrace status")
-        }
-        RecordRefusal::PoolGone => "the pool is gone".into(),
-        RecordRefusal::ConfigTooLarge { pool } => {
-            format!("the configuration of pool {pool} would not fit its place on the drives").into()
-        }
         RecordRefusal::PortalAddressTaken => "there is a portal at this address already".into(),
         RecordRefusal::NumberTaken => "another one has this name or number already".into(),
-        RecordRefusal::SubjectGone => "what was to be changed is gone".into(),
-        RecordRefusal::SubjectThere => "it is there already".into(),
+        RecordRefusal::ChangeTargetGone => "what was to be changed is gone".into(),
+        RecordRefusal::ChangeTargetExists => "it is there already".into(),
         RecordRefusal::ChangedMeanwhile => "something else was changed at the same time".into(),
-        RecordRefusal::ChangeUnsound => "this would contradict the rest of the configuration".into(),
+        RecordRefusal::ChangeInvalid => "this would contradict the rest of the configuration".into(),
         RecordRefusal::ChangeWithoutDrive => "this would leave an array without a good drive".into(),
-        RecordRefusal::ChangeBeforeMissing => "a change before this one is missing".into(),
+        RecordRefusal::EarlierChangeMissing => "a change before this one is missing".into(),
     }
 }
 
@@ -45,13 +38,12 @@ pub fn event(f: &RecordEvent) -> String {
     match f {
         RecordEvent::StateUnwritable { fault } => unwritable(fault),
         RecordEvent::StateWritable => "it can be written again".into(),
-        RecordEvent::FileUnread { file, why } => unread(file, why),
+        RecordEvent::FileUnreadable { file, why } => unread(file, why),
         RecordEvent::IdentityMissing { file } => identity_missing(file),
         RecordEvent::PoolsFound { file, why, pools } => pools_found(file, why, pools),
         RecordEvent::StateOlderThanPool { pool } => older_than_pool(pool),
-        RecordEvent::ConfigNotWritten { what, fault } => state_fault(what, fault),
         RecordEvent::FilesRemoved { files } => removed(files),
-        RecordEvent::FilesBack { files } => format!("in its place again: {}", list(files)),
+        RecordEvent::FilesReturned { files } => format!("in its place again: {}", list(files)),
         RecordEvent::FilesRestored { files } => format!("written again: {}", list(files)),
         RecordEvent::FileNotRestored { file, why } => not_restored(file, &super::cause(why).message),
     }
@@ -75,12 +67,7 @@ pub fn cause(f: &RecordCause) -> Said {
             }
             Said::new(message).then(record_next())
         }
-        RecordCause::LossNotOnRecord { why } => Said::new(format!(
-            "its volumes are not ready, as a loss cannot be put on record: {}",
-            super::cause(why).message
-        ))
-        .then(record_next()),
-        RecordCause::FileUnread { file, why } => Said::new(unread(file, why)).then(match file.as_str() {
+        RecordCause::FileUnreadable { file, why } => Said::new(unread(file, why)).then(match file.as_str() {
             // The other files know them, too.
             "pools" | "released" | "creating" => {
                 "repair it, restore it from a copy or remove it, then systemctl restart millrace"
@@ -104,9 +91,12 @@ pub fn cause(f: &RecordCause) -> Said {
             "the pool is away, and only its drives and this file tell which of them has the last writes".into()
         }
         RecordCause::KeptUnknown => "the pool is away, and it was not known what it held".into(),
-        RecordCause::NotWritten { why } => super::why(why),
-        RecordCause::StateDirectoryTaken { process } => {
-            let who = process.map_or("another daemon".into(), |pid| format!("another daemon (process {pid})"));
+        RecordCause::NotWritten { why } => {
+            let Said { message, next } = super::why(why);
+            Said { message: format!("the write was refused: {message}"), next }
+        }
+        RecordCause::StateDirectoryTaken { pid } => {
+            let who = pid.map_or("another daemon".into(), |pid| format!("another daemon (process {pid})"));
             Said::new(format!("{who} has the state directory now"))
                 .then("stop one of the two daemons at once: each writes over what the other one wrote")
         }
@@ -132,8 +122,8 @@ pub fn cause(f: &RecordCause) -> Said {
 /// What is worth knowing.
 pub fn notice(f: &RecordNotice) -> String {
     match f {
-        RecordNotice::FileUnread { file, why } => file_fault(file, why),
-        RecordNotice::LogUnread { file, fault } => {
+        RecordNotice::FileUnreadable { file, why } => file_fault(file, why),
+        RecordNotice::LogUnreadable { file, fault } => {
             state_fault(&StateFile::Named { file: file.clone() }, fault)
         }
         RecordNotice::LogNotWritten { fault } => state_fault(&StateFile::Log, fault),
@@ -231,7 +221,7 @@ mod tests {
     #[test]
     fn a_line_that_cannot_be_read_is_told_with_what_follows() {
         let why = FileFault::Line { line: 2, why: LineFault::KeyUnknown { key: "iqm".into() } };
-        let said = cause(&RecordCause::FileUnread { file: "hosts".into(), why });
+        let said = cause(&RecordCause::FileUnreadable { file: "hosts".into(), why });
         assert_eq!(
             said.message,
             "the file hosts of the state directory, line 2: \"iqm\" is no key that belongs here: no host is let in"

@@ -1,8 +1,7 @@
 //! Words about requests of the API.
 
 use super::Said;
-use super::parts::count;
-use finding::{Named, RequestRefusal};
+use finding::RequestRefusal;
 
 /// Where it is written what a request is.
 const DOCUMENT: &str = "GET /api/v1/openapi.json describes every field and parameter";
@@ -45,22 +44,6 @@ pub fn refusal(f: &RequestRefusal) -> Said {
         RequestRefusal::FieldMissing { field } => wrong(format!("the field {field} is missing")),
         RequestRefusal::FieldTwice { field } => wrong(format!("the field {field} is given twice")),
         RequestRefusal::FieldInvalid { field, error } => wrong(format!("{field}: {error}")),
-        RequestRefusal::NameUnknown { what, name } => {
-            let what = match what {
-                Named::Drive => "drive",
-                Named::Pool => "pool",
-                Named::Volume => "volume",
-                Named::Host => "host",
-            };
-            Said::new(format!("there is no {what} {name}")).then(format!("millrace {what} ls"))
-        }
-        RequestRefusal::NameAmbiguous { name, drives } => {
-            Said::new(format!("{} are called {name}: name one by its UUID", count(*drives, "drive")))
-                .then("millrace drive ls --json")
-        }
-        RequestRefusal::VolumeWithoutPool { name } => {
-            wrong(format!("name: {name} does not name a volume: POOL/VOLUME"))
-        }
         RequestRefusal::VolumeUnchanged => {
             wrong("nothing is to be changed: bytes, name, iops_max, mbps_max or weight")
         }

@@ -9,7 +9,7 @@ use finding::{Cause, NetFault, StatusCause, StatusNotice, WayBack};
 /// Why something is not optimal.
 pub fn cause(f: &StatusCause) -> Said {
     match f {
-        StatusCause::LegNotWell { leg, mirror, why, no_spare_fits, help } => {
+        StatusCause::LegNotOptimal { leg, mirror, why, no_spare_fits, help } => {
             let unfit = if no_spare_fits.is_empty() {
                 String::new()
             } else {
@@ -30,12 +30,12 @@ pub fn cause(f: &StatusCause) -> Said {
                 .then("millrace events")
         }
         StatusCause::SpareShapedAway { spare, why } => {
-            let why = why.as_ref().map_or("it is shaped to be away".into(), |why| any_cause(why).message);
-            Said::new(format!("its spare {spare} is of no use: {why}")).then(format!(
+            let found = why.as_ref().map_or(String::new(), |why| format!(": {}", any_cause(why).message));
+            Said::new(format!("its spare {spare} is shaped to be away{found}")).then(format!(
                 "millrace drive shape {spare} --clear, then millrace drive return {spare}"
             ))
         }
-        StatusCause::SpareMute { spare, why } => Said::new(format!(
+        StatusCause::SpareUnreadable { spare, why } => Said::new(format!(
             "its spare {spare} is of no use: {}",
             any_cause(why).message
         ))
@@ -48,7 +48,7 @@ pub fn cause(f: &StatusCause) -> Said {
             ))
         }
         StatusCause::SpareOverwritten { spare, pool, why } => {
-            Said::new(format!("its spare {spare} is of no use: {}", any_cause(why).message)).then(format!(
+            Said::new(format!("its spare {spare} is no spare any more: {}", any_cause(why).message)).then(format!(
                 "millrace drive rm {spare}, then millrace pool add {pool} spare {spare} --force"
             ))
         }
@@ -57,9 +57,9 @@ pub fn cause(f: &StatusCause) -> Said {
                 "attach it, or put its file back: then it is a spare again by itself; or millrace drive rm {spare}, then millrace pool add {pool} spare DRIVE"
             ))
         }
-        StatusCause::SpareIll { spare, why } => {
+        StatusCause::SpareUnhealthy { spare, why } => {
             let why = any_cause(why);
-            Said { message: format!("its spare {spare} is of no use: {}", why.message), next: why.next }
+            Said { message: format!("its spare {spare} is not healthy: {}", why.message), next: why.next }
         }
         StatusCause::SpareFitsNone { spare, pool, why } => {
             Said::new(format!("its spare {spare} fits no mirror: {}", it_is_unfit(why))).then(format!(
@@ -82,9 +82,11 @@ pub fn cause(f: &StatusCause) -> Said {
             any_cause(why).message
         ))
         .then(WRITABLE),
-        StatusCause::PoolNotRecorded { why } => Said::new(any_cause(why).message).then(WRITABLE),
+        StatusCause::PoolNotRecorded { why } => {
+            Said::new(format!("its records are not up to date: {}", any_cause(why).message)).then(WRITABLE)
+        }
         StatusCause::PoolLossNotOnRecord => "a loss cannot be put on record".into(),
-        StatusCause::ArrayNotWell { array, why } => format!("{array}: {}", sentence(why)).into(),
+        StatusCause::ArrayNotOptimal { array, why } => format!("{array}: {}", sentence(why)).into(),
         StatusCause::ArrayWithoutLegs => "no drive in sync is there".into(),
         StatusCause::LegOfArray { leg, why } => format!("{leg}: {}", sentence(why)).into(),
         StatusCause::ArrayComparing => "what may differ between its legs is being made the same".into(),
@@ -178,7 +180,7 @@ mod tests {
     use finding::{DriveFault, LegCause};
 
     fn leg_helped_by(help: WayBack) -> Said {
-        cause(&StatusCause::LegNotWell {
+        cause(&StatusCause::LegNotOptimal {
             leg: "/f/b".into(),
             mirror: "mirror-0".into(),
             why: Some(Box::new(LegCause::DriveNotFound.into())),
@@ -233,10 +235,10 @@ mod tests {
     fn a_spare_that_is_away_is_a_spare_again_by_itself() {
         let (spare, pool) = (|| "/f/s".to_string(), "tank".to_string());
         let fault = DriveFault::TimedOut;
-        let why = Box::new(LegCause::DriveMute { leg: spare(), fault }.into());
+        let why = Box::new(LegCause::DriveUnreadable { leg: spare(), fault }.into());
         for away in [
             StatusCause::SpareMissing { spare: spare(), pool },
-            StatusCause::SpareMute { spare: spare(), why },
+            StatusCause::SpareUnreadable { spare: spare(), why },
         ] {
             let said = cause(&away);
             assert!(said.message.starts_with("its spare /f/s is "), "{said:?}");

@@ -2,8 +2,8 @@
 
 use super::Said;
 use super::parts::{
-    count, drive_fault, drive_unshareable, head_called, link_fault, link_next, no_fence_instead,
-    not_shut_out, out_reason, trial_fault,
+    count, drive_unshareable, head_called, link_fault, link_next, no_fence_instead, not_shut_out, out_reason,
+    trial_fault,
 };
 use finding::{SystemCause, SystemEvent, SystemNotice, SystemRefusal};
 
@@ -31,14 +31,14 @@ pub fn refusal(f: &SystemRefusal) -> Said {
             Said::new("the state directory did not take the first decision of the system")
                 .then("millrace status")
         }
-        SystemRefusal::DriveUnshareable { drive, why } => {
-            Said::new(drive_unshareable(drive, why)).then(format!(
-                "millrace drive replace {drive} NEW, where NEW is {}; then the same again",
-                no_fence_instead(why)
-            ))
-        }
-        SystemRefusal::DriveNotCleared { drive, fault } => {
-            Said::new(format!("{drive} {}", drive_fault(fault))).then("millrace status")
+        SystemRefusal::DriveUnshareable { drive, why, new } => {
+            let other = no_fence_instead(why);
+            Said::new(drive_unshareable(drive, why)).then(match new {
+                true => format!("the same with {other}"),
+                false => {
+                    format!("millrace drive replace {drive} NEW, where NEW is {other}; then the same again")
+                }
+            })
         }
         SystemRefusal::OtherHeadIn { head } => Said::new(format!("head {head} is in, and leaves first"))
             .then(format!("millrace system leave, on head {head}; or millrace head fence {head}")),
@@ -70,7 +70,7 @@ pub fn refusal(f: &SystemRefusal) -> Said {
             Said::new("they cannot be reached at the ports behind that of the link, one for each shard")
                 .then("millrace head ls")
         }
-        SystemRefusal::LanesStay { pools } => {
+        SystemRefusal::LanesNotMoved { pools } => {
             Said::new(format!("pool {} did not come to rest: lanes stay where they are", pools.join(", ")))
                 .then("millrace status")
         }
@@ -96,11 +96,11 @@ pub fn event(f: &SystemEvent) -> String {
         SystemEvent::StateDirectoryOlder { epoch } => format!(
             "the state directory is an older copy: it knows nothing of the decision of epoch {epoch}, behind which hosts or portals may have changed; this head does not lead without the other one, which has the latest hosts and portals"
         ),
-        SystemEvent::VotersUnseen { reached, drives, linked } => format!(
+        SystemEvent::VotersUnreached { reached, drives, linked } => format!(
             "this head does not see most of the voters ({reached} of {drives} drives, {} link): the other one may lead, so reads wait, and hosts are told to come again",
             if *linked { "and the" } else { "no" }
         ),
-        SystemEvent::VotersSeen => "this head reaches most voters again, and nobody else leads".into(),
+        SystemEvent::VotersReached => "this head reaches most voters again, and nobody else leads".into(),
         SystemEvent::OtherHeadRefused { head, name, why } => format!(
             "{} is refused at the link: {}; {}",
             head_called(head, name),
@@ -157,7 +157,6 @@ pub fn event(f: &SystemEvent) -> String {
             "the fence of {drive} could not be tried: {}; the follower does not take over before; it is tried again every {again_seconds} s",
             trial_fault(why)
         ),
-        SystemEvent::HeadNoticed { notice } => super::notice(notice),
         SystemEvent::HeadServes => "the head serves".into(),
         SystemEvent::FencesHold { drives: 1, least_milliseconds: ms, .. } => {
             format!("the fence of 1 drive was tried: it holds ({ms} ms)")
@@ -233,7 +232,7 @@ pub fn cause(f: &SystemCause) -> Said {
             head_called(head, name)
         ))
         .then("millrace head ls, in a moment"),
-        SystemCause::VotersUnseen => Said::new(
+        SystemCause::VotersUnreached => Said::new(
             "this head does not see most of the voters: the other one may lead, so reads wait, and hosts are told to come again",
         )
         .then("mend the link, or the paths to the drives; millrace head ls names the voters that are reached"),

@@ -19,7 +19,7 @@ pub fn refusal(f: &VolumeRefusal) -> Said {
         }
         R::SizeTooLarge { bytes } => Said::new(format!("{bytes} bytes are more than the largest volume, 1 EiB"))
             .then("the same command with a size such as --size 100G"),
-        R::SizeUneven { bytes, block_bytes } => {
+        R::SizeNotAligned { bytes, block_bytes } => {
             let good = bytes.next_multiple_of(u64::from(*block_bytes));
             Said::new(format!("{bytes} bytes are not a multiple of the block size {block_bytes}"))
                 .then(format!("the same command with --size {good}"))
@@ -35,24 +35,24 @@ pub fn refusal(f: &VolumeRefusal) -> Said {
         R::TooManyVolumes { volumes_max } => {
             Said::new(format!("a pool holds at most {volumes_max} volumes")).then("millrace volume ls")
         }
-        R::TooScattered => Said::new("the free space is in too many pieces").then("millrace volume ls"),
+        R::SpaceTooFragmented => Said::new("the free space is in too many pieces").then("millrace volume ls"),
         R::SpareBlockTooLarge { spare, pool, block_bytes } => Said::new(format!(
             "{spare}, a spare of pool {pool}, takes no {block_bytes}-byte writes: with such a volume it could stand in for no drive"
         ))
         .then(format!("the same command with --block 4096, or millrace drive rm {spare} before it")),
-        R::NoSpaceForVolume { pool, free_bytes, resting_bytes, seconds, bytes } => no_space(
+        R::NoSpaceForVolume { pool, free_bytes, freeing_bytes, seconds, bytes } => no_space(
             pool,
-            (*free_bytes, *resting_bytes, *seconds),
+            (*free_bytes, *freeing_bytes, *seconds),
             *bytes,
             &format!("{} were asked for", size(*bytes)),
         ),
-        R::NoSpaceToGrow { pool, volume, free_bytes, resting_bytes, seconds, more_bytes, bytes } => no_space(
+        R::NoSpaceToGrow { pool, volume, free_bytes, freeing_bytes, seconds, more_bytes, bytes } => no_space(
             pool,
-            (*free_bytes, *resting_bytes, *seconds),
+            (*free_bytes, *freeing_bytes, *seconds),
             *more_bytes,
             &format!("{volume} needs {} more for {}", size(*more_bytes), size(*bytes)),
         ),
-        R::NoVolume { volume } => Said::new(format!("there is no volume {volume}")).then("millrace volume ls"),
+        R::VolumeUnknown { volume } => Said::new(format!("there is no volume {volume}")).then("millrace volume ls"),
         R::VolumeNameHasNoPool { name } => {
             let name = shown(name);
             Said::new(format!("{name} is no volume: volumes are named POOL/VOLUME")).then("millrace volume ls")
@@ -89,13 +89,13 @@ pub fn refusal(f: &VolumeRefusal) -> Said {
                 None => force,
             })
         }
-        R::WeightInvalid { volume, weight, least, most, usual } => {
-            Said::new(format!("{weight} is no weight: {least} to {most}, {usual} is the usual one"))
+        R::WeightInvalid { volume, weight, weight_min, weight_max, weight_default } => {
+            Said::new(format!("{weight} is no weight: {weight_min} to {weight_max}, {weight_default} is the default"))
                 .then(format!("millrace volume set {volume} --weight N"))
         }
-        R::IopsTooFew { volume, iops_max, least } => {
+        R::IopsTooLow { volume, iops_max, iops_min } => {
             Said::new(format!("{iops_max} commands a second would keep hosts waiting until they give up"))
-                .then(format!("millrace volume set {volume} --iops-max {least}, or more, or none"))
+                .then(format!("millrace volume set {volume} --iops-max {iops_min}, or more, or none"))
         }
         R::ExportedAlready { volume, host } => {
             Said::new(format!("{volume} is exported to host {host} already"))
@@ -168,10 +168,10 @@ mod tests {
 
     #[test]
     fn a_full_pool_says_what_becomes_free_and_whether_that_helps() {
-        let full = |resting_bytes, bytes| VolumeRefusal::NoSpaceForVolume {
+        let full = |freeing_bytes, bytes| VolumeRefusal::NoSpaceForVolume {
             pool: "tank".into(),
             free_bytes: GIB,
-            resting_bytes,
+            freeing_bytes,
             seconds: 10,
             bytes,
         };

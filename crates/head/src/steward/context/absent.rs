@@ -31,7 +31,7 @@ impl AbsentPool {
     pub fn new(away: Arc<Away>, kept: Option<Kept>) -> Self {
         Self {
             away,
-            cause: PoolCause::PoolComing.into(),
+            cause: PoolCause::PoolImporting.into(),
             kept,
             held: false,
             look_at: None,

@@ -103,8 +103,8 @@ impl Found {
             Self::Other { path, what: Unlike::Label(fault) } => {
                 LegCause::DriveLabelUnreadable { leg, path, fault }
             }
-            Self::Mute { fault, .. } => LegCause::DriveMute { leg, fault },
-            Self::Apart { path, pool, .. } => LegCause::DriveApart { leg, path, pool },
+            Self::Mute { fault, .. } => LegCause::DriveUnreadable { leg, fault },
+            Self::Apart { path, pool, .. } => LegCause::DriveDiverged { leg, path, pool },
             Self::Moved { drive, path } => LegCause::DriveMoved { uuid: drive.to_string(), path },
             Self::Drive { pool, .. } => LegCause::DriveExchanged { leg, pool },
         }

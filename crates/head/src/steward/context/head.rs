@@ -657,12 +657,12 @@ impl HeadContext {
         let what = format!("drive {path}");
         match (self.ills.get(&id), ill) {
             (was, Some(is)) if was != Some(&is) => {
-                self.happened(now, what, LegEvent::DriveIll { why: Box::new(is.cause.clone()) });
+                self.happened(now, what, LegEvent::DriveUnhealthy { why: Box::new(is.cause.clone()) });
                 self.ills.insert(id, is);
             }
             (Some(_), None) => {
                 self.ills.remove(&id);
-                self.happened(now, what, LegEvent::DriveWell);
+                self.happened(now, what, LegEvent::DriveHealthy);
             }
             _ => {}
         }
@@ -756,7 +756,7 @@ impl HeadContext {
             let pool = name.to_string();
             match absent {
                 Some(p) => PoolRefusal::PoolAbsent { pool, why: Box::new(p.cause().clone()) }.into(),
-                None => PoolRefusal::NoPool { pool }.into(),
+                None => PoolRefusal::PoolUnknown { pool }.into(),
             }
         })
     }
@@ -766,7 +766,7 @@ impl HeadContext {
             return Err(VolumeRefusal::VolumeNameHasNoPool { name: name.into() }.into());
         };
         let pool = self.pool_named(pool_name).map_err(|r| r.about("volume"))?;
-        let missing = || VolumeRefusal::NoVolume { volume: name.into() };
+        let missing = || VolumeRefusal::VolumeUnknown { volume: name.into() };
         let volume = pool.config().volumes.by_name(volume).ok_or_else(missing)?;
         Ok((pool.id, volume.uuid))
     }

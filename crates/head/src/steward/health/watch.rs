@@ -197,7 +197,7 @@ impl Procedures {
             seen.helped_at = Some(now);
             if !told {
                 let fault = w.open.fault(last_error.unwrap_or(DriveError::Medium));
-                context.happened(now, format!("drive {path}"), LegEvent::DriveErred { fault });
+                context.happened(now, format!("drive {path}"), LegEvent::DriveErrors { fault });
             }
         }
     }

@@ -138,7 +138,7 @@ impl Procedures {
         if restless.is_empty() {
             return Ok(Reply::Done);
         }
-        Err(SystemRefusal::LanesStay { pools: restless }.into())
+        Err(SystemRefusal::LanesNotMoved { pools: restless }.into())
     }
     /// Deals the lanes of a pool's arrays as they should be. False: they did not come to rest, and go on as they were.
     async fn deal(&self, pool: PoolId) -> bool {

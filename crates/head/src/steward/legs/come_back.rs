@@ -176,7 +176,7 @@ impl Procedures {
                 Err(_) => {}
             }
         }
-        Err(LegCause::DriveNowhere { path: path.into() })
+        Err(LegCause::DriveAbsent { path: path.into() })
     }
 
     /// A leg that is out may join, or stays out.
@@ -315,7 +315,7 @@ impl Procedures {
         }
         let (verdict, slot) = {
             let context = self.context();
-            let p = context.pool(pool).ok_or(LegCause::DrivePoolGone)?;
+            let p = context.pool(pool).ok_or(LegCause::PoolGone)?;
             if label.array != array as u32 {
                 return Err(LegCause::DriveLabelElsewhere.into());
             }
@@ -330,7 +330,7 @@ impl Procedures {
         cleared.map_err(|e| LegCause::DriveNotCleared { fault: e.into() })?;
         let bytes = slot.encode().expect("it lies on the other drives");
         let written = self.cx.write(probe.id, label.config_at[slot.slot()], &bytes).await;
-        written.map_err(|e| LegCause::DriveConfigNotWritten { fault: e.into() })?;
+        written.map_err(|e| LegCause::LegConfigNotTaken { fault: e.into() })?;
         if !probe.whole {
             // What was overwritten may be anything: all is copied, and the label's copies are made good.
             let bytes = label.encode();
@@ -376,7 +376,7 @@ impl Procedures {
             (Some(id), None) => self.let_go(id),
             (Some(_), Some(name)) => {
                 let now = self.cx.now();
-                let event = LegEvent::SpareBack { spare: path.into() };
+                let event = LegEvent::SpareReturned { spare: path.into() };
                 self.context_mut().happened(now, format!("pool {name}"), event);
             }
             (None, _) => {}

@@ -26,7 +26,7 @@ use crate::steward::words::array_word;
 use array::format::{DRIVES_MAX, Label, LegState};
 use array::{LEGS_MAX, PLACES_MAX};
 use base::{DriveError, DriveInfo, Duration, Uuid};
-use finding::{Cause, DriveFault, LegCause, LegEvent, LegRefusal, OldLeg};
+use finding::{Cause, DriveFault, LegCause, LegEvent, LegRefusal, OldLeg, PoolRefusal};
 
 /// How often, and how far apart, it is tried to tell every drive that a leg is out.
 const GONE_TRIES: u32 = 20;
@@ -200,7 +200,7 @@ impl Procedures {
         }
         let drives = p.arrays.iter().map(|a| a.legs.len()).sum::<usize>() + p.spares.len();
         if drives >= DRIVES_MAX {
-            return Err(LegRefusal::LegsAtMost { most: DRIVES_MAX as u64 }.into());
+            return Err(LegRefusal::TooManyLegs { drives_max: DRIVES_MAX as u64 }.into());
         }
         Ok(())
     }
@@ -221,9 +221,9 @@ impl Procedures {
             let p = context.pool_named(pool)?;
             let array = p.mirror_named(mirror.as_deref())?;
             if p.legs_to_stay(array) >= LEGS_MAX {
-                let (mirror, most) = (array_word(true, array), LEGS_MAX as u64);
+                let (mirror, legs_max) = (array_word(true, array), LEGS_MAX as u64);
                 let (drive, pool) = (drive.into(), pool.into());
-                return Err(LegRefusal::MirrorFull { mirror, most, drive, pool }.into());
+                return Err(LegRefusal::MirrorFull { mirror, legs_max, drive, pool }.into());
             }
             (p.id, array)
         };
@@ -511,7 +511,7 @@ impl Procedures {
         };
         apart.map_err(|r| r.about("new"))?;
         let context = self.context();
-        let p = context.pool(pool).ok_or_else(|| Refusal::from(LegRefusal::LegPoolGone).about("old"))?;
+        let p = context.pool(pool).ok_or_else(|| Refusal::from(PoolRefusal::PoolGone).about("old"))?;
         if let Some(r) =
             check_probes(core::slice::from_ref(probe), force || p.retired(probe), self.is_in_system())
         {
@@ -548,7 +548,7 @@ impl Procedures {
             let mut context = self.context_mut();
             let uuid = context.new_uuid();
             let created = context.unix(self.cx.now());
-            let p = context.pool(pool).ok_or_else(|| Refusal::from(LegRefusal::LegPoolGone).about("old"))?;
+            let p = context.pool(pool).ok_or_else(|| Refusal::from(PoolRefusal::PoolGone).about("old"))?;
             let mut there = p.arrays[array].legs.iter().filter_map(|l| l.open.as_ref());
             let like = there.next().expect("the check has seen one").label.clone();
             let like = Label { created, ..like };
@@ -654,10 +654,10 @@ impl PoolContext {
     fn check_removal(&self, array: usize, leg: usize, force: bool) -> Result<(), Refusal> {
         let (drive, pool) = (self.drive_path(array, leg).to_string(), self.config().name.clone());
         if !self.config().arrays[array].mirror {
-            return Err(LegRefusal::LegOnlyCopy { drive, pool }.into());
+            return Err(LegRefusal::LegIsNeeded { drive, mirror: false, out: None, removal: true }.into());
         }
         if self.is_last(array, leg) {
-            return Err(LegRefusal::LegLastInSync { drive }.into());
+            return Err(LegRefusal::LegIsNeeded { drive, mirror: true, out: None, removal: true }.into());
         }
         // Who gives up a replacement is left with the legs that there were, unless the old one was lost meanwhile.
         let uuid = self.arrays[array].legs[leg].uuid;

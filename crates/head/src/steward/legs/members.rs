@@ -179,10 +179,10 @@ impl Procedures {
             let changed = p.changed(&record);
             let reason = match (full, p.replaces(drive)) {
                 (true, Some(old)) if p.is_leg(old.old) => {
-                    LegCause::LegCopiedToReplace { old: old.old_path.clone() }
+                    LegCause::LegReplacing { old: old.old_path.clone() }
                 }
-                (true, _) => LegCause::LegCopied,
-                (false, _) => LegCause::LegCatchesUp,
+                (true, _) => LegCause::LegFullResync,
+                (false, _) => LegCause::LegResync,
             };
             p.arrays[array].legs[leg].joins(record.counter, full, reason);
             p.propose(record);

@@ -184,7 +184,7 @@ impl Procedures {
             let changed = p.changed(&record);
             p.propose(record);
             let drive = p.arrays[array].legs[leg].uuid;
-            let event = LegEvent::LastLegBack { pool: p.config().name.clone() };
+            let event = LegEvent::LastLegReturned { pool: p.config().name.clone() };
             context.happened(now, format!("drive {}", probe.info.path), event);
             context.moved(pool, drive, &probe.info.path);
             changed

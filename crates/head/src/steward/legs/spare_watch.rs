@@ -80,7 +80,7 @@ impl Procedures {
             Verdict::Unsure => return,
             Verdict::Well => {
                 spare.is_ill(None);
-                was.is_some().then_some(LegEvent::SpareWell { spare: path })
+                was.is_some().then_some(LegEvent::SpareHealthy { spare: path })
             }
             Verdict::Ill(ill) => {
                 spare.is_ill(Some(ill.clone()));
@@ -103,7 +103,7 @@ impl Procedures {
 }
 
 fn of_no_use(spare: String, why: LegCause) -> LegEvent {
-    LegEvent::SpareOfNoUse { spare, why: Box::new(why.into()) }
+    LegEvent::SpareUnusable { spare, why: Box::new(why.into()) }
 }
 
 fn verdict(pool: &str, path: &str, open: &OpenDrive, look: &Look, times: u32, shaped: bool) -> Verdict {

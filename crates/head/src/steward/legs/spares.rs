@@ -23,7 +23,7 @@ use crate::steward::state::extras::SpareRow;
 use crate::steward::words::array_word;
 use array::format::{DRIVES_MAX, Features, Label, LegState, feature, tail_at};
 use base::{Duration, Instant, Uuid};
-use finding::{LegEvent, LegNotice, LegRefusal, SpareFit, SpareUnfit};
+use finding::{LegEvent, LegNotice, LegRefusal, PoolRefusal, SpareFit, SpareUnfit};
 
 /// How often it is looked whether a leg needs a spare.
 const LOOK_INTERVAL: Duration = Duration::from_secs(5);
@@ -192,7 +192,7 @@ impl Procedures {
             (p.id, p.spares.len() + p.arrays.iter().map(|a| a.legs.len()).sum::<usize>())
         };
         if there >= DRIVES_MAX {
-            return Err(LegRefusal::SparesAtMost { most: DRIVES_MAX as u64 }.into());
+            return Err(LegRefusal::TooManySpares { drives_max: DRIVES_MAX as u64 }.into());
         }
         let probe = self.patient().probe(drive).await;
         let probe = probe.map_err(|e| LegRefusal::DriveNotOpened { error: e.words })?;
@@ -230,7 +230,7 @@ impl Procedures {
         let (config, uuid, created, retired, smallest) = {
             let mut context = self.context_mut();
             let (uuid, created) = (context.new_uuid(), context.unix(self.cx.now()));
-            let p = context.pool(pool).ok_or(LegRefusal::LegPoolGone)?;
+            let p = context.pool(pool).ok_or(PoolRefusal::PoolGone)?;
             let mirrors = p.arrays.iter().filter(|a| a.geometry.redundant());
             let smallest = mirrors.map(|a| a.geometry.data_at + a.geometry.data_bytes).min().unwrap_or(0);
             (p.config().clone(), uuid, created, p.retired(probe), smallest)

@@ -114,7 +114,7 @@ impl Procedures {
                 let why = LegRefusal::SpareIsNoLeg { drive: drive.into(), pool };
                 return Refusal::from(why).about(field);
             }
-            Refusal::from(LegRefusal::DriveOfNoPool { drive: drive.into() }).about(field)
+            Refusal::from(LegRefusal::DriveInNoPool { drive: drive.into() }).about(field)
         })
     }
 
@@ -192,7 +192,7 @@ impl Procedures {
             return Err(LegRefusal::LegOutAlready { drive: path }.into());
         }
         if last {
-            return Err(LegRefusal::LegIsNeeded { drive: path, mirror, out: other }.into());
+            return Err(LegRefusal::LegIsNeeded { drive: path, mirror, out: other, removal: false }.into());
         }
         if !force {
             self.leaves_a_named_leg(pool, array, leg).await?;

@@ -44,7 +44,7 @@ impl Procedures {
     /// The host of this name.
     fn host_named(&self, name: &str) -> Result<Host, HostRefusal> {
         let host = self.context().hosts().get(name).cloned();
-        host.ok_or_else(|| HostRefusal::NoHost { host: name.into() })
+        host.ok_or_else(|| HostRefusal::HostUnknown { host: name.into() })
     }
 
     /// Order: create a volume.
@@ -55,7 +55,7 @@ impl Procedures {
         bytes: u64,
         block_bytes: Option<u32>,
     ) -> Answered {
-        let (id, usual, uuid, nsid, mut space, resting, unseen) = {
+        let (id, usual, uuid, nsid, mut space, freeing, unseen) = {
             let mut context = self.context_mut();
             let uuid = context.new_uuid();
             let p = context.pool_named(pool)?;
@@ -78,11 +78,11 @@ impl Procedures {
         let taken = space.take(want, None).map_err(|e| VolumeRefusal::NoSpaceForVolume {
             pool: pool.into(),
             free_bytes: e.free * volume::GRANULE_BYTES,
-            resting_bytes: resting,
+            freeing_bytes: freeing,
             seconds: QUARANTINE.as_secs(),
             bytes,
         })?;
-        let map = Map::new(&runs(taken)).ok_or(VolumeRefusal::TooScattered)?;
+        let map = Map::new(&runs(taken)).ok_or(VolumeRefusal::SpaceTooFragmented)?;
         let block_bytes = block_bytes.unwrap_or(usual);
         let volume = Volume { uuid, naa: volume::naa(uuid), name: name.into(), block_bytes, bytes, map };
         let edits = vec![Edit::VolumePut { volume }, Edit::Numbered { volume: uuid, nsid }];
@@ -119,7 +119,7 @@ impl Procedures {
         if bytes > old.bytes {
             self.clear_tail(id, uuid).await?;
         }
-        let (pool, pool_name, mut space, resting) = {
+        let (pool, pool_name, mut space, freeing) = {
             let context = self.context();
             let p = context.pool(id).ok_or(PoolRefusal::PoolGone)?;
             (p.config().uuid, p.config().name.clone(), p.space(), p.resting_bytes())
@@ -148,12 +148,12 @@ impl Procedures {
                 pool: pool_name,
                 volume: name.into(),
                 free_bytes: e.free * volume::GRANULE_BYTES,
-                resting_bytes: resting,
+                freeing_bytes: freeing,
                 seconds: QUARANTINE.as_secs(),
                 more_bytes: (want - have) * volume::GRANULE_BYTES,
                 bytes,
             })?;
-            v.map = v.map.grown(&runs(taken)).ok_or(VolumeRefusal::TooScattered)?;
+            v.map = v.map.grown(&runs(taken)).ok_or(VolumeRefusal::SpaceTooFragmented)?;
         } else {
             (v.map, freed) = v.map.shrunk(want);
         }
@@ -199,16 +199,16 @@ impl Procedures {
             return Err(VolumeRefusal::WeightInvalid {
                 volume: name.into(),
                 weight: n,
-                least: *WEIGHTS.start(),
-                most: *WEIGHTS.end(),
-                usual: WEIGHT,
+                weight_min: *WEIGHTS.start(),
+                weight_max: *WEIGHTS.end(),
+                weight_default: WEIGHT,
             }
             .into());
         }
         // Below, a host's own timers would end commands that wait their turn behind a few deep queues.
         if let Some(n) = iops_max.filter(|n| (1..IOPS_LEAST).contains(n)) {
             let volume = name.into();
-            return Err(VolumeRefusal::IopsTooFew { volume, iops_max: n, least: IOPS_LEAST }.into());
+            return Err(VolumeRefusal::IopsTooLow { volume, iops_max: n, iops_min: IOPS_LEAST }.into());
         }
         let new =
             Caps { iops_max: iops_max.unwrap_or(old.iops_max), mbps_max: mbps_max.unwrap_or(old.mbps_max) };
@@ -410,7 +410,7 @@ impl Procedures {
                     Some(Err(why)) => {
                         Some(PortalRefusal::AddressNotHere { address: address.to_string(), why: why.into() })
                     }
-                    None => Some(PortalRefusal::AddressUnknown {
+                    None => Some(PortalRefusal::AddressNotConfirmed {
                         address: address.to_string(),
                         seconds: ADDRESS_PATIENCE.as_secs(),
                     }),
@@ -440,7 +440,7 @@ impl Procedures {
                 || context.portals.iter().find(|p| p.portal.id != id && meet(p.portal.address, address));
             results(&context).into_iter().find_map(|r| match r {
                 Some(Err(base::NetError::InUse)) => Some(match met() {
-                    Some(other) => PortalRefusal::PortalMeetsAnother {
+                    Some(other) => PortalRefusal::PortalOverlaps {
                         address: address.to_string(),
                         protocol: protocol_word(other.portal.protocol).into(),
                         other: other.portal.address.to_string(),
@@ -452,7 +452,7 @@ impl Procedures {
                 Some(Err(base::NetError::NoAddress)) if head != context.own_number() => None,
                 Some(Err(e)) => Some(failed(e.into())),
                 Some(Ok(_)) => None,
-                None => Some(PortalRefusal::PortalSilent {
+                None => Some(PortalRefusal::PortalOpenTimedOut {
                     address: address.to_string(),
                     seconds: OPEN_PATIENCE.as_secs(),
                     head: head_of_address.clone(),
@@ -519,7 +519,8 @@ impl Procedures {
             let context = self.context();
             let found =
                 context.portals.iter().find(|p| (p.portal.protocol, p.portal.address) == (protocol, address));
-            let missing = || PortalRefusal::NoPortal { protocol: word.clone(), address: written.clone() };
+            let missing =
+                || PortalRefusal::PortalUnknown { protocol: word.clone(), address: written.clone() };
             found.map(|p| (p.portal.id, p.portal.moves)).ok_or_else(missing)?
         };
         if !disconnect {

@@ -185,7 +185,7 @@ impl Procedures {
             let mut context = self.context_mut();
             context.absent.retain(|p| p.uuid() != uuid);
             let what = format!("pool {}", row.name);
-            context.happened(now, what.clone(), PoolEvent::PoolBack { silent: !complete });
+            context.happened(now, what.clone(), PoolEvent::PoolReturned { silent: !complete });
             notices.into_iter().for_each(|n| context.noticed(now, what.clone(), n));
         }
         self.publish().await;

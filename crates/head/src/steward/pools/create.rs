@@ -24,7 +24,7 @@ use array::format::{
 use array::{Bitmap, Geometry, UnclearedMap};
 use base::DriveKind;
 use base::{DriveError, DriveId, DriveInfo, Uuid};
-use finding::{DriveFault, FailedDrive, PoolEvent, PoolNotice, PoolRefusal};
+use finding::{DriveFault, FailedDrive, LegRefusal, PoolEvent, PoolNotice, PoolRefusal};
 use pool::{ArraySpace, CHUNK_BYTES_DEFAULT, PoolError, StripeMap, WEIGHT_MAX};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -291,7 +291,9 @@ impl Procedures {
             }
             for d in &spec.drives {
                 if let Some(pool) = self.context().holds(d) {
-                    return Err(PoolRefusal::DriveOfPool { drive: d.clone(), pool }.into());
+                    return Err(
+                        Refusal::from(LegRefusal::DriveInPool { drive: d.clone(), pool }).about("drives")
+                    );
                 }
                 let bare = shaped::bare(d);
                 if DriveKind::of(bare).has_name() && !seen.insert(bare.to_string()) {
@@ -412,7 +414,8 @@ impl Procedures {
         record: &MembershipRecord,
     ) -> Result<Vec<ArrayContext>, (Refusal, Vec<String>)> {
         if slot.encode().is_none() {
-            return Err((PoolRefusal::PoolConfigTooLarge.into(), vec![]));
+            let why = PoolRefusal::PoolConfigTooLarge { pool: config.name.clone() };
+            return Err((Refusal::from(why).about("arrays"), vec![]));
         }
         let created = self.context().unix(self.cx.now());
         let life = config.extras.uncleared.as_ref().map_or(0, |u| u.life);
@@ -573,13 +576,12 @@ impl Procedures {
         let ready = async {
             let room = self.room_for(plans.iter().map(|p| &p.geometry)).await?;
             let drives = plans.iter().flat_map(|p| &p.legs);
-            let block = drives.map(|l| l.info.block_bytes).max().unwrap_or(512).max(drive_block);
-            let small = self
-                .context()
-                .pool(id)
-                .is_some_and(|p| p.config().volumes.iter().any(|v| v.block_bytes < block));
-            if small {
-                return Err(PoolRefusal::PoolHasSmallBlocks { pool: pool.into() }.into());
+            let block = drives.clone().map(|l| l.info.block_bytes).max().unwrap_or(512).max(drive_block);
+            let least =
+                self.context().pool(id).and_then(|p| p.config().volumes.iter().map(|v| v.block_bytes).min());
+            if let Some(l) = drives.clone().find(|l| least.is_some_and(|least| least < l.info.block_bytes)) {
+                let why = LegRefusal::DriveBlocksTooLarge { drive: l.info.path.clone() };
+                return Err(Refusal::from(why).about("drives"));
             }
             let map = map.append(&spaces(&plans)).map_err(pool_refusal)?;
             Ok((map, room, block))

@@ -5,7 +5,7 @@ use crate::steward::context::probe::Probe;
 use crate::steward::state::config::geometry_of;
 use array::format::{DRIVE_BYTES_MIN, Label, tail_at};
 use base::{DriveKind, FenceKind};
-use finding::{OneDrive, PoolRefusal};
+use finding::{OneDrive, PoolRefusal, SystemRefusal};
 
 /// What the operator asked for, with `PoolCreate`'s defaults filled in.
 pub(crate) struct NewPool {
@@ -44,7 +44,8 @@ pub(crate) fn check_probes(probes: &[Probe], force: bool, shared: bool) -> Optio
             return Some(PoolRefusal::DriveTooSmall { drive, bytes, needed_bytes }.into());
         }
         if let (true, FenceKind::None(why)) = (shared, p.info.fence) {
-            return Some(PoolRefusal::DriveNotForTwo { drive, why: why.into() }.into());
+            let why = SystemRefusal::DriveUnshareable { drive, why: why.into(), new: true };
+            return Some(Refusal::from(why).about("drives"));
         }
         if !matches!(p.info.block_bytes, 512 | 4096) {
             let block_bytes = p.info.block_bytes;

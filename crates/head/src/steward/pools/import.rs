@@ -88,7 +88,7 @@ fn namesakes(name: &str, strangers: &[Probe]) -> Vec<Notice> {
         pools.entry(label.pool).or_default().push(p.info.path.clone());
     }
     let left = |(uuid, drives): (Uuid, Vec<String>)| {
-        PoolNotice::NamesakeLeft { pool: name.into(), uuid: uuid.to_string(), drives }.into()
+        PoolNotice::PoolNamesakeIgnored { pool: name.into(), uuid: uuid.to_string(), drives }.into()
     };
     pools.into_iter().map(left).collect()
 }
@@ -189,7 +189,7 @@ impl Procedures {
             let cleared = if joins { self.clear_area(p.id).await } else { self.clear_newcomer(p).await };
             cleared.map_err(|e| {
                 let (drive, fault) = (p.info.path.clone(), DriveFault::of(&p.info, e));
-                PoolRefusal::VotesNotCleared { drive, fault }
+                Refusal::from(PoolRefusal::VotesNotCleared { drive, fault }).about("pool")
             })?;
         }
         let missing = |verdict: &LegVerdict| *verdict == LegVerdict::Missing { in_sync: true };
@@ -224,23 +224,25 @@ impl Procedures {
                 let open = probe.filter(|_| !apart).and_then(Probe::opened);
                 let was_in_sync = next.arrays[i].legs[l].state == LegState::InSync;
                 let older = *judged == LegVerdict::Stale { full: true } && was_in_sync;
-                let (state, why) = match judged {
+                let (state, why): (_, Option<Cause>) = match judged {
                     LegVerdict::Current => (LegState::InSync, None),
                     LegVerdict::Stale { full: false } => {
-                        (LegState::Rebuilding, Some(PoolCause::MissedIsCopied))
+                        (LegState::Rebuilding, Some(LegCause::LegResync.into()))
                     }
                     // Why a leg in sync starts from nothing.
                     LegVerdict::Stale { full: true } if older => {
-                        (LegState::RebuildingFull, Some(PoolCause::OlderCopyIsCopied))
+                        (LegState::RebuildingFull, Some(PoolCause::LegOlderCopy.into()))
                     }
                     LegVerdict::Stale { full: true } => {
-                        (LegState::RebuildingFull, Some(PoolCause::AllIsCopied))
+                        (LegState::RebuildingFull, Some(LegCause::LegFullResync.into()))
                     }
-                    LegVerdict::Apart => (LegState::Out, Some(PoolCause::MayBeLater)),
+                    LegVerdict::Apart => (LegState::Out, Some(PoolCause::LegMayBeNewer.into())),
                     LegVerdict::Missing { in_sync: true } => {
-                        (LegState::JustOut, Some(PoolCause::LegNotFound))
+                        (LegState::JustOut, Some(LegCause::DriveNotFound.into()))
                     }
-                    LegVerdict::Missing { in_sync: false } => (LegState::Out, Some(PoolCause::LegNotFound)),
+                    LegVerdict::Missing { in_sync: false } => {
+                        (LegState::Out, Some(LegCause::DriveNotFound.into()))
+                    }
                 };
                 next.arrays[i].legs[l].state = state;
                 used.extend(open.as_ref().map(|o| o.id));
@@ -261,7 +263,7 @@ impl Procedures {
                     row.path = f.path().into();
                 }
                 let as_found = found.as_ref().map(|f| Cause::from(f.cause(&row.path)));
-                let why = as_found.or(why.map(Cause::from));
+                let why = as_found.or(why);
                 if older && found.is_none() {
                     let event = PoolEvent::LegOlder { pool: config_name.clone() };
                     lagging.push((row.path.clone(), event));
@@ -760,7 +762,7 @@ impl Procedures {
                     let (pool, notices) = (j.config.name.clone(), j.notices);
                     let tells = clash.is_some() || !notices.is_empty();
                     Importable {
-                        cause: tells.then(|| PoolCause::ImportTells { pool, clash, notices }.into()),
+                        cause: tells.then(|| PoolCause::ImportPreview { pool, clash, notices }.into()),
                         reason: String::new(),
                         next: None,
                         name: j.config.name,
@@ -786,7 +788,7 @@ impl Procedures {
         // Of a drive that somebody holds it is not known what lies on it.
         out.extend(failures.into_iter().filter(|f| f.held).map(|f| Importable {
             state: State::Offline,
-            cause: Some(PoolCause::PoolDrivesHeld { also: vec![f.why] }.into()),
+            cause: Some(PoolCause::PoolDrivesInUse { also: vec![f.why] }.into()),
             ..Importable::default()
         }));
         Ok(Reply::Importable(out))
@@ -822,7 +824,7 @@ fn missing_of(r: &Refusal) -> Vec<&String> {
 /// The end of a pool whose drives were in memory.
 pub(crate) fn ended_with_the_daemon(pool: &str, drives: &[String]) -> PoolRefusal {
     let empty = drives.iter().all(|d| !DriveKind::of(d).keeps_data());
-    PoolRefusal::PoolEnded { pool: pool.into(), drives: drives.to_vec(), empty }
+    PoolRefusal::PoolMemoryLost { pool: pool.into(), drives: drives.to_vec(), empty }
 }
 
 /// Drives that somebody holds, as many as a sentence bears.
@@ -855,14 +857,14 @@ impl HeadContext {
             let lacks = a.legs.iter().filter(|l| l.open.is_none());
             lacks.map(move |l| {
                 let (array, drive) = (array_word(row.mirror, i), l.path.clone());
-                PoolNotice::ArrayLacks {
+                PoolNotice::ArrayLacksDrive {
                     array,
                     drive,
                     why: Box::new(l.reason.clone().unwrap_or_else(|| LegCause::DriveNotFound.into())),
                 }
             })
         });
-        let spares = p.spares.iter().filter(|s| s.open.is_none()).map(|s| PoolNotice::SpareLacks {
+        let spares = p.spares.iter().filter(|s| s.open.is_none()).map(|s| PoolNotice::SpareUnusable {
             spare: s.path.clone(),
             why: Box::new(s.reason().unwrap_or(LegCause::DriveNotFound).into()),
         });

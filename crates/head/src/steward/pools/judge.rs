@@ -56,7 +56,7 @@ impl Procedures {
         let witness = match self.read_witness(uuid).await {
             Ok(w) => w,
             Err(why) => {
-                notices.push(PoolNotice::WitnessUnread { why: Box::new(why) }.into());
+                notices.push(PoolNotice::WitnessUnreadable { why: Box::new(why) }.into());
                 None
             }
         };

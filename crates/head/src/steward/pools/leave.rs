@@ -77,7 +77,7 @@ impl Procedures {
         notices.extend(behind);
         self.leave_creating(uuid, vec![]).await;
         if let Some(lost) = ends_here {
-            notices.push(PoolNotice::PoolEndsHere { drives: lost.drives }.into());
+            notices.push(PoolNotice::PoolInMemory { drives: lost.drives }.into());
         }
         let now = self.cx.now();
         let mut context = self.context_mut();

@@ -87,9 +87,13 @@ impl Procedures {
             return Err(match more.mirrors {
                 0 => {
                     let arrays = mirrors + u64::from(all.singles);
-                    PoolRefusal::MemoryFullForArrays { arrays, least_bytes: least }
+                    PoolRefusal::MemoryFullForArrays { arrays, memory_bytes_min: least }
                 }
-                _ => PoolRefusal::MemoryFullForMirrors { room: most.into(), mirrors, least_bytes: least },
+                _ => PoolRefusal::MemoryFullForMirrors {
+                    mirrors_max: most.into(),
+                    mirrors,
+                    memory_bytes_min: least,
+                },
             }
             .into());
         }

@@ -106,7 +106,13 @@ impl PoolContext {
             }
             if self.scrub.findings.len() < FINDINGS_TOLD {
                 let (volume, what, last) = (volume.clone(), what.clone(), at + bytes - 1);
-                events.push(PoolEvent::ScrubFound { volume, array: a as u64, first: at, last, what });
+                events.push(PoolEvent::ScrubFound {
+                    volume,
+                    array: a as u64,
+                    first_byte: at,
+                    last_byte: last,
+                    what,
+                });
             }
             let what = what.clone();
             self.scrub.findings.push(Finding {
@@ -206,7 +212,7 @@ impl Procedures {
         let (run, event) = match action {
             PoolScrub::Start { repair, prefer } => {
                 if running.is_some() {
-                    return Err(PoolRefusal::ScrubBegunAlready { pool: name() }.into());
+                    return Err(PoolRefusal::PoolBeingScrubbed { pool: name() }.into());
                 }
                 if !mirror {
                     return Err(PoolRefusal::NothingToScrub { pool: name() }.into());

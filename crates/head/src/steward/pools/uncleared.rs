@@ -92,7 +92,7 @@ impl Procedures {
         }
         if let (Some((open, e)), true) = (unread, areas.iter().all(Option::is_none)) {
             let (drive, fault) = (open.info.path.clone(), DriveFault::of(&open.info, e));
-            return Err(PoolRefusal::UnclearedMapUnread { drive, fault }.into());
+            return Err(PoolRefusal::UnclearedMapUnreadable { drive, fault }.into());
         }
         let areas: Vec<Option<&[u8]>> = areas.iter().map(Option::as_deref).collect();
         let merged = UnclearedMap::merge(geometry, config.array_uuid(array), returned.life, &areas);

@@ -62,9 +62,9 @@ impl Procedures {
             Err(fault) => FileFault::State { fault },
         };
         let name = || file.to_string();
-        let event = RecordEvent::FileUnread { file: name(), why: why.clone() };
-        self.leave_unread(file, event, RecordCause::FileUnread { file: name(), why: why.clone() });
-        troubles.push(RecordNotice::FileUnread { file: name(), why }.into());
+        let event = RecordEvent::FileUnreadable { file: name(), why: why.clone() };
+        self.leave_unread(file, event, RecordCause::FileUnreadable { file: name(), why: why.clone() });
+        troubles.push(RecordNotice::FileUnreadable { file: name(), why }.into());
         None
     }
 
@@ -84,7 +84,7 @@ impl Procedures {
                     context.keep_event(line);
                 }
             }
-            Err(fault) => troubles.push(RecordNotice::LogUnread { file: EVENTS.into(), fault }.into()),
+            Err(fault) => troubles.push(RecordNotice::LogUnreadable { file: EVENTS.into(), fault }.into()),
         }
         troubles
     }

@@ -13,7 +13,7 @@ use crate::steward::state::{Change, Edit, Invalid, List, Pool, PoolRow, State};
 use array::format::ConfigSlot;
 use base::DriveKind;
 use base::{Bug, Uuid, planted};
-use finding::RecordRefusal;
+use finding::{PoolRefusal, RecordRefusal};
 
 /// A change of a pool's configuration that was checked, and is not durable yet. Nobody else changes that configuration as long
 /// as this lives.
@@ -111,7 +111,7 @@ impl Procedures {
         }
         let failed = self.write_config(pool, &slot).await;
         if failed.len() >= reachable {
-            return Err(RecordRefusal::NoDriveWritten { pool: planned.next.config().name.clone() }.into());
+            return Err(PoolRefusal::NoDriveWritten { pool: planned.next.config().name.clone() }.into());
         }
         self.wish_away(pool, failed, Untaken::Config);
         self.decided(planned);
@@ -137,7 +137,7 @@ impl Procedures {
         self.cx.until(move || procedures.context().pool(pool).is_none_or(|p| !p.configuring)).await;
         let mut context = self.context_mut();
         let (uuid, generation, name) = {
-            let p = context.pool_mut(pool).ok_or(RecordRefusal::PoolGone)?;
+            let p = context.pool_mut(pool).ok_or(PoolRefusal::PoolGone)?;
             p.is_configured(true);
             (p.config().uuid, p.generation().max(p.generation_used) + 1, p.config().name.clone())
         };
@@ -233,14 +233,14 @@ fn refusal(why: Invalid, pool: &str) -> Refusal {
     let why = match why {
         Invalid::Access(e) => return e.into(),
         Invalid::PortalTaken => RecordRefusal::PortalAddressTaken,
-        Invalid::TooLarge => RecordRefusal::ConfigTooLarge { pool: pool.into() },
+        Invalid::TooLarge => return PoolRefusal::PoolConfigTooLarge { pool: pool.into() }.into(),
         Invalid::Taken => RecordRefusal::NumberTaken,
-        Invalid::NotThere => RecordRefusal::SubjectGone,
-        Invalid::IsThere => RecordRefusal::SubjectThere,
+        Invalid::NotThere => RecordRefusal::ChangeTargetGone,
+        Invalid::IsThere => RecordRefusal::ChangeTargetExists,
         Invalid::NotLater => RecordRefusal::ChangedMeanwhile,
-        Invalid::Unsound => RecordRefusal::ChangeUnsound,
+        Invalid::Unsound => RecordRefusal::ChangeInvalid,
         Invalid::Members => RecordRefusal::ChangeWithoutDrive,
-        Invalid::NotNext => RecordRefusal::ChangeBeforeMissing,
+        Invalid::NotNext => RecordRefusal::EarlierChangeMissing,
     };
     why.into()
 }

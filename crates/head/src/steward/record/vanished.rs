@@ -151,7 +151,7 @@ impl Procedures {
             context.losses.iter().filter(|l| is_healed(l)).map(|l| l.file.clone()).collect();
         if !healed.is_empty() {
             context.losses.retain(|l| !is_healed(l));
-            context.happened(now, "state directory", RecordEvent::FilesBack { files: healed });
+            context.happened(now, "state directory", RecordEvent::FilesReturned { files: healed });
         }
     }
     /// These were written again, and those could not be.

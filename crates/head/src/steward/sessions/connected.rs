@@ -85,7 +85,7 @@ impl HeadContext {
                     mine.map(|v| format!("{}/{}", c.name, v.name)).collect::<Vec<_>>()
                 })
                 .collect();
-            (!volumes.is_empty()).then(|| HostNotice::OpenByName { host: h.name.clone(), volumes })
+            (!volumes.is_empty()).then(|| HostNotice::HostWithoutSecret { host: h.name.clone(), volumes })
         };
         bare.filter_map(notice).collect()
     }

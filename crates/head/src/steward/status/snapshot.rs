@@ -294,7 +294,7 @@ fn pool_of(context: &HeadContext, i: usize, now: Instant, reasons: &mut Vec<Reas
             };
             let state = if leg.state == State::Rebuilding { State::Rebuilding } else { array.state };
             let waits = is_mirror(array) && p.is_out(a, l) && !awaited;
-            let cause = StatusCause::LegNotWell {
+            let cause = StatusCause::LegNotOptimal {
                 leg: leg.path.clone(),
                 mirror: word(a),
                 why: leg.cause.clone().map(Box::new),
@@ -324,7 +324,7 @@ fn pool_of(context: &HeadContext, i: usize, now: Instant, reasons: &mut Vec<Reas
         let cause = match (&spare.found, why) {
             (_, why) if shaped => StatusCause::SpareShapedAway { spare: path, why },
             // Another label would not make it answer.
-            (Some(Found::Mute { .. }), Some(why)) => StatusCause::SpareMute { spare: path, why },
+            (Some(Found::Mute { .. }), Some(why)) => StatusCause::SpareUnreadable { spare: path, why },
             // What lies there has its own place; the spare is elsewhere.
             (Some(Found::Drive { .. } | Found::Moved { .. }), Some(why)) => {
                 StatusCause::SpareElsewhere { spare: path, why }
@@ -335,7 +335,7 @@ fn pool_of(context: &HeadContext, i: usize, now: Instant, reasons: &mut Vec<Reas
         reasons.push(Reason::new(State::Degraded, what.clone(), cause));
     }
     for (path, ill) in p.spares.iter().filter_map(|s| Some((&s.path, s.open.as_ref().and(s.ill.as_ref())?))) {
-        let cause = StatusCause::SpareIll { spare: path.clone(), why: Box::new(ill.clone().into()) };
+        let cause = StatusCause::SpareUnhealthy { spare: path.clone(), why: Box::new(ill.clone().into()) };
         reasons.push(Reason::new(State::Degraded, what.clone(), cause));
     }
     for spare in &p.spares {
@@ -369,7 +369,7 @@ fn pool_of(context: &HeadContext, i: usize, now: Instant, reasons: &mut Vec<Reas
         (State::Offline, Some(StatusCause::PoolLossNotOnRecord.into()))
     } else {
         let cause = worst.map(|(i, a)| {
-            StatusCause::ArrayNotWell { array: word(i), why: a.cause.clone().map(Box::new) }.into()
+            StatusCause::ArrayNotOptimal { array: word(i), why: a.cause.clone().map(Box::new) }.into()
         });
         (state, cause)
     };

@@ -72,7 +72,7 @@ impl Procedures {
             let (on, reason) = match context.addresses.whereabouts(m.ip) {
                 Some(Ok(interface)) => (Some(interface), None),
                 Some(Err(why)) => (None, Some(PortalCause::AddressFailed { why: why.into() })),
-                None => (None, Some(PortalCause::AddressComing)),
+                None => (None, Some(PortalCause::AddressPending)),
             };
             SystemAddress { ip: m.ip, on, reason: reason.map(Into::into) }
         };

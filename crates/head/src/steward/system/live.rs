@@ -141,10 +141,10 @@ impl Procedures {
             Some(true) => {
                 let Ok(view) = self.system_view() else { return };
                 let (reached, drives) = view.reaches;
-                let unseen = SystemEvent::VotersUnseen { reached, drives, linked: view.linked };
+                let unseen = SystemEvent::VotersUnreached { reached, drives, linked: view.linked };
                 self.context_mut().happened(now, "system", unseen);
             }
-            Some(false) => self.context_mut().happened(now, "system", SystemEvent::VotersSeen),
+            Some(false) => self.context_mut().happened(now, "system", SystemEvent::VotersReached),
         }
     }
     /// A leader tells which drives may vote: legs in sync, of different arrays first.

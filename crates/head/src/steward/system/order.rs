@@ -8,7 +8,7 @@ use crate::steward::procedures::Procedures;
 use crate::steward::state::Edit;
 use base::{Bug, Duration, FenceKind, Instant, Uuid, planted};
 use cluster::{HeadState, Part, Voter};
-use finding::{DriveFault, SystemNotice, SystemRefusal};
+use finding::{DriveFault, PoolRefusal, SystemNotice, SystemRefusal};
 
 /// How long a decision may take.
 const DECIDE_PATIENCE: Duration = Duration::from_secs(5);
@@ -93,13 +93,13 @@ impl Procedures {
         for drive in &drives {
             if let FenceKind::None(why) = drive.info.fence {
                 let drive = drive.info.path.clone();
-                return Err(SystemRefusal::DriveUnshareable { drive, why: why.into() }.into());
+                return Err(SystemRefusal::DriveUnshareable { drive, why: why.into(), new: false }.into());
             }
         }
         for drive in &self.drives_in_use() {
             if let Err(e) = self.clear_area(drive.id).await {
                 let fault = DriveFault::of(&drive.info, e);
-                return Err(SystemRefusal::DriveNotCleared { drive: drive.info.path.clone(), fault }.into());
+                return Err(PoolRefusal::VotesNotCleared { drive: drive.info.path.clone(), fault }.into());
             }
         }
         Ok(())

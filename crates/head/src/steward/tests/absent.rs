@@ -235,7 +235,7 @@ fn whatever_was_answered_is_kept_wherever_the_power_goes() {
     assert!(n > 100, "there was something to cut: {n}");
 }
 
-const BACK: &str = "pool tank: Pool(PoolBack { silent: false })";
+const BACK: &str = "pool tank: Pool(PoolReturned { silent: false })";
 
 #[test]
 fn a_pool_is_imported_by_itself_once_all_its_drives_are_back_and_not_before() {
@@ -316,7 +316,7 @@ fn drives_that_somebody_holds_are_counted_where_a_pool_is_looked_for_and_named_i
     let Reply::Importable(list) = w.good(Order::PoolImportable { drives: vec![] }) else { panic!("a list") };
     let held = |path: &str| {
         let also = vec![ImportFault::NotOpened { error: format!("{path} belongs to somebody") }];
-        ("", Some(PoolCause::PoolDrivesHeld { also }.into()))
+        ("", Some(PoolCause::PoolDrivesInUse { also }.into()))
     };
     let told: Vec<(&str, Option<Cause>)> = list.iter().map(|i| (&*i.name, i.cause.clone())).collect();
     assert_eq!(told, [held("/dev/a"), held("/dev/b")]);

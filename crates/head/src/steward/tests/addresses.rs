@@ -113,7 +113,7 @@ fn an_address_that_this_machine_cannot_have_is_refused_and_none_is_left_here() {
     let before = w.now;
     let (.., why) = refusal(&mut w, add("10.1.0.5:4420", 24, None));
     let address = "10.1.0.5:4420".into();
-    assert_eq!(why, PortalRefusal::AddressUnknown { address, seconds: 1 }.into());
+    assert_eq!(why, PortalRefusal::AddressNotConfirmed { address, seconds: 1 }.into());
     assert!(w.now.since(before) < Duration::from_secs(7));
     // The address was had, and the port is another's: it is let go of once nobody hears of it any more.
     w.no_address.clear();

@@ -232,7 +232,7 @@ fn exports_that_a_name_alone_opens_are_told_where_a_pool_comes_from_another_head
         },
     };
     assert_eq!(notices(w.good(bare("esx1", &[], false))), [""; 0]);
-    let told = HostNotice::OpenByName { host: "esx1".into(), volumes: vec!["tank/vm1".into()] };
+    let told = HostNotice::HostWithoutSecret { host: "esx1".into(), volumes: vec!["tank/vm1".into()] };
     assert_eq!(notices(w.good(import(&all, false))), [Notice::from(told)]);
     w.good(Order::HostRemove { name: "esx1".into(), force: true, disconnect: false });
 }

@@ -3,8 +3,7 @@
 use super::watch::ways_back;
 use super::*;
 use finding::{
-    Cause, DriveFault, Instead, LegCause, LegEvent, LegRefusal, PoolCause, PoolRefusal, StatusCause, WayBack,
-    Why,
+    Cause, DriveFault, Instead, LegCause, LegEvent, LegRefusal, PoolRefusal, StatusCause, WayBack, Why,
 };
 
 fn with_more() -> World {
@@ -73,7 +72,7 @@ fn the_old_drive_serves_until_the_new_one_is_in_sync_and_then_leaves_without_its
     assert_eq!(w.legs(0), [LegState::InSync, LegState::InSync, LegState::Rebuilding]);
     let s = w.status();
     assert_eq!(s.health, State::Rebuilding);
-    let why = LegCause::LegCopiedToReplace { old: "/f/a".into() };
+    let why = LegCause::LegReplacing { old: "/f/a".into() };
     assert!(s.reasons[0].said().contains(&format!("{why:?}")), "{:?}", s.reasons);
     assert!(s.pools[0].arrays[0].resync.as_ref().is_some_and(|r| r.leg == Some(2) && !r.partial));
     // A crash goes on with it.
@@ -216,7 +215,7 @@ fn a_mirror_of_four_has_room_for_one_that_takes_a_place() {
     assert_eq!(legs(&mut w), ["/f/a optimal", "/f/b optimal", "/f/n optimal", "/f/m optimal"]);
     let (kind, _, words) = w.refused(add("/f/o"));
     assert!(
-        kind == ErrorKind::Conflict && words.contains("MirrorFull { mirror: \"mirror-0\", most: 4"),
+        kind == ErrorKind::Conflict && words.contains("MirrorFull { mirror: \"mirror-0\", legs_max: 4"),
         "{words}"
     );
     w.good(replace("/f/a", "/f/o"));
@@ -267,7 +266,7 @@ fn a_leg_is_added_and_one_removed_and_redundancy_is_given_up_only_by_force() {
     assert_eq!((s.health, s.reasons[0].cause.clone()), (State::Degraded, alone.into()));
     for force in [false, true] {
         let (kind, _, words) = w.refused(rm("/f/n", force));
-        assert!(kind == ErrorKind::Conflict && words.contains("LegLastInSync"), "{words}");
+        assert!(kind == ErrorKind::Conflict && words.contains("LegIsNeeded"), "{words}");
     }
     let mut w = w.crash(3);
     assert_eq!(legs(&mut w), ["/f/n optimal"]);
@@ -427,7 +426,7 @@ fn follow(w: &mut World, drive: &str) -> (Cause, Order) {
     let (old, new) = match (&*why, instead) {
         (_, Instead::Overwrite { leg, drive }) => (leg, drive),
         // It may be the one that is right: that comes first.
-        (Cause::Leg(LegCause::DriveApart { leg, path, pool }), Instead::AsItSays) if pool == "tank" => {
+        (Cause::Leg(LegCause::DriveDiverged { leg, path, pool }), Instead::AsItSays) if pool == "tank" => {
             (leg.clone(), path.clone())
         }
         (why, instead) => panic!("{why:?} {instead:?}"),
@@ -491,8 +490,8 @@ fn a_drive_that_may_not_return_replaces_itself_as_the_refusal_says() {
     let cases: [(Spoil, &str, &str); 4] = [
         (overwritten, "/f/b", "DriveLabelUnreadable"),
         (foreign, "/f/b", "DriveLabelOfOther"),
-        (diverged, "/f/b", "DriveApart"),
-        (diverged, "/f/moved", "DriveApart"),
+        (diverged, "/f/b", "DriveDiverged"),
+        (diverged, "/f/moved", "DriveDiverged"),
     ];
     for (spoil, at, why) in cases {
         let mut w = World::start(drives(&["/f/a", "/f/b"]), 1);
@@ -539,7 +538,7 @@ fn a_leg_with_later_writes_than_the_one_that_was_taken_by_force_is_not_copied_ov
         w.pass(40);
         assert!(legs(&mut w).contains(&"/f/b optimal".to_string()), "{:?}", legs(&mut w));
         assert!(!legs(&mut w).iter().any(|l| l.starts_with("/f/a rebuilding")), "{:?}", legs(&mut w));
-        let told = w.status().reasons.iter().any(|r| r.said().contains("DriveApart"));
+        let told = w.status().reasons.iter().any(|r| r.said().contains("DriveDiverged"));
         assert!(told, "{:?}", w.status().reasons);
         w = w.crash(life);
     }
@@ -589,10 +588,10 @@ fn a_drive_that_was_cut_off_while_the_head_was_down_is_told_with_its_sizes() {
     w.good(Order::Shutdown);
     w.rest.drives.remove("/f/b");
     let mut w = w.crash(3);
-    let away = StatusCause::LegNotWell {
+    let away = StatusCause::LegNotOptimal {
         leg: "/f/b".into(),
         mirror: "mirror-0".into(),
-        why: Some(Box::new(PoolCause::LegNotFound.into())),
+        why: Some(Box::new(LegCause::DriveNotFound.into())),
         no_spare_fits: vec![],
         help: Some(WayBack::Attach { leg: "/f/b".into() }),
     };
@@ -694,8 +693,7 @@ fn a_drive_of_another_pool_of_this_head_is_put_back_and_never_overwritten() {
         // A path that a leg has is refused before anybody looks what lies there.
         let named = matches!(
             r.why,
-            Why::Pool(PoolRefusal::DriveListed { .. } | PoolRefusal::DriveOfPool { .. })
-                | Why::Leg(LegRefusal::DriveInPool { .. })
+            Why::Pool(PoolRefusal::DriveListed { .. }) | Why::Leg(LegRefusal::DriveInPool { .. })
         );
         assert!(named, "{order:?}: {r:?}");
     }

@@ -70,7 +70,7 @@ fn one_drive_of_a_pool_names_the_others() {
     let mut other = World::start(Rest { drives: moved(&w.rest, "/f", "/f"), ..Rest::default() }, 7);
     let told = notices(other.good(import(&["/f/a"], true)));
     assert!(
-        told.iter().any(|n| n.contains("ArrayLacks { array: \"mirror-0\", drive: \"ram:b:80M\"")),
+        told.iter().any(|n| n.contains("ArrayLacksDrive { array: \"mirror-0\", drive: \"ram:b:80M\"")),
         "{told:?}"
     );
 }
@@ -101,7 +101,7 @@ fn a_name_from_before_a_renaming_tells_todays() {
 /// It was told at the first move only.
 #[test]
 fn each_move_from_another_head_tells_which_hosts_a_name_lets_in() {
-    let by_name = |told: &[String]| told.iter().any(|n| n.contains("OpenByName"));
+    let by_name = |told: &[String]| told.iter().any(|n| n.contains("HostWithoutSecret"));
     let secretless = || Order::HostSet {
         name: "esx1".into(),
         disconnect: false,
@@ -135,7 +135,10 @@ fn an_import_tells_what_the_pool_lacks() {
     w.rest.drives.remove("/f/b");
     let told = notices(w.good(import(&[], false)));
     assert_eq!(told.len(), 2, "{told:?}");
-    assert_eq!(told[0], "Pool(ArrayLacks { array: \"mirror-0\", drive: \"/f/b\", why: Pool(LegNotFound) })");
+    assert_eq!(
+        told[0],
+        "Pool(ArrayLacksDrive { array: \"mirror-0\", drive: \"/f/b\", why: Leg(DriveNotFound) })"
+    );
     assert!(told[1].contains("/f/s") && told[1].contains("DriveNotFound"), "{told:?}");
     assert!(w.status().pools[0].spares[0].said().contains("DriveNotFound"));
 }

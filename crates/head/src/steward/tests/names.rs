@@ -34,7 +34,7 @@ fn a_name_on_record_is_not_taken_by_another_pool_while_its_own_is_away() {
     assert!(w.open.is_empty(), "drives that are refused are let go of");
     let list = Order::PoolImportable { drives: vec!["/g/a".into(), "/g/b".into()] };
     let Reply::Importable(list) = w.good(list) else { panic!("a list") };
-    let Some(Cause::Pool(PoolCause::ImportTells { clash: Some(clash), .. })) = &list[0].cause else {
+    let Some(Cause::Pool(PoolCause::ImportPreview { clash: Some(clash), .. })) = &list[0].cause else {
         panic!("{:?}", list[0])
     };
     let Why::Pool(PoolRefusal::PoolNameOfAbsent { pool, other, .. }) = &**clash else { panic!("{clash:?}") };
@@ -45,7 +45,7 @@ fn a_name_on_record_is_not_taken_by_another_pool_while_its_own_is_away() {
     let Reply::Created { notices, .. } = w.good(import(&["/g/a", "/g/b"], false)) else {
         panic!("it is here")
     };
-    let named = ["drives: [\"/g/a\", \"/g/b\"]", "NamesakeLeft { pool: \"tank\""];
+    let named = ["drives: [\"/g/a\", \"/g/b\"]", "PoolNamesakeIgnored { pool: \"tank\""];
     let told = notices.iter().any(|n| named.iter().all(|part| n.said().contains(part)));
     assert!(told, "who named the other one: {notices:?}");
     let s = w.status();
@@ -215,7 +215,7 @@ fn a_pool_is_imported_under_another_name_where_its_own_is_taken_and_keeps_it() {
     let uuid = {
         let list = Order::PoolImportable { drives: vec!["/g/a".into(), "/g/b".into()] };
         let Reply::Importable(list) = w.good(list) else { panic!("a list") };
-        let Some(Cause::Pool(PoolCause::ImportTells { clash: Some(clash), .. })) = &list[0].cause else {
+        let Some(Cause::Pool(PoolCause::ImportPreview { clash: Some(clash), .. })) = &list[0].cause else {
             panic!("{list:?}")
         };
         assert_eq!(clash.name(), "PoolNameOfOther");

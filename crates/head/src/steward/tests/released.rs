@@ -101,12 +101,12 @@ fn a_pool_in_memory_ends_with_its_daemon_and_can_be_forgotten() {
     let reason = &s.reasons[0];
     assert!(
         reason.said().contains("ram:a:80M")
-            && reason.said().contains("PoolEnded")
+            && reason.said().contains("PoolMemoryLost")
             && reason.said().contains("empty: false")
     );
     let (kind, _, words) = w.refused(import(&[], false));
     assert!(
-        kind == ErrorKind::NotFound && words.contains("PoolEnded") && words.contains("empty: false"),
+        kind == ErrorKind::NotFound && words.contains("PoolMemoryLost") && words.contains("empty: false"),
         "{words}"
     );
     w.good(release());
@@ -229,7 +229,7 @@ fn volumes_that_would_end_with_a_release_take_force() {
     assert_eq!(w.status().pools.len(), 1);
     let Reply::Created { notices, .. } = w.good(release_by_force()) else { panic!("what to know") };
     assert!(
-        matches!(&notices[..], [Notice::Pool(PoolNotice::PoolEndsHere { drives })] if *drives == ["ram:a,80M", "ram:b,80M"]),
+        matches!(&notices[..], [Notice::Pool(PoolNotice::PoolInMemory { drives })] if *drives == ["ram:a,80M", "ram:b,80M"]),
         "{notices:?}"
     );
     assert!(w.status().pools.is_empty());

@@ -28,7 +28,7 @@ fn the_last_leg_that_was_pulled_comes_back_by_itself_wherever_it_is_found() {
     assert!(is_open(&w, "/dev/x") && !is_open(&w, "/f/a"));
     assert_eq!(w.legs(0), [LegState::InSync, LegState::Missing]);
     assert_eq!(w.status().health, State::Degraded, "{:?}", w.status().reasons);
-    assert!(w.events().iter().any(|e| e.contains("drive /dev/x: Leg(LastLegBack")));
+    assert!(w.events().iter().any(|e| e.contains("drive /dev/x: Leg(LastLegReturned")));
     // The other one can be copied to again, and the next start finds all of this.
     w.rest.drives.get_mut("/f/b").expect("it is there").fails = None;
     w.pass(120);
@@ -91,7 +91,7 @@ fn a_drive_that_took_the_place_of_another_and_was_pulled_at_once_comes_back() {
     assert_eq!(w.status().health, State::Offline, "{:?}", w.status().reasons);
     put_back(&mut w, "/f/n", "/dev/x");
     w.pass(30);
-    assert!(w.events().iter().any(|e| e.contains("drive /dev/x: Leg(LastLegBack")));
+    assert!(w.events().iter().any(|e| e.contains("drive /dev/x: Leg(LastLegReturned")));
     assert_eq!(w.status().health, State::Degraded, "{:?}", w.status().reasons);
     assert!(w.events().iter().any(|e| e.contains("/f/a: Leg(DriveFreed")));
 }

@@ -57,8 +57,8 @@ fn differences_are_told_by_volume_and_offset() {
     let told = PoolEvent::ScrubFound {
         volume: Some("tank/vm1".into()),
         array: 0,
-        first: 131_072,
-        last: 139_263,
+        first_byte: 131_072,
+        last_byte: 139_263,
         what: Difference::Unknown { drives: vec![Some("/f/b".into())], from: Some("/f/a".into()) },
     };
     let told = format!("pool tank: {:?}", crate::order::Event::from(told));
@@ -197,7 +197,7 @@ fn what_cannot_be_scrubbed_is_refused_with_the_reason() {
     assert_eq!(kind(w.refused(scrub(PoolScrub::Stop))), ErrorKind::Conflict);
     w.good(start(false));
     let twice = w.refused(start(false));
-    assert_eq!(twice.2, "Pool(ScrubBegunAlready { pool: \"tank\" })");
+    assert_eq!(twice.2, "Pool(PoolBeingScrubbed { pool: \"tank\" })");
     w.good(scrub(PoolScrub::Stop));
     assert!(w.scrubs.is_empty() && !w.status().pools[0].scrub.running);
     assert_eq!(kind(w.refused(scrub_with(true, &["/f/zz"]))), ErrorKind::NotFound);

@@ -70,7 +70,7 @@ fn a_pool_of_which_every_leg_hung_is_served_by_those_that_answer_again() {
     assert!(ready(&w), "{:?}", w.status().reasons);
     assert_eq!(w.legs(0)[0], LegState::InSync);
     assert_ne!(w.legs(0)[1], LegState::InSync);
-    assert!(w.events().iter().any(|e| e.contains("PoolBack { silent: true }")));
+    assert!(w.events().iter().any(|e| e.contains("PoolReturned { silent: true }")));
 }
 
 #[test]

@@ -64,9 +64,9 @@ fn a_full_pool_tells_of_space_that_becomes_free_soon() {
     for mib in [free + 20, free + 60] {
         let r = w.order(volume("new", mib * MIB)).expect_err("a refusal");
         assert_eq!(r.kind(), ErrorKind::NoSpace);
-        let (pool, free_bytes, resting_bytes) = ("tank".into(), free * MIB, 40 * MIB);
+        let (pool, free_bytes, freeing_bytes) = ("tank".into(), free * MIB, 40 * MIB);
         let bytes = mib * MIB;
-        let why = VolumeRefusal::NoSpaceForVolume { pool, free_bytes, resting_bytes, seconds: 10, bytes };
+        let why = VolumeRefusal::NoSpaceForVolume { pool, free_bytes, freeing_bytes, seconds: 10, bytes };
         assert_eq!(r.why, why.into());
     }
     w.pass(11);

@@ -53,8 +53,8 @@ fn missing() -> Cause {
 
 /// The spare is there, and could not be read.
 fn mute(fault: DriveFault) -> Cause {
-    let why = Box::new(LegCause::DriveMute { leg: "/f/s".into(), fault }.into());
-    StatusCause::SpareMute { spare: "/f/s".into(), why }.into()
+    let why = Box::new(LegCause::DriveUnreadable { leg: "/f/s".into(), fault }.into());
+    StatusCause::SpareUnreadable { spare: "/f/s".into(), why }.into()
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn orders_about_spares_and_places_that_make_no_sense_are_refused() {
             ErrorKind::Unsafe,
             "MirrorLeftAlone { drive: \"/f/a\", mirror: \"mirror-0\", pool: \"tank\" }",
         ),
-        (rm("/f/none"), ErrorKind::NotFound, "DriveOfNoPool"),
+        (rm("/f/none"), ErrorKind::NotFound, "DriveInNoPool"),
     ];
     for (order, kind, words) in cases {
         let text = format!("{order:?}");
@@ -420,7 +420,7 @@ fn a_spare_that_was_not_found_is_one_again_once_it_answers() {
             false => w.pass(700),
         }
         assert_eq!(spares(&mut w), ["/f/s true"]);
-        assert!(w.events().contains(&"pool tank: Leg(SpareBack { spare: \"/f/s\" })".to_string()));
+        assert!(w.events().contains(&"pool tank: Leg(SpareReturned { spare: \"/f/s\" })".to_string()));
         assert_eq!(w.status().health, State::Optimal, "{:?}", w.status().reasons);
     }
 }
@@ -502,7 +502,7 @@ fn a_path_that_a_missing_spare_and_a_leg_have_is_refused() {
 fn a_spare_that_goes_under_a_running_head_is_told_and_stands_in_for_nobody() {
     type Change = fn(&mut FakeDrive, bool);
     let ill = |why: LegCause| -> Cause {
-        StatusCause::SpareIll { spare: "/f/s".into(), why: Box::new(why.into()) }.into()
+        StatusCause::SpareUnhealthy { spare: "/f/s".into(), why: Box::new(why.into()) }.into()
     };
     let silent = LegCause::DriveFailed {
         fault: DriveFault::TimedOut,
@@ -545,7 +545,7 @@ fn a_spare_that_goes_under_a_running_head_is_told_and_stands_in_for_nobody() {
         let s = w.status();
         assert_eq!((s.health, s.reasons.len()), (State::Degraded, 1), "{case}: {:?}", s.reasons);
         assert_eq!(s.reasons[0].cause, why, "{case}");
-        let told = w.events().into_iter().filter(|e| e.contains("SpareOfNoUse { spare: \"/f/s\"")).count();
+        let told = w.events().into_iter().filter(|e| e.contains("SpareUnusable { spare: \"/f/s\"")).count();
         assert_eq!(told, 1, "{case}: {:?}", w.events());
         // The other one is used.
         w.rest.drives.get_mut("/f/a").expect("there").fails = Some(DriveError::Gone);

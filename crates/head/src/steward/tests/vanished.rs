@@ -177,7 +177,7 @@ fn what_the_daemon_keeps_in_the_directory_itself_is_told_as_other_files_are() {
     );
     assert_eq!(s.health, State::Optimal);
     let away = || RecordCause::LockNotMade { folder: "/s".into(), error: "no such file".into() };
-    let taken = RecordCause::StateDirectoryTaken { process: None };
+    let taken = RecordCause::StateDirectoryTaken { pid: None };
     renewed(&mut w, &[], Some(taken.clone()));
     let why = Box::new(Cause::from(taken));
     let not_made = Cause::from(RecordCause::DaemonFileNotMade { file: "lock".into(), why });

@@ -15,7 +15,7 @@ fn single() -> World {
 /// What helps the legs that are not well, as status tells it.
 pub(super) fn ways_back(w: &mut World) -> Vec<WayBack> {
     let help = |cause| match cause {
-        Cause::Status(StatusCause::LegNotWell { help, .. }) => help,
+        Cause::Status(StatusCause::LegNotOptimal { help, .. }) => help,
         _ => None,
     };
     w.status().reasons.into_iter().filter_map(|r| help(r.cause)).collect()
@@ -113,7 +113,7 @@ fn the_only_drive_stays_and_status_says_what_ails_it_until_it_is_well() {
     w.rest.drives.get_mut("/f/a").expect("it is there").fails = None;
     w.pass(6);
     assert_eq!(w.status().health, State::Optimal);
-    assert!(w.events().last().is_some_and(|e| e == "drive /f/a: Leg(DriveWell)"));
+    assert!(w.events().last().is_some_and(|e| e == "drive /f/a: Leg(DriveHealthy)"));
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn errors_that_a_mirror_answers_for_are_an_event_and_no_bad_state() {
     let s = w.status();
     assert_eq!((s.health, s.reasons.len()), (State::Optimal, 0), "hosts were served: {:?}", s.reasons);
     assert_eq!(s.drives.iter().find(|d| d.path == "/f/b").map(|d| d.errors), Some(20));
-    let told = |w: &mut World| w.events().iter().filter(|e| e.contains("DriveErred")).count();
+    let told = |w: &mut World| w.events().iter().filter(|e| e.contains("DriveErrors")).count();
     assert_eq!(told(&mut w), 1, "however often");
     // Alone it is not ill for what was before.
     lose(&mut w, 0);

@@ -102,7 +102,7 @@ fn unknown_argument(wrong: &str, way: &Way<'_>, words: &[OsString]) -> Failure {
         if options.is_empty() { String::new() } else { format!("; its options are {}", options.join(", ")) };
     if !wrong.starts_with('-') {
         let message = format!("{command} does not take the word {wrong}{all}");
-        return Failure::usage(message).with_code(CommandFault::WordTooMany);
+        return Failure::usage(message).with_code(CommandFault::ExtraArgument);
     }
     let failure = |more: &str| {
         Failure::usage(format!("{command} has no option {wrong}{more}"))
@@ -219,13 +219,13 @@ mod tests {
             ),
             (
                 "volume set tank/a iops=5",
-                "word_too_many",
+                "extra_argument",
                 "millrace volume set does not take the word iops=5; its options are --iops-max, --mbps-max, --weight",
                 "millrace volume set --help",
             ),
             (
                 "pool ls tank",
-                "word_too_many",
+                "extra_argument",
                 "millrace pool ls does not take the word tank",
                 "millrace pool ls --help",
             ),
