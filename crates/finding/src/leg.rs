@@ -1,6 +1,6 @@
 //! Findings about drives, legs and spares.
 
-use crate::{Cause, DriveFault, Signature, Why};
+use crate::{Cause, DriveFault, OpenFault, ShapeFault, Signature, UnopenedDrive, Why};
 
 refusals! {
     /// Why an order about drives, legs and spares was not carried out.
@@ -59,8 +59,10 @@ refusals! {
         MirrorFull { mirror: String, most: u64, drive: String, pool: String } = Conflict @ "mirror",
         /// Some drive of the pool cannot be told yet that the leg has left.
         LegNotForgotten = NotReady @ "drive",
-        /// The drive could not be opened; `error` is what the machine says.
-        DriveNotOpened { error: String } = Invalid @ "drive",
+        /// Drives could not be opened.
+        DrivesNotOpened { drives: Vec<UnopenedDrive> } = Invalid @ "drive",
+        /// The shape of the drive cannot be understood.
+        ShapeInvalid { fault: ShapeFault } = Invalid @ "shape",
         /// No other leg of the mirror is in sync yet.
         MirrorNotInSync { drive: String } = NotReady @ "old",
         /// The pool is let go of.
@@ -174,8 +176,8 @@ findings! {
         DriveNotFound,
         /// Nothing was found at the drive's path, nor elsewhere.
         DriveNowhere { path: String },
-        /// The drive could not be opened; `error` is what the machine says.
-        DriveUnopened { error: String },
+        /// The drive could not be opened.
+        DriveUnopened { drive: String, fault: OpenFault },
         /// The drive carries the label of another one.
         DriveLabelOfOther { pool: String },
         /// The drive's label says another place in the pool.
@@ -364,6 +366,18 @@ impl LegCause {
             | Self::LegConfigNotTaken { fault } => Some(fault),
             _ => None,
         }
+    }
+}
+
+impl From<UnopenedDrive> for LegRefusal {
+    fn from(drive: UnopenedDrive) -> Self {
+        Self::DrivesNotOpened { drives: vec![drive] }
+    }
+}
+
+impl From<UnopenedDrive> for LegCause {
+    fn from(UnopenedDrive { drive, fault }: UnopenedDrive) -> Self {
+        Self::DriveUnopened { drive, fault }
     }
 }
 

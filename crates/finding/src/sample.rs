@@ -79,3 +79,9 @@ impl Sample for base::machine::StateFault {
         Self::ReadOnly { path: "/var/lib/millrace".into() }
     }
 }
+
+impl Sample for base::DriveOpenFault {
+    fn sample(_: &str) -> Self {
+        Self::Locked
+    }
+}

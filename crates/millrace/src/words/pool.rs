@@ -1,5 +1,6 @@
 //! Words about pools.
 
+use super::machine::open_fault;
 use super::parts::{
     STATE_DISK, connected, count, drive_fault, file_fault, no_fence, no_fence_instead, size, size_free,
     state_fault,
@@ -76,7 +77,6 @@ pub fn refusal(f: &PoolRefusal) -> Said {
             Said::new(format!("{drive} is a drive of pool {pool}")).then("millrace drive ls")
         }
         R::DriveNamedTwice { drive } => format!("{drive} is named twice").into(),
-        R::DrivesNotOpened { errors } => Said::new(errors.join("; ")).then("millrace drive ls"),
         R::DriveTooSmallForChunk { drive, bytes, chunk_bytes } => format!(
             "{drive} has {}: too small for the pool's records, a bitmap and one chunk of {}",
             size_free(*bytes),
@@ -549,7 +549,7 @@ fn not_found(pool: Option<&str>, also: &[ImportFault], away: &[String], in_use: 
 /// What else turned up as drives were looked for.
 fn import_fault(f: &ImportFault) -> String {
     match f {
-        ImportFault::NotOpened { error } => error.clone(),
+        ImportFault::NotOpened { drive, fault } => open_fault(drive, fault),
         ImportFault::NotItself { drive, why } => format!("{drive}: {}", cause_said(why).message),
         ImportFault::OfOtherPool { drive, pool } => format!("{drive} is a drive of pool {pool}"),
         ImportFault::LabelAbsent { drive } => format!("the label of {drive} is absent"),
