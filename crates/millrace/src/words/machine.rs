@@ -198,3 +198,49 @@ pub fn state_fault(fault: &StateFault) -> String {
         StateFault::Errno { path, errno } => format!("{path}: {}", errno_words(*errno)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_drive_that_was_not_opened_is_named_with_what_is_wrong() {
+        let shape = |fault| OpenFault::Shape { fault };
+        let option = || "iops-max".to_string();
+        for (fault, sentence) in [
+            (
+                OpenFault::Machine { fault: DriveOpenFault::ReadOnly },
+                "/d is read-only: a drive must be writable",
+            ),
+            (
+                OpenFault::PrefixInternal { prefix: "made:".into(), path: "/f".into() },
+                "/d: there is no kind of drive `made:`: the path alone, /f",
+            ),
+            (
+                OpenFault::Unreadable { fault: DriveFault::TimedOut },
+                "/d cannot be read: the drive did not answer in time",
+            ),
+            (OpenFault::NotShutOut, "/d has not confirmed that the other head is shut out"),
+            (shape(ShapeFault::DriveMissing), "/d: `@` and the drive are missing behind the shape"),
+            (shape(ShapeFault::DriveInvalid), "/d: behind `@` comes one drive, such as /dev/sdb or ram:1G"),
+            (shape(ShapeFault::OptionTwice { option: option() }), "/d: `iops-max` is named twice"),
+            (
+                shape(ShapeFault::ValueInvalid { option: option(), value: "x".into(), value_max: 9 }),
+                "/d: iops-max: `x` is not a whole number from 1 to 9",
+            ),
+        ] {
+            assert_eq!(open_fault("/d", &fault), sentence);
+        }
+    }
+
+    /// A sentence stands behind a colon, and says nothing that only programmers print.
+    #[test]
+    fn every_fault_of_a_drive_that_was_not_opened_has_words() {
+        let shapes = ShapeFault::samples().into_iter().map(|fault| OpenFault::Shape { fault });
+        for fault in OpenFault::samples().into_iter().chain(shapes) {
+            let sentence = open_fault("/d", &fault);
+            assert!(sentence.starts_with("/d") && !sentence.ends_with('.'), "{sentence}");
+            assert!(!sentence.contains('{') && !sentence.contains('"'), "{sentence}");
+        }
+    }
+}
