@@ -10,25 +10,12 @@ pub struct OpenError {
     pub drive: String,
     /// Why.
     pub why: DriveOpenFault,
-    /// Somebody else has it, and may let go of it (after kill -9: the daemon before us).
-    pub held: bool,
-    /// There is nothing of that name.
-    pub missing: bool,
-    /// The sentence that the head quotes while its findings do not hold `why`; empty below the head.
-    pub words: String,
 }
 
 impl OpenError {
     /// `drive` could not be opened.
     pub fn new(drive: impl Into<String>, why: DriveOpenFault) -> Self {
-        let (held, missing) = (why.is_held(), why.is_missing());
-        Self { drive: drive.into(), why, held, missing, words: String::new() }
-    }
-}
-
-impl From<String> for OpenError {
-    fn from(words: String) -> Self {
-        Self { words: words.clone(), ..Self::new("", DriveOpenFault::Said { message: words }) }
+        Self { drive: drive.into(), why }
     }
 }
 
@@ -111,13 +98,11 @@ pub enum DriveOpenFault {
     Silent { milliseconds: u64 },
     /// Operations that were begun on it before have not ended.
     Busy,
-    /// A sentence of the head, while it is not a type yet.
-    Said { message: String },
 }
 
 impl DriveOpenFault {
-    /// Somebody else has it, and may let go of it.
-    fn is_held(&self) -> bool {
+    /// Somebody else has it, and may let go of it (after kill -9: the daemon before us).
+    pub fn is_held(&self) -> bool {
         use DriveOpenFault as F;
         matches!(
             self,
@@ -125,7 +110,7 @@ impl DriveOpenFault {
         )
     }
     /// There is nothing of that name.
-    fn is_missing(&self) -> bool {
+    pub fn is_missing(&self) -> bool {
         matches!(self, DriveOpenFault::Missing | DriveOpenFault::NoSize)
     }
 }

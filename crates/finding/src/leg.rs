@@ -1,6 +1,6 @@
 //! Findings about drives, legs and spares.
 
-use crate::{Cause, DriveFault, Signature, Why};
+use crate::{Cause, DriveFault, OpenFault, ShapeFault, Signature, UnopenedDrive, Why};
 
 refusals! {
     /// Why an order about drives, legs and spares was not carried out.
@@ -63,8 +63,10 @@ refusals! {
         MirrorFull { mirror: String, legs_max: u64, drive: String, pool: String } = Conflict @ "mirror",
         /// A drive of the pool cannot be told yet that the leg was removed.
         LegNotForgotten = NotReady @ "drive",
-        /// The drive could not be opened; `error` is what the machine says.
-        DriveNotOpened { error: String } = Invalid @ "drive",
+        /// Drives could not be opened.
+        DrivesNotOpened { drives: Vec<UnopenedDrive> } = Invalid @ "drive",
+        /// The shape of the drive cannot be understood.
+        ShapeInvalid { fault: ShapeFault } = Invalid @ "shape",
         /// No other leg of the mirror is in sync yet.
         MirrorNotInSync { drive: String } = NotReady @ "old",
         /// No other leg of the mirror is there to copy from.
@@ -175,8 +177,8 @@ findings! {
         DriveNotFound,
         /// Nothing was found at the drive's path, nor elsewhere.
         DriveAbsent { path: String },
-        /// The drive could not be opened; `error` is what the machine says.
-        DriveUnopened { error: String },
+        /// The drive could not be opened.
+        DriveUnopened { drive: String, fault: OpenFault },
         /// The drive carries the label of another one.
         DriveLabelOfOther { pool: String },
         /// The drive's label names another place in the pool.
@@ -366,6 +368,18 @@ impl LegCause {
             | Self::LegConfigNotTaken { fault } => Some(fault),
             _ => None,
         }
+    }
+}
+
+impl From<UnopenedDrive> for LegRefusal {
+    fn from(drive: UnopenedDrive) -> Self {
+        Self::DrivesNotOpened { drives: vec![drive] }
+    }
+}
+
+impl From<UnopenedDrive> for LegCause {
+    fn from(UnopenedDrive { drive, fault }: UnopenedDrive) -> Self {
+        Self::DriveUnopened { drive, fault }
     }
 }
 

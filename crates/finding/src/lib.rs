@@ -28,8 +28,8 @@ pub use leg::{
 };
 pub use parts::{
     AddressFault, ConnectedHost, DriveFault, FenceFault, FileFault, FollowerFault, Immovable, IqnFault,
-    LineFault, LinkFault, LoginFate, NetFault, NoFence, NqnFault, OutReason, SecretFault, ShutOutFault,
-    StateFault, StateFile, TrialFault,
+    LineFault, LinkFault, LoginFate, NetFault, NoFence, NqnFault, OpenFault, OutReason, SecretFault,
+    ShapeFault, ShutOutFault, StateFault, StateFile, TrialFault, UnopenedDrive,
 };
 pub use pool::{
     CutOffWork, Difference, DriveBusy, FailedDrive, ImportFault, Leftovers, OneDrive, PoolCause, PoolDoubt,

@@ -54,6 +54,76 @@ impl DriveFault {
 }
 
 findings! {
+    /// Why a drive was not opened, or is not used as it was.
+    pub enum OpenFault {
+        /// The machine could not open it.
+        Machine { fault: base::DriveOpenFault },
+        /// Its specification has a shape that cannot be understood.
+        Shape { fault: ShapeFault },
+        /// Its prefix is for the head alone, while it makes a pool.
+        PrefixInternal { prefix: String, path: String },
+        /// It was opened, and could not be read.
+        Unreadable { fault: DriveFault },
+        /// It has not confirmed that the other head is shut out.
+        NotShutOut,
+    }
+}
+
+findings! {
+    /// What is wrong with the shape of a drive.
+    pub enum ShapeFault {
+        /// No `@` with a drive follows.
+        DriveMissing,
+        /// What follows is not one drive.
+        DriveInvalid,
+        /// There is no such option.
+        OptionUnknown { option: String },
+        /// The option is given twice.
+        OptionTwice { option: String },
+        /// The value is not a whole number from 1 to the largest.
+        ValueInvalid { option: String, value: String, value_max: u32 },
+        /// A rate or a share of a shared link is given without its number.
+        UplinkMissing,
+        /// The shared link has no rate.
+        UplinkRateMissing,
+        /// The share of the shared link is too large.
+        UplinkShareTooLarge { share_max: u32 },
+    }
+}
+
+/// A drive that was not opened, or is not used as it was.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub struct UnopenedDrive {
+    /// Its path, or its specification.
+    pub drive: String,
+    /// Why.
+    pub fault: OpenFault,
+}
+
+impl UnopenedDrive {
+    /// Somebody else has it, and may let go of it.
+    pub fn is_held(&self) -> bool {
+        matches!(&self.fault, OpenFault::Machine { fault } if fault.is_held())
+    }
+    /// There is nothing of that name.
+    pub fn is_missing(&self) -> bool {
+        matches!(&self.fault, OpenFault::Machine { fault } if fault.is_missing())
+    }
+}
+
+impl From<base::OpenError> for UnopenedDrive {
+    fn from(error: base::OpenError) -> Self {
+        Self { drive: error.drive, fault: OpenFault::Machine { fault: error.why } }
+    }
+}
+
+impl crate::Sample for UnopenedDrive {
+    fn sample(field: &str) -> Self {
+        Self { drive: crate::Sample::sample(field), fault: crate::Sample::sample("fault") }
+    }
+}
+
+findings! {
     /// Why nobody can be listened to at an address.
     pub enum NetFault {
         /// Somebody else listens there.

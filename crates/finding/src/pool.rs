@@ -1,6 +1,8 @@
 //! Findings about pools.
 
-use crate::{Cause, ConnectedHost, DriveFault, FileFault, Notice, Sample, StateFault, Why};
+use crate::{
+    Cause, ConnectedHost, DriveFault, FileFault, Notice, OpenFault, Sample, StateFault, Why,
+};
 
 refusals! {
     /// Why an order about pools was not carried out.
@@ -29,8 +31,6 @@ refusals! {
         ArrayTooSmall { index: u64 } = Invalid @ "arrays",
         /// The drive is named twice.
         DriveNamedTwice { drive: String } = Invalid @ "drives",
-        /// Drives could not be opened; `errors` are what the machine says.
-        DrivesNotOpened { errors: Vec<String> } = Invalid @ "drives",
         /// The drive has no room for the records, a bitmap and one chunk.
         DriveTooSmallForChunk { drive: String, bytes: u64, chunk_bytes: u64 } = Invalid @ "drives",
         /// Two of the drives are one.
@@ -499,8 +499,8 @@ findings! {
 findings! {
     /// What else turned up as drives of a pool were looked for.
     pub enum ImportFault {
-        /// A drive could not be opened; `error` is what the machine says.
-        NotOpened { error: String },
+        /// A drive could not be opened.
+        NotOpened { drive: String, fault: OpenFault },
         /// The drive is not as it was.
         NotItself { drive: String, why: Box<Cause> },
         /// The drive is one of another pool.

@@ -100,3 +100,9 @@ inner! {
         bytes: 8 << 30,
     },
 }
+
+impl Sample for base::DriveOpenFault {
+    fn sample(_: &str) -> Self {
+        Self::Locked
+    }
+}

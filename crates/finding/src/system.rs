@@ -162,10 +162,7 @@ events! {
         /// A drive has not confirmed that the other head is shut out.
         DriveNotShutOff { drive: String, why: ShutOutFault } = Error,
         /// A drive could not be looked at again after the other head was shut out.
-        DriveNotLookedAt {
-            /// What was found, of the operating system.
-            why: String,
-        } = Error,
+        DriveNotLookedAt { drive: String, fault: DriveFault } = Error,
         /// The follower does not reach a drive.
         FollowerLacksDrive { head: String, name: String, drive: String } = Warning,
         /// The follower reaches a drive again.

@@ -6,6 +6,7 @@
 pub mod memory;
 
 use crate::failure::Failure;
+use crate::words::machine::shape_fault;
 use base::machine::Shape;
 use finding::CommandFault;
 use serde::Deserialize;
@@ -215,7 +216,7 @@ impl Config {
                 Ok((None, _)) => {
                     return wrong(format!("shapes = {spec:?}: write shape:OPTIONS@DRIVE"));
                 }
-                Err(why) => return wrong(format!("shapes = {why}")),
+                Err(fault) => return wrong(format!("shapes = {spec}: {}", shape_fault(&fault))),
             }
         }
         match (&self.api.tcp, &self.api.token_file) {

@@ -31,9 +31,6 @@ pub mod state;
 mod status;
 mod stop;
 mod system;
-// Until findings hold `DriveOpenFault` and `StateFault`: the sentences of the API.
-#[path = "../../../millrace/src/words/machine.rs"]
-mod machine_words;
 #[cfg(test)]
 mod tests;
 mod words;

@@ -11,7 +11,6 @@
 
 use crate::admission::buffers::{BUFFER_MAX, Buffers, PAGE};
 use crate::mail::{Mail, ManagerMail, ShardMail, to_manager, to_shard};
-use crate::steward::machine_words::drive_open_fault;
 use base::machine::{Shape, StateError, StateOp};
 use base::{
     Bug, DriveError, DriveHealth, DriveId, DriveInfo, DriveKind, DriveOp, DriveOpKind, DriveOpenFault,
@@ -170,7 +169,7 @@ impl Runtime {
         let opening = inner.opening.remove(&token.0).expect("a drive that is opened was asked for");
         match (opening.given_up, result) {
             (false, result) => {
-                inner.done.insert(token.0, Outcome::Opened(result.map_err(with_words)));
+                inner.done.insert(token.0, Outcome::Opened(result));
                 None
             }
             (true, Ok(_)) => {
@@ -308,7 +307,7 @@ impl Cx {
     /// is still being opened for somebody who gave that up, or let go of by us, is not asked before that is over.
     ///
     /// # Errors
-    /// A sentence. The number is the caller's again unless `is_opening`.
+    /// Why not. The number is the caller's again unless `is_opening`.
     pub async fn open(&self, drive: DriveId, spec: &str) -> Result<DriveInfo, OpenError> {
         let (token, end) = (self.token(), self.now() + OPEN_PATIENCE);
         let may_open = || {
@@ -542,22 +541,14 @@ impl Cx {
     }
 }
 
-/// With the sentence, while procedures quote it.
-fn with_words(error: OpenError) -> OpenError {
-    OpenError { words: drive_open_fault(&error.drive, &error.why), ..error }
-}
-
 /// What is said of a drive that is not opened in time.
 fn silent(spec: &str) -> OpenError {
-    with_words(OpenError::new(
-        spec,
-        DriveOpenFault::Silent { milliseconds: OPEN_PATIENCE.as_millis() as u64 },
-    ))
+    OpenError::new(spec, DriveOpenFault::Silent { milliseconds: OPEN_PATIENCE.as_millis() as u64 })
 }
 
 /// What is said of a drive that has not ended what we gave up.
 fn still_held(spec: &str) -> OpenError {
-    with_words(OpenError::new(spec, DriveOpenFault::Busy))
+    OpenError::new(spec, DriveOpenFault::Busy)
 }
 
 /// An open of a task. If it is given up, or its task is, nobody keeps what it opens.

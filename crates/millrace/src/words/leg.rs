@@ -1,5 +1,6 @@
 //! Words about drives, legs and spares.
 
+use super::machine::{open_fault, shape_fault};
 use super::parts::drive_fault;
 use super::signature::signature;
 use super::{Said, cause as any_cause, why as any_why};
@@ -116,7 +117,11 @@ pub fn refusal(f: &LegRefusal) -> Said {
         .then(format!("millrace drive replace LEG {drive}, or millrace pool add {pool} spare {drive}")),
         LegRefusal::LegNotForgotten => Said::new("some drive of the pool cannot be told of it yet")
             .then("millrace status, and this again"),
-        LegRefusal::DriveNotOpened { error } => Said::new(error).then("millrace drive ls"),
+        LegRefusal::DrivesNotOpened { drives } => {
+            let each: Vec<String> = drives.iter().map(|d| open_fault(&d.drive, &d.fault)).collect();
+            Said::new(each.join("; ")).then("millrace drive ls")
+        }
+        LegRefusal::ShapeInvalid { fault } => shape_fault(fault).into(),
         LegRefusal::MirrorNotInSync { drive } => {
             Said::new(format!("no other drive of the mirror of {drive} is in sync yet"))
                 .then("millrace status")
@@ -298,7 +303,7 @@ pub fn cause(f: &LegCause) -> Said {
         }
         LegCause::DriveNotFound => "it was not found".into(),
         LegCause::DriveAbsent { path } => format!("{path} is not there, and nowhere else").into(),
-        LegCause::DriveUnopened { error } => Said::new(error),
+        LegCause::DriveUnopened { drive, fault } => open_fault(drive, fault).into(),
         LegCause::DriveLabelOfOther { pool } => {
             format!("it carries the label of another drive, of pool {pool}").into()
         }

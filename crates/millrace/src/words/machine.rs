@@ -1,6 +1,8 @@
-//! Words about what the machine below refused: drives that could not be opened, sizes, the state directory.
+//! Words about drives that could not be opened, sizes, the state directory: mostly what the machine below refused.
 
+use super::parts::drive_fault;
 use base::{DriveOpenFault, DriveUser, SizeFault, StateFault};
+use finding::{DriveFault, OpenFault, ShapeFault};
 use std::io;
 
 /// The kernel's words for an error.
@@ -8,7 +10,48 @@ pub fn errno_words(errno: i32) -> String {
     io::Error::from_raw_os_error(errno).to_string()
 }
 
-/// Why a drive could not be opened: the drive, the cause, what to do.
+/// Why a drive was not opened, or is not used as it was: the drive, the cause, what to do.
+pub fn open_fault(drive: &str, fault: &OpenFault) -> String {
+    match fault {
+        OpenFault::Machine { fault } => drive_open_fault(drive, fault),
+        OpenFault::Shape { fault } => format!("{drive}: {}", shape_fault(fault)),
+        OpenFault::PrefixInternal { prefix, path } => {
+            format!("{drive}: there is no kind of drive `{prefix}`: the path alone, {path}")
+        }
+        OpenFault::Unreadable { fault } => unreadable(drive, fault),
+        OpenFault::NotShutOut => format!("{drive} has not confirmed that the other head is shut out"),
+    }
+}
+
+/// What a drive did that was opened and could not be read.
+pub fn unreadable(drive: &str, fault: &DriveFault) -> String {
+    format!("{drive} cannot be read: the drive {}", drive_fault(fault))
+}
+
+/// What is wrong with the shape of a drive.
+pub fn shape_fault(fault: &ShapeFault) -> String {
+    match fault {
+        ShapeFault::DriveMissing => "`@` and the drive are missing behind the shape".into(),
+        ShapeFault::DriveInvalid => "behind `@` comes one drive, such as /dev/sdb or ram:1G".into(),
+        ShapeFault::OptionUnknown { option } => format!(
+            "unknown option `{option}` of a shape: latency-us, iops-max, mbps-max, read-errors-ppm, \
+             write-errors-ppm, uplink, uplink-mbps, uplink-share, hang and gone exist"
+        ),
+        ShapeFault::OptionTwice { option } => format!("`{option}` is named twice"),
+        ShapeFault::ValueInvalid { option, value, value_max } => {
+            format!("{option}: `{value}` is not a whole number from 1 to {value_max}")
+        }
+        ShapeFault::UplinkMissing => {
+            "uplink-mbps and uplink-share need uplink=N, the shared link's number".into()
+        }
+        ShapeFault::UplinkRateMissing => "uplink needs uplink-mbps=N, what passes the shared link".into(),
+        ShapeFault::UplinkShareTooLarge { share_max } => {
+            format!("uplink-share is a whole number from 1 to {share_max}")
+        }
+    }
+}
+
+/// Why the machine could not open a drive: the drive, the cause, what to do.
 pub fn drive_open_fault(drive: &str, why: &DriveOpenFault) -> String {
     use DriveOpenFault as F;
     match why {
@@ -97,7 +140,6 @@ pub fn drive_open_fault(drive: &str, why: &DriveOpenFault) -> String {
         F::Busy => {
             format!("{drive} does not answer: operations that were begun on it before have not ended")
         }
-        F::Said { message } => message.clone(),
     }
 }
 
@@ -142,7 +184,6 @@ pub fn size_fault(fault: &SizeFault) -> String {
 }
 
 /// What failed at the state directory: the head quotes it.
-#[allow(dead_code)]
 pub fn state_fault(fault: &StateFault) -> String {
     match fault {
         StateFault::NoDirectory => "no state directory is configured: set `state_dir`".into(),
@@ -155,5 +196,51 @@ pub fn state_fault(fault: &StateFault) -> String {
             format!("{path}: {}: make it writable for the user of the daemon", errno_words(*errno))
         }
         StateFault::Errno { path, errno } => format!("{path}: {}", errno_words(*errno)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_drive_that_was_not_opened_is_named_with_what_is_wrong() {
+        let shape = |fault| OpenFault::Shape { fault };
+        let option = || "iops-max".to_string();
+        for (fault, sentence) in [
+            (
+                OpenFault::Machine { fault: DriveOpenFault::ReadOnly },
+                "/d is read-only: a drive must be writable",
+            ),
+            (
+                OpenFault::PrefixInternal { prefix: "made:".into(), path: "/f".into() },
+                "/d: there is no kind of drive `made:`: the path alone, /f",
+            ),
+            (
+                OpenFault::Unreadable { fault: DriveFault::TimedOut },
+                "/d cannot be read: the drive did not answer in time",
+            ),
+            (OpenFault::NotShutOut, "/d has not confirmed that the other head is shut out"),
+            (shape(ShapeFault::DriveMissing), "/d: `@` and the drive are missing behind the shape"),
+            (shape(ShapeFault::DriveInvalid), "/d: behind `@` comes one drive, such as /dev/sdb or ram:1G"),
+            (shape(ShapeFault::OptionTwice { option: option() }), "/d: `iops-max` is named twice"),
+            (
+                shape(ShapeFault::ValueInvalid { option: option(), value: "x".into(), value_max: 9 }),
+                "/d: iops-max: `x` is not a whole number from 1 to 9",
+            ),
+        ] {
+            assert_eq!(open_fault("/d", &fault), sentence);
+        }
+    }
+
+    /// A sentence stands behind a colon, and says nothing that only programmers print.
+    #[test]
+    fn every_fault_of_a_drive_that_was_not_opened_has_words() {
+        let shapes = ShapeFault::samples().into_iter().map(|fault| OpenFault::Shape { fault });
+        for fault in OpenFault::samples().into_iter().chain(shapes) {
+            let sentence = open_fault("/d", &fault);
+            assert!(sentence.starts_with("/d") && !sentence.ends_with('.'), "{sentence}");
+            assert!(!sentence.contains('{') && !sentence.contains('"'), "{sentence}");
+        }
     }
 }

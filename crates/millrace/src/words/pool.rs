@@ -1,6 +1,10 @@
 //! Words about pools.
 
-use super::parts::{STATE_DISK, connected, count, drive_fault, file_fault, size, size_free, state_fault};
+use super::machine::open_fault;
+use super::parts::{
+    STATE_DISK, connected, count, drive_fault, file_fault, no_fence, no_fence_instead, size, size_free,
+    state_fault,
+};
 use super::{Said, cause as cause_said, notice as notice_said, way, why as why_said};
 use finding::{
     CutOffWork, Difference, DriveBusy, DriveFault, FailedDrive, ImportFault, Leftovers, OneDrive, PoolCause,
@@ -70,7 +74,6 @@ pub fn refusal(f: &PoolRefusal) -> Said {
         }
         R::ArrayTooSmall { index } => format!("array {index} is too small to be striped").into(),
         R::DriveNamedTwice { drive } => format!("{drive} is named twice").into(),
-        R::DrivesNotOpened { errors } => Said::new(errors.join("; ")).then("millrace drive ls"),
         R::DriveTooSmallForChunk { drive, bytes, chunk_bytes } => format!(
             "{drive} has {}: too small for the pool's records, a bitmap and one chunk of {}",
             size_free(*bytes),
@@ -535,7 +538,7 @@ fn not_found(pool: Option<&str>, also: &[ImportFault], away: &[String], in_use: 
 /// What else turned up as drives were looked for.
 fn import_fault(f: &ImportFault) -> String {
     match f {
-        ImportFault::NotOpened { error } => error.clone(),
+        ImportFault::NotOpened { drive, fault } => open_fault(drive, fault),
         ImportFault::NotItself { drive, why } => format!("{drive}: {}", cause_said(why).message),
         ImportFault::OfOtherPool { drive, pool } => format!("{drive} is a drive of pool {pool}"),
         ImportFault::LabelAbsent { drive } => format!("the label of {drive} is absent"),

@@ -1,6 +1,7 @@
 //! Words about systems.
 
 use super::Said;
+use super::machine::unreadable;
 use super::parts::{
     count, drive_unshareable, head_called, link_fault, link_next, no_fence_instead, not_shut_out, out_reason,
     trial_fault,
@@ -142,7 +143,7 @@ pub fn event(f: &SystemEvent) -> String {
             "the other head has the latest hosts and portals: this one does not lead without it".into()
         }
         SystemEvent::DriveNotShutOff { drive, why } => not_shut_out(drive, why),
-        SystemEvent::DriveNotLookedAt { why } => why.clone(),
+        SystemEvent::DriveNotLookedAt { drive, fault } => unreadable(drive, fault),
         SystemEvent::FollowerLacksDrive { head, name, drive } => {
             format!("{} does not reach {drive}: it would take over without it", head_called(head, name))
         }

@@ -295,7 +295,7 @@ impl World {
                 }
             }
             None => {
-                let result = Err(format!("there is no drive {spec}").into());
+                let result = Err(OpenError::new(spec, DriveOpenFault::Missing));
                 self.send_to_head(actor, Event::DriveOpened { token, result });
             }
         }

@@ -609,7 +609,7 @@ fn open_file(
     });
     claimed.map_err(|e| {
         let plain = failed(e);
-        match plain.held.then(|| holder::of_file(&file)).flatten() {
+        match plain.why.is_held().then(|| holder::of_file(&file)).flatten() {
             Some(who) => OpenError::new(plain.drive, DriveOpenFault::Open { by: vec![who] }),
             None => plain,
         }

@@ -417,7 +417,7 @@ fn a_file_that_is_opened_as_one_that_was_made_goes_if_it_holds_nothing_and_no_ot
         bench.close(0);
         assert_eq!(path.exists(), stays, "{spec}");
     }
-    assert!(Bench::new().try_open(0, &made).unwrap_err().missing, "it makes none");
+    assert!(Bench::new().try_open(0, &made).unwrap_err().why.is_missing(), "it makes none");
     assert_eq!(Bench::new().open(0, "made:/dev/null"), Err(DriveOpenFault::NotAFile));
 }
 
@@ -465,7 +465,7 @@ fn a_block_device_is_a_drive() {
     let first = Bench::with(&device.0);
     let second = Bench::new();
     let busy = second.try_open(0, &device.0).unwrap_err();
-    assert!(busy.drive == device.0 && busy.held, "{busy:?}");
+    assert!(busy.drive == device.0 && busy.why.is_held(), "{busy:?}");
     first.close(0);
     second.open(0, &device.0).unwrap();
 }
@@ -619,10 +619,10 @@ fn a_file_has_one_user_and_keeps_its_contents() {
     assert!(bench.info.reads_zeroes, "a new file is all hole");
     assert_eq!(bench.result(1, write(8192, pattern(4096, 3))), Ok(()));
     let refused = Bench::new().try_open(0, &path).unwrap_err();
-    assert!(refused.drive == path && refused.held, "{refused:?}");
+    assert!(refused.drive == path && refused.why.is_held(), "{refused:?}");
     assert!(matches!(bench.open(1, &path), Err(DriveOpenFault::Open { .. } | DriveOpenFault::Locked)));
-    assert!(bench.try_open(1, &path).unwrap_err().held, "whoever has it may let go of it");
-    assert!(!bench.try_open(1, "/nonexistent/d").unwrap_err().held);
+    assert!(bench.try_open(1, &path).unwrap_err().why.is_held(), "whoever has it may let go of it");
+    assert!(!bench.try_open(1, "/nonexistent/d").unwrap_err().why.is_held());
     bench.close(0);
     let again = bench.open(2, &path).unwrap();
     assert!(!again.reads_zeroes, "a written file is not known to be zero");

@@ -101,18 +101,21 @@ fn a_shared_file_is_open_to_those_who_share_it_and_to_nobody_else() {
     assert!(other.process.pid > 0, "it shares the file");
     assert_eq!(bench.fence_at(0, FenceAct::Look, LONG), Ok(Fence::File { others: true }));
     assert!(alone(&path).contains("open error Open"), "{}", alone(&path));
-    assert!(Bench::new().open_as(0, path.to_str().unwrap(), false).unwrap_err().held);
+    assert!(Bench::new().open_as(0, path.to_str().unwrap(), false).unwrap_err().why.is_held());
     drop(other);
     assert_eq!(bench.fence_at(0, FenceAct::Look, LONG), ALONE);
     // A lock that is shared does not distinguish two drives of one head.
     let twice = bench.open_as(1, path.to_str().unwrap(), true).unwrap_err();
     assert_eq!(twice.why, DriveOpenFault::Open { by: vec![DriveUser::ThisHead] });
-    assert!(twice.held);
+    assert!(twice.why.is_held());
     bench.close(0);
     assert!(alone(&path).contains("open ok"), "it is nobody's");
     let whole = Bench::new();
     whole.open_as(0, path.to_str().unwrap(), false).unwrap();
-    assert!(Bench::new().open_as(0, path.to_str().unwrap(), true).unwrap_err().held, "it is one head's");
+    assert!(
+        Bench::new().open_as(0, path.to_str().unwrap(), true).unwrap_err().why.is_held(),
+        "it is one head's"
+    );
 }
 
 #[test]

@@ -19,8 +19,8 @@ use array::format::{
 };
 use array::{Bitmap, Geometry, UnclearedMap};
 use base::machine::Shape;
-use base::{Bug, DriveError, DriveId, DriveInfo, Duration, OpenError, Uuid, planted};
-use finding::Cause;
+use base::{Bug, DriveError, DriveId, DriveInfo, Duration, Uuid, planted};
+use finding::{Cause, OpenFault, UnopenedDrive};
 
 /// How one write of a record went: nothing to say, a leg that failed, or what is wrong with the witness.
 type Written = Result<Option<(usize, usize, DriveError)>, Cause>;
@@ -35,27 +35,24 @@ pub(crate) struct Maps<'a> {
     pub uncleared: &'a UnclearedMap,
 }
 
-/// What a drive did that was opened and could not be read.
-fn unreadable(path: &str, error: DriveError) -> OpenError {
-    format!("{path} cannot be read: {:?}", finding::DriveFault::from(error)).into()
-}
-
 impl Procedures {
     /// The same procedures for work on drives that serve nobody yet.
     pub(crate) fn patient(&self) -> Self {
         self.with(self.cx.with(Patience::ORDER))
     }
     /// Claims, opens, shapes and looks at a drive, within `Patience::look`.
-    pub(crate) async fn probe(&self, spec: &str) -> Result<Probe, OpenError> {
+    pub(crate) async fn probe(&self, spec: &str) -> Result<Probe, UnopenedDrive> {
         if let Some(path) = shaped::bare(spec).strip_prefix(MADE) {
             // Of the journal alone: by that name it goes with the drive if it holds nothing.
-            return Err(format!("{spec}: there is no kind of drive `{MADE}`: the path alone, {path}").into());
+            let fault = OpenFault::PrefixInternal { prefix: MADE.into(), path: path.into() };
+            return Err(UnopenedDrive { drive: spec.into(), fault });
         }
         self.probe_listed(spec).await
     }
     /// The same of a drive as the file `creating` has it.
-    pub(crate) async fn probe_listed(&self, spec: &str) -> Result<Probe, OpenError> {
-        let (shape, bare) = shaped::split(spec)?;
+    pub(crate) async fn probe_listed(&self, spec: &str) -> Result<Probe, UnopenedDrive> {
+        let misshaped = |fault| UnopenedDrive { drive: spec.into(), fault: OpenFault::Shape { fault } };
+        let (shape, bare) = shaped::split(spec).map_err(misshaped)?;
         let shape = shape.or_else(|| self.context().shapes_at_start.get(bare).cloned());
         let end = self.cx.now() + self.cx.patience().look;
         let mut id = self.context_mut().new_drive();
@@ -76,11 +73,11 @@ impl Procedures {
                 if !self.cx.is_opening(id) {
                     context.free_drive(id);
                 }
-                if e.missing {
+                if e.why.is_missing() {
                     // What lay there once is not what ails the drive that is missing there now.
                     context.found.remove(bare);
                 }
-                return Err(e);
+                return Err(e.into());
             }
         };
         if let Some(shape) = &shape {
@@ -96,19 +93,15 @@ impl Procedures {
                     self.shape(id, Shape::default());
                 }
                 self.let_go(id);
-                let told = unreadable(&path, error);
-                self.context_mut().note_mute(path, error.into());
-                Err(told)
+                self.context_mut().note_mute(path.clone(), error.into());
+                Err(UnopenedDrive { drive: path, fault: OpenFault::Unreadable { fault: error.into() } })
             }
         }
     }
-    /// Looks once more at a drive that was looked at.
-    pub(crate) async fn look_again(&self, probe: Probe) -> Result<Probe, OpenError> {
+    /// Looks once more at a drive that was looked at. An error names it.
+    pub(crate) async fn look_again(&self, probe: Probe) -> Result<Probe, (String, DriveError)> {
         let Probe { spec, id, info, .. } = probe;
-        self.look_at(&spec, id, info).await.map_err(|(path, error)| {
-            self.let_go(id);
-            unreadable(&path, error)
-        })
+        self.look_at(&spec, id, info).await.inspect_err(|_| self.let_go(id))
     }
     /// Looks at a drive that is open. An error names it.
     pub(crate) async fn look_at(

@@ -20,8 +20,8 @@ use crate::steward::health::watch::lacks_room_below;
 use crate::steward::patience::RETURN_PATIENCE;
 use crate::steward::procedures::Procedures;
 use array::format::{Return, judge_return};
+use base::Uuid;
 use base::machine::Shape;
-use base::{OpenError, Uuid};
 use finding::{Instead, LegCause, LegEvent, LegRefusal};
 
 /// A drive that a pool lacks.
@@ -169,10 +169,10 @@ impl Procedures {
             }
             match self.probe(&spec).await {
                 Ok(probe) if alone || probe.good_label().is_some_and(|l| l.drive == uuid) => {
-                    return self.fence_probe(probe).await.map_err(unopened);
+                    return self.fence_probe(probe).await.map_err(LegCause::from);
                 }
                 Ok(probe) => drop(self.let_go_wholly(probe.id, RETURN_PATIENCE).await),
-                Err(e) if alone => return Err(unopened(e)),
+                Err(e) if alone => return Err(e.into()),
                 Err(_) => {}
             }
         }
@@ -383,10 +383,6 @@ impl Procedures {
         }
         answer
     }
-}
-
-fn unopened(error: OpenError) -> LegCause {
-    LegCause::DriveUnopened { error: error.words }
 }
 
 fn not_back(leg: &str, why: LegCause) -> LegRefusal {

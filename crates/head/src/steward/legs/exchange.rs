@@ -413,7 +413,7 @@ impl Procedures {
         if self.context().holds(path).is_some() {
             return Ok(None);
         }
-        let probe = self.probe(path).await.map_err(|e| LegCause::DriveUnopened { error: e.words })?;
+        let probe = self.probe(path).await.map_err(LegCause::from)?;
         let label = probe.good_label().filter(|l| l.drive == uuid).cloned();
         if label.is_none() {
             self.let_go(probe.id);
@@ -435,7 +435,7 @@ impl Procedures {
             return Err(Refusal::from(LegRefusal::DriveInPool { drive, pool }).about("new"));
         }
         let probe = self.patient().probe(new).await;
-        probe.map_err(|e| Refusal::from(LegRefusal::DriveNotOpened { error: e.words }).about("new"))
+        probe.map_err(|e| Refusal::from(LegRefusal::from(e)).about("new"))
     }
     async fn make_way(
         &self,

@@ -195,7 +195,7 @@ impl Procedures {
             return Err(LegRefusal::TooManySpares { drives_max: DRIVES_MAX as u64 }.into());
         }
         let probe = self.patient().probe(drive).await;
-        let probe = probe.map_err(|e| LegRefusal::DriveNotOpened { error: e.words })?;
+        let probe = probe.map_err(LegRefusal::from)?;
         let added = match self.check_drives_apart(core::slice::from_ref(&probe)) {
             Ok(()) => self.label_spare(id, &probe, force).await,
             Err(r) => Err(r.about("drive")),
@@ -464,7 +464,7 @@ impl Procedures {
             return Err(LegRefusal::SpareSilent { spare: spare.path.clone() }.into());
         }
         let probe = self.probe(&spare.path).await;
-        let probe = probe.map_err(|e| LegRefusal::DriveNotOpened { error: e.words })?;
+        let probe = probe.map_err(LegRefusal::from)?;
         let ours = probe.good_label().is_some_and(|l| l.drive == spare.uuid);
         let like = {
             let context = self.context();

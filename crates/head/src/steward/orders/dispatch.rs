@@ -2,7 +2,7 @@
 
 use crate::layout::PoolId;
 use crate::mail::ShardMail;
-use crate::order::{Answered, Drive, DriveRole, ErrorKind, Order, Refusal, Reply};
+use crate::order::{Answered, Drive, DriveRole, Order, Refusal, Reply};
 use crate::steward::context::array::{Outlook, Wish};
 use crate::steward::context::pool::PoolContext;
 use crate::steward::context::probe::Probe;
@@ -14,8 +14,8 @@ use crate::steward::pools::import::Claim;
 use crate::steward::procedures::Procedures;
 use array::format::{Label, LegState};
 use base::machine::Shape;
-use base::{Duration, FileName, OpenError};
-use finding::{LegRefusal, PoolRefusal};
+use base::{Duration, FileName};
+use finding::{LegCause, LegRefusal, PoolRefusal, UnopenedDrive};
 
 /// How long the bitmap may take to be marked in full.
 const MARK_PATIENCE: Duration = Duration::from_secs(30);
@@ -130,7 +130,7 @@ impl Procedures {
             }
         }
         let patient = &self.patient();
-        let probes: Vec<Boxed<'_, (String, Result<Probe, OpenError>)>> = unique
+        let probes: Vec<Boxed<'_, (String, Result<Probe, UnopenedDrive>)>> = unique
             .into_iter()
             .map(|s| -> Boxed<'_, _> { Box::pin(async move { (s.clone(), patient.probe(s).await) }) })
             .collect();
@@ -167,7 +167,7 @@ impl Procedures {
                     shape: self.context().shapes_at_start.get(&spec).map(Into::into),
                     path: spec,
                     role: DriveRole::Unusable,
-                    cause: Some(e.words.into()),
+                    cause: Some(LegCause::from(e).into()),
                     ..Drive::default()
                 }),
             }
@@ -350,7 +350,7 @@ impl Procedures {
     /// Order: shape.
     pub(crate) fn drive_shape(&self, drive: &str, shape: Shape) -> Answered {
         crate::steward::health::shaped::complete(&shape)
-            .map_err(|why| Refusal::sentence(ErrorKind::Invalid, "shape", why, None))?;
+            .map_err(|fault| LegRefusal::ShapeInvalid { fault })?;
         let was = self.context_mut().shapes_at_start.remove(drive);
         let found = self.leg_of("drive", drive);
         let (pool, array, leg) = match (found, &was) {

@@ -306,21 +306,21 @@ impl Procedures {
         let probes: Vec<Boxed<'_, _>> =
             all.into_iter().map(|s| -> Boxed<'_, _> { Box::pin(patient.probe(s)) }).collect();
         let results = join::all(probes).await;
-        let (mut good, mut errors) = (vec![], vec![]);
+        let (mut good, mut unopened) = (vec![], vec![]);
         for r in results {
             match r {
                 Ok(p) => good.push(p),
-                Err(e) => errors.push(e.words),
+                Err(e) => unopened.push(e),
             }
         }
-        let refusal = if errors.is_empty() {
+        let refusal = if unopened.is_empty() {
             let refused = match self.check_drives_apart(&good) {
                 Ok(()) => self.check_listed(&good, None).await.err(),
                 Err(r) => Some(r),
             };
             refused.or_else(|| check_probes(&good, true, self.is_in_system()))
         } else {
-            Some(PoolRefusal::DrivesNotOpened { errors }.into())
+            Some(Refusal::from(LegRefusal::DrivesNotOpened { drives: unopened }).about("drives"))
         };
         if let Some(r) = refusal {
             good.iter().for_each(|p| self.let_go(p.id));

@@ -24,9 +24,10 @@ use array::format::{ConfigSlot, Fault, LegState, LegVerdict, MembershipRecord};
 use base::DriveKind;
 use base::drive_kind::path_in;
 use base::machine::StateOp;
-use base::{Bug, OpenError, Uuid, planted};
+use base::{Bug, Uuid, planted};
 use finding::{
-    DriveFault, ImportFault, LegCause, PoolCause, PoolDoubt, PoolEvent, PoolNotice, PoolRefusal, Why,
+    DriveFault, ImportFault, LegCause, PoolCause, PoolDoubt, PoolEvent, PoolNotice, PoolRefusal,
+    UnopenedDrive, Why,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -52,9 +53,10 @@ pub(crate) struct Unfit {
 }
 
 impl Unfit {
-    fn unopened(spec: &str, e: OpenError) -> Self {
-        let why = ImportFault::NotOpened { error: e.words };
-        Self { path: file_of(spec), held: e.held, missing: e.missing, why }
+    fn unopened(spec: &str, unopened: UnopenedDrive) -> Self {
+        let (held, missing) = (unopened.is_held(), unopened.is_missing());
+        let UnopenedDrive { drive, fault } = unopened;
+        Self { path: file_of(spec), held, missing, why: ImportFault::NotOpened { drive, fault } }
     }
     /// It can be opened, and is none of this pool, or cannot be used.
     fn other(probe: &Probe, pool: Uuid) -> Self {

@@ -68,7 +68,7 @@ impl Procedures {
                     if !self.cx.is_opening(id) {
                         self.context_mut().free_drive(id);
                     }
-                    if e.missing {
+                    if e.why.is_missing() {
                         missing.push(format!("{MADE}{path}"));
                     }
                 }
@@ -175,9 +175,9 @@ impl Procedures {
                     match self.probe_listed(&listed).await {
                         Ok(probe) => return Ok(probe),
                         // After kill -9 the kernel may hold it until the last operation has ended.
-                        Err(e) if e.held && self.cx.now() < end => self.cx.sleep(CLAIM_RETRY).await,
+                        Err(e) if e.is_held() && self.cx.now() < end => self.cx.sleep(CLAIM_RETRY).await,
                         // What was made for it is gone already.
-                        Err(e) if e.missing && listed.starts_with(MADE) => return Err(None),
+                        Err(e) if e.is_missing() && listed.starts_with(MADE) => return Err(None),
                         Err(_) => return Err(Some(path_of(&listed).to_string())),
                     }
                 }

@@ -10,10 +10,10 @@ use crate::steward::state::config::PoolConfig;
 use base::fence::ReservationKind;
 use base::{
     Bug, DriveError, DriveId, DriveInfo, Duration, Fence, FenceAct, FenceError, FenceKey, FenceKind, FenceOp,
-    OpenError, Uuid, planted,
+    Uuid, planted,
 };
 use cluster::fence::{AGAIN, ASK, PUT_OUT};
-use finding::{ShutOutFault, SystemEvent, SystemNotice};
+use finding::{OpenFault, ShutOutFault, SystemEvent, SystemNotice, UnopenedDrive};
 
 /// Where a system has its own records on each drive, offset and length.
 const AREA: (u64, u64) = (3 << 20, 1 << 20);
@@ -223,7 +223,7 @@ impl Procedures {
             self.are_open(&fenced);
             self.may_serve().await;
         }
-        let again = |p: Probe| -> Boxed<'_, Result<Probe, OpenError>> {
+        let again = |p: Probe| -> Boxed<'_, Result<Probe, (String, DriveError)>> {
             Box::pin(async move {
                 if planted(Bug::NotLookedAgain) {
                     return Ok(p);
@@ -236,13 +236,10 @@ impl Procedures {
         for probe in looked {
             match probe {
                 Ok(probe) => good.push(probe),
-                Err(e) => {
+                Err((drive, error)) => {
                     let now = self.cx.now();
-                    self.context_mut().happened(
-                        now,
-                        "system",
-                        SystemEvent::DriveNotLookedAt { why: e.words },
-                    );
+                    let event = SystemEvent::DriveNotLookedAt { drive, fault: error.into() };
+                    self.context_mut().happened(now, "system", event);
                 }
             }
         }
@@ -268,10 +265,10 @@ impl Procedures {
         self.context().system.as_ref().is_some_and(|s| s.has_confirmed(id))
     }
     /// The same of one drive.
-    pub(crate) async fn fence_probe(&self, probe: Probe) -> Result<Probe, OpenError> {
-        let path = probe.info.path.clone();
-        let gone = || format!("{path} has not confirmed that the other head is shut out").into();
-        self.fenced(vec![probe]).await.pop().ok_or_else(gone)
+    pub(crate) async fn fence_probe(&self, probe: Probe) -> Result<Probe, UnopenedDrive> {
+        let drive = probe.info.path.clone();
+        let unconfirmed = || UnopenedDrive { drive, fault: OpenFault::NotShutOut };
+        self.fenced(vec![probe]).await.pop().ok_or_else(unconfirmed)
     }
     /// Looks at a drive that is open. One that was away when this head was let in refuses it: then it registers, but stays so only with a
     /// drive of a pool of this system. Nothing is served from it before it is `fenced`.

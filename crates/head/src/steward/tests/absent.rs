@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::order::{Cause, Event, Notice};
-use base::Duration;
 use base::view::Export;
-use finding::{ImportFault, PoolCause, PoolDoubt, PoolEvent, PoolNotice, PoolRefusal, Why};
+use base::{DriveOpenFault, Duration};
+use finding::{ImportFault, OpenFault, PoolCause, PoolDoubt, PoolEvent, PoolNotice, PoolRefusal, Why};
 
 type Away = BTreeMap<String, FakeDrive>;
 
@@ -300,6 +300,12 @@ fn what_an_operator_must_decide_is_not_imported_by_itself() {
     assert!(w.layout.arrays.is_empty() && w.status().pools.is_empty());
 }
 
+/// A drive that somebody holds.
+fn locked(drive: &str) -> ImportFault {
+    let fault = OpenFault::Machine { fault: DriveOpenFault::Locked };
+    ImportFault::NotOpened { drive: drive.into(), fault }
+}
+
 #[test]
 fn drives_that_somebody_holds_are_counted_where_a_pool_is_looked_for_and_named_in_the_list() {
     let mut rest = drives(&["/dev/a", "/dev/b"]);
@@ -315,7 +321,7 @@ fn drives_that_somebody_holds_are_counted_where_a_pool_is_looked_for_and_named_i
     assert_eq!(refusal.why, none.into());
     let Reply::Importable(list) = w.good(Order::PoolImportable { drives: vec![] }) else { panic!("a list") };
     let held = |path: &str| {
-        let also = vec![ImportFault::NotOpened { error: format!("{path} belongs to somebody") }];
+        let also = vec![locked(path)];
         ("", Some(PoolCause::PoolDrivesInUse { also }.into()))
     };
     let told: Vec<(&str, Option<Cause>)> = list.iter().map(|i| (&*i.name, i.cause.clone())).collect();
@@ -340,8 +346,7 @@ fn an_import_that_lacks_a_leg_names_that_one_first_and_counts_what_others_use() 
         }
         let refusal = w.order(import(&[], false)).expect_err("a leg is missing");
         let Why::Pool(PoolRefusal::PoolNotTaken { why, also }) = &refusal.why else { panic!("{refusal:?}") };
-        let place = ImportFault::NotOpened { error: "/dev/b belongs to somebody".into() };
-        let place = at_its_place.then_some(place);
+        let place = at_its_place.then(|| locked("/dev/b"));
         let all: Vec<ImportFault> =
             place.into_iter().chain([ImportFault::OthersInUse { count: 2 }]).collect();
         assert_eq!(*also, all);
@@ -376,7 +381,8 @@ fn a_pool_whose_drives_somebody_holds_keeps_nobody_else_waiting() {
     assert!(w.ready.is_some() && w.now.since(begin) < Duration::from_secs(4), "{:?}", w.now.since(begin));
     assert_eq!(ready(&w), both(false));
     let reasons = w.status().reasons;
-    assert!(reasons.iter().any(|r| r.said().contains("/f/a is in use")), "{reasons:?}");
+    let held = format!("{:?}", locked("/f/a"));
+    assert!(reasons.iter().any(|r| r.said().contains(&held)), "{reasons:?}");
     for path in ["/f/a", "/f/b"] {
         w.rest.drives.get_mut(path).expect("a drive").held = false;
     }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::order::{Cause, Importable};
 use array::format::CONFIG_AT;
-use finding::{PoolCause, PoolRefusal, Why};
+use finding::{LegRefusal, OpenFault, PoolCause, PoolRefusal, UnopenedDrive, Why};
 
 const ALL: [&str; 4] = ["/f/a", "/f/b", "/f/c", "/f/d"];
 
@@ -416,8 +416,10 @@ fn only_the_journal_opens_a_file_as_one_that_was_made() {
     ];
     for order in orders {
         let shown = format!("{order:?}");
-        let (.., words) = w.refused(order);
-        assert!(words.contains("there is no kind of drive `made:`"), "{shown}: {words}");
+        let refusal = w.order(order).expect_err("a name of the journal");
+        let Why::Leg(LegRefusal::DrivesNotOpened { drives }) = &refusal.why else { panic!("{refusal:?}") };
+        let made = |d: &UnopenedDrive| matches!(&d.fault, OpenFault::PrefixInternal { prefix, .. } if prefix == "made:");
+        assert!(drives.len() == 1 && drives.iter().all(made), "{shown}: {drives:?}");
     }
 }
 

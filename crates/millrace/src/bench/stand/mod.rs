@@ -10,7 +10,7 @@ use super::target::Url;
 use super::watch::{Cpu, Live, interrupted};
 use crate::failure::{Exit, Failure};
 use crate::words::house::{cannot_start, house_notice};
-use crate::words::machine::drive_open_fault;
+use crate::words::machine::{drive_open_fault, shape_fault};
 use base::view::Protocol;
 use base::{Address, DriveId, DriveInfo};
 use head::mail::{Mail, ManagerMail, ShardMail, StewardMail};
@@ -314,7 +314,8 @@ impl Stand {
 
     /// Opens a drive that no pool uses.
     pub fn open(&self, drive: DriveId, spec: &str) -> Result<DriveInfo, Failure> {
-        let (shape, bare) = head::steward::split_shape(spec).map_err(Failure::usage)?;
+        let (shape, bare) = head::steward::split_shape(spec)
+            .map_err(|fault| Failure::usage(format!("{spec}: {}", shape_fault(&fault))))?;
         self.ask(0, Ask::Open(drive, bare.into(), shape));
         loop {
             match self.shards[0].1.recv_timeout(ORDER_TIMEOUT) {
