@@ -138,6 +138,27 @@ pub struct Shape {
     pub uplink_share: u32,
 }
 
+/// What is wrong with a shape, or with what is written in front of a drive as one.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(tag = "code", content = "fields", rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum ShapeFault {
+    /// No drive follows.
+    NoDrive,
+    /// What follows is no drive alone.
+    NotOneDrive,
+    /// There is no such option.
+    OptionUnknown { option: String },
+    /// An option is given twice.
+    OptionTwice { option: String },
+    /// The value of an option is no whole number of 1 or more, up to `most`.
+    OptionInvalid { option: String, value: String, most: u32 },
+    /// A shared link has no number.
+    LinkWithoutNumber,
+    /// A shared link has no rate.
+    LinkWithoutRate,
+}
+
 /// What happened.
 #[derive(Debug)]
 pub enum Event<M> {

@@ -1,5 +1,6 @@
 //! Why a drive could not be opened, and who has it.
 
+use crate::machine::ShapeFault;
 use crate::size::SizeFault;
 use serde::{Deserialize, Serialize};
 
@@ -45,6 +46,8 @@ pub enum DriveOpenFault {
     NoPath { prefix: String },
     /// The size cannot be understood.
     Size { fault: SizeFault },
+    /// The shape in front of it cannot be understood.
+    Shape { fault: ShapeFault },
     /// The size is not a multiple of 4096.
     UnevenSize { bytes: u64 },
     /// No block size that exists.

@@ -111,6 +111,8 @@ refusals! {
         LegFileSystemFull { drive: String } = NotReady @ "drive",
         /// The drive may not return to its pool.
         LegMayNotReturn { drive: String, pool: String, why: Box<Cause>, instead: Instead } = Conflict @ "drive",
+        /// The drive cannot be shaped so.
+        ShapeInvalid { fault: base::machine::ShapeFault } = Invalid @ "shape",
         /// A drive has missed so many membership records that it must be back before others return.
         LegFarBehind { drive: Option<String>, records: u64 } = NotReady @ "drive",
     }
@@ -144,6 +146,8 @@ findings! {
         /// It was being rebuilt, and may hold what its source has not got. `fault` is what became of that; None: it had
         /// been given up.
         LegAheadOfSource { source: String, fault: Option<DriveFault> },
+        /// The operator put the leg out.
+        LegOutByHand,
         /// The operator removed the leg.
         LegRemovedByHand,
         /// Another drive has taken the place of the leg.

@@ -74,6 +74,12 @@ impl Sample for crate::Weight {
     }
 }
 
+impl Sample for base::machine::ShapeFault {
+    fn sample(_: &str) -> Self {
+        Self::LinkWithoutRate
+    }
+}
+
 impl Sample for base::machine::StateFault {
     fn sample(_: &str) -> Self {
         Self::ReadOnly { path: "/var/lib/millrace".into() }

@@ -543,7 +543,7 @@ impl Cx {
 }
 
 /// With the sentence, while procedures quote it.
-fn with_words(error: OpenError) -> OpenError {
+pub(crate) fn with_words(error: OpenError) -> OpenError {
     OpenError { words: drive_open_fault(&error.drive, &error.why), ..error }
 }
 

@@ -112,6 +112,9 @@ pub fn refusal(f: &LegRefusal) -> Said {
         .then(format!("millrace drive replace LEG {drive}, or millrace pool add {pool} spare {drive}")),
         LegRefusal::LegNotForgotten => Said::new("some drive of the pool cannot be told of it yet")
             .then("millrace status, and this again"),
+        LegRefusal::ShapeInvalid { fault } => {
+            Said::new(super::machine::shape_fault(fault)).then("millrace drive shape --help")
+        }
         LegRefusal::DriveNotOpened { error } => Said::new(error).then("millrace drive ls"),
         LegRefusal::MirrorNotInSync { drive } => {
             Said::new(format!("no other drive of the mirror of {drive} is in sync yet"))
@@ -253,6 +256,7 @@ pub fn cause(f: &LegCause) -> Said {
             fault.as_ref().map_or("had been given up, and is needed".into(), drive_fault)
         )
         .into(),
+        LegCause::LegOutByHand => "the operator took it out".into(),
         LegCause::LegRemovedByHand => "the operator removed it".into(),
         LegCause::LegPlaceTaken { new } => format!("{new} has taken its place").into(),
         LegCause::LegCopied => "everything is being copied to it".into(),

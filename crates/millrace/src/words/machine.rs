@@ -1,11 +1,32 @@
 //! Words about what the machine below refused: drives that could not be opened, sizes, the state directory.
 
+use base::machine::ShapeFault;
 use base::{DriveOpenFault, DriveUser, SizeFault, StateFault};
 use std::io;
 
 /// The kernel's words for an error.
 pub fn errno_words(errno: i32) -> String {
     io::Error::from_raw_os_error(errno).to_string()
+}
+
+/// What is wrong with the shape of a drive.
+pub fn shape_fault(fault: &ShapeFault) -> String {
+    match fault {
+        ShapeFault::NoDrive => "`@` and the drive are missing behind the shape".into(),
+        ShapeFault::NotOneDrive => "behind `@` comes one drive, such as /dev/sdb or ram:1G".into(),
+        ShapeFault::OptionUnknown { option } => format!(
+            "unknown option `{option}` of a shape: latency-us, iops-max, mbps-max, read-errors-ppm, \
+             write-errors-ppm, uplink, uplink-mbps, uplink-share, hang and gone exist"
+        ),
+        ShapeFault::OptionTwice { option } => format!("`{option}` is named twice"),
+        ShapeFault::OptionInvalid { option, value, most } => {
+            format!("{option}: `{value}` is not a whole number from 1 to {most}")
+        }
+        ShapeFault::LinkWithoutNumber => {
+            "uplink-mbps and uplink-share need uplink=N, the shared link's number".into()
+        }
+        ShapeFault::LinkWithoutRate => "uplink needs uplink-mbps=N, what passes the shared link".into(),
+    }
 }
 
 /// Why a drive could not be opened: the drive, the cause, what to do.
@@ -16,6 +37,7 @@ pub fn drive_open_fault(drive: &str, why: &DriveOpenFault) -> String {
         F::NoName => format!("{drive}: the name before the comma is empty"),
         F::NoPath { prefix } => format!("{drive}: a path is missing after `{prefix}`"),
         F::Size { fault } => format!("{drive}: {}", size_fault(fault)),
+        F::Shape { fault } => format!("{drive}: {}", shape_fault(fault)),
         F::UnevenSize { bytes } => {
             format!("{drive}: a drive of {bytes} bytes is not possible: the size is a multiple of 4096")
         }

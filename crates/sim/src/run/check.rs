@@ -211,7 +211,7 @@ impl Run {
             Some(s) => {
                 lines.push(format!("the system is {}", s.health.word()));
                 lines.extend(
-                    s.reasons.iter().map(|r| format!("{}: {} {}", r.what, r.state.word(), r.cause.said())),
+                    s.reasons.iter().map(|r| format!("{}: {} {:?}", r.what, r.state.word(), r.cause)),
                 );
                 for array in s.pools.iter().flat_map(|p| &p.arrays) {
                     let legs: Vec<_> = array
@@ -237,7 +237,7 @@ impl Run {
                         .rev()
                         .take(12)
                         .rev()
-                        .map(|e| format!("event: {}: {}", e.what, e.event.said())),
+                        .map(|e| format!("event: {}: {:?}", e.what, e.event)),
                 );
             }
         }

@@ -155,10 +155,9 @@ impl Run {
         let cut = self.cut().expect("a world of a cut");
         let reply = answer.map_err(|r| {
             format!(
-                "{order:?}, {:?}, is refused: {} (next: {:?}){}",
+                "{order:?}, {:?}, is refused: {:?}{}",
                 self.cut_step,
-                r.said(),
-                r.next(),
+                r.why,
                 self.ills()
             )
         })?;

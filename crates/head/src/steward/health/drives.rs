@@ -1,6 +1,7 @@
 //! What is read from and written to drives about drives. Only the Steward writes there.
 
 use crate::layout::PoolId;
+use crate::steward::runtime::with_words;
 use crate::steward::context::open::OpenDrive;
 use crate::steward::context::probe::Probe;
 use crate::steward::context::system::Standby;
@@ -55,7 +56,8 @@ impl Procedures {
     }
     /// The same of a drive as the file `creating` has it.
     pub(crate) async fn probe_listed(&self, spec: &str) -> Result<Probe, OpenError> {
-        let (shape, bare) = shaped::split(spec)?;
+        let (shape, bare) = shaped::split(spec)
+            .map_err(|fault| with_words(OpenError::new(spec, base::DriveOpenFault::Shape { fault })))?;
         let shape = shape.or_else(|| self.context().shapes_at_start.get(bare).cloned());
         let end = self.cx.now() + self.cx.patience().look;
         let mut id = self.context_mut().new_drive();

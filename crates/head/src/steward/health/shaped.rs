@@ -3,10 +3,11 @@
 //! The Steward takes it off before the drive is opened, so labels, configurations and witness records know the
 //! drive by what is behind the `@` alone, and the shape ends with the daemon, like one of `drive shape`.
 
-use base::machine::Shape;
+use base::machine::{Shape, ShapeFault};
 
 const PREFIX: &str = "shape:";
 const PPM_MAX: u32 = 1_000_000;
+const SHARE_MAX: u32 = 1000;
 
 /// The specification without its shape: the name by which everybody else knows the drive.
 pub(crate) fn bare(spec: &str) -> &str {
@@ -19,22 +20,21 @@ pub(crate) fn bare(spec: &str) -> &str {
 /// The shape, if the specification has one, and what to open.
 ///
 /// # Errors
-/// A sentence that names the option that is wrong.
-pub fn split(spec: &str) -> Result<(Option<Shape>, &str), String> {
+/// Which option is wrong.
+pub fn split(spec: &str) -> Result<(Option<Shape>, &str), ShapeFault> {
     let Some(rest) = spec.strip_prefix(PREFIX) else { return Ok((None, spec)) };
     let Some((options, bare)) = rest.split_once('@') else {
-        return Err(format!("{spec}: `@` and the drive are missing behind the shape"));
+        return Err(ShapeFault::NoDrive);
     };
     if bare.is_empty() || bare.starts_with(PREFIX) {
-        return Err(format!("{spec}: behind `@` comes one drive, such as /dev/sdb or ram:1G"));
+        return Err(ShapeFault::NotOneDrive);
     }
-    let shape = parse(options).map_err(|e| format!("{spec}: {e}"))?;
-    Ok((Some(shape), bare))
+    Ok((Some(parse(options)?), bare))
 }
 
 /// Options of `drive shape`. `hang` and `gone` have no value: what is looked at with them is refused in words, and a leg
 /// that is named so in head.toml is out at the start.
-fn parse(options: &str) -> Result<Shape, String> {
+fn parse(options: &str) -> Result<Shape, ShapeFault> {
     let mut shape = Shape::default();
     let mut seen: Vec<&str> = vec![];
     for option in options.split(',') {
@@ -45,7 +45,7 @@ fn parse(options: &str) -> Result<Shape, String> {
         };
         if let Some(flag) = flag {
             if core::mem::replace(flag, true) {
-                return Err(format!("`{option}` is named twice"));
+                return Err(ShapeFault::OptionTwice { option: option.into() });
             }
             continue;
         }
@@ -56,18 +56,13 @@ fn parse(options: &str) -> Result<Shape, String> {
             "mbps-max" => (&mut shape.mbps_max, u32::MAX),
             "uplink" => (&mut shape.uplink, u32::MAX),
             "uplink-mbps" => (&mut shape.uplink_mbps, u32::MAX),
-            "uplink-share" => (&mut shape.uplink_share, 1000),
+            "uplink-share" => (&mut shape.uplink_share, SHARE_MAX),
             "read-errors-ppm" => (&mut shape.read_errors_ppm, PPM_MAX),
             "write-errors-ppm" => (&mut shape.write_errors_ppm, PPM_MAX),
-            _ => {
-                return Err(format!(
-                    "unknown option `{option}` of a shape: latency-us, iops-max, mbps-max, read-errors-ppm, \
-                     write-errors-ppm, uplink, uplink-mbps, uplink-share, hang and gone exist"
-                ));
-            }
+            _ => return Err(ShapeFault::OptionUnknown { option: option.into() }),
         };
         if seen.contains(&name) {
-            return Err(format!("`{name}` is named twice"));
+            return Err(ShapeFault::OptionTwice { option: name.into() });
         }
         seen.push(name);
         let digits = !value.is_empty() && value.bytes().all(|b| b.is_ascii_digit());
@@ -75,22 +70,28 @@ fn parse(options: &str) -> Result<Shape, String> {
             .parse()
             .ok()
             .filter(|n| digits && (1..=most).contains(n))
-            .ok_or_else(|| format!("{name}: `{value}` is not a whole number from 1 to {most}"))?;
+            .ok_or_else(|| invalid(name, value, most))?;
     }
     complete(&shape)?;
     Ok(shape)
 }
 
+fn invalid(option: &str, value: &str, most: u32) -> ShapeFault {
+    ShapeFault::OptionInvalid { option: option.into(), value: value.into(), most }
+}
+
 /// A shared link has a number and a rate.
 ///
 /// # Errors
-/// A sentence that names what is missing.
-pub(crate) fn complete(shape: &Shape) -> Result<(), String> {
+/// What is missing.
+pub(crate) fn complete(shape: &Shape) -> Result<(), ShapeFault> {
     match (shape.uplink, shape.uplink_mbps, shape.uplink_share) {
         (0, 0, 0) => Ok(()),
-        (0, _, _) => Err("uplink-mbps and uplink-share need uplink=N, the shared link's number".into()),
-        (_, 0, _) => Err("uplink needs uplink-mbps=N, what passes the shared link".into()),
-        (_, _, 1001..) => Err("uplink-share is a whole number from 1 to 1000".into()),
+        (0, _, _) => Err(ShapeFault::LinkWithoutNumber),
+        (_, 0, _) => Err(ShapeFault::LinkWithoutRate),
+        (_, _, share) if share > SHARE_MAX => {
+            Err(invalid("uplink-share", &share.to_string(), SHARE_MAX))
+        }
         _ => Ok(()),
     }
 }
@@ -118,34 +119,35 @@ mod tests {
 
     #[test]
     fn what_is_no_shape_is_refused_by_the_name_of_the_option() {
-        for (text, part) in [
-            ("shape:mbps-max=100", "`@` and the drive are missing"),
-            ("shape:mbps-max=100@", "behind `@` comes one drive"),
-            ("shape:mbps-max=100@shape:iops-max=1@/a", "behind `@` comes one drive"),
-            ("shape:@/a", "unknown option ``"),
-            ("shape:colour=1@/a", "unknown option `colour=1`"),
-            ("shape:mbps-max=1,@/a", "unknown option ``"),
-            ("shape:mbps-max@/a", "mbps-max: `` is not"),
-            ("shape:mbps-max=0@/a", "mbps-max: `0` is not a whole number from 1 to 4294967295"),
-            ("shape:mbps-max=+5@/a", "mbps-max: `+5`"),
-            ("shape:mbps-max=-5@/a", "mbps-max: `-5`"),
-            ("shape:mbps-max=100M@/a", "mbps-max: `100M`"),
-            ("shape:latency-us=200us@/a", "latency-us: `200us`"),
-            ("shape:iops-max=4294967296@/a", "iops-max: `4294967296`"),
-            (
-                "shape:read-errors-ppm=1000001@/a",
-                "read-errors-ppm: `1000001` is not a whole number from 1 to 1000000",
-            ),
-            ("shape:write-errors-ppm=x@/a", "write-errors-ppm: `x`"),
-            ("shape:mbps-max=1,mbps-max=2@/a", "`mbps-max` is named twice"),
-            ("shape:uplink=1@/a", "uplink needs uplink-mbps"),
-            ("shape:uplink-mbps=1@/a", "need uplink=N"),
-            ("shape:uplink=1,uplink-mbps=5,uplink-share=1001@/a", "uplink-share: `1001` is not"),
-            ("shape:hang,hang@/a", "`hang` is named twice"),
-            ("shape:gone=1@/a", "unknown option `gone=1`"),
+        let unknown = |option: &str| ShapeFault::OptionUnknown { option: option.into() };
+        let twice = |option: &str| ShapeFault::OptionTwice { option: option.into() };
+        for (text, fault) in [
+            ("shape:mbps-max=100", ShapeFault::NoDrive),
+            ("shape:mbps-max=100@", ShapeFault::NotOneDrive),
+            ("shape:mbps-max=100@shape:iops-max=1@/a", ShapeFault::NotOneDrive),
+            ("shape:@/a", unknown("")),
+            ("shape:colour=1@/a", unknown("colour=1")),
+            ("shape:mbps-max=1,@/a", unknown("")),
+            ("shape:mbps-max@/a", invalid("mbps-max", "", u32::MAX)),
+            ("shape:mbps-max=0@/a", invalid("mbps-max", "0", 4_294_967_295)),
+            ("shape:mbps-max=+5@/a", invalid("mbps-max", "+5", u32::MAX)),
+            ("shape:mbps-max=-5@/a", invalid("mbps-max", "-5", u32::MAX)),
+            ("shape:mbps-max=100M@/a", invalid("mbps-max", "100M", u32::MAX)),
+            ("shape:latency-us=200us@/a", invalid("latency-us", "200us", u32::MAX)),
+            ("shape:iops-max=4294967296@/a", invalid("iops-max", "4294967296", u32::MAX)),
+            ("shape:read-errors-ppm=1000001@/a", invalid("read-errors-ppm", "1000001", 1_000_000)),
+            ("shape:write-errors-ppm=x@/a", invalid("write-errors-ppm", "x", 1_000_000)),
+            ("shape:mbps-max=1,mbps-max=2@/a", twice("mbps-max")),
+            ("shape:uplink=1@/a", ShapeFault::LinkWithoutRate),
+            ("shape:uplink-mbps=1@/a", ShapeFault::LinkWithoutNumber),
+            ("shape:uplink-mbps=5,uplink-share=5@/a", ShapeFault::LinkWithoutNumber),
+            ("shape:uplink=1,uplink-mbps=5,uplink-share=1001@/a", invalid("uplink-share", "1001", 1000)),
+            ("shape:hang,hang@/a", twice("hang")),
+            ("shape:gone=1@/a", unknown("gone=1")),
         ] {
-            let error = split(text).expect_err(text);
-            assert!(error.starts_with(text) && error.contains(part), "{text}: {error}");
+            assert_eq!(split(text), Err(fault), "{text}");
         }
+        let shape = Shape { uplink: 1, uplink_mbps: 5, uplink_share: 1001, ..Shape::default() };
+        assert_eq!(complete(&shape), Err(invalid("uplink-share", "1001", 1000)));
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::layout::PoolId;
 use crate::mail::ShardMail;
-use crate::order::{Answered, Drive, DriveRole, ErrorKind, Order, Refusal, Reply};
+use crate::order::{Answered, Drive, DriveRole, Order, Refusal, Reply};
 use crate::steward::context::array::{Outlook, Wish};
 use crate::steward::context::pool::PoolContext;
 use crate::steward::context::probe::Probe;
@@ -15,7 +15,7 @@ use crate::steward::procedures::Procedures;
 use array::format::{Label, LegState};
 use base::machine::Shape;
 use base::{Duration, FileName, OpenError};
-use finding::{LegRefusal, PoolRefusal};
+use finding::{LegCause, LegRefusal, PoolRefusal};
 
 /// How long the bitmap may take to be marked in full.
 const MARK_PATIENCE: Duration = Duration::from_secs(30);
@@ -167,7 +167,7 @@ impl Procedures {
                     shape: self.context().shapes_at_start.get(&spec).map(Into::into),
                     path: spec,
                     role: DriveRole::Unusable,
-                    cause: Some(e.words.into()),
+                    cause: Some(LegCause::DriveUnopened { error: e.words }.into()),
                     ..Drive::default()
                 }),
             }
@@ -197,8 +197,7 @@ impl Procedures {
         if !force {
             self.leaves_a_named_leg(pool, array, leg).await?;
         }
-        let why = "the operator took it out".to_string();
-        self.put_out(pool, array, leg, why, Outlook::ByHand).await?;
+        self.put_out(pool, array, leg, LegCause::LegOutByHand, Outlook::ByHand).await?;
         Ok(Reply::Done)
     }
 
@@ -350,7 +349,7 @@ impl Procedures {
     /// Order: shape.
     pub(crate) fn drive_shape(&self, drive: &str, shape: Shape) -> Answered {
         crate::steward::health::shaped::complete(&shape)
-            .map_err(|why| Refusal::sentence(ErrorKind::Invalid, "shape", why, None))?;
+            .map_err(|fault| LegRefusal::ShapeInvalid { fault })?;
         let was = self.context_mut().shapes_at_start.remove(drive);
         let found = self.leg_of("drive", drive);
         let (pool, array, leg) = match (found, &was) {

@@ -10,7 +10,7 @@ use super::target::Url;
 use super::watch::{Cpu, Live, interrupted};
 use crate::failure::{Exit, Failure};
 use crate::words::house::{cannot_start, house_notice};
-use crate::words::machine::drive_open_fault;
+use crate::words::machine::{drive_open_fault, shape_fault};
 use base::view::Protocol;
 use base::{Address, DriveId, DriveInfo};
 use head::mail::{Mail, ManagerMail, ShardMail, StewardMail};
@@ -174,7 +174,8 @@ impl Stand {
     }
     /// What the kernel did not allow: sentences.
     pub fn notices(&self) -> Vec<String> {
-        self.house().watch().notices().iter().map(house_notice).collect()
+        let said = |n| crate::words::notice(&house_notice(n).into());
+        self.house().watch().notices().into_iter().map(said).collect()
     }
 
     /// Gives an order and waits for the answer.
@@ -314,7 +315,8 @@ impl Stand {
 
     /// Opens a drive that no pool uses.
     pub fn open(&self, drive: DriveId, spec: &str) -> Result<DriveInfo, Failure> {
-        let (shape, bare) = head::steward::split_shape(spec).map_err(Failure::usage)?;
+        let (shape, bare) = head::steward::split_shape(spec)
+            .map_err(|fault| Failure::usage(format!("{spec}: {}", shape_fault(&fault))))?;
         self.ask(0, Ask::Open(drive, bare.into(), shape));
         loop {
             match self.shards[0].1.recv_timeout(ORDER_TIMEOUT) {
