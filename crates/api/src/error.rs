@@ -40,10 +40,6 @@ impl Error {
         let fields = serde_json::Value::Null;
         Self { kind, code, fields, field: None, message: message.into(), next: None }
     }
-    /// The same, with the field at fault.
-    pub fn with_field(self, field: impl Into<String>) -> Self {
-        Self { field: Some(field.into()), ..self }
-    }
     /// The same, with the command that helps.
     pub fn with_next(self, next: impl Into<String>) -> Self {
         Self { next: Some(next.into()), ..self }

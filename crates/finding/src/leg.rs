@@ -147,6 +147,8 @@ findings! {
             /// What the source did; None: it had been given up.
             fault: Option<DriveFault>,
         },
+        /// The operator put the leg out.
+        LegOutByHand,
         /// The operator removed the leg.
         LegRemovedByHand,
         /// Another drive has taken the place of the leg.

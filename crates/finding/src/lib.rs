@@ -41,7 +41,9 @@ pub use request::RequestRefusal;
 pub use sample::Sample;
 pub use signature::Signature;
 pub use status::{StatusCause, StatusNotice, WayBack};
-pub use system::{SystemCause, SystemEvent, SystemNotice, SystemRefusal};
+pub use system::{
+    DaemonRight, DaemonThread, NamedHead, SystemCause, SystemEvent, SystemNotice, SystemRefusal,
+};
 pub use volume::{VolumeEvent, VolumeNotice, VolumeRefusal};
 
 use serde::{Deserialize, Serialize};
@@ -200,7 +202,6 @@ union! {
         Record(RecordRefusal),
         System(SystemRefusal),
         Request(RequestRefusal),
-        Said(SaidRefusal),
     }
 }
 
@@ -217,7 +218,6 @@ impl Why {
             Why::Record(r) => r.kind(),
             Why::System(r) => r.kind(),
             Why::Request(r) => r.kind(),
-            Why::Said(SaidRefusal::Said { kind, .. }) => *kind,
             Why::Other { .. } => ErrorKind::Internal,
         }
     }
@@ -232,7 +232,7 @@ impl Why {
             Why::Record(r) => r.field(),
             Why::System(r) => r.field(),
             Why::Request(r) => r.field(),
-            Why::Said(_) | Why::Other { .. } => "",
+            Why::Other { .. } => "",
         }
     }
 }
@@ -277,47 +277,6 @@ impl Refusal {
     pub fn about(self, field: &'static str) -> Self {
         Self { field, ..self }
     }
-    /// A sentence, while it is not a type yet.
-    pub fn sentence(
-        kind: ErrorKind,
-        field: &'static str,
-        message: impl Into<String>,
-        next: Option<String>,
-    ) -> Self {
-        Self { why: SaidRefusal::Said { kind, message: message.into(), next }.into(), field }
-    }
-    /// The command that helps, of a sentence.
-    pub fn then(self, to: impl Into<String>) -> Self {
-        match self.why {
-            Why::Said(SaidRefusal::Said { kind, message, .. }) => {
-                Self { why: SaidRefusal::Said { kind, message, next: Some(to.into()) }.into(), ..self }
-            }
-            _ => self,
-        }
-    }
-    /// The same in other words, of a sentence.
-    pub fn with_message(self, to: impl Into<String>) -> Self {
-        match self.why {
-            Why::Said(SaidRefusal::Said { kind, next, .. }) => {
-                Self { why: SaidRefusal::Said { kind, message: to.into(), next }.into(), ..self }
-            }
-            _ => self,
-        }
-    }
-    /// The sentence, while others quote it.
-    pub fn said(&self) -> String {
-        match &self.why {
-            Why::Said(SaidRefusal::Said { message, .. }) => message.clone(),
-            other => format!("{other:?}"),
-        }
-    }
-    /// The command that helps, of a sentence.
-    pub fn next(&self) -> Option<String> {
-        match &self.why {
-            Why::Said(SaidRefusal::Said { next, .. }) => next.clone(),
-            _ => None,
-        }
-    }
 }
 
 union! {
@@ -330,7 +289,6 @@ union! {
         Record(RecordCause),
         System(SystemCause),
         Status(StatusCause),
-        Said(SaidCause),
     }
 }
 
@@ -344,7 +302,7 @@ union! {
         Leg(LegEvent),
         Record(RecordEvent),
         System(SystemEvent),
-        Said(SaidEvent),
+        Old(OldEvent),
     }
 }
 
@@ -359,9 +317,7 @@ impl Event {
             Event::Leg(e) => e.weight(),
             Event::Record(e) => e.weight(),
             Event::System(e) => e.weight(),
-            Event::Said(e) => match e {
-                SaidEvent::Said { weight, .. } => *weight,
-            },
+            Event::Old(OldEvent::OldText { weight, .. }) => *weight,
             Event::Other { .. } => Weight::Note,
         }
     }
@@ -377,126 +333,29 @@ union! {
         Record(RecordNotice),
         System(SystemNotice),
         Status(StatusNotice),
-        Said(SaidNotice),
     }
 }
 
 findings! {
-    /// A refusal that is not a type yet.
-    pub enum SaidRefusal {
-        /// A sentence.
-        Said { kind: ErrorKind, message: String, next: Option<String> },
-    }
-}
-
-findings! {
-    /// A cause that is not a type yet.
-    pub enum SaidCause {
-        /// A sentence.
-        Said { message: String, next: Option<String> },
-    }
-}
-
-findings! {
-    /// An event that is a sentence: of an older program's log.
-    pub enum SaidEvent {
-        /// A sentence that an older program wrote.
-        Said { weight: Weight, message: String },
-    }
-}
-
-findings! {
-    /// A notice that is not a type yet.
-    pub enum SaidNotice {
-        /// A sentence.
-        Said { message: String },
+    /// What happened, as a program without findings wrote it down.
+    pub enum OldEvent {
+        /// An earlier program wrote this sentence into the log of events.
+        OldText { weight: Weight, message: String },
     }
 }
 
 impl Event {
-    /// A sentence, while it is not a type yet.
-    pub fn sentence(weight: Weight, message: impl Into<String>) -> Self {
-        SaidEvent::Said { weight, message: message.into() }.into()
-    }
-    /// The sentence, or what is known of it: for tests.
-    pub fn said(&self) -> String {
-        match self {
-            Event::Said(SaidEvent::Said { message, .. }) => message.clone(),
-            other => format!("{other:?}"),
-        }
-    }
     /// As it stands in a line of the file `events`.
     pub fn to_line(&self) -> String {
         match self {
-            Event::Said(SaidEvent::Said { message, .. }) => message.replace(['\t', '\n', '\r'], " "),
+            Event::Old(OldEvent::OldText { message, .. }) => message.replace(['\t', '\n', '\r'], " "),
             event => serde_json::to_string(event).expect("plain data"),
         }
     }
     /// Reads what `to_line` wrote, or an older program's sentence.
     pub fn from_line(weight: Weight, line: &str) -> Self {
         let typed = Some(line).filter(|l| l.starts_with('{')).and_then(|l| serde_json::from_str(l).ok());
-        typed.unwrap_or_else(|| Self::sentence(weight, line))
-    }
-}
-
-impl Cause {
-    /// A sentence, while it is not a type yet.
-    pub fn sentence(message: impl Into<String>, next: Option<String>) -> Self {
-        SaidCause::Said { message: message.into(), next }.into()
-    }
-    /// The sentence, or what is known of it: for tests, and while others quote it.
-    pub fn said(&self) -> String {
-        match self {
-            Cause::Said(SaidCause::Said { message, .. }) => message.clone(),
-            other => format!("{other:?}"),
-        }
-    }
-    /// The command that helps, of a sentence.
-    pub fn next(&self) -> Option<String> {
-        match self {
-            Cause::Said(SaidCause::Said { next, .. }) => next.clone(),
-            _ => None,
-        }
-    }
-}
-
-impl From<String> for Cause {
-    fn from(message: String) -> Self {
-        SaidCause::Said { message, next: None }.into()
-    }
-}
-
-impl Notice {
-    /// The sentence, or what is known of it: for tests.
-    pub fn said(&self) -> String {
-        match self {
-            Notice::Said(SaidNotice::Said { message }) => message.clone(),
-            other => format!("{other:?}"),
-        }
-    }
-}
-
-impl PartialEq<str> for Notice {
-    fn eq(&self, sentence: &str) -> bool {
-        self.said() == sentence
-    }
-}
-
-impl PartialEq<&str> for Notice {
-    fn eq(&self, sentence: &&str) -> bool {
-        self.said() == *sentence
-    }
-}
-
-impl PartialEq<String> for Notice {
-    fn eq(&self, sentence: &String) -> bool {
-        self.said() == *sentence
-    }
-}
-
-impl From<String> for Notice {
-    fn from(message: String) -> Self {
-        SaidNotice::Said { message }.into()
+        typed.unwrap_or_else(|| OldEvent::OldText { weight, message: line.into() }.into())
     }
 }
 

@@ -1,8 +1,6 @@
 //! Findings about pools.
 
-use crate::{
-    Cause, ConnectedHost, DriveFault, FileFault, Notice, OpenFault, Sample, StateFault, Why,
-};
+use crate::{Cause, ConnectedHost, DriveFault, FileFault, Notice, OpenFault, Sample, StateFault, Why};
 
 refusals! {
     /// Why an order about pools was not carried out.

@@ -1,6 +1,6 @@
 //! Findings about two heads, and the head itself.
 
-use crate::{LinkFault, NoFence, OutReason, ShutOutFault, TrialFault, Why};
+use crate::{DriveFault, LinkFault, NoFence, OutReason, ShutOutFault, TrialFault, Why};
 
 refusals! {
     /// Why an order about two heads, and the head itself was not carried out.
@@ -44,6 +44,16 @@ refusals! {
         FenceNotLeading = NotReady @ "",
         /// Too few voters are reached to put the other head out.
         FenceVotersUnreached = NotReady @ "",
+        /// This daemon cannot be one of two heads.
+        SystemUnsupported = Internal @ "",
+        /// This is no address of the link; `port`: one with a port is asked for.
+        LinkAddressInvalid { address: String, port: bool } = Invalid @ "link",
+        /// A head that joins a system has no pool of its own.
+        HeadHasPool { pool: String } = Conflict @ "",
+        /// The head that leads lets the other one go, and this one does not lead.
+        ReleaseNotLeading = NotReady @ "",
+        /// The system has no such head.
+        HeadUnknown { name: String, heads: Vec<NamedHead> } = NotFound @ "head",
         /// Shards of the other head cannot be reached.
         ShardsUnreached = NotReady @ "link",
         /// Pools did not come to rest, and their lanes stay where they are.
@@ -215,5 +225,76 @@ findings! {
         DriveNotShutOff { drive: String, why: ShutOutFault },
         /// A pool could not be marked as one of the system's.
         PoolNotMarked { pool: String, why: Box<Why> },
+        /// The kernel does not allow the daemon what a busy head needs; `root`: not even as root.
+        RightsMissing { rights: Vec<DaemonRight>, root: bool },
+        /// Others than its owner can read or write the file of the API's token.
+        TokenFileOpen { path: String, mode: u32 },
+        /// Several shards share a core.
+        ShardsShareCores { shards: u64, cores: u64 },
+        /// Memory has no room for a shard on each core.
+        ShardsFewerThanCores { shards: u64, cores: u64 },
+        /// The folder of the socket was made.
+        SocketFolderMade { path: String },
+        /// The limit of open files is below the connections that may come.
+        OpenFilesLimited { limit: u64, connections: u64 },
+        /// A thread could not be bound to its core.
+        ThreadNotBound { thread: DaemonThread, core: u64 },
+        /// Not all of the memory could be made resident ahead.
+        MemoryNotResident { bytes: u64, all_bytes: u64, errno: i32 },
+        /// Not all buffers are registered with the kernel.
+        BuffersNotRegistered { bytes: u64, errno: i32 },
+        /// The file system below a drive does no direct I/O.
+        DriveCached { drive: String, block_bytes: u32 },
+    }
+}
+
+findings! {
+    /// What the daemon asks of the kernel.
+    pub enum DaemonRight {
+        /// To lock its memory.
+        LockMemory { errno: i32 },
+        /// To open more files than this.
+        MoreFiles { files: u64 },
+        /// To raise its limit of open files.
+        RaiseFiles { errno: i32 },
+        /// To write back for its own machine without waiting for itself.
+        IoFlusher { errno: i32 },
+    }
+}
+
+findings! {
+    /// A thread of the daemon.
+    pub enum DaemonThread {
+        /// A shard.
+        Shard { number: u16 },
+        /// The steward.
+        Steward,
+        /// The manager.
+        Manager,
+    }
+}
+
+impl From<base::Address> for DaemonThread {
+    fn from(address: base::Address) -> Self {
+        match address {
+            base::Address::Shard(number) => DaemonThread::Shard { number },
+            base::Address::Steward => DaemonThread::Steward,
+            base::Address::Manager => DaemonThread::Manager,
+        }
+    }
+}
+
+/// A head of a system.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub struct NamedHead {
+    /// `a` or `b`.
+    pub head: String,
+    /// What people call it.
+    pub name: String,
+}
+
+impl crate::Sample for NamedHead {
+    fn sample(_: &str) -> Self {
+        Self { head: "a".into(), name: "left".into() }
     }
 }

@@ -8,7 +8,7 @@ pub mod memory;
 use crate::failure::Failure;
 use crate::words::machine::shape_fault;
 use base::machine::Shape;
-use finding::CommandFault;
+use finding::{CommandFault, SystemNotice};
 use serde::Deserialize;
 use serde::de::{self, Deserializer};
 use std::collections::BTreeMap;
@@ -286,18 +286,14 @@ impl Config {
     }
 
     /// What is allowed and not wise, or not what was to be expected.
-    pub fn notices(&self) -> Option<String> {
-        let (shards, cores) = (usize::from(self.shard_count()), cores());
-        let has = crate::screen::count(cores, "core");
-        if shards > cores {
-            return Some(format!(
-                "{shards} shards share {has} and slow each other down: leave shards out of head.toml"
-            ));
+    pub fn notices(&self) -> Option<SystemNotice> {
+        let (shards, all) = (usize::from(self.shard_count()), cores());
+        let (count, cores) = (shards as u64, all as u64);
+        if shards > all {
+            return Some(SystemNotice::ShardsShareCores { shards: count, cores });
         }
-        (self.shards == 0 && self.cores.is_empty() && shards < cores.min(usize::from(SHARDS_MAX))).then(|| {
-            let shards = crate::screen::count(shards, "shard");
-            format!("{shards} on {has}: memory has no room for more; give the daemon more of it, or say shards in head.toml")
-        })
+        let fewer = self.shards == 0 && self.cores.is_empty() && shards < all.min(usize::from(SHARDS_MAX));
+        fewer.then_some(SystemNotice::ShardsFewerThanCores { shards: count, cores })
     }
 
     /// With the numbers of shards and bytes that are meant where nothing is said: what is there may be another when asked again.
@@ -582,7 +578,7 @@ mod tests {
             let error = error(&format!("shards = {}\n", most + 1));
             assert!(error.contains("wants one for itself"), "{error}");
             let many = Config { shards: most as u16, ..Config::default() };
-            assert!(many.notices().expect("a sentence").contains("slow each other down"));
+            assert!(matches!(many.notices(), Some(SystemNotice::ShardsShareCores { .. })));
         }
     }
 

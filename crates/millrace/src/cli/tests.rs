@@ -128,28 +128,28 @@ fn a_host_of_nvme_alone_knows_a_volume_by_its_namespace() {
 
 #[test]
 fn a_pool_that_is_away_and_one_that_nothing_serves_fit_the_terminal_too() {
+    use finding::PoolCause;
     use head::order::{Pool, Reason, Reply, State};
     let script = |order: &Order| {
         let mut s = crate::http::tests::snapshot();
         let drive = |n| format!("/srv/a-rather-long-folder/of-images/for-the-vault/drive{n}.img");
         let (a, b) = (drive(0), drive(1));
-        let words = format!(
-            "of mirror-0 of pool vault the drives are missing: {a}, {b}; 1 volume is kept for the hosts, not ready"
-        );
-        let next = format!("attach {a} and {b}, then millrace pool import vault");
+        let (pool, missing) = ("vault".to_string(), vec![a.clone(), b.clone()]);
+        let doubt = finding::PoolDoubt::Missing { pool: pool.clone(), array: "mirror-0".into(), missing };
+        let doubtful = finding::PoolRefusal::PoolDoubtful { pool: pool.clone(), doubts: vec![doubt] };
+        let why = Box::new(doubtful.into());
+        let away = PoolCause::PoolNotImported { pool, why, also: vec![], away: vec![a, b], shaped: vec![] };
+        let kept = PoolCause::VolumesKept { why: Box::new(away.into()), volumes: 1 };
         s.pools.push(Pool {
             name: "vault".into(),
-            cause: Some(api::Cause::sentence(words.clone(), None)),
+            cause: Some(kept.clone().into()),
             state: State::Offline,
             ..Pool::default()
         });
-        let reason = |what: &str, message: String, next: &str| {
-            let next = (!next.is_empty()).then(|| next.to_string());
-            Reason::new(State::Offline, what, api::Cause::sentence(message, next))
-        };
-        let gone = "/dev/nvme2n1 of mirror-1: the drive is gone".to_string();
-        s.reasons.insert(0, reason("pool tank", gone, "attach /dev/nvme2n1 again; hosts wait for it"));
-        s.reasons.insert(1, reason("pool vault", words, &next));
+        let helps = Some(finding::DriveHelp::Attach { drive: "/dev/nvme2n1".into() });
+        let gone = finding::LegCause::DriveFailed { fault: finding::DriveFault::Gone, helps };
+        s.reasons.insert(0, Reason::new(State::Offline, "pool tank", gone));
+        s.reasons.insert(1, Reason::new(State::Offline, "pool vault", kept));
         s.health = State::Offline;
         s.pools[0].state = State::Offline;
         s.pools[0].arrays[1].state = State::Offline;
@@ -297,15 +297,11 @@ fn a_plan_of_what_a_pool_would_get_changes_nothing_and_says_what_speaks_against_
 
 #[test]
 fn what_sends_connected_hosts_away_is_asked_first() {
-    use head::order::{ErrorKind, Refusal};
     let script = |order: &Order| match order {
         Order::Unexport { disconnect: false, .. } | Order::HostSet { disconnect: false, .. } => {
-            Err(Refusal::sentence(
-                ErrorKind::Unsafe,
-                "disconnect",
-                "host esx1 is connected (3 connections) and would lose volume tank/vm1",
-                Some("millrace unexport tank/vm1 --host esx1 --yes".into()),
-            ))
+            let hosts = vec![finding::ConnectedHost { host: "esx1".into(), connections: 3 }];
+            let (volume, host) = ("tank/vm1".into(), "esx1".into());
+            Err(finding::VolumeRefusal::UnexportInUse { volume, host, hosts }.into())
         }
         other => crate::http::tests::obedient(other),
     };

@@ -9,7 +9,7 @@ use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use finding::RequestRefusal;
+use finding::{RequestRefusal, SystemRefusal};
 use std::sync::Arc;
 
 /// Requests that a head answers itself, whatever it is in its system.
@@ -46,11 +46,7 @@ pub async fn forward(State(system): State<Arc<System>>, request: Request, next: 
         None if is_told_alone(&parts.method, parts.uri.path()) => {
             next.run(Request::from_parts(parts, Body::from(body))).await
         }
-        None => {
-            let message = "this head does not lead, and the one that does is not reached";
-            let error = api::Error::new(api::ErrorKind::NotReady, message).with_next("millrace head ls");
-            Refused(error).into_response()
-        }
+        None => Refused::from(SystemRefusal::LeaderUnreached).into_response(),
     }
 }
 

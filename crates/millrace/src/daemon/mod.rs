@@ -19,9 +19,11 @@ use crate::backend::Door;
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::http::{Api, Process};
+use crate::words;
 use claim::Claim;
 use clap::Args;
 use crash::Crashes;
+use finding::{Notice, SystemNotice};
 pub use forward::forward;
 use keeper::Keeper;
 use run::{Machines, News};
@@ -102,10 +104,11 @@ pub fn serve(args: ServeArgs, socket: Option<PathBuf>, json: bool) -> Result<(),
     setup::crash_handlers(record)?;
     let setup::Refused { notice, aside } = setup::privileges();
     let token = setup::token_notice(config.api.token_file.as_deref());
-    let mut notices: Vec<String> = notice.into_iter().chain(told).chain(token).collect();
+    let mut notices: Vec<Notice> = notice.into_iter().chain(told).chain(token).map(Notice::from).collect();
+    let aside: Vec<Notice> = aside.into_iter().map(Notice::from).collect();
     let held_back = too_many.as_ref().map(|t| setup::held_back(&crashes, t, args.config.as_deref()));
-    for sentence in notices.iter().chain(&aside) {
-        tracing::warn!("{sentence}");
+    for notice in notices.iter().chain(&aside) {
+        tracing::warn!("{}", words::notice(notice));
     }
     if let Some(reason) = &held_back {
         tracing::error!("{}", reason.message);
@@ -114,9 +117,9 @@ pub fn serve(args: ServeArgs, socket: Option<PathBuf>, json: bool) -> Result<(),
     let listeners = server::listen(&config)?;
     // Below /run everything is made anew at each start of the machine.
     if let Some(folder) = listeners.made.as_ref().filter(|f| !f.starts_with("/run")) {
-        let sentence = format!("The folder {} of the socket was not there and was made", folder.display());
-        tracing::warn!("{sentence}");
-        notices.push(sentence);
+        let made = Notice::from(SystemNotice::SocketFolderMade { path: folder.display().to_string() });
+        tracing::warn!("{}", words::notice(&made));
+        notices.push(made);
     }
     let (tell, news) = channel::<News>();
     let hold = too_many.map(|t| t.lines.len() as u64);
@@ -131,7 +134,7 @@ pub fn serve(args: ServeArgs, socket: Option<PathBuf>, json: bool) -> Result<(),
         notices,
         house: Some(machines.watch()),
         memory_data: config.memory,
-        minor_notices: aside.into_iter().collect(),
+        minor_notices: aside,
         held_back,
         resumed: Default::default(),
         deaf: Default::default(),

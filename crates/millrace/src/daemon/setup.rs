@@ -1,10 +1,10 @@
-//! What the daemon asks of the kernel before it starts, told in sentences where it was not allowed.
+//! What the daemon asks of the kernel before it starts, and where it was not allowed.
 
 use crate::config::Config;
 use crate::daemon::crash::Crashes;
 use crate::daemon::server::THREAD as API_THREAD;
 use crate::failure::Failure;
-use finding::SystemCause;
+use finding::{DaemonRight, SystemCause, SystemNotice};
 use head::order::Weight;
 use std::fs::File;
 use std::os::unix::fs::PermissionsExt;
@@ -47,66 +47,49 @@ pub fn log_event(line: &head::order::EventLine) {
 /// What was not allowed.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Refused {
-    /// What a busy head will miss: one sentence.
-    pub notice: Option<String>,
-    /// What matters only where the head serves disks to its own machine: one sentence, for who looks closely.
-    pub aside: Option<String>,
+    /// What a busy head will miss.
+    pub notice: Option<SystemNotice>,
+    /// What matters only where the head serves disks to its own machine: for who looks closely.
+    pub aside: Option<SystemNotice>,
 }
 
 /// Locks memory, raises limits, marks the process.
 pub fn privileges() -> Refused {
+    let errno = |e: std::io::Error| e.raw_os_error().unwrap_or(0);
     let mut refused = Vec::new();
     let mut minor = Vec::new();
     if let Err(e) = uring::process::lock_memory() {
-        refused.push(format!("lock its memory ({})", plain(&e)));
+        refused.push(DaemonRight::LockMemory { errno: errno(e) });
     }
     match uring::process::raise_files(FILES_WANTED) {
         Ok(files) if files >= FILES_WANTED => {}
         Ok(files) if files >= FILES_ENOUGH => {
             tracing::info!("at most {files} files can be open: so many connections and drives")
         }
-        Ok(files) => refused.push(format!("open more than {files} files")),
-        Err(e) => refused.push(format!("raise its limit of open files ({})", plain(&e))),
+        Ok(files) => refused.push(DaemonRight::MoreFiles { files }),
+        Err(e) => refused.push(DaemonRight::RaiseFiles { errno: errno(e) }),
     }
     if let Err(e) = uring::process::set_io_flusher() {
-        minor.push(format!("set PR_SET_IO_FLUSHER ({})", plain(&e)));
+        minor.push(DaemonRight::IoFlusher { errno: errno(e) });
     }
-    let root = uring::process::is_root();
-    // One sentence for all of it, if there is more to say.
+    // One notice for all of it, if there is more to say.
     if !refused.is_empty() {
         refused.append(&mut minor);
     }
-    Refused { notice: sentence(&refused, root), aside: sentence(&minor, root) }
+    let root = uring::process::is_root();
+    let notice =
+        |rights: Vec<_>| (!rights.is_empty()).then_some(SystemNotice::RightsMissing { rights, root });
+    Refused { notice: notice(refused), aside: notice(minor) }
 }
 
 /// A token that others on this machine can read is no secret. Nothing is said of what is no file: it is refused, and its mode is
 /// nobody's to change.
-pub fn token_notice(file: Option<&Path>) -> Option<String> {
+pub fn token_notice(file: Option<&Path>) -> Option<SystemNotice> {
     let file = file?;
     let found = std::fs::metadata(file).ok().filter(std::fs::Metadata::is_file)?;
     let mode = found.permissions().mode();
-    (mode & 0o077 != 0).then(|| {
-        let (path, mode) = (file.display(), mode & 0o777);
-        format!("api.token_file = {path} has mode {mode:04o}: others than its owner can use or change the token: chmod 600 {path}")
-    })
-}
-
-/// One sentence for all that was refused.
-fn sentence(refused: &[String], root: bool) -> Option<String> {
-    let (last, others) = refused.split_last()?;
-    let list = if others.is_empty() { last.clone() } else { format!("{} or {last}", others.join(", ")) };
-    // Root in a container, or under a limit: only whoever set the limit can raise it.
-    let next = match root {
-        true => "this container or session limits even root; packaging/millrace.service does not",
-        false => "start it by systemd, or as root",
-    };
-    Some(format!("The daemon was not allowed to {list}: {next}"))
-}
-
-/// An error without its number.
-fn plain(e: &std::io::Error) -> String {
-    let text = e.to_string();
-    text.split(" (os error").next().unwrap_or(&text).to_lowercase()
+    let path = file.display().to_string();
+    (mode & 0o077 != 0).then_some(SystemNotice::TokenFileOpen { path, mode: mode & 0o777 })
 }
 
 /// Records panics and fatal signals in `file`. A panic anywhere but in the API server ends the
@@ -147,15 +130,22 @@ mod tests {
 
     #[test]
     fn what_was_not_allowed_is_one_sentence() {
-        assert_eq!(sentence(&[], false), None);
-        let one = sentence(&["lock its memory (operation not permitted)".into()], false).expect("one");
+        let lock = || DaemonRight::LockMemory { errno: 1 };
+        let sentence =
+            |rights, root| crate::words::notice(&SystemNotice::RightsMissing { rights, root }.into());
         assert_eq!(
-            one,
+            sentence(vec![lock()], false),
             "The daemon was not allowed to lock its memory (operation not permitted): start it by systemd, or as root"
         );
-        let all = sentence(&["a".into(), "b".into(), "c".into()], true).expect("three");
+        let all = sentence(
+            vec![lock(), DaemonRight::MoreFiles { files: 9 }, DaemonRight::IoFlusher { errno: 1 }],
+            true,
+        );
         assert!(!all.contains("as root"), "{all}");
-        assert!(all.contains("to a, b or c:"), "{all}");
+        assert!(
+            all.contains(", open more than 9 files or set PR_SET_IO_FLUSHER (operation not permitted):"),
+            "{all}"
+        );
     }
 
     #[test]
@@ -167,7 +157,7 @@ mod tests {
             token_notice(Some(file.path()))
         };
         assert_eq!((mode(0o600), mode(0o400), token_notice(None)), (None, None, None));
-        let words = mode(0o644).expect("a sentence");
+        let words = crate::words::notice(&mode(0o644).expect("a notice").into());
         assert!(words.contains("mode 0644") && words.contains("chmod 600"), "{words}");
         assert!(mode(0o660).is_some());
         // What is no file is nobody's to chmod: it is refused.

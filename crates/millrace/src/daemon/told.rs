@@ -76,7 +76,7 @@ mod tests {
             weight: api::Weight::Note,
             head: None,
             what: (*what).into(),
-            event: finding::Event::sentence(api::Weight::Note, *message),
+            event: finding::Event::from_line(api::Weight::Note, message),
             message: (*message).into(),
         };
         let next = all.last().map_or(0, |e| e.0 + 1);

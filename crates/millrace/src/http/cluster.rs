@@ -13,7 +13,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use cluster::{HeadNo, HeadState, Part};
-use finding::{LinkFault, SystemCause};
+use finding::{LinkFault, NamedHead, SystemCause, SystemRefusal};
 use head::order::{Order, Reply};
 use head::peer::{FenceTrial, SystemAddress, SystemView, TrialFound};
 use std::net::{IpAddr, SocketAddr};
@@ -48,16 +48,13 @@ fn refused(failure: Failure) -> Refused {
 }
 
 fn system_of(api: &Api) -> Result<&Arc<System>, Refused> {
-    let none = || Refused(Error::new(ErrorKind::Internal, "this daemon cannot be one of two"));
-    api.process.system.as_ref().ok_or_else(none)
+    api.process.system.as_ref().ok_or_else(|| SystemRefusal::SystemUnsupported.into())
 }
 
-/// Addresses of the link, or which of them is none.
-fn addresses<T: core::str::FromStr>(texts: &[String], what: &str) -> Result<Vec<T>, Refused> {
+/// Addresses of the link, with a port or without, or which of them is none.
+fn addresses<T: core::str::FromStr>(texts: &[String], port: bool) -> Result<Vec<T>, Refused> {
     let one = |text: &String| {
-        text.parse().map_err(|_| {
-            Refused(Error::new(ErrorKind::Invalid, format!("{text:?} is not {what}")).with_field("link"))
-        })
+        text.parse().map_err(|_| SystemRefusal::LinkAddressInvalid { address: text.clone(), port }.into())
     };
     texts.iter().map(one).collect()
 }
@@ -82,7 +79,7 @@ async fn create_system(
     Body(body): Body<SystemCreate>,
 ) -> Result<(StatusCode, Json<SystemCreated>), Refused> {
     let system = system_of(&api)?;
-    let link: Vec<SocketAddr> = addresses(&body.link, "an address with a port, as 10.9.0.1:7400")?;
+    let link: Vec<SocketAddr> = addresses(&body.link, true)?;
     let name = System::name(body.name).map_err(refused)?;
     // One that was cut off half way goes on.
     let goes_on = !system.has_link();
@@ -121,17 +118,13 @@ async fn join_system(State(api): State<Api>, Body(body): Body<SystemJoin>) -> Re
     let system = system_of(&api)?;
     let ip = |text: &String| text.parse::<SocketAddr>().map_or_else(|_| text.clone(), |a| a.ip().to_string());
     let link: Vec<String> = body.link.iter().map(ip).collect();
-    let own: Vec<IpAddr> = addresses(&link, "an address, as 10.9.0.2")?;
+    let own: Vec<IpAddr> = addresses(&link, false)?;
     let name = System::name(body.name).map_err(refused)?;
     // First: what else is to be said to a head of a system would send it the wrong way.
     system.is_alone().map_err(refused)?;
     let status = api.status().await?;
     if let Some(pool) = status.pools.first() {
-        let message = format!("this head has pool {}: a head that joins has none of its own", pool.name);
-        return Err(Refused(
-            Error::new(ErrorKind::Conflict, message)
-                .with_next(format!("millrace pool release {}", pool.name)),
-        ));
+        return Err(SystemRefusal::HeadHasPool { pool: pool.name.clone() }.into());
     }
     system.join(&body.token, &own, name).await.map_err(refused)?;
     Ok(StatusCode::NO_CONTENT)
@@ -179,8 +172,7 @@ async fn release_head(State(api): State<Api>) -> Result<StatusCode, Refused> {
     let system = system_of(&api)?;
     let Reply::System(view) = api.order(Order::System).await? else { return Err(odd_reply()) };
     if view.part != Part::Leader {
-        let message = "this head does not lead, and only the one that does lets the other one go";
-        return Err(Refused(Error::new(ErrorKind::NotReady, message).with_next("millrace head ls")));
+        return Err(SystemRefusal::ReleaseNotLeading.into());
     }
     api.order(Order::HeadRelease { itself: true }).await?;
     // The answer goes by a connection that is there; no other one is made.
@@ -209,16 +201,8 @@ pub async fn head_named(api: &Api, name: &str) -> Result<HeadNo, Refused> {
         there.clone().find(|h| view.record.head(*h).name == name),
     );
     by_letter.or(by_name).ok_or_else(|| {
-        let words = |h| {
-            name_of(&Head {
-                head: HeadNo::letter(h).into(),
-                name: view.record.head(h).name.clone(),
-                ..Head::default()
-            })
-        };
-        let all: Vec<String> = there.map(words).collect();
-        let message = format!("head: there is no head \"{name}\" in this system, but {}", all.join(" and "));
-        Refused(Error::new(ErrorKind::NotFound, message).with_field("head").with_next("millrace head ls"))
+        let named = |h| NamedHead { head: HeadNo::letter(h).into(), name: view.record.head(h).name.clone() };
+        SystemRefusal::HeadUnknown { name: name.into(), heads: there.map(named).collect() }.into()
     })
 }
 
@@ -238,14 +222,6 @@ pub fn add_served(cluster: &mut Cluster, served: Option<[api::HeadServes; 2]>, p
         let words = |p: &api::Portal| format!("{} {}", p.protocol, p.address);
         let portals = portals.iter().filter(listens).map(words).collect();
         head.serves = Some(api::HeadServes { portals, ..served });
-    }
-}
-
-/// A head, as sentences name it.
-fn name_of(head: &Head) -> String {
-    match head.name.is_empty() {
-        true => format!("head {}", head.head),
-        false => format!("head {} ({})", head.head, head.name),
     }
 }
 

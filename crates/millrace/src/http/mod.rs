@@ -17,7 +17,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use finding::{Refusal, RequestRefusal};
+use finding::{Notice, Refusal, RequestRefusal, SystemRefusal};
 use head::order::{Order, Reply};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,14 +33,14 @@ pub use serve::{Limits, serve};
 pub struct Process {
     /// Its state directory.
     pub state_dir: String,
-    /// What it was not allowed: sentences.
-    pub notices: Vec<String>,
+    /// What it was not allowed.
+    pub notices: Vec<Notice>,
     /// Where its machines live.
     pub house: Option<uring::Watch>,
     /// Their memory for data, bytes.
     pub memory_data: u64,
-    /// Notices of less weight: sentences.
-    pub minor_notices: Vec<String>,
+    /// Notices of less weight.
+    pub minor_notices: Vec<Notice>,
     /// Why the pools were not imported at the start, if they were not.
     pub held_back: Option<api::Reason>,
     /// The operator has imported a pool since: the reason above is over.
@@ -80,6 +80,12 @@ impl IntoResponse for Refused {
 impl From<Refusal> for Refused {
     fn from(r: Refusal) -> Self {
         Self(words::refusal(&r))
+    }
+}
+
+impl From<SystemRefusal> for Refused {
+    fn from(r: SystemRefusal) -> Self {
+        Refusal::from(r).into()
     }
 }
 
@@ -129,11 +135,11 @@ impl Api {
                 shard.long_turns = counters.long_turns.load(Ordering::Relaxed);
             }
         }
-        let sentence = |n: String| words::noticed(n.into());
-        status.notices.extend(self.process.notices.iter().cloned().map(sentence));
+        status.notices.extend(self.process.notices.iter().cloned().map(words::noticed));
         let of_house = house.map(uring::Watch::notices).unwrap_or_default();
-        status.notices.extend(of_house.iter().map(words::house::house_notice).map(sentence));
-        status.minor_notices.extend(self.process.minor_notices.iter().cloned());
+        let noticed = |n| words::noticed(words::house::house_notice(n).into());
+        status.notices.extend(of_house.into_iter().map(noticed));
+        status.minor_notices.extend(self.process.minor_notices.iter().map(words::notice));
         if let Some(reason) = held_back {
             status.health = status.health.max(reason.state);
             status.reasons.insert(0, reason.clone());

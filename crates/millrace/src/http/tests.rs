@@ -6,6 +6,10 @@ use crate::failure::{Exit, Failure};
 use api::Protocol;
 use base::Uuid;
 use base::machine::Shape;
+use finding::{
+    DaemonRight, DriveFault, LegCause, PoolCause, PoolDoubt, PoolNotice, PoolRefusal, Signature,
+    SystemNotice, VolumeRefusal,
+};
 use head::order::State;
 use head::order::*;
 use head::path::stages::STAGES;
@@ -65,10 +69,9 @@ pub fn obedient(order: &Order) -> Answered {
         Order::Events { since } => {
             Reply::Events(snapshot().events.into_iter().filter(|e| e.number >= *since).collect())
         }
-        Order::PoolCreate { .. } | Order::VolumeCreate { .. } | Order::PoolImport { .. } => Reply::Created {
-            uuid: uuid(77),
-            notices: vec!["The first resync goes on in the background".to_string().into()],
-        },
+        Order::PoolCreate { .. } | Order::VolumeCreate { .. } | Order::PoolImport { .. } => {
+            Reply::Created { uuid: uuid(77), notices: vec![PoolNotice::DrivesBeingCleared.into()] }
+        }
         _ => Reply::Done,
     })
 }
@@ -101,12 +104,18 @@ fn stages(ns: [u64; STAGES]) -> Stages {
     Stages { all: spread(ns.iter().sum()), admitted, volume, array, drive, replied }
 }
 
-fn cause(words: &str) -> Option<Cause> {
-    (!words.is_empty()).then(|| Cause::sentence(words, None))
+/// That the daemon may not lock its memory.
+fn not_locked() -> Notice {
+    SystemNotice::RightsMissing { rights: vec![DaemonRight::LockMemory { errno: 1 }], root: false }.into()
+}
+
+/// That of a drive that does not answer.
+fn timed_out() -> Option<Cause> {
+    Some(LegCause::failed(DriveFault::TimedOut).into())
 }
 
 fn drives() -> Vec<Drive> {
-    let drive = |n: u64, state: State, reason: &str| Drive {
+    let drive = |n: u64, state: State, cause: Option<Cause>| Drive {
         path: format!("/dev/nvme{n}n1"),
         uuid: Some(uuid(n)),
         kind: "block".into(),
@@ -118,7 +127,7 @@ fn drives() -> Vec<Drive> {
         pool: Some("tank".into()),
         role: DriveRole::Leg,
         state: Some(state),
-        cause: cause(reason),
+        cause,
         reason: String::new(),
         slow: false,
         errors: if state == State::Failed { 17 } else { 0 },
@@ -135,12 +144,12 @@ fn drives() -> Vec<Drive> {
         shape: None,
     };
     let mut all = vec![
-        drive(0, State::Optimal, ""),
-        drive(1, State::Optimal, ""),
-        drive(2, State::Optimal, ""),
-        drive(3, State::Failed, "did not answer within 5 s"),
-        drive(4, State::Optimal, ""),
-        drive(5, State::Rebuilding, ""),
+        drive(0, State::Optimal, None),
+        drive(1, State::Optimal, None),
+        drive(2, State::Optimal, None),
+        drive(3, State::Failed, timed_out()),
+        drive(4, State::Optimal, None),
+        drive(5, State::Rebuilding, None),
     ];
     all[1].shape = Some(api::Shape { latency_us: 5000, ..Default::default() });
     all.push(Drive {
@@ -150,7 +159,7 @@ fn drives() -> Vec<Drive> {
         bytes: 64 << 30,
         block_bytes: 512,
         role: DriveRole::Foreign,
-        cause: cause("carries a partition table (GPT)"),
+        cause: Some(LegCause::DriveHolds { drive: "/dev/sda".into(), holds: Signature::Gpt }.into()),
         ..Drive::default()
     });
     all.push(Drive {
@@ -169,10 +178,23 @@ fn importable() -> Vec<Importable> {
         name: "old".into(),
         uuid: uuid(50),
         state: State::Offline,
-        cause: Some(finding::Cause::sentence(
-            "1 of 2 drives of mirror-0 is missing, and it may hold newer data",
-            Some("millrace pool import old --force".into()),
-        )),
+        cause: Some(
+            PoolCause::PoolNotImportable {
+                why: Box::new(
+                    PoolRefusal::PoolDoubtful {
+                        pool: "old".into(),
+                        doubts: vec![PoolDoubt::Unproven {
+                            pool: "old".into(),
+                            array: "mirror-0".into(),
+                            missing: vec![uuid(51).to_string()],
+                            current: vec!["/dev/sdx".into()],
+                        }],
+                    }
+                    .into(),
+                ),
+            }
+            .into(),
+        ),
         reason: String::new(),
         next: None,
         released: false,
@@ -183,19 +205,19 @@ fn importable() -> Vec<Importable> {
 
 /// A head in some trouble.
 pub fn snapshot() -> Status {
-    let leg = |n: u64, state: State, reason: &str| Leg {
+    let leg = |n: u64, state: State, cause: Option<Cause>| Leg {
         path: format!("/dev/nvme{n}n1"),
         uuid: uuid(n),
         state,
-        cause: cause(reason),
+        cause,
         reason: String::new(),
         slow: false,
         replaces: None,
     };
-    let mirror = |state: State, reason: &str, legs: Vec<Leg>| Array {
+    let mirror = |state: State, cause: Option<Cause>, legs: Vec<Leg>| Array {
         layout: ArrayLayout::Mirror,
         state,
-        cause: cause(reason),
+        cause,
         reason: String::new(),
         bytes: 1_919_846_539_264,
         legs,
@@ -213,7 +235,7 @@ pub fn snapshot() -> Status {
         hedged_reads_won: 0,
     };
     let mut rebuilding =
-        mirror(State::Rebuilding, "", vec![leg(4, State::Optimal, ""), leg(5, State::Rebuilding, "")]);
+        mirror(State::Rebuilding, None, vec![leg(4, State::Optimal, None), leg(5, State::Rebuilding, None)]);
     rebuilding.resync = Some(Resync {
         leg: Some(1),
         partial: true,
@@ -285,7 +307,7 @@ pub fn snapshot() -> Status {
         weight,
         head: None,
         what: what.into(),
-        event: head::order::Event::sentence(weight, message),
+        event: head::order::Event::from_line(weight, message),
         message: String::new(),
     };
     let at = 1_795_224_873;
@@ -304,10 +326,10 @@ pub fn snapshot() -> Status {
         reasons: vec![Reason::new(
             State::Degraded,
             "pool tank",
-            head::order::Cause::sentence(
-                "/dev/nvme3n1 of mirror-1: did not answer within 5 s",
-                Some("millrace drive return /dev/nvme3n1, or millrace drive replace /dev/nvme3n1 NEW".into()),
-            ),
+            LegCause::DriveFailed {
+                fault: DriveFault::TimedOut,
+                helps: Some(finding::DriveHelp::Attach { drive: "/dev/nvme3n1".into() }),
+            },
         )],
         drives: drives().into_iter().take(6).collect(),
         pools: vec![Pool {
@@ -336,7 +358,7 @@ pub fn snapshot() -> Status {
                     uuid: uuid(9),
                     bytes: 0,
                     ready: false,
-                    cause: cause("it was not found"),
+                    cause: Some(LegCause::DriveNotFound.into()),
                     reason: String::new(),
                     fit: None,
                     fits: String::new(),
@@ -345,7 +367,7 @@ pub fn snapshot() -> Status {
             name: "tank".into(),
             uuid: uuid(10),
             state: State::Degraded,
-            cause: cause("mirror-1: /dev/nvme3n1: did not answer within 5 s"),
+            cause: timed_out(),
             reason: String::new(),
             chunk_bytes: 65_536,
             bytes: 5_759_539_617_792,
@@ -353,13 +375,20 @@ pub fn snapshot() -> Status {
             freeing_bytes: 0,
             clearing: None,
             block_bytes: 4096,
-            zones: vec![Zone { bytes: 5_759_539_617_792, weights: [0, 1, 2].map(|array| ZoneWeight { array, weight: 1 }).into() }],
+            zones: vec![Zone {
+                bytes: 5_759_539_617_792,
+                weights: [0, 1, 2].map(|array| ZoneWeight { array, weight: 1 }).into(),
+            }],
             arrays: vec![
-                mirror(State::Optimal, "", vec![leg(0, State::Optimal, ""), leg(1, State::Optimal, "")]),
+                mirror(
+                    State::Optimal,
+                    None,
+                    vec![leg(0, State::Optimal, None), leg(1, State::Optimal, None)],
+                ),
                 mirror(
                     State::Degraded,
-                    "/dev/nvme3n1: did not answer within 5 s",
-                    vec![leg(2, State::Optimal, ""), leg(3, State::Failed, "did not answer within 5 s")],
+                    timed_out(),
+                    vec![leg(2, State::Optimal, None), leg(3, State::Failed, timed_out())],
                 ),
                 rebuilding,
             ],
@@ -437,9 +466,7 @@ pub fn snapshot() -> Status {
                 "came back; partial resync of 2.8G begins",
             ),
         ],
-        notices: ["The daemon was not allowed to lock its memory (operation not permitted): start it by systemd, or as root".to_string().into()]
-            .map(|notice| api::Noticed { notice, message: String::new() })
-            .into(),
+        notices: vec![api::Noticed { notice: not_locked(), message: String::new() }],
         ..Status::default()
     }
 }
@@ -509,11 +536,11 @@ fn ask(fake: &Fake, method: &str, path: &str, body: &str) -> (u16, api::Error) {
 fn the_status_of_the_head_and_of_the_process_are_one() {
     let process = Process {
         state_dir: "/s".into(),
-        notices: vec!["The daemon was not allowed to lock its memory".into()],
+        notices: vec![not_locked()],
         held_back: Some(words::reason(api::Reason::new(
             api::State::Offline,
             "head",
-            api::Cause::sentence("crashed", None),
+            PoolCause::PoolHeldBack { pool: "tank".into(), crashes: 3 },
         ))),
         ..Default::default()
     };
@@ -632,7 +659,7 @@ fn a_portal_belongs_to_the_head_that_is_named() {
     assert_eq!((status, error.field.as_deref()), (404, Some("head")), "{error:?}");
     assert_eq!(
         error.message,
-        "head: there is no head \"c\" in this system, but head a (left) and head b (right)"
+        "head: there is no head c in this system, but head a (left) and head b (right)"
     );
     assert_eq!(error.next.as_deref(), Some("millrace head ls"));
     let (status, error) = add("b", r#","prefix":24"#);
@@ -642,27 +669,31 @@ fn a_portal_belongs_to_the_head_that_is_named() {
 
 #[test]
 fn a_refusal_keeps_its_kind_field_and_advice() {
-    for (kind, status) in [
-        (ErrorKind::NotFound, 404),
-        (ErrorKind::Conflict, 409),
-        (ErrorKind::Unsafe, 409),
-        (ErrorKind::Invalid, 422),
-        (ErrorKind::NotReady, 503),
-        (ErrorKind::NoSpace, 507),
-        (ErrorKind::Internal, 500),
-    ] {
-        let refuse = move |_: &Order| {
-            let next = Some("millrace pool show tank".into());
-            Err(Refusal::sentence(kind, "bytes", "tank has 3G free", next))
-        };
-        let fake = serve(refuse, Process::default());
+    let hosts = vec![finding::ConnectedHost { host: "esx1".into(), connections: 3 }];
+    let in_use = VolumeRefusal::UnexportInUse { volume: "tank/a".into(), host: "esx1".into(), hosts };
+    let all: [(Refusal, u16); 7] = [
+        (SystemRefusal::HeadAlone.into(), 404),
+        (SystemRefusal::HeadInSystem.into(), 409),
+        (in_use.into(), 409),
+        (VolumeRefusal::SizeZero.into(), 422),
+        (SystemRefusal::Stopping.into(), 503),
+        (VolumeRefusal::SpaceTooFragmented.into(), 507),
+        (SystemRefusal::FirstDecisionFailed.into(), 500),
+    ];
+    for (refusal, status) in all {
+        let refusal = refusal.about("bytes");
+        let said = words::refusal(&refusal);
+        let kind = refusal.kind();
+        let fake = serve(move |_: &Order| Err(refusal.clone()), Process::default());
         let (got, error) = ask(&fake, "POST", "/api/v1/volumes", r#"{"name":"tank/a","bytes":1}"#);
         assert_eq!((got, error.field.as_deref()), (status, Some("bytes")), "{kind:?}");
+        assert_eq!(error, said, "with its code and fields");
         let body = api::VolumeCreate { name: "tank/a".into(), bytes: 1, block_bytes: None };
         let failure: Failure = fake.client.post::<api::Created>("/volumes", &body).expect_err("refused");
         let exit = if kind == ErrorKind::Internal { Exit::Internal } else { Exit::Refused };
         assert_eq!(failure.exit, exit);
-        assert_eq!(failure.to_string(), "error: tank has 3G free\nNext: millrace pool show tank");
+        let next = said.next.expect("each has one");
+        assert_eq!(failure.to_string(), format!("error: {}\nNext: {next}", said.message));
     }
 }
 

@@ -3,6 +3,7 @@
 use super::machine::errno_words;
 use crate::failure::Failure;
 use base::Address;
+use finding::SystemNotice;
 use uring::{HouseNotice, SetupFault};
 
 /// Why the threads or the memory could not be had.
@@ -51,33 +52,18 @@ pub fn cannot_start(fault: SetupFault) -> Failure {
     Failure::internal(setup_fault(&fault))
 }
 
-/// What is worth knowing though it works.
-pub fn house_notice(notice: &HouseNotice) -> String {
+/// What is worth knowing though it works, as a finding.
+pub fn house_notice(notice: HouseNotice) -> SystemNotice {
     match notice {
-        HouseNotice::FewFiles { limit, connections } => format!(
-            "Only {limit} open files are allowed and {connections} connections may come: raise RLIMIT_NOFILE \
-             (LimitNOFILE in the unit)"
-        ),
+        HouseNotice::FewFiles { limit, connections } => SystemNotice::OpenFilesLimited { limit, connections },
         HouseNotice::NotBound { address, core } => {
-            format!("The thread of {} could not be bound to CPU {core}", machine(*address))
+            SystemNotice::ThreadNotBound { thread: address.into(), core: core as u64 }
         }
-        HouseNotice::NotResident { bytes, all_bytes, errno } => format!(
-            "Only {} of {} MiB of memory could be had ahead ({}), the rest is asked for as it is used: give less \
-             (memory in head.toml)",
-            bytes >> 20,
-            all_bytes >> 20,
-            errno_words(*errno)
-        ),
-        HouseNotice::NotRegistered { bytes, errno } => format!(
-            "Not all buffers are registered with the kernel ({}), so drives cost more CPU: allow {} MiB of locked \
-             memory (LimitMEMLOCK=infinity in the unit)",
-            errno_words(*errno),
-            bytes >> 20
-        ),
-        HouseNotice::Buffered { drive, block_bytes } => format!(
-            "{drive}: the file system does not do direct I/O in blocks of {block_bytes} bytes, so the page cache is \
-             used; put the file on ext4 or XFS, or give a block device"
-        ),
+        HouseNotice::NotResident { bytes, all_bytes, errno } => {
+            SystemNotice::MemoryNotResident { bytes, all_bytes, errno }
+        }
+        HouseNotice::NotRegistered { bytes, errno } => SystemNotice::BuffersNotRegistered { bytes, errno },
+        HouseNotice::Buffered { drive, block_bytes } => SystemNotice::DriveCached { drive, block_bytes },
     }
 }
 

@@ -121,7 +121,9 @@ pub fn refusal(f: &LegRefusal) -> Said {
             let each: Vec<String> = drives.iter().map(|d| open_fault(&d.drive, &d.fault)).collect();
             Said::new(each.join("; ")).then("millrace drive ls")
         }
-        LegRefusal::ShapeInvalid { fault } => shape_fault(fault).into(),
+        LegRefusal::ShapeInvalid { fault } => {
+            Said::new(shape_fault(fault)).then("millrace drive shape --help")
+        }
         LegRefusal::MirrorNotInSync { drive } => {
             Said::new(format!("no other drive of the mirror of {drive} is in sync yet"))
                 .then("millrace status")
@@ -253,6 +255,7 @@ pub fn cause(f: &LegCause) -> Said {
             fault.as_ref().map_or("had been given up, and is needed".into(), drive_fault)
         )
         .into(),
+        LegCause::LegOutByHand => "the operator took it out".into(),
         LegCause::LegRemovedByHand => "the operator removed it".into(),
         LegCause::LegPlaceTaken { new } => format!("{new} has taken its place").into(),
         LegCause::LegFullResync => "everything is being copied to it".into(),

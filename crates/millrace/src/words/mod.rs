@@ -33,7 +33,7 @@ pub use pool::difference;
 pub use system::{fence_trial, head_out};
 
 use api::{Cause, Notice};
-use finding::{ErrorKind, Event, Refusal, SaidCause, SaidEvent, SaidNotice, SaidRefusal, Why};
+use finding::{ErrorKind, Event, OldEvent, Refusal, Why};
 
 /// A sentence, and what helps.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -78,9 +78,6 @@ pub fn why(why: &Why) -> Said {
         Why::Record(r) => record::refusal(r),
         Why::System(r) => system::refusal(r),
         Why::Request(r) => request::refusal(r),
-        Why::Said(SaidRefusal::Said { message, next, .. }) => {
-            Said { message: message.clone(), next: next.clone() }
-        }
         Why::Other { code, fields } => other(code, fields),
     }
 }
@@ -136,9 +133,6 @@ pub fn cause(cause: &Cause) -> Said {
         Cause::Record(c) => record::cause(c),
         Cause::System(c) => system::cause(c),
         Cause::Status(c) => status::cause(c),
-        Cause::Said(SaidCause::Said { message, next }) => {
-            Said { message: message.clone(), next: next.clone() }
-        }
         Cause::Other { code, fields } => other(code, fields),
     }
 }
@@ -164,7 +158,7 @@ pub fn event(event: &Event) -> String {
         Event::Leg(e) => leg::event(e),
         Event::Record(e) => record::event(e),
         Event::System(e) => system::event(e),
-        Event::Said(SaidEvent::Said { message, .. }) => message.clone(),
+        Event::Old(OldEvent::OldText { message, .. }) => message.clone(),
         Event::Other { code, fields } => other(code, fields).message,
     }
 }
@@ -179,7 +173,6 @@ pub fn notice(notice: &Notice) -> String {
         Notice::Record(n) => record::notice(n),
         Notice::System(n) => system::notice(n),
         Notice::Status(n) => status::notice(n),
-        Notice::Said(SaidNotice::Said { message }) => message.clone(),
         Notice::Other { code, fields } => other(code, fields).message,
     }
 }

@@ -1,10 +1,7 @@
 //! Words about pools.
 
 use super::machine::open_fault;
-use super::parts::{
-    STATE_DISK, connected, count, drive_fault, file_fault, no_fence, no_fence_instead, size, size_free,
-    state_fault,
-};
+use super::parts::{STATE_DISK, connected, count, drive_fault, file_fault, size, size_free, state_fault};
 use super::{Said, cause as cause_said, notice as notice_said, way, why as why_said};
 use finding::{
     CutOffWork, Difference, DriveBusy, DriveFault, FailedDrive, ImportFault, Leftovers, OneDrive, PoolCause,

@@ -1,12 +1,13 @@
 //! Words about systems.
 
 use super::Said;
+use super::machine::errno_words;
 use super::machine::unreadable;
 use super::parts::{
     count, drive_unshareable, head_called, link_fault, link_next, no_fence_instead, not_shut_out, out_reason,
     trial_fault,
 };
-use finding::{SystemCause, SystemEvent, SystemNotice, SystemRefusal};
+use finding::{DaemonRight, DaemonThread, SystemCause, SystemEvent, SystemNotice, SystemRefusal};
 
 /// Why an order was not carried out.
 pub fn refusal(f: &SystemRefusal) -> Said {
@@ -66,6 +67,24 @@ pub fn refusal(f: &SystemRefusal) -> Said {
         }
         SystemRefusal::FenceVotersUnreached => {
             Said::new("too few voters are reached to put the other head out").then("millrace head ls")
+        }
+        SystemRefusal::SystemUnsupported => "this daemon cannot be one of two".into(),
+        SystemRefusal::LinkAddressInvalid { address, port } => {
+            let what = if *port { "with a port, as 10.9.0.1:7400" } else { "as 10.9.0.2" };
+            Said::new(format!("link: {address} is not an address {what}")).then("ip -brief address")
+        }
+        SystemRefusal::HeadHasPool { pool } => {
+            Said::new(format!("this head has pool {pool}: a head that joins has none of its own"))
+                .then(format!("millrace pool release {pool}"))
+        }
+        SystemRefusal::ReleaseNotLeading => {
+            Said::new("this head does not lead, and only the one that does lets the other one go")
+                .then("millrace head ls")
+        }
+        SystemRefusal::HeadUnknown { name, heads } => {
+            let all: Vec<String> = heads.iter().map(|h| head_called(&h.head, &h.name)).collect();
+            Said::new(format!("head: there is no head {name} in this system, but {}", all.join(" and ")))
+                .then("millrace head ls")
         }
         SystemRefusal::ShardsUnreached => {
             Said::new("they cannot be reached at the ports behind that of the link, one for each shard")
@@ -324,7 +343,78 @@ pub fn notice(f: &SystemNotice) -> String {
         SystemNotice::PoolNotMarked { pool, why } => {
             format!("pool {pool} is not marked as one of two heads: {}", super::why(why).message)
         }
+        SystemNotice::RightsMissing { rights, root } => rights_missing(rights, *root),
+        SystemNotice::TokenFileOpen { path, mode } => format!(
+            "api.token_file = {path} has mode {mode:04o}: others than its owner can use or change the token: chmod 600 {path}"
+        ),
+        SystemNotice::ShardsShareCores { shards, cores } => format!(
+            "{shards} shards share {} and slow each other down: leave shards out of head.toml",
+            count(*cores, "core")
+        ),
+        SystemNotice::ShardsFewerThanCores { shards, cores } => format!(
+            "{} on {}: memory has no room for more; give the daemon more of it, or say shards in head.toml",
+            count(*shards, "shard"),
+            count(*cores, "core")
+        ),
+        SystemNotice::SocketFolderMade { path } => {
+            format!("The folder {path} of the socket was not there and was made")
+        }
+        SystemNotice::OpenFilesLimited { limit, connections } => format!(
+            "Only {limit} open files are allowed and {connections} connections may come: raise RLIMIT_NOFILE \
+             (LimitNOFILE in the unit)"
+        ),
+        SystemNotice::ThreadNotBound { thread, core } => {
+            let thread = match thread {
+                DaemonThread::Shard { number } => format!("shard {number}"),
+                DaemonThread::Steward => "the steward".into(),
+                DaemonThread::Manager => "the manager".into(),
+            };
+            format!("The thread of {thread} could not be bound to CPU {core}")
+        }
+        SystemNotice::MemoryNotResident { bytes, all_bytes, errno } => format!(
+            "Only {} of {} MiB of memory could be had ahead ({}), the rest is asked for as it is used: give less \
+             (memory in head.toml)",
+            bytes >> 20,
+            all_bytes >> 20,
+            errno_words(*errno)
+        ),
+        SystemNotice::BuffersNotRegistered { bytes, errno } => format!(
+            "Not all buffers are registered with the kernel ({}), so drives cost more CPU: allow {} MiB of locked \
+             memory (LimitMEMLOCK=infinity in the unit)",
+            errno_words(*errno),
+            bytes >> 20
+        ),
+        SystemNotice::DriveCached { drive, block_bytes } => format!(
+            "{drive}: the file system does not do direct I/O in blocks of {block_bytes} bytes, so the page cache is \
+             used; put the file on ext4 or XFS, or give a block device"
+        ),
     }
+}
+
+/// One sentence for all that the kernel does not allow.
+fn rights_missing(rights: &[DaemonRight], root: bool) -> String {
+    // Without its number.
+    let plain = |errno: i32| {
+        let text = errno_words(errno);
+        text.split(" (os error").next().unwrap_or(&text).to_lowercase()
+    };
+    let to = |right: &DaemonRight| match right {
+        DaemonRight::LockMemory { errno } => format!("lock its memory ({})", plain(*errno)),
+        DaemonRight::MoreFiles { files } => format!("open more than {files} files"),
+        DaemonRight::RaiseFiles { errno } => format!("raise its limit of open files ({})", plain(*errno)),
+        DaemonRight::IoFlusher { errno } => format!("set PR_SET_IO_FLUSHER ({})", plain(*errno)),
+    };
+    let all: Vec<String> = rights.iter().map(to).collect();
+    let list = match all.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+        _ => all.concat(),
+    };
+    // Root in a container, or under a limit: only whoever set the limit can raise it.
+    let next = match root {
+        true => "this container or session limits even root; packaging/millrace.service does not",
+        false => "start it by systemd, or as root",
+    };
+    format!("The daemon was not allowed to {list}: {next}")
 }
 
 #[cfg(test)]

@@ -211,7 +211,7 @@ impl Run {
             Some(s) => {
                 lines.push(format!("the system is {}", s.health.word()));
                 lines.extend(
-                    s.reasons.iter().map(|r| format!("{}: {} {}", r.what, r.state.word(), r.cause.said())),
+                    s.reasons.iter().map(|r| format!("{}: {} {:?}", r.what, r.state.word(), r.cause)),
                 );
                 for array in s.pools.iter().flat_map(|p| &p.arrays) {
                     let legs: Vec<_> = array
@@ -232,12 +232,7 @@ impl Run {
                 });
                 lines.extend(drives);
                 lines.extend(
-                    s.events
-                        .iter()
-                        .rev()
-                        .take(12)
-                        .rev()
-                        .map(|e| format!("event: {}: {}", e.what, e.event.said())),
+                    s.events.iter().rev().take(12).rev().map(|e| format!("event: {}: {:?}", e.what, e.event)),
                 );
             }
         }

@@ -282,7 +282,7 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
             .last_look
             .iter()
             .flat_map(|s| &s.events)
-            .map(|e| format!("{}: {}", e.what, e.event.said()))
+            .map(|e| format!("{}: {:?}", e.what, e.event))
             .collect(),
     })
 }
@@ -597,7 +597,7 @@ impl Run {
             }
             (Stage::Ordering, Err(refusal)) => Err(format!("an order was refused: {refusal:?}")),
             (_, Err(refusal)) => {
-                self.world.say(|| format!("the order is refused: {}", refusal.said()));
+                self.world.say(|| format!("the order is refused: {:?}", refusal.why));
                 Ok(())
             }
             (_, Ok(_)) => Ok(()),

@@ -150,9 +150,7 @@ impl Run {
         }
         if let Some(s) = &self.last_look {
             lines.push(format!("the system is {}", s.health.word()));
-            lines.extend(
-                s.reasons.iter().map(|r| format!("{}: {} {}", r.what, r.state.word(), r.cause.said())),
-            );
+            lines.extend(s.reasons.iter().map(|r| format!("{}: {} {:?}", r.what, r.state.word(), r.cause)));
         }
         if let Some(l) = self.leader() {
             lines.push(format!("{:?}", self.world.heads_at_rest(|s| s == l)));

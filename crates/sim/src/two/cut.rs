@@ -154,15 +154,8 @@ impl Run {
     /// An order of these was answered.
     pub(super) fn cut_answered(&mut self, order: &Order, answer: Answered) -> Result<(), String> {
         let cut = self.cut().expect("a world of a cut");
-        let reply = answer.map_err(|r| {
-            format!(
-                "{order:?}, {:?}, is refused: {} (next: {:?}){}",
-                self.cut_step,
-                r.said(),
-                r.next(),
-                self.ills()
-            )
-        })?;
+        let reply = answer
+            .map_err(|r| format!("{order:?}, {:?}, is refused: {:?}{}", self.cut_step, r.why, self.ills()))?;
         match (self.cut_step, order) {
             (Step::Releasing, _) => {
                 // The other daemon forgets its system, and starts alone.

@@ -210,7 +210,7 @@ impl Run {
             by_server: self.commands_by_server(),
             events: [format!("{} takeovers", self.takeovers), format!("{} ended paths", sum(|l| l.ended))]
                 .into_iter()
-                .chain(events.map(|e| format!("{}: {}", e.what, e.event.said())))
+                .chain(events.map(|e| format!("{}: {:?}", e.what, e.event)))
                 .collect(),
         }
     }
@@ -373,7 +373,7 @@ impl Run {
             }
             // The process executes itself anew, as soon as its manager has read that.
             ManagerMail::Out(why) => {
-                let words = why.said();
+                let words = format!("{why:?}");
                 self.world.say(|| format!("server {server}: {words}"));
                 self.ready.retain(|s| *s != server);
                 self.out[server] = true;
@@ -385,9 +385,9 @@ impl Run {
             ManagerMail::Happened(line) => {
                 // What orders did to pools, and imports, the log has by the orders.
                 if !matches!(line.event, Event::Pool(_)) || line.weight > Weight::Note {
-                    self.log(server, &line.event.said());
+                    self.log(server, &format!("{:?}", line.event));
                 }
-                self.world.say(|| format!("server {server}: {}: {}", line.what, line.event.said()));
+                self.world.say(|| format!("server {server}: {}: {:?}", line.what, line.event));
                 Ok(())
             }
             ManagerMail::Leads(false) | ManagerMail::FromPeer(_) | ManagerMail::Stopped => Ok(()),
@@ -487,7 +487,7 @@ impl Run {
                 Err(format!("an order was refused: {refusal:?}"))
             }
             Err(refusal) => {
-                self.world.say(|| format!("{order:?} is refused: {}", refusal.said()));
+                self.world.say(|| format!("{order:?} is refused: {:?}", refusal.why));
                 self.ordered.is_unknown(&order);
                 Ok(())
             }

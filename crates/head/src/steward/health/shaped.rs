@@ -144,5 +144,7 @@ mod tests {
         ] {
             assert_eq!(split(text), Err(fault), "{text}");
         }
+        let shape = Shape { uplink: 1, uplink_mbps: 5, uplink_share: 1001, ..Shape::default() };
+        assert_eq!(complete(&shape), Err(invalid("uplink-share", "1001", 1000)));
     }
 }

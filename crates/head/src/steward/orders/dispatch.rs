@@ -197,8 +197,7 @@ impl Procedures {
         if !force {
             self.leaves_a_named_leg(pool, array, leg).await?;
         }
-        let why = "the operator took it out".to_string();
-        self.put_out(pool, array, leg, why, Outlook::ByHand).await?;
+        self.put_out(pool, array, leg, LegCause::LegOutByHand, Outlook::ByHand).await?;
         Ok(Reply::Done)
     }
 

@@ -501,12 +501,11 @@ impl Procedures {
                 let drive = p.drive_path(a, l).to_string();
                 return Err(PoolRefusal::LastNotWritten { drive, fault }.into());
             }
-            let why = Cause::from(PoolCause::LegNotWritten { fault }).said();
             let outlook = crate::steward::context::array::outlook(error);
             p.wishes.push_back(crate::steward::context::array::Wish::Lost {
                 array: a,
                 leg: l,
-                why: why.into(),
+                why: PoolCause::LegNotWritten { fault }.into(),
                 outlook,
                 there: None,
             });

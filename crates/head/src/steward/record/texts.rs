@@ -453,13 +453,13 @@ mod tests {
             monotonic: Some(Instant(11)),
             weight: Weight::Warning,
             what: "a\tb".into(),
-            event: Event::sentence(Weight::Warning, "c\nd"),
+            event: Event::from_line(Weight::Warning, "c\nd"),
         };
         let text = format!("half a line\n{}x\t", event_text(&e));
         let back = parse_events(text.as_bytes());
         assert_eq!(
             back,
-            [EventLine { what: "a b".into(), event: Event::sentence(Weight::Warning, "c d"), ..e.clone() }]
+            [EventLine { what: "a b".into(), event: Event::from_line(Weight::Warning, "c d"), ..e.clone() }]
         );
         let older = parse_events(b"7\t9\twarning\ta b\tc d\n");
         assert_eq!(older, [EventLine { monotonic: None, ..back[0].clone() }]);

@@ -219,7 +219,7 @@ fn exports_that_a_name_alone_opens_are_told_where_a_pool_comes_from_another_head
     let all = ["/f/a", "/f/b", "/f/c", "/f/d"];
     let mut there = usual();
     there.good(Order::PoolRelease { pool: "tank".into(), force: false, disconnect: false });
-    assert_eq!(notices(there.good(import(&all, false))), [""; 0], "its own head has the secrets still");
+    assert_eq!(notices(there.good(import(&all, false))), [], "its own head has the secrets still");
     there.good(Order::PoolRelease { pool: "tank".into(), force: false, disconnect: false });
     let mut w = World::start(Rest { files: BTreeMap::new(), ..there.rest }, 7);
     let bare = |name: &str, nqns: &[&str], secret: bool| Order::HostAdd {
@@ -231,7 +231,7 @@ fn exports_that_a_name_alone_opens_are_told_where_a_pool_comes_from_another_head
             ..HostSettings::default()
         },
     };
-    assert_eq!(notices(w.good(bare("esx1", &[], false))), [""; 0]);
+    assert_eq!(notices(w.good(bare("esx1", &[], false))), []);
     let told = HostNotice::HostWithoutSecret { host: "esx1".into(), volumes: vec!["tank/vm1".into()] };
     assert_eq!(notices(w.good(import(&all, false))), [Notice::from(told)]);
     w.good(Order::HostRemove { name: "esx1".into(), force: true, disconnect: false });

@@ -43,7 +43,7 @@ fn an_array_on_which_nothing_lies_leaves_and_its_drives_are_free() {
         let mut w = three(new);
         let (bytes, third) = (w.status().pools[0].bytes, w.layout.arrays[2].id);
         let Reply::Created { notices, .. } = w.good(leave(&["mirror-2"])) else { panic!("it says how") };
-        assert_eq!(notices, Vec::<String>::new());
+        assert_eq!(notices, []);
         assert_eq!((w.layout.arrays.len(), w.layout.volumes.len()), (2, 1));
         assert!(w.status().pools[0].bytes < bytes);
         assert!(new.iter().all(|d| !labelled(&w.rest.drives[*d]) && !pools(&w).contains(d)));

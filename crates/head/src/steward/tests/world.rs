@@ -714,8 +714,25 @@ pub(super) fn synced(w: &mut World, leg: usize) {
 
 /// What tests read of findings.
 pub(super) trait Told {
-    /// The sentence, or the variant with its fields.
+    /// The variant with its fields.
     fn said(&self) -> String;
+}
+
+macro_rules! printed {
+    ($($type:ty),+) => {
+        $( impl Told for $type {
+            fn said(&self) -> String {
+                format!("{self:?}")
+            }
+        } )+
+    };
+}
+printed!(finding::Why, finding::Cause, finding::Event, finding::Notice);
+
+impl Told for crate::order::Refusal {
+    fn said(&self) -> String {
+        self.why.said()
+    }
 }
 
 impl Told for crate::order::Reason {

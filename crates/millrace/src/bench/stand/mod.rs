@@ -174,7 +174,8 @@ impl Stand {
     }
     /// What the kernel did not allow: sentences.
     pub fn notices(&self) -> Vec<String> {
-        self.house().watch().notices().iter().map(house_notice).collect()
+        let said = |n| crate::words::notice(&house_notice(n).into());
+        self.house().watch().notices().into_iter().map(said).collect()
     }
 
     /// Gives an order and waits for the answer.
