@@ -62,7 +62,7 @@ events! {
         HostChanged = Note,
         /// The host was removed.
         HostRemoved = Note,
-        /// Somebody was turned away, or the like.
+        /// A connection was rejected, or the like.
         Rejected {
             /// What it calls itself; empty if it did not say.
             name: String,
@@ -71,7 +71,7 @@ events! {
         } = Warning,
         /// The same came again, so often in this time.
         RejectedAgain { name: String, address: String, fate: LoginFate, times: u64, seconds: u64 } = Warning,
-        /// So many others were turned away in this time.
+        /// So many others were rejected in this time.
         OthersRejected { times: u64, seconds: u64 } = Warning,
     }
 }

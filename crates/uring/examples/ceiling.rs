@@ -81,7 +81,7 @@ fn main() {
             "{spec}: {:.0} K reads/s, {turns} turns, {sleeps} sleeps",
             done as f64 / SECONDS as f64 / 1e3
         );
-        house.watch().notices().iter().for_each(|n| println!("  {n}"));
+        house.watch().notices().iter().for_each(|n| println!("  {n:?}"));
         house.stop().unwrap();
     }
     println!("{}", uring::probe());

@@ -184,7 +184,7 @@ impl BufferQuota {
         }
         let account = &mut self.accounts[index];
         account.host = host;
-        account.connections = account.connections + 1;
+        account.connections += 1;
         index as u32
     }
     /// Whose account it is.
