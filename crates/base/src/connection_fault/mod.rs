@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// Why a connection was ended or rejected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(tag = "code", content = "fault", rename_all = "snake_case")]
 pub enum ConnectionFault {
     /// By the rules of NVMe/TCP.
     Nvme(NvmeFault),

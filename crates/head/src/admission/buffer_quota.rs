@@ -395,8 +395,8 @@ mod tests {
             let mut own = 0;
             while may(&quota, who, left) {
                 quota.take(who, Asked, MIB);
-                own = own + 1;
-                left = left - u64::from(MIB);
+                own += 1;
+                left -= u64::from(MIB);
             }
             assert_eq!(own, expected, "connection {link}");
         }

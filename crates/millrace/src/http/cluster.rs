@@ -243,9 +243,10 @@ pub fn add_served(cluster: &mut Cluster, served: Option<[api::HeadServes; 2]>, p
 
 /// A head, as sentences name it.
 fn name_of(head: &Head) -> String {
-    match head.name.is_empty() {
-        true => format!("head {}", head.head),
-        false => format!("head {} ({})", head.head, head.name),
+    if head.name.is_empty() {
+        format!("head {}", head.head)
+    } else {
+        format!("head {} ({})", head.head, head.name)
     }
 }
 

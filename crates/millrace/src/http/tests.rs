@@ -395,7 +395,7 @@ pub fn snapshot() -> Status {
             Connection {
                 head: None,
                 host: None,
-                protocol: Protocol::Iscsi.into(),
+                protocol: Protocol::Iscsi,
                 peer: "10.0.0.51:41235".parse().expect("an address"),
                 shard: 1,
                 session: None,

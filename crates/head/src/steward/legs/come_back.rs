@@ -280,7 +280,11 @@ impl Procedures {
             }
             (None, _) | (_, None) => false,
         };
-        if stays { self.publish().await } else { drop(self.let_go_wholly(probe.id, RETURN_PATIENCE).await) }
+        if stays {
+            self.publish().await;
+        } else {
+            self.let_go_wholly(probe.id, RETURN_PATIENCE).await;
+        }
     }
     /// Refuses a file to which nothing can be copied: it would be put out again at once, and so for ever.
     async fn check_room_below(&self, probe: &Probe) -> Result<(), Refusal> {

@@ -468,7 +468,6 @@ impl Procedures {
         };
         let (failed, witness) = self.write_record(id, &record, &[]).await;
         if let Err(why) = witness {
-            let why = why;
             let no = || {
                 let why = Box::new(why.clone());
                 Refusal::from(PoolRefusal::WitnessNotWritten { why }).about("pool")
