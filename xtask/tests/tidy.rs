@@ -98,6 +98,9 @@ const SPEECHLESS: &[&str] = &[
     "uring", "api", "topology",
 ];
 
+/// Where alone sentences are read, too: parsers of others say what they found as text.
+const READS: &str = "crates/millrace/src/words/parser.rs";
+
 /// Where findings are said in English.
 const WORDS: &str = "crates/millrace/src/words";
 
@@ -115,8 +118,20 @@ const STOPS: &[&str] = &[
     "compile_error!",
 ];
 
-/// Files with texts that are no sentences to an operator: formats of files, standards' own texts.
-const TEXTS: &[&str] = &[];
+/// Descriptions of the API are docstrings that stand in code.
+const DESCRIBES: &str = "description";
+
+/// Files, and folders, with texts that are no sentences to an operator.
+const TEXTS: &[&str] = &[
+    // The format of a recording, whose first line is `millrace recording 1`.
+    "crates/topology/src/recording.rs",
+    // Formats of files in the state directory, which begin with a comment for who opens them.
+    "crates/head/src/steward/record/kept.rs",
+    "crates/head/src/steward/record/texts.rs",
+    // Worlds for tests of this crate: which promise was broken, for who reads the failed test.
+    "crates/cluster/src/model.rs",
+    "crates/cluster/src/world/",
+];
 
 /// What the Steward knows beyond what is decided lies here, and is changed by its own methods.
 const CONTEXT: &str = "crates/head/src/steward/context/";
@@ -156,6 +171,15 @@ const SUBJECT_MAX: usize = 72;
 
 /// Since when that holds.
 const SUBJECTS_SINCE: &str = "2026-11-26T23:00:00Z";
+
+/// The words of this project; its last column has those that it does not use.
+const GLOSSARY: &str = "docs/glossary.md";
+
+/// Documents beside those in docs/ that keep to the glossary.
+const DOCUMENTS: &[&str] = &["README.md", "CHANGELOG.md", "ARCHITECTURE.md", "SPECIFICATION.md"];
+
+/// Where a program speaks to people.
+const SPEAKS: &str = "crates/millrace/src/";
 
 /// So many source files may lie in one folder: beyond it nobody finds anything by looking.
 const FOLDER_MAX: usize = 15;
@@ -442,6 +466,8 @@ struct Literal {
     line: usize,
     says: String,
     calls: Vec<String>,
+    /// Bytes are what lies on a drive or a wire, not what somebody reads.
+    is_bytes: bool,
 }
 
 /// The strings of a source file that are compiled into the product.
@@ -471,7 +497,8 @@ fn literals(text: &str) -> Vec<Literal> {
             };
             let says: String = all[string.clone()].iter().collect();
             if !in_test {
-                found.push(Literal { line, says: says.clone(), calls: calls.clone() });
+                let is_bytes = at > 0 && code[at - 1] == 'b';
+                found.push(Literal { line, says: says.clone(), calls: calls.clone(), is_bytes });
             }
             line += says.matches('\n').count();
             at = string.end;
@@ -518,13 +545,16 @@ fn sentences(sources: &[Source]) -> Vec<String> {
         SPEECHLESS.contains(&s.room())
             && s.path.ends_with(".rs")
             && s.is_product()
-            && !TEXTS.contains(&s.path.as_str())
+            && !TEXTS.iter().any(|text| s.path.starts_with(text))
     };
     for source in sources.iter().filter(speechless) {
         for literal in literals(&source.text) {
-            let stops = |call: &String| call == "#" || STOPS.contains(&call.as_str());
+            let stops = |call: &String| call == "#" || call == DESCRIBES || STOPS.contains(&call.as_str());
             let command = literal.says.trim_matches('"').starts_with("millrace ");
-            if !literal.calls.iter().any(stops) && (command || is_sentence(&literal.says)) {
+            if !literal.is_bytes
+                && !literal.calls.iter().any(stops)
+                && (command || is_sentence(&literal.says))
+            {
                 found.push(format!("{}:{}: {} belongs to {WORDS}", source.path, literal.line, literal.says));
             }
         }
@@ -539,7 +569,8 @@ fn inspected(sources: &[Source]) -> Vec<String> {
         ["contains", "starts_with", "ends_with", "strip_prefix", "strip_suffix", "find", "split_once"];
     for source in sources.iter().filter(|s| s.path.starts_with("crates/") && s.is_product()) {
         // Tests of the product from outside read what people read, and so do the lab and the judge.
-        if !source.path.ends_with(".rs") || ["judge", "lab"].contains(&source.room()) {
+        if !source.path.ends_with(".rs") || ["judge", "lab"].contains(&source.room()) || source.path == READS
+        {
             continue;
         }
         for literal in literals(&source.text) {
@@ -935,6 +966,62 @@ fn full_folders(sources: &[Source]) -> Vec<String> {
     full.map(sentence).collect()
 }
 
+/// Words of a name or a text, in small letters: `HostId` and `host_id` are both `host`, `id`.
+fn words(text: &str) -> Vec<String> {
+    let (mut words, mut before) = (vec![String::new()], ' ');
+    for c in text.chars() {
+        if !c.is_alphanumeric() || before.is_lowercase() && c.is_uppercase() {
+            words.push(String::new());
+        }
+        if c.is_alphanumeric() {
+            words.last_mut().expect("never empty").extend(c.to_lowercase());
+        }
+        before = c;
+    }
+    words.retain(|w| !w.is_empty());
+    words
+}
+
+/// Words that are not used, each with the one that is: those set as code in the last column of the glossary.
+fn old_words(glossary: &str) -> Vec<(Vec<String>, String)> {
+    let mut old = Vec::new();
+    for row in glossary.lines().filter(|l| l.starts_with("| ")) {
+        let columns: Vec<&str> = row.trim_matches(['|', ' ']).split(" | ").collect();
+        let [word, _, unused] = columns[..] else { panic!("a row of three columns: {row}") };
+        old.extend(unused.split('`').skip(1).step_by(2).map(|unused| (words(unused), word.to_string())));
+    }
+    old
+}
+
+/// Old words in names of the product's code, in documents and in what the program says.
+fn old_words_used(sources: &[Source], old: &[(Vec<String>, String)]) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut look = |path: &str, line: usize, text: &str| {
+        let text = words(text);
+        let is = |word: &String, old: &String| word == old || word.strip_suffix('s') == Some(old);
+        for (unused, word) in old {
+            if text.windows(unused.len()).any(|w| w.iter().zip(unused).all(|(w, o)| is(w, o))) {
+                found.push(format!("{path}:{line}: `{}`; the glossary says {word}", unused.join(" ")));
+            }
+        }
+    };
+    for source in sources {
+        let path = source.path.as_str();
+        if DOCUMENTS.contains(&path) || path.starts_with("docs/") && path.ends_with(".md") && path != GLOSSARY
+        {
+            (1..).zip(source.text.lines()).for_each(|(number, line)| look(path, number, line));
+        } else if path.starts_with("crates/") && path.ends_with(".rs") && source.is_product() {
+            for (number, line) in source.code() {
+                line.split(|c| !is_word(c)).for_each(|name| look(path, number, name));
+            }
+            if path.starts_with(SPEAKS) {
+                literals(&source.text).iter().for_each(|l| look(path, l.line, &l.says));
+            }
+        }
+    }
+    found
+}
+
 fn assert_none(found: Vec<String>) {
     assert!(found.is_empty(), "\n{}\n", found.join("\n"));
 }
@@ -1015,6 +1102,13 @@ fn nobody_takes_the_letters_of_another() {
 }
 
 #[test]
+fn nobody_uses_a_word_that_the_glossary_has_another_one_for() {
+    let sources = tracked();
+    let glossary = sources.iter().find(|s| s.path == GLOSSARY).expect("the glossary");
+    assert_none(old_words_used(&sources, &old_words(&glossary.text)));
+}
+
+#[test]
 fn no_folder_is_too_full() {
     assert_none(full_folders(&tracked()));
 }
@@ -1059,6 +1153,8 @@ fn a_sentence_and_a_command_in_a_room_are_found() {
     );
     assert_eq!(found("#[cfg(test)]\nmod tests { fn f() { g(\"this is said in tests\"); } }"), 0);
     assert_eq!(found("fn f() { g('\"', \"this is said behind it\") }"), 1);
+    assert_eq!(found("const MAGIC: &[u8] = b\"what lies on a drive\";"), 0);
+    assert_eq!(found("fn f() { o.description(Some(\"what this is for\")) }"), 0);
     assert!(
         sentences(&[source("crates/millrace/src/words/a.rs", "const A: &str = \"the head is away\";")])
             .is_empty()
@@ -1280,6 +1376,20 @@ fn a_letter_in_the_wrong_hands_is_found() {
     let found = strange_letters(&[source("crates/head/src/shard/letters.rs", takes)]);
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(found[0].starts_with("crates/head/src/shard/letters.rs:2 says Mail::Steward("), "{found:?}");
+}
+
+#[test]
+fn an_old_word_is_found() {
+    let glossary = "| word | meaning | not used |\n| --- | --- | --- |\n| label | 4 KiB | `superblock`, header |\n\
+                    | ancestor | before it | `fore father` (of a record) |";
+    let found = |path: &str, text: &str| old_words_used(&[source(path, text)], &old_words(glossary)).len();
+    let (code, said) = ("crates/array/src/a.rs", "crates/millrace/src/a.rs");
+    assert_eq!(found(code, "fn f(a: SuperblockHeader, superblocks_max: u8) {}"), 2);
+    assert_eq!(found(code, "fn f(fore_father: ForeFather, header: Super, block: u8) {}"), 2);
+    assert_eq!(found(code, "// superblock\nfn f() { g(\"superblock\") }"), 0, "for who reads the code");
+    assert_eq!(found(said, "fn f() { g(\"no superblock\") }"), 1);
+    assert_eq!(found("docs/admin.md", "Superblocks, headers\nand a fore-father"), 2);
+    assert_eq!(found("crates/array/tests/a.rs", "fn superblock() {}"), 0);
 }
 
 #[test]

@@ -298,7 +298,7 @@ impl World {
                     self.to_shard.push_back(Event::Broken { connection });
                 }
                 Effect::Mail { mail: load::Mail::Done(report), .. } => self.report = Some(report),
-                Effect::Mail { mail: load::Mail::Refused(why), .. } => panic!("{why}"),
+                Effect::Mail { mail: load::Mail::Refused(why), .. } => panic!("{why:?}"),
                 Effect::Mail { .. } | Effect::Recycle { .. } => {}
                 other => panic!("a load generator does not ask for {other:?}"),
             }

@@ -98,6 +98,12 @@ fn present<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Option<Secret>>
     Option::<Secret>::deserialize(input).map(Some)
 }
 
+impl From<Secret> for base::view::Secret {
+    fn from(s: Secret) -> Self {
+        Self(s.0.into_bytes())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,11 +126,5 @@ mod tests {
     fn an_unknown_field_is_refused_by_name() {
         let error = serde_json::from_str::<HostAdd>(r#"{"name":"a","nqm":[]}"#).expect_err("misspelt");
         assert!(error.to_string().contains("unknown field `nqm`"), "{error}");
-    }
-}
-
-impl From<Secret> for base::view::Secret {
-    fn from(s: Secret) -> Self {
-        Self(s.0.into_bytes())
     }
 }

@@ -3,7 +3,7 @@
 use crate::{
     Cause, Cluster, Drive, Event, HeadServes, Host, Notice, Pool, Portal, Protocol, State, Time, Volume,
 };
-use base::Uuid;
+use base::{ConnectionFault, Uuid};
 use core::net::SocketAddr;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -205,7 +205,11 @@ pub struct Shard {
     pub buffer_bytes_max: u64,
     /// Connections ended because the peer broke the protocol.
     pub protocol_errors: u64,
-    /// What the last of these was.
+    /// What the last of these was, for programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub last_protocol_fault: Option<ConnectionFault>,
+    /// What the last of these was; empty if there was none.
     pub last_protocol_error: String,
     /// The longest turn of the last one to two minutes, microseconds by the clock. In a turn a shard handles all that
     /// has happened; who comes in the midst of it waits for its end.

@@ -34,7 +34,7 @@ impl TryFrom<Unchecked> for Bitmap {
     fn try_from(Unchecked { words, len }: Unchecked) -> Result<Self, &'static str> {
         let beyond = |last: &u64| len % 64 != 0 && last >> (len % 64) != 0;
         if words.len() != (len as usize).div_ceil(64) || words.last().is_some_and(beyond) {
-            return Err("words that are no bitmap of this size");
+            return Err("no Bitmap");
         }
         Ok(Self { words, len })
     }

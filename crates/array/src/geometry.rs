@@ -62,7 +62,7 @@ impl TryFrom<Unchecked> for Geometry {
     fn try_from(u: Unchecked) -> Result<Self, &'static str> {
         let Unchecked { data_at, data_bytes, region_bytes, bitmap_at, bitmap_blocks } = u;
         let geometry = Self { data_at, data_bytes, region_bytes, bitmap_at, bitmap_blocks };
-        geometry.fits().then_some(geometry).ok_or("a geometry that contradicts itself")
+        geometry.fits().then_some(geometry).ok_or("no Geometry")
     }
 }
 

@@ -4,7 +4,9 @@
 use crate::front::{Close, Intervention, TRANSFER_MAX};
 use crate::memory::PlainMemory;
 use crate::view::View;
-use crate::{Ask, Command, FrontIo, HostIo, HostStatus, Memory, Op, Outbox, Slice, Status, Tag};
+use crate::{
+    Ask, Command, ConnectionFault, FrontIo, HostIo, HostStatus, Memory, Op, Outbox, Slice, Status, Tag,
+};
 use std::collections::VecDeque;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,7 +48,7 @@ pub struct Head {
     /// Why it was closed.
     pub closed: Option<Close>,
     /// Who was refused, and why.
-    pub refused: Vec<(String, &'static str)>,
+    pub refused: Vec<(String, ConnectionFault)>,
     /// How many commands it was admitted with.
     pub admitted: Option<u16>,
     /// No buffer at once: all wait for `grant`.
@@ -165,10 +167,10 @@ impl FrontIo for Head {
     fn view(&self) -> &View {
         &self.view
     }
-    fn admit(&mut self, commands_max: u16) -> Result<(), &'static str> {
+    fn admit(&mut self, commands_max: u16) -> Result<(), ConnectionFault> {
         assert!(self.admitted.is_none(), "a connection is admitted once");
         if self.full {
-            return Err("full");
+            return Err(ConnectionFault::NoMemoryForCommands);
         }
         self.admitted = Some(commands_max);
         self.tags = vec![State::Free; usize::from(commands_max)];
@@ -242,7 +244,7 @@ impl FrontIo for Head {
     fn ask(&mut self, ask: Ask) {
         self.asks.push_back(ask);
     }
-    fn refused(&mut self, name: &str, why: &'static str) {
+    fn refused(&mut self, name: &str, why: ConnectionFault) {
         self.refused.push((name.into(), why));
     }
     fn intervene(&mut self, key: u16, what: Intervention) {

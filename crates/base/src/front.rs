@@ -24,7 +24,7 @@
 //! After `close` the connection gets no more inputs.
 
 use crate::view::View;
-use crate::{Command, HostId, Slice, VolumeId};
+use crate::{Command, ConnectionFault, HostId, Slice, VolumeId};
 use std::sync::Arc;
 
 /// A command of one connection: an index below the number that `admit` granted.
@@ -170,8 +170,8 @@ pub trait FrontIo {
     /// Reserves command slots for tags `0..commands_max`. Called once, when the queue depth is known.
     ///
     /// # Errors
-    /// Why not, in words: there is no more memory for them, or its host has too much already.
-    fn admit(&mut self, commands_max: u16) -> Result<(), &'static str>;
+    /// Why not: there is no more memory for them, or its host has too much already.
+    fn admit(&mut self, commands_max: u16) -> Result<(), ConnectionFault>;
     /// A buffer of `len` bytes for `tag`, page-aligned, contents undefined. None: it comes later by
     /// `on_granted`. Until then the tag counts as under way. `len` is at most 1 MiB
     /// (`TRANSFER_MAX`), or twice that for compare, whose second half is the head's.
@@ -229,7 +229,7 @@ pub trait FrontIo {
     fn ask(&mut self, ask: Ask);
     /// A peer is rejected: the operator gets the name that it gave (empty if it gave none) and the reason, never a
     /// secret.
-    fn refused(&mut self, name: &str, why: &'static str) {
+    fn refused(&mut self, name: &str, why: ConnectionFault) {
         let _ = (name, why);
     }
     /// Asks other connections to do something; `on_intervened` comes with the same key, once all have.
@@ -246,9 +246,9 @@ pub enum Close {
     /// The host said good-bye.
     Logout,
     /// It broke the protocol; counted, and reported in `status`.
-    Protocol(&'static str),
+    Protocol(ConnectionFault),
     /// It is not let in.
-    Refused(&'static str),
+    Refused(ConnectionFault),
     /// Its keep-alive ran out.
     KeepAlive,
     /// It took too long to log in or to send what it announced.

@@ -4,9 +4,9 @@
 //! containers, and how sizes are written. Promise: plain data, no clock, no thread, no entropy, no I/O. Does not know any room.
 
 pub mod command;
+mod connection_fault;
 mod containers;
 pub mod drive;
-pub mod drive_kind;
 mod encoding;
 pub mod fake;
 pub mod fence;
@@ -15,16 +15,17 @@ pub mod host;
 pub mod id;
 pub mod machine;
 pub mod memory;
-mod open;
 pub mod planted;
 pub mod prng;
 pub mod time;
 pub mod view;
 
 pub use command::{Command, Op, Status};
+pub use connection_fault::{ConnectionFault, IscsiFault, NvmeFault};
 pub use containers::{histogram, outbox, slots};
+pub use drive::kind::{self as drive_kind, DriveKind};
 pub use drive::{DriveError, DriveHealth, DriveInfo, DriveOp, DriveOpKind, FileName, Place};
-pub use drive_kind::DriveKind;
+pub use drive::{DriveOpenFault, DriveUser, OpenError};
 pub use encoding::{codec, crc, record, size, utc};
 pub use fence::{Fence, FenceAct, FenceError, FenceKey, FenceKind, FenceOp, NoFence};
 pub use front::{Answer, Ask, FrontIo, Tag, Want};
@@ -33,7 +34,6 @@ pub use host::{Fault, FaultKind, HostCommand, HostDone, HostIo, HostStatus};
 pub use id::{ConnectionId, DriveId, HostId, PortalId, Token, Uuid, VolumeId};
 pub use machine::{Address, Dma, Effect, Effects, Event, Machine, NetError, StateError, StateFault, StateOp};
 pub use memory::{Memory, Slice};
-pub use open::{DriveOpenFault, DriveUser, OpenError};
 pub use outbox::Outbox;
 pub use planted::{Bug, planted};
 pub use prng::Prng;

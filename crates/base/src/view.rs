@@ -136,7 +136,7 @@ impl FromStr for Interface {
 impl TryFrom<String> for Interface {
     type Error = &'static str;
     fn try_from(name: String) -> Result<Self, &'static str> {
-        name.parse().map_err(|()| "no interface is called so")
+        name.parse().map_err(|()| "no Interface")
     }
 }
 

@@ -1,6 +1,7 @@
 //! What findings of several topics contain.
 
-use crate::Why;
+use crate::{LabelFault, Why};
+use base::ConnectionFault;
 
 findings! {
     /// What a drive did.
@@ -244,14 +245,14 @@ findings! {
     /// What became of somebody who came to a portal.
     pub enum LoginFate {
         /// It was not let in.
-        TurnedAway {
-            /// As the protocol's machine has it.
-            why: String
+        Rejected {
+            /// As the connection found it.
+            why: ConnectionFault
         },
         /// It broke the protocol, or kept others waiting.
         CutOff {
-            /// As the protocol's machine has it.
-            why: String
+            /// As the connection found it.
+            why: ConnectionFault
         },
         /// It was let in, and no volume is exported to it.
         SeesNothing,
@@ -546,7 +547,7 @@ findings! {
         /// The configuration is damaged.
         Config {
             /// As the decoder has it.
-            error: String,
+            fault: LabelFault,
         },
         /// The configuration is too long.
         ConfigTooLong,

@@ -44,6 +44,12 @@ impl Sample for bool {
     }
 }
 
+impl Sample for base::ConnectionFault {
+    fn sample(_: &str) -> Self {
+        base::IscsiFault::SecretWrong.into()
+    }
+}
+
 impl<T: Sample> Sample for Option<T> {
     fn sample(field: &str) -> Self {
         Some(T::sample(field))

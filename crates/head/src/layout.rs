@@ -150,7 +150,7 @@ mod stripe_map {
         w.0.serialize(s)
     }
     pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Arc<StripeMap>, D::Error> {
-        let (bytes, bad) = (Vec::<u8>::deserialize(d)?, || D::Error::custom("no map of a stripe"));
+        let (bytes, bad) = (Vec::<u8>::deserialize(d)?, || D::Error::custom("no StripeMap"));
         let mut r = Reader(&bytes);
         let map = StripeMap::decode(&mut r).map_err(|_| bad())?;
         if r.0.is_empty() { Ok(Arc::new(map)) } else { Err(bad()) }
@@ -171,7 +171,7 @@ mod volume_map {
         w.0.serialize(s)
     }
     pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Arc<Map>, D::Error> {
-        let (bytes, bad) = (Vec::<u8>::deserialize(d)?, || D::Error::custom("no map of a volume"));
+        let (bytes, bad) = (Vec::<u8>::deserialize(d)?, || D::Error::custom("no Map"));
         let mut r = Reader(&bytes);
         let map = Map::decode(&mut r).map_err(|_| bad())?;
         if r.0.is_empty() { Ok(Arc::new(map)) } else { Err(bad()) }

@@ -16,7 +16,8 @@ use array::{ArrayCommand, Bitmap, Note, Pace, Scrub};
 use base::front::{Close, Intervention};
 use base::view::{Interface, Moving, View};
 use base::{
-    Address, Answer, Ask, ConnectionId, Effect, Instant, NetError, PortalId, Slice, Status, VolumeId,
+    Address, Answer, Ask, ConnectionFault, ConnectionId, Effect, Instant, NetError, PortalId, Slice, Status,
+    VolumeId,
 };
 use core::net::{IpAddr, SocketAddr};
 use serde::{Deserialize, Serialize};
@@ -37,10 +38,10 @@ pub enum LoginOutcome {
 
 impl LoginOutcome {
     /// The same, for this reason.
-    pub fn told(self, why: &'static str) -> finding::LoginFate {
+    pub fn told(self, why: ConnectionFault) -> finding::LoginFate {
         match self {
-            LoginOutcome::Rejected => finding::LoginFate::TurnedAway { why: why.into() },
-            LoginOutcome::CutOff => finding::LoginFate::CutOff { why: why.into() },
+            LoginOutcome::Rejected => finding::LoginFate::Rejected { why },
+            LoginOutcome::CutOff => finding::LoginFate::CutOff { why },
         }
     }
 }
@@ -468,9 +469,8 @@ pub enum StewardMail {
         peer: SocketAddr,
         /// The name that it gave; empty if it gave none.
         name: String,
-        /// The reason, the end of a sentence.
-        #[serde(skip)]
-        why: &'static str,
+        /// The reason.
+        why: ConnectionFault,
     },
     /// An order of the operator's.
     #[serde(skip)]

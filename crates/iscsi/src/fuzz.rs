@@ -8,8 +8,8 @@ use base::front::{Close, Intervention, TRANSFER_MAX};
 use base::memory::PlainMemory;
 use base::view::{Export, Host, PathState, Portal, Protocol, System, View};
 use base::{
-    Answer, Ask, Command, FrontIo, HostId, Instant, Memory, PortalId, Prng, Slice, Status, Tag, VolumeId,
-    Want,
+    Answer, Ask, Command, ConnectionFault, FrontIo, HostId, Instant, Memory, PortalId, Prng, Slice, Status,
+    Tag, VolumeId, Want,
 };
 use std::collections::VecDeque;
 
@@ -104,7 +104,7 @@ impl FrontIo for Head {
     fn view(&self) -> &View {
         &self.view
     }
-    fn admit(&mut self, commands_max: u16) -> Result<(), &'static str> {
+    fn admit(&mut self, commands_max: u16) -> Result<(), ConnectionFault> {
         self.uses = vec![Use::Free; usize::from(commands_max)];
         Ok(())
     }

@@ -6,6 +6,7 @@
 //! Writing: the functions of [`encode`] give a header ready to be sent; data and data digest follow it.
 
 use crate::spec::{Cqe, Sqe};
+use base::NvmeFault;
 use base::crc::crc32c;
 use core::ops::Deref;
 use zerocopy::{FromBytes, IntoBytes};
@@ -199,17 +200,17 @@ pub struct Violation {
     pub fes: u16,
     /// Fatal error information.
     pub fei: u32,
-    /// In words.
-    pub why: &'static str,
+    /// What is wrong.
+    pub why: NvmeFault,
 }
 
 impl Violation {
     /// A violation without further information.
-    pub fn new(fes: u16, why: &'static str) -> Self {
+    pub fn new(fes: u16, why: NvmeFault) -> Self {
         Self { fes, fei: 0, why }
     }
     /// A header's field at byte `at` is wrong.
-    pub fn field(at: u32, why: &'static str) -> Self {
+    pub fn field(at: u32, why: NvmeFault) -> Self {
         Self { fes: fes::INVALID_FIELD, fei: at, why }
     }
 }
@@ -366,20 +367,20 @@ impl Decoder {
             kind::RESPONSE => (Receiver::Host, RESPONSE_BYTES),
             kind::H2C_DATA => (Receiver::Controller, DATA_BYTES),
             kind::C2H_DATA | kind::R2T => (Receiver::Host, DATA_BYTES),
-            _ => return Err(Violation::field(0, "unknown PDU type")),
+            _ => return Err(Violation::field(0, NvmeFault::PduType)),
         };
         if receiver != self.receiver {
-            return Err(Violation::field(0, "PDU type of the other direction"));
+            return Err(Violation::field(0, NvmeFault::PduDirection));
         }
         if usize::from(common[2]) != hlen {
-            return Err(Violation::field(2, "wrong header length"));
+            return Err(Violation::field(2, NvmeFault::HeaderLength));
         }
         let mut flags = 0;
         if self.header_digest(kind) {
             flags |= flag::HDGST;
         }
         if common[1] & flag::HDGST != flags {
-            return Err(Violation::field(1, "header digest flag is not what was agreed"));
+            return Err(Violation::field(1, NvmeFault::HeaderDigestFlag));
         }
         let whole = hlen + if self.header_digest(kind) { DIGEST_BYTES } else { 0 };
         let plen = u32_at(common, 4);
@@ -388,34 +389,34 @@ impl Decoder {
         let data_max = if term { TERM_QUOTE_MAX as u32 } else { self.data_max };
         let bare = Ok(Shape { whole, pad: 0 });
         if plen < whole as u32 {
-            return Err(Violation::field(4, "PDU shorter than its header"));
+            return Err(Violation::field(4, NvmeFault::PduShort));
         }
         if plen == whole as u32 {
             return bare;
         }
         if term {
             if plen > whole as u32 + data_max {
-                return Err(Violation::field(4, "PDU too long"));
+                return Err(Violation::field(4, NvmeFault::PduLong));
             }
             return bare;
         }
         if !carries {
-            return Err(Violation::field(4, "PDU longer than its header"));
+            return Err(Violation::field(4, NvmeFault::PduBeyondHeader));
         }
         // NVMe/TCP 3.6.1: PDO points at the data and is a multiple of what the receiver asked for.
         let pdo = u32::from(common[3]);
         if pdo < whole as u32 || pdo > plen || !pdo.is_multiple_of(self.alignment) {
-            return Err(Violation::field(3, "wrong data offset"));
+            return Err(Violation::field(3, NvmeFault::DataOffset));
         }
         if self.digests.data != (common[1] & flag::DDGST != 0) {
-            return Err(Violation::field(1, "data digest flag is not what was agreed"));
+            return Err(Violation::field(1, NvmeFault::DataDigestFlag));
         }
         let digest = if self.data_digest(common[1]) { DIGEST_BYTES as u32 } else { 0 };
         let Some(data) = (plen - pdo).checked_sub(digest) else {
-            return Err(Violation::field(4, "PDU without room for its digest"));
+            return Err(Violation::field(4, NvmeFault::NoRoomForDigest));
         };
         if data > data_max {
-            return Err(Violation::field(4, "PDU too long"));
+            return Err(Violation::field(4, NvmeFault::PduLong));
         }
         Ok(Shape { whole, pad: pdo - whole as u32 })
     }
@@ -426,7 +427,11 @@ impl Decoder {
             let (header, digest) = b.split_at(usize::from(b[2]));
             let received = u32_at(digest, 0);
             if crc32c(header) != received {
-                return Err(Violation { fes: fes::HEADER_DIGEST, fei: received, why: "header digest" });
+                return Err(Violation {
+                    fes: fes::HEADER_DIGEST,
+                    fei: received,
+                    why: NvmeFault::HeaderDigest,
+                });
             }
         }
         let (plen, whole) = (u32_at(b, 4), b.len() as u32);
@@ -472,7 +477,7 @@ impl Decoder {
         if let Header::Data { transfer, .. } = header
             && transfer.length != data
         {
-            return Err(Violation::field(16, "data length does not fit the PDU length"));
+            return Err(Violation::field(16, NvmeFault::DataLength));
         }
         Ok(Incoming { header, data, digest })
     }
@@ -731,7 +736,7 @@ mod tests {
             e[at..at + value.len()].copy_from_slice(value);
             let mut d = Decoder::new(Receiver::Controller, 8192);
             let violation = d.push(&e[..8]).expect_err("invalid");
-            assert_eq!((violation.fes, violation.fei), (fes::INVALID_FIELD, fei), "{}", violation.why);
+            assert_eq!((violation.fes, violation.fei), (fes::INVALID_FIELD, fei), "{:?}", violation.why);
             assert_eq!(d.quote(), &e[..8]);
         };
         check(0, &[0x55], 0);

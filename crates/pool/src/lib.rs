@@ -55,21 +55,3 @@ pub enum PoolError {
         array: usize,
     },
 }
-
-impl core::fmt::Display for PoolError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            PoolError::Chunk(n) => {
-                write!(f, "a chunk of {n} bytes is not a power of two from 16K to 4M")
-            }
-            PoolError::Arrays(0) => f.write_str("a pool needs at least one array"),
-            PoolError::Arrays(n) => {
-                write!(f, "{n} arrays are more than the {ARRAYS_MAX} that a pool can have")
-            }
-            PoolError::Weight { array, weight } => {
-                write!(f, "the weight {weight} of array {array} is not from 1 to {WEIGHT_MAX}")
-            }
-            PoolError::TooSmall { array } => write!(f, "array {array} is too small to be striped"),
-        }
-    }
-}

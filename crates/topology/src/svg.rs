@@ -325,9 +325,10 @@ fn draw_group(out: &mut Picture, m: &Machine, say: Say, group: &Group, mut y: f6
             out.rect(x, y + 3.0, w, 10.0, 5.0, "#edf2f7", LINE, 0.8);
             let part = (uplink / sum).min(1.0);
             out.rect(x, y + 3.0, w * part, 10.0, 5.0, if over { "#ed8936" } else { "#68d391" }, "none", 0.0);
-            let says = match over {
-                true => Label::PassesLess { mb: uplink, below_mb: sum },
-                false => Label::PassesAll { mb: uplink, below_mb: sum },
+            let says = if over {
+                Label::PassesLess { mb: uplink, below_mb: sum }
+            } else {
+                Label::PassesAll { mb: uplink, below_mb: sum }
             };
             let colour = if over { WARN } else { GOOD };
             out.text(x + w + 10.0, y + 12.0, &format!("fill=\"{colour}\""), &say(&says));

@@ -212,7 +212,7 @@ impl<M: Send + 'static> House<M> {
             .map_err(|e| SetupFault::Thread { address, errno: errno(&e) })?;
         self.threads.push((address, handle));
         // No answer at all means that `make` panicked; `stop` says how.
-        is_ready.recv().unwrap_or_else(|_| Err(SetupFault::Panicked { address }))
+        is_ready.recv().unwrap_or(Err(SetupFault::Panicked { address }))
     }
 
     /// Start and length of a machine's own memory in the region (`Memory::extent` of its part).
@@ -306,5 +306,5 @@ impl Drop for Ended {
 
 fn message(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("a panic without words").to_owned()
+    text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("no message").to_owned()
 }

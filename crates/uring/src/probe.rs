@@ -43,9 +43,9 @@ pub fn probe() -> Support {
         ("wait with a deadline", feature(io_uring::Parameters::is_feature_ext_arg)),
         ("fallocate", op(opcode::Fallocate::CODE)),
         ("zero-copy send", op(opcode::SendZc::CODE)),
-        ("ring to ring messages", op(opcode::MsgRingData::CODE)),
+        ("ring messages", op(opcode::MsgRingData::CODE)),
         ("device commands", op(opcode::UringCmd16::CODE)),
-        ("sleep outside of iowait", feature(io_uring::Parameters::is_feature_no_iowait)),
+        ("no iowait", feature(io_uring::Parameters::is_feature_no_iowait)),
     ];
     Support { kernel: uname.release().to_string_lossy().into_owned(), features }
 }

@@ -108,8 +108,8 @@ pub fn assemble(
     // Rule 4, second half: whatever happened under this head is in the witness or one step ahead of it.
     let witnessed = witness.is_some_and(|w| match w.kin(record) {
         Kin::Same => true,
-        Kin::Forefather(1) => record.head == me,
-        Kin::Forefather(_) | Kin::TooOld | Kin::Unrelated => false,
+        Kin::Ancestor(1) => record.head == me,
+        Kin::Ancestor(_) | Kin::TooOld | Kin::Unrelated => false,
     });
     let arrays = record
         .arrays
@@ -154,9 +154,9 @@ pub fn judge_return(own: Option<&MembershipRecord>, drive: Uuid, record: &Member
     let Some(own) = own else { return Return::Full };
     let was_full = own.leg(drive).is_none_or(|l| l.state == LegState::RebuildingFull);
     match own.kin(record) {
-        Kin::Same | Kin::Forefather(_) if was_source(own, drive, record) => Return::Diverged,
-        Kin::Same | Kin::Forefather(_) if was_full => Return::Full,
-        Kin::Same | Kin::Forefather(_) => Return::Partial,
+        Kin::Same | Kin::Ancestor(_) if was_source(own, drive, record) => Return::Diverged,
+        Kin::Same | Kin::Ancestor(_) if was_full => Return::Full,
+        Kin::Same | Kin::Ancestor(_) => Return::Partial,
         Kin::TooOld if was_left_behind(own, drive, record) => Return::Full,
         Kin::Unrelated if is_cut_short(own, record) => Return::Full,
         Kin::TooOld | Kin::Unrelated => Return::Diverged,
@@ -197,7 +197,7 @@ fn was_source(own: &MembershipRecord, drive: Uuid, record: &MembershipRecord) ->
 pub fn is_current(own: Option<&MembershipRecord>, record: &MembershipRecord) -> bool {
     match own.map(|own| own.kin(record)) {
         Some(Kin::Same) => true,
-        Some(Kin::Forefather(n)) => n <= record.lag_max(),
+        Some(Kin::Ancestor(n)) => n <= record.lag_max(),
         Some(Kin::TooOld | Kin::Unrelated) | None => false,
     }
 }
@@ -208,17 +208,17 @@ fn judge(state: LegState, found: &Found, record: &MembershipRecord) -> LegVerdic
     let was_full = own.leg(found.drive).is_none_or(|l| l.state == LegState::RebuildingFull);
     match (state, own.kin(record)) {
         (LegState::InSync, Kin::Same) => LegVerdict::Current,
-        (LegState::InSync, Kin::Forefather(n)) if n <= record.lag_max() => LegVerdict::Current,
-        (LegState::InSync, Kin::Forefather(_) | Kin::TooOld | Kin::Unrelated) => {
+        (LegState::InSync, Kin::Ancestor(n)) if n <= record.lag_max() => LegVerdict::Current,
+        (LegState::InSync, Kin::Ancestor(_) | Kin::TooOld | Kin::Unrelated) => {
             LegVerdict::Stale { full: true }
         }
         (LegState::RebuildingFull, _) => LegVerdict::Stale { full: true },
-        (LegState::Out | LegState::JustOut, Kin::Same | Kin::Forefather(_))
+        (LegState::Out | LegState::JustOut, Kin::Same | Kin::Ancestor(_))
             if was_source(own, found.drive, record) =>
         {
             LegVerdict::Apart
         }
-        (LegState::Out | LegState::JustOut | LegState::Rebuilding, Kin::Same | Kin::Forefather(_)) => {
+        (LegState::Out | LegState::JustOut | LegState::Rebuilding, Kin::Same | Kin::Ancestor(_)) => {
             LegVerdict::Stale { full: was_full }
         }
         // Too old to be placed: it may have been away through anything, so it starts from nothing.
@@ -258,7 +258,7 @@ fn sides<'a>(
 
 fn comes_before(r: &MembershipRecord, later: &MembershipRecord) -> bool {
     match r.kin(later) {
-        Kin::Forefather(_) => true,
+        Kin::Ancestor(_) => true,
         // Left behind while the others went on: then it still has those in sync that are in sync now. Legs that
         // joined since say nothing; if no other drive is left, nothing can be known.
         Kin::TooOld => {

@@ -6,7 +6,7 @@ use base::codec::{Malformed, Reader};
 use base::record::{HEADER_BYTES, checksum, header, open, seal};
 
 const MAGIC: &[u8; 8] = b"MILLMEMB";
-/// Forefathers that a record names.
+/// Ancestors that a record names.
 const ANCESTORS: usize = 32;
 
 /// A record's random name; never 0.
@@ -79,7 +79,7 @@ pub(crate) enum Kin {
     /// The same record.
     Same,
     /// So many steps before.
-    Forefather(u64),
+    Ancestor(u64),
     /// Too many steps before for the other to name it.
     TooOld,
     /// Something else.
@@ -149,7 +149,7 @@ impl MembershipRecord {
         match later.counter.checked_sub(self.counter) {
             None | Some(0) => Kin::Unrelated,
             Some(n) if n as usize > ANCESTORS => Kin::TooOld,
-            Some(n) if later.ancestors[n as usize - 1] == self.incarnation => Kin::Forefather(n),
+            Some(n) if later.ancestors[n as usize - 1] == self.incarnation => Kin::Ancestor(n),
             Some(_) => Kin::Unrelated,
         }
     }
@@ -325,8 +325,8 @@ mod tests {
         for i in 0..40 {
             line.push(line[i].next(Uuid::default(), 1000 + i as u64));
         }
-        assert_eq!(first.kin(&line[1]), Kin::Forefather(1));
-        assert_eq!(first.kin(&line[32]), Kin::Forefather(32));
+        assert_eq!(first.kin(&line[1]), Kin::Ancestor(1));
+        assert_eq!(first.kin(&line[32]), Kin::Ancestor(32));
         assert_eq!(first.kin(&line[33]), Kin::TooOld);
         assert_eq!(line[1].kin(&first), Kin::Unrelated);
         let other = first.next(Uuid::default(), 5);

@@ -172,7 +172,7 @@ impl TryFrom<Unchecked> for UnclearedMap {
     fn try_from(Unchecked { life, pieces, newest }: Unchecked) -> Result<Self, &'static str> {
         let blocks = if life == 0 { 0 } else { (LANES * BLOCKS_PER_LANE) as usize };
         if (life == 0) != pieces.is_nothing() || newest.len() != blocks {
-            return Err("an uncleared map that contradicts itself");
+            return Err("no UnclearedMap");
         }
         Ok(Self { life, pieces, newest })
     }

@@ -17,16 +17,6 @@ pub enum Fault {
     Damaged,
 }
 
-impl core::fmt::Display for Fault {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(match self {
-            Fault::Absent => "absent",
-            Fault::Newer => "written by a newer version of millrace",
-            Fault::Damaged => "damaged",
-        })
-    }
-}
-
 /// Feature bits (docs/formats/drive.md).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Features {

@@ -184,7 +184,7 @@ impl BufferQuota {
         }
         let account = &mut self.accounts[index];
         account.host = host;
-        account.connections = account.connections + 1;
+        account.connections += 1;
         index as u32
     }
     /// Whose account it is.
@@ -395,8 +395,8 @@ mod tests {
             let mut own = 0;
             while may(&quota, who, left) {
                 quota.take(who, Asked, MIB);
-                own = own + 1;
-                left = left - u64::from(MIB);
+                own += 1;
+                left -= u64::from(MIB);
             }
             assert_eq!(own, expected, "connection {link}");
         }

@@ -199,7 +199,7 @@ impl Trial {
         self.run_until(|t| t.quiet.len() == t.shards.len());
         assert!(self.changing.iter().all(|(.., end)| *end <= self.now), "nothing is at a drive");
         self.lanes = lanes;
-        self.map = self.map + 1;
+        self.map += 1;
         let took = self.now.since(began);
         self.configure(&self.caps.clone());
         took

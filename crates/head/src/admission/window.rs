@@ -380,7 +380,7 @@ impl Governor {
             }
             self.gain = (self.gain * GROW).min(GAIN_MAX);
             self.calm = 0;
-            self.grown = self.grown + 1;
+            self.grown += 1;
             if self.grown > TRIES {
                 if self.needed * LESS < self.needed_before {
                     // More credits did not help: there is less work than before.

@@ -11,8 +11,8 @@ use crate::shard::{Left, LinkDeadlines};
 use base::front::{Close, Intervention};
 use base::view::{Portal, Protocol, View};
 use base::{
-    Answer, Ask, Command, ConnectionId, Duration, Effects, FrontIo, HostId, Instant, Memory, Outbox,
-    PortalId, Slice, Status, Tag, Want,
+    Answer, Ask, Command, ConnectionFault, ConnectionId, Duration, Effects, FrontIo, HostId, Instant, Memory,
+    Outbox, PortalId, Slice, Status, Tag, Want,
 };
 use core::net::SocketAddr;
 use std::collections::VecDeque;
@@ -22,7 +22,6 @@ pub const CLOSE_LINGER: Duration = Duration::from_secs(5);
 /// A connection whose commands cost no more than that in all has little: it waits for each of them.
 const LITTLE: u64 = 64 << 10;
 const NO_REQUEST: u32 = u32::MAX;
-const NO_OUTBOX: &str = "no memory for another connection";
 
 /// The protocol's side of a connection.
 pub(crate) enum Front {
@@ -262,7 +261,7 @@ impl<M: Memory> Io<'_, M> {
         self.core.touch(self.link);
     }
     /// Ends a connection now: what it has not taken yet, it does not get.
-    pub fn cut_off(&mut self, how: Close, why: &'static str) {
+    pub fn cut_off(&mut self, how: Close, why: ConnectionFault) {
         self.send_away(LoginOutcome::CutOff, how, why);
         self.hurry();
     }
@@ -274,14 +273,14 @@ impl<M: Memory> Io<'_, M> {
         }
     }
     /// Ends a connection whose host may be in order, and reports why.
-    pub fn send_away(&mut self, outcome: LoginOutcome, how: Close, why: &'static str) {
+    pub fn send_away(&mut self, outcome: LoginOutcome, how: Close, why: ConnectionFault) {
         if self.link.life == Life::Open {
             self.report_outcome(outcome, String::new(), why);
             self.close(how);
         }
     }
     /// Reports how a login, or a connection, came out.
-    pub fn report_outcome(&mut self, outcome: LoginOutcome, name: String, why: &'static str) {
+    pub fn report_outcome(&mut self, outcome: LoginOutcome, name: String, why: ConnectionFault) {
         let (portal, peer) = (self.link.portal, self.link.peer);
         let mail = StewardMail::LoginOutcome { outcome, portal, peer, name, why };
         self.fx.push(to_steward(mail));
@@ -292,12 +291,12 @@ impl<M: Memory> FrontIo for Io<'_, M> {
     fn view(&self) -> &View {
         &self.core.view
     }
-    fn admit(&mut self, commands_max: u16) -> Result<(), &'static str> {
+    fn admit(&mut self, commands_max: u16) -> Result<(), ConnectionFault> {
         assert!(self.link.tags.is_empty(), "a connection is admitted once");
         let left = Left { outputs: self.core.buffers.rings_left(), slots: self.core.slots_left() };
         self.core.limits.may_come(self.link, commands_max, left)?;
         if !self.core.admit(u32::from(commands_max)) {
-            return Err("no memory for the queue's commands");
+            return Err(ConnectionFault::NoMemoryForCommands);
         }
         self.link.tags = vec![NO_REQUEST; usize::from(commands_max)];
         self.core.limits.on_admitted(self.link);
@@ -382,7 +381,8 @@ impl<M: Memory> FrontIo for Io<'_, M> {
         if self.link.outbox.ring().len == 0 {
             let open = self.link.life == Life::Open;
             if !open || !self.core.open_outbox(self.link) {
-                self.send_away(LoginOutcome::Rejected, Close::Refused(NO_OUTBOX), NO_OUTBOX);
+                let why = ConnectionFault::NoMemory;
+                self.send_away(LoginOutcome::Rejected, Close::Refused(why), why);
                 return;
             }
         }
@@ -417,7 +417,7 @@ impl<M: Memory> FrontIo for Io<'_, M> {
         };
         self.fx.push(to_steward(mail));
     }
-    fn refused(&mut self, name: &str, why: &'static str) {
+    fn refused(&mut self, name: &str, why: ConnectionFault) {
         self.report_outcome(LoginOutcome::Rejected, name.into(), why);
     }
     fn intervene(&mut self, key: u16, what: Intervention) {

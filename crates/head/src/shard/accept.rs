@@ -35,7 +35,7 @@ use crate::path::link::{Front, Io, Life, Link, LoginState};
 use crate::report::Counters;
 use crate::steward::sessions::{CONTROLLERS_MAX, SESSIONS_MAX};
 use base::front::Close;
-use base::{ConnectionId, Effect, Effects, HostId, Instant, Memory, Outbox, PortalId};
+use base::{ConnectionFault, ConnectionId, Effect, Effects, HostId, Instant, Memory, Outbox, PortalId};
 use core::net::SocketAddr;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -50,15 +50,8 @@ const DISCOVERY_MIN: u32 = 8;
 /// Discovery sessions have at most one part in so many of the memory for outputs and of the slots for commands.
 const DISCOVERY_SHARE: u32 = 8;
 
-/// The reason in the event when an unauthenticated connection makes room, and when a discovery session does.
-const TOO_MANY_UNAUTHENTICATED: &str = "too many connections that do not log in";
-const TOO_MUCH_DISCOVERY: &str = "too many discovery sessions of unknown hosts";
 /// A host may have more than its share while this much is left for others: connections, bytes of memory for outputs, slots.
 const PLENTY: Usage = Usage { connections: 1024, outputs: 4 << 20, slots: 32 << 10 };
-
-/// Why a connection of a known host is refused.
-pub(crate) const HOST_OVER_SHARE: &str =
-    "its host has most of the connections or command slots there are, and the rest is for others";
 
 /// A class of connections with a limit, oldest first. Entries of connections that have left are dropped when their turn comes.
 #[derive(Default)]
@@ -205,7 +198,7 @@ impl ConnectionLimits {
     ///
     /// # Errors
     /// Why not, in words.
-    pub fn may_come(&self, link: &Link, slots: u16, left: Left) -> Result<(), &'static str> {
+    pub fn may_come(&self, link: &Link, slots: u16, left: Left) -> Result<(), ConnectionFault> {
         let own = link.host.and_then(|h| self.hosts.get(&h));
         let Some(own) = own.filter(|_| link.login_state == LoginState::Uncounted) else { return Ok(()) };
         let connections = self.logged_in_max().saturating_sub(self.host_connections + self.discovery.count);
@@ -216,7 +209,7 @@ impl ConnectionLimits {
             outputs: left.outputs + output(link),
             slots: left.slots.into(),
         };
-        if own.may_have(more, left) { Ok(()) } else { Err(HOST_OVER_SHARE) }
+        if own.may_have(more, left) { Ok(()) } else { Err(ConnectionFault::HostOverShare) }
     }
     /// The login was refused: the connection is unauthenticated again.
     pub fn on_refused(&mut self, link: &mut Link) {
@@ -453,9 +446,9 @@ impl<M: Memory> Shard<M> {
                 continue;
             }
             let why = if login_state == LoginState::Discovery {
-                TOO_MUCH_DISCOVERY
+                ConnectionFault::TooMuchDiscovery
             } else {
-                TOO_MANY_UNAUTHENTICATED
+                ConnectionFault::TooManyUnauthenticated
             };
             self.core.limits.leave(link);
             Io { now, core: &mut self.core, link, fx }.cut_off(Close::Slow, why);
@@ -492,7 +485,7 @@ pub(super) mod tests {
         next: u32,
         /// Connections that the shard has closed.
         closed: Vec<ConnectionId>,
-        rejected: Vec<&'static str>,
+        rejected: Vec<ConnectionFault>,
         gone: Vec<Option<Close>>,
         asks: Vec<Ask>,
         sends: Vec<ConnectionId>,
@@ -692,7 +685,7 @@ pub(super) mod tests {
         }
         assert_eq!(world.shard.buffers_used(), 0);
         assert_eq!(world.closed.len(), 20_000 - 2048);
-        assert!(world.rejected.iter().all(|why| *why == TOO_MANY_UNAUTHENTICATED));
+        assert!(world.rejected.iter().all(|why| *why == ConnectionFault::TooManyUnauthenticated));
         assert_eq!(world.rejected.len(), world.closed.len());
         assert_eq!(world.closed[0], ConnectionId::new(0, 0), "the oldest goes first");
         world.both_protocols_work();
@@ -757,7 +750,11 @@ pub(super) mod tests {
         let (count, first) = (here.iter().filter(|h| **h).count(), here.iter().position(|h| *h));
         assert!(count >= 2 && here[9000 - count..].iter().all(|h| *h), "the oldest go: {first:?}, {count}");
         assert!(world.shard.buffers_used() - used <= limits::RINGS_MIN / 8);
-        assert!(world.rejected.iter().all(|why| *why == TOO_MUCH_DISCOVERY), "{:?}", world.rejected.last());
+        assert!(
+            world.rejected.iter().all(|why| *why == ConnectionFault::TooMuchDiscovery),
+            "{:?}",
+            world.rejected.last()
+        );
         let hosts = [world.log_in(NVME, NQN, 32), world.log_in(ISCSI, IQN, 0)];
         world.both_protocols_work();
         assert!(hosts.iter().all(|h| world.is_here(*h)));
@@ -790,7 +787,7 @@ pub(super) mod tests {
         for _ in 0..600 {
             world.log_in(NVME, "nqn.test:nobody", 1023);
         }
-        assert!(world.rejected.contains(&TOO_MUCH_DISCOVERY), "they are reported");
+        assert!(world.rejected.contains(&ConnectionFault::TooMuchDiscovery), "they are reported");
         assert!(world.shard.core.promised <= limits::REQUESTS_MAX / 8);
         let host = world.log_in(NVME, NQN, 1023);
         assert!(world.is_here(host));
@@ -802,14 +799,19 @@ pub(super) mod tests {
             let mut world = World::with(bytes);
             (0..5000).for_each(|_| _ = world.log_in(protocol, name, 1023));
             let had = world.shard.core.limits.hosts[&HostId(1)];
-            let refused = world.rejected.iter().filter(|why| **why == HOST_OVER_SHARE).count() as u64;
+            let refused =
+                world.rejected.iter().filter(|why| **why == ConnectionFault::HostOverShare).count() as u64;
             assert_eq!(had.connections + refused, 5000, "{:?}", world.rejected.last());
             assert!(had.connections >= 4, "{had:?}");
             for (protocol, name) in [(NVME, OTHER_NQN), (ISCSI, OTHER_IQN)] {
-                let refused = world.rejected.iter().filter(|why| **why == HOST_OVER_SHARE).count();
+                let refused =
+                    world.rejected.iter().filter(|why| **why == ConnectionFault::HostOverShare).count();
                 let host = world.log_in(protocol, name, 32);
                 assert!(world.is_here(host));
-                assert_eq!(world.rejected.iter().filter(|why| **why == HOST_OVER_SHARE).count(), refused);
+                assert_eq!(
+                    world.rejected.iter().filter(|why| **why == ConnectionFault::HostOverShare).count(),
+                    refused
+                );
             }
             world.both_protocols_work();
         }
@@ -821,7 +823,7 @@ pub(super) mod tests {
         let mut world = World::with(1 << 30);
         world.shard.core.limits = ConnectionLimits::new(16384, 1, world.shard.core.buffers.rings_max());
         (0..10_000).for_each(|_| _ = world.log_in(NVME, NQN, 8));
-        assert_eq!(world.rejected, [""; 0]);
+        assert_eq!(world.rejected, []);
         let deep = Usage { connections: 1, outputs: 0, slots: 128 };
         let own = Usage { connections: 9_999, outputs: 0, slots: 1_000 * 36 + 8_999 * 128 };
         let left = Usage {

@@ -14,7 +14,7 @@ impl<M: Memory> Shard<M> {
     pub fn idle(&self) -> bool {
         self.under_way().is_empty()
     }
-    /// What is, in words for people who look for a fault.
+    /// Names of what is, for tests.
     pub fn under_way(&self) -> Vec<&'static str> {
         let core = &self.core;
         let all = [

@@ -22,10 +22,8 @@ use crate::mail::{LoginOutcome, Mail};
 use crate::path::link::{Io, Life, Link};
 use crate::path::request::{Phase, Request};
 use base::front::Close;
-use base::{Bug, Effect, Effects, Instant, Memory, Slots, planted};
+use base::{Bug, ConnectionFault, Effect, Effects, Instant, Memory, Slots, planted};
 
-const OWES_DATA: &str = "it kept memory for data that it did not send";
-const TAKES_NOTHING: &str = "it kept memory for data that it asked for and did not take";
 const NO_REQUEST: u32 = u32::MAX;
 
 /// What a host owes, as a check found it.
@@ -178,9 +176,9 @@ impl<M: Memory> Shard<M> {
             };
             let late = |due: Option<HostDeadline>| due.is_some_and(|due| due.is_over(now));
             if late(link.deadlines.output) {
-                over.push((index, TAKES_NOTHING));
+                over.push((index, ConnectionFault::TakesNothing));
             } else if late(link.deadlines.data) {
-                over.push((index, OWES_DATA));
+                over.push((index, ConnectionFault::OwesData));
             }
         }
         if planted(Bug::NeverCutOff) {
@@ -192,7 +190,7 @@ impl<M: Memory> Shard<M> {
     }
 
     /// Ends a connection at once: a last PDU would wait behind what its host does not take.
-    fn cut_off(&mut self, now: Instant, index: u32, why: &'static str, fx: &mut Effects<Mail>) {
+    fn cut_off(&mut self, now: Instant, index: u32, why: ConnectionFault, fx: &mut Effects<Mail>) {
         let core = &mut self.core;
         let link = &mut self.connections[index].link;
         let host = link.host.and_then(|id| core.view.host(id));

@@ -174,7 +174,7 @@ impl Steward {
                 self.procedures.tell_other_head();
             }
             StewardMail::LoginOutcome { outcome, portal, peer, name, why } => {
-                context.on_turned(self.procedures.cx.now(), portal, peer, &name, outcome.told(why));
+                context.on_rejection(self.procedures.cx.now(), portal, peer, &name, outcome.told(why));
             }
             StewardMail::Addresses { number, here, silent } => {
                 context.on_addresses(self.procedures.cx.now(), number, here, silent);
@@ -196,9 +196,10 @@ impl Steward {
                     let procedures = self.procedures.clone();
                     self.procedures.cx.spawn(async move {
                         // One that hangs tells nothing at a look, and is not waited for.
-                        match hangs {
-                            true => procedures.look_soon(),
-                            false => procedures.look_now().await,
+                        if hangs {
+                            procedures.look_soon()
+                        } else {
+                            procedures.look_now().await
                         }
                         procedures.cx.to_manager(ManagerMail::Answered { id, answer });
                     });

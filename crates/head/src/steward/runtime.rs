@@ -316,10 +316,7 @@ impl Cx {
             !leaves && !inner.opening.values().any(|o| o.given_up && o.spec == spec)
         };
         if !may_open() && !self.until_within(OPEN_PATIENCE, may_open).await {
-            return Err(match self.still_holds(spec) {
-                true => still_held(spec),
-                false => silent(spec),
-            });
+            return Err(if self.still_holds(spec) { still_held(spec) } else { silent(spec) });
         }
         {
             let mut inner = self.0.borrow_mut();

@@ -40,7 +40,7 @@ impl Procedures {
         }
         troubles.extend(self.read_state().await);
         let procedures = self.clone();
-        self.cx.spawn(async move { procedures.count_turned_away().await });
+        self.cx.spawn(async move { procedures.count_rejections().await });
         let procedures = self.clone();
         self.cx.spawn(async move { procedures.watch_drives().await });
         let procedures = self.clone();
@@ -48,7 +48,7 @@ impl Procedures {
         self.read_released(&mut troubles).await;
         self.read_creating(&mut troubles).await;
         let rows = self.read_pools(&mut troubles).await;
-        let mut notices: Vec<Notice> = troubles.into_iter().map(Notice::from).collect();
+        let mut notices: Vec<Notice> = troubles.into_iter().collect();
         for row in &rows {
             // Listed with all its drives, it was whole.
             if self.added_to(row).is_empty() && !self.has_leavers(row.uuid) {

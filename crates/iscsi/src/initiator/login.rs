@@ -3,6 +3,7 @@
 use super::{Config, Error};
 use crate::pdu::{LoginRequest, LoginResponse, Stage, login_status};
 use crate::text::{self, Parameters, key};
+use base::IscsiFault;
 use base::Prng;
 use sha2::Digest;
 
@@ -90,24 +91,24 @@ impl Login {
         }
         self.rounds += 1;
         if self.rounds > ROUNDS_MAX {
-            return Err(Error::Protocol("a login without end"));
+            return Err(Error::Protocol(IscsiFault::LoginEndless));
         }
         if self.text.len() + data.len() > TEXT_MAX {
-            return Err(Error::Protocol("login text without end"));
+            return Err(Error::Protocol(IscsiFault::LoginTextEndless));
         }
         self.text.extend_from_slice(data);
         let stage = match self.phase {
             Phase::Method | Phase::Challenge | Phase::Proof => Stage::Security,
             Phase::Operational => Stage::Operational,
-            Phase::Done => return Err(Error::Protocol("a login response after the login")),
+            Phase::Done => return Err(Error::Protocol(IscsiFault::LoginResponseLate)),
         };
         if r.current != stage {
-            return Err(Error::Protocol("a login response of another stage"));
+            return Err(Error::Protocol(IscsiFault::LoginResponseStage));
         }
         if r.continues {
             // RFC 7143 6.2: an empty request fetches the rest.
             if r.transit {
-                return Err(Error::Protocol("a stage change in the middle of a text"));
+                return Err(Error::Protocol(IscsiFault::StageInText));
             }
             return Ok(Next::Send(self.request(config, stage, false), vec![]));
         }
@@ -148,7 +149,7 @@ impl Login {
             return self.leave_security(config, r);
         }
         if r.transit {
-            return Err(Error::Protocol("the target skipped CHAP"));
+            return Err(Error::Protocol(IscsiFault::ChapSkipped));
         }
         self.phase = Phase::Challenge;
         let mut out = vec![];
@@ -161,13 +162,13 @@ impl Login {
         let id = find(data, key::CHAP_I)?.and_then(text::number).and_then(|n| u8::try_from(n).ok());
         let challenge = find(data, key::CHAP_C)?.and_then(|v| text::binary(v, CHAP_BYTES_MAX));
         let (Some(algorithm @ (MD5 | SHA256)), Some(id), Some(challenge)) = (algorithm, id, challenge) else {
-            return Err(Error::Protocol("a CHAP challenge that is none"));
+            return Err(Error::Protocol(IscsiFault::ChallengeInvalid));
         };
         if r.transit {
-            return Err(Error::Protocol("the target skipped CHAP"));
+            return Err(Error::Protocol(IscsiFault::ChapSkipped));
         }
         if config.chap_md5_only && algorithm != MD5 {
-            return Err(Error::Protocol("a CHAP algorithm that nobody offered"));
+            return Err(Error::Protocol(IscsiFault::AlgorithmUnoffered));
         }
         // RFC 7143 12.1.3: a peer that returns our own challenge uses us to compute its response.
         if challenge == self.ours.1 {
@@ -205,7 +206,7 @@ impl Login {
         if r.next != Stage::Operational {
             return match r.next {
                 Stage::FullFeature => self.finish(r),
-                _ => Err(Error::Protocol("a stage that nobody asked for")),
+                _ => Err(Error::Protocol(IscsiFault::StageUnasked)),
             };
         }
         self.phase = Phase::Operational;
@@ -236,7 +237,7 @@ impl Login {
     fn on_operational(&mut self, config: &Config, r: &LoginResponse, data: &[u8]) -> Result<Next, Error> {
         let mut echo = vec![];
         for pair in text::pairs(data) {
-            let pair = pair.map_err(|_| Error::Protocol("login text that is no text"))?;
+            let pair = pair.map_err(|_| Error::Protocol(IscsiFault::LoginTextInvalid))?;
             self.agree(config, pair, &mut echo)?;
         }
         if !r.transit {
@@ -244,12 +245,12 @@ impl Login {
         }
         match r.next {
             Stage::FullFeature => self.finish(r),
-            _ => Err(Error::Protocol("a stage that nobody asked for")),
+            _ => Err(Error::Protocol(IscsiFault::StageUnasked)),
         }
     }
     /// RFC 7143 13: one key's result. What differs from our offer must be one that the rule allows.
     fn agree(&mut self, config: &Config, pair: text::Pair<'_>, echo: &mut Vec<u8>) -> Result<(), Error> {
-        const BAD: Error = Error::Protocol("a login key with a value that it may not have");
+        const BAD: Error = Error::Protocol(IscsiFault::LoginValue);
         if matches!(pair.value, text::NOT_UNDERSTOOD | text::REJECT | text::IRRELEVANT) {
             return Ok(());
         }
@@ -293,7 +294,7 @@ impl Login {
     }
     fn finish(&mut self, r: &LoginResponse) -> Result<Next, Error> {
         if r.tsih == 0 {
-            return Err(Error::Protocol("a login without a session handle"));
+            return Err(Error::Protocol(IscsiFault::NoSessionHandle));
         }
         self.tsih = r.tsih;
         self.phase = Phase::Done;
@@ -306,7 +307,7 @@ impl Login {
 fn find<'a>(data: &'a [u8], key: &str) -> Result<Option<&'a str>, Error> {
     let mut found = None;
     for pair in text::pairs(data) {
-        let pair = pair.map_err(|_| Error::Protocol("login text that is no text"))?;
+        let pair = pair.map_err(|_| Error::Protocol(IscsiFault::LoginTextInvalid))?;
         if pair.key == key {
             found = Some(pair.value);
         }

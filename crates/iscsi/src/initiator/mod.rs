@@ -19,7 +19,7 @@ pub use sense::status_of;
 pub use session::{FoundTarget, Session};
 
 use base::view::Secret;
-use base::{Duration, Fault};
+use base::{Duration, Fault, IscsiFault};
 
 /// A CHAP name and secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,8 +97,8 @@ impl Config {
 /// Why a session ended. The owner closes its connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Error {
-    /// The target broke the protocol, in words.
-    Protocol(&'static str),
+    /// The target broke the protocol.
+    Protocol(IscsiFault),
     /// The login was refused: class and detail (RFC 7143 11.13.5).
     LoginRefused(u16),
     /// The target did not prove itself (mutual CHAP).

@@ -2,6 +2,7 @@
 
 use super::Error;
 use crate::pdu::{self, AHS_BYTES_MAX, BHS_BYTES, Bhs, DIGEST_BYTES, Framing};
+use base::IscsiFault;
 use base::crc::{crc32c, crc32c_append};
 
 /// What the next bytes are.
@@ -70,7 +71,7 @@ impl Receiver {
                 break;
             }
             if pdu::data_len(self.bhs()) > self.data_max {
-                return Err(Error::Protocol("a data segment longer than we take"));
+                return Err(Error::Protocol(IscsiFault::SegmentTooLong));
             }
             self.need = whole;
         }
@@ -78,10 +79,10 @@ impl Receiver {
         if self.framing.header_digest
             && crc32c(&self.header[..covered]).to_le_bytes() != self.header[covered..self.need]
         {
-            return Err(Error::Protocol("a wrong header digest"));
+            return Err(Error::Protocol(IscsiFault::HeaderDigestWrong));
         }
         if pdu::data_len(self.bhs()) > self.data_max {
-            return Err(Error::Protocol("a data segment longer than we take"));
+            return Err(Error::Protocol(IscsiFault::SegmentTooLong));
         }
         self.have = 0;
         self.need = BHS_BYTES;
@@ -123,7 +124,7 @@ impl Receiver {
             && crc32c_append(self.crc, &self.trailer[..pad]).to_le_bytes() != self.trailer[pad..len]
         {
             // RFC 7143 7.2: without recovery within the connection, the session ends.
-            return Err(Error::Protocol("a wrong data digest"));
+            return Err(Error::Protocol(IscsiFault::DataDigestWrong));
         }
         Ok((n, true))
     }

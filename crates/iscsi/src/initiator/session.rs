@@ -19,7 +19,9 @@ use crate::pdu::{
 };
 use crate::text::Parameters;
 use base::crc::crc32c_append;
-use base::{Duration, Fault, FaultKind, HostCommand, HostIo, HostStatus, Instant, Op, Slice, Want};
+use base::{
+    Duration, Fault, FaultKind, HostCommand, HostIo, HostStatus, Instant, IscsiFault, Op, Slice, Want,
+};
 use std::collections::VecDeque;
 
 /// A target that a discovery session found.
@@ -483,7 +485,7 @@ impl Session {
     fn fail(&mut self, error: Error) {
         self.error.get_or_insert(error);
     }
-    fn broken(&mut self, why: &'static str) {
+    fn broken(&mut self, why: IscsiFault) {
         self.fail(Error::Protocol(why));
     }
 
@@ -682,14 +684,14 @@ impl Session {
             let d = DataIn::decode(&bhs);
             let own = OWN_BYTES as u32;
             let wrong = match self.arriving() {
-                None => Some("Data-In for no command"),
-                Some(f) if f.answered.is_some() => Some("Data-In after the answer"),
+                None => Some(IscsiFault::DataInForNone),
+                Some(f) if f.answered.is_some() => Some(IscsiFault::DataInLate),
                 Some(f) if d.offset != f.moved || len > f.expected - f.moved => {
-                    Some("Data-In outside of what was asked for, or out of order")
+                    Some(IscsiFault::DataInMisplaced)
                 }
-                Some(f) if d.data_sn != f.data_sn => Some("Data-In with a wrong DataSN"),
-                Some(f) if f.source.len() > 0 => Some("Data-In for a write"),
-                Some(f) if f.id.is_none() && f.expected > own => Some("Data-In beyond our buffer"),
+                Some(f) if d.data_sn != f.data_sn => Some(IscsiFault::DataInNumber),
+                Some(f) if f.source.len() > 0 => Some(IscsiFault::DataInForWrite),
+                Some(f) if f.id.is_none() && f.expected > own => Some(IscsiFault::DataInBeyondBuffer),
                 Some(_) => None,
             };
             if let Some(why) = wrong {
@@ -699,7 +701,7 @@ impl Session {
             self.flights[at].as_mut().expect("checked above").data_sn += 1;
         } else {
             if len as usize > OWN_BYTES {
-                return self.broken("a text or answer beyond 64 KiB");
+                return self.broken(IscsiFault::AnswerLong);
             }
             // Behind what a command of our own may have read already.
             self.own_from = self.own.len();
@@ -728,13 +730,13 @@ impl Session {
     fn on_pdu(&mut self, io: &mut impl HostIo) {
         let response = match Response::decode(self.receiver.bhs()) {
             Ok(r) => r,
-            Err(_) => return self.broken("an unknown opcode"),
+            Err(_) => return self.broken(IscsiFault::Opcode),
         };
         match (self.step, response) {
             (Step::Idle | Step::Ended, _) => {}
             (Step::Login, Response::Login(r)) => self.on_login(r, io),
-            (Step::Login, _) => self.broken("a PDU that does not belong into a login"),
-            (_, Response::Login(_)) => self.broken("a login response after the login"),
+            (Step::Login, _) => self.broken(IscsiFault::PduInLogin),
+            (_, Response::Login(_)) => self.broken(IscsiFault::LoginResponseLate),
             (_, Response::NopIn(r)) => {
                 self.counters(r.counters, r.task_tag != RESERVED_TAG);
                 if r.task_tag == tag::PING {
@@ -774,7 +776,7 @@ impl Session {
         }
         if status {
             if c.stat_sn != self.exp_stat_sn {
-                return self.broken("a StatSN that is not the next");
+                return self.broken(IscsiFault::StatSn);
             }
             self.exp_stat_sn = self.exp_stat_sn.wrapping_add(1);
         }
@@ -815,7 +817,7 @@ impl Session {
         }
         match self.flights.get(r.task_tag as usize) {
             Some(Some(f)) if f.answered.is_none() => {}
-            _ => return self.broken("an answer to no command"),
+            _ => return self.broken(IscsiFault::AnswerToNone),
         }
         if r.response != 0 {
             let fault = Fault { kind: FaultKind::Other, raw: 0xff00_0000 | u32::from(r.response) };
@@ -832,7 +834,7 @@ impl Session {
     /// A command ended with a SCSI status.
     fn ended(&mut self, slot: u32, status: u8, sense: &[u8], residual: Residual, io: &mut impl HostIo) {
         let Some(Some(f)) = self.flights.get(slot as usize).copied() else {
-            return self.broken("an answer to no command");
+            return self.broken(IscsiFault::AnswerToNone);
         };
         let mut result = sense::status_of(status, sense);
         let missing = f.source.len() == 0 && f.moved < f.expected || f.source.len() > f.moved;
@@ -880,15 +882,15 @@ impl Session {
         let wrong = match self.flights.get_mut(r.task_tag as usize) {
             Some(Some(f)) if f.source.len() > 0 && f.answered.is_none() => {
                 if f.solicited {
-                    Some("more R2Ts than MaxOutstandingR2T")
+                    Some(IscsiFault::R2tLimit)
                 } else if r.r2t_sn != f.r2t_sn || r.transfer_tag == RESERVED_TAG {
-                    Some("an R2T with a wrong number or tag")
+                    Some(IscsiFault::R2tNumber)
                 } else if r.desired == 0
                     || r.desired > self.parameters.max_burst
                     || r.offset != f.moved
                     || r.desired > f.source.len() - f.moved
                 {
-                    Some("an R2T outside of the data, or out of order")
+                    Some(IscsiFault::R2tMisplaced)
                 } else {
                     f.r2t_sn += 1;
                     f.moved += r.desired;
@@ -897,7 +899,7 @@ impl Session {
                     None
                 }
             }
-            _ => Some("an R2T for no write"),
+            _ => Some(IscsiFault::R2tForNone),
         };
         match wrong {
             Some(why) => self.broken(why),

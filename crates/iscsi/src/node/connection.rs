@@ -24,7 +24,7 @@ use crate::scsi::{Sense, Work};
 use crate::text::{self, LENGTH_RANGE, key};
 use base::crc::crc32c_append;
 use base::front::{Close, Intervention};
-use base::{Answer, Ask, FrontIo, Instant, Prng, Slice, Status, Tag, Want};
+use base::{Answer, Ask, FrontIo, Instant, IscsiFault, Prng, Slice, Status, Tag, Want};
 
 const HEAD_BYTES_MAX: usize = BHS_BYTES + AHS_BYTES_MAX + DIGEST_BYTES;
 /// The tag of text exchanges that go on; there is one at a time.
@@ -231,8 +231,8 @@ impl Connection {
                 Ok(()) => Ok(id),
                 Err(why) => Err((login_status::OUT_OF_RESOURCES, why)),
             },
-            Answer::Unknown => Err((login_status::NO_SESSION, "no such session")),
-            Answer::Full => Err((login_status::OUT_OF_RESOURCES, "too many sessions")),
+            Answer::Unknown => Err((login_status::NO_SESSION, IscsiFault::NoSession.into())),
+            Answer::Full => Err((login_status::OUT_OF_RESOURCES, IscsiFault::SessionsFull.into())),
             Answer::Disabled | Answer::Taken => unreachable!("an answer to an NVMe queue"),
         };
         match admitted {
@@ -383,8 +383,8 @@ impl Connection {
         io.close(why);
     }
 
-    fn broken(&mut self, why: &'static str, io: &mut impl FrontIo) {
-        self.close(Close::Protocol(why), io);
+    fn broken(&mut self, why: IscsiFault, io: &mut impl FrontIo) {
+        self.close(Close::Protocol(why.into()), io);
     }
 
     /// Goes as far as bytes, room and buffers allow; how many bytes were taken.
@@ -476,12 +476,12 @@ impl Connection {
         if framing.header_digest
             && header_digest(&self.head[..covered], &[]) != self.head[covered..covered + 4]
         {
-            self.broken("a header digest that does not match", io);
+            self.broken(IscsiFault::HeaderDigest, io);
             return n;
         }
         let max = if self.session.max_recv == 0 { MAX_RECV_DEFAULT } else { self.session.max_recv };
         if data_len(&bhs) > max {
-            self.broken("a data segment longer than agreed upon", io);
+            self.broken(IscsiFault::SegmentLong, io);
             return n;
         }
         self.data_left = data_len(&bhs);
@@ -523,7 +523,7 @@ impl Connection {
         if matches!(self.state, State::Login(_)) {
             // RFC 7143 6.3: before the full feature phase there are logins only.
             let Ok(Request::Login(_)) = request else {
-                return self.broken("something else than a login", io);
+                return self.broken(IscsiFault::NotALogin, io);
             };
             self.destination = Destination::Text;
             self.current = Current::Login;
@@ -548,7 +548,7 @@ impl Connection {
                     self.current = Current::Ignored;
                     return;
                 }
-                Order::Gap => return self.broken("a gap in the command numbers", io),
+                Order::Gap => return self.broken(IscsiFault::CommandGap, io),
             }
         }
         self.current = match request {
@@ -589,7 +589,7 @@ impl Connection {
         let ahs = &self.head[BHS_BYTES..BHS_BYTES + ahs_len(&self.bhs())];
         let (odd, cut) = (!ahs.is_empty(), ahs_segments(ahs).any(|s| s.is_err()));
         if cut {
-            return self.broken("an additional header that is cut off", io);
+            return self.broken(IscsiFault::AhsCutOff, io);
         }
         let begun = self.session.begin_command(p, odd, io);
         self.current = match begun {
@@ -730,7 +730,7 @@ impl Connection {
             let mut out = Vec::new();
             for pair in text::pairs(&whole) {
                 let Ok(pair) = pair else {
-                    return self.broken("a text that is not made of pairs", io);
+                    return self.broken(IscsiFault::TextPairs, io);
                 };
                 match pair.key {
                     // Appendix C: in a normal session a host may ask for its own target only.
@@ -752,7 +752,7 @@ impl Connection {
                 }
                 // What is said back is no longer than a few times what was asked.
                 if out.len() > 4 * TEXT_BYTES_MAX {
-                    return self.broken("a text that asks for too much", io);
+                    return self.broken(IscsiFault::TextLong, io);
                 }
             }
             s.text_out = out;
@@ -790,7 +790,7 @@ impl Connection {
         // Logins are immediate: the first command after them has the same number.
         self.session.exp_cmd_sn = request.cmd_sn;
         if let Some(why) = login.declined.take() {
-            io.refused(&login.initiator, why);
+            io.refused(&login.initiator, why.into());
         }
         let mut response = LoginResponse {
             current,
@@ -806,10 +806,10 @@ impl Connection {
                 self.send_login(response, &text, io);
             }
             Outcome::Fail(status, why) => {
-                io.refused(&login.initiator, why);
+                io.refused(&login.initiator, why.into());
                 response.status = status;
                 self.send_login(response, &[], io);
-                self.close(Close::Refused(why), io);
+                self.close(Close::Refused(why.into()), io);
             }
             Outcome::Finish => {
                 self.cid = request.cid;

@@ -11,7 +11,7 @@ use crate::chap::{self, Algorithm};
 use crate::pdu::{LoginRequest, Stage, login_status as status};
 use crate::text::{self, LENGTH_RANGE, Parameters, key};
 use base::view::{Host, View};
-use base::{HostId, Prng};
+use base::{HostId, IscsiFault, Prng};
 
 /// Login PDUs of one login: more is a loop.
 const REQUESTS_MAX: u32 = 64;
@@ -37,7 +37,7 @@ pub(super) enum Outcome {
     /// The initiator goes to full feature phase, if the Steward agrees.
     Finish,
     /// It is over: the status, and a word for `status`.
-    Fail(u16, &'static str),
+    Fail(u16, IscsiFault),
 }
 
 /// One login.
@@ -61,12 +61,12 @@ pub(super) struct Login {
     /// The initiator's MaxBurstLength, from the request in which it comes on.
     offered_burst: Option<u64>,
     /// An offer that we refuse: the login goes on, but the initiator may end it for that.
-    pub(super) declined: Option<&'static str>,
+    pub(super) declined: Option<IscsiFault>,
 }
 
-type Failure = (u16, &'static str);
+type Failure = (u16, IscsiFault);
 
-fn error<T>(why: &'static str) -> Result<T, Failure> {
+fn error<T>(why: IscsiFault) -> Result<T, Failure> {
     Err((status::INITIATOR_ERROR, why))
 }
 
@@ -130,11 +130,11 @@ impl Login {
     ) -> Result<Outcome, Failure> {
         self.requests += 1;
         if self.requests > REQUESTS_MAX {
-            return error("a login without end");
+            return error(IscsiFault::LoginEndless);
         }
         self.header(request)?;
         if self.text.len() + data.len() > TEXT_BYTES_MAX {
-            return error("too much text in a login");
+            return error(IscsiFault::LoginTextLong);
         }
         self.text.extend_from_slice(data);
         if request.continues {
@@ -153,14 +153,14 @@ impl Login {
         }
         let mut said = 0;
         for pair in text::pairs(&whole) {
-            let Ok(pair) = pair else { return error("a login text that is not made of pairs") };
+            let Ok(pair) = pair else { return error(IscsiFault::LoginTextPairs) };
             if pair.key == key::MAX_BURST_LENGTH && self.offered_burst.is_none() {
                 self.offered_burst = text::number(pair.value).filter(|n| LENGTH_RANGE.contains(n));
             }
             // RFC 7143 6.1: no key twice in one request, whatever it says.
             if let Some(index) = NAMES.iter().position(|k| *k == pair.key) {
                 if said & 1 << index != 0 {
-                    return error("a name said twice in one login");
+                    return error(IscsiFault::NameTwice);
                 }
                 said |= 1 << index;
             }
@@ -193,7 +193,7 @@ impl Login {
     /// RFC 7143 11.12: what headers of one login must have in common, and which stages may follow.
     fn header(&mut self, r: &LoginRequest) -> Result<(), Failure> {
         if r.version_min > 0 {
-            return Err((status::UNSUPPORTED_VERSION, "an iSCSI version that is not ours"));
+            return Err((status::UNSUPPORTED_VERSION, IscsiFault::Version));
         }
         match &self.first {
             None => {
@@ -201,7 +201,7 @@ impl Login {
                 self.stage = r.current;
             }
             Some(first) if first.isid != r.isid || first.tsih != r.tsih || first.cid != r.cid => {
-                return error("a login that changes its session");
+                return error(IscsiFault::LoginOtherSession);
             }
             Some(_) => {}
         }
@@ -212,7 +212,7 @@ impl Login {
             (Stage::Reserved | Stage::FullFeature, _) => false,
         };
         if r.current != self.stage || !order || r.transit && r.continues {
-            return Err((status::INVALID_REQUEST, "login stages out of order"));
+            return Err((status::INVALID_REQUEST, IscsiFault::LoginStages));
         }
         Ok(())
     }
@@ -223,13 +223,13 @@ impl Login {
         let missing = |why| Err((status::MISSING_PARAMETER, why));
         match find(key::INITIATOR_NAME) {
             Some(p) if (1..=223).contains(&p.value.len()) => self.initiator = p.value.to_owned(),
-            Some(_) => return error("an initiator name of a wrong length"),
-            None => return missing("a login without InitiatorName"),
+            Some(_) => return error(IscsiFault::InitiatorNameLength),
+            None => return missing(IscsiFault::NoInitiatorName),
         }
         self.discovery = match find(key::SESSION_TYPE).map(|p| p.value) {
             None | Some("Normal") => false,
             Some("Discovery") => true,
-            Some(_) => return Err((status::SESSION_TYPE, "an unknown session type")),
+            Some(_) => return Err((status::SESSION_TYPE, IscsiFault::SessionType)),
         };
         self.session_type = Some(self.discovery);
         let target = find(key::TARGET_NAME).map(|p| p.value);
@@ -237,14 +237,14 @@ impl Login {
         let host = view.host_by_iqn(&self.initiator);
         self.host = host.map(|h| h.id);
         match (target, self.discovery) {
-            (None, false) => return missing("a login without TargetName"),
+            (None, false) => return missing(IscsiFault::NoTargetName),
             (Some(name), _) if !name.eq_ignore_ascii_case(&view.system.iqn) => {
-                return Err((status::NOT_FOUND, "a login to another target"));
+                return Err((status::NOT_FOUND, IscsiFault::OtherTarget));
             }
             _ => {}
         }
         if host.is_none() && !self.discovery {
-            return Err((status::FORBIDDEN, "an initiator that is not let in"));
+            return Err((status::FORBIDDEN, IscsiFault::NotLetIn));
         }
         Ok(())
     }
@@ -255,10 +255,10 @@ impl Login {
 
     fn without_proof(&mut self, view: &View) -> Result<(), Failure> {
         if self.host(view).is_some_and(|h| h.chap_secret.is_some()) {
-            return Err((status::AUTHENTICATION_FAILURE, "a host that must prove its secret and does not"));
+            return Err((status::AUTHENTICATION_FAILURE, IscsiFault::SecretUnproven));
         }
         if self.host(view).is_none() && !self.discovery {
-            return Err((status::FORBIDDEN, "an initiator that is not let in"));
+            return Err((status::FORBIDDEN, IscsiFault::NotLetIn));
         }
         self.proof = Proof::Proven;
         Ok(())
@@ -278,7 +278,7 @@ impl Login {
         match &self.proof {
             Proof::Start => {
                 if chap_keys.iter().any(Option::is_some) {
-                    return error("CHAP keys before CHAP was chosen");
+                    return error(IscsiFault::ChapUnchosen);
                 }
                 let Some(offer) = keys.method else {
                     return if transit { self.without_proof(view) } else { Ok(()) };
@@ -286,7 +286,7 @@ impl Login {
                 let secret = self.host(view).is_some_and(|h| h.chap_secret.is_some());
                 let ours = if secret { "CHAP" } else { "None" };
                 if text::choose(offer, &[ours]).is_none() {
-                    return Err((REFUSED, "no common authentication method"));
+                    return Err((REFUSED, IscsiFault::NoCommonMethod));
                 }
                 text::put(out, key::AUTH_METHOD, ours);
                 if secret {
@@ -296,14 +296,14 @@ impl Login {
                     self.without_proof(view)
                 }
             }
-            _ if keys.method.is_some() => error("AuthMethod was chosen already"),
+            _ if keys.method.is_some() => error(IscsiFault::MethodChosen),
             Proof::Algorithm => {
-                let Some(list) = keys.algorithm else { return error("CHAP_A is missing") };
+                let Some(list) = keys.algorithm else { return error(IscsiFault::NoChapAlgorithm) };
                 if chap_keys[1..].iter().any(Option::is_some) {
-                    return error("CHAP keys before the challenge");
+                    return error(IscsiFault::ChapBeforeChallenge);
                 }
                 let Some(algorithm) = Algorithm::choose(list) else {
-                    return Err((REFUSED, "no common CHAP algorithm"));
+                    return Err((REFUSED, IscsiFault::NoCommonAlgorithm));
                 };
                 let id = prng.next_u64() as u8;
                 let mut challenge = vec![0; algorithm.bytes()];
@@ -316,17 +316,17 @@ impl Login {
             }
             Proof::Response { algorithm, id, challenge } => {
                 if keys.algorithm.is_some() {
-                    return error("CHAP_A was chosen already");
+                    return error(IscsiFault::AlgorithmChosen);
                 }
                 let (Some(name), Some(response)) = (keys.name, keys.response) else {
-                    return Err((REFUSED, "a challenge without an answer"));
+                    return Err((REFUSED, IscsiFault::ChallengeUnanswered));
                 };
                 // The host may have gone, or its secret changed, since the login began.
                 let Some(host) = self.host(view) else {
-                    return Err((status::FORBIDDEN, "an initiator that is not let in"));
+                    return Err((status::FORBIDDEN, IscsiFault::NotLetIn));
                 };
                 let Some(secret) = &host.chap_secret else {
-                    return Err((REFUSED, "the host has no secret any more"));
+                    return Err((REFUSED, IscsiFault::SecretGone));
                 };
                 let right_name = match host.chap_user.as_str() {
                     "" => name.eq_ignore_ascii_case(&self.initiator),
@@ -336,7 +336,7 @@ impl Login {
                 let got = text::binary(response, 64).unwrap_or_default();
                 // Both are looked at, so that time does not show which was wrong.
                 if !(chap::same(&want, &got) & right_name) {
-                    return Err((REFUSED, "a wrong CHAP name or secret"));
+                    return Err((REFUSED, IscsiFault::SecretWrong));
                 }
                 match (keys.id, keys.challenge) {
                     (None, None) => {}
@@ -344,29 +344,29 @@ impl Login {
                         let their_id = text::number(their_id).and_then(|n| u8::try_from(n).ok());
                         let theirs = text::binary(theirs, chap::CHALLENGE_BYTES_MAX);
                         let (Some(their_id), Some(theirs)) = (their_id, theirs) else {
-                            return error("a CHAP challenge that is none");
+                            return error(IscsiFault::ChallengeInvalid);
                         };
                         // RFC 7143 12.1.3: an initiator that sends our own challenge back wants the target to compute its response.
                         if theirs == *challenge {
-                            return Err((REFUSED, "our own CHAP challenge came back"));
+                            return Err((REFUSED, IscsiFault::ChallengeReflected));
                         }
                         let Some(mutual) = &host.mutual_secret else {
-                            return Err((REFUSED, "a host asks for a secret that we do not have"));
+                            return Err((REFUSED, IscsiFault::NoMutualSecret));
                         };
                         // One secret for both directions would let a response be replayed.
                         if mutual == secret {
-                            return Err((REFUSED, "both CHAP secrets are the same"));
+                            return Err((REFUSED, IscsiFault::SecretsSame));
                         }
                         text::put(out, key::CHAP_N, &view.system.iqn);
                         let answer = algorithm.response(their_id, &mutual.0, &theirs);
                         text::put_binary(out, key::CHAP_R, &answer);
                     }
-                    _ => return error("half a CHAP challenge"),
+                    _ => return error(IscsiFault::ChallengeHalf),
                 }
                 self.proof = Proof::Proven;
                 Ok(())
             }
-            Proof::Proven if chap_keys.iter().any(Option::is_some) => error("CHAP is over"),
+            Proof::Proven if chap_keys.iter().any(Option::is_some) => error(IscsiFault::ChapOver),
             Proof::Proven => Ok(()),
         }
     }
@@ -389,7 +389,7 @@ impl Login {
         };
         match repeated {
             Some(true) => return Ok(()),
-            Some(false) => return error("a login that changes its names"),
+            Some(false) => return error(IscsiFault::LoginOtherNames),
             None => {}
         }
         let slot = match name {
@@ -403,15 +403,15 @@ impl Login {
         };
         if let Some(slot) = slot {
             if self.stage != Stage::Security {
-                return error("security keys after the security stage");
+                return error(IscsiFault::SecurityKeysLate);
             }
-            return if slot.replace(value).is_some() { error("a key said twice") } else { Ok(()) };
+            return if slot.replace(value).is_some() { error(IscsiFault::KeyTwice) } else { Ok(()) };
         }
         let Some(index) = OPERATIONAL.iter().position(|k| *k == name) else {
             if [key::TARGET_ALIAS, key::TARGET_ADDRESS, key::TARGET_PORTAL_GROUP_TAG, key::SEND_TARGETS]
                 .contains(&name)
             {
-                return error("a key that initiators do not send in a login");
+                return error(IscsiFault::KeyMisplaced);
             }
             if value != text::NOT_UNDERSTOOD {
                 text::put(out, name, text::NOT_UNDERSTOOD);
@@ -420,7 +420,7 @@ impl Login {
         };
         // RFC 7143 6.2: each key is negotiated once.
         if self.seen & 1 << index != 0 {
-            return error("a key negotiated twice");
+            return error(IscsiFault::KeyNegotiatedTwice);
         }
         self.seen |= 1 << index;
         self.operational(name, value, out)
@@ -441,7 +441,7 @@ impl Login {
         match name {
             key::MAX_RECV_DATA_SEGMENT_LENGTH => match number(LENGTH_RANGE) {
                 Some(n) => p.peer_max_recv = n as u32, // a declaration: no answer
-                None => return error("a MaxRecvDataSegmentLength out of range"),
+                None => return error(IscsiFault::MaxRecvRange),
             },
             key::HEADER_DIGEST | key::DATA_DIGEST => match text::choose(value, &["CRC32C", "None"]) {
                 Some(chosen) => {
@@ -454,7 +454,7 @@ impl Login {
                     text::put(out, name, chosen);
                 }
                 None => {
-                    self.declined = Some("it asks for a digest other than CRC32C or None");
+                    self.declined = Some(IscsiFault::DigestUnknown);
                     text::put(out, name, text::REJECT);
                 }
             },

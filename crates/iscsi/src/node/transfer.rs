@@ -10,7 +10,7 @@ use crate::scsi::commands::{unmap_check, unmap_descriptor};
 use crate::scsi::sense::FIXED_BYTES;
 use crate::scsi::{Asked, Sense, Unit, Work, lun_of, modes, plan, status};
 use base::crc::crc32c;
-use base::{Command, FrontIo, Op, Slice, Status, Tag, VolumeId};
+use base::{Command, FrontIo, IscsiFault, Op, Slice, Status, Tag, VolumeId};
 
 /// What becomes of a command PDU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -192,24 +192,24 @@ impl Session {
 
     /// A Data-Out header: its task and the place of its data. None: its task is over. Data of a failed
     /// task have no place, but end its sequences.
-    pub(super) fn begin_data(&mut self, d: &DataOut) -> Result<Option<(u32, Slice)>, &'static str> {
+    pub(super) fn begin_data(&mut self, d: &DataOut) -> Result<Option<(u32, Slice)>, IscsiFault> {
         let Some(slot) = self.find(d.task_tag) else {
-            return if self.strays { Ok(None) } else { Err("data for an unknown task") };
+            return if self.strays { Ok(None) } else { Err(IscsiFault::DataTask) };
         };
         let task = &mut self.tasks[slot];
         match task.phase {
             Phase::Data => {}
             Phase::Aborting { .. } => return Ok(None),
-            Phase::Buffer | Phase::Submitted | Phase::Answer => return Err("data that nobody asked for"),
+            Phase::Buffer | Phase::Submitted | Phase::Answer => return Err(IscsiFault::DataUnasked),
         }
         match task.from_host.turn {
             Turn::Unsolicited if d.transfer_tag != RESERVED_TAG => {
-                return Err("solicited data before the unsolicited ones ended");
+                return Err(IscsiFault::DataTooEarly);
             }
             Turn::Solicited { r2ts, ended, .. }
                 if r2ts == ended || d.transfer_tag != transfer_tag(slot, ended, task.generation) =>
             {
-                return if self.strays { Ok(None) } else { Err("data for an unknown transfer tag") };
+                return if self.strays { Ok(None) } else { Err(IscsiFault::DataTag) };
             }
             Turn::Unsolicited | Turn::Solicited { .. } => {}
         }
@@ -224,11 +224,11 @@ impl Session {
         }
         let from_host = &task.from_host;
         if d.data_len > from_host.sequence_end.saturating_sub(d.offset) {
-            return Err("more data than was asked for");
+            return Err(IscsiFault::DataTooMuch);
         }
         if from_host.turn != Turn::Unsolicited && d.last != (d.offset + d.data_len == from_host.sequence_end)
         {
-            return Err("a sequence of data that ends where it should not");
+            return Err(IscsiFault::DataEnd);
         }
         Ok(Some((slot, self.place_of(slot, d.offset, d.data_len))))
     }

@@ -77,9 +77,12 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
 
 /// The same, and not none.
 pub fn some_seconds(text: &str) -> Result<Duration, String> {
-    seconds(text).and_then(|time| match time < Duration::from_millis(10) {
-        true => Err(format!("\"{text}\" is too short to measure anything: 0.01 or more")),
-        false => Ok(time),
+    seconds(text).and_then(|time| {
+        if time < Duration::from_millis(10) {
+            Err(format!("\"{text}\" is too short to measure anything: 0.01 or more"))
+        } else {
+            Ok(time)
+        }
     })
 }
 

@@ -326,9 +326,10 @@ fn shape(args: &ShapeArgs, context: &Context) -> Result<String, Failure> {
         return Ok(context.done(format!("Drive {name} {what}: {}.", describe(&after)), ""));
     }
     context.client.put(&format!("{path}/shape"), &after)?;
-    let next = match after == Shape::default() {
-        true => format!("millrace drive show {name}"),
-        false => format!("millrace status --watch, or millrace drive shape {name} --clear"),
+    let next = if after == Shape::default() {
+        format!("millrace drive show {name}")
+    } else {
+        format!("millrace status --watch, or millrace drive shape {name} --clear")
     };
     Ok(context.done(format!("Drive {name}: {}.", describe(&after)), &next))
 }
@@ -383,9 +384,10 @@ fn resource(name: &str, context: &Context) -> Result<(String, String), Failure> 
             }
             [..] => {
                 let paths: Vec<String> = same.iter().map(|d| told_apart(&d.path, d.uuid, &drives)).collect();
-                let next = match same.iter().all(|d| d.path == same[0].path) {
-                    true => "the same command with the beginning of the UUID that stands behind the name",
-                    false => "the same command with the whole path",
+                let next = if same.iter().all(|d| d.path == same[0].path) {
+                    "the same command with the beginning of the UUID that stands behind the name"
+                } else {
+                    "the same command with the whole path"
                 };
                 let cause = format!("several drives are called {name}: {}", paths.join(", "));
                 return Err(Failure::usage(cause).with_next(next));
@@ -447,9 +449,10 @@ fn list(placed: &[Placed], context: &Context) -> String {
             note = if note.is_empty() { shape } else { format!("{note}; {shape}") };
         }
         // A shelf of drives that share a fate is told of it once.
-        match !note.is_empty() && note == told {
-            true => note = "as above".into(),
-            false => told.clone_from(&note),
+        if !note.is_empty() && note == told {
+            note = "as above".into()
+        } else {
+            told.clone_from(&note)
         }
         let mut cells: Vec<Cell> = vec![
             told_apart(&drive_name(d), d.uuid, drives).into(),

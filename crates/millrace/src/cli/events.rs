@@ -33,9 +33,12 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// Shows what there is.
 pub fn run(args: &EventsArgs, context: &Context) -> Result<String, Failure> {
     let found: Events = context.client.get(&format!("/events?since={}", args.since))?;
-    Ok(context.show(&found.events, |events| match events.is_empty() {
-        true => "Nothing has happened.\n".to_string(),
-        false => events.iter().map(|e| line(e, context.terminal)).collect(),
+    Ok(context.show(&found.events, |events| {
+        if events.is_empty() {
+            "Nothing has happened.\n".to_string()
+        } else {
+            events.iter().map(|e| line(e, context.terminal)).collect()
+        }
     }))
 }
 
@@ -55,9 +58,10 @@ pub fn follow(args: &EventsArgs, context: &Context) -> Result<(), Failure> {
         };
         reached = true;
         for event in &found.events {
-            match context.json {
-                true => put(&(serde_json::to_string(event).expect("plain data") + "\n"))?,
-                false => put(&line(event, context.terminal))?,
+            if context.json {
+                put(&(serde_json::to_string(event).expect("plain data") + "\n"))?
+            } else {
+                put(&line(event, context.terminal))?
             }
         }
         since = found.next;

@@ -88,9 +88,10 @@ impl Way {
             }
             here_only |= !places.is_empty() && places.iter().all(|p| p.ip().is_loopback());
             let mut address = |place: &SocketAddr| {
-                let address = match place.ip().is_unspecified() {
-                    true => own.map_or(PLACEHOLDER.to_string(), |ip| ip.to_string()),
-                    false => place.ip().to_string(),
+                let address = if place.ip().is_unspecified() {
+                    own.map_or(PLACEHOLDER.to_string(), |ip| ip.to_string())
+                } else {
+                    place.ip().to_string()
                 };
                 unknown |= address == PLACEHOLDER;
                 (address, place.port())
@@ -136,9 +137,10 @@ impl Way {
             Protocol::Iscsi => format!("millrace portal add iscsi {PLACEHOLDER}:3260"),
             Protocol::Nvme | Protocol::Discovery => format!("millrace portal add nvme {PLACEHOLDER}:4420"),
         };
-        match self.closed.is_empty() {
-            true => format!("millrace host show {host}"),
-            false => self.closed.iter().map(open).collect::<Vec<_>>().join("; "),
+        if self.closed.is_empty() {
+            format!("millrace host show {host}")
+        } else {
+            self.closed.iter().map(open).collect::<Vec<_>>().join("; ")
         }
     }
 }
@@ -157,10 +159,10 @@ fn connect(protocol: Protocol, host: &Host, system: &api::System, address: &str,
         Protocol::Iscsi => {
             let place = socket(address, port);
             let node = format!("iscsiadm -m node -T {} -p {place}", system.iqn);
-            let find = match host.authenticated {
-                // A discovery would need the secret, too, in iscsid.conf.
-                true => format!("{node} -o new"),
-                false => format!("iscsiadm -m discovery -t sendtargets -p {place}"),
+            let find = if host.authenticated {
+                format!("{node} -o new")
+            } else {
+                format!("iscsiadm -m discovery -t sendtargets -p {place}")
             };
             let login = format!("{node} --login");
             [find].into_iter().chain(secrets(host, system, &node)).chain([login]).collect()
@@ -205,9 +207,10 @@ fn use_both(protocol: Protocol, host: &Host, system: &api::System, portals: &[(S
         Protocol::Iscsi => {
             let node = format!("iscsiadm -m node -T {}", system.iqn);
             let place = |(address, port): &(String, u16)| socket(address, *port);
-            let find = match host.authenticated {
-                true => portals.iter().map(|p| format!("{node} -p {} -o new", place(p))).collect(),
-                false => vec![format!("iscsiadm -m discovery -t sendtargets -p {}", socket(address, *port))],
+            let find = if host.authenticated {
+                portals.iter().map(|p| format!("{node} -p {} -o new", place(p))).collect()
+            } else {
+                vec![format!("iscsiadm -m discovery -t sendtargets -p {}", socket(address, *port))]
             };
             let settings = MULTIPATH.map(|line| format!("'{line}'")).join(" ");
             let mut commands = vec![

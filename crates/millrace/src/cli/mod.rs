@@ -146,9 +146,10 @@ pub fn main(words: Vec<OsString>) -> ExitCode {
     let Err(failure) = result else { return ExitCode::SUCCESS };
     // Whatever went wrong, there is a way on.
     let failure = failure.or_next(&what);
-    match json {
-        true => eprintln!("{}", failure.json(&what)),
-        false => eprintln!("{failure}"),
+    if json {
+        eprintln!("{}", failure.json(&what))
+    } else {
+        eprintln!("{failure}")
     }
     ExitCode::from(failure.exit as u8)
 }

@@ -336,9 +336,10 @@ pub fn run(command: PoolCommand, context: &Context) -> Result<String, Failure> {
                     "millrace pool import {pool}, or millrace pool import {pool}{files} (on another head)"
                 ),
             };
-            let what = match released.notices.is_empty() {
-                true => format!("Pool {pool} is released: another head may import it."),
-                false => format!("Pool {pool} is released."),
+            let what = if released.notices.is_empty() {
+                format!("Pool {pool} is released: another head may import it.")
+            } else {
+                format!("Pool {pool} is released.")
             };
             Ok(context.created(&released, what, &next))
         }
@@ -418,11 +419,10 @@ fn plan_leg(args: &AddArgs, drive: &str, context: &Context) -> Result<String, Fa
         (None, _) => None,
     };
     let Some((name, mirror)) = found else {
-        let what = match names.is_empty() {
-            true => format!("pool {} has no mirror", args.pool),
-            false => {
-                format!("the mirrors of pool {} are {}: name one with --to", args.pool, names.join(", "))
-            }
+        let what = if names.is_empty() {
+            format!("pool {} has no mirror", args.pool)
+        } else {
+            format!("the mirrors of pool {} are {}: name one with --to", args.pool, names.join(", "))
         };
         return Err(Failure::usage(what).with_next(format!("millrace pool show {}", args.pool)));
     };
@@ -440,9 +440,12 @@ fn list(pools: &[Pool], context: &Context) -> String {
     for p in pools {
         // Of a pool whose drives are away nothing is known.
         let known = |bytes: u64| if p.arrays.is_empty() { "-".to_string() } else { print(bytes) };
-        let known_free = |p: &Pool| match p.arrays.is_empty() {
-            true => "-".to_string(),
-            false => print_free(p.bytes.saturating_sub(p.used_bytes)),
+        let known_free = |p: &Pool| {
+            if p.arrays.is_empty() {
+                "-".to_string()
+            } else {
+                print_free(p.bytes.saturating_sub(p.used_bytes))
+            }
         };
         table.row([
             Cell::new(Look::Bold, p.name.clone()),
@@ -462,11 +465,10 @@ fn importable(found: &[Importable], context: &Context) -> String {
     let (pools, held): (Vec<&Importable>, Vec<&Importable>) = found.iter().partition(|p| !p.name.is_empty());
     let mut out = String::new();
     if pools.is_empty() {
-        let (could, next) = match held.is_empty() {
-            true => ("here", "millrace pool import --list --drive FILE, if it lies in files"),
-            false => {
-                ("that could be looked at", "stop what holds the others, then millrace pool import --list")
-            }
+        let (could, next) = if held.is_empty() {
+            ("here", "millrace pool import --list --drive FILE, if it lies in files")
+        } else {
+            ("that could be looked at", "stop what holds the others, then millrace pool import --list")
         };
         out.push_str(&format!("There is no pool to import on the drives {could}.\n"));
         for p in held {

@@ -45,7 +45,7 @@ Examples:
     #[command(allow_missing_positional = true)]
     Rm {
         /// nvme, discovery or iscsi; not needed, as an address has only one
-        #[arg(value_name = "PROTOCOL", add = super::complete::protocols())]
+        #[arg(value_name = "PROTOCOL", value_parser = protocol, add = super::complete::protocols())]
         protocol: Option<Protocol>,
         /// Address and port
         #[arg(value_name = "ADDRESS:PORT", required = true, value_parser = address, add = super::complete::portals())]
@@ -59,7 +59,7 @@ Examples:
 #[derive(Args, Debug)]
 pub struct PortalArgs {
     /// nvme, discovery or iscsi
-    #[arg(value_name = "PROTOCOL", add = super::complete::protocols())]
+    #[arg(value_name = "PROTOCOL", value_parser = protocol, add = super::complete::protocols())]
     protocol: Protocol,
     /// Address and port
     #[arg(value_name = "ADDRESS:PORT", value_parser = address, add = super::complete::addresses())]
@@ -73,6 +73,11 @@ pub struct PortalArgs {
     /// Head that listens there, by letter or name [default: this one]
     #[arg(long, value_name = "HEAD", add = super::complete::heads())]
     head: Option<String>,
+}
+
+/// A protocol, or a sentence.
+fn protocol(text: &str) -> Result<Protocol, String> {
+    text.parse().map_err(|()| format!("\"{text}\" is not spoken here: nvme, discovery or iscsi"))
 }
 
 /// An address with a port, or a sentence.

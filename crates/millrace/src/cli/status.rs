@@ -59,9 +59,10 @@ pub fn watch(args: &StatusArgs, context: &Context) -> Result<(), Failure> {
             let earlier = before.as_ref().map(|(s, then)| (s, at.duration_since(*then).as_secs_f64()));
             let text = terminal.cut(&screen(&now, earlier, args.verbose, terminal));
             // Home and clear to the end, line by line: a screen that is written over does not flicker.
-            match std::io::stdout().is_terminal() {
-                true => put(&format!("\x1b[H{}\x1b[J", text.replace('\n', "\x1b[K\n")))?,
-                false => put(&format!("{text}\n"))?,
+            if std::io::stdout().is_terminal() {
+                put(&format!("\x1b[H{}\x1b[J", text.replace('\n', "\x1b[K\n")))?
+            } else {
+                put(&format!("{text}\n"))?
             }
         }
         before = Some((now, at));
@@ -208,9 +209,10 @@ fn tree(pool: &Pool, status: &Status, earlier: Earlier, terminal: Terminal, verb
     let total_before =
         earlier.map(|(s, seconds)| (sum(volumes_of(pool, s).iter().map(|v| v.counters)), seconds));
     // Every reason is told once: above the tree, and at the leg that is the cause.
-    let name = match pool.arrays.is_empty() {
-        true => pool.name.clone(),
-        false => format!("{}, {} free", pool.name, print_free(pool.bytes.saturating_sub(pool.used_bytes))),
+    let name = if pool.arrays.is_empty() {
+        pool.name.clone()
+    } else {
+        format!("{}, {} free", pool.name, print_free(pool.bytes.saturating_sub(pool.used_bytes)))
     };
     let name = Cell::new(Look::Bold, name);
     let note = Cell::new(Look::Warn, weakness(pool, status));
@@ -244,9 +246,10 @@ fn tree(pool: &Pool, status: &Status, earlier: Earlier, terminal: Terminal, verb
     for (i, spare) in pool.spares.iter().enumerate() {
         let last = volumes.is_empty() && i + 1 == pool.spares.len();
         let branch = if last { "└─ " } else { "├─ " };
-        let (state, note) = match spare.ready {
-            true => (Cell::new(Look::Plain, "spare"), spare.fits.clone()),
-            false => (Cell::new(Look::Bad, "missing"), format!("a spare: {}", spare.reason)),
+        let (state, note) = if spare.ready {
+            (Cell::new(Look::Plain, "spare"), spare.fits.clone())
+        } else {
+            (Cell::new(Look::Bad, "missing"), format!("a spare: {}", spare.reason))
         };
         let size = if spare.bytes == 0 { "-".to_string() } else { print(spare.bytes) };
         let mut cells = vec![format!("{branch}{}", spare.path).into(), state, size.into()];
@@ -266,9 +269,10 @@ fn tree(pool: &Pool, status: &Status, earlier: Earlier, terminal: Terminal, verb
             caps_words(v).filter(|_| verbose).map(|caps| format!("; capped at {caps}")).unwrap_or_default();
         let weight =
             weight_words(v).filter(|_| verbose).map(|weight| format!("; {weight}")).unwrap_or_default();
-        let note = match exports.is_empty() {
-            true => Cell::new(Look::Dim, format!("exported to nobody{caps}{weight}")),
-            false => format!("→ {exports}{caps}{weight}").into(),
+        let note = if exports.is_empty() {
+            Cell::new(Look::Dim, format!("exported to nobody{caps}{weight}"))
+        } else {
+            format!("→ {exports}{caps}{weight}").into()
         };
         let name = format!("{branch}{name}").into();
         row(&mut table, (name, below(branch)), v.state, v.bytes, v.counters, before, note);
@@ -364,9 +368,10 @@ fn leg_row(table: &mut Table, stem: &str, branch: &str, leg: &Leg, status: &Stat
         s.drives.iter().find(|d| d.uuid.as_ref() == Some(&leg.uuid)).cloned()
     };
     let drive = find(status);
-    let path = match leg.path.is_empty() {
-        true => leg.uuid.to_string(),
-        false => super::drive::told_apart(&leg.path, Some(leg.uuid), &status.drives),
+    let path = if leg.path.is_empty() {
+        leg.uuid.to_string()
+    } else {
+        super::drive::told_apart(&leg.path, Some(leg.uuid), &status.drives)
     };
     let mut counters = drive.as_ref().map(|d| d.counters).unwrap_or_default();
     counters.errors = drive.as_ref().map_or(0, |d| d.errors);
@@ -442,9 +447,10 @@ fn summary(status: &Status, terminal: Terminal) -> String {
                 let head = p.head.as_ref().map(|head| format!("head {head}"));
                 let closed = (!p.listening).then(|| format!("closed: {}", p.reason));
                 let words: Vec<String> = head.into_iter().chain(closed).collect();
-                match words.is_empty() {
-                    true => p.address.to_string(),
-                    false => format!("{} ({})", p.address, words.join(", ")),
+                if words.is_empty() {
+                    p.address.to_string()
+                } else {
+                    format!("{} ({})", p.address, words.join(", "))
                 }
             })
             .collect();

@@ -215,11 +215,10 @@ fn joined(cluster: Option<Cluster>) -> Result<(&'static str, String, &'static st
         return Err(Failure::new(Exit::Refused, message).with_next(replace(&cluster, &first.drive)));
     }
     let me = cluster.heads.iter().find(|h| h.head == cluster.me);
-    let (what, next) = match me.is_some_and(|h| h.ready) {
-        true => ("Joined: this head follows, and is ready to take over.", "millrace head ls"),
-        false => {
-            ("Joined: this head is not ready to take over yet.", "millrace head ls, and millrace events")
-        }
+    let (what, next) = if me.is_some_and(|h| h.ready) {
+        ("Joined: this head follows, and is ready to take over.", "millrace head ls")
+    } else {
+        ("Joined: this head is not ready to take over yet.", "millrace head ls, and millrace events")
     };
     Ok((what, fence_lines(&cluster), next))
 }
@@ -377,9 +376,12 @@ fn lanes(serves: &api::HeadServes) -> String {
 fn portal_lines(cluster: &Cluster) -> String {
     let known = cluster.heads.iter().filter(|h| h.state != "none");
     let known = known.filter_map(|h| Some((&h.head, &h.serves.as_ref()?.portals)));
-    let one = |(head, portals): (&String, &Vec<String>)| match portals.is_empty() {
-        true => format!("Head {head} listens nowhere.\n"),
-        false => format!("Head {head} listens at {}.\n", portals.join(", ")),
+    let one = |(head, portals): (&String, &Vec<String>)| {
+        if portals.is_empty() {
+            format!("Head {head} listens nowhere.\n")
+        } else {
+            format!("Head {head} listens at {}.\n", portals.join(", "))
+        }
     };
     known.map(one).collect()
 }

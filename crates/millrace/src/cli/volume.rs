@@ -214,10 +214,8 @@ fn is_nvme_alone(names: &[String]) -> bool {
 /// To whom a volume is given, in words.
 pub fn exports_words(v: &Volume) -> String {
     let one = |e: &Exported| {
-        let number = match is_nvme_alone(&e.names) {
-            true => format!("nsid {}", v.nsid),
-            false => format!("lun {}", e.lun),
-        };
+        let number =
+            if is_nvme_alone(&e.names) { format!("nsid {}", v.nsid) } else { format!("lun {}", e.lun) };
         match &e.host {
             Some(host) => format!("{host} ({number})"),
             None => format!("unknown host {} ({number})", e.names.first().map_or("?", String::as_str)),

@@ -105,9 +105,10 @@ impl Claim {
         if !moved && same(&self.file, &path) {
             return Ok(false);
         }
-        let again = match moved {
-            true => Self::try_take(&self.folder).map(|claim| *self = claim),
-            false => lock_file(&self.folder).map(|file| self.file = file),
+        let again = if moved {
+            Self::try_take(&self.folder).map(|claim| *self = claim)
+        } else {
+            lock_file(&self.folder).map(|file| self.file = file)
         };
         again.map(|()| true).map_err(|obstacle| match obstacle {
             Obstacle::Taken => RecordCause::StateDirectoryTaken { pid: holding(&self.folder) },

@@ -87,7 +87,7 @@ impl Crashes {
     pub fn resume(&self, why: &str) -> io::Result<()> {
         let mut file = self.append()?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
-        file.write_all(format!("{} {RESUMED}{why}\n", api::Time(now).to_string()).as_bytes())?;
+        file.write_all(format!("{} {RESUMED}{why}\n", api::Time(now)).as_bytes())?;
         file.sync_all()
     }
 }
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     fn line(at: u64, what: &str) -> String {
-        format!("{} {what}\n", api::Time(at).to_string())
+        format!("{} {what}\n", api::Time(at))
     }
 
     #[test]

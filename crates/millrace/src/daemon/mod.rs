@@ -195,9 +195,10 @@ fn wait_ready(news: &Receiver<News>, machines: &mut Machines, keeper: &mut Keepe
                 return Wait::Ready;
             }
             Ok(News::Signal(name)) => {
-                match follows {
-                    true => tracing::info!("stopping, because of {name}"),
-                    false => tracing::info!("{name} came before the pools were imported"),
+                if follows {
+                    tracing::info!("stopping, because of {name}")
+                } else {
+                    tracing::info!("{name} came before the pools were imported")
                 }
                 return Wait::Stop;
             }

@@ -122,7 +122,7 @@ impl Machines {
     /// Asks for an orderly stop; `News::Stopped` follows.
     pub fn ask_to_stop(&self) {
         if !self.house.post().send(Address::Steward, StewardMail::Stop.into()) {
-            tracing::error!("the Steward is gone and cannot stop in order");
+            tracing::error!("the Steward is gone, so this is no clean stop");
         }
     }
     /// Lets the head tell of files of the state directory that were removed, and that are the daemon's own.

@@ -27,9 +27,10 @@ pub fn log(config: &Config) -> Result<(), Failure> {
     let builder =
         tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
     let ansi = std::io::IsTerminal::is_terminal(&std::io::stderr()) && std::env::var_os("NO_COLOR").is_none();
-    let started = match to_journal {
-        true => builder.with_ansi(false).without_time().try_init(),
-        false => builder.with_ansi(ansi).try_init(),
+    let started = if to_journal {
+        builder.with_ansi(false).without_time().try_init()
+    } else {
+        builder.with_ansi(ansi).try_init()
     };
     started.map_err(|e| Failure::internal(format!("logging cannot start: {e}")))
 }

@@ -51,7 +51,7 @@ impl Asked {
         let mut events = named(theirs.map_or(vec![], |t| t.events), other);
         // Whoever names no number of this head's means the time at which the other's begin.
         let from = match (self.own, self.since) {
-            (None, 1..) if !alone => Some(events.first().map(|e| e.at.clone())),
+            (None, 1..) if !alone => Some(events.first().map(|e| e.at)),
             _ => None,
         };
         let wanted = |e: &Event| match &from {
@@ -59,7 +59,7 @@ impl Asked {
             Some(from) => e.what == "system" && from.as_ref().is_some_and(|from| e.at >= *from),
         };
         events.extend(named(ours.events.into_iter().filter(wanted).collect(), me));
-        events.sort_by(|a, b| a.at.cmp(&b.at));
+        events.sort_by_key(|a| a.at);
         Events { events, next, next_own }
     }
 }

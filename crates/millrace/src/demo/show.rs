@@ -50,9 +50,10 @@ impl Show {
     pub fn line(&self, text: &str) {
         // `suspend` takes the bars away while the line is printed. A reader that is gone is no failure
         // of the demo.
-        self.bars.suspend(|| match self.aside {
-            true => eprintln!("{text}"),
-            false => {
+        self.bars.suspend(|| {
+            if self.aside {
+                eprintln!("{text}")
+            } else {
                 let _ = crate::output::put(&format!("{text}\n"));
             }
         });

@@ -236,7 +236,6 @@ async fn get_pool(State(api): State<Api>, Path(name): Path<String>) -> Answer<ap
     responses((status = 201, description = "It is made", body = Created), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn create_pool(State(api): State<Api>, Body(b): Body<api::PoolCreate>) -> Made {
     let api::PoolCreate { name, arrays, chunk_bytes, block_bytes, measure, force } = b;
-    let arrays = arrays;
     made(api.order(Order::PoolCreate { name, arrays, chunk_bytes, block_bytes, measure, force }).await?)
 }
 

@@ -424,7 +424,7 @@ pub fn snapshot() -> Status {
             Connection {
                 head: None,
                 host: None,
-                protocol: Protocol::Iscsi.into(),
+                protocol: Protocol::Iscsi,
                 peer: "10.0.0.51:41235".parse().expect("an address"),
                 shard: 1,
                 session: None,
@@ -446,11 +446,8 @@ pub fn snapshot() -> Status {
                 buffer_bytes: 4 << 20,
                 buffer_bytes_max: 512 << 20,
                 protocol_errors: u64::from(shard),
-                last_protocol_error: if shard == 1 {
-                    "10.0.0.9: PDU type 0x77".into()
-                } else {
-                    String::new()
-                },
+                last_protocol_fault: (shard == 1).then_some(base::NvmeFault::PduType.into()),
+                last_protocol_error: String::new(),
                 longest_turn_us: 0,
                 long_turns: 0,
             })

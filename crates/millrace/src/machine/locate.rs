@@ -107,9 +107,10 @@ fn switch(files: &mut Files, machine: &Machine, name: &str, on: bool) -> Result<
         Failure::new(Exit::Refused, format!("{} cannot be written: {e}", file.display()))
             .with_next("the same command as root")
     })?;
-    Ok(match on {
-        true => format!("The locate light of {}{place} is on.", drive.name),
-        false => format!("The locate light of {}{place} is off.", drive.name),
+    Ok(if on {
+        format!("The locate light of {}{place} is on.", drive.name)
+    } else {
+        format!("The locate light of {}{place} is off.", drive.name)
     })
 }
 

@@ -134,10 +134,7 @@ pub fn run(args: &PlanArgs, context: &Context) -> Result<String, Failure> {
         }
         plans
     } else {
-        let free = match here {
-            true => free_here(&mut site, context),
-            false => site.free(),
-        };
+        let free = if here { free_here(&mut site, context) } else { site.free() };
         vec![Named { seats, ..proposal(&site, &free, usize::from(args.legs))? }]
     };
     let json: Vec<serde_json::Value> = plans.iter().map(Named::json).collect();

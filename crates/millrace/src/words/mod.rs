@@ -2,35 +2,30 @@
 //!
 //! A sentence begins with a small letter or a name and ends without a full stop, so that it can stand behind a colon.
 
-mod client;
 #[cfg(test)]
 mod codes;
-mod host;
+mod connection_fault;
 pub mod house;
-mod leg;
 pub mod link;
 pub mod load;
 pub mod machine;
 mod parser;
 pub mod parts;
-mod pool;
-mod portal;
 pub mod protocol;
-mod record;
-mod request;
 pub mod say;
 mod signature;
 mod status;
-mod system;
 #[cfg(test)]
 mod tests;
+mod topics;
 pub mod topology;
-mod volume;
 
-pub use client::client;
 pub use parser::{Wrong, of_parser, read};
-pub use pool::difference;
-pub use system::{fence_trial, head_out};
+pub use topics::client::client;
+pub use topics::pool::difference;
+pub use topics::system::{fence_trial, head_out};
+
+use topics::{host, leg, pool, portal, record, request, system, volume};
 
 use api::{Cause, Notice};
 use finding::{ErrorKind, Event, OldEvent, Refusal, Why};

@@ -409,7 +409,21 @@ pub fn line_fault(fault: &LineFault) -> String {
         LineFault::NoPortalNumber { value } => format!("last = {value} is no number of a portal"),
         LineFault::NoAnswer { key } => format!("{key} is yes or no"),
         LineFault::NoHex { key } => format!("{key} is not in hex digits"),
-        LineFault::Config { error } => format!("config is {error}"),
+        LineFault::Config { fault } => format!("config is {}", super::leg::label_fault(fault)),
         LineFault::ConfigTooLong => "config is too long".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_against_a_fence_says_what_to_do_instead() {
+        for why in NoFence::samples() {
+            let (reason, way) = no_fence(&why).split_once(": ").expect("a reason and a way on");
+            assert!(reason.len() > 20 && way.len() > 10, "{why:?}");
+            assert!(!no_fence_instead(&why).is_empty(), "{why:?}");
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Words about NVMe/TCP and iSCSI: why a session with a target ended.
 
+use super::connection_fault;
 use load::{iscsi_host, nvme_host};
 use nvme_host::StatusField;
 
@@ -7,7 +8,9 @@ use nvme_host::StatusField;
 pub fn nvme_error(error: &nvme_host::Error) -> String {
     use nvme_host::Error as E;
     match error {
-        E::Protocol(v) => format!("the controller broke the protocol: {}", v.why),
+        E::Protocol(v) => {
+            format!("the controller broke the protocol: {}", connection_fault::nvme_fault(v.why))
+        }
         E::Terminated { fes, fei } => {
             format!("the controller ended the connection (fatal error {fes}, information {fei:#x})")
         }
@@ -50,7 +53,9 @@ fn nvme_lack(lack: nvme_host::Lack) -> &'static str {
 pub fn iscsi_error(error: &iscsi_host::Error) -> String {
     use iscsi_host::Error as E;
     match error {
-        E::Protocol(why) => format!("the target broke the protocol: {why}"),
+        E::Protocol(why) => {
+            format!("the target broke the protocol: {}", connection_fault::iscsi_fault(*why))
+        }
         E::LoginRefused(status) => {
             let why = match status {
                 0x0201 => "authentication failed",

@@ -11,6 +11,14 @@ fn of(found: &Option<Cause>) -> String {
 /// The head, as the API answers it.
 pub fn status(status: Status) -> Status {
     let portal = |p: api::Portal| api::Portal { reason: of(&p.cause), ..p };
+    let shard = |s: api::Shard| api::Shard {
+        last_protocol_error: s
+            .last_protocol_fault
+            .map(super::connection_fault::fault)
+            .unwrap_or_default()
+            .into(),
+        ..s
+    };
     let noticed = |n: Noticed| Noticed { message: notice(&n.notice), ..n };
     Status {
         reasons: status.reasons.into_iter().map(reason).collect(),
@@ -19,6 +27,7 @@ pub fn status(status: Status) -> Status {
         portals: status.portals.into_iter().map(portal).collect(),
         events: status.events.into_iter().map(event).collect(),
         notices: status.notices.into_iter().map(noticed).collect(),
+        shards: status.shards.into_iter().map(shard).collect(),
         ..status
     }
 }

@@ -8,7 +8,7 @@ use crate::pdu::{
 use crate::spec::command::{DsmRange, Sgl, flags};
 use crate::spec::{Cqe, Sqe, StatusField, nvm};
 use base::crc::crc32c_append;
-use base::{Fault, FaultKind, HostCommand, HostIo, HostStatus, Op, Slice, Want};
+use base::{Fault, FaultKind, HostCommand, HostIo, HostStatus, NvmeFault, Op, Slice, Want};
 use std::collections::VecDeque;
 use zerocopy::IntoBytes;
 
@@ -418,18 +418,18 @@ impl Queue {
                 self.on_data(transfer, arrival, io);
             }
             (Phase::Open, Header::R2t(transfer)) => self.on_r2t(transfer, io),
-            _ => self.violated(Violation::new(fes::SEQUENCE, "a PDU that does not belong here"), io),
+            _ => self.violated(Violation::new(fes::SEQUENCE, NvmeFault::PduMisplaced), io),
         }
     }
     fn on_ic_resp(&mut self, resp: IcResp, io: &mut impl HostIo) {
         let wrong = if resp.pfv != 0 {
-            Some(Violation::field(8, "unknown PDU format version"))
+            Some(Violation::field(8, NvmeFault::FormatUnknown))
         } else if resp.cpda > pdu::ALIGNMENT_FIELD_MAX {
-            Some(Violation::field(10, "alignment beyond 128 bytes"))
+            Some(Violation::field(10, NvmeFault::Alignment))
         } else if (resp.digests.header && !self.wanted.header) || (resp.digests.data && !self.wanted.data) {
-            Some(Violation::field(11, "a digest that nobody asked for"))
+            Some(Violation::field(11, NvmeFault::DigestUnasked))
         } else if resp.maxh2cdata < MAXH2CDATA_MIN {
-            Some(Violation::field(12, "MAXH2CDATA below 4096"))
+            Some(Violation::field(12, NvmeFault::MaxH2cData))
         } else {
             None
         };
@@ -451,18 +451,18 @@ impl Queue {
                 // NVMe/TCP 3.3.2.1.2 allows SUCCESS only with SQ flow control off. SPDK's target sets it all the
                 // same, and hosts take it: no command of theirs waits for the SQHD of a response.
                 if !reads {
-                    Some("data for a command that reads nothing")
+                    Some(NvmeFault::DataUnread)
                 } else if t.offset != f.moved || t.length > left {
-                    Some("data outside of what was asked for, or out of order")
+                    Some(NvmeFault::DataMisplaced)
                 } else if arrival.success && !arrival.last {
-                    Some("SUCCESS on data that are not the last")
+                    Some(NvmeFault::SuccessNotLast)
                 } else if arrival.success && t.length < left {
-                    Some("SUCCESS before all data have come")
+                    Some(NvmeFault::SuccessTooEarly)
                 } else {
                     None
                 }
             }
-            _ => Some("data for a command that is not under way"),
+            _ => Some(NvmeFault::DataForNone),
         };
         if let Some(why) = why {
             return self.violated(Violation::new(fes::OUT_OF_RANGE, why), io);
@@ -505,10 +505,10 @@ impl Queue {
     fn on_response(&mut self, cqe: Cqe, io: &mut impl HostIo) {
         let cid = cqe.cid.get();
         let Some(Some(flight)) = self.flights.get_mut(usize::from(cid)) else {
-            return self.violated(Violation::new(fes::SEQUENCE, "an answer to no command"), io);
+            return self.violated(Violation::new(fes::SEQUENCE, NvmeFault::AnswerToNone), io);
         };
         if flight.answered.is_some() {
-            return self.violated(Violation::new(fes::SEQUENCE, "a second answer"), io);
+            return self.violated(Violation::new(fes::SEQUENCE, NvmeFault::SecondAnswer), io);
         }
         let short = flight.direction != Direction::None && flight.moved < flight.data.len;
         match flight.owner {
@@ -549,9 +549,9 @@ impl Queue {
         let (code, why) = match self.flights.get_mut(usize::from(t.cccid)) {
             Some(Some(f)) if f.direction == Direction::Out && f.answered.is_none() => {
                 if f.r2t.is_some() {
-                    (fes::LIMIT, "more R2Ts than MAXR2T allows")
+                    (fes::LIMIT, NvmeFault::R2tLimit)
                 } else if t.length == 0 || t.offset != f.moved || t.length > f.data.len - f.moved {
-                    (fes::OUT_OF_RANGE, "an R2T outside of the data, or out of order")
+                    (fes::OUT_OF_RANGE, NvmeFault::R2tMisplaced)
                 } else {
                     f.moved += t.length;
                     f.r2t = Some(t);
@@ -559,7 +559,7 @@ impl Queue {
                     return self.send_data(io);
                 }
             }
-            _ => (fes::INVALID_FIELD, "an R2T for a command that writes nothing"),
+            _ => (fes::INVALID_FIELD, NvmeFault::R2tForRead),
         };
         self.violated(Violation::new(code, why), io);
     }

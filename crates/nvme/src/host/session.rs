@@ -523,7 +523,7 @@ impl Session {
                 Step::NumberOfQueues => "Number of Queues",
                 Step::ActiveList => "Active Namespace ID list",
                 Step::Namespace => "Identify Namespace",
-                Step::LogHeader | Step::LogEntry => "the discovery log",
+                Step::LogHeader | Step::LogEntry => "Get Log Page",
                 Step::Shutdown => return self.go(Step::Ended),
                 // Not every controller has these, and the session lives without.
                 Step::HostBehavior => return self.go(Step::NumberOfQueues),

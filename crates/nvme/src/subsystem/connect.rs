@@ -5,7 +5,7 @@ use super::table::Completion;
 use crate::spec::fabrics::{CATTR_NO_FLOW_CONTROL, CNTLID_DYNAMIC, NQN_MAX};
 use crate::spec::{ConnectData, ConnectFields, DISCOVERY_NQN, StatusField, text_of};
 use base::view::{Protocol, View};
-use base::{Ask, HostId};
+use base::{Ask, HostId, NvmeFault};
 use zerocopy::{FromZeros, IntoBytes};
 
 /// A Connect on its way: its command, and its data as they come in.
@@ -30,23 +30,23 @@ const SUBNQN: u32 = 256;
 const HOSTNQN: u32 = 512;
 const HOSTID: u32 = 0;
 
-/// Why a Connect was refused, in words.
-pub(crate) fn why(refused: &Completion) -> &'static str {
+/// Why a Connect was refused.
+pub(crate) fn why(refused: &Completion) -> NvmeFault {
     let (status, field) = (refused.status, refused.dw0);
     if status == StatusField::CONNECT_HOST.dnr() {
-        "no host has this NQN"
+        NvmeFault::NqnUnknown
     } else if status == StatusField::CONNECT_FORMAT.dnr() {
-        "a Connect of an unknown format"
+        NvmeFault::ConnectFormat
     } else if status == StatusField::CONNECT_PARAMETERS.dnr() && field == (SUBNQN | 1 << 16) {
-        "it asked for another subsystem"
+        NvmeFault::OtherSubsystem
     } else if status == StatusField::CONNECT_PARAMETERS.dnr() && field == (HOSTNQN | 1 << 16) {
-        "a Connect without a valid host NQN"
+        NvmeFault::NqnInvalid
     } else if status == StatusField::CONNECT_PARAMETERS.dnr() && field == (HOSTID | 1 << 16) {
-        "a Connect without a host identifier"
+        NvmeFault::NoHostId
     } else if status == StatusField::CONNECT_PARAMETERS.dnr() {
-        "a Connect with wrong parameters"
+        NvmeFault::ConnectParameters
     } else {
-        "a Connect whose data did not arrive whole"
+        NvmeFault::ConnectData
     }
 }
 

@@ -22,7 +22,7 @@ use crate::pdu::{
 use crate::spec::{Sqe, StatusField, nvm};
 use base::crc::crc32c_append;
 use base::front::{Close, Intervention};
-use base::{Answer, Bug, FrontIo, Instant, Slice, Status, Tag, Want, planted};
+use base::{Answer, Bug, FrontIo, Instant, NvmeFault, Slice, Status, Tag, Want, planted};
 use std::collections::VecDeque;
 
 /// What the connection waits for before commands flow.
@@ -295,7 +295,7 @@ impl Connection {
             }
         };
         if !stays {
-            self.close(io, Close::Refused("the host was removed"));
+            self.close(io, Close::Refused(NvmeFault::HostRemoved.into()));
         }
         self.resume(now, io);
     }
@@ -542,20 +542,20 @@ impl Connection {
 
     /// A header is whole.
     fn header(&mut self, now: Instant, incoming: Incoming, io: &mut impl FrontIo) -> Result<(), Violation> {
-        let sequence = Violation::new(fes::SEQUENCE, "PDU out of sequence");
+        let sequence = Violation::new(fes::SEQUENCE, NvmeFault::PduSequence);
         match (&self.stage, incoming.header) {
             (Stage::AwaitingIc, Header::IcReq(request)) => return self.initialize(request, io),
-            (_, Header::Term(_)) => self.close(io, Close::Protocol("the host ended the connection")),
+            (_, Header::Term(_)) => self.close(io, Close::Protocol(NvmeFault::HostEnded.into())),
             (Stage::AwaitingConnect | Stage::Live, Header::Command(sqe)) => {
                 if incoming.data > CAPSULE_DATA_MAX {
-                    return Err(Violation::field(4, "in-capsule data beyond IOCCSZ"));
+                    return Err(Violation::field(4, NvmeFault::CapsuleData));
                 }
                 if matches!(self.stage, Stage::AwaitingConnect) {
                     self.before_connect(sqe, incoming.data, incoming.digest, io);
                 } else if self.table.has_room() {
                     self.command(now, sqe, incoming.data, incoming.digest, io);
                 } else if self.sending.is_empty() && self.out.is_empty() {
-                    return Err(Violation::new(fes::LIMIT, "more commands than the queue has entries"));
+                    return Err(Violation::new(fes::LIMIT, NvmeFault::QueueOverrun));
                 } else {
                     self.rx = Rx::Parked { sqe, data: incoming.data, digest: incoming.digest };
                 }
@@ -760,7 +760,7 @@ impl Connection {
         let term = Term { fes: violation.fes, fei: violation.fei };
         let bytes = encode::term(kind::C2H_TERM, term, self.decoder.quote());
         self.send(io, &bytes);
-        self.close(io, Close::Protocol(violation.why));
+        self.close(io, Close::Protocol(violation.why.into()));
     }
     fn close(&mut self, io: &mut impl FrontIo, why: Close) {
         if !matches!(self.stage, Stage::Closed) {

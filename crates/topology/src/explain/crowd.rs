@@ -23,10 +23,7 @@ impl Crowd {
         for flow in view.flows() {
             let c = flow.connection;
             // A host without a name is where it comes from.
-            let who = match host(c).is_empty() {
-                true => c.peer.ip().to_string(),
-                false => host(c).to_string(),
-            };
+            let who = if host(c).is_empty() { c.peer.ip().to_string() } else { host(c).to_string() };
             let sum = hosts.entry(who).or_default();
             *sum = (sum.0 + flow.rate, sum.1 + flow.depth);
         }

@@ -39,9 +39,10 @@ pub(super) fn paths(view: &View, out: &mut Vec<Finding>) {
                 continue;
             }
             let (paths, address, session) = (paths.len(), address.clone(), u64::from(*session));
-            let limit = match *rate < 1.0 && *depth < 0.5 {
-                true => Limit::PathIdle { host: host.into(), paths, address, session },
-                false => Limit::PathStarved { host: host.into(), paths, address, session },
+            let limit = if *rate < 1.0 && *depth < 0.5 {
+                Limit::PathIdle { host: host.into(), paths, address, session }
+            } else {
+                Limit::PathStarved { host: host.into(), paths, address, session }
             };
             let figure = Figure::PathDoes { rate: *rate, in_flight: *depth, best };
             out.push(Finding::new(limit, vec![host.to_string()], vec![figure]));

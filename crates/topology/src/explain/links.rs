@@ -123,10 +123,8 @@ fn unfair(view: &View, each: &[(String, f64)], reads: bool) -> Option<(Waits, Wa
     let mut all: Vec<(&str, f64, f64, f64)> = Vec::new();
     for (name, moved) in each.iter().filter(|(_, moved)| *moved > 0.0) {
         let activity = view.m.drives.iter().find(|d| d.name == *name)?.activity?;
-        let (rate, us) = match reads {
-            true => (activity.reads, activity.read_us?),
-            false => (activity.writes, activity.write_us?),
-        };
+        let (rate, us) =
+            if reads { (activity.reads, activity.read_us?) } else { (activity.writes, activity.write_us?) };
         all.push((name, *moved, rate * us / 1e6, us));
     }
     let is_unfair = |poor: &(&str, f64, f64, f64), rich: &(&str, f64, f64, f64)| {
@@ -152,9 +150,10 @@ fn full_link(
     let each: Vec<f64> = drives.iter().map(|(_, moved)| *moved).filter(|b| *b > 0.0).collect();
     let (least, most) = each.iter().fold((f64::MAX, 0.0f64), |(a, b), n| (a.min(*n), b.max(*n)));
     let apart = most > 0.0 && (most - least) / most > APART;
-    let share = match apart {
-        true => Share::Between { least, most },
-        false => Share::Each { bytes: moved / drives.len() as f64 },
+    let share = if apart {
+        Share::Between { least, most }
+    } else {
+        Share::Each { bytes: moved / drives.len() as f64 }
     };
     let is_unfair = unfair.is_some();
     let mut arithmetic = vec![Figure::LinkMoves { link: passes, bytes: moved, most: limit }];

@@ -33,7 +33,7 @@ pub(super) struct Flow<'a> {
 
 impl<'a> View<'a> {
     pub(super) fn flows(&self) -> Vec<Flow<'a>> {
-        let key = |c: &Connection| (c.host.clone(), c.peer.clone(), c.session, c.queue);
+        let key = |c: &Connection| (c.host.clone(), c.peer, c.session, c.queue);
         let before: BTreeMap<_, &Connection> = self.before.connections.iter().map(|c| (key(c), c)).collect();
         let flow = |c: &'a Connection| {
             let was = before.get(&key(c))?;

@@ -47,9 +47,10 @@ fn work(drive: &Drive) -> Option<Work> {
     let a = drive.activity?;
     let under_way = (a.reads * a.read_us.unwrap_or(0.0) + a.writes * a.write_us.unwrap_or(0.0)) / 1e6;
     let write = a.writes > a.reads;
-    let (rate, us, moved, other) = match write {
-        true => (a.writes, a.write_us?, a.write_bytes, a.reads),
-        false => (a.reads, a.read_us?, a.read_bytes, a.writes),
+    let (rate, us, moved, other) = if write {
+        (a.writes, a.write_us?, a.write_bytes, a.reads)
+    } else {
+        (a.reads, a.read_us?, a.read_bytes, a.writes)
     };
     (rate > 0.0).then(|| Work { write, rate, us, bytes: moved / rate, under_way, pure: other <= 0.1 * rate })
 }

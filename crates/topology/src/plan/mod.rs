@@ -355,9 +355,10 @@ impl View {
             let kind = core::mem::discriminant::<Part>;
             kind(&l.part) == kind(&first.part) && (l.most - first.most).abs() <= first.most * 0.001
         };
-        let passes = match first.weighed {
-            true => Passes::Bytes { bytes: first.most * self.bytes },
-            false => Passes::Commands { commands: first.most },
+        let passes = if first.weighed {
+            Passes::Bytes { bytes: first.most * self.bytes }
+        } else {
+            Passes::Commands { commands: first.most }
         };
         Full { part: first.part.clone(), passes, others: full.len() - 1, alike: full.iter().all(like) }
     }

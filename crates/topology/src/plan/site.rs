@@ -276,7 +276,7 @@ impl Site {
                 }
             };
             self.drives[at].taken = drive.pool.is_some();
-            self.drives[at].uuid = uuid.into();
+            self.drives[at].uuid = uuid;
             if is_memory(&drive.path) {
                 self.drives[at].ability = Ability::ANYTHING;
             }
@@ -315,9 +315,10 @@ impl Site {
         let drive = &mut self.drives[*at];
         let at = usize::from(write);
         // Small operations are counted, large ones weighed.
-        match f64::from(bytes) <= 4.0 * SMALL {
-            true => drive.ability.iops[at] = Some(iops),
-            false => drive.ability.mbps[at] = Some(iops * f64::from(bytes) / 1e6),
+        if f64::from(bytes) <= 4.0 * SMALL {
+            drive.ability.iops[at] = Some(iops)
+        } else {
+            drive.ability.mbps[at] = Some(iops * f64::from(bytes) / 1e6)
         }
         true
     }
@@ -393,9 +394,7 @@ fn kind_of_load(before: &Own, after: &Own) -> Option<(bool, f64)> {
         writes += now.writes.saturating_sub(was.writes) as f64;
         write_bytes += now.write_bytes.saturating_sub(was.write_bytes) as f64;
     }
-    let (write, ops, bytes, other) = match writes > reads {
-        true => (true, writes, write_bytes, reads),
-        false => (false, reads, read_bytes, writes),
-    };
+    let (write, ops, bytes, other) =
+        if writes > reads { (true, writes, write_bytes, reads) } else { (false, reads, read_bytes, writes) };
     (ops > 0.0 && bytes > 0.0 && other <= 0.1 * ops).then(|| (write, bytes / ops))
 }

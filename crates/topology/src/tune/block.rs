@@ -29,11 +29,12 @@ pub(super) fn settings(out: &mut List, m: &Machine) {
     let drives: Vec<&str> = m
         .drives
         .iter()
-        .filter(|d| match own.is_empty() {
-            false => own.contains(d.name.as_str()),
-            // Without a head, every drive of flash may become one of its drives.
-            // What carries a file system is somebody else's.
-            true => matches!(d.kind, DriveKind::Nvme | DriveKind::Virtio) && !in_use(out, m, &d.name),
+        .filter(|d| {
+            if !own.is_empty() {
+                own.contains(d.name.as_str())
+            } else {
+                matches!(d.kind, DriveKind::Nvme | DriveKind::Virtio) && !in_use(out, m, &d.name)
+            }
         })
         .map(|d| d.name.as_str())
         .collect();

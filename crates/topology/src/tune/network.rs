@@ -61,11 +61,10 @@ fn coalescing(out: &mut List, port: &Port) {
     if adaptive {
         return out.put(what, Value::Adaptive, Value::Adaptive, Verdict::Good);
     }
-    let verdict = match usecs <= GATHER_US_MAX {
-        true => Verdict::Good,
-        false => {
-            Verdict::Change(vec![Write { path, was: usecs.to_string(), value: GATHER_US_MAX.to_string() }])
-        }
+    let verdict = if usecs <= GATHER_US_MAX {
+        Verdict::Good
+    } else {
+        Verdict::Change(vec![Write { path, was: usecs.to_string(), value: GATHER_US_MAX.to_string() }])
     };
     out.put(what, Value::Micros(usecs), Value::AtMostMicros(GATHER_US_MAX), verdict);
 }
@@ -125,10 +124,7 @@ fn steering(out: &mut List, m: &Machine, port: &Port) {
 /// Files that hold masks of CPUs: as they are, where, and whom they should name.
 fn masks(out: &mut List, what: What, files: Vec<(String, String, Vec<u32>)>, wanted: Value) {
     let used: BTreeSet<u32> = files.iter().flat_map(|(was, ..)| members(was)).collect();
-    let found = match used.is_empty() {
-        true => Value::Off,
-        false => Value::Cpus(used.into_iter().collect()),
-    };
+    let found = if used.is_empty() { Value::Off } else { Value::Cpus(used.into_iter().collect()) };
     let mut writes = Vec::new();
     for (was, path, cpus) in files {
         // A mask that has no place for a CPU is one of another machine, or damaged.

@@ -116,11 +116,10 @@ impl Builder {
         node: i32,
         ids: (u32, u32),
     ) -> &mut Self {
-        let base = match above.starts_with("pci") {
-            true => format!("/sys/devices/{above}"),
-            false => {
-                self.files.link(&format!("/sys/bus/pci/devices/{above}")).expect("made before").to_string()
-            }
+        let base = if above.starts_with("pci") {
+            format!("/sys/devices/{above}")
+        } else {
+            self.files.link(&format!("/sys/bus/pci/devices/{above}")).expect("made before").to_string()
         };
         let folder = format!("/sys/bus/pci/devices/{address}");
         self.files.put_link(&folder, &format!("{base}/{address}"));

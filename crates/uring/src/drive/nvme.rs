@@ -78,9 +78,7 @@ pub fn health(controller: &str) -> io::Result<[u8; HEALTH_LEN]> {
     // the call, which returns only once the controller has answered, and the kernel writes no more than that.
     match unsafe { libc::ioctl(file.as_raw_fd(), ADMIN_COMMAND, &mut command) } {
         0 => Ok(page),
-        status if status > 0 => {
-            Err(io::Error::other(format!("the controller answered with status {status:#x}")))
-        }
+        status if status > 0 => Err(io::Error::other(format!("NVMe status {status:#x}"))),
         _ => Err(io::Error::last_os_error()),
     }
 }

@@ -9,10 +9,10 @@ use crate::path::link::{Io, Life};
 use crate::path::request::Parked;
 use array::Kind;
 use base::front::Close;
-use base::{Bug, FrontIo, Instant, Memory, Slice, Want, planted};
+use base::{Bug, ConnectionFault, FrontIo, Instant, Memory, Slice, Want, planted};
 
-const BROKEN: Close = Close::Protocol("the other head said something that is not understood");
-const NOT_THE_OTHER_HEAD: Close = Close::Refused("it is not the other head");
+const BROKEN: Close = Close::Protocol(ConnectionFault::NotUnderstood);
+const NOT_THE_OTHER_HEAD: Close = Close::Refused(ConnectionFault::NotTheOtherHead);
 const SLOW: Close = Close::Slow;
 
 /// Ends the connection at once.
@@ -99,8 +99,8 @@ impl FarFront {
             if let Some((_, data, got)) = &mut self.data {
                 let n = bytes.len().min((data.len - *got) as usize);
                 io.core.memory.bytes_mut(data.part(*got, n as u32)).copy_from_slice(&bytes[..n]);
-                *got = *got + n as u32;
-                taken = taken + n;
+                *got += n as u32;
+                taken += n;
                 if *got == data.len {
                     self.on_all(now, io);
                 }
@@ -108,8 +108,8 @@ impl FarFront {
             }
             let n = bytes.len().min(self.head_bytes() - self.have);
             self.head[self.have..self.have + n].copy_from_slice(&bytes[..n]);
-            self.have = self.have + n;
-            taken = taken + n;
+            self.have += n;
+            taken += n;
             if self.have == self.head_bytes() {
                 self.blocked = true;
                 self.go_on(now, io);

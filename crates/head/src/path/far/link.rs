@@ -122,10 +122,10 @@ impl FarLink {
     /// Each kind of thing that may be under way with it, and whether nothing is.
     pub fn idle_parts(&self) -> [(&'static str, bool); 4] {
         [
-            ("commands sent to the other head", self.sent.iter().all(Option::is_none)),
-            ("commands of the other head", self.theirs.iter().all(Option::is_none)),
-            ("commands that outlived their connection", self.stale == 0),
-            ("answers to the other head", self.sending.is_empty()),
+            ("far sent", self.sent.iter().all(Option::is_none)),
+            ("far received", self.theirs.iter().all(Option::is_none)),
+            ("far stale", self.stale == 0),
+            ("far answers", self.sending.is_empty()),
         ]
     }
 

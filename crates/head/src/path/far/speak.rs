@@ -198,10 +198,7 @@ impl<M: Memory> Core<M> {
     }
     /// Each kind of thing that may be under way with far shards, and whether nothing is.
     pub fn far_idle_parts(&self) -> impl Iterator<Item = (&'static str, bool)> {
-        let left = [
-            ("memory of a head that is gone", self.far_left.is_empty()),
-            ("commands of a head that is gone", self.far_left_stale == 0),
-        ];
+        let left = [("left memory", self.far_left.is_empty()), ("left commands", self.far_left_stale == 0)];
         self.far.iter().flat_map(FarLink::idle_parts).chain(left)
     }
 }

@@ -310,7 +310,7 @@ impl World {
             }
             let worker = &mut self.workers[w];
             worker.doing = Doing::Nothing;
-            worker.done = worker.done + 1;
+            worker.done += 1;
             self.work(w);
         }
     }
@@ -512,8 +512,8 @@ impl World {
                         bytes.len()
                     };
                     bytes.truncate(n);
-                    self.bytes = self.bytes + n as u64;
-                    self.sends = self.sends + 1;
+                    self.bytes += n as u64;
+                    self.sends += 1;
                     let Some(end) = self.end_of(machine, connection) else { continue };
                     let other = self.ends[&end].other;
                     let at = self.now + Duration::from_micros(10);

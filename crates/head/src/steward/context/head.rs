@@ -17,7 +17,7 @@ use crate::steward::context::probe::Probe;
 use crate::steward::context::spare::SpareContext;
 use crate::steward::context::system::SystemContext;
 use crate::steward::record::texts::protocol_word;
-use crate::steward::sessions::rejections::TurnedAway;
+use crate::steward::sessions::rejections::Rejections;
 use crate::steward::sessions::table::Sessions;
 use crate::steward::state::journal::Journal;
 use crate::steward::state::{Change, Identity, List, PoolRow, State as Decided};
@@ -28,7 +28,10 @@ use array::format::MembershipRecord;
 use base::DriveKind;
 use base::machine::Shape;
 use base::view::{PathState, Portal, System, View};
-use base::{Bug, DriveError, DriveId, DriveInfo, Instant, NetError, PortalId, Prng, Uuid, VolumeId, planted};
+use base::{
+    Bug, ConnectionFault, DriveError, DriveId, DriveInfo, Instant, NetError, PortalId, Prng, Uuid, VolumeId,
+    planted,
+};
 use core::net::SocketAddr;
 use finding::{Cause, DriveFault, LegEvent, PoolEvent, PoolRefusal, RecordCause, StateFault, VolumeRefusal};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -126,10 +129,10 @@ pub(crate) struct HeadContext {
     pub shapes: BTreeMap<DriveId, Shape>,
     /// See `StewardConfig::shapes`.
     pub shapes_at_start: BTreeMap<String, Shape>,
-    pub last_protocol_errors: BTreeMap<u16, &'static str>,
+    pub last_protocol_errors: BTreeMap<u16, ConnectionFault>,
     /// How fast legs are rebuilt.
     pub speeds: BTreeMap<Work, Speed>,
-    pub turned_away: TurnedAway,
+    pub rejections: Rejections,
     /// What ails drives that stay in use.
     pub ills: BTreeMap<DriveId, Ill>,
     /// Every number that a drive of a pool has had: figures go on when it returns.
@@ -306,7 +309,7 @@ impl HeadContext {
             events: VecDeque::new(),
             event_next: 1,
             unlogged: VecDeque::new(),
-            notices: notices.into_iter().map(Into::into).collect(),
+            notices: notices.into_iter().collect(),
             unread: vec![],
             losses: vec![],
             files: BTreeSet::new(),
@@ -321,7 +324,7 @@ impl HeadContext {
             shapes_at_start: BTreeMap::new(),
             last_protocol_errors: BTreeMap::new(),
             speeds: BTreeMap::new(),
-            turned_away: TurnedAway::default(),
+            rejections: Rejections::default(),
             ills: BTreeMap::new(),
             lives: BTreeMap::new(),
             found: BTreeMap::new(),
@@ -587,9 +590,8 @@ impl HeadContext {
         let has_lanes = |own: bool| {
             arrays().any(|a| (0..array::LANES).any(|l| (a.lanes.of_region(l) < self.own_shards) == own))
         };
-        let state = |own: bool| match has_lanes(own) || !self.far_serves() {
-            true => PathState::Optimized,
-            false => PathState::NonOptimized,
+        let state = |own: bool| {
+            if has_lanes(own) || !self.far_serves() { PathState::Optimized } else { PathState::NonOptimized }
         };
         let me = self.own_number();
         two.then(|| [0, 1].map(|head| state(head == me)))

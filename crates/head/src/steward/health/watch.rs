@@ -139,10 +139,7 @@ impl Procedures {
         // What helps is told of the last leg here; of a leg that is out, `status` tells it.
         let help = |help| Some(help).filter(|_| last);
         let drive = path.clone();
-        let away = match shaped {
-            true => DriveHelp::ClearShape { drive },
-            false => DriveHelp::Attach { drive },
-        };
+        let away = if shaped { DriveHelp::ClearShape { drive } } else { DriveHelp::Attach { drive } };
         let out = match &look {
             Look::Failed(DriveError::Gone) => {
                 Some(LegCause::DriveFailed { fault: DriveFault::Gone, helps: help(away) })

@@ -243,9 +243,10 @@ impl Procedures {
                     let l = &mut p.arrays[array].legs[leg];
                     l.lies_at(here);
                     // The drive itself, whole, may not return for what happened to it elsewhere.
-                    match cut_off || apart || found.drive() != Some(uuid) {
-                        true => l.is_told(found.cause(path), Some(found)),
-                        false => l.is_told(why.clone(), None),
+                    if cut_off || apart || found.drive() != Some(uuid) {
+                        l.is_told(found.cause(path), Some(found))
+                    } else {
+                        l.is_told(why.clone(), None)
                     }
                 }
                 let (drive, why) = (here.clone(), Box::new(why.into()));
@@ -279,9 +280,10 @@ impl Procedures {
             }
             (None, _) | (_, None) => false,
         };
-        match stays {
-            true => self.publish().await,
-            false => drop(self.let_go_wholly(probe.id, RETURN_PATIENCE).await),
+        if stays {
+            self.publish().await;
+        } else {
+            self.let_go_wholly(probe.id, RETURN_PATIENCE).await;
         }
     }
     /// Refuses a file to which nothing can be copied: it would be put out again at once, and so for ever.

@@ -128,10 +128,8 @@ impl Procedures {
         if bytes < v.bytes && !(force && disconnect) {
             // What they hold beyond it hosts lose under their feet, as with a volume that goes.
             self.ask_other_hosts().await;
-            let hosts = match disconnect {
-                true => vec![],
-                false => self.context().users_of_volumes(pool, Some(uuid), None),
-            };
+            let hosts =
+                if disconnect { vec![] } else { self.context().users_of_volumes(pool, Some(uuid), None) };
             let volume = name.into();
             if !force {
                 return Err(
@@ -315,9 +313,12 @@ impl Procedures {
             };
             self.ask_other_hosts().await;
             let hosts = self.context().connected_host(old.id, ends);
-            refuse_in_use(hosts, |hosts| match names_stay {
-                true => HostRefusal::HostSecretInUse { hosts },
-                false => HostRefusal::HostNameInUse { hosts },
+            refuse_in_use(hosts, |hosts| {
+                if names_stay {
+                    HostRefusal::HostSecretInUse { hosts }
+                } else {
+                    HostRefusal::HostNameInUse { hosts }
+                }
             })?;
         }
         // The file first: until the pools follow, exports find the host by the names that it keeps.

@@ -166,7 +166,7 @@ impl Procedures {
         let noted = self.write_witness(uuid, &record.encode()).await;
         if let Err(why) = noted {
             self.leave_creating(uuid, vec![]).await;
-            return Err(PoolRefusal::WitnessNotWritten { why: Box::new(why.into()) }.into());
+            return Err(PoolRefusal::WitnessNotWritten { why: Box::new(why) }.into());
         }
         let unfinished = config.slot(1).unfinished();
         let arrays = match self.patient().label_all(plans, 0, &config, &unfinished, &record).await {
@@ -423,9 +423,10 @@ impl Procedures {
         let mut writes: Vec<Boxed<'_, Result<(), FailedDrive>>> = vec![];
         for (i, plan) in plans.iter().enumerate() {
             let index = first + i;
-            let map = Arc::new(match plan.used {
-                true => UnclearedMap::all(&plan.geometry, life),
-                false => UnclearedMap::none(),
+            let map = Arc::new(if plan.used {
+                UnclearedMap::all(&plan.geometry, life)
+            } else {
+                UnclearedMap::none()
             });
             let mut legs = vec![];
             for (l, probe) in plan.legs.iter().enumerate() {

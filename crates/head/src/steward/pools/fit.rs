@@ -23,9 +23,10 @@ pub(crate) fn one_drive(a: &Probe, b: &Probe) -> OneDrive {
     if let Some(wwid) = a.info.wwid_with(&b.info) {
         return OneDrive::Paths { drive, other, wwid: wwid.to_string() };
     }
-    match drive == other {
-        true => OneDrive::Same { drive: a.spec.clone(), other: b.spec.clone() },
-        false => OneDrive::Overlap { drive, other },
+    if drive == other {
+        OneDrive::Same { drive: a.spec.clone(), other: b.spec.clone() }
+    } else {
+        OneDrive::Overlap { drive, other }
     }
 }
 

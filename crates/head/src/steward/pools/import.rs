@@ -84,9 +84,9 @@ fn file_of(spec: &str) -> String {
 }
 
 /// Pools that were found by a name that means another one: each with its drives.
-fn namesakes(name: &str, strangers: &[Probe]) -> Vec<Notice> {
+fn namesakes(name: &str, foreign: &[Probe]) -> Vec<Notice> {
     let mut pools: BTreeMap<Uuid, Vec<String>> = BTreeMap::new();
-    for (p, label) in strangers.iter().filter_map(|p| Some((p, p.good_label()?))) {
+    for (p, label) in foreign.iter().filter_map(|p| Some((p, p.good_label()?))) {
         pools.entry(label.pool).or_default().push(p.info.path.clone());
     }
     let left = |(uuid, drives): (Uuid, Vec<String>)| {
@@ -138,10 +138,7 @@ impl Procedures {
     /// no other drive, and nobody named it. It is let go of.
     pub(crate) fn add_others(&self, probes: &mut Vec<Probe>, more: Vec<Probe>) {
         for p in more {
-            match probes.iter().any(|q| q.info.overlaps(&p.info)) {
-                true => self.let_go(p.id),
-                false => probes.push(p),
-            }
+            if probes.iter().any(|q| q.info.overlaps(&p.info)) { self.let_go(p.id) } else { probes.push(p) }
         }
     }
 
@@ -475,7 +472,6 @@ impl Procedures {
         };
         let (failed, witness) = self.write_record(id, &record, &[]).await;
         if let Err(why) = witness {
-            let why = Cause::from(why);
             let no = || {
                 let why = Box::new(why.clone());
                 Refusal::from(PoolRefusal::WitnessNotWritten { why }).about("pool")
@@ -565,11 +561,11 @@ impl Procedures {
         // A name on record means the pool on record, as soon as anything of that one is found.
         let own = self.context().absent.iter().find(|p| Some(p.name()) == pool.as_deref()).map(|p| p.uuid());
         if mine.iter().any(|p| Some(label(p).pool) == own) {
-            let (own, strangers): (Vec<Probe>, Vec<Probe>) =
+            let (own, foreign): (Vec<Probe>, Vec<Probe>) =
                 mine.into_iter().partition(|p| Some(label(p).pool) == own);
             mine = own;
-            left = namesakes(pool.as_deref().unwrap_or(""), &strangers);
-            others.extend::<Vec<Probe>>(strangers);
+            left = namesakes(pool.as_deref().unwrap_or(""), &foreign);
+            others.extend::<Vec<Probe>>(foreign);
         }
         let renamed = pool.as_deref().and_then(|name| self.renamed(name, &others));
         others.iter().for_each(|p| self.let_go(p.id));
@@ -632,9 +628,10 @@ impl Procedures {
         }
         // Others of its drives were found where they were: with force they would be left out.
         let is_said = |p: &&Probe| said.iter().any(|spec| file_of(spec) == p.info.path);
-        let unsaid: Vec<String> = match said.is_empty() {
-            true => vec![],
-            false => mine.iter().filter(|p| !is_said(p)).map(|p| p.info.path.clone()).collect(),
+        let unsaid: Vec<String> = if said.is_empty() {
+            vec![]
+        } else {
+            mine.iter().filter(|p| !is_said(p)).map(|p| p.info.path.clone()).collect()
         };
         let had_last = self.had_last(&mine);
         let taken = self.take(uuid, mine, &claim).await;
@@ -657,9 +654,10 @@ impl Procedures {
                 also.push(ImportFault::NotNamed { drives: unsaid });
             }
         }
-        let notices = taken.map_err(|r| match also.is_empty() {
-            true => r,
-            false => {
+        let notices = taken.map_err(|r| {
+            if also.is_empty() {
+                r
+            } else {
                 let field = r.field;
                 Refusal::from(PoolRefusal::PoolNotTaken { why: Box::new(r.why), also }).about(field)
             }

@@ -119,9 +119,10 @@ impl Procedures {
         let Some(lost) = array_in_memory(p).filter(|_| volumes > 0) else { return Ok(()) };
         let (pool, volumes) = (p.config().name.clone(), volumes as u64);
         let InMemory { array, drives, others } = lost;
-        Err(match others.is_empty() {
-            true => PoolRefusal::PoolInMemory { pool, drives, volumes },
-            false => PoolRefusal::ArrayInMemory { pool, array, drives, others, volumes },
+        Err(if others.is_empty() {
+            PoolRefusal::PoolInMemory { pool, drives, volumes }
+        } else {
+            PoolRefusal::ArrayInMemory { pool, array, drives, others, volumes }
         }
         .into())
     }
@@ -405,7 +406,7 @@ impl Procedures {
         if witness.is_ok() {
             self.context_mut().decide(id, &record);
         }
-        last.witness = witness.map_err(Cause::from);
+        last.witness = witness;
         Some(())
     }
 

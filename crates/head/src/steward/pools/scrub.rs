@@ -413,9 +413,10 @@ impl Procedures {
         };
         let Some(run) = run else {
             let repair = row.repair;
-            return match due {
-                true => self.pool_scrub(&name, PoolScrub::Start { repair, prefer: vec![] }).await,
-                false => Ok(Reply::Done),
+            return if due {
+                self.pool_scrub(&name, PoolScrub::Start { repair, prefer: vec![] }).await
+            } else {
+                Ok(Reply::Done)
             };
         };
         if !ended {
@@ -462,9 +463,10 @@ impl Procedures {
 fn keep_found(last: Option<LastScrub>, found: Found) -> Option<LastScrub> {
     let left = |f: Found| (f.differed - f.repaired, f.differed, f.unreadable);
     let before = last.unwrap_or_default();
-    match found != Found::default() && left(found) >= left(before.found) {
-        true => Some(LastScrub { found, ..before }),
-        false => last,
+    if found != Found::default() && left(found) >= left(before.found) {
+        Some(LastScrub { found, ..before })
+    } else {
+        last
     }
 }
 

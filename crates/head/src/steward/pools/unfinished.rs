@@ -250,12 +250,11 @@ impl Procedures {
         // Those that leave have a procedure of their own.
         let leaving: Vec<String> = row.drives.extract_if(.., |d| d.starts_with(LEAVES)).collect();
         let all = row.drives.len();
-        let left = match others.is_empty() {
-            true => vec![],
-            false => {
-                let listed = self.look_for_listed(&PoolRow { drives: others.clone(), ..row.clone() }).await;
-                self.free_unfinished(&row.name, CutOffWork::Addition, listed).await
-            }
+        let left = if others.is_empty() {
+            vec![]
+        } else {
+            let listed = self.look_for_listed(&PoolRow { drives: others.clone(), ..row.clone() }).await;
+            self.free_unfinished(&row.name, CutOffWork::Addition, listed).await
         };
         if others.len() < all {
             let (what, now) = (format!("pool {}", row.name), self.cx.now());

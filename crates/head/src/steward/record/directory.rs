@@ -67,18 +67,18 @@ impl Procedures {
         }
         let ids: Vec<PoolId> = {
             let context = self.context();
-            let due = |p: &&PoolContext| match well {
-                true => p.trouble.is_some() && p.recording.is_none(),
-                false => !p.witness.is_harmless() && p.recording.is_none(),
+            let due = |p: &&PoolContext| {
+                if well {
+                    p.trouble.is_some() && p.recording.is_none()
+                } else {
+                    !p.witness.is_harmless() && p.recording.is_none()
+                }
             };
             let due = context.pools.iter().filter(|p| p.serving && !p.leaving).filter(due);
             due.map(|p| p.id).collect()
         };
         for id in ids {
-            match well {
-                true => self.write_missing_witness(id).await,
-                false => self.leave_witness_behind(id).await,
-            }
+            if well { self.write_missing_witness(id).await } else { self.leave_witness_behind(id).await }
         }
     }
     /// A directory that takes nothing may not let go of anything either. The witness that is there would prove a leg that

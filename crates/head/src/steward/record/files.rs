@@ -197,16 +197,16 @@ impl Procedures {
         let op = StateOp::Write { name: EVENTS.into(), contents: contents.into_bytes() };
         self.change_file(op).await.map_err(|e| state_cause(StateFile::Log, &e))
     }
-    /// Tells how many were turned away, after each interval in which somebody was.
-    pub(crate) async fn count_turned_away(&self) {
+    /// Reports how many were rejected, after each interval in which somebody was.
+    pub(crate) async fn count_rejections(&self) {
         loop {
             let procedures = self.clone();
-            self.cx.until(move || procedures.context().turned_away.next_deadline().is_some()).await;
-            let end = self.context().turned_away.next_deadline().expect("there is one");
+            self.cx.until(move || procedures.context().rejections.next_deadline().is_some()).await;
+            let end = self.context().rejections.next_deadline().expect("there is one");
             self.cx.sleep(end.since(self.cx.now())).await;
             let now = self.cx.now();
             let mut context = self.context_mut();
-            for event in context.turned_away.on_timer(now) {
+            for event in context.rejections.on_timer(now) {
                 context.happened(now, "portals", event);
             }
         }

@@ -33,8 +33,8 @@ impl KeptFile {
         };
         let bytes =
             unhex(&s.must("config")?).ok_or_else(|| wrong(LineFault::NoHex { key: "config".into() }))?;
-        let slot = ConfigSlot::decode(&bytes)
-            .map_err(|fault| wrong(LineFault::Config { error: fault.to_string() }))?;
+        let slot =
+            ConfigSlot::decode(&bytes).map_err(|fault| wrong(LineFault::Config { fault: fault.into() }))?;
         // As on drives: longer than a slot is none.
         slot.encode().ok_or_else(|| wrong(LineFault::ConfigTooLong))?;
         Ok(Self { slot, deallocates })

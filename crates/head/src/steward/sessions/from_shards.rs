@@ -78,8 +78,8 @@ impl HeadContext {
             _ => {}
         }
     }
-    /// Somebody was turned away, or the like.
-    pub fn on_turned(
+    /// A connection was rejected, or the like.
+    pub fn on_rejection(
         &mut self,
         now: Instant,
         portal: PortalId,
@@ -87,7 +87,7 @@ impl HeadContext {
         name: &str,
         fate: LoginFate,
     ) {
-        if let Some(event) = self.turned_away.on_turned(now, peer, name, fate) {
+        if let Some(event) = self.rejections.on_rejection(now, peer, name, fate) {
             let row = self.portals.iter().find(|p| p.portal.id == portal);
             let what = row.map_or_else(|| "portals".into(), PortalContext::words);
             self.happened(now, what, event);
@@ -103,14 +103,14 @@ impl HeadContext {
         if discovery {
             // A wrong name on either side shows nowhere else: the answer is an empty list.
             if host.is_none() {
-                self.on_turned(now, portal, peer, name, LoginFate::FindsNothing);
+                self.on_rejection(now, portal, peer, name, LoginFate::FindsNothing);
             }
             return;
         }
         let Some(host) = host.and_then(|id| self.hosts().by_id(id)) else { return };
         if !self.configs().any(|c| c.grants.for_host(host).next().is_some()) {
             let name = host.name.clone();
-            self.on_turned(now, portal, peer, &name, LoginFate::SeesNothing);
+            self.on_rejection(now, portal, peer, &name, LoginFate::SeesNothing);
         }
     }
     /// An array told something.

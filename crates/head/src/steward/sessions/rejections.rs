@@ -1,4 +1,4 @@
-//! Who was turned away: one line at once, then a count for each interval, however many come.
+//! Rejections: one line at once, then a count for each interval, however many come.
 //!
 //! A host with a wrong secret tries again for ever, and a scanner tries everything: neither may fill the
 //! event log. What is kept is bounded: `KINDS_MAX` kinds (address, name, reason) in an interval, all others
@@ -25,18 +25,18 @@ struct Kind {
     more: u64,
 }
 
-/// Those turned away in this interval.
+/// Rejections of this interval.
 #[derive(Default)]
-pub(crate) struct TurnedAway {
+pub(crate) struct Rejections {
     kinds: Vec<Kind>,
     /// Beyond `KINDS_MAX`.
     others: u64,
     interval: Option<(Instant, Duration)>,
 }
 
-impl TurnedAway {
+impl Rejections {
     /// What became of somebody, and why. An event if it is to be reported now.
-    pub fn on_turned(
+    pub fn on_rejection(
         &mut self,
         now: Instant,
         peer: SocketAddr,
@@ -88,7 +88,7 @@ impl TurnedAway {
     }
 }
 
-/// What a stranger calls himself, fit for a log.
+/// The name that an unknown peer gives, fit for a log.
 fn printable(name: &str) -> String {
     name.chars().take(NAME_MAX).map(|c| if c.is_ascii_graphic() { c } else { '?' }).collect()
 }
@@ -96,6 +96,7 @@ fn printable(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base::{ConnectionFault, IscsiFault, NvmeFault};
 
     fn peer(n: u8, port: u16) -> SocketAddr {
         SocketAddr::from(([10, 0, 0, n], port))
@@ -103,23 +104,23 @@ mod tests {
     fn at(seconds: u64) -> Instant {
         Instant(seconds * 1_000_000_000)
     }
-    fn turned_away(why: &str) -> LoginFate {
-        LoginFate::TurnedAway { why: why.into() }
+    fn rejected(why: impl Into<ConnectionFault>) -> LoginFate {
+        LoginFate::Rejected { why: why.into() }
     }
 
     #[test]
     fn a_login_loop_is_one_line_and_then_a_count_for_each_longer_interval() {
-        let mut t = TurnedAway::default();
+        let mut t = Rejections::default();
         let mut told = vec![];
         for i in 0..3600u64 * 1000 {
             let now = Instant(i * 1_000_000);
-            let fate = turned_away("a wrong secret");
-            told.extend(t.on_turned(now, peer(1, i as u16), "iqn.2026-01.test:a", fate));
+            let fate = rejected(IscsiFault::SecretWrong);
+            told.extend(t.on_rejection(now, peer(1, i as u16), "iqn.2026-01.test:a", fate));
             if t.next_deadline().is_some_and(|d| d <= now) {
                 told.extend(t.on_timer(now));
             }
         }
-        let (name, fate) = ("iqn.2026-01.test:a".to_string(), turned_away("a wrong secret"));
+        let (name, fate) = ("iqn.2026-01.test:a".to_string(), rejected(IscsiFault::SecretWrong));
         let first =
             HostEvent::Rejected { name: name.clone(), address: "10.0.0.1:0".into(), fate: fate.clone() };
         assert_eq!(told[0], first);
@@ -131,39 +132,42 @@ mod tests {
 
     #[test]
     fn each_kind_is_told_at_once_and_too_many_kinds_are_one_count() {
-        let mut t = TurnedAway::default();
+        let mut t = Rejections::default();
         let told: Vec<HostEvent> = (0..1000)
-            .filter_map(|i| t.on_turned(at(1), peer(1, 1), &format!("name{i}"), turned_away("unknown")))
+            .filter_map(|i| {
+                t.on_rejection(at(1), peer(1, 1), &format!("name{i}"), rejected(NvmeFault::NqnUnknown))
+            })
             .collect();
         assert_eq!(told.len(), KINDS_MAX);
         assert_eq!(t.on_timer(at(60)), [], "not yet");
         assert_eq!(t.on_timer(at(61)), [HostEvent::OthersRejected { times: 980, seconds: 60 }]);
         assert!(
-            t.on_turned(at(62), peer(1, 1), "name0", turned_away("unknown")).is_some(),
+            t.on_rejection(at(62), peer(1, 1), "name0", rejected(NvmeFault::NqnUnknown)).is_some(),
             "a quiet kind is new again"
         );
     }
 
     #[test]
     fn it_comes_to_rest_and_the_next_interval_is_short_again() {
-        let mut t = TurnedAway::default();
-        let told = t.on_turned(at(0), peer(1, 1), "", turned_away("garbage")).expect("told");
+        let mut t = Rejections::default();
+        let told = t.on_rejection(at(0), peer(1, 1), "", rejected(NvmeFault::PduType)).expect("told");
         assert!(
             matches!(told, HostEvent::Rejected { name, address, .. } if name.is_empty() && address == "10.0.0.1:1")
         );
         assert!(t.on_timer(at(60)).is_empty());
         assert_eq!(t.next_deadline(), None);
-        assert!(t.on_turned(at(100), peer(1, 2), "", turned_away("garbage")).is_some());
+        assert!(t.on_rejection(at(100), peer(1, 2), "", rejected(NvmeFault::PduType)).is_some());
         assert_eq!(t.next_deadline(), Some(at(160)));
     }
 
     #[test]
     fn a_name_cannot_forge_lines() {
-        let mut t = TurnedAway::default();
-        let mut name_of = |name: &str| match t.on_turned(at(0), peer(1, 1), name, turned_away("x")) {
-            Some(HostEvent::Rejected { name, .. }) => name,
-            other => panic!("{other:?}"),
-        };
+        let mut t = Rejections::default();
+        let mut name_of =
+            |name: &str| match t.on_rejection(at(0), peer(1, 1), name, rejected(NvmeFault::NqnUnknown)) {
+                Some(HostEvent::Rejected { name, .. }) => name,
+                other => panic!("{other:?}"),
+            };
         assert_eq!(name_of("a\nb\t\u{1b}[31m\u{e4}"), "a?b??[31m?");
         assert_eq!(name_of(&"n".repeat(100_000)).len(), NAME_MAX);
     }

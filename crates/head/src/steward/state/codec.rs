@@ -177,10 +177,7 @@ impl<T: Coded> Coded for Option<T> {
         self.iter().for_each(|one| one.put(w));
     }
     fn get(r: &mut Reader<'_>) -> Result<Self, Malformed> {
-        match bool::get(r)? {
-            true => T::get(r).map(Some),
-            false => Ok(None),
-        }
+        if bool::get(r)? { T::get(r).map(Some) } else { Ok(None) }
     }
 }
 

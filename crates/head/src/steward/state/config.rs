@@ -70,10 +70,7 @@ pub struct LegRow {
 impl ArrayRow {
     /// Whether it has as many legs as such an array can have.
     pub fn has_its_legs(&self) -> bool {
-        match self.mirror {
-            false => self.legs.len() == 1,
-            true => (1..=array::PLACES_MAX).contains(&self.legs.len()),
-        }
+        if !self.mirror { self.legs.len() == 1 } else { (1..=array::PLACES_MAX).contains(&self.legs.len()) }
     }
 }
 
@@ -121,9 +118,10 @@ impl PoolConfig {
         let name = r.text()?;
         let (block_bytes, drive_block_bytes) = (r.u32()?, r.u32()?);
         let (holder, created) = (Uuid(r.array()?), r.u64()?);
-        let shared = match incompat & feature::SHARED != 0 {
-            true => Some(Uuid(r.array()?)).filter(|system| !system.is_nil()),
-            false => None,
+        let shared = if incompat & feature::SHARED != 0 {
+            Some(Uuid(r.array()?)).filter(|system| !system.is_nil())
+        } else {
+            None
         };
         if shared.is_none() && incompat & feature::SHARED != 0 {
             return Err(Malformed);

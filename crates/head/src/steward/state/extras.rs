@@ -215,18 +215,15 @@ impl Extras {
             spares.push(SpareRow { drive: Uuid(r.array()?), path: r.text()? });
         }
         let (every_days, repair) = (r.u32()?, get_bool(r)?);
-        let last = match get_bool(r)? {
-            true => Some(LastScrub { ended: r.u64()?, found: get_found(r)? }),
-            false => None,
-        };
-        let run = match get_bool(r)? {
-            true => {
-                let (began, repair, prefer) = (r.u64()?, get_bool(r)?, Uuid(r.array()?));
-                let prefer = if prefer.is_nil() { vec![] } else { vec![prefer] };
-                let at = (0..r.u16()?).map(|_| r.u64()).collect::<Result<Vec<_>, _>>()?;
-                Some(ScrubRun { began, repair, prefer, at, found: get_found(r)? })
-            }
-            false => None,
+        let last =
+            if get_bool(r)? { Some(LastScrub { ended: r.u64()?, found: get_found(r)? }) } else { None };
+        let run = if get_bool(r)? {
+            let (began, repair, prefer) = (r.u64()?, get_bool(r)?, Uuid(r.array()?));
+            let prefer = if prefer.is_nil() { vec![] } else { vec![prefer] };
+            let at = (0..r.u16()?).map(|_| r.u64()).collect::<Result<Vec<_>, _>>()?;
+            Some(ScrubRun { began, repair, prefer, at, found: get_found(r)? })
+        } else {
+            None
         };
         let (mut replacements, mut run) = (vec![], run);
         if !r.0.is_empty() {
@@ -275,17 +272,16 @@ impl Extras {
                 return Err(Malformed);
             }
         }
-        let uncleared = match with_uncleared {
-            true => {
-                let (life, all_free) = (r.u64()?, get_bool(r)?);
-                let runs = (0..r.u32()?).map(|_| Ok(Run { first: r.u64()?, count: r.u64()? }));
-                let runs = runs.collect::<Result<Vec<_>, _>>()?;
-                if life == 0 || runs.iter().any(|run| run.count == 0) {
-                    return Err(Malformed);
-                }
-                Some(Returned { life, all_free, runs })
+        let uncleared = if with_uncleared {
+            let (life, all_free) = (r.u64()?, get_bool(r)?);
+            let runs = (0..r.u32()?).map(|_| Ok(Run { first: r.u64()?, count: r.u64()? }));
+            let runs = runs.collect::<Result<Vec<_>, _>>()?;
+            if life == 0 || runs.iter().any(|run| run.count == 0) {
+                return Err(Malformed);
             }
-            false => None,
+            Some(Returned { life, all_free, runs })
+        } else {
+            None
         };
         let scrub = ScrubRow { every_days, repair, last, run };
         let extras = Self { spares, scrub, replacements, caps: capped, weights, uncleared };

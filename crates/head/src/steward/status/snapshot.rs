@@ -168,7 +168,7 @@ fn build(context: &mut HeadContext, now: Instant) -> Status {
     for p in &context.absent {
         let cause = p.cause_for_hosts();
         reasons.push(Reason::new(State::Offline, format!("pool {}", p.name()), cause.clone()));
-        let (name, uuid, cause) = (p.name().into(), p.uuid(), Some(cause.into()));
+        let (name, uuid, cause) = (p.name().into(), p.uuid(), Some(cause));
         pools.push(Pool { name, uuid, cause, state: State::Offline, ..Pool::default() });
     }
     pools.sort_by(|a, b| a.name.cmp(&b.name));
@@ -781,7 +781,7 @@ fn connections_of(context: &HeadContext) -> Vec<Connection> {
 
 fn shard_of(context: &HeadContext, r: &ShardReport) -> Shard {
     let commands = r.volumes.iter().map(|(_, c)| c.reads + c.writes + c.others + c.errors).sum();
-    let last = context.last_protocol_errors.get(&r.shard).copied().unwrap_or_default();
+    let last = context.last_protocol_errors.get(&r.shard).copied();
     let (head, shard) = at_home(context, r.shard);
     Shard {
         head,
@@ -793,7 +793,8 @@ fn shard_of(context: &HeadContext, r: &ShardReport) -> Shard {
         buffer_bytes: r.buffers_used,
         buffer_bytes_max: r.buffers_bytes,
         protocol_errors: r.protocol_errors,
-        last_protocol_error: last.into(),
+        last_protocol_fault: last,
+        last_protocol_error: String::new(),
         // The head knows no clock: its world fills these in.
         longest_turn_us: 0,
         long_turns: 0,

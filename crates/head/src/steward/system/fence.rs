@@ -203,9 +203,10 @@ impl Procedures {
         }
         let one = |p: Probe| -> Boxed<'_, Option<Probe>> {
             Box::pin(async move {
-                let done = match self.has_confirmed(p.id) {
-                    true => Ok(()),
-                    false => self.fence_drive((p.id, &p.info), true, PUT_OUT).await,
+                let done = if self.has_confirmed(p.id) {
+                    Ok(())
+                } else {
+                    self.fence_drive((p.id, &p.info), true, PUT_OUT).await
                 };
                 if let Err(why) = done {
                     self.is_not_fenced(&p.info, why);

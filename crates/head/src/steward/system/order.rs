@@ -129,9 +129,10 @@ impl Procedures {
             return Ok(Reply::Done);
         }
         let drives = self.system_view()?.late;
-        Err(match drives.is_empty() {
-            true => SystemRefusal::ReleaseVotersUnreached { head }.into(),
-            false => SystemRefusal::ReleaseDrivesLate { head, drives }.into(),
+        Err(if drives.is_empty() {
+            SystemRefusal::ReleaseVotersUnreached { head }.into()
+        } else {
+            SystemRefusal::ReleaseDrivesLate { head, drives }.into()
         })
     }
     /// Order: the head that is left is alone. What is cut off half way is begun again by the same order: a pool that this head starts with
@@ -166,13 +167,12 @@ impl Procedures {
                 let procedures = self.clone();
                 let leads =
                     move || procedures.context().system.as_ref().is_some_and(|s| s.part() == Part::Leader);
-                match self.cx.until_within(DECIDE_PATIENCE, leads).await {
-                    true => Ok(Reply::Done),
-                    false => {
-                        // What was refused does not happen later.
-                        self.in_system(|s| s.tell().lead_as_it_is(false));
-                        Err(SystemRefusal::LeadVotersUnreached.into())
-                    }
+                if self.cx.until_within(DECIDE_PATIENCE, leads).await {
+                    Ok(Reply::Done)
+                } else {
+                    // What was refused does not happen later.
+                    self.in_system(|s| s.tell().lead_as_it_is(false));
+                    Err(SystemRefusal::LeadVotersUnreached.into())
                 }
             }
         }

@@ -239,9 +239,10 @@ impl Upper {
             CONNECTIONS => {
                 let n = r.u32()?;
                 let one = |_| Ok((address_of(&mut r)?, address_of(&mut r)?));
-                match n as usize <= CONNECTIONS_MAX {
-                    true => Upper::Connections((0..n).map(one).collect::<Result<_, _>>()?),
-                    false => return Err(Malformed),
+                if n as usize <= CONNECTIONS_MAX {
+                    Upper::Connections((0..n).map(one).collect::<Result<_, _>>()?)
+                } else {
+                    return Err(Malformed);
                 }
             }
             MANAGER => Upper::Manager(core::mem::take(&mut r.0).to_vec()),

@@ -340,9 +340,10 @@ fn an_import_that_lacks_a_leg_names_that_one_first_and_counts_what_others_use() 
         let mut w = World::start(rest.clone(), 7);
         w.held_candidates = true;
         ["/dev/x", "/dev/y"].iter().for_each(|d| w.rest.drives.get_mut(*d).expect("there").held = true);
-        match at_its_place {
-            true => w.rest.drives.get_mut("/dev/b").expect("there").held = true,
-            false => drop(w.rest.drives.remove("/dev/b")),
+        if at_its_place {
+            w.rest.drives.get_mut("/dev/b").expect("there").held = true
+        } else {
+            drop(w.rest.drives.remove("/dev/b"))
         }
         let refusal = w.order(import(&[], false)).expect_err("a leg is missing");
         let Why::Pool(PoolRefusal::PoolNotTaken { why, also }) = &refusal.why else { panic!("{refusal:?}") };

@@ -67,10 +67,10 @@ fn a_witness_that_stayed_behind_proves_no_leg_that_does_not_know_of_its_loss() {
         let mut w = World::start(drives(&["/f/a", "/f/b"]), 1);
         w.good(create("tank", vec![mirror("/f/a", "/f/b")]));
         (w.rest.disk_full, w.rest.read_only) = (true, read_only);
-        match restarted {
-            true => w = w.crash(2),
-            // What the directory still has is left behind as soon as it is known that it takes nothing.
-            false => w.pass(61),
+        if restarted {
+            w = w.crash(2)
+        } else {
+            w.pass(61)
         }
         lose(&mut w, 0);
         assert_eq!(w.legs(0), [LegState::Missing, LegState::InSync]);

@@ -27,9 +27,10 @@ fn stopped() -> Rest {
 fn pools_that_their_list_does_not_name_are_found_by_what_was_kept_for_the_hosts() {
     for empty in [false, true] {
         let mut rest = stopped();
-        match empty {
-            true => drop(rest.files.insert("pools".into(), vec![])),
-            false => drop(rest.files.remove("pools")),
+        if empty {
+            drop(rest.files.insert("pools".into(), vec![]))
+        } else {
+            drop(rest.files.remove("pools"))
         }
         let mut w = World::start(rest, 2);
         assert!(w.view.hosts[0].exports[0].ready, "its drives are this head's");

@@ -401,9 +401,10 @@ fn a_spare_that_was_not_found_is_one_again_once_it_answers() {
     for (by_hand, hangs) in [(false, true), (true, true), (false, false)] {
         let mut rest = with_spare().rest;
         let drive = FakeDrive { held: false, ..rest.drives["/f/s"].clone() };
-        match hangs {
-            true => rest.drives.get_mut("/f/s").expect("there").hangs = true,
-            false => drop(rest.drives.remove("/f/s")),
+        if hangs {
+            rest.drives.get_mut("/f/s").expect("there").hangs = true
+        } else {
+            drop(rest.drives.remove("/f/s"))
         }
         let mut w = World::start(rest, 2);
         w.pass(120);
@@ -415,9 +416,10 @@ fn a_spare_that_was_not_found_is_one_again_once_it_answers() {
         w.hung.clear();
         assert!(w.open.values().all(|spec| spec != "/f/s"), "it was let go of");
         w.rest.drives.get_mut("/f/s").expect("there").held = false;
-        match by_hand {
-            true => drop(w.good(Order::DriveReturn { drive: "/f/s".into() })),
-            false => w.pass(700),
+        if by_hand {
+            drop(w.good(Order::DriveReturn { drive: "/f/s".into() }))
+        } else {
+            w.pass(700)
         }
         assert_eq!(spares(&mut w), ["/f/s true"]);
         assert!(w.events().contains(&"pool tank: Leg(SpareReturned { spare: \"/f/s\" })".to_string()));

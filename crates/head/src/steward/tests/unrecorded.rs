@@ -51,9 +51,10 @@ fn volumes_are_ready_again_when_the_witness_or_the_leg_takes_the_record() {
         w.pass(5);
         assert!(!w.layout.volumes[0].ready);
         w.log.clear();
-        match witness {
-            true => w.rest.disk_full = false,
-            false => w.rest.drives.values_mut().for_each(|d| d.fails = None),
+        if witness {
+            w.rest.disk_full = false
+        } else {
+            w.rest.drives.values_mut().for_each(|d| d.fails = None)
         }
         w.pass(1);
         let recorded = w.log.iter().position(|l| l.starts_with("recorded 1")).expect("told");

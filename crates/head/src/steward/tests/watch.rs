@@ -330,21 +330,17 @@ fn a_block_device_that_has_no_space_is_told_as_cut_off_or_thin() {
         w.note(1, array, Note::LegFailed { leg: 1, epoch, error: DriveError::NoSpace });
         w.run();
         let reason = w.status().reasons[0].clone();
-        match cut {
-            true => {
-                let size = w.rest.drives["/dev/loop2"].bytes;
-                let path = || "/dev/loop2".to_string();
-                let (bytes, needed_bytes) = (40 * MIB, size);
-                let why =
-                    LegCause::DriveTooSmall { leg: path(), path: path(), bytes, needed_bytes, file: false };
-                assert!(reason.said().contains(&format!("{why:?}")), "{reason:?}");
-                let told = LegEvent::LegCutOff { bytes, needed_bytes };
-                assert!(w.happened_to("drive /dev/loop2").contains(&told.into()), "{:?}", w.events());
-            }
-            false => {
-                assert!(reason.said().contains("DriveFailed { fault: NoSpaceBlock"), "{reason:?}");
-                assert_eq!(ways_back(&mut w), [WayBack::RestoreSpace { leg: "/dev/loop2".into() }]);
-            }
+        if cut {
+            let size = w.rest.drives["/dev/loop2"].bytes;
+            let path = || "/dev/loop2".to_string();
+            let (bytes, needed_bytes) = (40 * MIB, size);
+            let why = LegCause::DriveTooSmall { leg: path(), path: path(), bytes, needed_bytes, file: false };
+            assert!(reason.said().contains(&format!("{why:?}")), "{reason:?}");
+            let told = LegEvent::LegCutOff { bytes, needed_bytes };
+            assert!(w.happened_to("drive /dev/loop2").contains(&told.into()), "{:?}", w.events());
+        } else {
+            assert!(reason.said().contains("DriveFailed { fault: NoSpaceBlock"), "{reason:?}");
+            assert_eq!(ways_back(&mut w), [WayBack::RestoreSpace { leg: "/dev/loop2".into() }]);
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::initiator::receive::Part;
 use crate::initiator::{Error, Lack};
 use crate::pdu::{LogoutRequest, RESERVED_TAG, TextRequest, TextResponse};
 use crate::text::{self, key};
-use base::{Duration, HostIo, HostStatus, Slice};
+use base::{Duration, HostIo, HostStatus, IscsiFault, Slice};
 
 impl Session {
     /// Sends the command of the current step; false if there is no room (or nothing to send).
@@ -97,11 +97,11 @@ impl Session {
     pub(super) fn on_text(&mut self, r: TextResponse) {
         self.counters(r.counters, true);
         if self.step != Step::SendTargets || r.task_tag != tag::TEXT {
-            return self.broken("a text response that nobody asked for");
+            return self.broken(IscsiFault::TextUnasked);
         }
         let part = &self.own[self.own_from..];
         if self.text.len() + part.len() > 16 * OWN_BYTES {
-            return self.broken("a list of targets without end");
+            return self.broken(IscsiFault::TargetsEndless);
         }
         self.text.extend_from_slice(part);
         if r.transfer_tag != RESERVED_TAG && !r.last {
@@ -111,7 +111,7 @@ impl Session {
         }
         let text = core::mem::take(&mut self.text);
         for pair in text::pairs(&text) {
-            let Ok(pair) = pair else { return self.broken("a list of targets that is no text") };
+            let Ok(pair) = pair else { return self.broken(IscsiFault::TargetsInvalid) };
             match (pair.key, self.found.last_mut()) {
                 (key::TARGET_NAME, _) => {
                     self.found.push(FoundTarget { name: pair.value.into(), addresses: vec![] });
@@ -191,7 +191,7 @@ impl Session {
             }
             Step::UnitReady => self.go(Step::Capacity),
             Step::Capacity | Step::Ready => {
-                let Some(head) = data.get(..12) else { return self.broken("a capacity that is too short") };
+                let Some(head) = data.get(..12) else { return self.broken(IscsiFault::CapacityShort) };
                 let last = u64::from_be_bytes(head[..8].try_into().expect("eight"));
                 let block = u32::from_be_bytes(head[8..].try_into().expect("four"));
                 let again = self.step == Step::Ready;

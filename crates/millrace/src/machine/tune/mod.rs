@@ -131,9 +131,10 @@ pub fn run(args: &TuneArgs, context: &Context) -> Result<String, Failure> {
         let report = place.undo()?;
         return Ok(context.show(&report, |r| r.screen(context.terminal)));
     }
-    let recording = match args.root == Path::new("/") {
-        true => args.machine.recording(context, false)?,
-        false => topology::Recorder::begin(&mut place.files, "", false).end(),
+    let recording = if args.root == Path::new("/") {
+        args.machine.recording(context, false)?
+    } else {
+        topology::Recorder::begin(&mut place.files, "", false).end()
     };
     let machine = Machine::of(&recording);
     let mut settings = settings(&machine, &recording);

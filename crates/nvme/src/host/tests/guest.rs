@@ -4,7 +4,7 @@
 use super::super::{Config, Error, Lack, Session};
 use crate::pdu::{flag, kind};
 use base::fake::Host;
-use base::{HostCommand, HostStatus, Instant, Memory, Op, Slice, Want};
+use base::{HostCommand, HostStatus, Instant, Memory, NvmeFault, Op, Slice, Want};
 use std::collections::BTreeMap;
 
 const STAGING: Slice = Slice { at: 0, len: 8192 };
@@ -160,7 +160,7 @@ impl Guest {
         self.take(1);
         n
     }
-    fn violation(&self) -> &'static str {
+    fn violation(&self) -> NvmeFault {
         match self.session.error() {
             Some(Error::Protocol(violation)) => violation.why,
             other => panic!("not a violation: {other:?}"),
@@ -228,14 +228,14 @@ fn success_without_last_or_before_all_data_is_refused() {
         assert!(guest.io.done.is_empty(), "no command ended well: {:?}", guest.io.done);
         guest.violation()
     };
-    assert_eq!(fails(|read| read[1] &= !flag::LAST), "SUCCESS on data that are not the last");
+    assert_eq!(fails(|read| read[1] &= !flag::LAST), NvmeFault::SuccessNotLast);
     let short = |read: &mut Vec<u8>| {
         let plen = read.len() as u32 - 512;
         read[4..8].copy_from_slice(&plen.to_le_bytes());
         read[16..20].copy_from_slice(&(4096u32 - 512).to_le_bytes());
         read.truncate(plen as usize);
     };
-    assert_eq!(fails(short), "SUCCESS before all data have come");
+    assert_eq!(fails(short), NvmeFault::SuccessTooEarly);
 }
 
 #[test]
@@ -254,7 +254,7 @@ fn a_response_after_success_is_refused() {
     guest.read();
     guest.settle();
     assert_eq!(guest.io.done, [(0, HostStatus::Good)]);
-    assert_eq!(guest.violation(), "an answer to no command");
+    assert_eq!(guest.violation(), NvmeFault::AnswerToNone);
 }
 
 #[test]

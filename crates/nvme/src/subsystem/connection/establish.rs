@@ -12,17 +12,17 @@ use crate::subsystem::rx::{Payload, Rx, To};
 use crate::subsystem::table::{Completion, Table};
 use crate::subsystem::{ASYNC_EVENTS_MAX, H2C_DATA_MAX};
 use base::front::Close;
-use base::{Answer, FrontIo, Instant};
+use base::{Answer, FrontIo, Instant, NvmeFault};
 use std::collections::VecDeque;
 
 impl Connection {
     /// NVMe/TCP 3.6.2.2: ICReq.
     pub(super) fn initialize(&mut self, request: IcReq, io: &mut impl FrontIo) -> Result<(), Violation> {
         if request.pfv != 0 {
-            return Err(Violation { fes: fes::UNSUPPORTED, fei: 8, why: "PDU format version" });
+            return Err(Violation { fes: fes::UNSUPPORTED, fei: 8, why: NvmeFault::FormatVersion });
         }
         if request.hpda > ALIGNMENT_FIELD_MAX {
-            return Err(Violation::field(10, "HPDA"));
+            return Err(Violation::field(10, NvmeFault::Hpda));
         }
         self.digests = request.digests;
         self.hpda = request.hpda;
@@ -72,7 +72,7 @@ impl Connection {
                 io.ask(ask);
             }
             Err(refused) => {
-                io.refused(login.hostnqn(), connect::why(&refused));
+                io.refused(login.hostnqn(), connect::why(&refused).into());
                 self.respond(io, login.fields.cid.get(), refused);
             }
         }
@@ -84,20 +84,20 @@ impl Connection {
         let id = match answer {
             Answer::Admitted { id } => id,
             Answer::Unknown => {
-                io.refused(login.hostnqn(), "a queue of a controller that is gone");
+                io.refused(login.hostnqn(), NvmeFault::ControllerGone.into());
                 return self.respond(io, cid, Login::unknown_controller());
             }
             Answer::Disabled => {
-                io.refused(login.hostnqn(), "a queue of a controller that is not enabled");
+                io.refused(login.hostnqn(), NvmeFault::ControllerDisabled.into());
                 return self.respond(io, cid, Completion::failed(StatusField::COMMAND_SEQUENCE));
             }
             // The news of the end of an older one may be on its way: the host may try again.
             Answer::Taken => {
-                io.refused(login.hostnqn(), "a queue that its controller has already");
+                io.refused(login.hostnqn(), NvmeFault::QueueTaken.into());
                 return self.respond(io, cid, Completion::failed(StatusField::COMMAND_SEQUENCE));
             }
             Answer::Full => {
-                io.refused(login.hostnqn(), "too many controllers");
+                io.refused(login.hostnqn(), NvmeFault::ControllersFull.into());
                 return self.respond(io, cid, Completion::failed(StatusField::CONNECT_BUSY));
             }
         };
@@ -107,7 +107,7 @@ impl Connection {
         let host = io.view().host_by_nqn(login.hostnqn()).map(|h| h.id);
         if host.is_none() && !login.discovery {
             self.respond(io, cid, Completion::failed(StatusField::CONNECT_HOST.dnr()));
-            return self.close(io, Close::Refused("the host was removed"));
+            return self.close(io, Close::Refused(NvmeFault::HostRemoved.into()));
         }
         if let Err(why) = io.admit(commands_max) {
             io.refused(login.hostnqn(), why);

@@ -8,7 +8,7 @@ use super::{Completion, Connection, Phase, StatusField};
 use crate::pdu::{Transfer, Violation, encode, fes};
 use crate::subsystem::DATA_TIME;
 use crate::subsystem::rx::{Payload, Rx, To};
-use base::{FrontIo, Instant};
+use base::{FrontIo, Instant, NvmeFault};
 
 impl Connection {
     /// One R2T for all the data: no host allows fewer than one (MAXR2T is 0-based).
@@ -31,28 +31,28 @@ impl Connection {
         let awaited = self.table.get(tag).filter(|s| s.phase == Phase::AwaitingData && s.ttag == t.ttag);
         let Some(slot) = awaited else {
             let Some(late) = self.late.checked_sub(u64::from(t.length)) else {
-                return Err(Violation::field(10, "no transfer has this tag"));
+                return Err(Violation::field(10, NvmeFault::TransferTag));
             };
             self.late = late;
             self.rx = Rx::Payload(Payload::to_nobody(t.length, digest));
             return Ok(());
         };
         if slot.sqe.cid.get() != t.cccid {
-            return Err(Violation::field(8, "the transfer belongs to another command"));
+            return Err(Violation::field(8, NvmeFault::TransferCommand));
         }
         let end = u64::from(t.offset) + u64::from(t.length);
         if end > u64::from(slot.length) {
-            return Err(Violation::new(fes::OUT_OF_RANGE, "data beyond the R2T"));
+            return Err(Violation::new(fes::OUT_OF_RANGE, NvmeFault::BeyondR2t));
         }
         if t.offset != slot.received || t.length == 0 {
-            return Err(Violation::field(12, "data out of order"));
+            return Err(Violation::field(12, NvmeFault::DataOrder));
         }
         // NVMe/TCP 3.6.2.7: LAST_PDU stands in the last one of an R2T, and in no other.
         if last && end < u64::from(slot.length) {
-            return Err(Violation::field(1, "last data before the end of the R2T"));
+            return Err(Violation::field(1, NvmeFault::LastTooEarly));
         }
         if !last && end == u64::from(slot.length) {
-            return Err(Violation::field(1, "the end of the R2T in data that are not the last"));
+            return Err(Violation::field(1, NvmeFault::LastMissing));
         }
         let to = To::Command(tag);
         self.rx = Rx::Payload(Payload { to, skip: 0, left: t.length, tail: 0, at: t.offset, crc: 0, digest });

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::spec::nvm;
+use base::NvmeFault;
 use base::front::Intervention;
 
 fn abort(queue: u16, cid: u16) -> Sqe {
@@ -159,7 +160,7 @@ fn more_late_data_than_were_asked_for_break_the_protocol() {
     t.h2c(r2t, true, &[1; 2048]);
     assert_eq!((t.cqe().status(), t.io.closed), (ABORTED, None));
     t.h2c(Transfer { length: 4, ..r2t }, true, &[1; 4]);
-    assert_eq!(t.io.closed, Some(Close::Protocol("no transfer has this tag")));
+    assert_eq!(t.io.closed, Some(Close::Protocol(NvmeFault::TransferTag.into())));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use super::*;
 use crate::spec::identify as id;
 use crate::spec::log::{DiscoveryEntry, DiscoveryHeader};
+use base::NvmeFault;
 use base::PortalId;
 
 pub(super) fn identify(t: &mut Talk, cns: u32, nsid: u32) -> Result<Vec<u8>, StatusField> {
@@ -417,7 +418,7 @@ fn block_commands_are_not_for_the_admin_queue() {
 fn a_host_that_is_removed_loses_its_controller() {
     let mut t = Talk::admin();
     t.new_view(|v| v.hosts.clear());
-    assert_eq!(t.io.closed, Some(Close::Refused("the host was removed")));
+    assert_eq!(t.io.closed, Some(Close::Refused(NvmeFault::HostRemoved.into())));
 }
 
 pub(super) fn discover(t: &mut Talk) -> (DiscoveryHeader, Vec<DiscoveryEntry>) {

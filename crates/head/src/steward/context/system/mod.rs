@@ -236,9 +236,10 @@ impl SystemContext {
     pub fn own_key(&self) -> FenceKey {
         let record = self.member.known();
         let me = self.member.me();
-        match record.is_in_as(me, self.member.life()) {
-            true => record.key(me).expect("who is in was let in"),
-            false => record.key_outside(me),
+        if record.is_in_as(me, self.member.life()) {
+            record.key(me).expect("who is in was let in")
+        } else {
+            record.key_outside(me)
         }
     }
     /// The key of the other head, if it is to be shut out, and its process on this machine as far as it is known.

@@ -251,14 +251,16 @@ fn a_reset_at_one_head_is_done_once_both_have_ended_the_tasks() {
         assert_eq!(told(&mut fx), ["2 shall clear"]);
         let there = number(&mut s);
         let here = |s: &mut Sessions, fx: &mut Effects<Mail>| s.on_obeyed(place(2), 1, true, fx);
-        match here_first {
-            true => here(&mut s, &mut fx),
-            false => s.other_has_nothing(there, &mut fx),
+        if here_first {
+            here(&mut s, &mut fx)
+        } else {
+            s.other_has_nothing(there, &mut fx)
         }
         assert_eq!(told(&mut fx), [""; 0], "one of two");
-        match here_first {
-            true => s.other_has_nothing(there, &mut fx),
-            false => here(&mut s, &mut fx),
+        if here_first {
+            s.other_has_nothing(there, &mut fx)
+        } else {
+            here(&mut s, &mut fx)
         }
         assert_eq!(told(&mut fx), ["1: 7 is done, true"]);
     }

@@ -1,6 +1,10 @@
 //! Drive operations that rooms ask for, and their results.
 
+pub mod kind;
+mod open;
+
 use crate::{DriveId, DriveKind, FenceKind, Slice, Token};
+pub use open::{DriveOpenFault, DriveUser, OpenError};
 use serde::{Deserialize, Serialize};
 
 /// What to do to a drive.

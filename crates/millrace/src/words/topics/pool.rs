@@ -467,9 +467,10 @@ fn less_redundant(
     drives: &[String],
     mirrors: &[Vec<String>],
 ) -> Said {
-    let what = match mirror {
-        true => format!("a mirror of {keeps}"),
-        false => format!("the single drive {}", drives.join(" ")),
+    let what = if mirror {
+        format!("a mirror of {keeps}")
+    } else {
+        format!("the single drive {}", drives.join(" "))
     };
     let then = match keeps {
         1 => "if that drive fails, data of volumes is lost".to_string(),
@@ -624,9 +625,10 @@ fn doubt(d: &PoolDoubt) -> (String, String, Option<&'static str>) {
                 true => String::new(),
                 false => format!("; the {} missing: {}", drives_are(missing), missing.join(", ")),
             };
-            let attach = match missing.is_empty() {
-                true => "attach the drives that the pool was on last".to_string(),
-                false => attach(missing),
+            let attach = if missing.is_empty() {
+                "attach the drives that the pool was on last".to_string()
+            } else {
+                attach(missing)
             };
             let force = whole.then_some(" (later writes are lost)");
             (format!("of {array} of pool {pool} {here} {lack}{away}"), attach, force)
@@ -681,10 +683,8 @@ pub fn event(f: &PoolEvent) -> String {
         }
         E::ConfigNotKept { pool, fault } => state_fault(&StateFile::Kept { pool: Some(pool.clone()) }, fault),
         E::ArraysLeft { arrays, free } => {
-            let free = match free.is_empty() {
-                true => String::new(),
-                false => format!(": free again are {}", free.join(", ")),
-            };
+            let free =
+                if free.is_empty() { String::new() } else { format!(": free again are {}", free.join(", ")) };
             format!("{} left it{free}", arrays.join(", "))
         }
         E::RemovalEnded { free, left } => {
@@ -882,10 +882,7 @@ pub fn notice(f: &PoolNotice) -> String {
             "a copy of the label of {drive} is damaged: part of the drive was overwritten or cut off"
         ),
         N::StaleTakenByForce { array, pool, drive, missing } => {
-            let away = match missing.is_empty() {
-                true => String::new(),
-                false => format!(" (missing: {})", missing.join(", ")),
-            };
+            let away = if missing.is_empty() { String::new() } else { format!(" (missing: {})", missing.join(", ")) };
             format!(
                 "{array} of pool {pool} was taken by force as {drive} has it, which lacks later writes: those are lost here{away}"
             )

@@ -1,4 +1,4 @@
-//! Who is turned away leaves a line and an event, however often he comes, and never a secret.
+//! A rejected connection leaves a line and an event, however often it comes, and never a secret.
 
 use crate::daemon::{Daemon, until};
 use std::io::{Read, Write};
@@ -98,15 +98,15 @@ fn everybody_who_is_refused_is_named_with_the_reason_and_a_loop_is_counted() {
 
     let expected = [
         "iqn.2026-01.test:stranger (127.0.0.1:",
-        "was turned away: an initiator that is not let in",
+        "was rejected: an initiator that is not let in",
         "esx1 (127.0.0.1:",
-        "was turned away: a wrong CHAP name or secret",
+        "was rejected: a wrong CHAP name or secret",
         "bare (127.0.0.1:",
-        "was turned away: it asks for a digest other than CRC32C or None",
+        "was rejected: it asks for a digest other than CRC32C or None",
         "was let in and sees nothing: no volume is exported to it",
         "nqn.2026-01.test:stranger (127.0.0.1:",
-        "was turned away: no host has this NQN",
-        "was turned away: it asked for another subsystem",
+        "was rejected: no host has this NQN",
+        "was rejected: it asked for another subsystem",
         "was cut off: ",
         "nqn.2026-01.test:seeker (127.0.0.1:",
         "iqn.2026-01.test:seeker (127.0.0.1:",

@@ -501,7 +501,7 @@ pub fn it_is_unfit(why: &SpareUnfit) -> String {
     }
 }
 
-fn label_fault(fault: &LabelFault) -> &'static str {
+pub fn label_fault(fault: &LabelFault) -> &'static str {
     match fault {
         LabelFault::Absent => "absent",
         LabelFault::Newer => "written by a newer version of millrace",

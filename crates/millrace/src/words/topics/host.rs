@@ -1,7 +1,7 @@
 //! Words about hosts.
 
-use super::Said;
 use super::parts::{connected, count, iqn_fault, not_a_name, nqn_fault, secret_fault, shown};
+use super::{Said, connection_fault};
 use finding::{HostCause, HostEvent, HostNotice, HostRefusal, LoginFate};
 
 /// Why an order was not carried out.
@@ -83,16 +83,16 @@ pub fn event(f: &HostEvent) -> String {
             format!("{} {what} {} in {seconds} s: {why}", who(name, address), count(*times, "more time"))
         }
         E::OthersRejected { times, seconds } => {
-            format!("{times} further logins were turned away in {seconds} s")
+            format!("{times} further logins were rejected in {seconds} s")
         }
     }
 }
 
 /// What became of somebody, and why.
-fn login_fate(fate: &LoginFate) -> (&'static str, &str) {
+fn login_fate(fate: &LoginFate) -> (&'static str, &'static str) {
     match fate {
-        LoginFate::TurnedAway { why } => ("was turned away", why),
-        LoginFate::CutOff { why } => ("was cut off", why),
+        LoginFate::Rejected { why } => ("was rejected", connection_fault::fault(*why)),
+        LoginFate::CutOff { why } => ("was cut off", connection_fault::fault(*why)),
         LoginFate::SeesNothing => ("was let in and sees nothing", "no volume is exported to it"),
         LoginFate::FindsNothing => ("asked for discovery and finds nothing", "no host has this name"),
     }
@@ -127,12 +127,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_turned_away_is_named_with_the_cause() {
-        let fate = || LoginFate::TurnedAway { why: "a wrong secret".into() };
+    fn who_is_rejected_is_named_with_the_cause() {
+        let fate = || LoginFate::Rejected { why: base::IscsiFault::SecretWrong.into() };
         let rejected = |name: &str, fate| {
             event(&HostEvent::Rejected { name: name.into(), address: "10.0.0.1:9".into(), fate })
         };
-        assert_eq!(rejected("iqn.a", fate()), "iqn.a (10.0.0.1:9) was turned away: a wrong secret");
+        assert_eq!(rejected("iqn.a", fate()), "iqn.a (10.0.0.1:9) was rejected: a wrong CHAP name or secret");
         assert_eq!(
             rejected("", LoginFate::FindsNothing),
             "10.0.0.1:9 asked for discovery and finds nothing: no host has this name"
@@ -140,7 +140,7 @@ mod tests {
         let (name, address) = ("iqn.a".into(), "10.0.0.1".into());
         assert_eq!(
             event(&HostEvent::RejectedAgain { name, address, fate: fate(), times: 60_000, seconds: 60 }),
-            "iqn.a (10.0.0.1) was turned away 60000 more times in 60 s: a wrong secret"
+            "iqn.a (10.0.0.1) was rejected 60000 more times in 60 s: a wrong CHAP name or secret"
         );
     }
 
