@@ -77,8 +77,6 @@ refusals! {
         SpareTooSmall { drive: String, pool: String, bytes: u64, needed_bytes: u64 } = Invalid @ "drive",
         /// The drive takes no 512-byte writes, and volumes of the pool have blocks of that size.
         DriveBlocksTooLarge { drive: String } = Invalid @ "new",
-        /// The drive could not be labelled.
-        DriveNotLabelled { drive: String, fault: DriveFault } = Internal @ "new",
         /// The pool has no mirror of this name.
         MirrorUnknown { pool: String, mirror: String, mirrors: Vec<String> } = NotFound @ "mirror",
         /// The pool has no mirror.

@@ -7,8 +7,8 @@ use api::Protocol;
 use base::Uuid;
 use base::machine::Shape;
 use finding::{
-    DaemonRight, DriveFault, LegCause, PoolCause, PoolDoubt, PoolNotice, PoolRefusal, Signature,
-    SystemNotice, VolumeRefusal,
+    DaemonRight, DriveFault, LegCause, PoolCause, PoolDoubt, PoolNotice, PoolRefusal, Signature, StatusCause,
+    SystemNotice, VolumeRefusal, WayBack,
 };
 use head::order::State;
 use head::order::*;
@@ -107,6 +107,11 @@ fn stages(ns: [u64; STAGES]) -> Stages {
 /// That the daemon may not lock its memory.
 fn not_locked() -> Notice {
     SystemNotice::RightsMissing { rights: vec![DaemonRight::LockMemory { errno: 1 }], root: false }.into()
+}
+
+/// That of an array with such a drive.
+fn late_leg() -> Cause {
+    StatusCause::LegOfArray { leg: "/dev/nvme3n1".into(), why: timed_out().map(Box::new) }.into()
 }
 
 /// That of a drive that does not answer.
@@ -326,9 +331,12 @@ pub fn snapshot() -> Status {
         reasons: vec![Reason::new(
             State::Degraded,
             "pool tank",
-            LegCause::DriveFailed {
-                fault: DriveFault::TimedOut,
-                helps: Some(finding::DriveHelp::Attach { drive: "/dev/nvme3n1".into() }),
+            StatusCause::LegNotOptimal {
+                leg: "/dev/nvme3n1".into(),
+                mirror: "mirror-1".into(),
+                why: timed_out().map(Box::new),
+                no_spare_fits: vec![],
+                help: Some(WayBack::Return { leg: "/dev/nvme3n1".into() }),
             },
         )],
         drives: drives().into_iter().take(6).collect(),
@@ -367,7 +375,10 @@ pub fn snapshot() -> Status {
             name: "tank".into(),
             uuid: uuid(10),
             state: State::Degraded,
-            cause: timed_out(),
+            cause: Some(
+                StatusCause::ArrayNotOptimal { array: "mirror-1".into(), why: Some(Box::new(late_leg())) }
+                    .into(),
+            ),
             reason: String::new(),
             chunk_bytes: 65_536,
             bytes: 5_759_539_617_792,
@@ -387,7 +398,7 @@ pub fn snapshot() -> Status {
                 ),
                 mirror(
                     State::Degraded,
-                    timed_out(),
+                    Some(late_leg()),
                     vec![leg(2, State::Optimal, None), leg(3, State::Failed, timed_out())],
                 ),
                 rebuilding,
@@ -709,10 +720,10 @@ fn bad_requests_get_an_answer_that_names_what_is_wrong() {
     };
     check("GET", "/", "", 404, None);
     check("GET", "/api/v1/nothing", "", 404, None);
-    check("GET", "/api/v1/pools/none", "", 404, None);
-    check("GET", "/api/v1/volumes/tank/none", "", 404, None);
-    check("GET", "/api/v1/hosts/none", "", 404, None);
-    check("GET", "/api/v1/drives/none", "", 404, None);
+    check("GET", "/api/v1/pools/none", "", 404, Some("pool"));
+    check("GET", "/api/v1/volumes/tank/none", "", 404, Some("volume"));
+    check("GET", "/api/v1/hosts/none", "", 404, Some("host"));
+    check("GET", "/api/v1/drives/none", "", 404, Some("drive"));
     check("PUT", "/api/v1/pools", "", 405, None);
     check("POST", "/api/v1/pools", "{", 400, None);
     check("POST", "/api/v1/pools", "", 422, Some("name"));

@@ -25,8 +25,8 @@ use crate::steward::state::extras::Replacement;
 use crate::steward::words::array_word;
 use array::format::{DRIVES_MAX, Label, LegState};
 use array::{LEGS_MAX, PLACES_MAX};
-use base::{DriveError, DriveInfo, Duration, Uuid};
-use finding::{Cause, DriveFault, LegCause, LegEvent, LegRefusal, OldLeg, PoolRefusal};
+use base::{DriveError, DriveInfo, DriveKind, Duration, Uuid};
+use finding::{Cause, DriveFault, FailedDrive, LegCause, LegEvent, LegRefusal, OldLeg, PoolRefusal};
 
 /// How often, and how far apart, it is tried to tell every drive that a leg is out.
 const GONE_TRIES: u32 = 20;
@@ -60,7 +60,9 @@ impl Untaken {
 
 /// A drive did not take its label.
 pub(crate) fn not_labelled(info: &DriveInfo, error: DriveError) -> Refusal {
-    LegRefusal::DriveNotLabelled { drive: info.path.clone(), fault: DriveFault::of(info, error) }.into()
+    let (drive, fault) = (info.path.clone(), DriveFault::of(info, error));
+    let drives = vec![FailedDrive { drive, fault, file: info.kind == DriveKind::File }];
+    Refusal::from(PoolRefusal::DrivesNotLabelled { drives }).about("new")
 }
 
 /// A drive that leaves: its name, and where it was last seen.

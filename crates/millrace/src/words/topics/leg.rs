@@ -146,14 +146,6 @@ pub fn refusal(f: &LegRefusal) -> Said {
         LegRefusal::DriveBlocksTooLarge { drive } => {
             Said::new(format!("{drive} {BLOCKS}")).then("millrace drive ls")
         }
-        LegRefusal::DriveNotLabelled { drive, fault } => {
-            Said::new(format!("{drive} could not be labelled: the drive {}", drive_fault(fault))).then(
-                match fault {
-                    DriveFault::NoSpace => format!("df -h {drive}"),
-                    _ => "millrace drive ls".into(),
-                },
-            )
-        }
         LegRefusal::MirrorUnknown { pool, mirror, mirrors } => {
             Said::new(format!("pool {pool} has no mirror {mirror}")).then(add_leg(pool, mirrors))
         }
