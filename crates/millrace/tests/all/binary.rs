@@ -297,7 +297,8 @@ fn a_lock_and_a_crash_record_that_are_removed_are_made_again_and_let_no_second_d
     until("the lock is made again", || lock().trim() == pid);
     until("it is told", || {
         let status = daemon.status();
-        let notices = status["notices"].as_array().expect("a list").iter().filter_map(|n| n.as_str());
+        let notices =
+            status["notices"].as_array().expect("a list").iter().filter_map(|n| n["message"].as_str());
         notices.filter(|n| n.starts_with("the files crashes, lock were removed")).count() == 1
     });
     assert_eq!(daemon.status()["health"], "optimal");

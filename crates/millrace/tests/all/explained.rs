@@ -32,7 +32,7 @@ fn a_link_that_a_running_pool_fills_is_planned_and_explained_by_its_name() {
     let plan = daemon.json("plan --seconds 0");
     let read = &plan[0]["predictions"][2];
     assert_eq!(
-        (read["mbps"].as_f64(), read["limit"].as_str()),
+        (read["mbps"].as_f64(), read["limit"]["message"].as_str()),
         (Some(LINK), Some("link 1 of the shapes: 60 MB/s"))
     );
 
