@@ -32,16 +32,3 @@ pub struct Error {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }
-
-impl Error {
-    /// An error without a field and without advice.
-    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        let code = finding::snake(&format!("{kind:?}"));
-        let fields = serde_json::Value::Null;
-        Self { kind, code, fields, field: None, message: message.into(), next: None }
-    }
-    /// The same, with the command that helps.
-    pub fn with_next(self, next: impl Into<String>) -> Self {
-        Self { next: Some(next.into()), ..self }
-    }
-}

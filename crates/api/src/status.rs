@@ -253,7 +253,7 @@ pub struct Status {
     pub notices: Vec<Noticed>,
     /// The same of less weight.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub minor_notices: Vec<String>,
+    pub minor_notices: Vec<Noticed>,
     /// Both heads, if this is one of a system of two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<Cluster>,

@@ -28,8 +28,9 @@ pub use leg::{
 };
 pub use parts::{
     AddressFault, ConnectedHost, DriveFault, FenceFault, FileFault, FollowerFault, Immovable, IqnFault,
-    LineFault, LinkFault, LoginFate, NetFault, NoFence, NqnFault, OpenFault, OutReason, SecretFault,
-    ShapeFault, ShutOutFault, StateFault, StateFile, TrialFault, UnopenedDrive,
+    JoinDenial, KeyFault, LineFault, LinkFault, LoginFate, NetFault, NoFence, NqnFault, OpenFault, OutReason,
+    SecretFault, ShapeFault, ShutOutFault, StateFault, StateFile, TokenFault, TrialFault, TriedAddress,
+    UnopenedDrive, UnreachedFault,
 };
 pub use pool::{
     CutOffWork, Difference, DriveBusy, FailedDrive, ImportFault, Leftovers, OneDrive, PoolCause, PoolDoubt,

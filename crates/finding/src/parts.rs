@@ -553,3 +553,128 @@ findings! {
         ConfigTooLong,
     }
 }
+
+findings! {
+    /// What is wrong with the file that holds the key of the link.
+    pub enum KeyFault {
+        /// Others than its owner can read or write it.
+        Open { mode: u32 },
+        /// It cannot be read.
+        NotRead { errno: i32 },
+        /// It cannot be written.
+        NotWritten { errno: i32 },
+        /// It is larger than any that a head writes.
+        TooLarge { bytes_max: u64 },
+        /// It is not UTF-8 text.
+        NotText,
+        /// A line is no key with a value.
+        NoKey { line: u64 },
+        /// A value is not in hex digits.
+        NoHex { line: u64 },
+        /// There is no such key.
+        KeyUnknown { line: u64 },
+        /// The key stands there twice.
+        KeyTwice { line: u64 },
+        /// The key is missing.
+        KeyMissing { key: String },
+        /// Its checksum is wrong.
+        Checksum,
+        /// The key is not that of the certificate.
+        Mismatch,
+    }
+}
+
+findings! {
+    /// What is wrong with the token by which a head joins. Never the token.
+    pub enum TokenFault {
+        /// It does not begin as a token does.
+        NotAToken,
+        /// It is of another version.
+        Version {
+            version: char,
+            /// The one that this program reads.
+            own: char,
+        },
+        /// It holds a character that tokens do not have.
+        Character { character: char },
+        /// It was cut off, mistyped, or joined with something else.
+        Damaged,
+        /// It is whole, and names no address of a head.
+        NoAddress,
+    }
+}
+
+findings! {
+    /// Why the other head of a system does not let this one join.
+    pub enum JoinDenial {
+        /// No version of the join exchange is common.
+        Version,
+        /// The token is of another system.
+        OtherSystem,
+        /// No token is open.
+        NotInvited,
+        /// The token has expired.
+        Expired,
+        /// Another head has joined by it.
+        Used,
+        /// The secret is not that of the token.
+        Forged,
+        /// The other head could not make it durable.
+        NotRecorded,
+        /// The heads have different numbers of networks.
+        Networks,
+        /// The other head has another peer already.
+        Taken,
+        /// What was sent is no request to join.
+        Malformed,
+    }
+}
+
+findings! {
+    /// Why the other head is not reached on a network of the link.
+    pub enum UnreachedFault {
+        /// This head's own address cannot be used.
+        OwnAddress { errno: i32 },
+        /// Nobody listens at the other head's address: its machine is there, its process is not.
+        Nobody,
+        /// The other head's address does not answer.
+        Network {
+            /// As the operating system has it.
+            error: String,
+        },
+        /// The handshake did not end in time.
+        Slow,
+        /// What answers has another certificate, or one whose key it does not have.
+        NotThePeer,
+        /// The other head does not know this head's certificate.
+        NotKnownThere,
+        /// The handshake failed.
+        Handshake {
+            /// As TLS has it.
+            error: String,
+        },
+        /// The other head did not understand the greeting.
+        Greeting,
+        /// The answer is of a newer version.
+        AnswerNewer,
+        /// No version of the link is common.
+        Version,
+        /// The other head takes the connection for one of another network.
+        OtherNetwork,
+    }
+}
+
+/// An address of the other head that was tried.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub struct TriedAddress {
+    /// Which.
+    pub address: String,
+    /// Why it did not lead there.
+    pub why: UnreachedFault,
+}
+
+impl crate::Sample for TriedAddress {
+    fn sample(_: &str) -> Self {
+        Self { address: crate::Sample::sample("address"), why: UnreachedFault::Nobody }
+    }
+}

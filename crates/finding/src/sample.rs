@@ -38,6 +38,12 @@ macro_rules! numbers {
 }
 numbers!(u8, u16, u32, u64, usize, i32, i64);
 
+impl Sample for char {
+    fn sample(_: &str) -> Self {
+        '2'
+    }
+}
+
 impl Sample for bool {
     fn sample(_: &str) -> Self {
         true

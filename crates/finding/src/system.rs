@@ -1,6 +1,9 @@
 //! Findings about two heads, and the head itself.
 
-use crate::{DriveFault, LinkFault, NoFence, OutReason, ShutOutFault, TrialFault, Why};
+use crate::{
+    DriveFault, JoinDenial, KeyFault, LinkFault, NoFence, OutReason, ShutOutFault, TokenFault, TrialFault,
+    TriedAddress, UnreachedFault, Why,
+};
 
 refusals! {
     /// Why an order about two heads, and the head itself was not carried out.
@@ -17,8 +20,12 @@ refusals! {
         LeaderUnreached = NotReady @ "",
         /// This head is in no system of two.
         HeadAlone = NotFound @ "",
-        /// This head is one of another system already.
+        /// This head is one of a system already.
         HeadInSystem = Conflict @ "",
+        /// The system has both its heads, so that there is no token for another one.
+        SystemComplete = Conflict @ "",
+        /// The name of a head is too long.
+        HeadNameTooLong { bytes: usize, bytes_max: usize } = Invalid @ "name",
         /// The state directory did not take the first decision of the system.
         FirstDecisionFailed = Internal @ "",
         /// Two heads cannot use a drive of a pool.
@@ -48,10 +55,53 @@ refusals! {
         SystemUnsupported = Internal @ "",
         /// This is no address of the link; `port`: one with a port is asked for.
         LinkAddressInvalid { address: String, port: bool } = Invalid @ "link",
+        /// A link has another number of networks.
+        LinkNetworksInvalid { networks: usize, networks_max: usize } = Invalid @ "link",
+        /// This is not the address of one network port.
+        LinkAddressUnusable { address: String } = Invalid @ "link",
+        /// The two addresses of a network are of different families.
+        LinkFamiliesDiffer {
+            own: String,
+            /// Of the other head.
+            address: String,
+        } = Invalid @ "link",
+        /// The other head must know the port.
+        LinkPortMissing { address: String } = Invalid @ "link",
+        /// Two networks of the link have the same address.
+        LinkAddressTwice { address: String } = Invalid @ "link",
+        /// The link cannot listen at an address.
+        LinkAddressNotBound { address: String, errno: i32 } = Invalid @ "link",
+        /// The thread of the link does not start.
+        LinkNotStarted { errno: i32 } = Internal @ "",
+        /// The file `link` of the state directory cannot be written.
+        LinkFileNotWritten { errno: i32 } = Internal @ "",
+        /// The file `link` of the state directory cannot be removed.
+        LinkFileNotRemoved { errno: i32 } = Internal @ "",
+        /// No key can be made for the link.
+        LinkKeyNotMade {
+            /// What the maker of keys says.
+            error: String,
+        } = Internal @ "",
+        /// The file of the link's key cannot be used.
+        LinkKeyUnusable { path: String, why: KeyFault } = Internal @ "",
+        /// The operating system gives no random bytes.
+        RandomUnavailable = Internal @ "",
+        /// The token by which this head was to join cannot be used.
+        TokenUnusable { why: TokenFault } = Invalid @ "token",
+        /// The token is of another number of networks than this head has.
+        JoinNetworksDiffer { own: usize, token: usize } = Invalid @ "link",
+        /// No address of the token leads to the other head.
+        HeadUnreached { tried: Vec<TriedAddress> } = NotReady @ "",
+        /// The other head does not let this one join.
+        JoinDenied { why: JoinDenial } = Conflict @ "",
+        /// The other head may have let this one join: its answer did not arrive.
+        JoinUnanswered { address: String, why: UnreachedFault } = NotReady @ "",
         /// A head that joins a system has no pool of its own.
         HeadHasPool { pool: String } = Conflict @ "",
         /// The head that leads lets the other one go, and this one does not lead.
         ReleaseNotLeading = NotReady @ "",
+        /// The head that leads did not let this one go; without a reason: it is not reached.
+        HeadNotReleased { why: Option<Box<Why>> } = Conflict @ "",
         /// The system has no such head.
         HeadUnknown { name: String, heads: Vec<NamedHead> } = NotFound @ "head",
         /// Shards of the other head cannot be reached.

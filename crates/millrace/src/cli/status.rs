@@ -106,7 +106,7 @@ fn screen(status: &Status, earlier: Earlier, verbose: bool, terminal: Terminal) 
         }
     }
     let minor = status.minor_notices.iter().filter(|_| verbose);
-    let notices: Vec<&String> = status.notices.iter().map(|n| &n.message).chain(minor).collect();
+    let notices: Vec<&String> = status.notices.iter().chain(minor).map(|n| &n.message).collect();
     if !notices.is_empty() {
         sections.push(notices.iter().map(|n| terminal.paragraph(Look::Dim, "note  ", n, 6)).collect());
     }

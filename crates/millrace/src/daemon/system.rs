@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::http::Asked;
 use crate::link::{
     Connection, Connects, Fingerprint, Happened, Identity, Invitation, LIFE_S, Limits, Link, Listens,
-    Newcomer, Settings, Side, Token, Unreached, Why, join,
+    Newcomer, Settings, Side, Token, Why, errno, join,
 };
 use crate::words::{self, parts::link_fault};
 use axum::Router;
@@ -23,6 +23,7 @@ use cluster::HeadNo;
 use cluster::link::{Do, Fault};
 use cluster::record::{NAME_MAX, short_name};
 use cluster::watch::{End, Times};
+use finding::{Refusal, RequestRefusal, SystemRefusal, UnreachedFault};
 use head::mail::{Mail, StewardMail};
 use head::order::{Event, Weight};
 use head::peer::{PeerNews, PeerWork, SystemSettings, is_left_behind};
@@ -270,11 +271,11 @@ impl System {
         self.inner().file.as_ref().map(|f| f.settings(self.times))
     }
     /// A thread of its own for the link, so that no request of the API delays a heartbeat.
-    fn runtime(&self) -> Result<tokio::runtime::Handle, Failure> {
+    fn runtime(&self) -> Result<tokio::runtime::Handle, SystemRefusal> {
         if let Some(handle) = self.runtime.get() {
             return Ok(handle.clone());
         }
-        let failed = |e: io::Error| Failure::internal(format!("the link cannot start: {e}"));
+        let failed = |e: io::Error| SystemRefusal::LinkNotStarted { errno: errno(&e) };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
         let handle = runtime.handle().clone();
         let body = move || runtime.block_on(core::future::pending::<()>());
@@ -282,15 +283,12 @@ impl System {
         Ok(self.runtime.get_or_init(|| handle).clone())
     }
     /// Begins to make connections to the other head, if this one is one of two.
-    pub fn start_link(self: &Arc<Self>) -> Result<(), Failure> {
+    pub fn start_link(self: &Arc<Self>) -> Result<(), SystemRefusal> {
         let Some(side) = self.inner().file.as_ref().and_then(LinkFile::side) else { return Ok(()) };
         let identity = Identity::load_or_make(&self.dir)?;
         let (system, settings) = (Arc::clone(self), Settings { identity, side, limits: Limits::default() });
         let runtime = self.runtime()?;
-        let link =
-            Link::start(settings, &runtime, move |happened| system.on_link(happened)).map_err(|e| {
-                Failure::usage(e.to_string()).with_next("millrace system create --link ADDRESS:PORT")
-            })?;
+        let link = Link::start(settings, &runtime, move |happened| system.on_link(happened))?;
         self.inner().link = Some(link);
         Ok(())
     }
@@ -326,7 +324,7 @@ impl System {
             }
             Happened::Unreached { path, why } => {
                 tracing::info!("network {path} of the link: {}", words::link::unreached(&why));
-                if why == Unreached::Nobody {
+                if why == UnreachedFault::Nobody {
                     self.tell(PeerNews::Down { path, end: End::Refused });
                 }
             }
@@ -462,26 +460,14 @@ impl System {
         uuid: Uuid,
         link: &[SocketAddr],
         name: String,
-    ) -> Result<(Token, SystemSettings), Failure> {
+    ) -> Result<(Token, SystemSettings), SystemRefusal> {
         let identity = Identity::load_or_make(&self.dir)?;
         let now_s = now_s();
         let mut inner = self.inner();
         let mut file = match inner.file.clone() {
-            Some(file) if file.peer.is_some() => {
-                let message = "this system has both its heads, so nobody could join by another token";
-                return Err(Failure::new(crate::failure::Exit::Refused, message).with_next(
-                    "millrace system leave, on the head that is to go (here, if the other one is gone for good), \
-                     then millrace system create again",
-                ));
-            }
+            Some(file) if file.peer.is_some() => return Err(SystemRefusal::SystemComplete),
             Some(file) if file.head == "a" && (link.is_empty() || file.own == link) => file,
-            Some(_) => {
-                return Err(Failure::new(
-                    crate::failure::Exit::Refused,
-                    "this head is one of a system already",
-                )
-                .with_next("millrace head ls"));
-            }
+            Some(_) => return Err(SystemRefusal::HeadInSystem),
             None => LinkFile {
                 head: "a".into(),
                 system: uuid.to_string(),
@@ -499,22 +485,19 @@ impl System {
             invitation: None,
         };
         let fingerprint = identity.fingerprint();
-        Settings { identity, side: sides, limits: Limits::default() }
-            .check()
-            .map_err(|e| Failure::usage(e.to_string()).with_next("ip -brief address"))?;
+        Settings { identity, side: sides, limits: Limits::default() }.check()?;
         if inner.link.is_none() {
             for own in &file.own {
                 std::net::TcpListener::bind(own).map_err(|e| {
-                    Failure::usage(format!("the link cannot listen at {own}: {e}"))
-                        .with_next("ip -brief address")
+                    let address = own.to_string();
+                    SystemRefusal::LinkAddressNotBound { address, errno: errno(&e) }
                 })?;
             }
         }
         let system = file.uuid().unwrap_or(uuid);
         let (token, invitation) = Token::make(system, &file.own, fingerprint, now_s, LIFE_S)?;
         file.invitation = Some(hex(&invitation.encode()));
-        file.save(&self.dir)
-            .map_err(|e| Failure::internal(format!("the file {LINK} cannot be written: {e}")))?;
+        file.save(&self.dir).map_err(not_written)?;
         if let Some(link) = &inner.link {
             link.invite(Some(invitation));
         }
@@ -553,7 +536,7 @@ impl System {
         self.inner().file.as_ref().map_or(vec![], |f| f.own.iter().map(SocketAddr::ip).collect())
     }
     /// The name of a new system.
-    pub fn new_uuid() -> Result<Uuid, Failure> {
+    pub fn new_uuid() -> Result<Uuid, SystemRefusal> {
         let mut bytes = [0; 16];
         crate::link::random(&mut bytes)?;
         let [high, low] = [0, 8].map(|at| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes")));
@@ -568,20 +551,13 @@ impl System {
         }
     }
     /// Refuses what only a head that is in no system can do.
-    pub fn is_alone(&self) -> Result<(), Failure> {
-        if self.inner().file.is_none() {
-            return Ok(());
-        }
-        Err(Failure::new(crate::failure::Exit::Refused, "this head is one of a system already")
-            .with_next("millrace head ls"))
+    pub fn is_alone(&self) -> Result<(), SystemRefusal> {
+        if self.inner().file.is_none() { Ok(()) } else { Err(SystemRefusal::HeadInSystem) }
     }
     /// Joins a system; then the daemon starts anew, as its head b.
-    pub async fn join(&self, token: &str, own: &[IpAddr], name: String) -> Result<(), Failure> {
+    pub async fn join(&self, token: &str, own: &[IpAddr], name: String) -> Result<(), SystemRefusal> {
         self.is_alone()?;
-        let token = Token::decode(token).map_err(|e| {
-            Failure::usage(e.to_string())
-                .with_next("millrace system create, on the other head, prints another one")
-        })?;
+        let token = Token::decode(token).map_err(|why| SystemRefusal::TokenUnusable { why })?;
         let identity = Identity::load_or_make(&self.dir)?;
         join(&token, &identity, own, Limits::default()).await?;
         let file = LinkFile {
@@ -594,70 +570,59 @@ impl System {
             invitation: None,
             leaving: false,
         };
-        file.save(&self.dir)
-            .map_err(|e| Failure::internal(format!("the file {LINK} cannot be written: {e}")))?;
+        file.save(&self.dir).map_err(not_written)?;
         self.inner().file = Some(file);
         (self.again)();
         Ok(())
     }
     /// Asks the head that leads to let this one go, and has the daemon start anew without a system. With `force` nobody is asked.
-    pub async fn leave(&self, force: bool) -> Result<(), Failure> {
+    pub async fn leave(&self, force: bool) -> Result<(), SystemRefusal> {
         self.note_leaving(true)?;
         if !force {
             let path = format!("{}/system/release", api::BASE);
-            let refused = match self.ask_other("POST".into(), path, String::new()).await {
-                Some((200..=299, ..)) => None,
-                Some((_, _, body)) => Some(body),
-                None => Some("the head that leads is not reached".into()),
-            };
-            if let Some(why) = refused {
+            let answer = self.ask_other("POST".into(), path, String::new()).await;
+            if !matches!(answer, Some((200..=299, ..))) {
                 self.note_leaving(false)?;
-                let message = format!("this head was not let go: {why}");
-                return Err(Failure::new(crate::failure::Exit::Refused, message)
-                    .with_next("millrace head ls; or millrace system leave --force"));
+                let why = answer.map(|(_, _, body)| Box::new(why_of(&body)));
+                return Err(SystemRefusal::HeadNotReleased { why });
             }
         }
         (self.again)();
         Ok(())
     }
-    fn note_leaving(&self, leaving: bool) -> Result<(), Failure> {
+    fn note_leaving(&self, leaving: bool) -> Result<(), SystemRefusal> {
         let mut inner = self.inner();
         let Some(file) = inner.file.as_mut() else { return Ok(()) };
         file.leaving = leaving;
-        file.save(&self.dir).map_err(|e| Failure::internal(format!("the file {LINK} cannot be written: {e}")))
+        file.save(&self.dir).map_err(not_written)
     }
     /// The other head is let go: it makes no connection any more, and another one may join by a new token.
-    pub fn forget_peer(&self) -> Result<(), Failure> {
+    pub fn forget_peer(&self) -> Result<(), SystemRefusal> {
         let mut inner = self.inner();
         let Some(file) = inner.file.as_mut() else { return Ok(()) };
         (file.peer, file.peer_addresses, file.invitation) = (None, vec![], None);
-        file.save(&self.dir)
-            .map_err(|e| Failure::internal(format!("the file {LINK} cannot be written: {e}")))?;
+        file.save(&self.dir).map_err(not_written)?;
         if let Some(link) = &inner.link {
             link.forget();
         }
         Ok(())
     }
     /// The Steward has taken the system apart: the daemon starts anew, as a head that is alone.
-    pub fn ends(&self) -> Result<(), Failure> {
+    pub fn ends(&self) -> Result<(), SystemRefusal> {
         // Whoever would write the file again waits here, and finds that there is none.
         let mut inner = self.inner();
         inner.file = None;
         std::fs::remove_file(self.dir.join(LINK))
             .and_then(|()| std::fs::File::open(&self.dir)?.sync_all())
-            .map_err(|e| Failure::internal(format!("the file {LINK} cannot be removed: {e}")))?;
+            .map_err(|e| SystemRefusal::LinkFileNotRemoved { errno: errno(&e) })?;
         (self.again)();
         Ok(())
     }
     /// What to call this head: what somebody said, or else the machine's name.
-    pub fn name(said: Option<String>) -> Result<String, Failure> {
+    pub fn name(said: Option<String>) -> Result<String, SystemRefusal> {
         match said {
             Some(name) if name.len() > NAME_MAX => {
-                let message = format!(
-                    "the name of a head has at most {NAME_MAX} bytes, and this one has {}",
-                    name.len()
-                );
-                Err(Failure::usage(message).with_next("the same with a shorter --name, or without"))
+                Err(SystemRefusal::HeadNameTooLong { bytes: name.len(), bytes_max: NAME_MAX })
             }
             Some(name) => Ok(name),
             None => {
@@ -665,6 +630,28 @@ impl System {
                 Ok(short_name(name.trim()))
             }
         }
+    }
+}
+
+impl From<SystemRefusal> for Failure {
+    fn from(refusal: SystemRefusal) -> Self {
+        words::refusal(&Refusal::from(refusal)).into()
+    }
+}
+
+fn not_written(error: io::Error) -> SystemRefusal {
+    SystemRefusal::LinkFileNotWritten { errno: errno(&error) }
+}
+
+/// What the other head answered instead of a success: a code that this program does not know is kept as it is.
+fn why_of(body: &str) -> finding::Why {
+    #[derive(Deserialize)]
+    struct Body {
+        error: finding::Why,
+    }
+    match serde_json::from_str(body) {
+        Ok(Body { error }) => error,
+        Err(_) => RequestRefusal::AnswerOfAnother.into(),
     }
 }
 
@@ -751,10 +738,37 @@ mod tests {
     }
 
     #[test]
+    fn what_the_other_head_refused_is_said_in_words() {
+        let refusal = RequestRefusal::ParameterTwice { parameter: "wait".into() };
+        let refused = |why: finding::Why| {
+            let error = words::refusal(&Refusal::from(why));
+            serde_json::to_string(&api::ErrorBody { error }).expect("plain data")
+        };
+        for why in [finding::Why::from(refusal), SystemRefusal::ReleaseNotLeading.into()] {
+            assert_eq!(why_of(&refused(why.clone())), why);
+        }
+        let later = r#"{"error":{"kind":"conflict","code":"from_the_future","message":"no"}}"#;
+        assert_eq!(why_of(later).code(), "from_the_future");
+        assert_eq!(why_of("no JSON"), finding::Why::from(RequestRefusal::AnswerOfAnother));
+        let why = Some(Box::new(SystemRefusal::ReleaseNotLeading.into()));
+        let failure = Failure::from(SystemRefusal::HeadNotReleased { why });
+        assert_eq!(
+            failure.message,
+            "this head was not let go: this head does not lead, and only the one that does lets the other one go"
+        );
+        assert_eq!(failure.code.as_deref(), Some("head_not_released"));
+        assert_eq!(failure.fields["why"]["code"], "release_not_leading");
+        let failure = Failure::from(SystemRefusal::HeadNotReleased { why: None });
+        assert_eq!(failure.message, "this head was not let go: the head that leads is not reached");
+        assert_eq!(failure.next.as_deref(), Some("millrace head ls; or millrace system leave --force"));
+    }
+
+    #[test]
     fn a_name_that_no_record_holds_is_refused_and_one_in_the_file_is_cut() {
         let long = "n".repeat(NAME_MAX + 1);
         let refused = System::name(Some(long.clone())).expect_err("too long");
-        assert_eq!(refused.message, "the name of a head has at most 64 bytes, and this one has 65");
+        let message = words::why(&refused.into()).message;
+        assert_eq!(message, "the name of a head has at most 64 bytes, and this one has 65");
         assert_eq!(System::name(Some("n".repeat(NAME_MAX))).expect("it fits").len(), NAME_MAX);
         assert!(System::name(None).expect("the machine's").len() <= NAME_MAX);
         // A file of before this was looked at.

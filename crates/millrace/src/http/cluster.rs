@@ -3,11 +3,10 @@
 use super::extract::Body;
 use super::{Api, Refused, odd_reply};
 use crate::daemon::System;
-use crate::failure::{Exit, Failure};
 use crate::words;
 use api::{
-    Cluster, Error, ErrorBody, ErrorKind, Head, HeadAddress, HeadFence, HeadOut, LinkNetwork, LinkRefused,
-    SystemCreate, SystemCreated, SystemJoin, SystemLeave,
+    Cluster, ErrorBody, Head, HeadAddress, HeadFence, HeadOut, LinkNetwork, LinkRefused, SystemCreate,
+    SystemCreated, SystemJoin, SystemLeave,
 };
 use axum::Json;
 use axum::extract::State;
@@ -32,19 +31,6 @@ pub fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(lead_head))
         .routes(routes!(leave_system))
         .routes(routes!(release_head))
-}
-
-fn refused(failure: Failure) -> Refused {
-    let kind = match failure.exit {
-        Exit::Usage => ErrorKind::Invalid,
-        Exit::Refused => ErrorKind::Conflict,
-        Exit::Internal | Exit::Unreachable | Exit::Interrupted => ErrorKind::Internal,
-    };
-    let error = Error::new(kind, failure.message);
-    Refused(match failure.next {
-        Some(next) => error.with_next(next),
-        None => error,
-    })
 }
 
 fn system_of(api: &Api) -> Result<&Arc<System>, Refused> {
@@ -80,11 +66,11 @@ async fn create_system(
 ) -> Result<(StatusCode, Json<SystemCreated>), Refused> {
     let system = system_of(&api)?;
     let link: Vec<SocketAddr> = addresses(&body.link, true)?;
-    let name = System::name(body.name).map_err(refused)?;
+    let name = System::name(body.name)?;
     // One that was cut off half way goes on.
     let goes_on = !system.has_link();
-    let uuid = System::new_uuid().map_err(refused)?;
-    let (token, settings) = system.prepare(uuid, &link, name).map_err(refused)?;
+    let uuid = System::new_uuid()?;
+    let (token, settings) = system.prepare(uuid, &link, name)?;
     let mut created =
         SystemCreated { uuid: settings.system.to_string(), token: token.encode(), notices: vec![] };
     if goes_on {
@@ -102,7 +88,7 @@ async fn create_system(
             }
         }
         system.leads(true);
-        system.start_link().map_err(refused)?;
+        system.start_link()?;
     }
     // What is made is told of, with its token, whatever else goes wrong.
     let portals = api.status().await.map_or(vec![], |s| s.portals);
@@ -119,14 +105,14 @@ async fn join_system(State(api): State<Api>, Body(body): Body<SystemJoin>) -> Re
     let ip = |text: &String| text.parse::<SocketAddr>().map_or_else(|_| text.clone(), |a| a.ip().to_string());
     let link: Vec<String> = body.link.iter().map(ip).collect();
     let own: Vec<IpAddr> = addresses(&link, false)?;
-    let name = System::name(body.name).map_err(refused)?;
+    let name = System::name(body.name)?;
     // First: what else is to be said to a head of a system would send it the wrong way.
-    system.is_alone().map_err(refused)?;
+    system.is_alone()?;
     let status = api.status().await?;
     if let Some(pool) = status.pools.first() {
         return Err(SystemRefusal::HeadHasPool { pool: pool.name.clone() }.into());
     }
-    system.join(&body.token, &own, name).await.map_err(refused)?;
+    system.join(&body.token, &own, name).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -156,11 +142,11 @@ async fn leave_system(State(api): State<Api>, Body(body): Body<SystemLeave>) -> 
     let Reply::System(view) = api.order(Order::System).await? else { return Err(odd_reply()) };
     if view.part == Part::Leader {
         api.order(Order::HeadRelease { itself: false }).await?;
-        system.forget_peer().map_err(refused)?;
+        system.forget_peer()?;
         api.order(Order::SystemLeave).await?;
-        system.ends().map_err(refused)?;
+        system.ends()?;
     } else {
-        system.leave(body.force).await.map_err(refused)?;
+        system.leave(body.force).await?;
     }
     Ok(StatusCode::NO_CONTENT)
 }
@@ -176,7 +162,7 @@ async fn release_head(State(api): State<Api>) -> Result<StatusCode, Refused> {
     }
     api.order(Order::HeadRelease { itself: true }).await?;
     // The answer goes by a connection that is there; no other one is made.
-    system.forget_peer().map_err(refused)?;
+    system.forget_peer()?;
     Ok(StatusCode::NO_CONTENT)
 }
 

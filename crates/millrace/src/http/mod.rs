@@ -139,7 +139,7 @@ impl Api {
         let of_house = house.map(uring::Watch::notices).unwrap_or_default();
         let noticed = |n| words::noticed(words::house::house_notice(n).into());
         status.notices.extend(of_house.into_iter().map(noticed));
-        status.minor_notices.extend(self.process.minor_notices.iter().map(words::notice));
+        status.minor_notices.extend(self.process.minor_notices.iter().cloned().map(words::noticed));
         if let Some(reason) = held_back {
             status.health = status.health.max(reason.state);
             status.reasons.insert(0, reason.clone());

@@ -2,11 +2,12 @@
 
 use super::happened::{Answer, Happened, LinkRefusal, Newcomer};
 use super::identity::Fingerprint;
-use super::invitation::{Denied, Invitation};
+use super::invitation::Invitation;
 use super::path::{Hub, Ready, prepare};
 use super::settings::{Listens, is_link_address};
 use super::tls::{Metered, PathSecret, Purpose, TooMuch, server, shown};
 use super::wire::{self, Greeting, REQUEST_BYTES, Request, SHORT_BYTES, Unwelcome};
+use finding::JoinDenial;
 use rustls::server::Acceptor;
 use rustls::{CertificateError, Error};
 use std::io;
@@ -76,15 +77,15 @@ impl Door {
         request: &[u8; REQUEST_BYTES],
         fingerprint: Fingerprint,
         now_s: u64,
-    ) -> Result<(Newcomer, Invitation), Denied> {
+    ) -> Result<(Newcomer, Invitation), JoinDenial> {
         // These two lie at the same place in all versions.
-        wire::common((request[4], request[5])).ok_or(Denied::Version)?;
-        let request = Request::decode(request).ok_or(Denied::Malformed)?;
+        wire::common((request[4], request[5])).ok_or(JoinDenial::Version)?;
+        let request = Request::decode(request).ok_or(JoinDenial::Malformed)?;
         let mut state = self.state();
-        let before = state.invitation.clone().ok_or(Denied::NotInvited)?;
+        let before = state.invitation.clone().ok_or(JoinDenial::NotInvited)?;
         let used = before.decide(&request.attempt(fingerprint), now_s)?;
         if state.peer.is_some_and(|peer| peer != fingerprint) {
-            return Err(Denied::Taken);
+            return Err(JoinDenial::Taken);
         }
         let fits = |(own, theirs): (&Listens, &IpAddr)| {
             own.own.is_ipv4() == theirs.is_ipv4() && is_link_address(*theirs)
@@ -92,14 +93,14 @@ impl Door {
         if request.addresses.len() != state.networks.len()
             || !state.networks.iter().zip(&request.addresses).all(fits)
         {
-            return Err(Denied::Networks);
+            return Err(JoinDenial::Networks);
         }
         state.invitation = Some(used.clone());
         Ok((Newcomer { fingerprint, addresses: request.addresses, invitation: used }, before))
     }
 
     /// The newcomer is durable, or is not.
-    fn conclude(&self, newcomer: &Newcomer, before: Invitation, durable: bool) -> Result<(), Denied> {
+    fn conclude(&self, newcomer: &Newcomer, before: Invitation, durable: bool) -> Result<(), JoinDenial> {
         let mut state = self.state();
         if durable {
             state.peer = Some(newcomer.fingerprint);
@@ -112,7 +113,7 @@ impl Door {
         if state.invitation.as_ref() == Some(&newcomer.invitation) {
             state.invitation = Some(before);
         }
-        Err(Denied::NotRecorded)
+        Err(JoinDenial::NotRecorded)
     }
 }
 
@@ -210,9 +211,9 @@ async fn join(
 ) -> Result<(), LinkRefusal> {
     // A task of its own: what was begun is brought to its end, even if this connection is closed in favour of others.
     let decided = tokio::spawn(record(hub.clone(), door.clone(), request, fingerprint)).await;
-    let answer = decided.unwrap_or(Err(Denied::NotRecorded));
+    let answer = decided.unwrap_or(Err(JoinDenial::NotRecorded));
     let answered = async {
-        stream.write_all(&wire::encode_answer(answer)).await?;
+        stream.write_all(&wire::encode_answer(&answer)).await?;
         stream.shutdown().await?;
         // Until it has read the answer and closed: a reset would take the answer away.
         stream.read(&mut [0]).await
@@ -227,7 +228,7 @@ async fn record(
     door: Arc<Door>,
     request: [u8; REQUEST_BYTES],
     fingerprint: Fingerprint,
-) -> Result<(), Denied> {
+) -> Result<(), JoinDenial> {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let (newcomer, before) = door.decide(&request, fingerprint, since.as_secs())?;
     let (answer, answered) = oneshot::channel();

@@ -1,15 +1,13 @@
 //! The head that connects: its paths, and how it joined.
 
-use super::happened::{Happened, Unreached};
-use super::identity::{Fingerprint, Identity};
-use super::invitation::Denied;
+use super::happened::Happened;
+use super::identity::{Fingerprint, Identity, errno};
 use super::path::{Hub, Ready, prepare, run, stopped};
 use super::settings::{Connects, Limits};
 use super::tls::{Metered, PathSecret, Purpose, client, random};
 use super::token::Token;
 use super::wire::{self, Greeting, Request, SHORT_BYTES, Unwelcome, VERSIONS};
-use crate::failure::{Exit, Failure};
-use crate::words::link as words;
+use finding::{SystemRefusal, TriedAddress, UnreachedFault};
 use rustls::pki_types::ServerName;
 use rustls::{AlertDescription, Error};
 use std::io;
@@ -72,7 +70,12 @@ fn varied(wait: Duration) -> Duration {
     wait * 3 / 4 + wait * u32::from(byte[0]) / 512
 }
 
-async fn dial_path(hub: &Hub, path: usize, network: Connects, peer: Fingerprint) -> Result<Ready, Unreached> {
+async fn dial_path(
+    hub: &Hub,
+    path: usize,
+    network: Connects,
+    peer: Fingerprint,
+) -> Result<Ready, UnreachedFault> {
     let whole = async {
         let mut stream = dial(&hub.identity, Purpose::Path, network, peer, hub.limits).await?;
         let greeting = Greeting { versions: VERSIONS, path: path as u8 };
@@ -80,19 +83,18 @@ async fn dial_path(hub: &Hub, path: usize, network: Connects, peer: Fingerprint)
         ask(&mut stream, &greeting.encode(), &mut bytes).await?;
         match wire::decode_welcome(&bytes) {
             Some(Ok(_version)) => {}
-            Some(Err(Unwelcome::Version)) => return Err(Unreached::Version),
-            Some(Err(Unwelcome::Network)) => return Err(Unreached::OtherNetwork),
-            Some(Err(Unwelcome::Malformed)) | None => {
-                return Err(Unreached::Handshake("the greeting is not understood".into()));
-            }
+            Some(Err(Unwelcome::Version)) => return Err(UnreachedFault::Version),
+            Some(Err(Unwelcome::Network)) => return Err(UnreachedFault::OtherNetwork),
+            Some(Err(Unwelcome::Malformed)) | None => return Err(UnreachedFault::Greeting),
         }
-        let secret = PathSecret::of(&stream, path).map_err(|e| Unreached::Handshake(e.to_string()))?;
+        let secret =
+            PathSecret::of(&stream, path).map_err(|e| UnreachedFault::Handshake { error: e.to_string() })?;
         if let TlsStream::Client(client) = &mut stream {
             client.get_mut().0.lift();
         }
         Ok(Ready { stream, peer_address: network.peer, secret })
     };
-    timeout(hub.limits.handshake, whole).await.unwrap_or(Err(Unreached::Slow))
+    timeout(hub.limits.handshake, whole).await.unwrap_or(Err(UnreachedFault::Slow))
 }
 
 /// Connects from the own address, and makes sure who answers.
@@ -102,8 +104,8 @@ async fn dial(
     network: Connects,
     peer: Fingerprint,
     limits: Limits,
-) -> Result<TlsStream<Metered>, Unreached> {
-    let own = |e: io::Error| Unreached::Own(e.to_string());
+) -> Result<TlsStream<Metered>, UnreachedFault> {
+    let own = |e: io::Error| UnreachedFault::OwnAddress { errno: errno(&e) };
     let socket = match network.peer {
         SocketAddr::V4(_) => TcpSocket::new_v4(),
         SocketAddr::V6(_) => TcpSocket::new_v6(),
@@ -111,8 +113,8 @@ async fn dial(
     let socket = socket.map_err(own)?;
     socket.bind(SocketAddr::new(network.own, 0)).map_err(own)?;
     let tcp = socket.connect(network.peer).await.map_err(|e| match e.kind() {
-        io::ErrorKind::ConnectionRefused => Unreached::Nobody,
-        _ => Unreached::Network(e.to_string()),
+        io::ErrorKind::ConnectionRefused => UnreachedFault::Nobody,
+        _ => UnreachedFault::Network { error: e.to_string() },
     })?;
     prepare(&tcp, limits.silence).map_err(own)?;
     let metered = Metered::new(tcp, limits.handshake_bytes);
@@ -123,7 +125,11 @@ async fn dial(
 }
 
 /// Says `question`, hears the answer.
-async fn ask(stream: &mut TlsStream<Metered>, question: &[u8], answer: &mut [u8]) -> Result<(), Unreached> {
+async fn ask(
+    stream: &mut TlsStream<Metered>,
+    question: &[u8],
+    answer: &mut [u8],
+) -> Result<(), UnreachedFault> {
     let said = async {
         stream.write_all(question).await?;
         stream.flush().await?;
@@ -134,57 +140,17 @@ async fn ask(stream: &mut TlsStream<Metered>, question: &[u8], answer: &mut [u8]
 }
 
 /// Why a handshake failed.
-fn unreached(e: &io::Error) -> Unreached {
+fn unreached(e: &io::Error) -> UnreachedFault {
     match e.get_ref().and_then(|e| e.downcast_ref::<Error>()) {
-        Some(Error::InvalidCertificate(_)) => Unreached::NotThePeer,
+        Some(Error::InvalidCertificate(_)) => UnreachedFault::NotThePeer,
         Some(Error::AlertReceived(
             AlertDescription::AccessDenied
             | AlertDescription::BadCertificate
             | AlertDescription::CertificateUnknown
             | AlertDescription::DecryptError,
-        )) => Unreached::NotKnownThere,
-        Some(other) => Unreached::Handshake(other.to_string()),
-        None => Unreached::Network(e.to_string()),
-    }
-}
-
-/// Why a head did not join.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum JoinError {
-    /// The token is of another number of networks than this head has.
-    Networks {
-        /// Addresses of this head.
-        own: usize,
-        /// Addresses in the token.
-        token: usize,
-    },
-    /// None of the addresses led to the creating head: of each, why.
-    Unreached(Vec<(SocketAddr, Unreached)>),
-    /// The creating head said no.
-    Denied(Denied),
-    /// The creating head took the request, and its answer did not arrive: it may have let this one in. To ask again does no harm.
-    NoAnswer(SocketAddr, Unreached),
-}
-
-impl From<JoinError> for Failure {
-    fn from(error: JoinError) -> Self {
-        match error {
-            JoinError::Networks { own, token } => Failure::usage(format!(
-                "the token names {token} link addresses of the other head, and this head has {own}: each network needs both"
-            ))
-            .with_next("give this head one link address for each, then `millrace system join` again"),
-            JoinError::Unreached(tried) => {
-                let tried: Vec<String> = tried.iter().map(|(to, why)| format!("{to}: {}", words::unreached(why))).collect();
-                Failure::new(Exit::Unreachable, format!("no head to join is reached: {}", tried.join("; ")))
-                    .with_next("on the other head: `millrace status`; then `millrace system join` again here")
-            }
-            JoinError::Denied(denied) => Failure::new(Exit::Refused, denied.to_string()).with_next(denied.next()),
-            JoinError::NoAnswer(to, why) => Failure::new(
-                Exit::Unreachable,
-                format!("{to} took the request to join, and its answer did not arrive: {}", words::unreached(&why)),
-            )
-            .with_next("the same `millrace system join` again: a head that was let in is let in again"),
-        }
+        )) => UnreachedFault::NotKnownThere,
+        Some(other) => UnreachedFault::Handshake { error: other.to_string() },
+        None => UnreachedFault::Network { error: e.to_string() },
     }
 }
 
@@ -196,9 +162,9 @@ pub async fn join(
     identity: &Identity,
     own: &[IpAddr],
     limits: Limits,
-) -> Result<(), JoinError> {
+) -> Result<(), SystemRefusal> {
     if own.len() != token.addresses.len() {
-        return Err(JoinError::Networks { own: own.len(), token: token.addresses.len() });
+        return Err(SystemRefusal::JoinNetworksDiffer { own: own.len(), token: token.addresses.len() });
     }
     let request =
         Request { versions: VERSIONS, system: token.system, secret: token.secret, addresses: own.to_vec() };
@@ -206,12 +172,12 @@ pub async fn join(
     for (own, peer) in own.iter().zip(&token.addresses) {
         let network = Connects { own: *own, peer: *peer };
         let dialled = dial(identity, Purpose::Join, network, token.fingerprint, limits);
-        match timeout(limits.handshake, dialled).await.unwrap_or(Err(Unreached::Slow)) {
+        match timeout(limits.handshake, dialled).await.unwrap_or(Err(UnreachedFault::Slow)) {
             Ok(stream) => return request_to_join(stream, &request, *peer, limits).await,
-            Err(why) => tried.push((*peer, why)),
+            Err(why) => tried.push(TriedAddress { address: peer.to_string(), why }),
         }
     }
-    Err(JoinError::Unreached(tried))
+    Err(SystemRefusal::HeadUnreached { tried })
 }
 
 async fn request_to_join(
@@ -219,16 +185,15 @@ async fn request_to_join(
     request: &Request,
     peer: SocketAddr,
     limits: Limits,
-) -> Result<(), JoinError> {
+) -> Result<(), SystemRefusal> {
     let mut bytes = [0; SHORT_BYTES];
     let asked =
         timeout(limits.record + limits.handshake, ask(&mut stream, &request.encode(), &mut bytes)).await;
-    asked.unwrap_or(Err(Unreached::Slow)).map_err(|why| JoinError::NoAnswer(peer, why))?;
+    let unanswered = |why| SystemRefusal::JoinUnanswered { address: peer.to_string(), why };
+    asked.unwrap_or(Err(UnreachedFault::Slow)).map_err(unanswered)?;
     let _ = timeout(limits.handshake, stream.shutdown()).await;
     match wire::decode_answer(&bytes) {
-        Some(answer) => answer.map_err(JoinError::Denied),
-        None => {
-            Err(JoinError::NoAnswer(peer, Unreached::Handshake("the answer is of a newer version".into())))
-        }
+        Some(answer) => answer.map_err(|why| SystemRefusal::JoinDenied { why }),
+        None => Err(unanswered(UnreachedFault::AnswerNewer)),
     }
 }

@@ -6,8 +6,9 @@ use super::happened::{Connection, Happened};
 use super::invitation::Invitation;
 use super::listen::{Refusals, bind_now};
 use super::path::Hub;
-use super::settings::{BadSettings, Settings, Side};
+use super::settings::{Settings, Side};
 use super::{connect, listen};
+use finding::SystemRefusal;
 use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
@@ -29,7 +30,7 @@ impl Link {
         settings: Settings,
         runtime: &Handle,
         events: impl Fn(Happened) + Send + Sync + 'static,
-    ) -> Result<Self, BadSettings> {
+    ) -> Result<Self, SystemRefusal> {
         settings.check()?;
         let Settings { identity, side, limits } = settings;
         let networks = match &side {

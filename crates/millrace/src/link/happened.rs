@@ -1,8 +1,9 @@
 //! What a link reports to the layer above.
 
 use super::identity::Fingerprint;
-use super::invitation::{Denied, Invitation};
+use super::invitation::Invitation;
 use super::tls::PathSecret;
+use finding::{JoinDenial, UnreachedFault};
 use std::net::{IpAddr, SocketAddr};
 use tokio::sync::oneshot;
 
@@ -46,7 +47,7 @@ pub enum Happened {
         /// The network's number.
         path: usize,
         /// Why.
-        why: Unreached,
+        why: UnreachedFault,
     },
     /// Somebody connected and was refused. At most 5 are reported at once, then one a second.
     Refused {
@@ -114,29 +115,6 @@ pub enum Why {
     Broken(String),
 }
 
-/// Why a path cannot be had.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Unreached {
-    /// The own address cannot be used: the operating system's words.
-    Own(String),
-    /// Nobody listens at the peer's address: its machine is there, its process is not.
-    Nobody,
-    /// The peer's address does not answer: the operating system's words.
-    Network(String),
-    /// It did not finish the handshake in time.
-    Slow,
-    /// Another certificate than the pinned one, or one whose key it does not have.
-    NotThePeer,
-    /// It does not know this head's certificate.
-    NotKnownThere,
-    /// The handshake failed: in words.
-    Handshake(String),
-    /// The two heads have no version of the link in common.
-    Version,
-    /// The peer takes the connection for one of another network.
-    OtherNetwork,
-}
-
 /// Why somebody was not let in.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LinkRefusal {
@@ -165,5 +143,5 @@ pub enum LinkRefusal {
     /// It is authenticated and gets no path: what it said is no greeting.
     Malformed,
     /// It wanted to join, and may not.
-    Denied(Denied),
+    Denied(JoinDenial),
 }

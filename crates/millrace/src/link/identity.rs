@@ -1,8 +1,8 @@
 //! The key and the certificate by which the other head knows this one: made once, kept in the state directory.
 
-use crate::failure::Failure;
 use base::codec::{hex, unhex};
 use core::fmt;
+use finding::{KeyFault, SystemRefusal};
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::sign::CertifiedKey;
@@ -75,52 +75,32 @@ impl fmt::Debug for Identity {
 
 impl Identity {
     /// A new key (Ed25519) with a certificate that it signed itself, in memory alone. Fails where the kernel gives no entropy.
-    pub fn make() -> Result<Self, Failure> {
-        let failed = |e: rcgen::Error| Failure::internal(format!("no key can be made for the link: {e}"));
+    pub fn make() -> Result<Self, SystemRefusal> {
+        let failed = |e: rcgen::Error| SystemRefusal::LinkKeyNotMade { error: e.to_string() };
         let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_ED25519).map_err(failed)?;
         let mut parameters = rcgen::CertificateParams::default();
         parameters.distinguished_name = rcgen::DistinguishedName::new();
         parameters.distinguished_name.push(rcgen::DnType::CommonName, "Millrace head");
         let certificate = parameters.self_signed(&key).map_err(failed)?;
-        Self::new(key.serialize_der(), certificate.der().to_vec()).map_err(Failure::internal)
+        Self::new(key.serialize_der(), certificate.der().to_vec())
+            .map_err(|e| SystemRefusal::LinkKeyNotMade { error: e.to_string() })
     }
 
     /// The identity in the state directory `dir`; where it has none, one is made and written durably before this returns.
     /// A file that cannot be read or does not hold what it should is refused, and stays as it is.
-    pub fn load_or_make(dir: &Path) -> Result<Self, Failure> {
+    pub fn load_or_make(dir: &Path) -> Result<Self, SystemRefusal> {
         let path = dir.join(FILE);
-        let wrong = |why: String| Failure::usage(format!("{}: {why}", path.display()));
-        let text = match read(&path) {
-            Ok((_, mode)) if mode & 0o077 != 0 => {
-                return Err(wrong(format!(
-                    "it holds a secret key, and its mode {mode:03o} lets others at it"
-                ))
-                .with_next(format!("chmod 600 {}", path.display())));
-            }
-            Ok((text, _)) => text,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+        let unusable = |why| SystemRefusal::LinkKeyUnusable { path: path.display().to_string(), why };
+        match read(&path) {
+            Ok(Some(text)) => Self::decode(&text).map_err(unusable),
+            Ok(None) => {
                 let made = Self::make()?;
-                write(dir, &path, &made.encode()).map_err(|e| {
-                    wrong(format!("the key of the link cannot be written: {e}")).with_next(format!(
-                        "ls -ld {}, and make it writable for the daemon's user",
-                        dir.display()
-                    ))
-                })?;
-                return Ok(made);
+                let written = write(dir, &path, &made.encode());
+                written.map_err(|e| unusable(KeyFault::NotWritten { errno: errno(&e) }))?;
+                Ok(made)
             }
-            Err(e) => {
-                return Err(wrong(format!("the key of the link cannot be read: {e}")).with_next(format!(
-                    "ls -l {}, and make it readable for the daemon's user alone",
-                    path.display()
-                )));
-            }
-        };
-        Self::decode(&text).map_err(|why| {
-            wrong(why).with_next(format!(
-                "put the file back from a backup of this head; without one, `mv {0} {0}.rotten`, restart, and join the system anew",
-                path.display()
-            ))
-        })
+            Err(why) => Err(unusable(why)),
+        }
     }
 
     /// What the other head pins.
@@ -133,12 +113,11 @@ impl Identity {
         self.certified.clone()
     }
 
-    fn new(key: Vec<u8>, certificate: Vec<u8>) -> Result<Self, String> {
+    fn new(key: Vec<u8>, certificate: Vec<u8>) -> Result<Self, rustls::Error> {
         let chain = vec![CertificateDer::from(certificate.clone())];
         let private = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.clone()));
         // Fails if the key is not the certificate's.
-        let certified = CertifiedKey::from_der(chain, private, &default_provider())
-            .map_err(|e| format!("key and certificate of the link do not fit each other ({e})"))?;
+        let certified = CertifiedKey::from_der(chain, private, &default_provider())?;
         Ok(Self { key, certificate, certified: Arc::new(certified) })
     }
 
@@ -151,34 +130,33 @@ impl Identity {
         )
     }
 
-    fn decode(text: &str) -> Result<Self, String> {
+    fn decode(text: &str) -> Result<Self, KeyFault> {
         let (mut key, mut certificate, mut stated) = (None, None, None);
-        for (number, line) in (1..).zip(text.lines()) {
-            let line = line.trim();
-            if line.is_empty() || line.starts_with('#') {
+        for (number, text) in (1..).zip(text.lines()) {
+            let text = text.trim();
+            if text.is_empty() || text.starts_with('#') {
                 continue;
             }
-            let (name, value) =
-                line.split_once('=').ok_or_else(|| format!("line {number} is not `key = value`"))?;
-            let bytes = unhex(value.trim()).ok_or_else(|| format!("line {number} is not hexadecimal"))?;
+            let (name, value) = text.split_once('=').ok_or(KeyFault::NoKey { line: number })?;
+            let bytes = unhex(value.trim()).ok_or(KeyFault::NoHex { line: number })?;
             let place = match name.trim() {
                 "key" => &mut key,
                 "certificate" => &mut certificate,
                 "checksum" => &mut stated,
-                _ => return Err(format!("line {number} has a key that this version does not know")),
+                _ => return Err(KeyFault::KeyUnknown { line: number }),
             };
             if place.replace(bytes).is_some() {
-                return Err(format!("line {number} says again what an earlier line says"));
+                return Err(KeyFault::KeyTwice { line: number });
             }
         }
-        let missing = |what: &str| format!("the line `{what} = …` is missing: the file is not whole");
+        let missing = |key: &str| KeyFault::KeyMissing { key: key.into() };
         let key = key.ok_or_else(|| missing("key"))?;
         let certificate = certificate.ok_or_else(|| missing("certificate"))?;
         let stated = stated.ok_or_else(|| missing("checksum"))?;
         if stated != checksum(&key, &certificate).to_be_bytes() {
-            return Err("its checksum is wrong: the file is damaged".into());
+            return Err(KeyFault::Checksum);
         }
-        Self::new(key, certificate)
+        Self::new(key, certificate).map_err(|_| KeyFault::Mismatch)
     }
 }
 
@@ -187,18 +165,26 @@ fn checksum(key: &[u8], certificate: &[u8]) -> u32 {
     base::crc::crc32c_append(base::crc::crc32c(key), certificate)
 }
 
-/// The file's text, and its permissions.
-fn read(path: &Path) -> io::Result<(String, u32)> {
-    let file = File::open(path)?;
-    let mode = file.metadata()?.mode() & 0o777;
-    let mut text = String::new();
-    file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > FILE_BYTES_MAX {
-        return Err(io::Error::other(format!(
-            "it is larger than {FILE_BYTES_MAX} bytes, so it is not one of ours"
-        )));
+/// The number of an error of the operating system: EIO where it gave none.
+pub fn errno(error: &io::Error) -> i32 {
+    error.raw_os_error().unwrap_or(5)
+}
+
+/// The file's text, if there is one and it is its owner's alone.
+fn read(path: &Path) -> Result<Option<String>, KeyFault> {
+    let failed = |e: io::Error| KeyFault::NotRead { errno: errno(&e) };
+    let file = match File::open(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened.map_err(failed)?,
+    };
+    let mode = file.metadata().map_err(failed)?.mode() & 0o777;
+    let mut bytes = Vec::new();
+    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        return Err(KeyFault::TooLarge { bytes_max: FILE_BYTES_MAX });
     }
-    Ok((text, mode))
+    let text = String::from_utf8(bytes).map_err(|_| KeyFault::NotText)?;
+    if mode & 0o077 != 0 { Err(KeyFault::Open { mode }) } else { Ok(Some(text)) }
 }
 
 /// Writes the file beside its place, flushed, and moves it there: after a crash it is there whole or not at all.
@@ -243,9 +229,10 @@ mod tests {
         assert!(!format!("{first:?}").contains(&hex(&first.key)[..16]), "the key is not shown");
 
         fs::set_permissions(&path, Permissions::from_mode(0o640)).expect("set");
-        let failure = Identity::load_or_make(&dir).expect_err("others may read it");
-        assert!(failure.message.contains("640"), "{failure:?}");
-        let next = failure.next.expect("a way on");
+        let refused = Identity::load_or_make(&dir).expect_err("others may read it");
+        let said = crate::words::why(&refused.into());
+        assert!(said.message.contains("640"), "{said:?}");
+        let next = said.next.expect("a way on");
         let ran = std::process::Command::new("sh").args(["-c", &next]).status().expect("a shell");
         assert!(ran.success(), "{next}");
         Identity::load_or_make(&dir).expect("after what the message says");
@@ -279,9 +266,10 @@ mod tests {
         ];
         for (text, word) in cases {
             fs::write(&path, &text).expect("written");
-            let failure = Identity::load_or_make(folder.path()).expect_err("rotten");
-            assert!(failure.message.contains(word) && failure.message.contains(FILE), "{word}: {failure:?}");
-            assert!(failure.next.is_some(), "{failure:?}");
+            let refused = Identity::load_or_make(folder.path()).expect_err("rotten");
+            let said = crate::words::why(&refused.into());
+            assert!(said.message.contains(word) && said.message.contains(FILE), "{word}: {said:?}");
+            assert!(said.next.is_some(), "{said:?}");
             assert_eq!(fs::read_to_string(&path).expect("there"), text, "it is not replaced");
         }
         // Any digit counts.

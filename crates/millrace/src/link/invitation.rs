@@ -2,7 +2,7 @@
 
 use super::identity::Fingerprint;
 use base::Uuid;
-use core::fmt;
+use finding::JoinDenial;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
@@ -46,21 +46,21 @@ impl Invitation {
     ///
     /// It is good for one certificate. The same one may come again, whenever: the answer to its first attempt may have been lost, and
     /// it gains nothing that it does not have. Somebody without the secret learns nothing about the rest.
-    pub fn decide(&self, attempt: &Attempt, now_s: u64) -> Result<Self, Denied> {
+    pub fn decide(&self, attempt: &Attempt, now_s: u64) -> Result<Self, JoinDenial> {
         if attempt.system != self.system {
-            return Err(Denied::OtherSystem);
+            return Err(JoinDenial::OtherSystem);
         }
         let brought: [u8; 32] = Sha256::digest(attempt.secret).into();
         if !bool::from(brought.ct_eq(&self.secret_hash)) {
-            return Err(Denied::Forged);
+            return Err(JoinDenial::Forged);
         }
         match self.used_by {
             Some(by) if by == attempt.fingerprint => return Ok(self.clone()),
-            Some(_) => return Err(Denied::Used),
+            Some(_) => return Err(JoinDenial::Used),
             None => {}
         }
         if now_s >= self.expires_s {
-            return Err(Denied::Expired);
+            return Err(JoinDenial::Expired);
         }
         Ok(Self { used_by: Some(attempt.fingerprint), ..self.clone() })
     }
@@ -96,98 +96,28 @@ impl Invitation {
     }
 }
 
-/// Why the creating head does not let another one join.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Denied {
-    /// It speaks no version of the join exchange that the other one speaks.
-    Version,
-    /// The token is of another system.
-    OtherSystem,
-    /// No token is open.
-    NotInvited,
-    /// The token's time is over.
-    Expired,
-    /// Another head has joined by it.
-    Used,
-    /// The secret is not that of the token.
-    Forged,
-    /// The creating head could not make it durable.
-    NotRecorded,
-    /// The joining head has another number of networks than the creating one.
-    Networks,
-    /// The creating head has another peer already.
-    Taken,
-    /// What was sent is no request to join.
-    Malformed,
-}
-
 /// All of them, with the number by which each is sent.
-const CODES: [(Denied, u8); 10] = [
-    (Denied::Version, 1),
-    (Denied::OtherSystem, 2),
-    (Denied::NotInvited, 3),
-    (Denied::Expired, 4),
-    (Denied::Used, 5),
-    (Denied::Forged, 6),
-    (Denied::NotRecorded, 7),
-    (Denied::Networks, 8),
-    (Denied::Taken, 9),
-    (Denied::Malformed, 10),
+const CODES: [(JoinDenial, u8); 10] = [
+    (JoinDenial::Version, 1),
+    (JoinDenial::OtherSystem, 2),
+    (JoinDenial::NotInvited, 3),
+    (JoinDenial::Expired, 4),
+    (JoinDenial::Used, 5),
+    (JoinDenial::Forged, 6),
+    (JoinDenial::NotRecorded, 7),
+    (JoinDenial::Networks, 8),
+    (JoinDenial::Taken, 9),
+    (JoinDenial::Malformed, 10),
 ];
 
-impl Denied {
-    /// The number by which it is sent, never 0.
-    pub(super) fn code(self) -> u8 {
-        CODES.iter().find(|(denied, _)| *denied == self).map_or(0, |(_, code)| *code)
-    }
-
-    /// What a number means; None for one of a newer version.
-    pub(super) fn from_code(code: u8) -> Option<Self> {
-        CODES.iter().find(|(_, c)| *c == code).map(|(denied, _)| *denied)
-    }
-
-    /// The next command of whoever wants to join.
-    pub fn next(self) -> &'static str {
-        const ANOTHER: &str = "on the other head: `millrace system create`, and here `millrace system join` with the token that it prints";
-        match self {
-            Self::Version => {
-                "install the same version of Millrace on both heads, then `millrace system join` again"
-            }
-            Self::NotInvited | Self::Expired | Self::Forged | Self::OtherSystem => ANOTHER,
-            Self::NotRecorded => {
-                "on the other head: `millrace status`, then `millrace system join` again here"
-            }
-            Self::Networks => {
-                "give this head as many link addresses as the other one has, then `millrace system join` again"
-            }
-            Self::Used | Self::Taken => {
-                "`millrace system leave` on the head of that system that is to go, `millrace system create` on the one that \
-                 stays, then `millrace system join` with that token here"
-            }
-            Self::Malformed => {
-                "check that both heads run Millrace of the same version, then `millrace system join` again"
-            }
-        }
-    }
+/// The number by which a reason is sent, never 0.
+pub(super) fn code(why: &JoinDenial) -> u8 {
+    CODES.iter().find(|(denial, _)| denial == why).map_or(0, |(_, code)| *code)
 }
 
-impl fmt::Display for Denied {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Version => "the two heads have no version of the join exchange in common",
-            Self::OtherSystem => "the token is for another system than the one that answers at its address",
-            Self::NotInvited => "the other head has no token open",
-            Self::Expired => "the token has expired",
-            Self::Used => "another head joined by the token, so the system has both its heads",
-            Self::Forged => {
-                "the token's secret is not that of the token which the other head printed last: this one is older, or was changed"
-            }
-            Self::NotRecorded => "the other head could not write down durably that this one joins",
-            Self::Networks => "the two heads have different numbers of link networks",
-            Self::Taken => "the other head has a peer already",
-            Self::Malformed => "the other head did not understand the request to join",
-        })
-    }
+/// What a number means; None for one of a newer version.
+pub(super) fn from_code(code: u8) -> Option<JoinDenial> {
+    CODES.iter().find(|(_, c)| *c == code).map(|(denial, _)| denial.clone())
 }
 
 #[cfg(test)]
@@ -203,12 +133,12 @@ mod tests {
         let open = Invitation::new(Uuid([1; 16]), &[7; 16], 1000);
         let used = open.decide(&attempt(&open, 7, 5), 999).expect("in time");
         assert_eq!(used, Invitation { used_by: Some(Fingerprint([5; 32])), ..open.clone() });
-        assert_eq!(used.decide(&attempt(&open, 7, 6), 999), Err(Denied::Used), "another head");
+        assert_eq!(used.decide(&attempt(&open, 7, 6), 999), Err(JoinDenial::Used), "another head");
         assert_eq!(used.decide(&attempt(&open, 7, 5), 5000), Ok(used.clone()), "the same one asks again");
-        assert_eq!(used.decide(&attempt(&open, 8, 5), 999), Err(Denied::Forged));
+        assert_eq!(used.decide(&attempt(&open, 8, 5), 999), Err(JoinDenial::Forged));
         assert_eq!(
             used.decide(&attempt(&open, 8, 6), 999),
-            Err(Denied::Forged),
+            Err(JoinDenial::Forged),
             "nor does it learn that it is used"
         );
     }
@@ -216,26 +146,15 @@ mod tests {
     #[test]
     fn what_is_late_forged_or_of_another_system_is_refused() {
         let open = Invitation::new(Uuid([1; 16]), &[7; 16], 1000);
-        assert_eq!(open.decide(&attempt(&open, 7, 5), 1000), Err(Denied::Expired));
-        assert_eq!(open.decide(&attempt(&open, 7, 5), u64::MAX), Err(Denied::Expired));
+        assert_eq!(open.decide(&attempt(&open, 7, 5), 1000), Err(JoinDenial::Expired));
+        assert_eq!(open.decide(&attempt(&open, 7, 5), u64::MAX), Err(JoinDenial::Expired));
         for bit in 0..128 {
             let mut forged = attempt(&open, 7, 5);
             forged.secret[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(open.decide(&forged, 0), Err(Denied::Forged), "bit {bit}");
+            assert_eq!(open.decide(&forged, 0), Err(JoinDenial::Forged), "bit {bit}");
         }
         let elsewhere = Attempt { system: Uuid([2; 16]), ..attempt(&open, 7, 5) };
-        assert_eq!(open.decide(&elsewhere, 0), Err(Denied::OtherSystem));
-    }
-
-    #[test]
-    fn whoever_is_refused_hears_what_is_so_and_who_is_to_do_something() {
-        for full in [Denied::Used, Denied::Taken] {
-            assert!(
-                full.next().starts_with("`millrace system leave` on the head of that system that is to go")
-            );
-        }
-        let forged = Denied::Forged.to_string();
-        assert!(forged.contains("older, or was changed") && !forged.contains("made a newer"), "{forged}");
+        assert_eq!(open.decide(&elsewhere, 0), Err(JoinDenial::OtherSystem));
     }
 
     #[test]
@@ -273,14 +192,11 @@ mod tests {
     }
 
     #[test]
-    fn every_reason_has_a_number_a_sentence_and_a_next_command() {
-        let sentences: std::collections::BTreeSet<String> =
-            CODES.iter().map(|(d, _)| d.to_string()).collect();
-        assert_eq!(sentences.len(), CODES.len(), "each its own");
-        for (denied, code) in CODES {
-            assert_eq!((denied.code(), Denied::from_code(code)), (code, Some(denied)));
-            assert!(denied.next().contains("`millrace "), "{denied:?}");
+    fn every_reason_has_a_number() {
+        assert_eq!(JoinDenial::samples(), CODES.map(|(denial, _)| denial));
+        for (denial, number) in CODES {
+            assert_eq!((code(&denial), from_code(number)), (number, Some(denial)));
         }
-        assert_eq!((Denied::from_code(0), Denied::from_code(11)), (None, None));
+        assert_eq!((from_code(0), from_code(11)), (None, None));
     }
 }

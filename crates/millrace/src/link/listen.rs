@@ -1,9 +1,11 @@
 //! One network of the head that listens: who is let in, and which refusals are reported.
 
 use super::admit::{Door, admit};
-use super::happened::{Happened, LinkRefusal, Unreached};
+use super::happened::{Happened, LinkRefusal};
+use super::identity::errno;
 use super::path::{Hub, Ready, run, stopped};
 use crate::words::link::refused;
+use finding::UnreachedFault;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -157,7 +159,7 @@ async fn bind(
         match listener.and_then(TcpListener::from_std) {
             Ok(listener) => return listener,
             Err(e) => {
-                let why = Unreached::Own(e.to_string());
+                let why = UnreachedFault::OwnAddress { errno: errno(&e) };
                 if reported.as_ref() != Some(&why) {
                     (hub.events)(Happened::Unreached { path, why: why.clone() });
                     reported = Some(why);

@@ -25,11 +25,11 @@ mod wire;
 mod tests;
 
 pub use backlog::NotSent;
-pub use connect::{JoinError, join};
+pub use connect::join;
 pub use handle::Link;
-pub use happened::{Answer, Connection, Happened, LinkRefusal, Newcomer, Unreached, Why};
-pub use identity::{Fingerprint, Identity};
-pub use invitation::{Attempt, Denied, Invitation};
-pub use settings::{BadSettings, Connects, Limits, Listens, Settings, Side};
+pub use happened::{Answer, Connection, Happened, LinkRefusal, Newcomer, Why};
+pub use identity::{Fingerprint, Identity, errno};
+pub use invitation::{Attempt, Invitation};
+pub use settings::{Connects, Limits, Listens, Settings, Side};
 pub use tls::{PathSecret, random};
-pub use token::{LIFE_S, Token, TokenError};
+pub use token::{LIFE_S, PREFIX as TOKEN_PREFIX, Token};

@@ -3,7 +3,7 @@
 use super::identity::{Fingerprint, Identity};
 use super::invitation::Invitation;
 use super::token::NETWORKS_MAX;
-use core::fmt;
+use finding::SystemRefusal;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
@@ -94,33 +94,6 @@ impl Default for Limits {
     }
 }
 
-/// Settings that no link can be made of.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum BadSettings {
-    /// So many networks.
-    Networks(usize),
-    /// No address of one network card.
-    Address(IpAddr),
-    /// The two addresses of a network are of different families.
-    Families(IpAddr, IpAddr),
-    /// An address without a port, which the other head could not know.
-    Port(SocketAddr),
-    /// Two networks have this address.
-    Twice(SocketAddr),
-}
-
-impl fmt::Display for BadSettings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Networks(n) => write!(f, "a link has 1 to {NETWORKS_MAX} networks, and {n} were given"),
-            Self::Address(ip) => write!(f, "{ip} is not the address of one network port, which a link needs"),
-            Self::Families(own, peer) => write!(f, "{own} cannot reach {peer}: one is IPv4, the other IPv6"),
-            Self::Port(address) => write!(f, "{address} has no port, and the other head must know it"),
-            Self::Twice(address) => write!(f, "two networks of the link have the address {address}"),
-        }
-    }
-}
-
 /// Whether a head can be reached at `ip` alone, from another machine that knows nothing but the address. Addresses of the loopback
 /// device are taken: both heads may run on one machine.
 pub fn is_link_address(ip: IpAddr) -> bool {
@@ -134,7 +107,7 @@ pub fn is_link_address(ip: IpAddr) -> bool {
 
 impl Settings {
     /// Whether a link can be made of them.
-    pub fn check(&self) -> Result<(), BadSettings> {
+    pub fn check(&self) -> Result<(), SystemRefusal> {
         let (pairs, listens): (Vec<(IpAddr, Option<IpAddr>)>, Vec<SocketAddr>) = match &self.side {
             Side::Listens { networks, .. } => (
                 networks.iter().map(|n| (n.own.ip(), n.peer)).collect(),
@@ -146,20 +119,22 @@ impl Settings {
             ),
         };
         if !(1..=NETWORKS_MAX).contains(&pairs.len()) {
-            return Err(BadSettings::Networks(pairs.len()));
+            let networks = pairs.len();
+            return Err(SystemRefusal::LinkNetworksInvalid { networks, networks_max: NETWORKS_MAX });
         }
         for (own, peer) in pairs {
             if let Some(bad) = [Some(own), peer].into_iter().flatten().find(|ip| !is_link_address(*ip)) {
-                return Err(BadSettings::Address(bad));
+                return Err(SystemRefusal::LinkAddressUnusable { address: bad.to_string() });
             }
             if let Some(peer) = peer.filter(|p| p.is_ipv4() != own.is_ipv4()) {
-                return Err(BadSettings::Families(own, peer));
+                let (own, address) = (own.to_string(), peer.to_string());
+                return Err(SystemRefusal::LinkFamiliesDiffer { own, address });
             }
         }
         if let Some(without) = listens.iter().find(|address| address.port() == 0) {
-            return Err(BadSettings::Port(*without));
+            return Err(SystemRefusal::LinkPortMissing { address: without.to_string() });
         }
         let twice = (1..listens.len()).find(|at| listens[..*at].contains(&listens[*at]));
-        twice.map_or(Ok(()), |at| Err(BadSettings::Twice(listens[at])))
+        twice.map_or(Ok(()), |at| Err(SystemRefusal::LinkAddressTwice { address: listens[at].to_string() }))
     }
 }

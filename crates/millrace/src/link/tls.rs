@@ -1,8 +1,8 @@
 //! TLS 1.3 between two heads that know each other's certificate, and nothing else of TLS.
 
 use super::identity::{Fingerprint, Identity};
-use crate::failure::Failure;
 use core::fmt;
+use finding::SystemRefusal;
 use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, ring, verify_tls13_signature};
@@ -86,9 +86,9 @@ fn provider() -> Arc<CryptoProvider> {
 }
 
 /// Fills `bytes` from the operating system's entropy.
-pub fn random(bytes: &mut [u8]) -> Result<(), Failure> {
+pub fn random(bytes: &mut [u8]) -> Result<(), SystemRefusal> {
     let filled = ring::default_provider().secure_random.fill(bytes);
-    filled.map_err(|_| Failure::internal("the operating system gives no random bytes"))
+    filled.map_err(|_| SystemRefusal::RandomUnavailable)
 }
 
 /// Takes a certificate by what it is, not by who says so, and makes its holder show the key.

@@ -3,16 +3,16 @@
 use super::identity::Fingerprint;
 use super::invitation::Invitation;
 use super::settings::is_link_address;
-use crate::failure::Failure;
 use base::Uuid;
 use core::fmt;
+use finding::{SystemRefusal, TokenFault};
 use std::net::{IpAddr, SocketAddr};
 
 /// How long a token is good, unless the operator says otherwise: seconds.
 pub const LIFE_S: u64 = 24 * 60 * 60;
 
 /// What every token begins with; the digit between is its version.
-const PREFIX: &str = "millrace_join_";
+pub const PREFIX: &str = "millrace_join_";
 const VERSION: char = '1';
 
 /// Five bits each (Crockford's base 32): no sign that a shell minds, no letters that look alike, one word for a double click.
@@ -40,21 +40,6 @@ pub struct Token {
     pub expires_s: u64,
 }
 
-/// What is wrong with a token.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum TokenError {
-    /// It does not begin as a token does.
-    NotAToken,
-    /// It is of a version that this program does not read.
-    Version(char),
-    /// A character is none that a token has.
-    Character(char),
-    /// The checksum is wrong: cut off, mistyped, or with something added.
-    Damaged,
-    /// The checksum is right, and what it holds makes no sense.
-    Contents,
-}
-
 impl Token {
     /// A new token of the head with `fingerprint` that listens at `addresses`, good for `life_s` seconds from `now_s` (seconds since
     /// 1970) on, and what the head keeps of it. Panics unless there are 1 to 4 addresses; fails where the kernel gives no entropy.
@@ -64,7 +49,7 @@ impl Token {
         fingerprint: Fingerprint,
         now_s: u64,
         life_s: u64,
-    ) -> Result<(Self, Invitation), Failure> {
+    ) -> Result<(Self, Invitation), SystemRefusal> {
         assert!((1..=NETWORKS_MAX).contains(&addresses.len()), "{} link addresses", addresses.len());
         let mut secret = [0; 16];
         super::tls::random(&mut secret)?;
@@ -99,21 +84,23 @@ impl Token {
     }
 
     /// Reads what `encode` wrote. Blanks around it do not count.
-    pub fn decode(text: &str) -> Result<Self, TokenError> {
-        let rest = text.trim().strip_prefix(PREFIX).ok_or(TokenError::NotAToken)?;
-        let (version, digits) = rest.split_once('_').ok_or(TokenError::Damaged)?;
+    pub fn decode(text: &str) -> Result<Self, TokenFault> {
+        let rest = text.trim().strip_prefix(PREFIX).ok_or(TokenFault::NotAToken)?;
+        let (version, digits) = rest.split_once('_').ok_or(TokenFault::Damaged)?;
         let mut version = version.chars();
         match (version.next(), version.next()) {
             (Some(VERSION), None) => {}
-            (Some(other), None) if other.is_ascii_alphanumeric() => return Err(TokenError::Version(other)),
-            _ => return Err(TokenError::Damaged),
+            (Some(other), None) if other.is_ascii_alphanumeric() => {
+                return Err(TokenFault::Version { version: other, own: VERSION });
+            }
+            _ => return Err(TokenFault::Damaged),
         }
         let bytes = from_digits(digits)?;
-        let (contents, crc) = bytes.split_last_chunk::<4>().ok_or(TokenError::Damaged)?;
+        let (contents, crc) = bytes.split_last_chunk::<4>().ok_or(TokenFault::Damaged)?;
         if base::crc::crc32c(contents) != u32::from_be_bytes(*crc) {
-            return Err(TokenError::Damaged);
+            return Err(TokenFault::Damaged);
         }
-        Self::from_contents(contents).ok_or(TokenError::Contents)
+        Self::from_contents(contents).ok_or(TokenFault::NoAddress)
     }
 
     fn from_contents(contents: &[u8]) -> Option<Self> {
@@ -153,39 +140,6 @@ impl fmt::Debug for Token {
     }
 }
 
-impl fmt::Display for TokenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotAToken => write!(f, "this is no token: a token begins with {PREFIX}"),
-            Self::Version(found) => {
-                write!(f, "the token is of version {found}, and this program reads version {VERSION}")
-            }
-            Self::Character(c) => write!(f, "the token contains {c:?}, which no token does: it was mistyped"),
-            Self::Damaged => {
-                f.write_str("the token is not whole: it was cut off, mistyped or joined with something else")
-            }
-            Self::Contents => f.write_str("the token names no address at which a head could be reached"),
-        }
-    }
-}
-
-impl From<TokenError> for Failure {
-    fn from(error: TokenError) -> Self {
-        let next = match error {
-            TokenError::Version(_) => {
-                "install the same version of Millrace on both heads, then `millrace system create` on the first for a new token"
-            }
-            TokenError::Contents => {
-                "on the other head: check its link addresses, then `millrace system create` for a new token"
-            }
-            _ => {
-                "copy the whole line that `millrace system create` printed on the other head, then `millrace system join` again"
-            }
-        };
-        Failure::usage(error.to_string()).with_next(next)
-    }
-}
-
 /// Five bits a digit, the first byte's highest bits first; the last digit is filled with zeroes.
 fn to_digits(bytes: &[u8]) -> String {
     let (mut out, mut held, mut bits) = (String::new(), 0u32, 0);
@@ -205,10 +159,11 @@ fn to_digits(bytes: &[u8]) -> String {
 }
 
 /// What `to_digits` wrote, and nothing else: no bytes have two spellings.
-fn from_digits(digits: &str) -> Result<Vec<u8>, TokenError> {
+fn from_digits(digits: &str) -> Result<Vec<u8>, TokenFault> {
     let (mut out, mut held, mut bits) = (Vec::new(), 0u32, 0);
     for c in digits.chars() {
-        let value = DIGITS.iter().position(|d| char::from(*d) == c).ok_or(TokenError::Character(c))?;
+        let value =
+            DIGITS.iter().position(|d| char::from(*d) == c).ok_or(TokenFault::Character { character: c })?;
         held = held << 5 | value as u32;
         bits += 5;
         if bits >= 8 {
@@ -217,10 +172,10 @@ fn from_digits(digits: &str) -> Result<Vec<u8>, TokenError> {
             held &= (1 << bits) - 1;
         }
         if out.len() > PAYLOAD_MAX {
-            return Err(TokenError::Damaged);
+            return Err(TokenFault::Damaged);
         }
     }
-    if held != 0 || bits >= 5 { Err(TokenError::Damaged) } else { Ok(out) }
+    if held != 0 || bits >= 5 { Err(TokenFault::Damaged) } else { Ok(out) }
 }
 
 #[cfg(test)]
@@ -268,7 +223,7 @@ mod tests {
                     }
                     let changed = format!("{}{other}{}", &text[..at], &text[at + 1..]);
                     let refused = Token::decode(&changed).expect_err(&changed);
-                    assert_ne!(refused, TokenError::Contents, "{changed}: the checksum tells");
+                    assert_ne!(refused, TokenFault::NoAddress, "{changed}: the checksum tells");
                     // Blanks around it do not count, so there a blank only cuts.
                     let added = format!("{}{other}{}", &text[..at], &text[at..]);
                     assert!(Token::decode(&added).is_err() || at == 0 && other == ' ', "{added}");
@@ -286,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn each_mistake_has_its_own_sentence_and_next_command() {
+    fn each_mistake_is_told_from_the_others() {
         let text = token(&["10.0.0.1:4420"]).encode();
         let digits = text.rsplit('_').next().expect("digits");
         let of = |bytes: &[u8]| {
@@ -301,25 +256,23 @@ mod tests {
             of(&changed)
         };
         let cases = [
-            ("".to_string(), TokenError::NotAToken),
-            ("rm -rf".into(), TokenError::NotAToken),
-            (format!("{PREFIX}2_{digits}"), TokenError::Version('2')),
-            (format!("{PREFIX}11_{digits}"), TokenError::Damaged),
-            (format!("{text} x"), TokenError::Character(' ')),
-            (text[..text.len() - 1].to_string(), TokenError::Damaged),
-            (of(&contents[..contents.len() - 1]), TokenError::Contents),
-            (of(&[contents, &[0]].concat()), TokenError::Contents),
-            (of(&[]), TokenError::Contents),
-            (with(HEAD_BYTES - 1, 0), TokenError::Contents),
-            (with(HEAD_BYTES - 1, 5), TokenError::Contents),
-            (with(HEAD_BYTES, 5), TokenError::Contents),
+            ("".to_string(), TokenFault::NotAToken),
+            ("rm -rf".into(), TokenFault::NotAToken),
+            (format!("{PREFIX}2_{digits}"), TokenFault::Version { version: '2', own: VERSION }),
+            (format!("{PREFIX}11_{digits}"), TokenFault::Damaged),
+            (format!("{text} x"), TokenFault::Character { character: ' ' }),
+            (text[..text.len() - 1].to_string(), TokenFault::Damaged),
+            (of(&contents[..contents.len() - 1]), TokenFault::NoAddress),
+            (of(&[contents, &[0]].concat()), TokenFault::NoAddress),
+            (of(&[]), TokenFault::NoAddress),
+            (with(HEAD_BYTES - 1, 0), TokenFault::NoAddress),
+            (with(HEAD_BYTES - 1, 5), TokenFault::NoAddress),
+            (with(HEAD_BYTES, 5), TokenFault::NoAddress),
             // 224.0.0.1 is no head's.
-            (with(HEAD_BYTES + 1, 224), TokenError::Contents),
+            (with(HEAD_BYTES + 1, 224), TokenFault::NoAddress),
         ];
         for (text, error) in cases {
             assert_eq!(Token::decode(&text), Err(error), "{text}");
-            let failure = Failure::from(error);
-            assert!(failure.next.expect("a way on").contains("`millrace system"), "{error:?}");
         }
     }
 
@@ -337,7 +290,7 @@ mod tests {
             let mended = format!("{PREFIX}1_{}", to_digits(&[bytes, &crc].concat()));
             match Token::decode(&mended) {
                 Ok(token) => assert_eq!(token.encode(), mended),
-                Err(e) => assert!(matches!(e, TokenError::Contents | TokenError::Damaged), "{e:?}"),
+                Err(e) => assert!(matches!(e, TokenFault::NoAddress | TokenFault::Damaged), "{e:?}"),
             }
         };
         let texts = examples().into_iter().map(|t| t.encode());

@@ -2,9 +2,10 @@
 //! memory than this. Drawn in `docs/formats/link.md`.
 
 use super::identity::Fingerprint;
-use super::invitation::{Attempt, Denied};
+use super::invitation::{self, Attempt};
 use super::token::NETWORKS_MAX;
 use base::Uuid;
+use finding::JoinDenial;
 use std::net::IpAddr;
 
 /// The versions of these exchanges that this program speaks: the oldest and the newest.
@@ -147,15 +148,15 @@ impl Request {
 }
 
 /// The answer to a request to join.
-pub fn encode_answer(answer: Result<(), Denied>) -> [u8; SHORT_BYTES] {
-    short(ANSWER, answer.err().map_or(0, Denied::code), VERSIONS.1)
+pub fn encode_answer(answer: &Result<(), JoinDenial>) -> [u8; SHORT_BYTES] {
+    short(ANSWER, answer.as_ref().err().map_or(0, invitation::code), VERSIONS.1)
 }
 
 /// What `encode_answer` wrote.
-pub fn decode_answer(bytes: &[u8; SHORT_BYTES]) -> Option<Result<(), Denied>> {
+pub fn decode_answer(bytes: &[u8; SHORT_BYTES]) -> Option<Result<(), JoinDenial>> {
     match from_short(ANSWER, bytes)?.0 {
         0 => Some(Ok(())),
-        code => Denied::from_code(code).map(Err),
+        code => invitation::from_code(code).map(Err),
     }
 }
 
@@ -189,13 +190,13 @@ mod tests {
             assert_eq!(decode_welcome(&encode_welcome(answer)), Some(answer));
         }
         assert_eq!(decode_welcome(&encode_welcome(Ok(9))), None, "a version that was not offered");
-        for answer in [Ok(()), Err(Denied::Used), Err(Denied::Malformed)] {
-            assert_eq!(decode_answer(&encode_answer(answer)), Some(answer));
+        for answer in [Ok(()), Err(JoinDenial::Used), Err(JoinDenial::Malformed)] {
+            assert_eq!(decode_answer(&encode_answer(&answer)), Some(answer));
         }
         assert_eq!(decode_answer(b"MRJA\xff\x01\0\0"), None);
         assert_eq!(decode_answer(&encode_welcome(Ok(1))), None, "another message");
         for at in 0..7 {
-            let mut bytes = encode_answer(Ok(()));
+            let mut bytes = encode_answer(&Ok(()));
             bytes[at] ^= 0x80;
             assert!(at == 5 || decode_answer(&bytes) != Some(Ok(())), "byte {at}");
         }
@@ -232,7 +233,7 @@ mod tests {
             request().encode().to_vec(),
             Greeting { versions: VERSIONS, path: 0 }.encode().to_vec(),
             encode_welcome(Ok(1)).to_vec(),
-            encode_answer(Err(Denied::Used)).to_vec(),
+            encode_answer(&Err(JoinDenial::Used)).to_vec(),
         ];
         let target =
             fuzz::Target { name: "link greeting", run: take, examples, mend: |_| {}, bytes_max: 160 };

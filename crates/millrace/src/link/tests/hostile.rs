@@ -2,8 +2,9 @@
 
 use super::rig::*;
 use crate::link::tls::{Purpose, client, server};
-use crate::link::{Fingerprint, Happened, Identity, LinkRefusal, Listens, Settings, Side, Unreached};
+use crate::link::{Fingerprint, Happened, Identity, LinkRefusal, Listens, Settings, Side};
 use base::Prng;
+use finding::UnreachedFault;
 use rustls::client::ResolvesClientCert;
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{ClientConfig, ServerConnection, SignatureScheme};
@@ -22,12 +23,12 @@ fn another_certificate_gets_no_path_in_either_direction() {
         Pair { joiner: stranger, runtime: pair.runtime.clone(), creator: pair.creator.clone(), ..pair };
     let b = stranger.connect(stranger.at[0]);
     assert_eq!(a.refused(), LinkRefusal::Certificate);
-    assert_eq!(b.unreached(), Unreached::NotKnownThere);
+    assert_eq!(b.unreached(), UnreachedFault::NotKnownThere);
     b.stop();
     // Who answers there is not the one that is pinned.
     let elsewhere = Pair { creator: Identity::make().expect("made"), ..stranger };
     let c = elsewhere.connect(elsewhere.at[0]);
-    assert_eq!(c.unreached(), Unreached::NotThePeer);
+    assert_eq!(c.unreached(), UnreachedFault::NotThePeer);
     assert!(a.stop().iter().all(|h| !matches!(h, Happened::Up { .. })));
 }
 
@@ -73,7 +74,7 @@ fn a_server_with_the_pinned_certificate_and_without_its_key_is_not_believed() {
         }
     });
     let b = pair.connect(pair.at[0]);
-    assert_eq!(b.unreached(), Unreached::NotThePeer);
+    assert_eq!(b.unreached(), UnreachedFault::NotThePeer);
     assert!(b.stop().iter().all(|h| !matches!(h, Happened::Up { .. })));
 }
 
@@ -198,7 +199,7 @@ fn a_server_that_says_nothing_is_left_in_time() {
     let listener = TcpListener::bind(pair.at[0]).expect("free");
     let b = pair.connect(pair.at[0]);
     let _held = listener.accept().expect("it connects");
-    assert_eq!(b.unreached(), Unreached::Slow);
+    assert_eq!(b.unreached(), UnreachedFault::Slow);
 }
 
 #[test]
@@ -255,7 +256,7 @@ fn another_address_than_the_peers_is_not_listened_to() {
     // The peer itself, and from the wrong network.
     let b = pair.connect(pair.at[0]);
     assert_eq!(a.refused(), LinkRefusal::Address);
-    assert!(matches!(b.unreached(), Unreached::Network(_)));
+    assert!(matches!(b.unreached(), UnreachedFault::Network { .. }));
 }
 
 #[test]

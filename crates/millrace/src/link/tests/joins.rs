@@ -1,20 +1,23 @@
 //! A second head joins by a token, once.
 
 use super::rig::*;
-use crate::failure::Failure;
 use crate::link::tls::{Purpose, client};
 use crate::link::wire::{REQUEST_BYTES, Request, SHORT_BYTES, VERSIONS, decode_answer};
 use crate::link::{
-    Denied, Happened, Identity, Invitation, JoinError, LIFE_S, LinkRefusal, Listens, Newcomer, Settings,
-    Side, Token, Unreached, join,
+    Happened, Identity, Invitation, LIFE_S, LinkRefusal, Listens, Newcomer, Settings, Side, Token, join,
 };
 use base::Uuid;
+use finding::{JoinDenial, SystemRefusal, TriedAddress, UnreachedFault};
 use std::io::{Read, Write};
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 fn now_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs()
+}
+
+fn refused_for(why: JoinDenial) -> Result<(), SystemRefusal> {
+    Err(SystemRefusal::JoinDenied { why })
 }
 
 /// The creating head before anybody joined, and its token.
@@ -34,7 +37,7 @@ fn try_join(
     token: &Token,
     identity: &Identity,
     durable: bool,
-) -> (Result<(), JoinError>, Vec<Newcomer>) {
+) -> (Result<(), SystemRefusal>, Vec<Newcomer>) {
     let own = [pair.at[1].ip()];
     std::thread::scope(|scope| {
         let joining = scope.spawn(|| pair.runtime.block_on(join(token, identity, &own, pair.limits)));
@@ -82,12 +85,12 @@ fn a_head_joins_once_and_the_path_comes_up_without_a_restart() {
     // Another one may not, and the layer above is not asked.
     let other = Identity::make().expect("made");
     let (second, came) = try_join(&pair, &a, &token, &other, true);
-    assert_eq!((second, came), (Err(JoinError::Denied(Denied::Used)), vec![]));
+    assert_eq!((second, came), (refused_for(JoinDenial::Used), vec![]));
     // Nor by a new token, as long as it has a peer.
     let (fresh, invitation) =
         Token::make(SYSTEM, &[pair.at[0]], pair.creator.fingerprint(), now_s(), LIFE_S).expect("made");
     a.link.invite(Some(invitation));
-    assert_eq!(try_join(&pair, &a, &fresh, &other, true).0, Err(JoinError::Denied(Denied::Taken)));
+    assert_eq!(try_join(&pair, &a, &fresh, &other, true).0, refused_for(JoinDenial::Taken));
 }
 
 #[test]
@@ -102,7 +105,7 @@ fn what_was_kept_of_a_used_token_refuses_after_a_restart() {
     let side = Side::Listens { networks, peer: Some(came[0].fingerprint), invitation: Some(invitation) };
     let a = End::start(Settings { side, ..settings }, &pair.runtime);
     let other = Identity::make().expect("made");
-    assert_eq!(try_join(&pair, &a, &token, &other, true).0, Err(JoinError::Denied(Denied::Used)));
+    assert_eq!(try_join(&pair, &a, &token, &other, true).0, refused_for(JoinDenial::Used));
     let b = pair.connect(pair.at[0]);
     assert_eq!((a.up().number, b.up().number), (1, 1));
 }
@@ -113,7 +116,7 @@ fn a_join_that_cannot_be_made_durable_did_not_happen() {
     let (settings, token, _) = create(&pair, LIFE_S);
     let a = End::start(settings, &pair.runtime);
     let (refused, came) = try_join(&pair, &a, &token, &pair.joiner, false);
-    assert_eq!((refused, came.len()), (Err(JoinError::Denied(Denied::NotRecorded)), 1));
+    assert_eq!((refused, came.len()), (refused_for(JoinDenial::NotRecorded), 1));
     let early = pair.connect(pair.at[0]);
     assert_eq!(
         a.wait("NoPeer", |h| matches!(h, Happened::Refused { why: LinkRefusal::NoPeer, .. }).then_some(())),
@@ -134,22 +137,22 @@ fn late_forged_foreign_and_uninvited_heads_are_refused_with_the_reason() {
         let (joined, came) = try_join(&pair, &a, token, &pair.joiner, true);
         assert_eq!(came, [], "the layer above is not asked");
         match joined {
-            Err(JoinError::Denied(denied)) => denied,
+            Err(SystemRefusal::JoinDenied { why }) => why,
             other => panic!("{other:?}"),
         }
     };
-    assert_eq!(denied(&token), Denied::Expired);
+    assert_eq!(denied(&token), JoinDenial::Expired);
     let mut forged = token.clone();
     forged.secret[15] ^= 1;
-    assert_eq!(denied(&forged), Denied::Forged);
-    assert_eq!(denied(&Token { system: Uuid([1; 16]), ..token.clone() }), Denied::OtherSystem);
+    assert_eq!(denied(&forged), JoinDenial::Forged);
+    assert_eq!(denied(&Token { system: Uuid([1; 16]), ..token.clone() }), JoinDenial::OtherSystem);
     a.events.try_iter().for_each(drop);
     a.link.invite(None);
     // Nobody is waited for, so that nobody is listened to.
     let (joined, _) = try_join(&pair, &a, &token, &pair.joiner, true);
-    assert!(matches!(joined, Err(JoinError::Unreached(_))), "{joined:?}");
-    let failure = Failure::from(joined.expect_err("nobody is invited"));
-    assert!(failure.next.expect("a way on").contains("millrace"));
+    assert!(matches!(joined, Err(SystemRefusal::HeadUnreached { .. })), "{joined:?}");
+    let said = crate::words::why(&joined.expect_err("nobody is invited").into());
+    assert!(said.next.expect("a way on").contains("millrace"));
 }
 
 #[test]
@@ -168,8 +171,8 @@ fn a_join_whose_answer_was_lost_is_asked_for_again() {
         accepted += came.len();
         match joined {
             Ok(()) => break,
-            Err(JoinError::NoAnswer(..)) => unanswered += 1,
-            Err(JoinError::Unreached(_)) => {}
+            Err(SystemRefusal::JoinUnanswered { .. }) => unanswered += 1,
+            Err(SystemRefusal::HeadUnreached { .. }) => {}
             Err(other) => panic!("{other:?} after {cut} bytes"),
         }
     }
@@ -186,7 +189,8 @@ fn a_token_is_not_shown_to_another_head_at_the_same_address() {
     let impostor = Identity::make().expect("made");
     let a = End::start(Settings { identity: impostor, ..settings }, &pair.runtime);
     let (joined, came) = try_join(&pair, &a, &token, &pair.joiner, true);
-    assert_eq!(joined, Err(JoinError::Unreached(vec![(pair.at[0], Unreached::NotThePeer)])));
+    let tried = TriedAddress { address: pair.at[0].to_string(), why: UnreachedFault::NotThePeer };
+    assert_eq!(joined, Err(SystemRefusal::HeadUnreached { tried: vec![tried] }));
     assert_eq!(came, []);
 }
 
@@ -211,10 +215,10 @@ fn the_next_address_is_tried_and_both_heads_have_as_many() {
         });
         // The answer was dropped with the event.
         assert_eq!(addresses, own);
-        assert_eq!(joining.join().expect("it ends"), Err(JoinError::Denied(Denied::NotRecorded)));
+        assert_eq!(joining.join().expect("it ends"), refused_for(JoinDenial::NotRecorded));
     });
     let few = pair.runtime.block_on(join(&token, &pair.joiner, &own[..1], pair.limits));
-    assert_eq!(few, Err(JoinError::Networks { own: 1, token: 2 }));
+    assert_eq!(few, Err(SystemRefusal::JoinNetworksDiffer { own: 1, token: 2 }));
     a.stop();
     // A token of two addresses at a head that has one by now.
     let side = Side::Listens {
@@ -224,9 +228,9 @@ fn the_next_address_is_tried_and_both_heads_have_as_many() {
     };
     let _a = End::start(Settings { side, ..settings }, &pair.runtime);
     let many = pair.runtime.block_on(join(&token, &pair.joiner, &own, pair.limits));
-    assert_eq!(many, Err(JoinError::Denied(Denied::Networks)));
+    assert_eq!(many, refused_for(JoinDenial::Networks));
     for error in [few, many].map(|e| e.expect_err("refused")) {
-        assert!(Failure::from(error).next.is_some());
+        assert!(crate::words::why(&error.into()).next.is_some());
     }
 }
 
@@ -247,15 +251,15 @@ fn a_request_of_another_version_or_of_noise_is_answered() {
     let mut nowhere = request.encode();
     nowhere[41..45].fill(0);
     for (bytes, denied) in [
-        (newer, Denied::Version),
-        (noise, Denied::Malformed),
-        (nowhere, Denied::Networks),
-        ([0; REQUEST_BYTES], Denied::Version),
+        (newer, JoinDenial::Version),
+        (noise, JoinDenial::Malformed),
+        (nowhere, JoinDenial::Networks),
+        ([0; REQUEST_BYTES], JoinDenial::Version),
     ] {
         let mut peer = Peer::new(pair.at[0], client(&pair.joiner, Purpose::Join, pair.creator.fingerprint()));
         let mut answer = [0; SHORT_BYTES];
         peer.tls.write_all(&bytes).and_then(|()| peer.tls.read_exact(&mut answer)).expect("an answer");
-        assert_eq!(decode_answer(&answer), Some(Err(denied)));
+        assert_eq!(decode_answer(&answer), Some(Err(denied.clone())));
         drop(peer);
         assert_eq!(a.refused(), LinkRefusal::Denied(denied));
     }

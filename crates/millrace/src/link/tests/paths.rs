@@ -2,8 +2,9 @@
 
 use super::rig::*;
 use crate::link::tls::{Purpose, client};
-use crate::link::{Connection, Connects, Happened, Limits, Listens, NotSent, Settings, Side, Unreached, Why};
+use crate::link::{Connection, Connects, Happened, Limits, Listens, NotSent, Settings, Side, Why};
 use base::Prng;
+use finding::{SystemRefusal, UnreachedFault};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -154,7 +155,7 @@ fn it_listens_at_its_own_address_and_no_other() {
 fn the_listener_goes_and_comes_and_the_path_with_it() {
     let pair = Pair::new();
     let b = pair.connect(pair.at[0]);
-    assert!(matches!(b.unreached(), Unreached::Nobody));
+    assert!(matches!(b.unreached(), UnreachedFault::Nobody));
     assert!(b.is_quiet(Duration::from_millis(200)), "the same reason is reported once");
     for round in 1..=3 {
         let a = pair.listen();
@@ -163,7 +164,7 @@ fn the_listener_goes_and_comes_and_the_path_with_it() {
         assert!(matches!(last[..], [Happened::Down { why: Why::Stopped, .. }]), "{last:?}");
         assert_eq!(b.down(), Why::Closed, "it said goodbye");
     }
-    assert!(matches!(b.unreached(), Unreached::Nobody), "reported anew");
+    assert!(matches!(b.unreached(), UnreachedFault::Nobody), "reported anew");
 }
 
 #[test]
@@ -171,7 +172,7 @@ fn an_address_that_is_not_there_yet_is_waited_for() {
     let pair = Pair::new();
     let holder = std::net::TcpListener::bind(pair.at[0]).expect("free");
     let a = pair.listen();
-    assert!(matches!(a.unreached(), Unreached::Own(_)));
+    assert!(matches!(a.unreached(), UnreachedFault::OwnAddress { .. }));
     drop(holder);
     let b = pair.connect(pair.at[0]);
     assert_eq!((a.up().number, b.up().number), (1, 1));
@@ -410,7 +411,7 @@ fn a_slow_way_is_a_way_and_one_that_swallows_can_be_closed() {
     b.link.close(on_b);
     assert_eq!(b.down(), Why::Asked);
     assert_ne!(a.down(), Why::Stopped);
-    assert!(matches!(b.unreached(), Unreached::Slow | Unreached::Network(_)));
+    assert!(matches!(b.unreached(), UnreachedFault::Slow | UnreachedFault::Network { .. }));
     proxy.one_way.store(false, Ordering::Relaxed);
     let (on_a, _) = (a.up(), b.up());
     a.link.send(on_a, vec![8; 10]).expect("up");
@@ -427,13 +428,12 @@ fn networks_that_are_mixed_up_are_told() {
     let networks = at.iter().rev().map(|a| Connects { own: a[1].ip(), peer: a[0] }).collect();
     let side = Side::Connects { networks, peer: pair.creator.fingerprint() };
     let b = End::start(Settings { side, ..pair.connecting(pair.at[0]) }, &pair.runtime);
-    assert_eq!(b.unreached(), Unreached::OtherNetwork);
+    assert_eq!(b.unreached(), UnreachedFault::OtherNetwork);
     assert!(matches!(a.refused(), crate::link::LinkRefusal::OtherNetwork(0 | 1)));
 }
 
 #[test]
 fn a_link_of_nothing_of_everything_or_of_the_same_twice_is_refused() {
-    use crate::link::BadSettings as Bad;
     let pair = Pair::new();
     let of = |networks: &[(&str, Option<&str>)]| {
         let network = |(own, peer): &(&str, Option<&str>)| Listens {
@@ -444,15 +444,21 @@ fn a_link_of_nothing_of_everything_or_of_the_same_twice_is_refused() {
         let side = Side::Listens { networks, peer: None, invitation: None };
         Settings { side, ..pair.listening() }.check()
     };
+    let wrong_number = |networks| -> Result<(), SystemRefusal> {
+        Err(SystemRefusal::LinkNetworksInvalid { networks, networks_max: 4 })
+    };
     assert_eq!(of(&[("10.0.0.1:5", Some("10.0.0.2")), ("[fd00::1]:5", Some("fd00::2"))]), Ok(()));
-    assert_eq!(of(&[]), Err(Bad::Networks(0)));
-    assert_eq!(of(&[("10.0.0.1:5", None); 5]), Err(Bad::Networks(5)));
+    assert_eq!(of(&[]), wrong_number(0));
+    assert_eq!(of(&[("10.0.0.1:5", None); 5]), wrong_number(5));
     for all in ["0.0.0.0:5", "[::]:5", "224.0.0.1:5", "255.255.255.255:5", "[fe80::1]:5"] {
-        assert!(matches!(of(&[(all, None)]), Err(Bad::Address(_))), "{all}");
+        assert!(matches!(of(&[(all, None)]), Err(SystemRefusal::LinkAddressUnusable { .. })), "{all}");
     }
-    assert!(matches!(of(&[("10.0.0.1:5", Some("fd00::1"))]), Err(Bad::Families(..))));
-    assert!(matches!(of(&[("10.0.0.1:0", None)]), Err(Bad::Port(_))));
-    assert!(matches!(of(&[("10.0.0.1:5", None), ("10.0.0.1:5", None)]), Err(Bad::Twice(_))));
+    assert!(matches!(of(&[("10.0.0.1:5", Some("fd00::1"))]), Err(SystemRefusal::LinkFamiliesDiffer { .. })));
+    assert!(matches!(of(&[("10.0.0.1:0", None)]), Err(SystemRefusal::LinkPortMissing { .. })));
+    assert!(matches!(
+        of(&[("10.0.0.1:5", None), ("10.0.0.1:5", None)]),
+        Err(SystemRefusal::LinkAddressTwice { .. })
+    ));
     let usual = Limits::default();
     assert_eq!((usual.backlog_bytes, usual.reconnect.1), (8 << 20, Duration::from_secs(1)));
 }

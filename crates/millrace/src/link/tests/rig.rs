@@ -95,7 +95,7 @@ impl End {
     pub fn down(&self) -> crate::link::Why {
         self.wait("Down", |h| if let Happened::Down { why, .. } = h { Some(why.clone()) } else { None })
     }
-    pub fn unreached(&self) -> crate::link::Unreached {
+    pub fn unreached(&self) -> finding::UnreachedFault {
         self.wait("Unreached", |h| match h {
             Happened::Unreached { path: 0 | 1, why } => Some(why.clone()),
             _ => None,

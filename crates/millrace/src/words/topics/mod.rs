@@ -10,4 +10,4 @@ pub mod request;
 pub mod system;
 pub mod volume;
 
-use super::{Said, cause, connection_fault, machine, notice, parts, signature, way, why};
+use super::{Said, cause, connection_fault, link, machine, notice, parts, signature, way, why};

@@ -1,11 +1,12 @@
 //! Words about systems.
 
 use super::Said;
+use super::link::{join_denial, join_next, key_fault, key_next, token_fault, token_next, unreached};
 use super::machine::errno_words;
 use super::machine::unreadable;
 use super::parts::{
-    count, drive_unshareable, head_called, link_fault, link_next, no_fence_instead, not_shut_out, out_reason,
-    trial_fault,
+    STATE_DISK, count, drive_unshareable, head_called, link_fault, link_next, no_fence_instead, not_shut_out,
+    out_reason, trial_fault,
 };
 use finding::{DaemonRight, DaemonThread, SystemCause, SystemEvent, SystemNotice, SystemRefusal};
 
@@ -29,6 +30,16 @@ pub fn refusal(f: &SystemRefusal) -> Said {
         SystemRefusal::HeadInSystem => {
             Said::new("this head is one of a system already").then("millrace head ls")
         }
+        SystemRefusal::SystemComplete => {
+            Said::new("this system has both its heads, so nobody could join by another token").then(
+                "millrace system leave, on the head that is to go (here, if the other one is gone for good), \
+                 then millrace system create again",
+            )
+        }
+        SystemRefusal::HeadNameTooLong { bytes, bytes_max } => Said::new(format!(
+            "the name of a head has at most {bytes_max} bytes, and this one has {bytes}"
+        ))
+        .then("the same with a shorter --name, or without"),
         SystemRefusal::FirstDecisionFailed => {
             Said::new("the state directory did not take the first decision of the system")
                 .then("millrace status")
@@ -73,6 +84,58 @@ pub fn refusal(f: &SystemRefusal) -> Said {
             let what = if *port { "with a port, as 10.9.0.1:7400" } else { "as 10.9.0.2" };
             Said::new(format!("link: {address} is not an address {what}")).then("ip -brief address")
         }
+        SystemRefusal::LinkNetworksInvalid { networks, networks_max } => {
+            let said = format!("a link has 1 to {networks_max} networks, and {networks} were given");
+            Said::new(said).then(ADDRESSES)
+        }
+        SystemRefusal::LinkAddressUnusable { address } => {
+            let said = format!("{address} is not the address of one network port, which a link needs");
+            Said::new(said).then(ADDRESSES)
+        }
+        SystemRefusal::LinkFamiliesDiffer { own, address } => {
+            Said::new(format!("{own} cannot reach {address}: one is IPv4, the other IPv6")).then(ADDRESSES)
+        }
+        SystemRefusal::LinkPortMissing { address } => {
+            Said::new(format!("{address} has no port, and the other head must know it")).then(ADDRESSES)
+        }
+        SystemRefusal::LinkAddressTwice { address } => {
+            Said::new(format!("two networks of the link have the address {address}")).then(ADDRESSES)
+        }
+        SystemRefusal::LinkAddressNotBound { address, errno } => {
+            let said = format!("the link cannot listen at {address}: {}", errno_words(*errno));
+            Said::new(said).then(ADDRESSES)
+        }
+        SystemRefusal::LinkNotStarted { errno } => {
+            format!("the link cannot start: {}", errno_words(*errno)).into()
+        }
+        SystemRefusal::LinkFileNotWritten { errno } => {
+            Said::new(format!("the file link cannot be written: {}", errno_words(*errno))).then(STATE_DISK)
+        }
+        SystemRefusal::LinkFileNotRemoved { errno } => {
+            Said::new(format!("the file link cannot be removed: {}", errno_words(*errno))).then(STATE_DISK)
+        }
+        SystemRefusal::LinkKeyNotMade { error } => format!("no key can be made for the link: {error}").into(),
+        SystemRefusal::LinkKeyUnusable { path, why } => {
+            Said::new(format!("{path}: {}", key_fault(why))).then(key_next(path, why))
+        }
+        SystemRefusal::RandomUnavailable => "the operating system gives no random bytes".into(),
+        SystemRefusal::TokenUnusable { why } => Said::new(token_fault(why)).then(token_next(why)),
+        SystemRefusal::JoinNetworksDiffer { own, token } => Said::new(format!(
+            "the token names {token} link addresses of the other head, and this head has {own}: each network needs both"
+        ))
+        .then("give this head one link address for each, then `millrace system join` again"),
+        SystemRefusal::HeadUnreached { tried } => {
+            let tried: Vec<String> =
+                tried.iter().map(|t| format!("{}: {}", t.address, unreached(&t.why))).collect();
+            Said::new(format!("no head to join is reached: {}", tried.join("; ")))
+                .then("on the other head: `millrace status`; then `millrace system join` again here")
+        }
+        SystemRefusal::JoinDenied { why } => Said::new(join_denial(why)).then(join_next(why)),
+        SystemRefusal::JoinUnanswered { address, why } => Said::new(format!(
+            "{address} took the request to join, and its answer did not arrive: {}",
+            unreached(why)
+        ))
+        .then("the same `millrace system join` again: a head that was let in is let in again"),
         SystemRefusal::HeadHasPool { pool } => {
             Said::new(format!("this head has pool {pool}: a head that joins has none of its own"))
                 .then(format!("millrace pool release {pool}"))
@@ -80,6 +143,13 @@ pub fn refusal(f: &SystemRefusal) -> Said {
         SystemRefusal::ReleaseNotLeading => {
             Said::new("this head does not lead, and only the one that does lets the other one go")
                 .then("millrace head ls")
+        }
+        SystemRefusal::HeadNotReleased { why } => {
+            let why = why
+                .as_ref()
+                .map_or("the head that leads is not reached".into(), |why| super::why(why).message);
+            Said::new(format!("this head was not let go: {why}"))
+                .then("millrace head ls; or millrace system leave --force")
         }
         SystemRefusal::HeadUnknown { name, heads } => {
             let all: Vec<String> = heads.iter().map(|h| head_called(&h.head, &h.name)).collect();
@@ -96,6 +166,9 @@ pub fn refusal(f: &SystemRefusal) -> Said {
         }
     }
 }
+
+/// What shows which addresses a link can have.
+const ADDRESSES: &str = "ip -brief address";
 
 /// What helps where the other head cannot be let go.
 fn is_off(head: &str) -> String {
