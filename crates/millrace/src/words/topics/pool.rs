@@ -811,7 +811,9 @@ pub fn cause(f: &PoolCause) -> Said {
     use PoolCause as C;
     match f {
         C::PoolImporting => "it is being imported".into(),
-        C::PoolDrivesInUse { also } => joined(also, import_fault).into(),
+        C::PoolDrivesInUse { also } => {
+            format!("drives that may be of a pool are in use: {}", joined(also, import_fault)).into()
+        }
         C::PoolNotImported { pool, why, also, away, shaped } => {
             let clear: Vec<String> =
                 shaped.iter().map(|d| format!("millrace drive shape {d} --clear")).collect();

@@ -84,7 +84,8 @@ pub fn cause(f: &RecordCause) -> Said {
         }
         RecordCause::DaemonFileNotMade { file, why } => {
             let Said { message, next } = super::cause(why);
-            Said { message: not_restored(file, &message), next }
+            let message = format!("{}, and cannot be made again: {message}", removed(std::slice::from_ref(file)));
+            Said { message, next }
         }
         RecordCause::ContentUnknown => "nobody knows what it held".into(),
         RecordCause::WitnessPoolAway => {
@@ -124,7 +125,7 @@ pub fn notice(f: &RecordNotice) -> String {
     match f {
         RecordNotice::FileUnreadable { file, why } => file_fault(file, why),
         RecordNotice::LogUnreadable { file, fault } => {
-            state_fault(&StateFile::Named { file: file.clone() }, fault)
+            format!("the log of events: {}", state_fault(&StateFile::Named { file: file.clone() }, fault))
         }
         RecordNotice::LogNotWritten { fault } => state_fault(&StateFile::Log, fault),
         RecordNotice::IdentityMissing { file } => identity_missing(file),
