@@ -44,10 +44,10 @@ pub struct TuneArgs {
     /// Change them now and at every start of the machine (sysctl.d, udev, systemd)
     #[arg(long, conflicts_with_all = ["undo", "machine", "for_host"])]
     persist: bool,
-    /// Measure the load behind -- with each group changed and unchanged, and keep the changes that help
+    /// Measure the load given after -- with each group changed and unchanged, and keep the changes that help
     #[arg(long, conflicts_with_all = ["apply", "undo", "persist", "machine", "for_host"])]
     measure: bool,
-    /// Measurements of each group with its change, and without
+    /// Measurements of each group, with and without its change
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = count_in::<u32>(3..=100))]
     rounds: u32,
     /// Only these groups: cpu, interrupts, block, memory, network, pcie
