@@ -350,7 +350,7 @@ pub fn cause(f: &LegCause) -> Said {
         ))
         .then(free_space(drive)),
         LegCause::DriveThinPoolFull { drive } => {
-            Said::new("writes fail for want of space: a thin volume whose pool is full, it seems")
+            Said::new("writes fail for lack of space: it may be a thin volume whose pool is full")
                 .then(format!("lvs, or whatever gives {drive} its space: give it more"))
         }
         LegCause::DriveOperationsFailed { drive, fault } => {
@@ -414,7 +414,7 @@ pub fn event(f: &LegEvent) -> String {
         LegEvent::SpareReturned { spare } => format!("its spare {spare} is back"),
         LegEvent::SpareHealthy { spare } => format!("its spare {spare} is healthy again"),
         LegEvent::SpareUnusable { spare, why } => {
-            format!("its spare {spare} is of no use: {}", any_cause(why).message)
+            format!("its spare {spare} cannot be used: {}", any_cause(why).message)
         }
         LegEvent::LastLegReturned { pool } => format!("it is back in pool {pool}, and in sync: hosts go on"),
         LegEvent::LegCutOff { bytes, needed_bytes } => too_small(*bytes, *needed_bytes),

@@ -665,7 +665,7 @@ pub fn event(f: &PoolEvent) -> String {
         E::ArraysAdded => "arrays were added".into(),
         E::PoolDestroyed => "it was destroyed".into(),
         E::PoolImported { drives, unclean } => {
-            let worst = if *unclean { "; it had not been stopped in order" } else { "" };
+            let worst = if *unclean { "; it had not been closed cleanly" } else { "" };
             format!("it was imported from {}{worst}", drives.join(", "))
         }
         E::Noticed { notice } => notice_said(notice),
@@ -676,7 +676,7 @@ pub fn event(f: &PoolEvent) -> String {
         E::LegOutAtImport { pool, why } => format!("it is out of pool {pool}: {}", cause_said(why).message),
         E::PoolReleased => "it was released".into(),
         E::PoolForgotten => "it was forgotten: its drives are away".into(),
-        E::ReleaseEnded => "its release had been cut off, and was brought to its end".into(),
+        E::ReleaseEnded => "its release had been interrupted, and was completed".into(),
         E::PoolReturned { silent: false } => "its drives are back: it was imported by itself".into(),
         E::PoolReturned { silent: true } => {
             "some of its drives are back, and the others do not answer: it was imported by itself".into()
@@ -684,14 +684,13 @@ pub fn event(f: &PoolEvent) -> String {
         E::ConfigNotKept { pool, fault } => state_fault(&StateFile::Kept { pool: Some(pool.clone()) }, fault),
         E::ArraysLeft { arrays, free } => {
             let free =
-                if free.is_empty() { String::new() } else { format!(": free again are {}", free.join(", ")) };
+                if free.is_empty() { String::new() } else { format!(": now free: {}", free.join(", ")) };
             format!("{} left it{free}", arrays.join(", "))
         }
         E::RemovalEnded { free, left } => {
-            let mut words =
-                "arrays were leaving it when the head fell: that is brought to its end".to_string();
+            let mut words = "the removal of arrays had been interrupted, and was completed".to_string();
             if !free.is_empty() {
-                words.push_str(&format!(", and free again are {}", free.join(", ")));
+                words.push_str(&format!(", now free: {}", free.join(", ")));
             }
             if !left.is_empty() {
                 words.push_str(&format!("; {} may still have its label: {AGAIN}", left.join(", ")));
@@ -699,14 +698,12 @@ pub fn event(f: &PoolEvent) -> String {
             words
         }
         E::CreationEnded => {
-            "its creation had been cut off when all of it was written: it is brought to its end".into()
+            "its creation had been interrupted after everything was written, and was completed".into()
         }
-        E::AdditionEnded => {
-            "arrays were being added to it when the head fell: that is brought to its end".into()
-        }
+        E::AdditionEnded => "the addition of arrays had been interrupted, and was completed".into(),
         E::WorkUndone { what, drives } => undone(what, drives),
         E::ScrubBegan { repair: true } => "a scrub began: differences are repaired".into(),
-        E::ScrubBegan { repair: false } => "a scrub began: differences are told".into(),
+        E::ScrubBegan { repair: false } => "a scrub began: differences are reported".into(),
         E::ScrubStopped => "the scrub was stopped".into(),
         E::ScrubCleared => "what the last scrub found was cleared by the operator".into(),
         E::ScrubScheduled { days: 0 } => "it is not scrubbed by schedule any more".into(),
@@ -763,7 +760,7 @@ pub fn difference(what: &Difference) -> String {
         }
         Difference::RepairedAsTold { drives, from } => {
             let (drives, from) = (names(drives), name(from));
-            format!("{drives} differed from {from} and was written again from there, as was told")
+            format!("{drives} differed from {from} and was written again from there, as --prefer says")
         }
         Difference::RepairedUnknown { drives, from } => {
             let (drives, from) = (names(drives), name(from));
@@ -780,7 +777,7 @@ pub fn difference(what: &Difference) -> String {
 /// What was undone, and what became of the drives.
 fn undone(what: &CutOffWork, drives: &Leftovers) -> String {
     let mut words = match what {
-        CutOffWork::Creation => "its creation had been cut off, and was undone".to_string(),
+        CutOffWork::Creation => "its creation had been interrupted, and was undone".to_string(),
         CutOffWork::Addition => "arrays were being added to it, and that was undone".to_string(),
     };
     let Leftovers { freed, removed, kept, left } = drives;
@@ -913,7 +910,7 @@ pub fn notice(f: &PoolNotice) -> String {
         }
         N::ArrayLacksDrive { array, drive, why } => format!("{array} lacks {drive}: {}", cause_said(why).message),
         N::SpareUnusable { spare, why } => {
-            format!("its spare {spare} is of no use: {}", cause_said(why).message)
+            format!("its spare {spare} cannot be used: {}", cause_said(why).message)
         }
         N::PoolNotListed { why } => {
             format!("the pool is not in the list of pools: {}", why_said(why).message)
@@ -929,13 +926,13 @@ pub fn notice(f: &PoolNotice) -> String {
             format!("{drive} could not be marked as released: the drive {}", drive_fault(fault))
         }
         N::MirrorsNotMarked { pool } => format!(
-            "not every mirror is marked as released: another head may have to say millrace pool import {pool} --force"
+            "not every mirror is marked as released: another head may have to run millrace pool import {pool} --force"
         ),
         N::DriveKeepsPoolLabel { drive, pool } => {
             format!("{drive} is away or takes no writes: it keeps its label of pool {pool}")
         }
         N::RepairUnknown { arrays } => format!(
-            "Of {} nobody can know which drive is right: differences there are told and not repaired, unless --prefer names the good drive",
+            "It is not known which drive of {} is right: differences there are reported and not repaired, unless --prefer names the good drive",
             arrays.join(", ")
         ),
         N::PreferNeedless { drive, array } => {

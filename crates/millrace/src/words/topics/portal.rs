@@ -7,7 +7,7 @@ use finding::{PortalCause, PortalEvent, PortalRefusal};
 /// Why an order was not carried out.
 pub fn refusal(f: &PortalRefusal) -> Said {
     use PortalRefusal as R;
-    let closed = |address: &str, why: &str| Said::new(format!("{address} cannot be listened at: {why}"));
+    let closed = |address: &str, why: &str| Said::new(format!("{address} cannot be opened: {why}"));
     match f {
         R::PortalWithoutPort { address } => {
             Said::new(format!("{address} names no port: hosts must find the same one after every restart"))
@@ -44,7 +44,7 @@ pub fn refusal(f: &PortalRefusal) -> Said {
             Said::new(format!("there is no portal {protocol} {address}")).then("millrace portal ls")
         }
         R::PortalInUse { protocol, address, hosts } => {
-            Said::new(connected(hosts, &format!("would be sent away from portal {protocol} {address}")))
+            Said::new(connected(hosts, &format!("would be disconnected from portal {protocol} {address}")))
                 .then(format!("millrace portal rm {protocol} {address} --yes"))
         }
     }
@@ -102,7 +102,7 @@ mod tests {
         };
         let (message, next) =
             said(PortalRefusal::AddressNotHere { address: address(), why: AddressFault::NoInterface });
-        let closed = "10.1.0.5:4420 cannot be listened at";
+        let closed = "10.1.0.5:4420 cannot be opened";
         assert_eq!(message, format!("{closed}: it cannot move here: this machine has no such interface"));
         assert!(next.contains("--interface"));
         let (message, _) = said(PortalRefusal::AddressNotConfirmed { address: address(), seconds: 1 });

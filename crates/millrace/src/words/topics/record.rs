@@ -187,7 +187,7 @@ fn pools_found(file: &str, why: &ListFault, pools: &[String]) -> String {
 
 fn older_than_pool(pool: &str) -> String {
     format!(
-        "the state directory is older than pool {pool}: it was restored from a copy, or took nothing when the head fell; hosts, portals and pools may be those of then"
+        "the state directory is older than pool {pool}: it was restored from a copy, or could not be written when the head crashed; hosts, portals and pools may be older, too"
     )
 }
 

@@ -105,7 +105,7 @@ fn is_off(head: &str) -> String {
 /// What happened.
 pub fn event(f: &SystemEvent) -> String {
     match f {
-        SystemEvent::HeadStopped => "the head was stopped in order".into(),
+        SystemEvent::HeadStopped => "the head was stopped cleanly".into(),
         SystemEvent::HeadStoppedUnclean { why } => format!(
             "the head was stopped, and its pools are checked at the next start: {}",
             super::why(why).message
@@ -117,7 +117,7 @@ pub fn event(f: &SystemEvent) -> String {
             "the state directory is an older copy: it knows nothing of the decision of epoch {epoch}, behind which hosts or portals may have changed; this head does not lead without the other one, which has the latest hosts and portals"
         ),
         SystemEvent::VotersUnreached { reached, drives, linked } => format!(
-            "this head does not see most of the voters ({reached} of {drives} drives, {} link): the other one may lead, so reads wait, and hosts are told to come again",
+            "this head does not see most of the voters ({reached} of {drives} drives, {} link): the other one may lead, so reads wait, and hosts are told to retry",
             if *linked { "and the" } else { "no" }
         ),
         SystemEvent::VotersReached => "this head reaches most voters again, and nobody else leads".into(),
@@ -145,7 +145,7 @@ pub fn event(f: &SystemEvent) -> String {
             format!("this head is out: the decision of epoch {epoch} says so")
         }
         SystemEvent::HeadOutBehind { head, name } => format!(
-            "{}, which led, is gone, and this head does not take over: it has not all that it needs to lead",
+            "{}, which led, is gone, and this head does not take over: it does not have all that it needs to lead",
             head_called(head, name)
         ),
         SystemEvent::HeadOutFenceFails { head, name, drive, why } => format!(
@@ -189,15 +189,15 @@ pub fn event(f: &SystemEvent) -> String {
             format!("the other head's shards do not take part: {}", super::why(why).message)
         }
         SystemEvent::ConfigurationLater { known, found, volumes_known, volumes_found } => format!(
-            "this head had been told configuration {known}, and the drives hold {found}{}: a change was under way; the drives count",
+            "this head knew configuration {known}, and the drives hold {found}{}: a change was under way; the drives count",
             volumes_only(volumes_known, volumes_found)
         ),
         SystemEvent::ConfigurationEarlier { known, found, volumes_known, volumes_found } => format!(
-            "the drives hold configuration {found}, and this head had been told {known}{}: the drives count; a drive that has it may be missing: millrace status",
+            "the drives hold configuration {found}, and this head knew {known}{}: the drives count; a drive that has it may be missing: millrace status",
             volumes_only(volumes_known, volumes_found)
         ),
         SystemEvent::ConfigurationDiffers { found, volumes_known, volumes_found } => format!(
-            "configuration {found} on the drives is not the one that this head had been told{}: the drives count; compare volumes and exports with what you know: millrace volume ls",
+            "configuration {found} on the drives is not the one that this head knew{}: the drives count; compare volumes and exports with what you know: millrace volume ls",
             volumes_only(volumes_known, volumes_found)
         ),
     }
@@ -248,12 +248,12 @@ pub fn cause(f: &SystemCause) -> Said {
                 .then(next)
         }
         SystemCause::FollowerNotReady { head, name } => Said::new(format!(
-            "{} has not all that it needs yet: nobody takes over if this one ends",
+            "{} is not ready to take over yet: nobody takes over if this one ends",
             head_called(head, name)
         ))
         .then("millrace head ls, in a moment"),
         SystemCause::VotersUnreached => Said::new(
-            "this head does not see most of the voters: the other one may lead, so reads wait, and hosts are told to come again",
+            "this head does not see most of the voters: the other one may lead, so reads wait, and hosts are told to retry",
         )
         .then("mend the link, or the paths to the drives; millrace head ls names the voters that are reached"),
         SystemCause::FollowerLacksDrive { head, name, drive } => Said::new(format!(
@@ -295,7 +295,7 @@ pub fn cause(f: &SystemCause) -> Said {
         SystemCause::HeldBack { crashes, last, path, config } => {
             let config = config.as_ref().map_or(String::new(), |path| format!(" --config {path}"));
             Said::new(format!(
-                "the daemon crashed {crashes} times within a minute (last: {last}), so it came up with the management alone and the pools were not imported"
+                "the daemon crashed {crashes} times within a minute (last: {last}), so it started with management only, and did not import the pools"
             ))
             .then(format!(
                 "millrace pool import POOL, or millrace serve --import{config}, or remove {path} and restart the daemon"
@@ -467,7 +467,7 @@ mod tests {
         };
         assert_eq!(
             event(&later),
-            "this head had been told configuration 7, and the drives hold 8 (volumes only in the state directory: a; volumes only on the drives: new): a change was under way; the drives count"
+            "this head knew configuration 7, and the drives hold 8 (volumes only in the state directory: a; volumes only on the drives: new): a change was under way; the drives count"
         );
     }
 }
