@@ -29,7 +29,7 @@ fn a_drive_that_is_listed_is_put_back_or_let_go_of() {
     let next = |place, removable| listed(place, removable).next.expect("a command");
     assert_eq!(
         listed(None, false).message,
-        "/f/z is a drive of pool one of this head: --force does not overwrite such a one"
+        "/f/z is a drive of pool one of this head: --force does not overwrite such a drive"
     );
     assert_eq!(
         next(None, false),

@@ -352,7 +352,7 @@ pub fn refusal(f: &PoolRefusal) -> Said {
             Said::new("no array is named").then(format!("millrace pool show {pool}"))
         }
         R::ArrayIsFirst { pool, array } => {
-            Said::new(format!("pool {pool} was made with {array}, and cannot be without it"))
+            Said::new(format!("pool {pool} was created with {array}, which cannot be removed"))
                 .then(format!("millrace pool show {pool}"))
         }
         R::ArraysLeaveTogether { pool, arrays, missing, all } => Said::new(format!(
@@ -411,7 +411,7 @@ pub fn refusal(f: &PoolRefusal) -> Said {
             Said::new(format!("{drive} is no drive of this pool")).then("millrace drive ls")
         }
         R::PreferTwice { drive, other, array } => {
-            Said::new(format!("{other} and {drive} are drives of {array}: one of them counts"))
+            Said::new(format!("{other} and {drive} are drives of {array}: name only one of them"))
                 .then("millrace drive ls")
         }
         R::UnclearedMapUnreadable { drive, fault } => {
@@ -503,7 +503,7 @@ fn listed(drive: &str, pool: &str, place: Option<&str>, removable: bool) -> Said
         Some(place) => format!("put it back to {place}, then millrace drive return {place}"),
     };
     Said::new(format!(
-        "{drive} is a drive of pool {pool} of this head: --force does not overwrite such a one"
+        "{drive} is a drive of pool {pool} of this head: --force does not overwrite such a drive"
     ))
     .then(match place {
         None => format!(
@@ -563,7 +563,7 @@ fn import_fault(f: &ImportFault) -> String {
 /// What speaks against a pool, what helps without force, and what `--force` would do here, as the end of the command;
 /// None if it would not help.
 fn doubt(d: &PoolDoubt) -> (String, String, Option<&'static str>) {
-    let drives_are = |missing: &[String]| if missing.len() == 1 { "drive is" } else { "drives are" };
+    let drives_are = |missing: &[String]| if missing.len() == 1 { "a drive is" } else { "drives are" };
     let attach = |missing: &[String]| format!("attach {}", missing.join(" and "));
     match d {
         PoolDoubt::NotReleased { pool, holder } => (
@@ -573,7 +573,7 @@ fn doubt(d: &PoolDoubt) -> (String, String, Option<&'static str>) {
         ),
         PoolDoubt::ReleasedWithMissing { pool, array, missing, current } => (
             format!(
-                "pool {pool} was released, and of {array} the {} missing: {}; another head may have gone on with {}, so nothing proves that {} has the latest writes",
+                "pool {pool} was released, and {} missing from {array}: {}; another head may have gone on with {}, so nothing proves that {} has the latest writes",
                 drives_are(missing),
                 missing.join(", "),
                 if missing.len() == 1 { "it" } else { "them" },
@@ -584,7 +584,7 @@ fn doubt(d: &PoolDoubt) -> (String, String, Option<&'static str>) {
         ),
         PoolDoubt::Unproven { pool, array, missing, current } => (
             format!(
-                "of {array} of pool {pool} the {} missing: {}; {} cannot be proven to hold the latest writes",
+                "{} missing from {array} of pool {pool}: {}; {} cannot be proven to hold the latest writes",
                 drives_are(missing),
                 missing.join(", "),
                 current.join(", ")
@@ -594,14 +594,14 @@ fn doubt(d: &PoolDoubt) -> (String, String, Option<&'static str>) {
         ),
         PoolDoubt::InMemory { pool, array, missing } => (
             format!(
-                "of {array} of pool {pool} every drive ({}) was in the memory of a daemon that has ended: what they held is gone",
+                "every drive of {array} of pool {pool} ({}) was in the memory of a daemon that has ended: what they held is gone",
                 missing.join(", ")
             ),
             format!("millrace pool release {pool}, which forgets it"),
             None,
         ),
         PoolDoubt::Missing { pool, array, missing } => (
-            format!("of {array} of pool {pool} the {} missing: {}", drives_are(missing), missing.join(", ")),
+            format!("{} missing from {array} of pool {pool}: {}", drives_are(missing), missing.join(", ")),
             attach(missing),
             None,
         ),
@@ -623,7 +623,7 @@ fn doubt(d: &PoolDoubt) -> (String, String, Option<&'static str>) {
                     "; this head has those on record: these may be older copies of its drives".into()
                 }
                 true => String::new(),
-                false => format!("; the {} missing: {}", drives_are(missing), missing.join(", ")),
+                false => format!("; {} missing: {}", drives_are(missing), missing.join(", ")),
             };
             let attach = if missing.is_empty() {
                 "attach the drives that the pool was on last".to_string()
@@ -832,10 +832,9 @@ pub fn cause(f: &PoolCause) -> Said {
         }
         C::VolumesKept { why, volumes } => {
             let said = cause_said(why);
-            let are = if *volumes == 1 { "is" } else { "are" };
             let kept = count(*volumes, "volume");
             Said {
-                message: format!("{}; {kept} {are} kept for the hosts, not ready", said.message),
+                message: format!("{}; hosts see {kept} as not ready", said.message),
                 ..said
             }
         }

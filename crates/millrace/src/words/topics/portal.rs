@@ -76,7 +76,7 @@ pub fn event(f: &PortalEvent) -> String {
         }
         E::AddressAway { why } => address_fault(why),
         E::AddressHere { interface } => format!("it is on {interface} of this machine"),
-        E::NoRawPackets => "the daemon may not send packets of its own (CAP_NET_RAW): after a takeover neighbours find addresses, and hosts notice that connections are over, by their own timers".into(),
+        E::NoRawPackets => "the daemon may not send packets of its own (CAP_NET_RAW): after a takeover, neighbours find moved addresses and hosts notice ended connections only by their own timers".into(),
     }
 }
 

@@ -25,7 +25,7 @@ pub fn refusal(f: &RequestRefusal) -> Said {
         RequestRefusal::ParameterInvalid { parameter, value } => {
             wrong(format!("{parameter}: the value {value} is not understood"))
         }
-        RequestRefusal::BodyCut => wrong("the body broke off"),
+        RequestRefusal::BodyCut => wrong("the body ended early"),
         RequestRefusal::BodyTimedOut { seconds } => {
             wrong(format!("the body was not there within {seconds} s"))
         }

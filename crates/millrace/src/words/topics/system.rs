@@ -42,8 +42,10 @@ pub fn refusal(f: &SystemRefusal) -> Said {
                 }
             })
         }
-        SystemRefusal::OtherHeadIn { head } => Said::new(format!("head {head} is in, and leaves first"))
-            .then(format!("millrace system leave, on head {head}; or millrace head fence {head}")),
+        SystemRefusal::OtherHeadIn { head } => {
+            Said::new(format!("head {head} is still in the system, and must leave first"))
+                .then(format!("millrace system leave, on head {head}; or millrace head fence {head}"))
+        }
         SystemRefusal::ReleaseVotersUnreached { head } => {
             Said::new("too few voters are reached").then(is_off(head))
         }
@@ -62,23 +64,23 @@ pub fn refusal(f: &SystemRefusal) -> Said {
             Said::new("the other head is there, or too few voters are reached").then("millrace head ls")
         }
         SystemRefusal::FenceNotLeading => {
-            Said::new("the head that leads puts the other one out, and this one does not lead")
+            Said::new("only the head that leads can fence the other one, and this one does not lead")
                 .then("millrace head ls")
         }
         SystemRefusal::FenceVotersUnreached => {
-            Said::new("too few voters are reached to put the other head out").then("millrace head ls")
+            Said::new("too few voters are reached to fence the other head").then("millrace head ls")
         }
-        SystemRefusal::SystemUnsupported => "this daemon cannot be one of two".into(),
+        SystemRefusal::SystemUnsupported => "this daemon cannot be a head of a system of two".into(),
         SystemRefusal::LinkAddressInvalid { address, port } => {
             let what = if *port { "with a port, as 10.9.0.1:7400" } else { "as 10.9.0.2" };
             Said::new(format!("link: {address} is not an address {what}")).then("ip -brief address")
         }
         SystemRefusal::HeadHasPool { pool } => {
-            Said::new(format!("this head has pool {pool}: a head that joins has none of its own"))
+            Said::new(format!("this head has pool {pool}: a head that joins must have none"))
                 .then(format!("millrace pool release {pool}"))
         }
         SystemRefusal::ReleaseNotLeading => {
-            Said::new("this head does not lead, and only the one that does lets the other one go")
+            Said::new("this head does not lead, and only the one that does can release the other one")
                 .then("millrace head ls")
         }
         SystemRefusal::HeadUnknown { name, heads } => {
@@ -111,10 +113,10 @@ pub fn event(f: &SystemEvent) -> String {
             super::why(why).message
         ),
         SystemEvent::HeadWasPutOut { epoch } => format!(
-            "this head was put out by the decision of epoch {epoch}: it starts anew, and asks to be let in"
+            "this head was put out by the decision of epoch {epoch}: it restarts, and asks to be let in"
         ),
         SystemEvent::StateDirectoryOlder { epoch } => format!(
-            "the state directory is an older copy: it knows nothing of the decision of epoch {epoch}, behind which hosts or portals may have changed; this head does not lead without the other one, which has the latest hosts and portals"
+            "the state directory is an older copy: it knows nothing of the decision of epoch {epoch}, after which hosts or portals may have changed; this head does not lead without the other one, which has the latest hosts and portals"
         ),
         SystemEvent::VotersUnreached { reached, drives, linked } => format!(
             "this head does not see most of the voters ({reached} of {drives} drives, {} link): the other one may lead, so reads wait, and hosts are told to retry",
@@ -348,11 +350,11 @@ pub fn notice(f: &SystemNotice) -> String {
             "api.token_file = {path} has mode {mode:04o}: others than its owner can use or change the token: chmod 600 {path}"
         ),
         SystemNotice::ShardsShareCores { shards, cores } => format!(
-            "{shards} shards share {} and slow each other down: leave shards out of head.toml",
+            "{shards} shards share {} and slow each other down: remove shards from head.toml",
             count(*cores, "core")
         ),
         SystemNotice::ShardsFewerThanCores { shards, cores } => format!(
-            "{} on {}: memory has no room for more; give the daemon more of it, or say shards in head.toml",
+            "{} on {}: memory has no room for more; give the daemon more of it, or set shards in head.toml",
             count(*shards, "shard"),
             count(*cores, "core")
         ),
@@ -372,7 +374,7 @@ pub fn notice(f: &SystemNotice) -> String {
             format!("The thread of {thread} could not be bound to CPU {core}")
         }
         SystemNotice::MemoryNotResident { bytes, all_bytes, errno } => format!(
-            "Only {} of {} MiB of memory could be had ahead ({}), the rest is asked for as it is used: give less \
+            "Only {} of {} MiB of memory could be allocated ahead ({}), the rest is allocated as it is used: configure less \
              (memory in head.toml)",
             bytes >> 20,
             all_bytes >> 20,
@@ -412,7 +414,7 @@ fn rights_missing(rights: &[DaemonRight], root: bool) -> String {
     // Root in a container, or under a limit: only whoever set the limit can raise it.
     let next = match root {
         true => "this container or session limits even root; packaging/millrace.service does not",
-        false => "start it by systemd, or as root",
+        false => "start it with systemd, or as root",
     };
     format!("The daemon was not allowed to {list}: {next}")
 }
