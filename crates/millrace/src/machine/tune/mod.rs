@@ -183,7 +183,7 @@ fn screen(settings: &[Setting], verbose: bool, terminal: Terminal) -> String {
     out.push('\n');
     out.push_str(&match (to_change, by_hand) {
         (0, 0) => "Everything is as a head wants it.\n".to_string(),
-        (n, by_hand) => format!("{} to change, {by_hand} by hand.\n", count(n, "setting")),
+        (n, by_hand) => format!("{} to change, and {by_hand} to change by hand.\n", count(n, "setting")),
     });
     if to_change > 0 {
         out.push_str(&terminal.next("millrace tune -v, or millrace tune --apply"));
