@@ -111,7 +111,7 @@ impl Steward {
         context.ready
             && context.orders.is_empty()
             && !context.ordering
-            && context.pools.iter().all(|p| p.wishes.is_empty() && !p.keeping)
+            && context.pools.iter().all(|p| p.pending.is_empty() && !p.keeping)
     }
 
     fn on_mail(&mut self, from: Address, mut mail: StewardMail, fx: &mut Effects<Mail>) {

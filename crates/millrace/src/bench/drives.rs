@@ -22,7 +22,7 @@ use head::order::{ArraySpec, Order};
 /// `millrace bench drives`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Reads do not change the drives. Before writing to a drive that holds data you are asked, or give --force.
+Reads do not change the drives. Before it writes to a drive that holds data, the command asks, unless --force is given.
 
 Examples:
   millrace bench drives --drive /dev/nvme0n1 --drive /dev/nvme1n1 --qd 64

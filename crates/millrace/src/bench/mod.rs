@@ -45,7 +45,7 @@ pub use watch::Live;
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = "\
-Without a command, bench measures one volume. A load that writes overwrites the data in the region it uses. If there is data, you are asked first, or give --force.
+Without a command, bench measures one volume. A load that writes overwrites the data in the region it uses. If there is data, the command asks first, unless --force is given.
 
 Examples:
   millrace bench --target nvme://10.0.0.1:4420/NQN/1 --rw randread --qd 128

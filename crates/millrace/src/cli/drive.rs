@@ -47,7 +47,7 @@ Examples:
     },
     /// Take a drive out of its mirror
     #[command(after_help = "\
-The last drive of a mirror that is in sync cannot be failed.
+The last drive in sync of a mirror cannot be failed.
 
 Examples:
   millrace drive fail /dev/nvme3n1
@@ -56,7 +56,7 @@ Examples:
         /// The drive: its path, the last part of the path, or its UUID
         #[arg(value_name = "DRIVE", add = super::complete::drives())]
         drive: String,
-        /// Fail it even though the files of all other legs were removed
+        /// Fail it even if the files of all other legs were deleted
         #[arg(long)]
         force: bool,
     },
@@ -91,7 +91,7 @@ Examples:
     },
     /// Remove a hot spare from its pool, or a leg from its mirror
     #[command(after_help = "\
-The drive loses its label and is free. The last drive of a mirror that is in sync cannot be removed. Where redundancy would be lost, --force is needed.
+The drive loses its label and is free. The last drive in sync of a mirror cannot be removed. Where redundancy would be lost, --force is needed.
 
 Examples:
   millrace drive rm /dev/nvme9n1
@@ -125,7 +125,7 @@ Examples:
     },
     /// Make a drive slow, limited, faulty or absent, to test what happens (until restart)
     #[command(after_help = "\
-Options that are not named keep their values.
+Options that are not given keep their values.
 
 Examples:
   millrace drive shape /dev/nvme3n1 --latency-us 5000

@@ -15,9 +15,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 The host sees the volume at once: over NVMe/TCP as a namespace, over iSCSI as a logical unit. The command prints what to run on a Linux host to connect.
 
 Examples:
-  millrace export tank/vm1 --host esx1
-  millrace export tank/vm1 --host esx1 --lun 10
-  millrace unexport tank/vm1 --host esx1")]
+  millrace export tank/vm1 --host web1
+  millrace export tank/vm1 --host web1 --lun 10
+  millrace unexport tank/vm1 --host web1")]
 pub struct ExportArgs {
     /// The volume: POOL/VOLUME
     #[arg(value_name = "VOLUME", add = super::complete::volumes(), value_parser = volume_name)]
@@ -36,7 +36,7 @@ pub struct ExportArgs {
 The host loses access at once. The data of the volume stays.
 
 Examples:
-  millrace unexport tank/vm1 --host esx1")]
+  millrace unexport tank/vm1 --host web1")]
 pub struct UnexportArgs {
     /// The volume: POOL/VOLUME
     #[arg(value_name = "VOLUME", add = super::complete::volumes(), value_parser = volume_name)]

@@ -14,8 +14,8 @@ use std::io::Read;
 #[command(arg_required_else_help = true, disable_help_subcommand = true)]
 #[command(after_help = "\
 Examples:
-  millrace host add esx1 --nqn nqn.2014-08.org.nvmexpress:uuid:8f4c…
-  millrace host set esx1 --chap-secret-file F
+  millrace host add web1 --nqn nqn.2014-08.org.nvmexpress:uuid:8f4c…
+  millrace host set web1 --chap-secret-file F
   millrace host ls")]
 pub enum HostCommand {
     /// Register a host
@@ -23,8 +23,8 @@ pub enum HostCommand {
 A host needs an NQN for NVMe/TCP, an IQN for iSCSI, or both. On Linux the NQN is in /etc/nvme/hostnqn, the IQN in /etc/iscsi/initiatorname.iscsi. A CHAP secret has 12 to 128 characters, in one line.
 
 Examples:
-  millrace host add esx1 --nqn nqn.2014-08.org.nvmexpress:uuid:8f4c…
-  millrace host add esx1 --iqn iqn.1998-01.com.vmware:esx1
+  millrace host add web1 --nqn nqn.2014-08.org.nvmexpress:uuid:8f4c…
+  millrace host add web1 --iqn iqn.1993-08.org.debian:01:web1
   millrace host add web1 --iqn iqn.2026-01.com.example:web1 --chap-secret-file F")]
     Add {
         /// A short name for the host
@@ -35,13 +35,13 @@ Examples:
     },
     /// Change the names or secrets of a host
     #[command(after_help = "\
-Options that are not named keep their values. --nqn replaces all NQNs, --iqn all IQNs of the host.
+Options that are not given keep their values. --nqn replaces all NQNs, --iqn all IQNs of the host.
 
 Examples:
-  millrace host set esx1 --chap-secret-file F --mutual-secret-file G
-  pass show esx1 | millrace host set esx1 --chap-secret-file -
-  millrace host set esx1 --no-chap
-  millrace host set esx1 --iqn iqn.1998-01.com.vmware:esx1-new")]
+  millrace host set web1 --chap-secret-file F --mutual-secret-file G
+  pass show web1 | millrace host set web1 --chap-secret-file -
+  millrace host set web1 --no-chap
+  millrace host set web1 --iqn iqn.1993-08.org.debian:01:web1-new")]
     Set {
         /// The host
         #[arg(value_name = "HOST", add = super::complete::hosts())]
@@ -66,7 +66,7 @@ Examples:
     /// Show one host: names, secrets in use, connections and volumes
     #[command(after_help = "\
 Examples:
-  millrace host show esx1")]
+  millrace host show web1")]
     Show {
         /// The host
         #[arg(value_name = "HOST", add = super::complete::hosts())]
@@ -75,8 +75,8 @@ Examples:
     /// Remove a host; its connections end
     #[command(after_help = "\
 Examples:
-  millrace host rm esx1
-  millrace host rm esx1 --force  # even if volumes are exported to it")]
+  millrace host rm web1
+  millrace host rm web1 --force  # even if volumes are exported to it")]
     Rm {
         /// The host
         #[arg(value_name = "HOST", add = super::complete::hosts())]

@@ -46,9 +46,9 @@ const STYLES: Styles = Styles::styled()
 A first volume:
   millrace pool create tank mirror /dev/a /dev/b mirror /dev/c /dev/d
   millrace volume create tank/vm1 --size 400G
-  millrace host add esx1 --nqn nqn.2014-08.org.nvmexpress:uuid:…
+  millrace host add web1 --nqn nqn.2014-08.org.nvmexpress:uuid:…
   millrace portal add nvme 10.0.0.1:4420
-  millrace export tank/vm1 --host esx1
+  millrace export tank/vm1 --host web1
   millrace status
 
 Exit codes: 0 success, 1 failure, 2 wrong command line or configuration, 3 refused by the daemon, 4 daemon not reachable, 130 interrupted by Ctrl-C.

@@ -31,7 +31,7 @@ pub enum PoolCommand {
     /// Add mirrors, drives, a further leg of a mirror, or hot spares to a pool
     #[command(after_help = "\
 LAYOUT is one of:
-  what `pool create` takes   new arrays, behind the present space of the pool
+  what `pool create` takes   new arrays, after the existing space of the pool
   leg DRIVE                  one more copy for a mirror of 2 or 3 drives
   spare DRIVE...             hot spares
 
@@ -75,7 +75,7 @@ Examples:
     },
     /// Release a pool, so that another head can import it
     #[command(after_help = "\
-Its volumes disappear from the hosts; their data stays on the drives. If connected hosts use them, you are asked first. --force is needed if the drives cannot be marked as released, and for a pool in memory (ram:) with volumes, which are lost.
+Its volumes disappear from the hosts; their data stays on the drives. If connected hosts use them, the command asks first. --force is needed if the drives cannot be marked as released, and for a pool in memory (ram:) with volumes, which are lost.
 
 Examples:
   millrace pool release tank  # here
@@ -175,7 +175,7 @@ pub struct CreateArgs {
     /// Measure the arrays to set their shares (writes to every drive)
     #[arg(long, conflicts_with = "weights")]
     measure: bool,
-    /// Use drives that hold other data, which is lost, or that would stay unused in part
+    /// Use drives that hold other data, which is lost, or that would be partly unused
     #[arg(long)]
     force: bool,
     /// Only predict its speed and suggest a better layout; change nothing
@@ -214,7 +214,7 @@ pub struct AddArgs {
     /// Share of each array in the stripe, in order: 1 to 64 each
     #[arg(long, value_name = "N,N", allow_hyphen_values = true, value_delimiter = ',', value_parser = count_in::<u32>(1..=64))]
     weights: Vec<u32>,
-    /// Use drives that hold other data, which is lost, that keep fewer copies than the pool, or that would stay unused in part
+    /// Allow drives that hold other data, which is lost, or would be partly unused, and arrays with fewer copies than the pool
     #[arg(long)]
     force: bool,
     /// Only predict its speed and size; change nothing

@@ -77,7 +77,7 @@ pub struct PortalArgs {
 
 /// A protocol, or a sentence.
 fn protocol(text: &str) -> Result<Protocol, String> {
-    text.parse().map_err(|()| format!("\"{text}\" is not spoken here: nvme, discovery or iscsi"))
+    text.parse().map_err(|()| format!("\"{text}\" is not a protocol: write nvme, discovery or iscsi"))
 }
 
 /// An address with a port, or a sentence.

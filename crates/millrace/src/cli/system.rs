@@ -28,7 +28,7 @@ Examples:
 pub enum SystemCommand {
     /// Create a system with this head, and print a token for the second head
     #[command(after_help = "\
-The token can be used once, within 24 hours. The same command prints a new one.
+The token can be used once, within 24 hours. Run the command again to print a new one.
 
 Examples:
   millrace system create --link 10.9.0.1:7400
@@ -43,7 +43,7 @@ Examples:
     Join(JoinArgs),
     /// Leave the system: this head is alone afterwards
     #[command(after_help = "\
-The follower leaves first, and keeps no pools, hosts or portals. The other head then leaves with the pools, while its hosts wait a moment. To replace a head that is gone for good: leave on the head that is left, then create, then join.
+The follower leaves first, and keeps no pools, hosts or portals. The other head then leaves with the pools, while its hosts wait a moment. To replace a head that is gone for good, run leave and create on the remaining head, then join on the new one.
 
 Examples:
   millrace system leave")]
@@ -104,18 +104,18 @@ Examples:
         /// The head to fence
         #[arg(value_name = "HEAD", value_parser = ["a", "b"])]
         head: String,
-        /// Trust that it is switched off: you have checked it yourself
+        /// Treat it as switched off: you have checked that it is
         #[arg(long)]
         is_off: bool,
     },
-    /// Make this head lead with its older hosts and portals, if the other cannot start any more
+    /// Make this head lead, with its older hosts and portals, if the other is gone for good
     #[command(after_help = "\
-A head that was fenced does not lead on its own while the other head has newer hosts and portals. What was changed there since then is lost.
+A head that was fenced does not lead on its own while the other head has newer hosts and portals. Changes made on the other head since then are lost.
 
 Examples:
   millrace head lead --with-old-hosts")]
     Lead {
-        /// Confirm it: the other head cannot start any more, and you check hosts and portals afterwards
+        /// Confirm that the other head is gone for good, and that you will check hosts and portals
         #[arg(long, required = true)]
         with_old_hosts: bool,
     },

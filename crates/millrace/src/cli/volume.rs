@@ -53,7 +53,7 @@ Examples:
     },
     /// Grow a volume while it is in use, or shrink it with --force
     #[command(after_help = "\
-Hosts see the new size at once. If connected hosts use a volume that is to shrink, you are asked first.
+Hosts see the new size at once. The command asks before it shrinks a volume that connected hosts use.
 
 Examples:
   millrace volume resize tank/vm1 --size 800G
@@ -111,6 +111,8 @@ Examples:
     },
     /// Remove a volume; its data is lost
     #[command(after_help = "\
+The command asks first if the volume may hold data, or if connected hosts use it.
+
 Examples:
   millrace volume rm tank/vm1
   millrace volume rm tank/vm1 --force  # even if it is exported")]

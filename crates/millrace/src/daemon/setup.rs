@@ -136,7 +136,7 @@ mod tests {
             |rights, root| crate::words::notice(&SystemNotice::RightsMissing { rights, root }.into());
         assert_eq!(
             sentence(vec![lock()], false),
-            "The daemon was not allowed to lock its memory (operation not permitted): start it by systemd, or as root"
+            "The daemon was not allowed to lock its memory (operation not permitted): start it with systemd, or as root"
         );
         let all = sentence(
             vec![lock(), DaemonRight::MoreFiles { files: 9 }, DaemonRight::IoFlusher { errno: 1 }],

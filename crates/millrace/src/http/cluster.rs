@@ -388,7 +388,7 @@ mod tests {
             "{all:?}"
         );
         let all = said("a", heads(), vec![]);
-        assert!(all.len() == 1 && all[0].0.contains("has not all that it needs yet"), "{all:?}");
+        assert!(all.len() == 1 && all[0].0.contains("is not ready to take over yet"), "{all:?}");
         assert_eq!(said("a", [head("a", "leads", true), head("b", "follows", true)], vec![]), []);
     }
     #[test]

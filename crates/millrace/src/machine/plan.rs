@@ -17,7 +17,7 @@ use topology::{Machine, Measured};
 /// `millrace plan`.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Without LAYOUT, the existing pools are planned, or a layout of all free drives is suggested. The rates follow from the drives, the links above them, the network ports, and the shards while the head is under load. `≤` means that the speed of a drive itself is unknown: measure it with `millrace bench drives`, or describe it for --describe:
+Without LAYOUT, the command predicts the speed of the existing pools, or suggests a layout of all free drives. The rates follow from the drives, the links above them, the network ports, and the shards while the head is under load. `≤` means that the speed of a drive itself is unknown: measure it with `millrace bench drives`, or describe it in the file for --describe:
 
   [[bank]]             # a switch, or whatever shares one link
   name = \"left\"

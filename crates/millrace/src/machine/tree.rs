@@ -49,7 +49,7 @@ fn head(m: &Machine, terminal: Terminal) -> String {
     facts.extend(m.memory_kib.map(gib));
     facts.extend(m.kernel.clone().map(|k| format!("Linux {k}")));
     if m.guest {
-        facts.push("a guest".into());
+        facts.push("virtual machine".into());
     }
     let name = format!("{}  ", m.host.as_deref().unwrap_or("machine"));
     terminal.paragraph(Look::Bold, &name, &facts.join(" · "), 2)

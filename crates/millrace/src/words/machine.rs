@@ -113,7 +113,7 @@ pub fn drive_open_fault(drive: &str, why: &DriveOpenFault) -> String {
         F::NoSize => format!("{drive} does not exist: add ?size=SIZE to make it"),
         F::TooSmall { bytes } => format!("{drive} has {bytes} bytes, too few for a drive: at least 4096"),
         F::Missing => {
-            format!("{drive} does not exist: check the name, or list drives by `millrace drive ls`")
+            format!("{drive} does not exist: check the name, or list drives with `millrace drive ls`")
         }
         F::Forbidden => {
             format!("{drive} may not be opened: run as root, or as a user of the group that owns it")
@@ -179,7 +179,7 @@ pub fn size_fault(fault: &SizeFault) -> String {
             format!("\"{text}\" is too large: sizes end below 8192P (2^63 bytes)")
         }
         SizeFault::Fraction { text } => format!("\"{text}\" is not a whole number of bytes"),
-        SizeFault::Nothing { text } => format!("\"{text}\" is nothing: a size is at least one byte"),
+        SizeFault::Nothing { text } => format!("\"{text}\" is too small: a size is at least one byte"),
     }
 }
 

@@ -27,7 +27,7 @@ pub fn drive_fault(fault: &DriveFault) -> String {
 /// Why a portal does not listen.
 pub fn net_fault(fault: &NetFault) -> String {
     match fault {
-        NetFault::InUse => "somebody else listens there".into(),
+        NetFault::InUse => "another process listens there".into(),
         NetFault::NoAddress => "the address is not this machine's".into(),
         NetFault::Refused => "it was refused".into(),
         NetFault::Errno { errno } => format!("error {errno}"),

@@ -36,7 +36,7 @@ pub fn cause(f: &StatusCause) -> Said {
             ))
         }
         StatusCause::SpareUnreadable { spare, why } => Said::new(format!(
-            "its spare {spare} is of no use: {}",
+            "its spare {spare} cannot be used: {}",
             any_cause(why).message
         ))
         .then(format!(

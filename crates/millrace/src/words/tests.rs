@@ -6,15 +6,17 @@ use std::collections::BTreeMap;
 /// A sentence stands behind a colon: no full stop, no name that is missing, nothing printed for programmers.
 fn check(sentences: Vec<(String, String)>) {
     let mut seen = BTreeMap::new();
+    let mut twice = vec![];
     for (code, sentence) in sentences {
         assert!(!sentence.is_empty() && !sentence.ends_with('.'), "{code}: {sentence}");
         for bad in ["  ", " ,", "()", "Some(", "None", "{", "}", "\""] {
             assert!(!sentence.contains(bad), "{code}: {bad:?} in {sentence}");
         }
         if let Some(other) = seen.insert(sentence.clone(), code.clone()) {
-            panic!("{code} and {other} say the same: {sentence}");
+            twice.push(format!("{code} and {other} say the same: {sentence}"));
         }
     }
+    assert!(twice.is_empty(), "{}", twice.join("\n"));
 }
 
 /// Force never overwrites a drive of a pool of this head: the command says how it is put back, or let go of.
@@ -27,7 +29,7 @@ fn a_drive_that_is_listed_is_put_back_or_let_go_of() {
     let next = |place, removable| listed(place, removable).next.expect("a command");
     assert_eq!(
         listed(None, false).message,
-        "/f/z is a drive of pool one of this head: --force does not overwrite such a one"
+        "/f/z is a drive of pool one of this head: --force does not overwrite such a drive"
     );
     assert_eq!(
         next(None, false),

@@ -56,7 +56,7 @@ fn initiators_of_both_protocols_wait_for_a_pool_that_is_away_and_go_on_when_it_i
     daemon.start(&[]);
     let reasons = daemon.reasons().join("\n");
     assert!(reasons.contains("none of its drives was found"), "{reasons}");
-    assert!(reasons.contains("2 volumes are kept for the hosts, not ready"), "{reasons}");
+    assert!(reasons.contains("hosts see 2 volumes as not ready"), "{reasons}");
     assert!(reasons.contains("then it is imported by itself"), "{reasons}");
     assert_eq!(numbers(&daemon), before);
 

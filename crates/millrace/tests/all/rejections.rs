@@ -152,7 +152,7 @@ fn a_portal_that_cannot_be_opened_is_a_line_and_an_event_and_so_is_its_return() 
         let line = format!("portal iscsi {address}: {words}");
         daemon.events().iter().any(|e| e.starts_with(&line)) && daemon.log().contains(&line)
     };
-    until("the portal is told", || told("it cannot be opened: somebody else listens there"));
+    until("the portal is told", || told("it cannot be opened: another process listens there"));
     assert!(daemon.log().contains("ERROR"), "{}", daemon.log());
     drop(holder);
     until("the portal is open again", || told("it is open now"));

@@ -448,7 +448,7 @@ fn a_system_is_left_by_both_heads_and_one_that_remembers_it_harms_nobody() {
         &target,
         "--rw randrw --force --verify --prepare --read-back --seconds 12 --qd 4 --patience 60",
     );
-    assert!(a.refused("system leave").contains("head b is in, and leaves first"));
+    assert!(a.refused("system leave").contains("head b is still in the system, and must leave first"));
     until("both heads have lanes", || both_have_lanes(&a));
     b.cli("system leave");
     until("b is none of it", || heads(&a) == ["a leads", "b none, not ready"]);

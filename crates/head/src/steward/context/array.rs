@@ -265,10 +265,10 @@ impl LegContext {
 
 /// What a pool's keeper shall bring about.
 #[derive(Clone, Debug)]
-pub(crate) enum Wish {
+pub(crate) enum PendingChange {
     /// A leg is out. `there`: shards of the other head say so, which is in since this epoch; None: it is known here.
     Lost { array: usize, leg: usize, why: Cause, outlook: Outlook, there: Option<u64> },
-    /// A leg is there (its drive is open on the context) and is resynced.
+    /// A leg is there (its drive is open in the context) and is resynced.
     Joined { array: usize, leg: usize, full: bool, new: bool },
     /// A leg has everything.
     Synced { array: usize, leg: usize },

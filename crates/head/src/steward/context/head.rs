@@ -73,7 +73,7 @@ pub(crate) struct HeadContext {
     pub lanes_turned: u16,
     /// What shards have said last of the mirrors that they have room for, and most could have.
     pub rooms: Vec<Option<(Room, u32)>>,
-    /// Somebody asks them just now; and mirrors that have their memory and are not on the context yet.
+    /// Somebody asks them just now; and mirrors that have their memory and are not in the context yet.
     pub asking_room: bool,
     pub promised: Room,
     pub portals: Vec<PortalContext>,
@@ -700,7 +700,7 @@ impl HeadContext {
     pub fn portal_given_last(&mut self, number: u16) {
         self.ids.portal = number;
     }
-    /// A portal on the context; `publish` makes the shards listen.
+    /// A portal in the context; `publish` makes the shards listen.
     pub fn put_portal(&mut self, portal: Portal) {
         let told = |shard| self.former_listens.get(&(portal.id, shard)).copied();
         let results = (0..self.own_shards).map(told).collect();

@@ -1,7 +1,7 @@
 //! What the Steward knows of a pool beyond what is decided.
 
 use crate::layout::PoolId;
-use crate::steward::context::array::{ArrayContext, Wish};
+use crate::steward::context::array::{ArrayContext, PendingChange};
 use crate::steward::context::open::OpenDrive;
 use crate::steward::context::scrub::ScrubContext;
 use crate::steward::context::spare::SpareContext;
@@ -43,7 +43,7 @@ pub(crate) struct PoolContext {
     pub serving: bool,
     /// It is being let go of: volumes are gone from the hosts, the keeper stops.
     pub leaving: bool,
-    pub wishes: VecDeque<Wish>,
+    pub pending: VecDeque<PendingChange>,
     pub keeping: bool,
     /// The keeper shall wait: an order changes what it works on.
     pub held: bool,
@@ -65,7 +65,7 @@ pub(crate) struct PoolContext {
     pub known_on_legs: bool,
     /// Its configuration on some drive, or the witness, could not be written.
     pub trouble: Option<Cause>,
-    /// A record that puts a leg in sync and was not taken, and the name of the one that takes its place on the context.
+    /// A record that puts a leg in sync and was not taken, and the name of the one that takes its place in the context.
     pub refused: Option<(MembershipRecord, Incarnation)>,
     /// Since when the keeper tries to put a record somewhere.
     pub recording: Option<Instant>,
@@ -108,7 +108,7 @@ impl PoolContext {
             made_here: BTreeSet::new(),
             serving: false,
             leaving: false,
-            wishes: VecDeque::new(),
+            pending: VecDeque::new(),
             keeping: false,
             held: false,
             dealing: false,

@@ -7,7 +7,7 @@
 
 use crate::layout::PoolId;
 use crate::order::State;
-use crate::steward::context::array::Wish;
+use crate::steward::context::array::PendingChange;
 use crate::steward::context::head::{HeadContext, Ill};
 use crate::steward::context::open::OpenDrive;
 use crate::steward::join::{self, Boxed};
@@ -167,7 +167,7 @@ impl Procedures {
                 }
             } else if let Some(p) = context.pool_mut(w.pool) {
                 let why = Cause::from(why);
-                p.wishes.push_back(Wish::Lost {
+                p.pending.push_back(PendingChange::Lost {
                     array: w.array,
                     leg: w.leg,
                     why,

@@ -4,7 +4,7 @@ use super::Marked;
 use crate::layout::{ArrayId, PoolId};
 use crate::mail::ShardMail;
 use crate::order::{Answered, Reply};
-use crate::steward::context::array::{ArrayContext, LegContext, Wish};
+use crate::steward::context::array::{ArrayContext, LegContext, PendingChange};
 use crate::steward::context::head::{HeadContext, Stop};
 use crate::steward::context::pool::PoolContext;
 use crate::steward::procedures::Procedures;
@@ -93,7 +93,7 @@ impl PoolContext {
     }
     /// All that its arrays have to do with is on record and known to all shards, and every leg that takes part is there.
     fn may_deal(&self) -> bool {
-        let rests = !self.keeping && !self.held && self.wishes.is_empty();
+        let rests = !self.keeping && !self.held && self.pending.is_empty();
         let settled = !self.leaving && !self.losing && !self.unrecorded && !self.is_proposed();
         let there = |a: usize| {
             let legs = self.arrays[a].legs.iter().enumerate();
@@ -109,7 +109,7 @@ impl PoolContext {
     }
     /// Some shard has lost a leg of it: it comes to no rest before that is on record.
     fn loses_leg(&self) -> bool {
-        self.wishes.iter().any(|w| matches!(w, Wish::Lost { .. }))
+        self.pending.iter().any(|w| matches!(w, PendingChange::Lost { .. }))
     }
 }
 

@@ -3,15 +3,15 @@
 //!
 //! ```text
 //! nothing of ours is left of what was opened ▶ found: where it was, where it lies today, or at all drives that nobody holds
-//!   ├─ a leg that is out     its own record says what it lacks ▶ open on the context ▶ joins, and is copied to
+//!   ├─ a leg that is out     its own record says what it lacks ▶ open in the context ▶ joins, and is copied to
 //!   ├─ a last leg            nobody went on from it (`reopen`) ▶ takes the place of what was opened
-//!   └─ a spare               its label says so ▶ open on the context
+//!   └─ a spare               its label says so ▶ open in the context
 //! it may not, or not yet ▶ let go of, and why is told
 //! ```
 
 use crate::layout::PoolId;
 use crate::order::{Answered, Refusal, Reply};
-use crate::steward::context::array::Wish;
+use crate::steward::context::array::PendingChange;
 use crate::steward::context::found::Found;
 use crate::steward::context::pool::PoolContext;
 use crate::steward::context::probe::Probe;
@@ -205,7 +205,7 @@ impl Procedures {
                     if let Some(p) = context.pool_mut(pool) {
                         let l = &mut p.arrays[array].legs[leg];
                         l.takes(probe.opened(), &probe.info.path);
-                        p.wishes.push_back(Wish::Joined { array, leg, full, new: false });
+                        p.pending.push_back(PendingChange::Joined { array, leg, full, new: false });
                     }
                     context.moved(pool, uuid, &probe.info.path);
                 }

@@ -11,7 +11,7 @@
 
 use crate::layout::PoolId;
 use crate::order::{Answered, Refusal, Reply};
-use crate::steward::context::array::{LegContext, Outlook, Wish};
+use crate::steward::context::array::{LegContext, Outlook, PendingChange};
 use crate::steward::context::open::OpenDrive;
 use crate::steward::context::pool::PoolContext;
 use crate::steward::context::probe::Probe;
@@ -105,12 +105,12 @@ impl PoolContext {
         let others = (0..self.arrays[array].legs.len()).filter(|l| *l != leg);
         others.filter(|l| self.leg_state(array, *l) == LegState::InSync).count()
     }
-    /// A leg is one no more: those behind it move up, and what is wished of it is void.
+    /// A leg is one no more: those behind it move up, and what was to change of it is void.
     fn drop_leg(&mut self, array: usize, leg: usize) -> LegContext {
-        self.wishes.retain_mut(|wish| {
-            let (Wish::Lost { array: a, leg: l, .. }
-            | Wish::Joined { array: a, leg: l, .. }
-            | Wish::Synced { array: a, leg: l }) = wish;
+        self.pending.retain_mut(|change| {
+            let (PendingChange::Lost { array: a, leg: l, .. }
+            | PendingChange::Joined { array: a, leg: l, .. }
+            | PendingChange::Synced { array: a, leg: l }) = change;
             let mine = *a == array;
             let gone = mine && *l == leg;
             if mine && *l > leg {
@@ -372,7 +372,7 @@ impl Procedures {
         };
         let planned = self.plan(pool, edits).await?;
         let failed = self.write_config(pool, &planned.slot()).await;
-        self.wish_away(pool, failed, Untaken::Config);
+        self.propose_losses(pool, failed, Untaken::Config);
         let gone = {
             let mut context = self.context_mut();
             let Some(p) = context.pool_mut(pool) else { return Ok(None) };
@@ -606,7 +606,7 @@ impl Procedures {
         self.mark_all(pool, array).await?;
         self.write_pools_and(Some((pool, &probe.info.path))).await?;
         let failed = self.write_config(pool, &slot).await;
-        self.wish_away(pool, failed, Untaken::Config);
+        self.propose_losses(pool, failed, Untaken::Config);
         self.decided(planned);
         let mut departed = None;
         if let Some(p) = self.context_mut().pool_mut(pool) {
@@ -625,7 +625,7 @@ impl Procedures {
                     legs.push(LegContext::new(uuid, place, path, open, 0));
                 }
             }
-            p.wishes.push_back(Wish::Joined { array, leg, full: true, new: true });
+            p.pending.push_back(PendingChange::Joined { array, leg, full: true, new: true });
         }
         self.context_mut().departs(departed);
         Ok(leg)

@@ -1,7 +1,7 @@
 //! Membership: loss, return, promotion. One keeper for each pool does one change after the other.
 //!
 //! ```text
-//! loss       out on the context ▶ published ▶ applied by all shards ▶ on record ▶ Recorded   (promise 5)
+//! loss       out in the context ▶ published ▶ applied by all shards ▶ on record ▶ Recorded   (promise 5)
 //! return     rebuilding on record ▶ published ▶ … every shard: Synced ▶ in sync on record ▶ published
 //! ```
 //!
@@ -11,7 +11,7 @@
 
 use crate::layout::{ArrayId, PoolId};
 use crate::mail::ShardMail;
-use crate::steward::context::array::{Outlook, Wish, outlook};
+use crate::steward::context::array::{Outlook, PendingChange, outlook};
 use crate::steward::context::found::Found;
 use crate::steward::context::head::HeadContext;
 use crate::steward::context::pool::PoolContext;
@@ -45,25 +45,25 @@ impl Procedures {
     async fn keep(&self, pool: PoolId) {
         loop {
             let procedures = self.clone();
-            let wished = move || {
+            let anything = move || {
                 // While the pool is let go of, who does that writes its last record.
-                let works = |p: &PoolContext| !p.leaving && !p.held && !p.wishes.is_empty();
+                let works = |p: &PoolContext| !p.leaving && !p.held && !p.pending.is_empty();
                 procedures.context().pool(pool).is_none_or(works)
             };
-            self.cx.until(wished).await;
-            let wishes = match self.context_mut().pool_mut(pool) {
+            self.cx.until(anything).await;
+            let pending = match self.context_mut().pool_mut(pool) {
                 None => return,
                 Some(p) => {
                     p.is_kept(true);
-                    next_wishes(&mut p.wishes)
+                    next_pending(&mut p.pending)
                 }
             };
-            match wishes[0] {
-                Wish::Lost { .. } => self.lose(pool, wishes).await,
-                Wish::Joined { array, leg, full, new } => {
+            match pending[0] {
+                PendingChange::Lost { .. } => self.lose(pool, pending).await,
+                PendingChange::Joined { array, leg, full, new } => {
                     self.join_leg(pool, array, leg, full, new).await;
                 }
-                Wish::Synced { array, leg } => self.promote(pool, array, leg).await,
+                PendingChange::Synced { array, leg } => self.promote(pool, array, leg).await,
             }
             if let Some(p) = self.context_mut().pool_mut(pool) {
                 p.is_kept(false);
@@ -86,25 +86,36 @@ impl Procedures {
         }
     }
     /// Legs that failed to take something are put out, unless they are the last.
-    pub(crate) fn wish_away(&self, pool: PoolId, failed: Vec<(usize, usize, DriveError)>, what: Untaken) {
+    pub(crate) fn propose_losses(
+        &self,
+        pool: PoolId,
+        failed: Vec<(usize, usize, DriveError)>,
+        what: Untaken,
+    ) {
         if let Some(p) = self.context_mut().pool_mut(pool) {
             for (array, leg, error) in failed {
                 let open = p.arrays[array].legs.get(leg).and_then(|l| l.open.as_ref());
                 let why = what.cause(open.map_or_else(|| error.into(), |o| o.fault(error)));
-                p.wishes.push_back(Wish::Lost { array, leg, why, outlook: outlook(error), there: None });
+                p.pending.push_back(PendingChange::Lost {
+                    array,
+                    leg,
+                    why,
+                    outlook: outlook(error),
+                    there: None,
+                });
             }
         }
     }
 
     /// Legs are lost.
-    async fn lose(&self, pool: PoolId, wishes: Vec<Wish>) {
-        let wishes = self.lost_for_all(pool, wishes).await;
+    async fn lose(&self, pool: PoolId, pending: Vec<PendingChange>) {
+        let pending = self.lost_for_all(pool, pending).await;
         let (put_out, changed) = {
             let mut context = self.context_mut();
             let (me, incarnation) = (context.me(), context.new_incarnation());
             let Some(p) = context.pool_mut(pool) else { return };
             let mut record = p.record().next(me, incarnation);
-            let put_out = context.take_out(pool, &mut record, wishes, self.cx.now());
+            let put_out = context.take_out(pool, &mut record, pending, self.cx.now());
             if put_out.is_empty() {
                 return;
             }
@@ -214,7 +225,7 @@ impl Procedures {
         }
     }
 
-    /// Puts the record on the context on record, and then tells the shards that these arrays' epochs are. A pool
+    /// Puts the record in the context on record, and then tells the shards that these arrays' epochs are. A pool
     /// that is let go of is not waited for once its hosts were told (`watch_record`). Legs that `had` it are passed over.
     pub(crate) async fn put_on_record(
         &self,
@@ -237,7 +248,7 @@ impl Procedures {
             p.records(None);
         }
     }
-    /// Writes a record to where it must be, however long that takes. A leg that fails to take it is wished away;
+    /// Writes a record to where it must be, however long that takes. A leg that fails to take it is proposed as lost;
     /// true if none is. None if the pool is let go of meanwhile.
     pub(crate) async fn write_down(
         &self,
@@ -301,20 +312,22 @@ impl Procedures {
 }
 
 impl HeadContext {
-    /// Puts legs out in `record`, the next one of that pool, and on the context; false if nobody was left to put out.
+    /// Puts legs out in `record`, the next one of that pool, and in the context; false if nobody was left to put out.
     pub(crate) fn take_out(
         &mut self,
         pool: PoolId,
         record: &mut MembershipRecord,
-        wishes: Vec<Wish>,
+        pending: Vec<PendingChange>,
         now: Instant,
     ) -> Vec<(usize, usize)> {
         let Some(p) = self.pool_mut(pool) else { return vec![] };
         let (mut events, mut put_out) = (vec![], vec![]);
-        for wish in wishes {
-            let Wish::Lost { array, leg, why, outlook, .. } = wish else { unreachable!("chosen by kind") };
+        for change in pending {
+            let PendingChange::Lost { array, leg, why, outlook, .. } = change else {
+                unreachable!("chosen by kind")
+            };
             let legs = &record.arrays[array].legs;
-            // Every shard wishes it away: the first one is told, also where both wishes share a record.
+            // Every shard reports the loss: the first one is told, also where both share a record.
             if legs.get(leg).is_none_or(|l| matches!(l.state, LegState::Out | LegState::JustOut)) {
                 continue;
             }
@@ -370,16 +383,16 @@ fn says_cut_off(cause: &Cause) -> bool {
 
 const RETRY: Duration = Duration::from_millis(200);
 
-/// The first wish, and all further losses if it is one: they share a record. Losses come first.
-fn next_wishes(wishes: &mut VecDeque<Wish>) -> Vec<Wish> {
-    let losses = losses(wishes);
-    if losses.is_empty() { wishes.pop_front().into_iter().collect() } else { losses }
+/// The first pending change, and all further losses if it is one: they share a record. Losses come first.
+fn next_pending(pending: &mut VecDeque<PendingChange>) -> Vec<PendingChange> {
+    let losses = losses(pending);
+    if losses.is_empty() { pending.pop_front().into_iter().collect() } else { losses }
 }
-/// Takes the losses out of the wishes.
-pub(crate) fn losses(wishes: &mut VecDeque<Wish>) -> Vec<Wish> {
-    let is_loss = |w: &Wish| matches!(w, Wish::Lost { .. });
-    let (losses, rest): (Vec<Wish>, Vec<Wish>) = wishes.drain(..).partition(is_loss);
-    wishes.extend(rest);
+/// Takes the losses out of the pending changes.
+pub(crate) fn losses(pending: &mut VecDeque<PendingChange>) -> Vec<PendingChange> {
+    let is_loss = |w: &PendingChange| matches!(w, PendingChange::Lost { .. });
+    let (losses, rest): (Vec<PendingChange>, Vec<PendingChange>) = pending.drain(..).partition(is_loss);
+    pending.extend(rest);
     losses
 }
 
@@ -403,7 +416,7 @@ impl PoolContext {
         let seconds = now.since(self.arrays[array].compared_since?).as_secs();
         (bytes > 0).then_some(LegEvent::MirrorCompared { mirror, bytes, seconds })
     }
-    /// Whether the record is where it must be, after an attempt to write it; legs that failed are wished away.
+    /// Whether the record is where it must be, after an attempt to write it; legs that failed are proposed as lost.
     pub(crate) fn has_taken(
         &mut self,
         failed: &[(usize, usize, DriveError)],
@@ -419,7 +432,7 @@ impl PoolContext {
                 let why = Untaken::Record.cause((*error).into());
                 let outlook = outlook(*error);
                 let (array, leg) = (*array, *leg);
-                self.wishes.push_back(Wish::Lost { array, leg, why, outlook, there: None });
+                self.pending.push_back(PendingChange::Lost { array, leg, why, outlook, there: None });
             }
         }
         let Err(why) = witness else {

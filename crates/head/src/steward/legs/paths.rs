@@ -5,7 +5,7 @@
 //! If it leads, the other one takes over.
 
 use crate::layout::PoolId;
-use crate::steward::context::array::{Outlook, Wish};
+use crate::steward::context::array::{Outlook, PendingChange};
 use crate::steward::context::open::OpenDrive;
 use crate::steward::procedures::Procedures;
 use crate::steward::runtime::Patience;
@@ -36,10 +36,12 @@ enum Path {
 
 impl Procedures {
     /// Of legs that are to be put out: those that no head has a path to, or that fail by every path.
-    pub(super) async fn lost_for_all(&self, pool: PoolId, wishes: Vec<Wish>) -> Vec<Wish> {
+    pub(super) async fn lost_for_all(&self, pool: PoolId, pending: Vec<PendingChange>) -> Vec<PendingChange> {
         let (mut lost, mut known) = (vec![], BTreeMap::<(usize, usize), Path>::new());
-        for wish in wishes {
-            let Wish::Lost { array, leg, there, outlook, .. } = &wish else { unreachable!("chosen by kind") };
+        for change in pending {
+            let PendingChange::Lost { array, leg, there, outlook, .. } = &change else {
+                unreachable!("chosen by kind")
+            };
             if there.is_some_and(|epoch| !self.is_in_since(epoch)) {
                 // That head is out, and what it had with it.
                 continue;
@@ -52,7 +54,7 @@ impl Procedures {
             };
             known.insert(at, path);
             if path == Path::Lost {
-                lost.push(wish);
+                lost.push(change);
             }
         }
         lost

@@ -9,7 +9,7 @@
 //! not take this one, come first.
 
 use crate::layout::PoolId;
-use crate::steward::context::array::Wish;
+use crate::steward::context::array::PendingChange;
 use crate::steward::context::pool::PoolContext;
 use crate::steward::join;
 use crate::steward::legs::exchange::Untaken;
@@ -74,7 +74,7 @@ impl Procedures {
         };
         if !failed.is_empty() {
             self.take_back_promotion(pool, array, leg, record);
-            self.wish_away(pool, failed, Untaken::Record);
+            self.propose_losses(pool, failed, Untaken::Record);
             return self.promote_later(pool, array, leg);
         }
         let now = self.cx.now();
@@ -138,7 +138,7 @@ impl Procedures {
         self.cx.spawn(async move {
             procedures.cx.sleep(AGAIN).await;
             if let Some(p) = procedures.context_mut().pool_mut(pool) {
-                p.wishes.push_back(Wish::Synced { array, leg });
+                p.pending.push_back(PendingChange::Synced { array, leg });
             }
         });
     }

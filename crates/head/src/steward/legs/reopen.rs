@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! gone, and the last ▶ found by its label, with our own record ▶ no shard has what was opened, and the kernel
-//! holds nothing of it ▶ the new one on the context ▶ on record ▶ published
+//! holds nothing of it ▶ the new one in the context ▶ on record ▶ published
 //! ```
 //!
 //! It stays in sync on record throughout: it is not put out, since without it there is no mirror. What had not been
@@ -81,7 +81,7 @@ impl Procedures {
         Err(LegRefusal::LegFarBehind { drive, records: lag() }.into())
     }
 
-    /// The record on the context, to be written once more; the keeper is held.
+    /// The record in the context, to be written once more; the keeper is held.
     pub(crate) async fn record_again(&self, pool: PoolId) -> Option<MembershipRecord> {
         self.hold_keeper(pool).await;
         let mut context = self.context_mut();

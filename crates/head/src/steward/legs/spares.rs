@@ -358,7 +358,7 @@ impl Procedures {
             .collect()
         };
         for spare in due {
-            // Why it is not back is on the context.
+            // Why it is not back is in the context.
             let _ = self.come_back(pool, Lacking::Spare(spare)).await;
         }
     }

@@ -53,7 +53,7 @@ impl Procedures {
         }
     }
 
-    /// The record on the context was taken.
+    /// The record in the context was taken.
     pub(crate) async fn end_of_recording(&self, pool: PoolId) {
         let now = self.cx.now();
         let arrays = {
@@ -76,9 +76,9 @@ impl Procedures {
 impl crate::steward::context::pool::PoolContext {
     /// A record is being written, and answers wait for it or for the next one.
     fn is_losing(&self) -> bool {
-        let lost = |w: &crate::steward::context::array::Wish| {
-            matches!(w, crate::steward::context::array::Wish::Lost { .. })
+        let lost = |w: &crate::steward::context::array::PendingChange| {
+            matches!(w, crate::steward::context::array::PendingChange::Lost { .. })
         };
-        self.recording.is_some() && (self.losing || self.wishes.iter().any(lost))
+        self.recording.is_some() && (self.losing || self.pending.iter().any(lost))
     }
 }

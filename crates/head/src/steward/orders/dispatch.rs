@@ -3,7 +3,7 @@
 use crate::layout::PoolId;
 use crate::mail::ShardMail;
 use crate::order::{Answered, Drive, DriveRole, Order, Refusal, Reply};
-use crate::steward::context::array::{Outlook, Wish};
+use crate::steward::context::array::{Outlook, PendingChange};
 use crate::steward::context::pool::PoolContext;
 use crate::steward::context::probe::Probe;
 use crate::steward::join::{self, Boxed};
@@ -238,14 +238,14 @@ impl Procedures {
         outlook: Outlook,
     ) -> Result<(), Refusal> {
         if let Some(p) = self.context_mut().pool_mut(pool) {
-            p.wishes.push_back(Wish::Lost { array, leg, why: why.into(), outlook, there: None });
+            p.pending.push_back(PendingChange::Lost { array, leg, why: why.into(), outlook, there: None });
         }
         let procedures = self.clone();
         self.cx
             .until(move || {
                 let context = procedures.context();
                 let quiet =
-                    |p: &crate::steward::context::pool::PoolContext| !p.keeping && p.wishes.is_empty();
+                    |p: &crate::steward::context::pool::PoolContext| !p.keeping && p.pending.is_empty();
                 context.pool(pool).is_none_or(|p| {
                     p.leaving || (quiet(p) && (p.is_out(array, leg) || p.is_last(array, leg)))
                 })
@@ -339,7 +339,7 @@ impl Procedures {
             .until(move || {
                 let context = procedures.context();
                 let done = |p: &crate::steward::context::pool::PoolContext| {
-                    !p.keeping && !p.wishes.iter().any(|w| matches!(w, Wish::Joined { array: a, leg: l, .. } if (*a, *l) == (array, leg)))
+                    !p.keeping && !p.pending.iter().any(|w| matches!(w, PendingChange::Joined { array: a, leg: l, .. } if (*a, *l) == (array, leg)))
                 };
                 context.pool(pool).is_none_or(|p| p.leaving || done(p))
             })

@@ -237,7 +237,7 @@ impl HeadContext {
             ready: p.serving && p.complete() && !p.unrecorded,
             deallocates: p.deallocates(),
         });
-        // One that is being imported is on the context and among the absent.
+        // One that is being imported is in the context and among the absent.
         let is_here = |p: &&AbsentPool| self.pools.iter().any(|x| x.config().uuid == p.uuid());
         let absent = self.absent.iter().filter(move |p| !is_here(p));
         let absent = absent.filter_map(|p| p.known().zip(p.kept.as_ref()));

@@ -393,7 +393,7 @@ impl Procedures {
         Err(Refusal::from(r).about("pool"))
     }
 
-    /// Puts a pool on the context: numbers that clash with other pools' are changed.
+    /// Puts a pool in the context: numbers that clash with other pools' are changed.
     pub(crate) fn settle_in(
         &self,
         mut config: PoolConfig,
@@ -498,7 +498,7 @@ impl Procedures {
                 return Err(PoolRefusal::LastNotWritten { drive, fault }.into());
             }
             let outlook = crate::steward::context::array::outlook(error);
-            p.wishes.push_back(crate::steward::context::array::Wish::Lost {
+            p.pending.push_back(crate::steward::context::array::PendingChange::Lost {
                 array: a,
                 leg: l,
                 why: PoolCause::LegNotWritten { fault }.into(),
@@ -881,7 +881,7 @@ impl PoolContext {
             drives: legs.chain(self.spares.iter().map(|s| &s.path)).cloned().collect(),
         }
     }
-    /// The configuration on the context, as a slot.
+    /// The configuration in the context, as a slot.
     pub(crate) fn config_slot(&self) -> ConfigSlot {
         self.state().slot()
     }

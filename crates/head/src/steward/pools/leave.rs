@@ -3,7 +3,7 @@
 use crate::layout::{ArrayId, PoolId};
 use crate::mail::ShardMail;
 use crate::order::{Answered, Cause, Notice, Refusal, Reply};
-use crate::steward::context::array::{Outlook, Wish};
+use crate::steward::context::array::{Outlook, PendingChange};
 use crate::steward::context::open::OpenDrive;
 use crate::steward::context::pool::PoolContext;
 use crate::steward::join::{self, Boxed};
@@ -135,7 +135,13 @@ impl Procedures {
         for (array, leg) in left_behind(p) {
             let (drive, name) = (p.arrays[array].legs[leg].path.clone(), array_word(true, array));
             let why = PoolCause::LegStaysBehind.into();
-            p.wishes.push_back(Wish::Lost { array, leg, why, outlook: Outlook::MayReturn, there: None });
+            p.pending.push_back(PendingChange::Lost {
+                array,
+                leg,
+                why,
+                outlook: Outlook::MayReturn,
+                there: None,
+            });
             notices.push(PoolNotice::DriveStaysBehind { drive, array: name }.into());
         }
         notices
@@ -392,7 +398,7 @@ impl Procedures {
             let p = context.pool_mut(id)?;
             let mut record = p.record().next(me, incarnation);
             // Losses that were told last are on record too: nobody reads the leg as in sync again.
-            let losses = losses(&mut p.wishes);
+            let losses = losses(&mut p.pending);
             context.take_out(id, &mut record, losses, now);
             record.open = open;
             let p = context.pool_mut(id)?;

@@ -20,7 +20,7 @@ fn sum(a: Room, b: Room) -> Room {
     Room { mirrors: a.mirrors + b.mirrors, singles: a.singles + b.singles }
 }
 
-/// Every shard keeps memory for so many arrays that are not on the context yet. To be dropped, without a wait in
+/// Every shard keeps memory for so many arrays that are not in the context yet. To be dropped, without a wait in
 /// between, once they are: from then on they count themselves.
 #[must_use]
 pub(crate) struct Promised {

@@ -11,7 +11,7 @@
 use crate::layout::{ArrayId, PoolId};
 use crate::mail::ShardMail;
 use crate::order::{Answered, Notice, Refusal, Reply};
-use crate::steward::context::array::{LegContext, Wish};
+use crate::steward::context::array::{LegContext, PendingChange};
 use crate::steward::context::open::OpenDrive;
 use crate::steward::context::pool::PoolContext;
 use crate::steward::patience::QUIET_PATIENCE;
@@ -225,11 +225,13 @@ impl Procedures {
             record.arrays.truncate(cut.first);
             p.propose(record);
             p.promotion_refused(None);
-            let is_here = |w: &Wish| {
-                let (Wish::Lost { array, .. } | Wish::Joined { array, .. } | Wish::Synced { array, .. }) = w;
+            let is_here = |w: &PendingChange| {
+                let (PendingChange::Lost { array, .. }
+                | PendingChange::Joined { array, .. }
+                | PendingChange::Synced { array, .. }) = w;
                 *array < cut.first
             };
-            p.wishes.retain(is_here);
+            p.pending.retain(is_here);
             p.scrub.forget_arrays(cut.first);
             let legs: Vec<LegContext> = p.arrays.drain(cut.first..).flat_map(|a| a.legs).collect();
             legs

@@ -121,7 +121,7 @@ impl Procedures {
             context.decide(id, record);
         }
     }
-    /// The pool's next record, which changes nothing, on the context.
+    /// The pool's next record, which changes nothing, in the context.
     pub(crate) fn next_record(&self, id: PoolId) -> Option<MembershipRecord> {
         let mut context = self.context_mut();
         let (me, incarnation) = (context.me(), context.new_incarnation());

@@ -38,14 +38,14 @@ impl Procedures {
         let op = StateOp::Write { name: name.into(), contents: contents.into_bytes() };
         self.change_file(op).await.map_err(|e| state_refusal(named(name), &e))
     }
-    /// Puts on the context what is wrong with a file.
+    /// Puts in the context what is wrong with a file.
     fn leave_unread(&self, file: &'static str, event: RecordEvent, cause: RecordCause) {
         let now = self.cx.now();
         let mut context = self.context_mut();
         context.happened(now, "state directory", event);
         context.unread.push(Unread { file, cause });
     }
-    /// A file of the state directory, as far as there is one and it can be read. If not, that is put on the context and
+    /// A file of the state directory, as far as there is one and it can be read. If not, that is put in the context and
     /// among the troubles, and nobody writes over it.
     pub(crate) async fn read_known<T>(
         &self,

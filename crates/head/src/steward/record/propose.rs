@@ -113,7 +113,7 @@ impl Procedures {
         if failed.len() >= reachable {
             return Err(PoolRefusal::NoDriveWritten { pool: planned.next.config().name.clone() }.into());
         }
-        self.wish_away(pool, failed, Untaken::Config);
+        self.propose_losses(pool, failed, Untaken::Config);
         self.decided(planned);
         Ok(())
     }
@@ -124,7 +124,7 @@ impl Procedures {
     pub(crate) async fn configure_again(&self, pool: PoolId) -> Result<(), Refusal> {
         let planned = self.plan(pool, vec![]).await?;
         let failed = self.write_config(pool, &planned.slot()).await;
-        self.wish_away(pool, failed, Untaken::Config);
+        self.propose_losses(pool, failed, Untaken::Config);
         self.decided(planned);
         Ok(())
     }

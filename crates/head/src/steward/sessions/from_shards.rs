@@ -1,8 +1,8 @@
-//! What shards tell the Steward of portals, of who comes, and of arrays: put on the context as it is heard.
+//! What shards tell the Steward of portals, of who comes, and of arrays: put in the context as it is heard.
 
 use crate::layout::ArrayId;
 use crate::mail::StewardMail;
-use crate::steward::context::array::{Outlook, Wish, outlook};
+use crate::steward::context::array::{Outlook, PendingChange, outlook};
 use crate::steward::context::head::{HeadContext, PortalContext};
 use crate::steward::context::system::SystemContext;
 use array::{Note, Verdict};
@@ -140,7 +140,13 @@ impl HeadContext {
                 let open = pool.arrays[a].legs[leg].open.as_ref();
                 let fault = open.map_or_else(|| error.into(), |o| o.fault(error));
                 let why = LegCause::failed(fault).into();
-                pool.wishes.push_back(Wish::Lost { array: a, leg, why, outlook: outlook(error), there });
+                pool.pending.push_back(PendingChange::Lost {
+                    array: a,
+                    leg,
+                    why,
+                    outlook: outlook(error),
+                    there,
+                });
             }
             Note::LegAhead { leg: _, epoch: _, last, error } => {
                 let last = pool.arrays[a].legs.iter().find(|l| l.place == last);
@@ -148,7 +154,7 @@ impl HeadContext {
                 let fault = error.map(|error| open.map_or_else(|| error.into(), |o| o.fault(error)));
                 let source = last.map_or(String::new(), |l| l.path.clone());
                 let why = LegCause::LegAheadOfSource { source, fault }.into();
-                pool.wishes.push_back(Wish::Lost {
+                pool.pending.push_back(PendingChange::Lost {
                     array: a,
                     leg,
                     why,
@@ -161,7 +167,7 @@ impl HeadContext {
                 if epoch >= context.joined {
                     context.synced.insert(shard);
                     if pool.is_synced(a, leg) {
-                        pool.wishes.push_back(Wish::Synced { array: a, leg });
+                        pool.pending.push_back(PendingChange::Synced { array: a, leg });
                     }
                 }
             }

@@ -1,4 +1,4 @@
-//! What connections want of each other (NVMe Abort and controller resets, SCSI task management): the wish
+//! What connections want of each other (NVMe Abort and controller resets, SCSI task management): an intervention
 //! goes to every connection that it is about, and is answered when all have done it or are gone.
 
 use crate::mail::{Mail, ShardMail, to_shard};
@@ -26,7 +26,7 @@ struct UnderWay {
     yes: bool,
 }
 
-/// Wishes under way. Each connection has as many as its protocol allows functions at a time.
+/// Interventions under way. Each connection has as many as its protocol allows functions at a time.
 #[derive(Default)]
 pub struct Interventions {
     under_way: Vec<UnderWay>,

@@ -130,7 +130,8 @@ fn missing(error: &Error, command: &str) -> Option<Failure> {
             }
         }
         Some(word) => word.to_string(),
-        None => argument.trim_end_matches("...").replace(['<', '>'], ""),
+        // A list takes one value, too: `--link <ADDRESS,...>`.
+        None => argument.replace(",...", "").trim_end_matches("...").replace(['<', '>'], ""),
     };
     let all = all.iter().map(|a| one(a).replace(['<', '>'], "")).collect::<Vec<_>>().join(" and ");
     Some(Failure::usage(format!("{command} needs {all}")).with_code(CommandFault::MissingArgument))
@@ -210,6 +211,12 @@ mod tests {
                 "missing_argument",
                 "millrace volume set needs --iops-max N, --mbps-max N or --weight N",
                 "millrace volume set --help",
+            ),
+            (
+                "system join TOKEN",
+                "missing_argument",
+                "millrace system join needs --link ADDRESS",
+                "millrace system join --help",
             ),
             (
                 "volume set tank/a --cap 5",

@@ -44,10 +44,10 @@ pub struct TuneArgs {
     /// Change them now and at every start of the machine (sysctl.d, udev, systemd)
     #[arg(long, conflicts_with_all = ["undo", "machine", "for_host"])]
     persist: bool,
-    /// Measure the load behind -- with each group changed and unchanged, and keep the changes that help
+    /// Measure the load given after -- with each group changed and unchanged, and keep the changes that help
     #[arg(long, conflicts_with_all = ["apply", "undo", "persist", "machine", "for_host"])]
     measure: bool,
-    /// Measurements of each group with its change, and without
+    /// Measurements of each group, with and without its change
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = count_in::<u32>(3..=100))]
     rounds: u32,
     /// Only these groups: cpu, interrupts, block, memory, network, pcie
@@ -183,7 +183,7 @@ fn screen(settings: &[Setting], verbose: bool, terminal: Terminal) -> String {
     out.push('\n');
     out.push_str(&match (to_change, by_hand) {
         (0, 0) => "Everything is as a head wants it.\n".to_string(),
-        (n, by_hand) => format!("{} to change, {by_hand} by hand.\n", count(n, "setting")),
+        (n, by_hand) => format!("{} to change, and {by_hand} to change by hand.\n", count(n, "setting")),
     });
     if to_change > 0 {
         out.push_str(&terminal.next("millrace tune -v, or millrace tune --apply"));

@@ -18,7 +18,7 @@ pub fn refusal(f: &HostRefusal) -> Said {
             Said::new(format!("there are {hosts_max} hosts already, the most there can be"))
                 .then("millrace host ls")
         }
-        R::HostWithoutNames => Said::new("a host needs an NQN or an IQN, or nobody could come in as it")
+        R::HostWithoutNames => Said::new("a host needs an NQN or an IQN, or nobody can connect as it")
             .then("the same command with --nqn NQN, or --iqn IQN, or both"),
         R::TooManyNames { names_max } => {
             Said::new(format!("a host has at most {names_max} names of a kind")).then("millrace host ls")
@@ -46,7 +46,7 @@ pub fn refusal(f: &HostRefusal) -> Said {
             .then("the same command without --lun, which takes the lowest free one"),
         R::LunTooLarge { lun, lun_max } => Said::new(format!("LUN {lun} is beyond the largest, {lun_max}"))
             .then("the same command without --lun, which takes the lowest free one"),
-        R::NoNumberFree => Said::new("no number is free").then("millrace volume ls"),
+        R::NoNumberFree => Said::new("no LUN or namespace id is free").then("millrace volume ls"),
         R::HostHasExports { host, volumes } => {
             let are = if *volumes == 1 { "is" } else { "are" };
             Said::new(format!("{} {are} exported to host {host}", count(*volumes as u64, "volume")))
@@ -55,13 +55,15 @@ pub fn refusal(f: &HostRefusal) -> Said {
         R::HostRemoveInUse { force, hosts } => {
             let force = if *force { " --force" } else { "" };
             let name = hosts.first().map_or("", |h| &h.host);
-            Said::new(connected(hosts, "would be sent away"))
+            Said::new(connected(hosts, "would be disconnected"))
                 .then(format!("millrace host rm {name}{force} --yes"))
         }
-        R::HostNameInUse { hosts } => Said::new(connected(hosts, "would be sent away: a name of it goes"))
-            .then("the same command with --yes"),
+        R::HostNameInUse { hosts } => {
+            Said::new(connected(hosts, "would be disconnected: it uses a name that would be removed"))
+                .then("the same command with --yes")
+        }
         R::HostSecretInUse { hosts } => {
-            Said::new(connected(hosts, "would be sent away: what it must prove over iSCSI changes"))
+            Said::new(connected(hosts, "would be disconnected: its CHAP settings would change"))
                 .then("the same command with --yes")
         }
     }
@@ -116,7 +118,7 @@ pub fn notice(f: &HostNotice) -> String {
                 n => format!("{} and {} more", volumes[..2].join(", "), n - 2),
             };
             format!(
-                "{list}: exported to host {host}, whom its name alone lets in; if another head asked for a secret: millrace host set {host} --chap-secret-file FILE"
+                "{list}: exported to host {host}, which needs no secret here; if another head required one: millrace host set {host} --chap-secret-file FILE"
             )
         }
     }

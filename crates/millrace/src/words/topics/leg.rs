@@ -44,7 +44,7 @@ pub fn refusal(f: &LegRefusal) -> Said {
             Said::new(format!("{drive} {what}: without it the pool does not work")).then(next)
         }
         LegRefusal::OtherFileRemoved { drive, removed } => Said::new(format!(
-            "the file of {removed} was removed: without {drive} nothing that stays holds what the mirror holds, and it is gone once the daemon stops"
+            "the file of {removed} was removed: without {drive} no drive that stays has the data of the mirror, which is lost once the daemon stops"
         ))
         .then(format!(
             "millrace drive replace {removed} NEW, another file, and this again once that is in sync; or --force"
@@ -100,7 +100,7 @@ pub fn refusal(f: &LegRefusal) -> Said {
                 .then("millrace status --watch")
         }
         LegRefusal::TooManyLegs { drives_max } => {
-            Said::new(format!("a pool has at most {drives_max} drives, with the one that comes"))
+            Said::new(format!("a pool has at most {drives_max} drives, the new one included"))
                 .then("millrace drive rm SPARE, or millrace drive fail OLD, and this again")
         }
         LegRefusal::TooManySpares { drives_max } => {
@@ -154,7 +154,7 @@ pub fn refusal(f: &LegRefusal) -> Said {
                 .then(format!("millrace pool show {pool}"))
         }
         LegRefusal::MirrorNotNamed { pool, mirrors } => {
-            Said::new(format!("pool {pool} has several mirrors ({}): say which", mirrors.join(", ")))
+            Said::new(format!("pool {pool} has several mirrors ({}): name one", mirrors.join(", ")))
                 .then(add_leg(pool, mirrors))
         }
         LegRefusal::MirrorLeftAlone { drive, mirror, pool } => Said::new(format!(
@@ -219,7 +219,7 @@ pub fn refusal(f: &LegRefusal) -> Said {
             }
         }
         LegRefusal::LegFarBehind { drive, records } => Said::new(format!(
-            "{} has missed {records} changes of who is in sync, and must be back first",
+            "{} has missed {records} membership records, and must return first",
             drive.as_deref().unwrap_or("a drive")
         ))
         .then("millrace status"),
@@ -243,7 +243,7 @@ pub fn cause(f: &LegCause) -> Said {
             format!("it could not take the configuration: {}", the_drive(fault)).into()
         }
         LegCause::LegAheadOfSource { source, fault } => format!(
-            "it was being rebuilt, and may hold what its source has not got: drive {source}, the last good leg, {}",
+            "it was being rebuilt, and may hold what its source lacks: drive {source}, the last good leg, {}",
             fault.as_ref().map_or("had been given up, and is needed".into(), drive_fault)
         )
         .into(),
@@ -332,13 +332,13 @@ pub fn cause(f: &LegCause) -> Said {
                 .then(mv_back(drive))
         }
         LegCause::DriveFileRemoved { drive } => Said::new(
-            "its file was removed: what it holds is gone once the daemon stops",
+            "its file was removed: its data is lost once the daemon stops",
         )
         .then(format!(
             "millrace drive replace {drive} NEW, another file; it serves until everything is copied"
         )),
         LegCause::LastFileRemoved => Said::new(
-            "its file was removed, and nothing else holds what it holds: that is gone once the daemon stops",
+            "its file was removed, and no other drive has its data, which is lost once the daemon stops",
         )
         .then("do not stop the daemon; copy what its volumes hold elsewhere (millrace volume ls)"),
         LegCause::DriveFileSystemFull { drive, last } => Said::new(format!(
@@ -350,7 +350,7 @@ pub fn cause(f: &LegCause) -> Said {
         ))
         .then(free_space(drive)),
         LegCause::DriveThinPoolFull { drive } => {
-            Said::new("writes fail for want of space: a thin volume whose pool is full, it seems")
+            Said::new("writes fail for lack of space: it may be a thin volume whose pool is full")
                 .then(format!("lvs, or whatever gives {drive} its space: give it more"))
         }
         LegCause::DriveOperationsFailed { drive, fault } => {
@@ -414,7 +414,7 @@ pub fn event(f: &LegEvent) -> String {
         LegEvent::SpareReturned { spare } => format!("its spare {spare} is back"),
         LegEvent::SpareHealthy { spare } => format!("its spare {spare} is healthy again"),
         LegEvent::SpareUnusable { spare, why } => {
-            format!("its spare {spare} is of no use: {}", any_cause(why).message)
+            format!("its spare {spare} cannot be used: {}", any_cause(why).message)
         }
         LegEvent::LastLegReturned { pool } => format!("it is back in pool {pool}, and in sync: hosts go on"),
         LegEvent::LegCutOff { bytes, needed_bytes } => too_small(*bytes, *needed_bytes),
@@ -436,7 +436,7 @@ pub fn event(f: &LegEvent) -> String {
             format!("the drives of {mirror} are the same again: {} were compared in {seconds} s", mib(*bytes))
         }
         LegEvent::LossNotRecorded { why } => format!(
-            "that it lost a drive can be put on record nowhere, so its volumes are not ready until it can: {}",
+            "its loss of a drive cannot be put on record anywhere, so its volumes are not ready until it can: {}",
             why.as_ref().map_or("nothing answers".into(), |why| any_cause(why).message)
         ),
         LegEvent::LossRecorded => "its loss is on record, its volumes are ready again".into(),

@@ -352,7 +352,7 @@ pub fn refusal(f: &PoolRefusal) -> Said {
             Said::new("no array is named").then(format!("millrace pool show {pool}"))
         }
         R::ArrayIsFirst { pool, array } => {
-            Said::new(format!("pool {pool} was made with {array}, and cannot be without it"))
+            Said::new(format!("pool {pool} was created with {array}, which cannot be removed"))
                 .then(format!("millrace pool show {pool}"))
         }
         R::ArraysLeaveTogether { pool, arrays, missing, all } => Said::new(format!(
@@ -411,7 +411,7 @@ pub fn refusal(f: &PoolRefusal) -> Said {
             Said::new(format!("{drive} is no drive of this pool")).then("millrace drive ls")
         }
         R::PreferTwice { drive, other, array } => {
-            Said::new(format!("{other} and {drive} are drives of {array}: one of them counts"))
+            Said::new(format!("{other} and {drive} are drives of {array}: name only one of them"))
                 .then("millrace drive ls")
         }
         R::UnclearedMapUnreadable { drive, fault } => {
@@ -503,7 +503,7 @@ fn listed(drive: &str, pool: &str, place: Option<&str>, removable: bool) -> Said
         Some(place) => format!("put it back to {place}, then millrace drive return {place}"),
     };
     Said::new(format!(
-        "{drive} is a drive of pool {pool} of this head: --force does not overwrite such a one"
+        "{drive} is a drive of pool {pool} of this head: --force does not overwrite such a drive"
     ))
     .then(match place {
         None => format!(
@@ -563,7 +563,7 @@ fn import_fault(f: &ImportFault) -> String {
 /// What speaks against a pool, what helps without force, and what `--force` would do here, as the end of the command;
 /// None if it would not help.
 fn doubt(d: &PoolDoubt) -> (String, String, Option<&'static str>) {
-    let drives_are = |missing: &[String]| if missing.len() == 1 { "drive is" } else { "drives are" };
+    let drives_are = |missing: &[String]| if missing.len() == 1 { "a drive is" } else { "drives are" };
     let attach = |missing: &[String]| format!("attach {}", missing.join(" and "));
     match d {
         PoolDoubt::NotReleased { pool, holder } => (
@@ -573,7 +573,7 @@ fn doubt(d: &PoolDoubt) -> (String, String, Option<&'static str>) {
         ),
         PoolDoubt::ReleasedWithMissing { pool, array, missing, current } => (
             format!(
-                "pool {pool} was released, and of {array} the {} missing: {}; another head may have gone on with {}, so nothing proves that {} has the latest writes",
+                "pool {pool} was released, and {} missing from {array}: {}; another head may have gone on with {}, so nothing proves that {} has the latest writes",
                 drives_are(missing),
                 missing.join(", "),
                 if missing.len() == 1 { "it" } else { "them" },
@@ -584,7 +584,7 @@ fn doubt(d: &PoolDoubt) -> (String, String, Option<&'static str>) {
         ),
         PoolDoubt::Unproven { pool, array, missing, current } => (
             format!(
-                "of {array} of pool {pool} the {} missing: {}; {} cannot be proven to hold the latest writes",
+                "{} missing from {array} of pool {pool}: {}; {} cannot be proven to hold the latest writes",
                 drives_are(missing),
                 missing.join(", "),
                 current.join(", ")
@@ -594,14 +594,14 @@ fn doubt(d: &PoolDoubt) -> (String, String, Option<&'static str>) {
         ),
         PoolDoubt::InMemory { pool, array, missing } => (
             format!(
-                "of {array} of pool {pool} every drive ({}) was in the memory of a daemon that has ended: what they held is gone",
+                "every drive of {array} of pool {pool} ({}) was in the memory of a daemon that has ended: what they held is gone",
                 missing.join(", ")
             ),
             format!("millrace pool release {pool}, which forgets it"),
             None,
         ),
         PoolDoubt::Missing { pool, array, missing } => (
-            format!("of {array} of pool {pool} the {} missing: {}", drives_are(missing), missing.join(", ")),
+            format!("{} missing from {array} of pool {pool}: {}", drives_are(missing), missing.join(", ")),
             attach(missing),
             None,
         ),
@@ -623,7 +623,7 @@ fn doubt(d: &PoolDoubt) -> (String, String, Option<&'static str>) {
                     "; this head has those on record: these may be older copies of its drives".into()
                 }
                 true => String::new(),
-                false => format!("; the {} missing: {}", drives_are(missing), missing.join(", ")),
+                false => format!("; {} missing: {}", drives_are(missing), missing.join(", ")),
             };
             let attach = if missing.is_empty() {
                 "attach the drives that the pool was on last".to_string()
@@ -665,7 +665,7 @@ pub fn event(f: &PoolEvent) -> String {
         E::ArraysAdded => "arrays were added".into(),
         E::PoolDestroyed => "it was destroyed".into(),
         E::PoolImported { drives, unclean } => {
-            let worst = if *unclean { "; it had not been stopped in order" } else { "" };
+            let worst = if *unclean { "; it had not been closed cleanly" } else { "" };
             format!("it was imported from {}{worst}", drives.join(", "))
         }
         E::Noticed { notice } => notice_said(notice),
@@ -676,7 +676,7 @@ pub fn event(f: &PoolEvent) -> String {
         E::LegOutAtImport { pool, why } => format!("it is out of pool {pool}: {}", cause_said(why).message),
         E::PoolReleased => "it was released".into(),
         E::PoolForgotten => "it was forgotten: its drives are away".into(),
-        E::ReleaseEnded => "its release had been cut off, and was brought to its end".into(),
+        E::ReleaseEnded => "its release had been interrupted, and was completed".into(),
         E::PoolReturned { silent: false } => "its drives are back: it was imported by itself".into(),
         E::PoolReturned { silent: true } => {
             "some of its drives are back, and the others do not answer: it was imported by itself".into()
@@ -684,14 +684,13 @@ pub fn event(f: &PoolEvent) -> String {
         E::ConfigNotKept { pool, fault } => state_fault(&StateFile::Kept { pool: Some(pool.clone()) }, fault),
         E::ArraysLeft { arrays, free } => {
             let free =
-                if free.is_empty() { String::new() } else { format!(": free again are {}", free.join(", ")) };
+                if free.is_empty() { String::new() } else { format!(": now free: {}", free.join(", ")) };
             format!("{} left it{free}", arrays.join(", "))
         }
         E::RemovalEnded { free, left } => {
-            let mut words =
-                "arrays were leaving it when the head fell: that is brought to its end".to_string();
+            let mut words = "the removal of arrays had been interrupted, and was completed".to_string();
             if !free.is_empty() {
-                words.push_str(&format!(", and free again are {}", free.join(", ")));
+                words.push_str(&format!(", now free: {}", free.join(", ")));
             }
             if !left.is_empty() {
                 words.push_str(&format!("; {} may still have its label: {AGAIN}", left.join(", ")));
@@ -699,14 +698,12 @@ pub fn event(f: &PoolEvent) -> String {
             words
         }
         E::CreationEnded => {
-            "its creation had been cut off when all of it was written: it is brought to its end".into()
+            "its creation had been interrupted after everything was written, and was completed".into()
         }
-        E::AdditionEnded => {
-            "arrays were being added to it when the head fell: that is brought to its end".into()
-        }
+        E::AdditionEnded => "the addition of arrays had been interrupted, and was completed".into(),
         E::WorkUndone { what, drives } => undone(what, drives),
         E::ScrubBegan { repair: true } => "a scrub began: differences are repaired".into(),
-        E::ScrubBegan { repair: false } => "a scrub began: differences are told".into(),
+        E::ScrubBegan { repair: false } => "a scrub began: differences are reported".into(),
         E::ScrubStopped => "the scrub was stopped".into(),
         E::ScrubCleared => "what the last scrub found was cleared by the operator".into(),
         E::ScrubScheduled { days: 0 } => "it is not scrubbed by schedule any more".into(),
@@ -763,7 +760,7 @@ pub fn difference(what: &Difference) -> String {
         }
         Difference::RepairedAsTold { drives, from } => {
             let (drives, from) = (names(drives), name(from));
-            format!("{drives} differed from {from} and was written again from there, as was told")
+            format!("{drives} differed from {from} and was written again from there, as --prefer says")
         }
         Difference::RepairedUnknown { drives, from } => {
             let (drives, from) = (names(drives), name(from));
@@ -780,7 +777,7 @@ pub fn difference(what: &Difference) -> String {
 /// What was undone, and what became of the drives.
 fn undone(what: &CutOffWork, drives: &Leftovers) -> String {
     let mut words = match what {
-        CutOffWork::Creation => "its creation had been cut off, and was undone".to_string(),
+        CutOffWork::Creation => "its creation had been interrupted, and was undone".to_string(),
         CutOffWork::Addition => "arrays were being added to it, and that was undone".to_string(),
     };
     let Leftovers { freed, removed, kept, left } = drives;
@@ -811,7 +808,9 @@ pub fn cause(f: &PoolCause) -> Said {
     use PoolCause as C;
     match f {
         C::PoolImporting => "it is being imported".into(),
-        C::PoolDrivesInUse { also } => joined(also, import_fault).into(),
+        C::PoolDrivesInUse { also } => {
+            format!("drives that may be of a pool are in use: {}", joined(also, import_fault)).into()
+        }
         C::PoolNotImported { pool, why, also, away, shaped } => {
             let clear: Vec<String> =
                 shaped.iter().map(|d| format!("millrace drive shape {d} --clear")).collect();
@@ -833,10 +832,9 @@ pub fn cause(f: &PoolCause) -> Said {
         }
         C::VolumesKept { why, volumes } => {
             let said = cause_said(why);
-            let are = if *volumes == 1 { "is" } else { "are" };
             let kept = count(*volumes, "volume");
             Said {
-                message: format!("{}; {kept} {are} kept for the hosts, not ready", said.message),
+                message: format!("{}; hosts see {kept} as not ready", said.message),
                 ..said
             }
         }
@@ -911,7 +909,7 @@ pub fn notice(f: &PoolNotice) -> String {
         }
         N::ArrayLacksDrive { array, drive, why } => format!("{array} lacks {drive}: {}", cause_said(why).message),
         N::SpareUnusable { spare, why } => {
-            format!("its spare {spare} is of no use: {}", cause_said(why).message)
+            format!("its spare {spare} cannot be used: {}", cause_said(why).message)
         }
         N::PoolNotListed { why } => {
             format!("the pool is not in the list of pools: {}", why_said(why).message)
@@ -927,13 +925,13 @@ pub fn notice(f: &PoolNotice) -> String {
             format!("{drive} could not be marked as released: the drive {}", drive_fault(fault))
         }
         N::MirrorsNotMarked { pool } => format!(
-            "not every mirror is marked as released: another head may have to say millrace pool import {pool} --force"
+            "not every mirror is marked as released: another head may have to run millrace pool import {pool} --force"
         ),
         N::DriveKeepsPoolLabel { drive, pool } => {
             format!("{drive} is away or takes no writes: it keeps its label of pool {pool}")
         }
         N::RepairUnknown { arrays } => format!(
-            "Of {} nobody can know which drive is right: differences there are told and not repaired, unless --prefer names the good drive",
+            "It is not known which drive of {} is right: differences there are reported and not repaired, unless --prefer names the good drive",
             arrays.join(", ")
         ),
         N::PreferNeedless { drive, array } => {

@@ -7,7 +7,7 @@ use finding::{PortalCause, PortalEvent, PortalRefusal};
 /// Why an order was not carried out.
 pub fn refusal(f: &PortalRefusal) -> Said {
     use PortalRefusal as R;
-    let closed = |address: &str, why: &str| Said::new(format!("{address} cannot be listened at: {why}"));
+    let closed = |address: &str, why: &str| Said::new(format!("{address} cannot be opened: {why}"));
     match f {
         R::PortalWithoutPort { address } => {
             Said::new(format!("{address} names no port: hosts must find the same one after every restart"))
@@ -44,7 +44,7 @@ pub fn refusal(f: &PortalRefusal) -> Said {
             Said::new(format!("there is no portal {protocol} {address}")).then("millrace portal ls")
         }
         R::PortalInUse { protocol, address, hosts } => {
-            Said::new(connected(hosts, &format!("would be sent away from portal {protocol} {address}")))
+            Said::new(connected(hosts, &format!("would be disconnected from portal {protocol} {address}")))
                 .then(format!("millrace portal rm {protocol} {address} --yes"))
         }
     }
@@ -76,7 +76,7 @@ pub fn event(f: &PortalEvent) -> String {
         }
         E::AddressAway { why } => address_fault(why),
         E::AddressHere { interface } => format!("it is on {interface} of this machine"),
-        E::NoRawPackets => "the daemon may not send packets of its own (CAP_NET_RAW): after a takeover neighbours find addresses, and hosts notice that connections are over, by their own timers".into(),
+        E::NoRawPackets => "the daemon may not send packets of its own (CAP_NET_RAW): after a takeover, neighbours find moved addresses and hosts notice ended connections only by their own timers".into(),
     }
 }
 
@@ -102,7 +102,7 @@ mod tests {
         };
         let (message, next) =
             said(PortalRefusal::AddressNotHere { address: address(), why: AddressFault::NoInterface });
-        let closed = "10.1.0.5:4420 cannot be listened at";
+        let closed = "10.1.0.5:4420 cannot be opened";
         assert_eq!(message, format!("{closed}: it cannot move here: this machine has no such interface"));
         assert!(next.contains("--interface"));
         let (message, _) = said(PortalRefusal::AddressNotConfirmed { address: address(), seconds: 1 });

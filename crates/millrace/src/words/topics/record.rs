@@ -84,7 +84,8 @@ pub fn cause(f: &RecordCause) -> Said {
         }
         RecordCause::DaemonFileNotMade { file, why } => {
             let Said { message, next } = super::cause(why);
-            Said { message: not_restored(file, &message), next }
+            let message = format!("{}, and cannot be made again: {message}", removed(std::slice::from_ref(file)));
+            Said { message, next }
         }
         RecordCause::ContentUnknown => "nobody knows what it held".into(),
         RecordCause::WitnessPoolAway => {
@@ -124,7 +125,7 @@ pub fn notice(f: &RecordNotice) -> String {
     match f {
         RecordNotice::FileUnreadable { file, why } => file_fault(file, why),
         RecordNotice::LogUnreadable { file, fault } => {
-            state_fault(&StateFile::Named { file: file.clone() }, fault)
+            format!("the log of events: {}", state_fault(&StateFile::Named { file: file.clone() }, fault))
         }
         RecordNotice::LogNotWritten { fault } => state_fault(&StateFile::Log, fault),
         RecordNotice::IdentityMissing { file } => identity_missing(file),
@@ -186,7 +187,7 @@ fn pools_found(file: &str, why: &ListFault, pools: &[String]) -> String {
 
 fn older_than_pool(pool: &str) -> String {
     format!(
-        "the state directory is older than pool {pool}: it was restored from a copy, or took nothing when the head fell; hosts, portals and pools may be those of then"
+        "the state directory is older than pool {pool}: it was restored from a copy, or could not be written when the head crashed; hosts, portals and pools may be older, too"
     )
 }
 

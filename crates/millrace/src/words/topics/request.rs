@@ -25,7 +25,7 @@ pub fn refusal(f: &RequestRefusal) -> Said {
         RequestRefusal::ParameterInvalid { parameter, value } => {
             wrong(format!("{parameter}: the value {value} is not understood"))
         }
-        RequestRefusal::BodyCut => wrong("the body broke off"),
+        RequestRefusal::BodyCut => wrong("the body ended early"),
         RequestRefusal::BodyTimedOut { seconds } => {
             wrong(format!("the body was not there within {seconds} s"))
         }
@@ -54,7 +54,7 @@ pub fn refusal(f: &RequestRefusal) -> Said {
             wrong(format!("address: {address} is not an address with a port, such as 10.0.0.1:4420"))
         }
         RequestRefusal::ProtocolUnknown { protocol } => {
-            wrong(format!("{protocol} is not spoken here: nvme, discovery or iscsi"))
+            wrong(format!("{protocol} is not a protocol: write nvme, discovery or iscsi"))
         }
         RequestRefusal::InterfaceInvalid { interface } => {
             Said::new(format!("interface: {interface} is no name of a network interface"))

@@ -53,8 +53,10 @@ pub fn refusal(f: &SystemRefusal) -> Said {
                 }
             })
         }
-        SystemRefusal::OtherHeadIn { head } => Said::new(format!("head {head} is in, and leaves first"))
-            .then(format!("millrace system leave, on head {head}; or millrace head fence {head}")),
+        SystemRefusal::OtherHeadIn { head } => {
+            Said::new(format!("head {head} is still in the system, and must leave first"))
+                .then(format!("millrace system leave, on head {head}; or millrace head fence {head}"))
+        }
         SystemRefusal::ReleaseVotersUnreached { head } => {
             Said::new("too few voters are reached").then(is_off(head))
         }
@@ -73,13 +75,13 @@ pub fn refusal(f: &SystemRefusal) -> Said {
             Said::new("the other head is there, or too few voters are reached").then("millrace head ls")
         }
         SystemRefusal::FenceNotLeading => {
-            Said::new("the head that leads puts the other one out, and this one does not lead")
+            Said::new("only the head that leads can fence the other one, and this one does not lead")
                 .then("millrace head ls")
         }
         SystemRefusal::FenceVotersUnreached => {
-            Said::new("too few voters are reached to put the other head out").then("millrace head ls")
+            Said::new("too few voters are reached to fence the other head").then("millrace head ls")
         }
-        SystemRefusal::SystemUnsupported => "this daemon cannot be one of two".into(),
+        SystemRefusal::SystemUnsupported => "this daemon cannot be a head of a system of two".into(),
         SystemRefusal::LinkAddressInvalid { address, port } => {
             let what = if *port { "with a port, as 10.9.0.1:7400" } else { "as 10.9.0.2" };
             Said::new(format!("link: {address} is not an address {what}")).then("ip -brief address")
@@ -137,11 +139,11 @@ pub fn refusal(f: &SystemRefusal) -> Said {
         ))
         .then("the same `millrace system join` again: a head that was let in is let in again"),
         SystemRefusal::HeadHasPool { pool } => {
-            Said::new(format!("this head has pool {pool}: a head that joins has none of its own"))
+            Said::new(format!("this head has pool {pool}: a head that joins must have none"))
                 .then(format!("millrace pool release {pool}"))
         }
         SystemRefusal::ReleaseNotLeading => {
-            Said::new("this head does not lead, and only the one that does lets the other one go")
+            Said::new("this head does not lead, and only the one that does can release the other one")
                 .then("millrace head ls")
         }
         SystemRefusal::HeadNotReleased { why } => {
@@ -178,19 +180,19 @@ fn is_off(head: &str) -> String {
 /// What happened.
 pub fn event(f: &SystemEvent) -> String {
     match f {
-        SystemEvent::HeadStopped => "the head was stopped in order".into(),
+        SystemEvent::HeadStopped => "the head was stopped cleanly".into(),
         SystemEvent::HeadStoppedUnclean { why } => format!(
             "the head was stopped, and its pools are checked at the next start: {}",
             super::why(why).message
         ),
         SystemEvent::HeadWasPutOut { epoch } => format!(
-            "this head was put out by the decision of epoch {epoch}: it starts anew, and asks to be let in"
+            "this head was put out by the decision of epoch {epoch}: it restarts, and asks to be let in"
         ),
         SystemEvent::StateDirectoryOlder { epoch } => format!(
-            "the state directory is an older copy: it knows nothing of the decision of epoch {epoch}, behind which hosts or portals may have changed; this head does not lead without the other one, which has the latest hosts and portals"
+            "the state directory is an older copy: it knows nothing of the decision of epoch {epoch}, after which hosts or portals may have changed; this head does not lead without the other one, which has the latest hosts and portals"
         ),
         SystemEvent::VotersUnreached { reached, drives, linked } => format!(
-            "this head does not see most of the voters ({reached} of {drives} drives, {} link): the other one may lead, so reads wait, and hosts are told to come again",
+            "this head does not see most of the voters ({reached} of {drives} drives, {} link): the other one may lead, so reads wait, and hosts are told to retry",
             if *linked { "and the" } else { "no" }
         ),
         SystemEvent::VotersReached => "this head reaches most voters again, and nobody else leads".into(),
@@ -218,7 +220,7 @@ pub fn event(f: &SystemEvent) -> String {
             format!("this head is out: the decision of epoch {epoch} says so")
         }
         SystemEvent::HeadOutBehind { head, name } => format!(
-            "{}, which led, is gone, and this head does not take over: it has not all that it needs to lead",
+            "{}, which led, is gone, and this head does not take over: it does not have all that it needs to lead",
             head_called(head, name)
         ),
         SystemEvent::HeadOutFenceFails { head, name, drive, why } => format!(
@@ -262,15 +264,15 @@ pub fn event(f: &SystemEvent) -> String {
             format!("the other head's shards do not take part: {}", super::why(why).message)
         }
         SystemEvent::ConfigurationLater { known, found, volumes_known, volumes_found } => format!(
-            "this head had been told configuration {known}, and the drives hold {found}{}: a change was under way; the drives count",
+            "this head knew configuration {known}, and the drives hold {found}{}: a change was under way; the drives count",
             volumes_only(volumes_known, volumes_found)
         ),
         SystemEvent::ConfigurationEarlier { known, found, volumes_known, volumes_found } => format!(
-            "the drives hold configuration {found}, and this head had been told {known}{}: the drives count; a drive that has it may be missing: millrace status",
+            "the drives hold configuration {found}, and this head knew {known}{}: the drives count; a drive that has it may be missing: millrace status",
             volumes_only(volumes_known, volumes_found)
         ),
         SystemEvent::ConfigurationDiffers { found, volumes_known, volumes_found } => format!(
-            "configuration {found} on the drives is not the one that this head had been told{}: the drives count; compare volumes and exports with what you know: millrace volume ls",
+            "configuration {found} on the drives is not the one that this head knew{}: the drives count; compare volumes and exports with what you know: millrace volume ls",
             volumes_only(volumes_known, volumes_found)
         ),
     }
@@ -321,12 +323,12 @@ pub fn cause(f: &SystemCause) -> Said {
                 .then(next)
         }
         SystemCause::FollowerNotReady { head, name } => Said::new(format!(
-            "{} has not all that it needs yet: nobody takes over if this one ends",
+            "{} is not ready to take over yet: nobody takes over if this one ends",
             head_called(head, name)
         ))
         .then("millrace head ls, in a moment"),
         SystemCause::VotersUnreached => Said::new(
-            "this head does not see most of the voters: the other one may lead, so reads wait, and hosts are told to come again",
+            "this head does not see most of the voters: the other one may lead, so reads wait, and hosts are told to retry",
         )
         .then("mend the link, or the paths to the drives; millrace head ls names the voters that are reached"),
         SystemCause::FollowerLacksDrive { head, name, drive } => Said::new(format!(
@@ -368,7 +370,7 @@ pub fn cause(f: &SystemCause) -> Said {
         SystemCause::HeldBack { crashes, last, path, config } => {
             let config = config.as_ref().map_or(String::new(), |path| format!(" --config {path}"));
             Said::new(format!(
-                "the daemon crashed {crashes} times within a minute (last: {last}), so it came up with the management alone and the pools were not imported"
+                "the daemon crashed {crashes} times within a minute (last: {last}), so it started with management only, and did not import the pools"
             ))
             .then(format!(
                 "millrace pool import POOL, or millrace serve --import{config}, or remove {path} and restart the daemon"
@@ -421,11 +423,11 @@ pub fn notice(f: &SystemNotice) -> String {
             "api.token_file = {path} has mode {mode:04o}: others than its owner can use or change the token: chmod 600 {path}"
         ),
         SystemNotice::ShardsShareCores { shards, cores } => format!(
-            "{shards} shards share {} and slow each other down: leave shards out of head.toml",
+            "{shards} shards share {} and slow each other down: remove shards from head.toml",
             count(*cores, "core")
         ),
         SystemNotice::ShardsFewerThanCores { shards, cores } => format!(
-            "{} on {}: memory has no room for more; give the daemon more of it, or say shards in head.toml",
+            "{} on {}: memory has no room for more; give the daemon more of it, or set shards in head.toml",
             count(*shards, "shard"),
             count(*cores, "core")
         ),
@@ -445,7 +447,7 @@ pub fn notice(f: &SystemNotice) -> String {
             format!("The thread of {thread} could not be bound to CPU {core}")
         }
         SystemNotice::MemoryNotResident { bytes, all_bytes, errno } => format!(
-            "Only {} of {} MiB of memory could be had ahead ({}), the rest is asked for as it is used: give less \
+            "Only {} of {} MiB of memory could be allocated ahead ({}), the rest is allocated as it is used: configure less \
              (memory in head.toml)",
             bytes >> 20,
             all_bytes >> 20,
@@ -485,7 +487,7 @@ fn rights_missing(rights: &[DaemonRight], root: bool) -> String {
     // Root in a container, or under a limit: only whoever set the limit can raise it.
     let next = match root {
         true => "this container or session limits even root; packaging/millrace.service does not",
-        false => "start it by systemd, or as root",
+        false => "start it with systemd, or as root",
     };
     format!("The daemon was not allowed to {list}: {next}")
 }
@@ -540,7 +542,7 @@ mod tests {
         };
         assert_eq!(
             event(&later),
-            "this head had been told configuration 7, and the drives hold 8 (volumes only in the state directory: a; volumes only on the drives: new): a change was under way; the drives count"
+            "this head knew configuration 7, and the drives hold 8 (volumes only in the state directory: a; volumes only on the drives: new): a change was under way; the drives count"
         );
     }
 }

@@ -141,7 +141,7 @@ pub fn event(f: &VolumeEvent) -> String {
         }
         E::VolumeRemoved => "the volume was removed".into(),
         E::VolumeExported { host, lun } => format!("it was exported to host {host} as LUN {lun}"),
-        E::VolumeUnexported { host } => format!("it was taken from host {host}"),
+        E::VolumeUnexported { host } => format!("it is no longer exported to host {host}"),
     }
 }
 

@@ -15,17 +15,17 @@ pub fn gap(gap: &Gap) -> String {
         }
         Gap::CpusUnknown => "the CPUs are not listed".into(),
         Gap::SiblingsUnknown { cpus } => {
-            format!("{cpus} CPUs do not tell which others are threads of the same core")
+            format!("{cpus} CPUs do not report which others are threads of the same core")
         }
         Gap::ClassUnknown { devices } => format!("{devices} PCI devices do not say what they are"),
         Gap::CapabilitiesUnread => {
             "PCIe capabilities need root to be read: packet sizes, ASPM and slot numbers are not known".into()
         }
         Gap::LinkSpeedUnknown { devices: 1 } => {
-            "1 device does not tell the speed of its link: nothing is concluded from it".into()
+            "1 device does not report its link speed: its link is left out".into()
         }
         Gap::LinkSpeedUnknown { devices } => {
-            format!("{devices} devices do not tell the speed of their link: nothing is concluded from them")
+            format!("{devices} devices do not report their link speed: those links are left out")
         }
         Gap::InterruptsUnread => "interrupts could not be read".into(),
         Gap::HealthUnknown { drives, why } => {
@@ -80,7 +80,7 @@ pub fn label(label: &Label) -> String {
             format!("passes {}, all that is below it ({})", gb(*mb), gb(*below_mb))
         }
         Label::ProcessorPorts => "ports of the processor".into(),
-        Label::NodeUnknown => "these do not tell their node".into(),
+        Label::NodeUnknown => "these do not report their node".into(),
         Label::Has { sockets, cores, threads, memory_kib } => {
             let ids: Vec<String> = sockets.iter().map(u32::to_string).collect();
             let socket = if ids.is_empty() { String::new() } else { format!("socket {}, ", ids.join(" ")) };

@@ -14,7 +14,7 @@ fn a_picture_says_what_passes_and_what_is_not_known() {
     assert!(two.contains("passes 12.8 GB/s of 19.1 GB/s"), "{two}");
     let mut recording = machines::two_sockets();
     recording.put("/sys/bus/pci/devices/0000:19:00.0/numa_node", "-1\n");
-    assert!(svg(&recording).contains("these do not tell their node"));
+    assert!(svg(&recording).contains("these do not report their node"));
 }
 
 #[test]
@@ -41,11 +41,11 @@ fn what_could_not_be_read_is_told() {
         ),
         (
             Gap::LinkSpeedUnknown { devices: 1 },
-            "1 device does not tell the speed of its link: nothing is concluded from it",
+            "1 device does not report its link speed: its link is left out",
         ),
         (
             Gap::LinkSpeedUnknown { devices: 2 },
-            "2 devices do not tell the speed of their link: nothing is concluded from them",
+            "2 devices do not report their link speed: those links are left out",
         ),
         (Gap::CutOff, "it has no end: the recording was cut off, and what followed is missing"),
     ] {
