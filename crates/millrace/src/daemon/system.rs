@@ -754,7 +754,7 @@ mod tests {
         let failure = Failure::from(SystemRefusal::HeadNotReleased { why });
         assert_eq!(
             failure.message,
-            "this head was not let go: this head does not lead, and only the one that does lets the other one go"
+            "this head was not let go: this head does not lead, and only the one that does can release the other one"
         );
         assert_eq!(failure.code.as_deref(), Some("head_not_released"));
         assert_eq!(failure.fields["why"]["code"], "release_not_leading");

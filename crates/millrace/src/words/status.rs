@@ -241,7 +241,7 @@ mod tests {
             StatusCause::SpareUnreadable { spare: spare(), why },
         ] {
             let said = cause(&away);
-            assert!(said.message.starts_with("its spare /f/s is "), "{said:?}");
+            assert!(said.message.starts_with("its spare /f/s "), "{said:?}");
             let next = said.next.expect("something helps");
             assert!(next.contains("a spare again by itself") && !next.contains("--force"), "{next}");
         }
