@@ -188,7 +188,7 @@ fn orders_about_spares_and_places_that_make_no_sense_are_refused() {
     let cases = [
         (spare("/f/s"), ErrorKind::Conflict, "DriveInPool { drive: \"/f/s\", pool: \"tank\" }"),
         (spare("/f/a"), ErrorKind::Conflict, "DriveInPool { drive: \"/f/a\", pool: \"tank\" }"),
-        (spare("/f/none"), ErrorKind::Invalid, "no such file"),
+        (spare("/f/none"), ErrorKind::Invalid, "drive: \"/f/none\", fault: Machine { fault: Missing }"),
         (spare("/f/small"), ErrorKind::Invalid, "SpareTooSmall { drive: \"/f/small\", pool: \"tank\""),
         (
             replace("/f/a", "/f/small"),
