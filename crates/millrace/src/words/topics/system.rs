@@ -485,9 +485,10 @@ fn rights_missing(rights: &[DaemonRight], root: bool) -> String {
         _ => all.concat(),
     };
     // Root in a container, or under a limit: only whoever set the limit can raise it.
-    let next = match root {
-        true => "this container or session limits even root; packaging/millrace.service does not",
-        false => "start it with systemd, or as root",
+    let next = if root {
+        "this container or session limits even root; packaging/millrace.service does not"
+    } else {
+        "start it with systemd, or as root"
     };
     format!("The daemon was not allowed to {list}: {next}")
 }
