@@ -93,6 +93,27 @@ pub struct HostSet {
     pub mutual_secret: Option<Option<Secret>>,
 }
 
+/// Secrets that a host may have, to be held against those that it has.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HostCheck {
+    /// The secret that it must prove.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chap_secret: Option<Secret>,
+    /// The secret that we prove to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mutual_secret: Option<Secret>,
+}
+
+/// Which of these secrets a host has; one that was not asked about is not the same.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct HostChecked {
+    /// It must prove this secret.
+    pub chap_secret: bool,
+    /// We prove this secret to it.
+    pub mutual_secret: bool,
+}
+
 /// Tells a null (`Some(None)`) from an absent field (`None`, by `default`).
 fn present<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Option<Secret>>, D::Error> {
     Option::<Secret>::deserialize(input).map(Some)

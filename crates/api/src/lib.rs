@@ -22,7 +22,7 @@ pub use drive::{Drive, DriveReplace, DriveRole, Shape};
 pub use error::{Error, ErrorBody};
 pub use event::{Event, Events};
 pub use finding::{Cause, ErrorKind, Notice, State, Weight};
-pub use host::{Host, HostAdd, HostExport, HostSet, Secret};
+pub use host::{Host, HostAdd, HostCheck, HostChecked, HostExport, HostSet, Secret};
 pub use pool::{
     Array, ArrayLayout, ArraySpec, Clearing, Finding, Importable, Leg, LegAdd, Pool, PoolAdd, PoolCreate,
     PoolImport, PoolScrub, Resync, Scrub, Spare, SpareAdd, Zone, ZoneWeight,

@@ -55,6 +55,14 @@ findings! {
         ConfigurationUnreadable,
         /// The configuration file holds something wrong.
         ConfigurationWrong,
+        /// The file of desired state cannot be read.
+        DesiredStateUnreadable,
+        /// The file of desired state holds something wrong.
+        DesiredStateWrong,
+        /// The file of desired state asks for what cannot be done.
+        DesiredStateImpossible,
+        /// A change loses something, and that is not allowed.
+        ForceNeeded,
         /// The target of a load does not answer.
         TargetNotAnswering,
     }

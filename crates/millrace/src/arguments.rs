@@ -2,8 +2,9 @@
 
 use crate::client::segment;
 use crate::words::machine::size_fault;
-use api::Drive;
+use api::{Drive, Secret};
 use core::ops::RangeInclusive;
+use std::io::Read;
 
 /// A count as people write it: `500`, `5k`, `1.5M`. Here k, M and G are powers of 1000; in sizes they are powers of 1024.
 pub fn count(text: &str) -> Result<u64, String> {
@@ -111,6 +112,28 @@ pub fn drive_name(drive: &Drive) -> String {
         Some(uuid) if drive.path.is_empty() => uuid.to_string(),
         _ => drive.path.clone(),
     }
+}
+
+/// The secret in a file, or on stdin for `-`, without the line break at its end; or why there is none.
+pub fn read_secret(file: &str) -> Result<Secret, String> {
+    // A secret is at most 255 bytes (RFC 7143 12.1.3); more is read only to say that it is too much.
+    const MOST: u64 = 4096;
+    let mut bytes = Vec::new();
+    let read = match file {
+        "-" => std::io::stdin().lock().take(MOST).read_to_end(&mut bytes),
+        _ => std::fs::File::open(file).and_then(|f| f.take(MOST).read_to_end(&mut bytes)),
+    };
+    read.map_err(|e| e.to_string())?;
+    let text = String::from_utf8(bytes).map_err(|_| "it is not text")?;
+    let text = text.trim_end_matches(['\r', '\n']);
+    if text.is_empty() {
+        return Err("it is empty".into());
+    }
+    if text.contains(['\r', '\n']) {
+        // One of the lines is meant, and none says which.
+        return Err("it has several lines, and a secret is one".into());
+    }
+    Ok(Secret(text.to_string()))
 }
 
 #[cfg(test)]

@@ -434,7 +434,7 @@ pub fn read_text(path: &Path) -> std::io::Result<String> {
 }
 
 /// `:4: memory`: where in the file, and which key.
-fn place(text: &str, span: core::ops::Range<usize>) -> String {
+pub fn place(text: &str, span: core::ops::Range<usize>) -> String {
     let before = &text[..span.start.min(text.len())];
     let line = before.matches('\n').count() + 1;
     let key = text.lines().nth(line - 1).unwrap_or("").split('=').next().unwrap_or("").trim();

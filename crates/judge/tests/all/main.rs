@@ -3,6 +3,7 @@
 mod addresses;
 mod bad_orders;
 mod bad_peers;
+mod desired;
 mod fences;
 mod floor;
 mod kernel;

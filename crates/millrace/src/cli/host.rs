@@ -7,7 +7,6 @@ use crate::failure::Failure;
 use crate::screen::{Cell, Look, Table};
 use api::{Host, HostAdd, HostSet, Secret};
 use clap::{Args, Subcommand};
-use std::io::Read;
 
 /// Register hosts, with their NQNs, IQNs and CHAP secrets.
 #[derive(Subcommand, Debug)]
@@ -113,28 +112,11 @@ pub struct Settings {
 /// command line, where every user of the machine could read them.
 fn secret(file: Option<&str>, option: &str) -> Result<Option<Secret>, Failure> {
     let Some(file) = file else { return Ok(None) };
-    let cannot = |e: &dyn std::fmt::Display| {
+    let cannot = |e: &str| {
         Failure::usage(format!("{option}: cannot read {file}: {e}"))
             .with_next(format!("{option} FILE, readable by you, or - for stdin"))
     };
-    let mut bytes = Vec::new();
-    // A secret is at most 255 bytes (RFC 7143 12.1.3); more is read only to say that it is too much.
-    if file == "-" {
-        std::io::stdin().lock().take(4096).read_to_end(&mut bytes).map_err(|e| cannot(&e))?;
-    } else {
-        let opened = std::fs::File::open(file).map_err(|e| cannot(&e))?;
-        opened.take(4096).read_to_end(&mut bytes).map_err(|e| cannot(&e))?;
-    }
-    let text = String::from_utf8(bytes).map_err(|_| cannot(&"it is not text"))?;
-    let text = text.trim_end_matches(['\r', '\n']);
-    if text.is_empty() {
-        return Err(cannot(&"it is empty"));
-    }
-    if text.contains(['\r', '\n']) {
-        // One of the lines is meant, and none says which.
-        return Err(cannot(&"it has several lines, and a secret is one"));
-    }
-    Ok(Some(Secret(text.to_string())))
+    crate::arguments::read_secret(file).map(Some).map_err(|why| cannot(&why))
 }
 
 /// Carries out one of them.

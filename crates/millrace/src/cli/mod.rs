@@ -51,7 +51,7 @@ A first volume:
   millrace export tank/vm1 --host web1
   millrace status
 
-Exit codes: 0 success, 1 failure, 2 wrong command line or configuration, 3 refused by the daemon, 4 daemon not reachable, 130 interrupted by Ctrl-C.
+Exit codes: 0 success, 1 failure, 2 wrong command line or configuration, 3 refused by the daemon, 4 daemon not reachable, 5 differences found (apply --diff), 130 interrupted by Ctrl-C.
 
 With --json, a command prints its result on stdout; a command that changes something prints {what, uuid, notices, next}. An error is {\"error\": {what, cause, next, code, fields, kind, exit}} on stderr; docs/api-codes.md lists the codes, which are stable, and their fields.")]
 pub struct Cli {
@@ -90,6 +90,10 @@ enum Command {
     Export(ExportArgs),
     /// Stop exporting a volume to a host
     Unexport(UnexportArgs),
+    /// Make pools, volumes, hosts, exports and portals as a file says
+    Apply(crate::apply::ApplyArgs),
+    /// Print pools, volumes, hosts, exports and portals as a file for apply
+    ExportConfig(crate::apply::ExportConfigArgs),
     /// Join two heads into one system, or separate them
     #[command(subcommand)]
     System(system::SystemCommand),
@@ -143,7 +147,10 @@ pub fn main(words: Vec<OsString>) -> ExitCode {
     // Help is no failure: the parser prints it.
     let misread = |e: clap::Error| misread::failure(&e, &root, &words).unwrap_or_else(|| e.exit());
     let result = parsed(&words).map_err(misread).and_then(run);
-    let Err(failure) = result else { return ExitCode::SUCCESS };
+    let failure = match result {
+        Ok(code) => return code,
+        Err(failure) => failure,
+    };
     // Whatever went wrong, there is a way on.
     let failure = failure.or_next(&what);
     if json {
@@ -161,7 +168,7 @@ fn parsed(words: &[OsString]) -> Result<Cli, clap::Error> {
 }
 
 /// Carries out what the command line says.
-fn run(cli: Cli) -> Result<(), Failure> {
+fn run(cli: Cli) -> Result<ExitCode, Failure> {
     let Cli { socket, json, command } = cli;
     let context = || -> Result<Context, Failure> {
         // The variable is for clients: a daemon obeys its configuration.
@@ -171,7 +178,8 @@ fn run(cli: Cli) -> Result<(), Failure> {
         let (client, terminal) = (Client::new(socket)?, Terminal::for_stdout());
         Ok(Context { client, json, terminal, taken: uring::taken, ask })
     };
-    match command {
+    let shown = match command {
+        Command::Apply(args) => return crate::apply::apply(&args, &context()?),
         Command::Serve(args) if args.example && json => {
             Err(Failure::usage("the example is TOML: there is no JSON of it")
                 .with_next("millrace serve --example"))
@@ -189,7 +197,8 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Status(args) if args.watch => status::watch(&args, &context()?),
         Command::Events(args) if args.follow => events::follow(&args, &context()?),
         other => put(&answer(other, &context()?)?),
-    }
+    };
+    shown.map(|()| ExitCode::SUCCESS)
 }
 
 /// The screen of a command that asks the daemon once.
@@ -204,13 +213,15 @@ fn answer(command: Command, context: &Context) -> Result<String, Failure> {
         Command::Portal(command) => portal::run(command, context),
         Command::Export(args) => export::export(args, context),
         Command::Unexport(args) => export::unexport(args, context),
+        Command::ExportConfig(_) => crate::apply::export_config(context),
         Command::System(command) => system::run(command, context),
         Command::Head(command) => system::head(command, context),
         Command::Topology(args) => crate::machine::topology(&args, context),
         Command::Tune(args) => crate::machine::tune(&args, context),
         Command::Explain(args) => crate::machine::explain(&args, context),
         Command::Plan(args) => crate::machine::plan(&args, context),
-        Command::Serve(_)
+        Command::Apply(_)
+        | Command::Serve(_)
         | Command::Demo(_)
         | Command::Bench(_)
         | Command::Completions { .. }

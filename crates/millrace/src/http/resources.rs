@@ -49,6 +49,7 @@ pub fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(get_volume, set_volume, remove_volume))
         .routes(routes!(list_hosts, add_host))
         .routes(routes!(get_host, set_host, remove_host))
+        .routes(routes!(check_host))
         .routes(routes!(list_portals, add_portal))
         .routes(routes!(remove_portal))
         .routes(routes!(list_exports, add_export))
@@ -66,6 +67,7 @@ fn made(reply: Reply) -> Made {
         Reply::Snapshot(_)
         | Reply::Drives(_)
         | Reply::Importable(_)
+        | Reply::HostChecked(_)
         | Reply::System(_)
         | Reply::Events(_) => {
             return Err(odd_reply());
@@ -138,6 +140,7 @@ async fn drives_of(api: &Api, look: Vec<String>) -> Result<Vec<api::Drive>, Refu
         | Reply::Created { .. }
         | Reply::Snapshot(_)
         | Reply::Importable(_)
+        | Reply::HostChecked(_)
         | Reply::System(_)
         | Reply::Events(_) => Err(odd_reply()),
     }
@@ -332,6 +335,7 @@ async fn list_imports(State(api): State<Api>, mut params: Params) -> Answer<Vec<
         | Reply::Created { .. }
         | Reply::Snapshot(_)
         | Reply::Drives(_)
+        | Reply::HostChecked(_)
         | Reply::System(_)
         | Reply::Events(_) => Err(odd_reply()),
     }
@@ -477,6 +481,21 @@ async fn set_host(
         mutual_secret: b.mutual_secret.map(|s| s.map(Into::into)),
     };
     done(api.order(Order::HostSet { name, settings, disconnect }).await?)
+}
+
+/// Whether a host has these secrets, which no answer shows
+#[utoipa::path(post, path = "/hosts/{host}/check", tag = "hosts", request_body = api::HostCheck,
+    params(("host" = String, Path, description = "Short name")),
+    responses((status = 200, description = "Which of them it has", body = api::HostChecked), (status = "default", description = "Why not", body = ErrorBody)))]
+async fn check_host(
+    State(api): State<Api>,
+    Path(name): Path<String>,
+    Body(b): Body<api::HostCheck>,
+) -> Answer<api::HostChecked> {
+    let (chap_secret, mutual_secret) = (b.chap_secret.map(Into::into), b.mutual_secret.map(Into::into));
+    let reply = api.order(Order::HostCheck { name, chap_secret, mutual_secret }).await?;
+    let Reply::HostChecked(checked) = reply else { return Err(odd_reply()) };
+    Ok(Json(checked))
 }
 
 /// Forget a host
