@@ -70,7 +70,13 @@ fn status() -> Status {
             volume("tank/vm1", vec![exported("busy", 0), exported("idle", 3)]),
             Volume { iops_max: 5000, ..volume("tank/vm2", vec![]) },
         ],
-        hosts: vec![Host { authenticated: true, chap_user: "me".into(), ..host("busy", 2) }, host("idle", 0)],
+        hosts: vec![
+            Host { authenticated: true, chap_user: "me".into(), ..host("busy", 2) },
+            Host {
+                exports: vec![api::HostExport { volume: "tank/vm1".into(), nsid: 1, lun: 3 }],
+                ..host("idle", 0)
+            },
+        ],
         portals: vec![
             portal(api::Protocol::Iscsi, "10.0.0.1:3260", 2),
             portal(api::Protocol::Nvme, "10.0.0.1:4420", 0),
