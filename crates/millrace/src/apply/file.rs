@@ -314,10 +314,11 @@ impl Source {
             for (key, secret) in files {
                 let SecretFile::File(file) = secret else { continue };
                 let path = self.folder.join(file).display().to_string();
-                let read = crate::arguments::read_secret(&path);
-                *secret = SecretFile::Read(
-                    read.map_err(|why| self.wrong(line, key, &format!("cannot read {path}: {why}")))?,
-                );
+                let read = crate::arguments::read_secret(&path).map_err(|why| {
+                    self.wrong(line, key, &format!("cannot read {path}: {why}"))
+                        .with_next("name a file that you can read, with the secret in one line")
+                });
+                *secret = SecretFile::Read(read?);
             }
         }
         Ok(desired)
