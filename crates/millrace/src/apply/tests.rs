@@ -4,7 +4,7 @@ use super::diff::{Diff, Present, diff};
 use super::file::{Source, key_of};
 use super::print::{Line, impossible, note};
 use super::{export, file};
-use crate::failure::Exit;
+use crate::failure::{Exit, Failure};
 use api::{
     Array, ArrayLayout, Drive, DriveRole, Exported, Host, HostChecked, Leg, Pool, Portal, Spare, Status,
     Volume,
@@ -505,4 +505,68 @@ fn fuzz_desired_state() {
     let target = fuzz::Target { name: "desired state", run: take, examples, mend: |_| {}, bytes_max: 4096 };
     let inputs = fuzz::run(&target, 1, fuzz::limit());
     assert!(inputs > 100, "only {inputs} inputs");
+}
+
+#[test]
+fn a_refusal_of_the_head_says_how_far_it_came_and_what_allows_the_rest() {
+    let args = |force| super::ApplyArgs { file: "f.toml".into(), diff: false, prune: true, force };
+    let refused = |kind| {
+        let advice = Some("millrace volume rm tank/vm1 --yes".into());
+        Failure { kind: Some(kind), next: advice, ..Failure::new(Exit::Refused, "host busy is connected.") }
+    };
+    let failure = super::stopped(2, 5, refused(api::ErrorKind::Unsafe), &args(false));
+    assert_eq!(failure.message, "host busy is connected; 2 of 5 changes are done");
+    assert_eq!(failure.next.as_deref(), Some("millrace apply f.toml --prune --force"));
+    let failure = super::stopped(0, 1, refused(api::ErrorKind::NoSpace), &args(true));
+    assert_eq!(failure.message, "host busy is connected.");
+    assert_eq!(failure.next.as_deref(), Some("millrace volume rm tank/vm1 --yes"));
+}
+
+/// Everything that needs an order has the order of the API that an operator would give, with the guards of `--force`.
+#[test]
+fn changes_are_orders_and_only_force_disconnects() {
+    use super::run::Runner;
+    use crate::client::Client;
+    let d = differs(&export::config(&Status::default(), &BTreeMap::new()), &status(), true);
+    for force in [false, true] {
+        let fake = crate::http::tests::fake();
+        let client = Client::new(fake.client.socket()).expect("a runtime");
+        let mut runner = Runner { client: &client, force, notices: vec![] };
+        let mut done = 0;
+        let counted = |_: &super::diff::Change| {
+            done += 1;
+            Ok(())
+        };
+        runner.run(&d.changes, counted).expect("an obedient head");
+        assert_eq!(done, d.changes.len());
+        let orders = fake.orders.lock().expect("no panic");
+        assert_eq!(orders.len(), d.changes.len());
+        let said = format!("{orders:?}");
+        assert!(!said.contains(&format!("disconnect: {}", !force)), "{said}");
+        assert!(!said.contains(&format!("force: {}", !force)), "{said}");
+    }
+}
+
+#[test]
+fn two_luns_that_are_exchanged_are_both_free_in_between() {
+    use super::run::Runner;
+    use crate::client::Client;
+    use head::order::Order;
+    let mut now = status();
+    now.volumes[1].exports = vec![Exported { host: Some("idle".into()), names: vec![], lun: 4 }];
+    let text = export::config(&now, &BTreeMap::new());
+    let text = text.replace("lun = 3", "lun = x").replace("lun = 4", "lun = 3").replace("lun = x", "lun = 4");
+    let d = differs(&text, &now, false);
+    let fake = crate::http::tests::fake();
+    let client = Client::new(fake.client.socket()).expect("a runtime");
+    let mut runner = Runner { client: &client, force: false, notices: vec![] };
+    runner.run(&d.changes, |_| Ok(())).expect("an obedient head");
+    let orders = fake.orders.lock().expect("no panic");
+    let order = |o: &Order| match o {
+        Order::Unexport { volume, .. } => format!("- {volume}"),
+        Order::Export { volume, lun, .. } => format!("+ {volume} {lun:?}"),
+        other => panic!("{other:?}"),
+    };
+    let orders: Vec<String> = orders.iter().map(order).collect();
+    assert_eq!(orders, ["- tank/vm1", "- tank/vm2", "+ tank/vm1 Some(4)", "+ tank/vm2 Some(3)"]);
 }

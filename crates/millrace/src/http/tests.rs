@@ -637,6 +637,23 @@ fn every_request_becomes_its_order() {
 }
 
 #[test]
+fn a_secret_can_be_asked_about_and_is_not_shown() {
+    let script = |order: &Order| match order {
+        Order::HostCheck { chap_secret, .. } => {
+            let right = *chap_secret == Some(base::view::Secret(b"a secret of esx1".to_vec()));
+            Ok(Reply::HostChecked(api::HostChecked { chap_secret: right, mutual_secret: false }))
+        }
+        other => obedient(other),
+    };
+    let fake = serve(script, Process::default());
+    let ask = |secret: &str| {
+        let check = api::HostCheck { chap_secret: Some(api::Secret(secret.into())), mutual_secret: None };
+        fake.client.post::<api::HostChecked>("/hosts/esx1/check", &check).expect("an answer").chap_secret
+    };
+    assert!(ask("a secret of esx1") && !ask("another secret of esx1"));
+}
+
+#[test]
 fn a_portal_belongs_to_the_head_that_is_named() {
     let script = |order: &Order| match order {
         Order::System => Ok(Reply::System(Box::new(system_view()))),

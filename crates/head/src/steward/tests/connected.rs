@@ -255,3 +255,22 @@ fn a_volume_that_shrinks_under_connected_hosts_is_asked_for_once() {
     assert_eq!(users(&r.why), [], "that was answered");
     w.good(shrink(true, true));
 }
+
+#[test]
+fn who_knows_a_secret_is_answered_and_the_secret_is_not() {
+    let mut w = usual();
+    let mut check = |chap: Option<&str>, mutual: Option<&str>| {
+        let secret = |text: Option<&str>| text.map(|text| Secret(text.as_bytes().to_vec()));
+        let (chap_secret, mutual_secret) = (secret(chap), secret(mutual));
+        match w.good(Order::HostCheck { name: "esx1".into(), chap_secret, mutual_secret }) {
+            Reply::HostChecked(checked) => (checked.chap_secret, checked.mutual_secret),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(check(Some("a secret of esx1"), None), (true, false));
+    assert_eq!(check(Some("a secret of esx2"), Some("a secret of esx1")), (false, false));
+    // What is not asked about, or is not there, is not the same.
+    assert_eq!(check(None, None), (false, false));
+    let unknown = Order::HostCheck { name: "who".into(), chap_secret: None, mutual_secret: None };
+    assert_eq!(w.refused(unknown).0, ErrorKind::NotFound);
+}
