@@ -24,6 +24,11 @@ impl Present<'_> {
     pub fn key<'b>(&'b self, drive: &'b str) -> &'b str {
         self.keys.get(drive).map_or(drive, String::as_str)
     }
+    /// Whether a drive of the file is not there, or cannot be opened.
+    pub fn lacks(&self, drive: &str) -> bool {
+        let found = self.drives.iter().find(|d| self.key(&d.path) == self.key(drive));
+        found.is_some_and(|d| d.role == DriveRole::Unusable)
+    }
     /// What taking new drives loses, or why one of them cannot be taken.
     pub fn taking<'b>(&self, drives: impl IntoIterator<Item = &'b str>) -> Result<Option<Loss>, Impossible> {
         let mut foreign = vec![];
@@ -196,6 +201,8 @@ pub enum Impossible {
 pub enum Note {
     /// A spare serves in place of a drive that the file has as a leg.
     SpareServes { pool: String, spare: String, place: String },
+    /// A drive of the file is not there, and is taken for a drive of the pool that is not there.
+    DriveAway { pool: String, drive: String, called: String },
     /// The drives of a pool are not there: its arrays are not compared.
     PoolAway { pool: String },
 }

@@ -2,7 +2,7 @@
 
 use super::diff::{Action, Diff, Impossible, Loss, Note, Present};
 use super::file::{Array, Pool};
-use api::{ArrayLayout, ArraySpec, PoolCreate};
+use api::{ArrayLayout, ArraySpec, PoolCreate, State};
 use base::Uuid;
 use core::cmp::Reverse;
 
@@ -12,6 +12,8 @@ struct Held<'a> {
     key: &'a str,
     uuid: Uuid,
     path: &'a str,
+    /// The head does not have it now, so that nobody can tell what it is called elsewhere.
+    away: bool,
 }
 
 impl Held<'_> {
@@ -38,6 +40,24 @@ fn means(drive: &str, held: &Held<'_>, present: &Present<'_>) -> bool {
 fn take<'a>(drive: &str, left: &mut Vec<Held<'a>>, present: &Present<'_>) -> Option<Held<'a>> {
     let at = left.iter().position(|held| means(drive, held, present))?;
     Some(left.remove(at))
+}
+
+/// Takes drives that are not there from both sides, as many as lack on both: the name of one that is not there cannot be
+/// followed to what it is.
+fn take_absent(
+    missing: &mut Vec<&str>,
+    left: &mut Vec<Held<'_>>,
+    pool: &str,
+    present: &Present<'_>,
+    out: &mut Diff,
+) {
+    missing.retain(|drive| {
+        let away = left.iter().position(|held| held.away).filter(|_| present.lacks(drive));
+        let Some(away) = away else { return true };
+        let (pool, drive, called) = (pool.to_string(), drive.to_string(), left.remove(away).called());
+        out.notes.push(Note::DriveAway { pool, drive, called });
+        false
+    });
 }
 
 /// What a new array is to the API.
@@ -101,16 +121,19 @@ fn pool(want: &Pool, is: &api::Pool, present: &Present<'_>, out: &mut Diff) {
         serving = compare_arrays(want, arrays, is, present, out);
     }
     let Some(spares) = &want.spares else { return };
-    let spare = is.spares.iter().map(|s| Held { key: present.key(&s.path), uuid: s.uuid, path: &s.path });
-    let mut left: Vec<Held<'_>> = spare.collect();
-    for drive in spares {
-        if take(drive, &mut left, present).is_some() || serving.contains(drive) {
-            continue;
-        }
-        match present.taking([drive.as_str()]) {
+    let held = is.spares.iter().map(|s| {
+        let (key, away) = (present.key(&s.path), !s.ready);
+        Held { key, uuid: s.uuid, path: &s.path, away }
+    });
+    let mut left: Vec<Held<'_>> = held.collect();
+    let wanted = spares.iter().filter(|drive| !serving.contains(drive)).map(String::as_str);
+    let mut missing: Vec<&str> = wanted.filter(|d| take(d, &mut left, present).is_none()).collect();
+    take_absent(&mut missing, &mut left, &is.name, present, out);
+    for drive in missing {
+        match present.taking([drive]) {
             Err(why) => out.impossible(want.line, "spares", why),
             Ok(loss) => {
-                out.change(Action::SpareAdd { pool: want.name.clone(), drive: drive.clone() }, loss);
+                out.change(Action::SpareAdd { pool: want.name.clone(), drive: drive.into() }, loss);
             }
         }
     }
@@ -123,7 +146,11 @@ fn pool(want: &Pool, is: &api::Pool, present: &Present<'_>, out: &mut Diff) {
 fn legs_of<'a>(array: &'a api::Array, present: &'a Present<'_>) -> Vec<Held<'a>> {
     let replaced = |path: &str| array.legs.iter().any(|l| l.replaces.as_deref() == Some(path));
     let stay = array.legs.iter().filter(|l| l.path.is_empty() || !replaced(&l.path));
-    stay.map(|l| Held { key: present.key(&l.path), uuid: l.uuid, path: &l.path }).collect()
+    let held = |l: &'a api::Leg| {
+        let away = matches!(l.state, State::Failed | State::Offline);
+        Held { key: present.key(&l.path), uuid: l.uuid, path: &l.path, away }
+    };
+    stay.map(held).collect()
 }
 
 /// Which wanted array is which: those with most drives in common first.
@@ -174,6 +201,7 @@ fn compare_arrays(
                 serving.push(spare.clone());
             }
         }
+        take_absent(&mut missing, &mut left, &is.name, present, out);
         let single = is.arrays[at].layout == ArrayLayout::Single;
         let replaced = missing.len().min(left.len());
         let added = missing.split_off(replaced);

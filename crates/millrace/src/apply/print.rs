@@ -238,6 +238,11 @@ pub fn note(note: &Note) -> String {
         Note::SpareServes { pool, spare, place } => {
             format!("In pool {pool}, the spare {spare} serves in place of {place}. It stays there.")
         }
+        Note::DriveAway { pool, drive, called } => {
+            format!(
+                "Drive {drive} is not there. It is taken for {called} of pool {pool}, which is not there either."
+            )
+        }
         Note::PoolAway { pool } => {
             format!("The drives of pool {pool} are not all there. Its arrays and spares are not compared.")
         }

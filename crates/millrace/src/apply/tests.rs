@@ -383,6 +383,21 @@ fn a_spare_that_serves_and_a_leg_under_way_are_no_difference() {
 }
 
 #[test]
+fn a_drive_that_is_not_there_is_one_by_any_name() {
+    let mut now = status();
+    now.pools[0].arrays[0].legs[0].state = api::State::Failed;
+    let text = same().replace("\"/d/a\"", "\"/d/u\"");
+    let note = "Drive /d/u is not there. It is taken for /d/a of pool tank, which is not there either.";
+    assert_eq!(words(&differs(&text, &now, true)), [note]);
+    // One that is there replaces it.
+    let text = same().replace("\"/d/a\"", "\"/d/e\"");
+    assert_eq!(words(&differs(&text, &now, true)), ["change leg /d/a of pool tank: replaced by /d/e"]);
+    now.pools[0].spares[0].ready = false;
+    let note = "Drive /d/u is not there. It is taken for /d/s of pool tank, which is not there either.";
+    assert_eq!(words(&differs(&same().replace("\"/d/s\"", "\"/d/u\""), &now, true)), [note]);
+}
+
+#[test]
 fn drives_in_memory_are_told_apart_by_their_number() {
     let mut now = status();
     now.pools[0].arrays =
