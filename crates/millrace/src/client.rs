@@ -55,6 +55,14 @@ impl Client {
     pub fn get_within<T: DeserializeOwned>(&self, path: &str, patience: Duration) -> Result<T, Failure> {
         self.call(Method::GET, path, None, patience)
     }
+    /// The metrics, as the daemon writes them.
+    pub fn metrics(&self) -> Result<String, Failure> {
+        let (status, bytes) = self.answer(Method::GET, "/metrics".into(), None, self.patience)?;
+        match status {
+            200 => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+            status => Err(ClientFault::NoReason { status }.into()),
+        }
+    }
     /// POST below `/api/v1`.
     pub fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, Failure> {
         self.call(Method::POST, path, Some(json(body)), self.patience)
@@ -88,12 +96,7 @@ impl Client {
         body: Option<Vec<u8>>,
         patience: Duration,
     ) -> Result<T, Failure> {
-        let (status, bytes) = self.runtime.block_on(async {
-            let sent = tokio::time::timeout(patience, self.send(method, path, body)).await;
-            sent.unwrap_or_else(|_| {
-                Err(ClientFault::TimedOut { socket: self.socket_name(), seconds: patience.as_secs() })
-            })
-        })?;
+        let (status, bytes) = self.answer(method, format!("{}{path}", api::BASE), body, patience)?;
         if (200..300).contains(&status) {
             let text = if bytes.is_empty() { &b"null"[..] } else { &bytes[..] };
             return serde_json::from_slice(text)
@@ -103,6 +106,23 @@ impl Client {
             Ok(body) => Err(body.error.into()),
             Err(_) => Err(ClientFault::NoReason { status }.into()),
         }
+    }
+
+    /// The daemon's answer within this time: status and body.
+    fn answer(
+        &self,
+        method: Method,
+        path: String,
+        body: Option<Vec<u8>>,
+        patience: Duration,
+    ) -> Result<(u16, Bytes), Failure> {
+        let answer = self.runtime.block_on(async {
+            let sent = tokio::time::timeout(patience, self.send(method, &path, body)).await;
+            sent.unwrap_or_else(|_| {
+                Err(ClientFault::TimedOut { socket: self.socket_name(), seconds: patience.as_secs() })
+            })
+        });
+        Ok(answer?)
     }
 
     async fn send(
@@ -119,8 +139,7 @@ impl Client {
         let (mut sender, connection) =
             hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
         let driver = tokio::spawn(connection);
-        let mut request =
-            Request::builder().method(method).uri(format!("{}{path}", api::BASE)).header("host", "millrace");
+        let mut request = Request::builder().method(method).uri(path).header("host", "millrace");
         if body.is_some() {
             request = request.header("content-type", "application/json");
         }

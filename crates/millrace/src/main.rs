@@ -27,9 +27,11 @@ mod http;
 #[cfg_attr(test, allow(unused_imports, reason = "some names are for the layer above alone"))]
 mod link;
 mod machine;
+mod man;
 mod output;
 mod screen;
 mod spelling;
+mod support;
 mod words;
 
 use std::process::ExitCode;

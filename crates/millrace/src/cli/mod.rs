@@ -1,5 +1,5 @@
-//! The command line: one file per noun. Everything but `serve`, `demo`, `bench`, `completions` and
-//! `openapi` is a request to the daemon's API and a screen made of its answer.
+//! The command line: one file per noun. Everything but `serve`, `demo`, `bench`, `completions`, `man`
+//! and `openapi` is a request to the daemon's API and a screen made of its answer.
 
 mod complete;
 mod consent;
@@ -108,6 +108,8 @@ enum Command {
     Explain(crate::machine::ExplainArgs),
     /// Predict how fast a layout of drives will be, and suggest a better one
     Plan(crate::machine::PlanArgs),
+    /// Pack what a report of a problem needs into one archive, without secrets
+    Support(crate::support::SupportArgs),
     /// Run the daemon
     Serve(crate::daemon::ServeArgs),
     /// Run a demonstration on this machine, with files as drives
@@ -127,6 +129,8 @@ Examples:
         #[arg(value_parser = ["bash", "zsh", "fish"])]
         shell: String,
     },
+    /// Write the manual pages into a folder
+    Man(crate::man::ManArgs),
     /// Print the OpenAPI document of the daemon's API
     #[command(after_help = "\
 Examples:
@@ -193,6 +197,10 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
                 .with_next("millrace completions bash"))
         }
         Command::Completions { shell } => put(&complete::script(&shell)),
+        Command::Man(args) => {
+            let pages = crate::man::run(&args, <Cli as clap::CommandFactory>::command())?;
+            put(&context()?.done(format!("{pages} manual pages are written."), ""))
+        }
         Command::Openapi => put(&(crate::http::openapi_json() + "\n")),
         Command::Status(args) if args.watch => status::watch(&args, &context()?),
         Command::Events(args) if args.follow => events::follow(&args, &context()?),
@@ -220,11 +228,13 @@ fn answer(command: Command, context: &Context) -> Result<String, Failure> {
         Command::Tune(args) => crate::machine::tune(&args, context),
         Command::Explain(args) => crate::machine::explain(&args, context),
         Command::Plan(args) => crate::machine::plan(&args, context),
+        Command::Support(args) => crate::support::run(&args, context),
         Command::Apply(_)
         | Command::Serve(_)
         | Command::Demo(_)
         | Command::Bench(_)
         | Command::Completions { .. }
+        | Command::Man(_)
         | Command::Openapi => {
             unreachable!("handled by `run`")
         }

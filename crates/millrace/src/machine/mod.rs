@@ -23,6 +23,6 @@ pub use layout::{arrays_words, layout};
 pub use locate::locate;
 pub use plan::{PlanArgs, about_to_add, about_to_create, about_to_join, run as plan, site_here, whereabouts};
 pub use raid::refuse_raid_words;
-pub use recording::here;
+pub use recording::{PATIENCE, here, record};
 pub use topology::{TopologyArgs, run as topology};
 pub use tune::{TuneArgs, run as tune};
