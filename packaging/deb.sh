@@ -3,7 +3,8 @@
 #
 #   packaging/deb.sh BINARY FOLDER      the package is put into FOLDER
 #
-# VERSION says another version than that of the workspace and its commit. `make deb` builds the program first.
+# `make deb` builds the program first. VERSION says another version than that of the workspace and its commit, COMPRESSION
+# another way to pack than xz, SIZE_MAX more bytes than the program may have.
 set -eu
 
 binary=$(realpath "$1")
@@ -28,13 +29,18 @@ fi
 epoch=$(git -C "$source" log -1 --format=%ct 2>/dev/null || date +%s)
 export SOURCE_DATE_EPOCH="$epoch"
 architecture=$(dpkg --print-architecture)
-maintainer=${MAINTAINER:-Millrace authors <millrace@localhost.localdomain>}
+maintainer="${DEBFULLNAME:-Millrace authors} <${DEBEMAIL:-millrace@packages.invalid}>"
 
 file() { install -D -m 644 "$1" "$root/$2"; }
 packed() { gzip -9n <"$1" >"$work/gz" && file "$work/gz" "$2.gz"; }
 
 install -D -m 755 "$binary" "$root/usr/bin/millrace"
 strip --strip-unneeded --remove-section=.comment --remove-section=.note "$root/usr/bin/millrace"
+size=$(stat -c %s "$root/usr/bin/millrace")
+if [ "$size" -ge "${SIZE_MAX:-20000000}" ]; then
+    echo "the program has $size bytes, stripped; it may have ${SIZE_MAX:-20000000}" >&2
+    exit 1
+fi
 file "$here/millrace.service" usr/lib/systemd/system/millrace.service
 file "$here/millrace.sysusers" usr/lib/sysusers.d/millrace.conf
 file "$here/millrace.sysctl" usr/lib/sysctl.d/50-millrace.conf
@@ -77,5 +83,5 @@ for script in postinst prerm postrm; do install -m 755 "$here/debian/$script" "$
 (cd "$root" && find . -type f ! -path './DEBIAN/*' ! -path './etc/*' -printf '%P\0' | sort -z | xargs -0 md5sum) >"$root/DEBIAN/md5sums"
 
 package=$out/millrace_${version}_$architecture.deb
-dpkg-deb --root-owner-group -Zxz --build "$root" "$package" >"$work/built" || { cat "$work/built" >&2; exit 1; }
+dpkg-deb --root-owner-group "-Z${COMPRESSION:-xz}" --build "$root" "$package" >"$work/built" || { cat "$work/built" >&2; exit 1; }
 echo "$package"

@@ -28,7 +28,19 @@ pub const TEST: &[&str] = &[
     "ansible-core",
     // Counts instructions.
     "valgrind",
+    // Packages, and judges of them.
+    "dpkg-dev",
+    "binutils",
+    "lintian",
+    "man-db",
+    "buildah",
 ];
+
+/// For `make deb`.
+pub const DEB: &[&str] = &["gcc", "libc6-dev", "ca-certificates", "dpkg-dev", "binutils"];
+
+/// For `make image`.
+pub const IMAGE: &[&str] = &["gcc", "libc6-dev", "ca-certificates", "binutils", "buildah"];
 
 /// Installs what is missing. Asks nothing; quick when all is there.
 pub fn install(packages: &[&str]) -> Result<(), String> {

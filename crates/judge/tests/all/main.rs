@@ -10,6 +10,7 @@ mod kernel;
 mod libiscsi;
 mod machine;
 mod operator;
+mod package;
 mod qemu;
 mod soak;
 mod spdk;
