@@ -19,7 +19,8 @@ pub struct ManArgs {
 }
 
 /// Writes a page for `root` and for each command below it; how many.
-pub fn run(args: &ManArgs, mut root: Command) -> Result<usize, Failure> {
+pub fn run(args: &ManArgs, root: Command) -> Result<usize, Failure> {
+    let mut root = root.disable_help_subcommand(true);
     root.build();
     write(&root, &args.folder)
 }

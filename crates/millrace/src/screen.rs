@@ -47,6 +47,11 @@ impl Terminal {
         Self { colours: false, width, height: usize::MAX, shortens: true }
     }
 
+    /// For a file: names keep their middle.
+    pub fn for_file(width: usize) -> Self {
+        Self { colours: false, width, height: usize::MAX, shortens: false }
+    }
+
     /// Stdout's width, and colours if it is a terminal and NO_COLOR (no-color.org) is unset or empty.
     pub fn for_stdout() -> Self {
         let refused = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());

@@ -43,7 +43,7 @@ impl<'a> Gather<'a> {
 
     /// Where the daemon keeps its files: as it says, or as it is configured.
     pub fn state_dir(&self) -> PathBuf {
-        let says = || self.answer().ok()?["daemon"]["state_dir"].as_str().map(PathBuf::from);
+        let says = || self.answer().as_ref().ok()?["daemon"]["state_dir"].as_str().map(PathBuf::from);
         says().filter(|dir| dir.is_absolute()).unwrap_or_else(|| {
             let config = crate::config::read_text(self.config).ok();
             let config = config.and_then(|text| crate::config::Config::parse(&text, self.config).ok());

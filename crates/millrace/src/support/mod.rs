@@ -39,19 +39,21 @@ pub struct SupportArgs {
     config: PathBuf,
 }
 
-/// What there is to gather: the file's name, what it is, and how to get it. The recording needs a second, the rest none.
-const PARTS: [(&str, &str, fn(&Gather) -> Found); 10] = [
-    ("versions.txt", "the program, the kernel and the distribution", Gather::versions),
-    ("head.toml", "settings of the daemon that are known to be no secret", Gather::config),
-    ("status.json", "status of the head", Gather::status),
-    ("system.json", "the system of two heads, as this head knows it", Gather::system),
-    ("events.json", "events", Gather::events),
-    ("metrics.txt", "metrics, as Prometheus gets them", Gather::metrics),
-    ("machine.rec", "the machine: millrace topology --machine machine.rec", Gather::machine),
-    ("drives.txt", "block devices and their queues, as the kernel has them", Gather::drives),
-    ("kernel.log", "messages of the kernel", Gather::kernel_log),
-    ("journal.log", "log of the daemon, its last 5000 lines", Gather::journal),
+/// What there is to gather. The recording takes a second.
+const PARTS: [Part; 10] = [
+    ("versions.txt", "the program, the kernel and the distribution", |g| g.versions()),
+    ("head.toml", "settings of the daemon that are known to be no secret", |g| g.config()),
+    ("status.json", "status of the head", |g| g.status()),
+    ("system.json", "the system of two heads, as this head knows it", |g| g.system()),
+    ("events.json", "events", |g| g.events()),
+    ("metrics.txt", "metrics, as Prometheus gets them", |g| g.metrics()),
+    ("machine.rec", "the machine: millrace topology --machine machine.rec", |g| g.machine()),
+    ("drives.txt", "block devices and their queues, as the kernel has them", |g| g.drives()),
+    ("kernel.log", "messages of the kernel", |g| g.kernel_log()),
+    ("journal.log", "log of the daemon, its last 5000 lines", |g| g.journal()),
 ];
+/// A file's name, what it is, and how to get it.
+type Part = (&'static str, &'static str, fn(&Gather) -> Found);
 /// The first file, which lists the others.
 const CONTENTS: &str = "contents.txt";
 
@@ -106,8 +108,8 @@ pub fn run(args: &SupportArgs, context: &Context) -> Result<String, Failure> {
         texts.extend(found.ok().map(|text| (file, text)));
     }
     let packed = Packed { archive: Some(output), files, notices: secrets.notices() };
-    let contents = format!("Millrace support archive, {time}\n\n{}", screen(&packed, Terminal::plain(100)));
-    archive.add(CONTENTS, &contents)?;
+    let listed = table(&packed, Terminal::for_file(100));
+    archive.add(CONTENTS, &format!("Millrace support archive, {time}\n\n{listed}"))?;
     for (file, text) in texts {
         archive.add(file, &text)?;
     }
@@ -115,7 +117,8 @@ pub fn run(args: &SupportArgs, context: &Context) -> Result<String, Failure> {
     Ok(context.show(&packed, |p| screen(p, context.terminal)))
 }
 
-fn screen(packed: &Packed, terminal: Terminal) -> String {
+/// What is in it, and what is worth knowing of it.
+fn table(packed: &Packed, terminal: Terminal) -> String {
     let mut table = Table::new(&["FILE", "BYTES", "WHAT"]).prose();
     for f in &packed.files {
         let bytes = f.bytes.map_or("–".to_string(), |n| n.to_string());
@@ -129,9 +132,13 @@ fn screen(packed: &Packed, terminal: Terminal) -> String {
     for notice in &packed.notices {
         out.push_str(&terminal.paragraph(crate::screen::Look::Plain, "Note: ", notice, 6));
     }
-    match &packed.archive {
-        Some(archive) => out.push_str(&format!("Written: {}\n", archive.display())),
-        None => out.push_str("Nothing was written.\n"),
-    }
     out
+}
+
+fn screen(packed: &Packed, terminal: Terminal) -> String {
+    let end = match &packed.archive {
+        Some(archive) => format!("Written: {}\n", archive.display()),
+        None => "Nothing was written.\n".to_string(),
+    };
+    table(packed, terminal) + &end
 }
