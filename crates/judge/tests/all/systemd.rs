@@ -209,13 +209,13 @@ fn systemd_starts_a_crashed_daemon_within_2_s_and_the_fourth_with_the_management
     vm.push(&lab::packages(Kernel::V6_1, PACKAGES).expect("packages"), "/tmp/systemd.tgz").expect("push");
     let dir = std::env::temp_dir().join(format!("millrace-unit-{}", std::process::id()));
     let deb = |version: &str| packed(&dir.display().to_string(), version);
-    vm.push(Path::new(&deb("1")), "/tmp/1.deb").expect("push");
+    vm.push(Path::new(&deb("1")), "/var/1.deb").expect("push");
     vm.run(BOOT, 60).expect("systemd starts");
     let booted = inside("systemctl is-system-running");
     until("systemd is up", 60, || {
         vm.try_run(&booted, 30).is_ok_and(|o| ["running", "degraded"].contains(&o.text()))
     });
-    install(&vm, "/tmp/1.deb");
+    install(&vm, "/var/1.deb");
     let active = inside("systemctl is-active millrace");
     until("the unit is active", 60, || vm.run(&active, 30).is_ok_and(|o| o.text() == "active"));
     let verified =
@@ -263,8 +263,8 @@ fn systemd_starts_a_crashed_daemon_within_2_s_and_the_fourth_with_the_management
     let (identity, settings) =
         (state("cat /var/lib/millrace/identity"), state("cat /etc/millrace/head.toml"));
     let process = state("pgrep -xo millrace");
-    vm.push(Path::new(&deb("2")), "/tmp/2.deb").expect("push");
-    install(&vm, "/tmp/2.deb");
+    vm.push(Path::new(&deb("2")), "/var/2.deb").expect("push");
+    install(&vm, "/var/2.deb");
     until("the new daemon answers", 60, || {
         vm.try_run(&inside("millrace status"), 30).is_ok_and(|o| o.code == 0)
     });
