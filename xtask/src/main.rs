@@ -84,6 +84,7 @@ const COUNTED: &str = "what is counted, optimised";
 /// tests that wait for clocks, kernels and hosts run beside the compiler and the tests in virtual time.
 fn test(tally: &mut Tally) -> Result<(), String> {
     deps::install(deps::TEST)?;
+    deps::promtool();
     step("the lab's image, beside what follows");
     run(cargo(&["build", "--quiet", "--locked", "--package", "lab"]))?;
     let image =

@@ -18,18 +18,19 @@ mod text;
 mod time;
 mod volume;
 
-pub use drive::{Drive, DriveReplace, DriveRole, Shape};
+pub use drive::{Drive, DriveHealth, DriveReplace, DriveRole, Shape};
 pub use error::{Error, ErrorBody};
 pub use event::{Event, Events};
 pub use finding::{Cause, ErrorKind, Notice, State, Weight};
-pub use host::{Host, HostAdd, HostCheck, HostChecked, HostExport, HostSet, Secret};
+pub use host::{Host, HostAdd, HostCheck, HostChecked, HostExport, HostPath, HostSet, PathRates, Secret};
 pub use pool::{
     Array, ArrayLayout, ArraySpec, Clearing, Finding, Importable, Leg, LegAdd, Pool, PoolAdd, PoolCreate,
     PoolImport, PoolScrub, Resync, Scrub, Spare, SpareAdd, Zone, ZoneWeight,
 };
 pub use portal::{Portal, PortalAdd, Protocol};
 pub use status::{
-    Connection, Counters, Created, Daemon, Noticed, Reason, Shard, Stages, Status, System, Times,
+    BOUNDS_NS, BUCKETS, Connection, Counters, Created, Daemon, Noticed, Reason, Shard, Stages, Status,
+    System, Times,
 };
 pub use system::{
     Cluster, FenceTrial, Head, HeadAddress, HeadFence, HeadOut, HeadServes, LinkNetwork, LinkRefused,

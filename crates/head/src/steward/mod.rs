@@ -148,6 +148,7 @@ impl Steward {
                 context.on_comes(self.procedures.cx.now(), portal, peer, &ask);
                 context.addresses.comes(Place { shard, connection }, local, peer);
                 context.sessions.on_ask(Place { shard, connection }, portal, ask, fx);
+                context.arrivals.may_differ();
                 drop(context);
                 self.procedures.tell_other_head();
             }
@@ -166,6 +167,7 @@ impl Steward {
             }
             StewardMail::Gone { connection, why } => {
                 context.sessions.on_gone(Place { shard, connection }, fx);
+                context.arrivals.may_differ();
                 context.addresses.goes(Place { shard, connection });
                 if let Some(Close::Protocol(what)) = why {
                     context.last_protocol_errors.insert(shard, what);

@@ -294,6 +294,7 @@ fn in_use(taken: uring::Taken) -> Drive {
         counters: Default::default(),
         read_times: None,
         write_times: None,
+        health: None,
         shape: None,
     }
 }

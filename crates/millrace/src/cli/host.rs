@@ -4,8 +4,8 @@ use super::consent::Consent;
 use crate::client::segment;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::screen::{Cell, Look, Table};
-use api::{Host, HostAdd, HostSet, Secret};
+use crate::screen::{Cell, Look, Table, count};
+use api::{Host, HostAdd, HostPath, HostSet, PathRates, Secret};
 use clap::{Args, Subcommand};
 
 /// Register hosts, with their NQNs, IQNs and CHAP secrets.
@@ -244,6 +244,9 @@ fn show(h: &Host, context: &Context) -> String {
         row("chap user", h.chap_user.clone().into());
     }
     row("connections", h.connections.to_string().into());
+    for p in &h.paths {
+        row("path", Cell::new(if p.connections == 0 { Look::Warn } else { Look::Plain }, path(p)));
+    }
     for e in &h.exports {
         // A number of a protocol that the host has no name for is no use to it.
         let numbers = match (h.nqns.is_empty(), h.iqns.is_empty()) {
@@ -259,9 +262,44 @@ fn show(h: &Host, context: &Context) -> String {
     table.print(context.terminal, 0)
 }
 
+/// A path of a host, and what goes over it.
+fn path(p: &HostPath) -> String {
+    let head = p.head.as_ref().map_or(String::new(), |head| format!(" at head {head}"));
+    let name = format!("{} {}{head}", p.protocol.word(), p.portal);
+    if p.connections == 0 {
+        return format!("{name}  not connected, and was since the head started");
+    }
+    let PathRates { reads, writes, read_bytes, write_bytes } = p.rates;
+    let megabytes = (read_bytes + write_bytes) / 1_000_000;
+    let connections = count(p.connections as usize, "connection");
+    format!("{name}  {connections}, {reads} reads/s, {writes} writes/s, {megabytes} MB/s")
+}
+
 #[cfg(test)]
 mod tests {
-    use super::secret;
+    use super::{path, secret};
+    use api::{HostPath, PathRates};
+
+    #[test]
+    fn a_path_says_what_goes_over_it_or_that_it_is_not_connected() {
+        let rates = PathRates { reads: 1200, read_bytes: 4_915_200, writes: 30, write_bytes: 122_880 };
+        let mut p = HostPath {
+            protocol: api::Protocol::Iscsi,
+            portal: "10.0.0.1:3260".parse().expect("an address"),
+            head: Some("b".into()),
+            connections: 2,
+            in_flight: 0,
+            counters: Default::default(),
+            rates,
+            read_times: None,
+            write_times: None,
+            queue_times: None,
+        };
+        let text = "iscsi 10.0.0.1:3260 at head b  2 connections, 1200 reads/s, 30 writes/s, 5 MB/s";
+        assert_eq!(path(&p), text);
+        p.connections = 0;
+        assert!(path(&p).ends_with("at head b  not connected, and was since the head started"));
+    }
 
     #[test]
     fn a_secret_is_one_line() {

@@ -132,6 +132,10 @@ pub fn serve(args: ServeArgs, socket: Option<PathBuf>, json: bool) -> Result<(),
     let process = Arc::new(Process {
         state_dir: config.state_dir.display().to_string(),
         notices,
+        healths: crate::machine::Healths::watch().unwrap_or_else(|e| {
+            tracing::warn!("drives are not asked how they are: {e}");
+            Default::default()
+        }),
         house: Some(machines.watch()),
         memory_data: config.memory,
         minor_notices: aside,

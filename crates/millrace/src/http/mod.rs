@@ -35,6 +35,8 @@ pub struct Process {
     pub state_dir: String,
     /// What it was not allowed.
     pub notices: Vec<Notice>,
+    /// What drives say of themselves.
+    pub healths: crate::machine::Healths,
     /// Where its machines live.
     pub house: Option<uring::Watch>,
     /// Their memory for data, bytes.
@@ -136,6 +138,7 @@ impl Api {
             }
         }
         status.notices.extend(self.process.notices.iter().cloned().map(words::noticed));
+        self.process.healths.add_to(&mut status.drives);
         let of_house = house.map(uring::Watch::notices).unwrap_or_default();
         let noticed = |n| words::noticed(words::house::house_notice(n).into());
         status.notices.extend(of_house.into_iter().map(noticed));

@@ -87,6 +87,8 @@ fn uuid(n: u64) -> Uuid {
 
 fn spread(ns: u64) -> Times {
     let (p50_ns, p99_ns, p999_ns, max_ns) = (ns, 3 * ns, 9 * ns, 11 * ns);
+    let mut buckets = [0; api::BUCKETS];
+    buckets[api::BOUNDS_NS.partition_point(|bound| *bound < ns)] = 80_000;
     Times {
         p50_ns,
         p99_ns,
@@ -96,6 +98,7 @@ fn spread(ns: u64) -> Times {
         timed: 12_400,
         total_ns: 80_000 * ns,
         total_timed: 80_000,
+        buckets,
     }
 }
 
@@ -128,13 +131,10 @@ fn drives() -> Vec<Drive> {
         serial: format!("S64GNE0R50{n}"),
         bytes: 1_920_383_410_176,
         block_bytes: 4096,
-        volatile_cache: false,
         pool: Some("tank".into()),
         role: DriveRole::Leg,
         state: Some(state),
         cause,
-        reason: String::new(),
-        slow: false,
         errors: if state == State::Failed { 17 } else { 0 },
         counters: Counters {
             reads: 81_234_567 + n,
@@ -146,7 +146,7 @@ fn drives() -> Vec<Drive> {
         },
         read_times: Some(spread(84_000 + n)),
         write_times: (n != 3).then(|| spread(21_000)),
-        shape: None,
+        ..Drive::default()
     };
     let mut all = vec![
         drive(0, State::Optimal, None),
@@ -288,9 +288,9 @@ pub fn snapshot() -> Status {
         iqns: vec![format!("iqn.1998-01.com.vmware:{name}")],
         authenticated,
         mutual: authenticated,
-        chap_user: String::new(),
         exports,
         connections: 5,
+        ..Host::default()
     };
     let portal = |protocol, address: &str, connections| Portal {
         protocol,

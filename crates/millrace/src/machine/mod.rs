@@ -5,6 +5,7 @@
 
 mod explain;
 mod files;
+mod health;
 mod hosts;
 mod layout;
 mod locate;
@@ -17,6 +18,7 @@ mod tree;
 mod tune;
 
 pub use explain::{ExplainArgs, run as explain};
+pub use health::Healths;
 #[cfg(test)]
 pub use layout::parse_layout;
 pub use layout::{arrays_words, layout};

@@ -13,6 +13,7 @@ use crate::steward::context::found::Found;
 use crate::steward::context::head::{HeadContext, Ill, PortalContext, StoodIn, Stop};
 use crate::steward::context::pool::PoolContext;
 use crate::steward::procedures::Procedures;
+use crate::steward::status::paths;
 use crate::steward::status::speed::Work;
 use crate::steward::words::array_word;
 use array::format::LegState;
@@ -77,6 +78,7 @@ impl Procedures {
 
 /// See `Procedures::note_speeds`.
 fn note_speeds(context: &mut HeadContext, now: Instant) {
+    paths::note_rates(context, now);
     let mut resyncs = vec![];
     for p in &context.pools {
         for a in 0..p.arrays.len() {
@@ -145,6 +147,7 @@ fn progress_of(context: &HeadContext, id: crate::layout::ArrayId) -> array::Prog
 
 fn build(context: &mut HeadContext, now: Instant) -> Status {
     note_speeds(context, now);
+    let paths = paths::sums(context);
     let mut reasons = vec![];
     let mut pools: Vec<Pool> = vec![];
     for unread in &context.unread {
@@ -216,7 +219,13 @@ fn build(context: &mut HeadContext, now: Instant) -> Status {
         drives: drives_of(context),
         pools,
         volumes,
-        hosts: context.hosts().iter().map(|h| host_of(context, h)).collect(),
+        hosts: {
+            let of = |h: &access::Host| Host {
+                paths: paths::of_host(context, &paths, h.id, now),
+                ..host_of(context, h)
+            };
+            context.hosts().iter().map(of).collect()
+        },
         portals,
         serves: served_by_heads(context),
         connections: connections_of(context),
@@ -539,7 +548,7 @@ fn ill_of<'a>(context: &'a HeadContext, p: &PoolContext, a: usize, l: usize) -> 
     context.ills.get(&open.id).filter(|_| p.leg_state(a, l) == LegState::InSync)
 }
 
-fn add(to: &mut Counters, c: &report::Counters) {
+pub(super) fn add(to: &mut Counters, c: &report::Counters) {
     to.reads += c.reads;
     to.read_bytes += c.read_bytes;
     to.writes += c.writes;
@@ -675,6 +684,7 @@ fn host_of(context: &HeadContext, h: &access::Host) -> Host {
         chap_user: h.chap_user.clone(),
         exports,
         connections: connections_of_host(context, h.id),
+        paths: vec![],
     }
 }
 
