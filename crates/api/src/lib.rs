@@ -6,6 +6,7 @@
 //!
 //! Sizes are bytes, rates are bytes a second, times are `YYYY-MM-DDThh:mm:ssZ`.
 
+mod alarm;
 mod drive;
 mod error;
 mod event;
@@ -18,6 +19,9 @@ mod text;
 mod time;
 mod volume;
 
+pub use alarm::{
+    Alarm, AlarmMessage, AlarmReceiver, AlarmState, AlarmTest, AlarmTested, Alarms, ReceiverState,
+};
 pub use drive::{Drive, DriveHealth, DriveReplace, DriveRole, Shape};
 pub use error::{Error, ErrorBody};
 pub use event::{Event, Events};

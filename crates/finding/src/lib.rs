@@ -27,10 +27,10 @@ pub use leg::{
     DriveHelp, Instead, LabelFault, LegCause, LegEvent, LegNotice, LegRefusal, OldLeg, SpareFit, SpareUnfit,
 };
 pub use parts::{
-    AddressFault, ConnectedHost, DriveFault, FenceFault, FileFault, FollowerFault, Immovable, IqnFault,
-    JoinDenial, KeyFault, LineFault, LinkFault, LoginFate, NetFault, NoFence, NqnFault, OpenFault, OutReason,
-    SecretFault, ShapeFault, ShutOutFault, StateFault, StateFile, TokenFault, TrialFault, TriedAddress,
-    UnopenedDrive, UnreachedFault,
+    AddressFault, AlarmFault, ConnectedHost, DriveFault, FenceFault, FileFault, FollowerFault, Immovable,
+    IqnFault, JoinDenial, KeyFault, LineFault, LinkFault, LoginFate, NetFault, NoFence, NqnFault, OpenFault,
+    OutReason, SecretFault, ShapeFault, ShutOutFault, StateFault, StateFile, TokenFault, TrialFault,
+    TriedAddress, UnopenedDrive, UnreachedFault,
 };
 pub use pool::{
     CutOffWork, Difference, DriveBusy, FailedDrive, ImportFault, Leftovers, OneDrive, PoolCause, PoolDoubt,
@@ -147,6 +147,13 @@ pub enum Weight {
     Warning,
     /// Something broke.
     Error,
+}
+
+impl core::str::FromStr for Weight {
+    type Err = ();
+    fn from_str(text: &str) -> Result<Self, ()> {
+        [Weight::Note, Weight::Warning, Weight::Error].into_iter().find(|w| w.word() == text).ok_or(())
+    }
 }
 
 impl Weight {

@@ -56,6 +56,10 @@ refusals! {
             /// What the parser says.
             error: String,
         } = Invalid @ "",
+        /// There is no receiver of alarms of this name.
+        ReceiverUnknown { receiver: String } = NotFound @ "receiver",
+        /// The configuration names no receiver of alarms.
+        AlarmsOff = NotFound @ "receiver",
         /// Nothing of the volume is to be changed.
         VolumeUnchanged = Invalid @ "",
         /// More is to be changed of the volume than can be at one time.

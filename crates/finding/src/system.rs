@@ -1,8 +1,8 @@
 //! Findings about two heads, and the head itself.
 
 use crate::{
-    DriveFault, JoinDenial, KeyFault, LinkFault, NoFence, OutReason, ShutOutFault, TokenFault, TrialFault,
-    TriedAddress, UnreachedFault, Why,
+    AlarmFault, DriveFault, JoinDenial, KeyFault, LinkFault, NoFence, Notice, OutReason, ShutOutFault,
+    TokenFault, TrialFault, TriedAddress, UnreachedFault, Why,
 };
 
 refusals! {
@@ -263,6 +263,16 @@ events! {
             /// Volumes of the drives that the state directory does not have.
             volumes_found: Vec<String>,
         } = Error,
+        /// A receiver of alarms did not take several in a row.
+        AlarmReceiverDead { receiver: String, tries: u32, why: AlarmFault } = Warning,
+        /// A receiver of alarms that was dead took one.
+        AlarmReceiverWell {
+            receiver: String,
+            /// How long it was dead.
+            seconds: u64,
+            /// Alarms that found no room in its queue.
+            lost: u64,
+        } = Note,
     }
 }
 

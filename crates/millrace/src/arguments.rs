@@ -46,6 +46,21 @@ pub fn count_in<T: TryFrom<u64> + Clone + Send + Sync + 'static>(
     }
 }
 
+/// A span of time as people write it, in seconds: `90s`, `15m`, `4h`, `2d`.
+pub fn span(text: &str) -> Result<u64, String> {
+    let wrong = || format!("\"{text}\" is not a span of time: write 90s, 15m, 4h or 2d");
+    let unit = match text.as_bytes().last() {
+        Some(b's') => 1,
+        Some(b'm') => 60,
+        Some(b'h') => 3600,
+        Some(b'd') => 86_400,
+        _ => return Err(wrong()),
+    };
+    let digits = &text[..text.len() - 1];
+    let n: u64 = digits.parse().ok().filter(|_| !digits.starts_with('+')).ok_or_else(wrong)?;
+    n.checked_mul(unit).ok_or_else(wrong)
+}
+
 /// A size argument, or a sentence.
 pub fn size(text: &str) -> Result<u64, String> {
     base::size::parse(text).map_err(|fault| size_fault(&fault))
@@ -139,6 +154,16 @@ pub fn read_secret(file: &str) -> Result<Secret, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn spans_have_a_unit() {
+        for (text, seconds) in [("90s", 90), ("15m", 900), ("4h", 14_400), ("2d", 172_800), ("0s", 0)] {
+            assert_eq!(span(text), Ok(seconds), "{text}");
+        }
+        for text in ["", "s", "4", "4 h", "-4h", "+4h", "1.5h", "4H", "99999999999999999999d", "é"] {
+            assert!(span(text).expect_err(text).contains("not a span of time"), "{text}");
+        }
+    }
 
     #[test]
     fn counts_are_decimal_and_refused_in_words() {

@@ -3,6 +3,7 @@
 //! Promise: a file that cannot be read, a key that is not known and a value of the wrong kind are one
 //! sentence with the file, the line and the field.
 
+pub mod alarm;
 pub mod memory;
 
 use crate::failure::Failure;
@@ -52,6 +53,8 @@ pub struct Config {
     pub api: ApiConfig,
     /// How a head of two suspects the other one.
     pub system: SystemConfig,
+    /// Who is told what goes wrong, by name.
+    pub alarm: BTreeMap<String, alarm::ReceiverConfig>,
     /// The lines of the keys that the file has, such as `api.tcp`, for who finds a value wrong.
     #[serde(skip)]
     pub lines: BTreeMap<String, usize>,
@@ -112,6 +115,7 @@ impl Default for Config {
             shapes: Vec::new(),
             api: ApiConfig::default(),
             system: SystemConfig::default(),
+            alarm: BTreeMap::new(),
             lines: BTreeMap::new(),
         }
     }
@@ -166,6 +170,10 @@ impl Config {
             let name = name.escape_debug();
             return Err(bad_file(format!("{}{line}: unknown key \"{name}\"{help}", path.display())));
         }
+        if let Some(key) = alarm::loose_key(&table) {
+            let line = lines.get(&key).map_or(String::new(), |n| format!(":{n}"));
+            return Err(bad_file(format!("{}{line}: {key}: {}", path.display(), alarm::LOOSE)));
+        }
         let mut config: Self = toml::from_str(text).map_err(not_read)?;
         config.lines = lines;
         config.check(path)?;
@@ -209,6 +217,9 @@ impl Config {
         }
         if !["error", "warn", "info", "debug", "trace"].contains(&self.log.as_str()) {
             return wrong(format!("log = {:?}: error, warn, info, debug or trace", self.log));
+        }
+        for (name, receiver) in &self.alarm {
+            receiver.check(name).or_else(wrong)?;
         }
         for spec in &self.shapes {
             match head::steward::split_shape(spec) {
@@ -257,7 +268,7 @@ impl Config {
 
     /// A failure because of a value; the message begins with its key.
     fn wrong(&self, path: &Path, message: &str) -> Failure {
-        let key = message.split(' ').next().unwrap_or_default();
+        let key = message.split([' ', ':']).next().unwrap_or_default();
         // An inline table has one line for all that it holds.
         let line = self.lines.get(key).or_else(|| self.lines.get(key.split('.').next()?));
         let place = line.map_or(String::new(), |n| format!(":{n}"));
@@ -317,8 +328,19 @@ pub const EXAMPLE: &str = include_str!("../../../packaging/head.toml");
 /// Where every key is explained.
 const EXPLAINED: &str = "millrace serve --example, which prints every key with its explanation";
 /// The keys of the file, of `[api]` and of `[system]`.
-const KEYS: [&str; 10] =
-    ["state_dir", "socket", "socket_mode", "shards", "cores", "memory", "log", "shapes", "api", "system"];
+const KEYS: [&str; 11] = [
+    "state_dir",
+    "socket",
+    "socket_mode",
+    "shards",
+    "cores",
+    "memory",
+    "log",
+    "shapes",
+    "api",
+    "system",
+    "alarm",
+];
 const API_KEYS: [&str; 2] = ["tcp", "token_file"];
 const SYSTEM_KEYS: [&str; 2] = ["heartbeat_ms", "silence_ms"];
 /// Keys as they were once written.
@@ -328,6 +350,9 @@ const OLD_KEYS: [&str; 2] = ["heartbeat-ms", "silence-ms"];
 fn unknown_key(table: &toml::Table) -> Option<(String, &'static [&'static str])> {
     if let Some(key) = table.keys().find(|k| !KEYS.contains(&k.as_str())) {
         return Some((key.clone(), &KEYS));
+    }
+    if let Some(key) = alarm::unknown_key(table) {
+        return Some((key, &alarm::KEYS));
     }
     let tables: [(&str, &'static [&'static str]); 2] = [("api", &API_KEYS), ("system", &SYSTEM_KEYS)];
     tables.into_iter().find_map(|(name, known)| {
@@ -480,6 +505,12 @@ mod tests {
         assert!(has(&table, &KEYS) && has(inner("api"), &API_KEYS) && has(inner("system"), &SYSTEM_KEYS));
         assert_eq!((config.shards, config.memory), (4, 2 << 30));
         assert!(config.api.tcp.is_some() && config.api.token_file.is_some());
+        let all: Vec<&String> =
+            inner("alarm").values().filter_map(|r| r.as_table()).flat_map(|r| r.keys()).collect();
+        assert!(alarm::KEYS.iter().all(|k| all.iter().any(|a| a == k)), "{all:?}");
+        for (name, receiver) in &config.alarm {
+            assert_eq!(receiver.check(name), Ok(()));
+        }
     }
 
     #[test]
@@ -499,6 +530,22 @@ mod tests {
             ),
             ("colour = 4\n", &["head.toml:1: unknown key \"colour\"; the keys here are state_dir, socket,"]),
             ("\"a\\nb\" = 4\n", &["unknown key \"a\\nb\""]),
+            ("[alarm.a]\nwebhok = 1\n", &["head.toml:2: unknown key \"webhok\"; did you mean \"webhook\"?"]),
+            ("[alarm]\nwebhook = \"http://a/\"\n", &["head.toml:2: alarm.webhook: ", "[alarm.NAME]"]),
+            ("[alarm.a]\nlevel = \"note\"\n", &["alarm.a", "webhook, command or mail"]),
+            ("[alarm.a]\nwebhook = \"ftp://a/\"\n", &["head.toml:2: alarm.a.webhook", "http://"]),
+            ("[alarm.a]\ncommand = [\"mail\"]\n", &["head.toml:2: alarm.a.command", "beginning with /"]),
+            ("[alarm.a]\nmail = [\"a@b\"]\n", &["head.toml:2: alarm.a.mail", "relay"]),
+            (
+                "[alarm.a]\nwebhook = \"http://a/\"\ncodes = [\"leg_slwo\"]\n",
+                &["head.toml:3: alarm.a.codes", "\"leg_slwo\" is no code", "did you mean \"leg_slow\"?"],
+            ),
+            (
+                "[alarm.a]\nwebhook = \"http://a/\"\nquiet = \"22-6\"\n",
+                &["head.toml:3: quiet:", "22:00-06:00"],
+            ),
+            ("[alarm.a]\nwebhook = \"http://a/\"\nrepeat = \"4\"\n", &["head.toml:3: repeat:", "4h"]),
+            ("[alarm.a]\nwebhook = \"http://a/\"\nfrom = \"x@y\"\n", &["head.toml:3: alarm.a.from", "mail"]),
             ("[api]\ntpc = 1\n", &["head.toml:2: unknown key \"tpc\"; did you mean \"tcp\"?"]),
             ("shards = \"two\"\n", &["head.toml:1: shards:", "is not a whole number from 0 to 65535"]),
             ("shards = -1\n", &["head.toml:1: shards: -1 is not"]),

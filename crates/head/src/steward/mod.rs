@@ -242,6 +242,10 @@ impl Steward {
                 drop(context);
                 self.procedures.on_renewed(again, failed);
             }
+            StewardMail::Said { what, event } => {
+                let now = self.procedures.cx.now();
+                context.happened(now, what, event);
+            }
             StewardMail::Peer(news) => {
                 context.on_peer(news);
                 self.procedures.cx.changed();

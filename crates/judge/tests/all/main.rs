@@ -1,6 +1,7 @@
 //! The product with real hosts, tools, operators and hostile peers. One program, since every test program costs a link.
 
 mod addresses;
+mod alarms;
 mod bad_orders;
 mod bad_peers;
 mod desired;

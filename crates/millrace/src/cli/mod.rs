@@ -71,6 +71,9 @@ enum Command {
     Status(status::StatusArgs),
     /// Show the event log
     Events(events::EventsArgs),
+    /// Test and list who is told what goes wrong
+    #[command(subcommand)]
+    Alarm(crate::alarm::AlarmCommand),
     /// List and show drives; fail, return, replace and remove them
     #[command(subcommand)]
     Drive(drive::DriveCommand),
@@ -203,6 +206,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         }
         Command::Openapi => put(&(crate::http::openapi_json() + "\n")),
         Command::Status(args) if args.watch => status::watch(&args, &context()?),
+        Command::Status(args) if args.check => status::check(context),
         Command::Events(args) if args.follow => events::follow(&args, &context()?),
         other => put(&answer(other, &context()?)?),
     };
@@ -214,6 +218,7 @@ fn answer(command: Command, context: &Context) -> Result<String, Failure> {
     match command {
         Command::Status(args) => status::run(&args, context),
         Command::Events(args) => events::run(&args, context),
+        Command::Alarm(command) => crate::alarm::run(command, context),
         Command::Drive(command) => drive::run(command, context),
         Command::Pool(command) => pool::run(command, context),
         Command::Volume(command) => volume::run(command, context),

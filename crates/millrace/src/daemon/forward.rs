@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// Requests that a head answers itself, whatever it is in its system.
 fn is_own(path: &str) -> bool {
     let path = path.strip_prefix(api::BASE).unwrap_or(path);
-    path.starts_with("/system") || path == "/openapi.json" || path == "/daemon"
+    path.starts_with("/system") || path == "/openapi.json" || path == "/daemon" || path.starts_with("/alarms")
 }
 
 /// What a head tells of itself if the one that leads is not reached: whoever looks for the reason asks for this.

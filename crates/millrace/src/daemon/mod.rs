@@ -8,6 +8,7 @@ mod addresses;
 mod claim;
 pub mod crash;
 mod forward;
+mod journal;
 mod keeper;
 mod run;
 mod server;
@@ -26,7 +27,7 @@ use crash::Crashes;
 use finding::{Notice, SystemNotice};
 pub use forward::forward;
 use keeper::Keeper;
-use run::{Machines, News};
+use run::{Machines, News, Watched};
 use sd_notify::NotifyState;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -128,7 +129,9 @@ pub fn serve(args: ServeArgs, socket: Option<PathBuf>, json: bool) -> Result<(),
     let system = System::new(&config.state_dir, file, config.system.times(), move || {
         let _ = again.send(News::Again);
     });
-    let (mut machines, courier) = Machines::start(&config, hold, &system, tell.clone())?;
+    let alarms = crate::alarm::prepare(&config);
+    let handle = alarms.as_ref().map(crate::alarm::Prepared::handle);
+    let (mut machines, courier) = Machines::start(&config, hold, &system, tell.clone(), handle.clone())?;
     let process = Arc::new(Process {
         state_dir: config.state_dir.display().to_string(),
         notices,
@@ -142,11 +145,19 @@ pub fn serve(args: ServeArgs, socket: Option<PathBuf>, json: bool) -> Result<(),
         held_back,
         resumed: Default::default(),
         deaf: Default::default(),
+        alarms: handle,
         crashes: Some(crashes),
         system: Some(Arc::clone(&system)),
     });
     let (door, calls) = Door::new();
     let api = Api::new(door, process);
+    let alarms = match alarms {
+        Some(alarms) => {
+            let head = Watched { api: api.clone(), post: machines.post() };
+            Some(alarms.start(&config, Box::new(head)).map_err(no_alarms)?)
+        }
+        None => None,
+    };
     system.serves(crate::http::router(api.clone(), None));
     let server = listeners.run(api, courier.carry(calls), tell)?;
     system.start_link()?;
@@ -158,6 +169,9 @@ pub fn serve(args: ServeArgs, socket: Option<PathBuf>, json: bool) -> Result<(),
 
     let ready = wait_ready(&news, &mut machines, &mut keeper, follows);
     let mut again = ready == Wait::Again;
+    if let Some(alarms) = alarms.as_ref().filter(|_| ready == Wait::Ready) {
+        alarms.serves();
+    }
     if ready == Wait::Ready {
         tracing::info!(
             "millrace {} serves; its API is at {}",
@@ -178,7 +192,13 @@ pub fn serve(args: ServeArgs, socket: Option<PathBuf>, json: bool) -> Result<(),
         again = wait_stop(&news, &machines, &mut keeper);
     }
     notify(&[NotifyState::Stopping]);
+    if let Some(alarms) = &alarms {
+        alarms.stops();
+    }
     let result = stop(machines, &news);
+    if let Some(alarms) = alarms {
+        alarms.end();
+    }
     drop(server);
     drop(keeper);
     if again && result.is_ok() {
@@ -296,6 +316,10 @@ fn stop(machines: Machines, news: &Receiver<News>) -> Result<(), Failure> {
     machines.end()?;
     tracing::info!("stopped in order");
     Ok(())
+}
+
+fn no_alarms(e: std::io::Error) -> Failure {
+    Failure::internal(format!("the thread of the alarms cannot start: {e}"))
 }
 
 fn notify(states: &[NotifyState]) {

@@ -397,7 +397,7 @@ impl System {
     }
 
     /// Whether requests go on to the other head: not as long as a system is only being made, and there is none.
-    pub(super) fn goes_on(&self) -> bool {
+    pub fn goes_on(&self) -> bool {
         let inner = self.inner();
         inner.file.is_some() && inner.link.is_some() && !inner.leads
     }

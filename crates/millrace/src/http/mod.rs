@@ -4,6 +4,7 @@
 //! field or parameter that is not known is refused by name. Does not know how orders are carried out
 //! (`backend::Door` does) nor who listens (`daemon` does).
 
+mod alarms;
 mod cluster;
 mod extract;
 mod metrics;
@@ -51,6 +52,8 @@ pub struct Process {
     pub deaf: Mutex<Option<api::Reason>>,
     /// That it may be one of two heads.
     pub system: Option<Arc<crate::daemon::System>>,
+    /// Who is told what goes wrong, if anybody is.
+    pub alarms: Option<crate::alarm::Handle>,
     /// The file of crash lines, to which the operator's import is added.
     pub crashes: Option<crate::daemon::crash::Crashes>,
 }
@@ -110,7 +113,13 @@ impl Api {
         Ok(self.door.call(order).await?)
     }
 
-    async fn status(&self) -> Result<api::Status, Refused> {
+    /// Whether this head speaks for its system: it is alone, or leads.
+    pub fn leads(&self) -> bool {
+        self.process.system.as_ref().is_none_or(|s| !s.goes_on())
+    }
+
+    /// The head as it is, with its sentences.
+    pub async fn status(&self) -> Result<api::Status, Refused> {
         let Reply::Snapshot(snapshot) = self.order(Order::Status).await? else {
             return Err(odd_reply());
         };
@@ -196,7 +205,7 @@ struct Document;
 
 fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::with_openapi(Document::openapi())
-        .nest(api::BASE, resources::routes().merge(cluster::routes()))
+        .nest(api::BASE, resources::routes().merge(cluster::routes()).merge(alarms::routes()))
         .routes(utoipa_axum::routes!(metrics::metrics))
 }
 

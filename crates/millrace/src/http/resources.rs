@@ -21,7 +21,8 @@ const WAIT_MAX: Duration = Duration::from_secs(60);
 /// How often the log is looked at while a request waits.
 const WAIT_STEP: Duration = Duration::from_millis(200);
 
-type Answer<T> = Result<Json<T>, Refused>;
+/// An answer with a body.
+pub type Answer<T> = Result<Json<T>, Refused>;
 type Made = Result<(StatusCode, Json<Created>), Refused>;
 type Done = Result<StatusCode, Refused>;
 
@@ -100,6 +101,9 @@ async fn get_status(State(api): State<Api>) -> Answer<api::Status> {
 /// A head that does not lead tells the events of the one that does, and its own that are of the system.
 #[utoipa::path(get, path = "/events", tag = "head",
     params(("since" = Option<u64>, Query, description = "First number wanted; 0 for all that are kept"),
+           ("from" = Option<String>, Query, description = "First time wanted, such as 2026-11-20T14:02:11Z"),
+           ("level" = Option<api::Weight>, Query, description = "Least weight wanted"),
+           ("last" = Option<u64>, Query, description = "Only so many, the latest"),
            ("own" = Option<u64>, Query, description = "The same of a head's own events if it does not lead, from `next_own`"),
            ("wait" = Option<u64>, Query, description = "Seconds to wait for an event, at most 60")),
     responses((status = 200, description = "As it is now", body = api::Events), (status = "default", description = "Why not", body = ErrorBody)))]
@@ -108,15 +112,20 @@ async fn list_events(State(api): State<Api>, mut params: Params) -> Answer<api::
     // Who was told of two heads asks one that leads by now: what it said itself is what it tells.
     let since: u64 = params.one("own", since)?;
     let wait = Duration::from_secs(params.one("wait", 0)?).min(WAIT_MAX);
+    let (from, level) = (params.one("from", api::Time(0))?, params.one("level", api::Weight::Note)?);
+    let last = params.one("last", usize::MAX)?;
     params.end()?;
     let deadline = tokio::time::Instant::now() + wait;
+    let mut next = since;
     loop {
-        let Reply::Events(lines) = api.order(Order::Events { since }).await? else {
+        let Reply::Events(lines) = api.order(Order::Events { since: next }).await? else {
             return Err(odd_reply());
         };
-        if !lines.is_empty() || tokio::time::Instant::now() >= deadline {
-            let events: Vec<api::Event> = lines.into_iter().map(say::event).collect();
-            let next = events.last().map_or(since, |e| e.number + 1);
+        next = lines.last().map_or(next, |e| e.number + 1);
+        let wanted = |e: &api::Event| e.at >= from && e.weight >= level;
+        let mut events: Vec<api::Event> = lines.into_iter().filter(wanted).map(say::event).collect();
+        if !events.is_empty() || tokio::time::Instant::now() >= deadline {
+            events.drain(..events.len().saturating_sub(last));
             return Ok(Json(api::Events { events, next, next_own: None }));
         }
         tokio::time::sleep(WAIT_STEP).await;

@@ -25,6 +25,7 @@ const SYNONYMS: [(&str, &[&str]); 13] = [
     ("fail", &["offline"]),
     ("return", &["online"]),
     ("events", &["log", "logs"]),
+    ("alarm", &["alarms", "alert", "alerts"]),
 ];
 
 /// The command's name and its aliases.

@@ -44,6 +44,11 @@ pub fn refusal(f: &RequestRefusal) -> Said {
         RequestRefusal::FieldMissing { field } => wrong(format!("the field {field} is missing")),
         RequestRefusal::FieldTwice { field } => wrong(format!("the field {field} is given twice")),
         RequestRefusal::FieldInvalid { field, error } => wrong(format!("{field}: {error}")),
+        RequestRefusal::ReceiverUnknown { receiver } => {
+            Said::new(format!("there is no alarm receiver {receiver}")).then("millrace alarm ls")
+        }
+        RequestRefusal::AlarmsOff => Said::new("head.toml names no receiver of alarms")
+            .then("millrace serve --example shows how one is written, behind [alarm]"),
         RequestRefusal::VolumeUnchanged => {
             wrong("nothing is to be changed: bytes, name, iops_max, mbps_max or weight")
         }

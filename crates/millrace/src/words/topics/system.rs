@@ -5,9 +5,10 @@ use super::link::{join_denial, join_next, key_fault, key_next, token_fault, toke
 use super::machine::errno_words;
 use super::machine::unreadable;
 use super::parts::{
-    STATE_DISK, count, drive_unshareable, head_called, link_fault, link_next, no_fence_instead, not_shut_out,
-    out_reason, trial_fault,
+    STATE_DISK, alarm_fault, count, drive_unshareable, head_called, link_fault, link_next, no_fence_instead,
+    not_shut_out, out_reason, trial_fault,
 };
+use base::size::print_seconds;
 use finding::{DaemonRight, DaemonThread, SystemCause, SystemEvent, SystemNotice, SystemRefusal};
 
 /// Why an order was not carried out.
@@ -275,6 +276,17 @@ pub fn event(f: &SystemEvent) -> String {
             "configuration {found} on the drives is not the one that this head knew{}: the drives count; compare volumes and exports with what you know: millrace volume ls",
             volumes_only(volumes_known, volumes_found)
         ),
+        SystemEvent::AlarmReceiverDead { receiver, tries, why } => format!(
+            "the receiver {receiver} did not take alarms {tries} times in a row: {}; they wait, and are sent again: millrace alarm test {receiver}",
+            alarm_fault(why)
+        ),
+        SystemEvent::AlarmReceiverWell { receiver, seconds, lost } => {
+            let lost = match lost {
+                0 => "none was lost".to_string(),
+                n => format!("{} found no room and were lost: millrace events has them", count(*n, "alarm")),
+            };
+            format!("the receiver {receiver} takes alarms again, after {}: {lost}", print_seconds(*seconds))
+        }
     }
 }
 
