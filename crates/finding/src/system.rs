@@ -1,8 +1,8 @@
 //! Findings about two heads, and the head itself.
 
 use crate::{
-    AlarmFault, DriveFault, JoinDenial, KeyFault, LinkFault, NoFence, Notice, OutReason, ShutOutFault,
-    TokenFault, TrialFault, TriedAddress, UnreachedFault, Why,
+    AlarmFault, DriveFault, JoinDenial, KeyFault, LinkFault, NoFence, OutReason, ShutOutFault, TokenFault,
+    TrialFault, TriedAddress, UnreachedFault, Why,
 };
 
 refusals! {

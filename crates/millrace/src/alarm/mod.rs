@@ -153,7 +153,7 @@ mod tests {
 
     /// That a leg of a pool is not well.
     pub fn reason(pool: &str, leg: &str, state: State) -> Reason {
-        let cause = StatusCause::LegNotWell {
+        let cause = StatusCause::LegNotOptimal {
             leg: leg.into(),
             mirror: "mirror-0".into(),
             why: None,

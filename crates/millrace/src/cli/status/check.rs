@@ -86,7 +86,8 @@ fn figures(status: &Status) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use api::{Cause, Pool, Reason, State};
+    use api::{Pool, Reason, State};
+    use finding::StatusCause;
 
     #[test]
     fn the_line_is_a_sentence_and_figures() {
@@ -98,7 +99,7 @@ mod tests {
         );
         let reason = |state, message: &str| Reason {
             message: message.into(),
-            ..Reason::new(state, "pool tank", Cause::sentence(message, None))
+            ..Reason::new(state, "pool tank", StatusCause::PortalOpening)
         };
         for (state, word) in [
             (State::Rebuilding, "WARNING"),
