@@ -11,6 +11,7 @@ use api::{Drive, DriveRole, Shape};
 use base::DriveKind;
 use base::size::{print, print_count};
 use clap::{Args, Subcommand};
+use finding::LegRefusal;
 
 /// List and show drives; fail, return, replace and remove them.
 #[derive(Subcommand, Debug)]
@@ -380,8 +381,8 @@ fn resource(name: &str, context: &Context) -> Result<(String, String), Failure> 
                 _ => one.path.clone(),
             },
             [] => {
-                return Err(Failure::new(crate::failure::Exit::Refused, format!("there is no drive {name}"))
-                    .with_next("millrace drive ls"));
+                let unknown = LegRefusal::DriveUnknown { drive: name.into() };
+                return Err(crate::words::refusal(&unknown.into()).into());
             }
             [..] => {
                 let paths: Vec<String> = same.iter().map(|d| told_apart(&d.path, d.uuid, &drives)).collect();
