@@ -29,6 +29,7 @@ mod machine;
 mod output;
 mod screen;
 mod spelling;
+mod top;
 mod words;
 
 use std::process::ExitCode;

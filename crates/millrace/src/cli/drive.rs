@@ -493,7 +493,7 @@ pub fn told_apart(path: &str, uuid: Option<base::Uuid>, all: &[Drive]) -> String
 }
 
 /// What comes first where names have numbers: `loop2` before `loop10`.
-fn natural(name: &str) -> Vec<(String, u64)> {
+pub fn natural(name: &str) -> Vec<(String, u64)> {
     let mut parts = vec![];
     let mut rest = name;
     while !rest.is_empty() {

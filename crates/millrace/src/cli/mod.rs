@@ -3,7 +3,7 @@
 
 mod complete;
 mod consent;
-mod drive;
+pub mod drive;
 mod events;
 mod export;
 mod host;
@@ -69,6 +69,8 @@ pub struct Cli {
 enum Command {
     /// Show health, pools, volumes, hosts and portals on one screen
     Status(status::StatusArgs),
+    /// Show rates, latencies and queue depths, live
+    Top(crate::top::TopArgs),
     /// Show the event log
     Events(events::EventsArgs),
     /// List and show drives; fail, return, replace and remove them
@@ -187,6 +189,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Completions { shell } => put(&complete::script(&shell)),
         Command::Openapi => put(&(crate::http::openapi_json() + "\n")),
         Command::Status(args) if args.watch => status::watch(&args, &context()?),
+        Command::Top(args) => crate::top::run(&args, context()?),
         Command::Events(args) if args.follow => events::follow(&args, &context()?),
         other => put(&answer(other, &context()?)?),
     }
@@ -210,7 +213,8 @@ fn answer(command: Command, context: &Context) -> Result<String, Failure> {
         Command::Tune(args) => crate::machine::tune(&args, context),
         Command::Explain(args) => crate::machine::explain(&args, context),
         Command::Plan(args) => crate::machine::plan(&args, context),
-        Command::Serve(_)
+        Command::Top(_)
+        | Command::Serve(_)
         | Command::Demo(_)
         | Command::Bench(_)
         | Command::Completions { .. }

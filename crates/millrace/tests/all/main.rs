@@ -10,5 +10,6 @@ mod limited;
 mod mirrors;
 mod rejections;
 mod slow_peers;
+mod top;
 mod two_heads;
 mod weights;
