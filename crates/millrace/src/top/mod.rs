@@ -105,10 +105,12 @@ pub fn run(args: &TopArgs, context: Context) -> Result<(), Failure> {
         std::thread::sleep(args.interval);
         let now = reader.read()?;
         let figures = Figures::new(Some(&before), &now);
-        match json {
-            true => put(&format!("{}\n", figures.json(view.by, &screen::rows(&figures, &view))))?,
-            false => put(&screen::plain(&figures, &view, terminal))?,
-        }
+        let text = if json {
+            format!("{}\n", figures.json(view.by, &screen::rows(&figures, &view)))
+        } else {
+            screen::plain(&figures, &view, terminal)
+        };
+        put(&text)?;
         before = now;
         left = left.map(|n| n - 1);
         if left == Some(0) {

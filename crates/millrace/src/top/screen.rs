@@ -166,10 +166,13 @@ pub fn draw(
     }
     lines.truncate(height.saturating_sub(1));
     lines.resize(height.saturating_sub(1), vec![]);
-    lines.push(match view.is_typing {
-        true => vec![(Look::Bold, format!("/{}_", view.filter))],
-        false => vec![(Look::Dim, if columns(HELP) <= width { HELP } else { SHORT_HELP }.into())],
-    });
+    let help = if columns(HELP) <= width { HELP } else { SHORT_HELP };
+    let keys = if view.is_typing {
+        (Look::Bold, format!("/{}_", view.filter))
+    } else {
+        (Look::Dim, help.to_string())
+    };
+    lines.push(vec![keys]);
     for (y, line) in (area.y..area.bottom()).zip(&lines) {
         let mut x = area.x;
         for (look, text) in line {
