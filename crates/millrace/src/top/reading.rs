@@ -42,8 +42,8 @@ fn cpu_ns(pid: u32) -> BTreeMap<u16, u64> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let read = |task: std::fs::DirEntry| {
         let text = |name: &str| std::fs::read_to_string(task.path().join(name)).ok();
-        let shard = text("comm")?.trim().strip_prefix("shard-")?.parse().ok()?;
-        Some((shard, text("schedstat")?.split_whitespace().next()?.parse().ok()?))
+        let shard = text("comm")?.trim().strip_prefix("shard-")?.parse::<u16>().ok()?;
+        Some((shard, text("schedstat")?.split_whitespace().next()?.parse::<u64>().ok()?))
     };
     tasks.filter_map(read).collect()
 }
