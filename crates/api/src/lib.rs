@@ -16,6 +16,7 @@ mod status;
 mod system;
 mod text;
 mod time;
+mod token;
 mod volume;
 
 pub use drive::{Drive, DriveReplace, DriveRole, Shape};
@@ -36,6 +37,7 @@ pub use system::{
     SystemCreate, SystemCreated, SystemJoin, SystemLeave, link_notices,
 };
 pub use time::Time;
+pub use token::{Rights, Token, TokenAdd, TokenAdded, Tokens};
 pub use volume::{Export, ExportAdd, Exported, Volume, VolumeCreate, VolumeSet, WEIGHT};
 
 /// Where the resources are, below the server's root.

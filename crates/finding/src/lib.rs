@@ -42,7 +42,7 @@ pub use sample::Sample;
 pub use signature::Signature;
 pub use status::{StatusCause, StatusNotice, WayBack};
 pub use system::{
-    DaemonRight, DaemonThread, NamedHead, SystemCause, SystemEvent, SystemNotice, SystemRefusal,
+    Asker, DaemonRight, DaemonThread, NamedHead, SystemCause, SystemEvent, SystemNotice, SystemRefusal,
 };
 pub use volume::{VolumeEvent, VolumeNotice, VolumeRefusal};
 
@@ -97,6 +97,8 @@ pub enum ErrorKind {
     Malformed,
     /// The bearer token is missing or wrong. 401
     Unauthorized,
+    /// Whoever asks may not do this, or not from there. 403
+    Forbidden,
     /// The thing named does not exist. 404
     NotFound,
     /// The resource does not know this method. 405
@@ -110,6 +112,8 @@ pub enum ErrorKind {
     Invalid,
     /// Not now: something must happen first. 503
     NotReady,
+    /// Too many requests failed: later. 429
+    Throttled,
     /// Not enough room on the drives or in the state directory. 507
     NoSpace,
     /// The head's own failure, or a drive's. 500
@@ -122,11 +126,13 @@ impl ErrorKind {
         match self {
             ErrorKind::Malformed => 400,
             ErrorKind::Unauthorized => 401,
+            ErrorKind::Forbidden => 403,
             ErrorKind::NotFound => 404,
             ErrorKind::Method => 405,
             ErrorKind::Conflict | ErrorKind::Unsafe => 409,
             ErrorKind::Invalid => 422,
             ErrorKind::NotReady => 503,
+            ErrorKind::Throttled => 429,
             ErrorKind::NoSpace => 507,
             ErrorKind::Internal => 500,
         }

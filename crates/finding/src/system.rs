@@ -183,6 +183,18 @@ events! {
         FenceUntried { drive: String, why: TrialFault, again_seconds: u64 } = Error,
         /// The head serves.
         HeadServes = Note,
+        /// An order that changes something was carried out or refused.
+        OrderDone {
+            who: Asker,
+            /// From where; absent for the socket.
+            from: Option<String>,
+            method: String,
+            path: String,
+            /// The code of the refusal; absent if it was carried out.
+            refused: Option<String>,
+        } = Note,
+        /// Wrong tokens come from an address, and its requests are delayed.
+        ApiAccessThrottled { from: String, failures: u32 } = Warning,
         /// The fences of drives were tried, and hold.
         FencesHold { drives: u64, least_milliseconds: u64, most_milliseconds: u64 } = Note,
         /// Shards of the other head do not take part.
@@ -245,6 +257,18 @@ findings! {
         BuffersNotRegistered { bytes: u64, errno: i32 },
         /// The file system below a drive does no direct I/O.
         DriveCached { drive: String, block_bytes: u32 },
+    }
+}
+
+findings! {
+    /// Who sent an order to the API.
+    pub enum Asker {
+        /// Whoever has a token.
+        ApiToken { name: String },
+        /// A user of this machine, at the socket.
+        LocalUser { name: String, uid: u32 },
+        /// The other head itself.
+        OtherHead { head: String },
     }
 }
 

@@ -310,6 +310,11 @@ pub enum Order {
         /// First number wanted; 0 for all that are kept.
         since: u64,
     },
+    /// The daemon's own: something happened at the API. Taken by a head that does not lead, too.
+    Happened {
+        /// What.
+        event: Box<finding::SystemEvent>,
+    },
     /// This head becomes head a of a system, alone in it until another one joins.
     SystemCreate {
         /// Of what; `system` is new, so that nobody takes what is left of a former one for it. Answered by `Created`.

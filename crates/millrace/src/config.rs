@@ -89,14 +89,57 @@ impl SystemConfig {
     }
 }
 
-/// The API over TCP: off unless both are given.
+/// The API over TCP: off unless it has an address.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ApiConfig {
     /// Address and port.
     pub tcp: Option<SocketAddr>,
-    /// File with the bearer token that requests over TCP must show.
+    /// File with the secret of one token with all rights.
     pub token_file: Option<PathBuf>,
+    /// Names by which requests may call this head, beside addresses and `localhost`.
+    pub names: Vec<String>,
+    /// What protects it; without it, the address decides.
+    pub tls: Option<TlsConfig>,
+}
+
+/// TLS of the API over TCP.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(untagged, expecting = "\"self-signed\", \"off\" or { cert = \"/FILE\", key = \"/FILE\" }")]
+pub enum TlsConfig {
+    /// Without files of others.
+    Word(TlsWord),
+    /// With a certificate and a key of these files.
+    Files(TlsFiles),
+}
+
+/// TLS without files of others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TlsWord {
+    /// With a certificate that the daemon makes.
+    SelfSigned,
+    /// No TLS.
+    Off,
+}
+
+/// A certificate and its key, PEM.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TlsFiles {
+    /// The certificate, and those of its CAs behind it.
+    pub cert: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+}
+
+impl ApiConfig {
+    /// As told, or by the address: what leaves the machine is protected.
+    pub fn tls(&self) -> TlsConfig {
+        let loopback = self.tcp.is_none_or(|a| a.ip().is_loopback());
+        let usual = TlsConfig::Word(if loopback { TlsWord::Off } else { TlsWord::SelfSigned });
+        self.tls.clone().unwrap_or(usual)
+    }
 }
 
 impl Default for Config {
@@ -181,10 +224,16 @@ impl Config {
             }
         }
         // A daemon's working directory is nobody's choice: "state" would be another place at each start.
+        let files = match &self.api.tls {
+            Some(TlsConfig::Files(files)) => Some(files),
+            _ => None,
+        };
         let paths = [
             ("state_dir", Some(&self.state_dir)),
             ("socket", Some(&self.socket)),
             ("api.token_file", self.api.token_file.as_ref()),
+            ("api.tls", files.map(|f| &f.cert)),
+            ("api.tls", files.map(|f| &f.key)),
         ];
         for (field, path) in paths {
             if let Some(path) = path.filter(|p| !p.is_absolute()) {
@@ -219,13 +268,15 @@ impl Config {
                 Err(fault) => return wrong(format!("shapes = {spec}: {}", shape_fault(&fault))),
             }
         }
-        match (&self.api.tcp, &self.api.token_file) {
-            (Some(tcp), None) => {
-                wrong(format!("api.tcp = {tcp} needs api.token_file: the network is not to be trusted"))
-            }
-            (None, Some(_)) => wrong("api.token_file is of no use without api.tcp".into()),
-            _ => Ok(()),
+        let plain =
+            |n: &&String| n.is_empty() || n.contains(|c: char| c.is_whitespace() || ":/[]*".contains(c));
+        if let Some(name) = self.api.names.iter().find(plain) {
+            return wrong(format!("api.names has {name:?}: write names of the network, without a port"));
         }
+        if self.api.tcp.is_none() && self.api.token_file.is_some() {
+            return wrong("api.token_file is of no use without api.tcp".into());
+        }
+        Ok(())
     }
 
     /// Whether a daemon of this configuration has room here: the cores and the memory of this process. It is asked by the
@@ -319,7 +370,7 @@ const EXPLAINED: &str = "millrace serve --example, which prints every key with i
 /// The keys of the file, of `[api]` and of `[system]`.
 const KEYS: [&str; 10] =
     ["state_dir", "socket", "socket_mode", "shards", "cores", "memory", "log", "shapes", "api", "system"];
-const API_KEYS: [&str; 2] = ["tcp", "token_file"];
+const API_KEYS: [&str; 4] = ["tcp", "token_file", "names", "tls"];
 const SYSTEM_KEYS: [&str; 2] = ["heartbeat_ms", "silence_ms"];
 /// Keys as they were once written.
 const OLD_KEYS: [&str; 2] = ["heartbeat-ms", "silence-ms"];
@@ -516,8 +567,10 @@ mod tests {
             ("shards = 3\ncores = [0, 1]\n", &["2 cores for 3 shards"]),
             ("state_dir = \n", &["head.toml:1"]),
             ("[api]\ntcp = \"localhost\"\ntoken_file = \"t\"\n", &["head.toml:2: tcp:", "socket address"]),
-            ("[api]\ntcp = \"127.0.0.1:8080\"\n", &["head.toml:2: api.tcp", "token_file"]),
-            ("api = { tcp = \"127.0.0.1:8080\" }\n", &["head.toml:1: api.tcp"]),
+            ("[api]\nnames = [\"a:1\"]\n", &["head.toml:2: api.names", "without a port"]),
+            ("[api]\ntls = \"on\"\n", &["head.toml:2: tls", "self-signed"]),
+            ("[api]\ntls = { cert = \"c\", key = \"/k\" }\n", &["head.toml:2: api.tls = \"c\""]),
+            ("api = { token_file = \"/t\" }\n", &["head.toml:1: api.token_file"]),
             ("# log = \"x\"\nlog = \"x\"\n", &["head.toml:2: log = \"x\""]),
             ("[api]\ntoken_file = \"/t\"\n", &["head.toml:2: api.token_file", "without api.tcp"]),
             ("[api]\ntcp = \"127.0.0.1:1\"\ntoken_file = \"t\"\n", &["api.token_file = \"t\""]),

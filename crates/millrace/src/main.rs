@@ -4,6 +4,7 @@
 //! Promise: the command line is a client of the API and of nothing else; every failure is a cause and
 //! a next command on stderr, and an exit code. Does not know layouts, sessions or the kernel.
 
+mod access;
 mod arguments;
 mod backend;
 mod bench;

@@ -188,6 +188,11 @@ impl Steward {
                         procedures.cx.to_manager(ManagerMail::Answered { id, answer });
                     });
                 }
+                Order::Happened { event } => {
+                    context.happened(self.procedures.cx.now(), "api", *event);
+                    self.procedures.cx.changed();
+                    self.procedures.cx.to_manager(ManagerMail::Answered { id, answer: Ok(Reply::Done) });
+                }
                 // A drive that hangs may be what the order before waits for.
                 Order::DriveShape { drive, shape } => {
                     drop(context);

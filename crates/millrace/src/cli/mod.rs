@@ -14,6 +14,7 @@ mod scrub;
 pub mod status;
 mod system;
 pub mod times;
+mod token;
 mod volume;
 
 use crate::client::Client;
@@ -58,6 +59,12 @@ pub struct Cli {
     /// Unix socket of the daemon [env: MILLRACE_SOCKET]
     #[arg(long, global = true, display_order = 900, value_name = "PATH")]
     socket: Option<PathBuf>,
+    /// A daemon over TCP instead: https://HEAD:PORT [env: MILLRACE_URL]
+    #[arg(long = "url", global = true, display_order = 900, value_name = "URL", conflicts_with = "socket")]
+    api_url: Option<String>,
+    /// SHA-256 of the certificate that the daemon at the URL shows [env: MILLRACE_FINGERPRINT]
+    #[arg(long, global = true, display_order = 900, value_name = "HEX")]
+    fingerprint: Option<String>,
     /// Print JSON, errors included
     #[arg(long, global = true, display_order = 901)]
     json: bool,
@@ -90,6 +97,9 @@ enum Command {
     Export(ExportArgs),
     /// Stop exporting a volume to a host
     Unexport(UnexportArgs),
+    /// Make, list and remove the tokens of the API over TCP
+    #[command(subcommand)]
+    Token(token::TokenCommand),
     /// Join two heads into one system, or separate them
     #[command(subcommand)]
     System(system::SystemCommand),
@@ -162,13 +172,20 @@ fn parsed(words: &[OsString]) -> Result<Cli, clap::Error> {
 
 /// Carries out what the command line says.
 fn run(cli: Cli) -> Result<(), Failure> {
-    let Cli { socket, json, command } = cli;
+    let Cli { socket, api_url: url, fingerprint, json, command } = cli;
+    let by_socket = socket.is_some();
     let context = || -> Result<Context, Failure> {
         // The variable is for clients: a daemon obeys its configuration.
         let named = socket.clone().or_else(|| std::env::var_os("MILLRACE_SOCKET").map(PathBuf::from));
         let socket = named.filter(|s| !s.as_os_str().is_empty()).unwrap_or_else(config::default_socket);
         let ask = by_terminal(json);
-        let (client, terminal) = (Client::new(socket)?, Terminal::for_stdout());
+        let set = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
+        let fingerprint = fingerprint.clone().or_else(|| set("MILLRACE_FINGERPRINT"));
+        let client = match url.clone().or_else(|| set("MILLRACE_URL").filter(|_| !by_socket)) {
+            Some(url) => Client::elsewhere(&url, fingerprint.as_deref())?,
+            None => Client::new(socket)?,
+        };
+        let terminal = Terminal::for_stdout();
         Ok(Context { client, json, terminal, taken: uring::taken, ask })
     };
     match command {
@@ -204,6 +221,7 @@ fn answer(command: Command, context: &Context) -> Result<String, Failure> {
         Command::Portal(command) => portal::run(command, context),
         Command::Export(args) => export::export(args, context),
         Command::Unexport(args) => export::unexport(args, context),
+        Command::Token(command) => token::run(command, context),
         Command::System(command) => system::run(command, context),
         Command::Head(command) => system::head(command, context),
         Command::Topology(args) => crate::machine::topology(&args, context),

@@ -114,7 +114,8 @@ pub fn serve(args: ServeArgs, socket: Option<PathBuf>, json: bool) -> Result<(),
         tracing::error!("{}", reason.message);
     }
 
-    let listeners = server::listen(&config)?;
+    let access = server::access(&config)?;
+    let listeners = server::listen(&config, &access)?;
     // Below /run everything is made anew at each start of the machine.
     if let Some(folder) = listeners.made.as_ref().filter(|f| !f.starts_with("/run")) {
         let made = Notice::from(SystemNotice::SocketFolderMade { path: folder.display().to_string() });
@@ -140,10 +141,11 @@ pub fn serve(args: ServeArgs, socket: Option<PathBuf>, json: bool) -> Result<(),
         deaf: Default::default(),
         crashes: Some(crashes),
         system: Some(Arc::clone(&system)),
+        access: Some(access),
     });
     let (door, calls) = Door::new();
     let api = Api::new(door, process);
-    system.serves(crate::http::router(api.clone(), None));
+    system.serves(crate::http::router(api.clone()));
     let server = listeners.run(api, courier.carry(calls), tell)?;
     system.start_link()?;
     let follows = system.settings().is_some();

@@ -7,6 +7,7 @@
 //! API of a follower ── request ─▶ Steward ─▶ link ─▶ Steward ─▶ API of the leader, and back
 //! ```
 
+use crate::access::Asking;
 use crate::failure::Failure;
 use crate::http::Asked;
 use crate::link::{
@@ -194,8 +195,21 @@ fn put(dir: &Path, name: &str, text: &str) -> io::Result<()> {
 /// A request that goes by the link, and its answer.
 #[derive(Serialize, Deserialize)]
 enum Carried {
-    Request { id: u64, method: String, uri: String, body: String },
-    Answer { id: u64, status: u16, content_type: String, body: String },
+    Request {
+        id: u64,
+        method: String,
+        uri: String,
+        body: String,
+        /// Who asked the other head; None: that head itself.
+        #[serde(default)]
+        asking: Option<Asking>,
+    },
+    Answer {
+        id: u64,
+        status: u16,
+        content_type: String,
+        body: String,
+    },
 }
 
 #[derive(Default)]
@@ -406,14 +420,14 @@ impl System {
     /// Something from the other head's daemon.
     pub fn on_peer(self: &Arc<Self>, bytes: &[u8]) {
         match serde_json::from_slice(bytes) {
-            Ok(Carried::Request { id, method, uri, body }) => {
+            Ok(Carried::Request { id, method, uri, body, asking }) => {
                 let (Some(router), Ok(runtime)) = (self.router.get().cloned(), self.runtime()) else {
                     return;
                 };
                 let system = Arc::clone(self);
                 let asked = self.inner().file.as_ref().and_then(LinkFile::me).map(|me| Asked(me.other()));
                 runtime.spawn(async move {
-                    let answer = answer_of(router, asked, (&method, &uri), body).await;
+                    let answer = answer_of(router, (asked, asking), (&method, &uri), body).await;
                     let (status, content_type, body) = answer;
                     system.carry(&Carried::Answer { id, status, content_type, body });
                 });
@@ -438,6 +452,7 @@ impl System {
         method: String,
         uri: String,
         body: String,
+        asking: Option<Asking>,
     ) -> Option<(u16, String, String)> {
         let (answer, id) = {
             let mut inner = self.inner();
@@ -449,7 +464,7 @@ impl System {
             inner.asked.insert(id, send);
             (receive, id)
         };
-        self.carry(&Carried::Request { id, method, uri, body });
+        self.carry(&Carried::Request { id, method, uri, body, asking });
         let answer = tokio::time::timeout(REQUEST_PATIENCE, answer).await;
         self.inner().asked.remove(&id);
         answer.ok()?.ok()
@@ -605,7 +620,7 @@ impl System {
         self.note_leaving(true)?;
         if !force {
             let path = format!("{}/system/release", api::BASE);
-            let refused = match self.ask_other("POST".into(), path, String::new()).await {
+            let refused = match self.ask_other("POST".into(), path, String::new(), None).await {
                 Some((200..=299, ..)) => None,
                 Some((_, _, body)) => Some(body),
                 None => Some("the head that leads is not reached".into()),
@@ -675,7 +690,7 @@ fn now_s() -> u64 {
 /// What this daemon's own routes say to a request that the other head was asked.
 async fn answer_of(
     router: Router,
-    asked: Option<Asked>,
+    (asked, asking): (Option<Asked>, Option<Asking>),
     (method, uri): (&str, &str),
     body: String,
 ) -> (u16, String, String) {
@@ -684,6 +699,9 @@ async fn answer_of(
     let Ok(mut request) = request.body(Body::from(body)) else { return bad("no request") };
     if let Some(asked) = asked {
         request.extensions_mut().insert(asked);
+    }
+    if let Some(asking) = asking {
+        request.extensions_mut().insert(asking);
     }
     let Ok(response) = router.oneshot(request).await;
     let status = response.status().as_u16();

@@ -10,5 +10,6 @@ mod limited;
 mod mirrors;
 mod rejections;
 mod slow_peers;
+mod tokens;
 mod two_heads;
 mod weights;

@@ -20,7 +20,10 @@ use base::codec::hex;
 use base::{Duration, HostId, Instant, PortalId};
 use cluster::{HeadNo, Part};
 use core::net::SocketAddr;
-use finding::{DriveFault, Notice, PortalCause, RecordCause, SpareFit, StatusCause, StatusNotice, WayBack};
+use finding::{
+    DriveFault, Event, Notice, PortalCause, RecordCause, SpareFit, StatusCause, StatusNotice, SystemEvent,
+    WayBack,
+};
 use std::collections::BTreeSet;
 
 /// How long shards may take to tell their figures.
@@ -207,6 +210,11 @@ fn build(context: &mut HeadContext, now: Instant) -> Status {
     context.times.turn(now);
     let mut volumes: Vec<Volume> = context.shown().flat_map(|p| volumes_of(context, &p, &pools)).collect();
     volumes.sort_by(|a, b| a.name.cmp(&b.name));
+    // Each order has an event of its own beside those of what it did.
+    let shown = |e: &&EventLine| !matches!(e.event, Event::System(SystemEvent::OrderDone { .. }));
+    let mut events: Vec<api::Event> =
+        context.events.iter().rev().filter(shown).take(EVENTS_SHOWN).map(EventLine::answered).collect();
+    events.reverse();
     Status {
         at: Time(context.unix(now)),
         uptime_seconds: now.since(context.started).as_secs(),
@@ -221,7 +229,7 @@ fn build(context: &mut HeadContext, now: Instant) -> Status {
         serves: served_by_heads(context),
         connections: connections_of(context),
         shards: context.reports.iter().flatten().map(|r| shard_of(context, r)).collect(),
-        events: context.events.iter().rev().take(EVENTS_SHOWN).rev().map(EventLine::answered).collect(),
+        events,
         notices: {
             let lasting = context
                 .notices

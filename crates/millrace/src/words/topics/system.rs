@@ -7,7 +7,7 @@ use super::parts::{
     count, drive_unshareable, head_called, link_fault, link_next, no_fence_instead, not_shut_out, out_reason,
     trial_fault,
 };
-use finding::{DaemonRight, DaemonThread, SystemCause, SystemEvent, SystemNotice, SystemRefusal};
+use finding::{Asker, DaemonRight, DaemonThread, SystemCause, SystemEvent, SystemNotice, SystemRefusal};
 
 /// Why an order was not carried out.
 pub fn refusal(f: &SystemRefusal) -> Said {
@@ -102,6 +102,15 @@ fn is_off(head: &str) -> String {
     format!("millrace head fence {head} --is-off, if that head is switched off")
 }
 
+/// Who sent an order.
+fn asker(who: &Asker) -> String {
+    match who {
+        Asker::ApiToken { name } => format!("token {name}"),
+        Asker::LocalUser { name, uid } => format!("user {name} ({uid})"),
+        Asker::OtherHead { head } => format!("head {head}"),
+    }
+}
+
 /// What happened.
 pub fn event(f: &SystemEvent) -> String {
     match f {
@@ -176,6 +185,14 @@ pub fn event(f: &SystemEvent) -> String {
         SystemEvent::FenceUntried { drive, why, again_seconds } => format!(
             "the fence of {drive} could not be tried: {}; the follower does not take over before; it is tried again every {again_seconds} s",
             trial_fault(why)
+        ),
+        SystemEvent::OrderDone { who, from, method, path, refused } => {
+            let place = from.as_ref().map_or_else(String::new, |from| format!(" from {from}"));
+            let end = refused.as_ref().map_or("done".into(), |code| format!("refused ({code})"));
+            format!("{}{place}: {method} {path}: {end}", asker(who))
+        }
+        SystemEvent::ApiAccessThrottled { from, failures } => format!(
+            "{failures} requests with a wrong token came from {from}: more of them are delayed, each longer, up to 30 s"
         ),
         SystemEvent::HeadServes => "the head serves".into(),
         SystemEvent::FencesHold { drives: 1, least_milliseconds: ms, .. } => {
