@@ -48,11 +48,6 @@ refusals! {
     }
 }
 
-findings! {
-    /// Why something about hosts and exports is not optimal.
-    pub enum HostCause {}
-}
-
 events! {
     /// What happened to hosts and exports.
     pub enum HostEvent {

@@ -22,7 +22,7 @@ mod system;
 mod volume;
 
 pub use client::{ClientFault, CommandFault};
-pub use host::{HostCause, HostEvent, HostNotice, HostRefusal};
+pub use host::{HostEvent, HostNotice, HostRefusal};
 pub use leg::{
     DriveHelp, Instead, LabelFault, LegCause, LegEvent, LegNotice, LegRefusal, OldLeg, SpareFit, SpareUnfit,
 };
@@ -241,33 +241,18 @@ impl Why {
 /// An order was not carried out.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refusal {
-    /// Why.
-    pub why: Why,
+    /// Why. In a box, as every procedure can end with one.
+    pub why: Box<Why>,
     /// The order's field at fault, in the spelling of the API; empty if none is.
     pub field: &'static str,
 }
 
-impl<T> From<T> for Refusal
-where
-    T: IsRefusal + Into<Why>,
-{
+impl<T: Into<Why>> From<T> for Refusal {
     fn from(why: T) -> Self {
         let why = why.into();
-        Self { field: why.field(), why }
+        Self { field: why.field(), why: Box::new(why) }
     }
 }
-
-/// What can be the reason of a `Refusal`.
-pub trait IsRefusal {}
-impl IsRefusal for Why {}
-impl IsRefusal for VolumeRefusal {}
-impl IsRefusal for HostRefusal {}
-impl IsRefusal for PortalRefusal {}
-impl IsRefusal for PoolRefusal {}
-impl IsRefusal for LegRefusal {}
-impl IsRefusal for RecordRefusal {}
-impl IsRefusal for SystemRefusal {}
-impl IsRefusal for RequestRefusal {}
 
 impl Refusal {
     /// What kind of refusal it is.
@@ -283,7 +268,6 @@ impl Refusal {
 union! {
     /// Why something is not optimal, or a drive cannot be used.
     pub enum Cause {
-        Host(HostCause),
         Portal(PortalCause),
         Pool(PoolCause),
         Leg(LegCause),

@@ -623,7 +623,7 @@ impl PoolRefusal {
         }
         let field = all[0].field;
         let mut whys = all.into_iter().map(|r| r.why);
-        let first = Box::new(whys.next()?);
-        Some(crate::Refusal::from(Self::SeveralObjections { first, others: whys.collect() }).about(field))
+        let (first, others) = (whys.next()?, whys.map(|why| *why).collect());
+        Some(crate::Refusal::from(Self::SeveralObjections { first, others }).about(field))
     }
 }

@@ -531,7 +531,7 @@ pub enum ManagerMail {
     FromPeer(Vec<u8>),
     /// This head leads from now on, or does not.
     Leads(bool),
-    /// This process is out of its system: it ends at once, and answers nobody any more. A sentence.
+    /// This process is out of its system, for this reason: it ends at once, and answers nobody any more.
     Out(Event),
     /// Which addresses of the system this machine is to have, and which not; `StewardMail::Addresses` follows.
     Addresses {
@@ -546,7 +546,7 @@ pub enum ManagerMail {
     /// the host's), which the previous leader had.
     Announce(Vec<(SocketAddr, SocketAddr)>),
     /// Something happened: for the daemon's log.
-    Happened(EventLine),
+    Happened(Box<EventLine>),
     /// Everything is written and closed.
     Stopped,
 }

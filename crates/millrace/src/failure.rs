@@ -34,7 +34,7 @@ pub struct Failure {
     /// The stable name of this cause, if it has one.
     pub code: Option<String>,
     /// What the cause is about; null if there is nothing.
-    pub fields: serde_json::Value,
+    pub fields: Box<serde_json::Value>,
 }
 
 /// A failure as JSON: the shape stays, keys may be added.
@@ -60,7 +60,7 @@ struct Told<'a> {
 impl Failure {
     /// A failure without advice.
     pub fn new(exit: Exit, message: impl Into<String>) -> Self {
-        let fields = serde_json::Value::Null;
+        let fields = Box::default();
         Self { exit, message: message.into(), next: None, kind: None, field: None, code: None, fields }
     }
     /// The command line or the configuration is wrong.
@@ -158,7 +158,7 @@ impl From<api::Error> for Failure {
             kind: Some(e.kind),
             field: e.field,
             code: Some(e.code),
-            fields: e.fields,
+            fields: Box::new(e.fields),
         }
     }
 }

@@ -261,7 +261,7 @@ impl Procedures {
                         |d: &&String| context.shapes_at_start.get(*d).is_some_and(|s| s.hang || s.gone);
                     let cause = PoolCause::PoolNotImported {
                         pool: row.name.clone(),
-                        why: Box::new(r.why),
+                        why: r.why,
                         also: failures,
                         shaped: away.iter().filter(is_shaped).cloned().collect(),
                         away,

@@ -104,7 +104,7 @@ impl Procedures {
         let now = self.cx.now();
         let what = match &result {
             Ok(_) => SystemEvent::HeadStopped,
-            Err(r) => SystemEvent::HeadStoppedUnclean { why: r.why.clone().into() },
+            Err(r) => SystemEvent::HeadStoppedUnclean { why: r.why.clone() },
         };
         self.context_mut().happened(now, "head", what);
         let procedures = self.clone();

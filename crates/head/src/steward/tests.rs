@@ -326,7 +326,7 @@ fn the_operator_fails_and_replaces_drives_but_never_the_last() {
     let last = w.order(Order::DriveFail { drive: "/f/b".into(), force: false }).expect_err("the last one");
     assert_eq!((last.kind(), last.field), (ErrorKind::Conflict, "drive"));
     let (drive, out) = ("/f/b".into(), Some("/f/a".into()));
-    assert_eq!(last.why, LegRefusal::LegIsNeeded { drive, mirror: true, out, removal: false }.into());
+    assert_eq!(*last.why, LegRefusal::LegIsNeeded { drive, mirror: true, out, removal: false }.into());
     let new = drives(&["/f/new"]).drives.remove("/f/new").expect("made");
     w.rest.drives.insert("/f/new".into(), new);
     w.good(Order::DriveReplace { old: "/f/a".into(), new: "/f/new".into(), force: false });

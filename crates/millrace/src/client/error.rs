@@ -28,7 +28,7 @@ impl From<ClientFault> for Failure {
         Self {
             next: said.next,
             code: Some(finding::snake(fault.name())),
-            fields: json.get("fields").cloned().unwrap_or_default(),
+            fields: json.get("fields").cloned().map(Box::new).unwrap_or_default(),
             ..Self::new(exit(&fault), said.message)
         }
     }

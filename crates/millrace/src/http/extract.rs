@@ -160,7 +160,8 @@ mod tests {
                 assert!(parse::<T>(&text).is_ok_and(|again| again == value), "another body");
             }
             Err(why) => {
-                let Refused(error) = why.into();
+                let Refused(refusal) = why.into();
+                let error = crate::words::refusal(&refusal);
                 assert!(!error.message.is_empty() && !error.message.contains('\n'), "{error:?}");
             }
         }

@@ -62,12 +62,12 @@ pub struct Api {
 
 /// An answer that is not a success.
 #[derive(Debug)]
-pub struct Refused(pub api::Error);
+pub struct Refused(pub Refusal);
 
 impl IntoResponse for Refused {
     fn into_response(self) -> Response {
-        let status = StatusCode::from_u16(self.0.kind.status()).expect("the kinds have good statuses");
-        let body = axum::Json(api::ErrorBody { error: self.0 });
+        let status = StatusCode::from_u16(self.0.kind().status()).expect("the kinds have good statuses");
+        let body = axum::Json(api::ErrorBody { error: words::refusal(&self.0) });
         let mut response = (status, body).into_response();
         if status == StatusCode::UNAUTHORIZED {
             // RFC 9110 15.5.2: a 401 says how to do better.
@@ -79,7 +79,7 @@ impl IntoResponse for Refused {
 
 impl From<Refusal> for Refused {
     fn from(r: Refusal) -> Self {
-        Self(words::refusal(&r))
+        Self(r)
     }
 }
 

@@ -94,7 +94,7 @@ pub fn refusal(r: &Refusal) -> api::Error {
 
 /// The field or parameter at fault; empty if none is.
 fn place(r: &Refusal) -> &str {
-    match &r.why {
+    match &*r.why {
         Why::Request(request) => request.place().unwrap_or(r.field),
         _ => r.field,
     }
@@ -121,7 +121,6 @@ fn usual_next(kind: ErrorKind, field: &str) -> &'static str {
 /// Why something is not optimal.
 pub fn cause(cause: &Cause) -> Said {
     match cause {
-        Cause::Host(c) => host::cause(c),
         Cause::Portal(c) => portal::cause(c),
         Cause::Pool(c) => pool::cause(c),
         Cause::Leg(c) => leg::cause(c),

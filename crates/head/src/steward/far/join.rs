@@ -99,19 +99,19 @@ impl Procedures {
                 context.far_shards == 0 || context.far_met.len() == usize::from(context.own_shards)
             };
             if !self.cx.until_within(MEETING, met).await {
-                self.far_stays_away(SystemRefusal::ShardsUnreached.into());
+                self.far_stays_away(Box::new(SystemRefusal::ShardsUnreached.into()));
                 return Err(SystemRefusal::ShardsUnreached.into());
             }
         }
         self.context_mut().sessions.other_serves();
         self.deal_lanes(false).await
     }
-    fn far_stays_away(&self, why: Why) {
+    fn far_stays_away(&self, why: Box<Why>) {
         let now = self.cx.now();
         self.context_mut().far_goes(now);
         self.part_from_far();
         if self.in_system(|s| s.far_mut().tells()) == Some(true) {
-            let what = SystemEvent::ShardsStayAway { why: why.into() };
+            let what = SystemEvent::ShardsStayAway { why };
             self.context_mut().happened(now, "system", what);
         }
     }

@@ -441,7 +441,7 @@ impl Procedures {
         if let Err(r) = &result {
             // It is none that can be relied on: without it, the next one is tried.
             let now = self.cx.now();
-            let (spare_path, why) = (spare.path.clone(), Box::new(r.why.clone()));
+            let (spare_path, why) = (spare.path.clone(), r.why.clone());
             let event = LegEvent::SpareNotUsed { spare: spare_path, why };
             self.context_mut().happened(now, format!("pool {name}"), event);
             if let Some(p) = self.context_mut().pool_mut(pool)

@@ -659,7 +659,7 @@ impl Procedures {
                 r
             } else {
                 let field = r.field;
-                Refusal::from(PoolRefusal::PoolNotTaken { why: Box::new(r.why), also }).about(field)
+                Refusal::from(PoolRefusal::PoolNotTaken { why: r.why, also }).about(field)
             }
         })?;
         let was_ours = self.context().absent.iter().any(|p| p.uuid() == uuid);
@@ -677,7 +677,7 @@ impl Procedures {
         self.publish().await;
         // It is imported: what follows from a list that could not be written is told.
         let unlisted = self.check_read(POOLS).and(self.write_pools().await).err();
-        let unlisted = unlisted.map(|r| PoolNotice::PoolNotListed { why: Box::new(r.why) }.into());
+        let unlisted = unlisted.map(|r| PoolNotice::PoolNotListed { why: r.why }.into());
         self.forget_released(uuid).await;
         let lacks = self.context().lacks(uuid);
         let mut notices: Vec<Notice> = lacks.into_iter().chain(notices).chain(unlisted).chain(left).collect();
@@ -757,7 +757,7 @@ impl Procedures {
                     let drives = j.record.arrays.iter().flat_map(|a| &a.legs).map(|l| l.drive);
                     let is_here =
                         |d: &Uuid| probes.iter().any(|p| p.good_label().is_some_and(|l| l.drive == *d));
-                    let clash = self.check_name_free(uuid, &j.config.name).err().map(|r| Box::new(r.why));
+                    let clash = self.check_name_free(uuid, &j.config.name).err().map(|r| r.why);
                     let (pool, notices) = (j.config.name.clone(), j.notices);
                     let tells = clash.is_some() || !notices.is_empty();
                     Importable {
@@ -776,7 +776,7 @@ impl Procedures {
                     name: label_name,
                     uuid,
                     state: State::Offline,
-                    cause: Some(PoolCause::PoolNotImportable { why: Box::new(r.why) }.into()),
+                    cause: Some(PoolCause::PoolNotImportable { why: r.why }.into()),
                     found,
                     ..Importable::default()
                 },
@@ -808,7 +808,7 @@ fn places_on(probes: &[Probe]) -> Vec<String> {
 
 /// The drives that a refusal says are missing.
 fn missing_of(r: &Refusal) -> Vec<&String> {
-    let Why::Pool(PoolRefusal::PoolDoubtful { doubts, .. }) = &r.why else { return vec![] };
+    let Why::Pool(PoolRefusal::PoolDoubtful { doubts, .. }) = &*r.why else { return vec![] };
     let missing = |d| match d {
         &PoolDoubt::NotReleased { .. } => &[][..],
         PoolDoubt::ReleasedWithMissing { missing, .. }

@@ -102,7 +102,7 @@ impl Procedures {
                 let named = Change::Identified { identity };
                 if let Err(r) = self.propose(named.clone()).await {
                     self.context_mut().apply(named);
-                    troubles.push(RecordNotice::IdentityNotWritten { why: r.why.into() }.into());
+                    troubles.push(RecordNotice::IdentityNotWritten { why: r.why }.into());
                 }
                 // One that finds anything else has lost its name.
                 if !first {
@@ -218,7 +218,7 @@ impl Procedures {
             self.cx.until(move || !procedures.context().unlogged.is_empty()).await;
             let lines: Vec<EventLine> = self.context_mut().unlogged.drain(..).collect();
             for line in &lines {
-                self.cx.to_manager(ManagerMail::Happened(line.clone()));
+                self.cx.to_manager(ManagerMail::Happened(Box::new(line.clone())));
             }
             let contents = lines.iter().map(event_text).collect::<String>().into_bytes();
             let op = StateOp::Append { name: EVENTS.into(), contents, bytes_max: EVENTS_BYTES_MAX };

@@ -181,7 +181,7 @@ impl Procedures {
         }
     }
     async fn restore(&self, file: &str) -> Result<(), Cause> {
-        let refused = |r: Refusal| -> Cause { RecordCause::NotWritten { why: r.why.into() }.into() };
+        let refused = |r: Refusal| -> Cause { RecordCause::NotWritten { why: r.why }.into() };
         match file {
             IDENTITY => self.write_again(IDENTITY).await.map_err(refused),
             HOSTS => self.write_again(HOSTS).await.map_err(refused),

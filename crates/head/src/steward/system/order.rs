@@ -81,7 +81,7 @@ impl Procedures {
         for (pool, name) in pools {
             let marked = self.configure(pool, vec![Edit::Shared { system }]).await;
             if let Err(Refusal { why, .. }) = marked.and(self.configure_again(pool).await) {
-                notices.push(SystemNotice::PoolNotMarked { pool: name, why: why.into() });
+                notices.push(SystemNotice::PoolNotMarked { pool: name, why });
             }
         }
         self.leads_all();

@@ -55,7 +55,7 @@ fn a_pool_whose_drives_are_away_keeps_its_exports_not_ready_and_they_go_on_as_th
     let remove = Order::VolumeRemove { volume: "tank/vm1".into(), force: true, disconnect: false };
     let r = w.order(remove).expect_err("a refusal");
     assert_eq!((r.kind(), r.field), (ErrorKind::NotReady, "volume"));
-    assert!(matches!(&r.why, Why::Pool(PoolRefusal::PoolAbsent { pool, .. }) if pool == "tank"), "{r:?}");
+    assert!(matches!(&*r.why, Why::Pool(PoolRefusal::PoolAbsent { pool, .. }) if pool == "tank"), "{r:?}");
 
     w.rest.drives.extend(away);
     w.good(import(&[], false));
@@ -149,7 +149,7 @@ fn a_leg_that_another_head_has_and_that_nothing_proves_is_refused_for_both() {
     let Reply::Importable(list) = here.good(Order::PoolImportable { drives: vec!["/f/a".into()] }) else {
         panic!("a list")
     };
-    let Why::Pool(PoolRefusal::PoolDoubtful { pool, doubts }) = &refusal.why else { panic!("{refusal:?}") };
+    let Why::Pool(PoolRefusal::PoolDoubtful { pool, doubts }) = &*refusal.why else { panic!("{refusal:?}") };
     let unproven = PoolDoubt::Unproven {
         pool: "tank".into(),
         array: "mirror-0".into(),
@@ -158,7 +158,7 @@ fn a_leg_that_another_head_has_and_that_nothing_proves_is_refused_for_both() {
     };
     assert!(pool == "tank" && matches!(doubts[0], PoolDoubt::NotReleased { .. }), "{doubts:?}");
     assert_eq!(doubts[1..], [unproven]);
-    let why = Box::new(refusal.why.clone());
+    let why = refusal.why.clone();
     assert_eq!(list[0].cause, Some(PoolCause::PoolNotImportable { why }.into()));
     let Reply::Created { notices, .. } = here.good(import(&["/f/a"], true)) else { panic!("imported") };
     let told = Notice::from(PoolNotice::UnprovenTakenByForce {
@@ -318,7 +318,7 @@ fn drives_that_somebody_holds_are_counted_where_a_pool_is_looked_for_and_named_i
     let refusal = w.order(import(&[], false)).expect_err("they are held");
     let also = vec![ImportFault::OthersInUse { count: 2 }];
     let none = PoolRefusal::PoolNotFound { pool: Some("tank".into()), also, away: vec![], in_use: true };
-    assert_eq!(refusal.why, none.into());
+    assert_eq!(*refusal.why, none.into());
     let Reply::Importable(list) = w.good(Order::PoolImportable { drives: vec![] }) else { panic!("a list") };
     let held = |path: &str| {
         let also = vec![locked(path)];
@@ -346,7 +346,7 @@ fn an_import_that_lacks_a_leg_names_that_one_first_and_counts_what_others_use() 
             drop(w.rest.drives.remove("/dev/b"))
         }
         let refusal = w.order(import(&[], false)).expect_err("a leg is missing");
-        let Why::Pool(PoolRefusal::PoolNotTaken { why, also }) = &refusal.why else { panic!("{refusal:?}") };
+        let Why::Pool(PoolRefusal::PoolNotTaken { why, also }) = &*refusal.why else { panic!("{refusal:?}") };
         let place = at_its_place.then(|| locked("/dev/b"));
         let all: Vec<ImportFault> =
             place.into_iter().chain([ImportFault::OthersInUse { count: 2 }]).collect();

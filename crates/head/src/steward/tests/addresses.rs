@@ -20,7 +20,7 @@ fn add(address: &str, prefix: u8, interface: Option<&str>) -> Order {
 /// What is refused: kind, field, and why.
 fn refusal(w: &mut World, order: Order) -> (ErrorKind, &'static str, Why) {
     let r = w.order(order).expect_err("a refusal");
-    (r.kind(), r.field, r.why)
+    (r.kind(), r.field, *r.why)
 }
 
 #[test]

@@ -249,7 +249,7 @@ fn a_volume_that_shrinks_under_connected_hosts_is_asked_for_once() {
     connect(&mut w, 1, false);
     let r = w.order(shrink(false, false)).expect_err("data would be lost");
     assert_eq!((r.kind(), r.field), (ErrorKind::Unsafe, "bytes"));
-    assert!(matches!(r.why, Why::Volume(VolumeRefusal::ShrinkLosesData { .. })), "{r:?}");
+    assert!(matches!(*r.why, Why::Volume(VolumeRefusal::ShrinkLosesData { .. })), "{r:?}");
     assert_eq!(users(&r.why), [ConnectedHost { host: "esx1".into(), connections: 1 }]);
     let r = w.order(shrink(false, true)).expect_err("data would be lost");
     assert_eq!(users(&r.why), [], "that was answered");

@@ -169,7 +169,7 @@ fn either_drive_may_be_lost_while_one_takes_the_place_of_the_other() {
     // It comes back, and is known for what it is.
     w.rest.drives.get_mut("/f/a").expect("there").fails = None;
     let r = w.order(Order::DriveReturn { drive: "/f/a".into() }).expect_err("a refusal");
-    assert_eq!(r.why, LegRefusal::LegWasReplaced { drive: "/f/a".into(), pool: "tank".into() }.into());
+    assert_eq!(*r.why, LegRefusal::LegWasReplaced { drive: "/f/a".into(), pool: "tank".into() }.into());
     w.good(add("/f/a"));
     // The new one: the mirror is as it was; the operator chooses.
     let mut w = with_more();
@@ -397,7 +397,7 @@ fn a_name_that_two_drives_have_is_refused() {
     }
     let r = w.order(Order::DriveFail { drive: "ram:1G".into(), force: false }).expect_err("a refusal");
     assert_eq!((r.kind(), r.field), (ErrorKind::Invalid, "drive"));
-    assert_eq!(r.why, LegRefusal::DriveNameShared { drive: "ram:1G".into(), drives: 2 }.into());
+    assert_eq!(*r.why, LegRefusal::DriveNameShared { drive: "ram:1G".into(), drives: 2 }.into());
 }
 
 #[test]
@@ -422,7 +422,7 @@ fn the_rate_of_a_resync_is_known_at_the_first_look() {
 /// The end of a refusal to `drive return`: carried out as it is printed.
 fn follow(w: &mut World, drive: &str) -> (Cause, Order) {
     let r = w.order(Order::DriveReturn { drive: drive.into() }).expect_err("a refusal");
-    let Why::Leg(LegRefusal::LegMayNotReturn { why, instead, .. }) = r.why else { panic!("{r:?}") };
+    let Why::Leg(LegRefusal::LegMayNotReturn { why, instead, .. }) = *r.why else { panic!("{r:?}") };
     let (old, new) = match (&*why, instead) {
         (_, Instead::Overwrite { leg, drive }) => (leg, drive),
         // It may be the one that is right: that comes first.
@@ -640,7 +640,7 @@ fn a_pulled_drive_that_lies_elsewhere_is_not_overwritten_before_it_is_let_go_of(
             let r = w.order(order.clone()).expect_err("the drive itself, pulled and put elsewhere");
             let (drive, pool, place) = (to.into(), "tank".into(), Some(from.into()));
             let why = PoolRefusal::DriveListed { drive, pool, place, removable: true };
-            assert_eq!((r.kind(), r.why), (ErrorKind::Conflict, why.into()), "{order:?}");
+            assert_eq!((r.kind(), *r.why), (ErrorKind::Conflict, why.into()), "{order:?}");
         }
         // A copy of a drive that is well in its place is anybody's.
         w.rest.drives.get_mut(from).expect("there").fails = None;
@@ -692,7 +692,7 @@ fn a_drive_of_another_pool_of_this_head_is_put_back_and_never_overwritten() {
         let r = w.order(order.clone()).expect_err("it is a drive of this head");
         // A path that a leg has is refused before anybody looks what lies there.
         let named = matches!(
-            r.why,
+            *r.why,
             Why::Pool(PoolRefusal::DriveListed { .. }) | Why::Leg(LegRefusal::DriveInPool { .. })
         );
         assert!(named, "{order:?}: {r:?}");
@@ -702,7 +702,7 @@ fn a_drive_of_another_pool_of_this_head_is_put_back_and_never_overwritten() {
         .expect_err("the only drive of a pool");
     let (drive, pool) = ("/f/z".into(), "one".into());
     let listed = PoolRefusal::DriveListed { drive, pool, place: None, removable: false };
-    assert_eq!((r.field, r.why), ("new", listed.into()));
+    assert_eq!((r.field, *r.why), ("new", listed.into()));
     // What lies elsewhere is not taken for another drive, and its UUID takes it from there.
     let s = w.status();
     let tank = s.pools.iter().find(|p| p.name == "tank").expect("it is here");

@@ -32,7 +32,7 @@ fn asked(w: &mut World, order: Order, forced: Order) -> Why {
     let r = w.order(order.clone()).expect_err("a refusal");
     assert_eq!(r.kind(), ErrorKind::Unsafe, "{order:?}: {r:?}");
     w.good(forced);
-    r.why
+    *r.why
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn a_refusal_names_all_that_force_would_override() {
     let mut w = w.crash(2);
     w.rest.drives.get_mut("/f/y").expect("it is there").bytes = 200 * MIB;
     let r = w.order(add(vec![single("/f/x")], false)).expect_err("a refusal");
-    let Why::Pool(PoolRefusal::SeveralObjections { first, others }) = &r.why else { panic!("{r:?}") };
+    let Why::Pool(PoolRefusal::SeveralObjections { first, others }) = &*r.why else { panic!("{r:?}") };
     assert!(matches!(**first, Why::Pool(PoolRefusal::LessRedundant { keeps: 1, .. })), "{first:?}");
     let Why::Pool(PoolRefusal::DrivesHoldData { why }) = &others[0] else { panic!("{others:?}") };
     assert!(why.len() == 1 && why[0].said().contains("/f/x"), "{why:?}");
@@ -150,7 +150,7 @@ fn a_volume_that_may_hold_data_is_removed_only_by_who_says_so() {
         let r = w.order(remove(false)).expect_err("a refusal");
         assert_eq!((r.kind(), r.field), (ErrorKind::Unsafe, "disconnect"));
         let why = PoolRefusal::VolumeHoldsData { volume: "tank/vm1".into(), data, force: false };
-        assert_eq!(r.why, why.into());
+        assert_eq!(*r.why, why.into());
         assert_eq!(w.layout.volumes.len(), 1);
         w.good(remove(true));
         assert!(w.layout.volumes.is_empty());

@@ -89,7 +89,7 @@ fn a_name_from_before_a_renaming_tells_todays() {
         other.good(Order::PoolRelease { pool: "lake".into(), force: false, disconnect: false });
     });
     let r = w.order(import(&[], false)).expect_err("it has another name");
-    let finding::Why::Pool(PoolRefusal::PoolRenamed { name, pool, uuid }) = &r.why else { panic!("{r:?}") };
+    let finding::Why::Pool(PoolRefusal::PoolRenamed { name, pool, uuid }) = &*r.why else { panic!("{r:?}") };
     assert_eq!((name.as_str(), pool.as_str()), ("tank", "lake"));
     assert!(w.open.is_empty(), "they are let go of");
     let named =

@@ -81,7 +81,7 @@ fn one_leg_of_a_released_mirror_proves_nothing_and_the_words_say_why() {
         missing: vec!["/f/b".into()],
         current: vec!["/f/a".into()],
     }];
-    let why = match r.why {
+    let why = match *r.why {
         Why::Pool(PoolRefusal::PoolNotTaken { why, .. }) => *why,
         why => why,
     };
@@ -136,7 +136,7 @@ fn a_leg_that_was_still_being_copied_cannot_be_taken_and_nothing_advises_it() {
     };
     for force in [false, true] {
         let r = w.order(import(&[], force)).expect_err("nothing holds all of it");
-        let why = match r.why {
+        let why = match *r.why {
             Why::Pool(PoolRefusal::PoolNotTaken { why, .. }) => *why,
             why => why,
         };
@@ -163,7 +163,7 @@ fn files_of_a_released_pool_that_are_away_are_named_and_nobody_else() {
     let files = || ["/f/a", "/f/b", "/f/c", "/f/d"].map(String::from).to_vec();
     let also = vec![ImportFault::NotThere { drives: files() }];
     let why = PoolRefusal::PoolNotFound { pool: Some("tank".into()), also, away: files(), in_use: false };
-    assert_eq!(r.why, why.into());
+    assert_eq!(*r.why, why.into());
 }
 
 /// It opened them by its own memory first, and then met itself as it went through this machine's drives.
@@ -223,7 +223,7 @@ fn volumes_that_would_end_with_a_release_take_force() {
     let r = w.order(release()).expect_err("its volume would be lost");
     assert_eq!((r.kind(), r.field), (ErrorKind::Unsafe, "force"));
     assert!(
-        matches!(&r.why, Why::Pool(PoolRefusal::PoolInMemory { drives, volumes: 1, .. }) if *drives == ["ram:a,80M", "ram:b,80M"]),
+        matches!(&*r.why, Why::Pool(PoolRefusal::PoolInMemory { drives, volumes: 1, .. }) if *drives == ["ram:a,80M", "ram:b,80M"]),
         "{r:?}"
     );
     assert_eq!(w.status().pools.len(), 1);
@@ -415,6 +415,6 @@ fn a_mirror_whose_one_leg_in_sync_lies_in_memory_is_released_by_force_alone() {
         others: vec!["/f/a".into()],
         volumes: 1,
     };
-    assert_eq!(r.why, why.into());
+    assert_eq!(*r.why, why.into());
     w.good(release_by_force());
 }

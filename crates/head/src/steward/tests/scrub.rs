@@ -238,7 +238,7 @@ fn several_mirrors_are_repaired_from_a_drive_each_and_over_a_crash() {
     let twice = w.order(scrub_with(true, &["/f/a", "/f/b"])).expect_err("one of them counts");
     let (drive, other) = ("/f/b".into(), "/f/a".into());
     assert_eq!(
-        twice.why,
+        *twice.why,
         finding::PoolRefusal::PreferTwice { drive, other, array: "mirror-0".into() }.into()
     );
     w.good(scrub_with(true, &["/f/b", "/f/c"]));

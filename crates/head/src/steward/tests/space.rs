@@ -67,7 +67,7 @@ fn a_full_pool_tells_of_space_that_becomes_free_soon() {
         let (pool, free_bytes, freeing_bytes) = ("tank".into(), free * MIB, 40 * MIB);
         let bytes = mib * MIB;
         let why = VolumeRefusal::NoSpaceForVolume { pool, free_bytes, freeing_bytes, seconds: 10, bytes };
-        assert_eq!(r.why, why.into());
+        assert_eq!(*r.why, why.into());
     }
     w.pass(11);
     let pool = &w.status().pools[0];

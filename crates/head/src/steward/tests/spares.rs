@@ -106,7 +106,7 @@ fn a_leg_that_fails_for_good_is_replaced_at_once() {
     // The old drive does not come back by mistake.
     let r = w.order(Order::DriveReturn { drive: "/f/b".into() }).expect_err("a refusal");
     let why = LegRefusal::LegWasReplaced { drive: "/f/b".into(), pool: "tank".into() };
-    assert_eq!((r.kind(), r.why), (ErrorKind::Conflict, why.into()));
+    assert_eq!((r.kind(), *r.why), (ErrorKind::Conflict, why.into()));
     w.good(spare("/f/b"));
     assert_eq!(spares(&mut w), ["/f/b true"], "it may be used again without force");
 }
@@ -389,7 +389,7 @@ fn a_volume_for_which_a_spare_is_of_no_use_is_not_made() {
     assert_eq!((r.kind(), r.field), (ErrorKind::Conflict, "block_bytes"));
     let (spare_path, pool) = ("/f/s".into(), "tank".into());
     let why = VolumeRefusal::SpareBlockTooLarge { spare: spare_path, pool, block_bytes: 512 };
-    assert_eq!(r.why, why.into());
+    assert_eq!(*r.why, why.into());
     w.good(rm("/f/s"));
     w.good(halves("b"));
     assert_eq!(w.refused(spare("/f/s")).0, ErrorKind::Invalid, "and the other way round");
@@ -469,7 +469,7 @@ fn a_spare_is_called_one_by_orders_about_legs() {
         let text = format!("{order:?}");
         let r = w.order(order).expect_err("a refusal");
         let why = LegRefusal::SpareIsNoLeg { drive: "/f/s".into(), pool: "tank".into() };
-        assert_eq!((r.kind(), r.why), (ErrorKind::Conflict, why.into()), "{text}");
+        assert_eq!((r.kind(), *r.why), (ErrorKind::Conflict, why.into()), "{text}");
     }
 }
 
@@ -495,7 +495,7 @@ fn a_path_that_a_missing_spare_and_a_leg_have_is_refused() {
         let text = format!("{order:?}");
         let r = w.order(order).expect_err("a refusal");
         let why = LegRefusal::DriveNameShared { drive: "/f/t".into(), drives: 2 };
-        assert_eq!((r.kind(), r.why), (ErrorKind::Invalid, why.into()), "{text}");
+        assert_eq!((r.kind(), *r.why), (ErrorKind::Invalid, why.into()), "{text}");
     }
 }
 

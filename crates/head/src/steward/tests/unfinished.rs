@@ -417,7 +417,7 @@ fn only_the_journal_opens_a_file_as_one_that_was_made() {
     for order in orders {
         let shown = format!("{order:?}");
         let refusal = w.order(order).expect_err("a name of the journal");
-        let Why::Leg(LegRefusal::DrivesNotOpened { drives }) = &refusal.why else { panic!("{refusal:?}") };
+        let Why::Leg(LegRefusal::DrivesNotOpened { drives }) = &*refusal.why else { panic!("{refusal:?}") };
         let made = |d: &UnopenedDrive| matches!(&d.fault, OpenFault::PrefixInternal { prefix, .. } if prefix == "made:");
         assert!(drives.len() == 1 && drives.iter().all(made), "{shown}: {drives:?}");
     }

@@ -287,7 +287,7 @@ fn a_file_that_was_removed_or_moved_is_told_while_it_can_still_be_saved() {
     let r = w.order(Order::DriveFail { drive: "/f/a".into(), force: false }).expect_err("a refusal");
     assert_eq!((r.kind(), r.field), (ErrorKind::Conflict, "force"));
     let (drive, removed) = ("/f/a".into(), "/f/b".into());
-    assert_eq!(r.why, LegRefusal::OtherFileRemoved { drive, removed }.into());
+    assert_eq!(*r.why, LegRefusal::OtherFileRemoved { drive, removed }.into());
     assert_eq!(w.legs(0), [LegState::InSync; 2]);
     let mut other = World::start(w.rest.clone(), 2);
     name(&mut other, "/f/b", Removed);

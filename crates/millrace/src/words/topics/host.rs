@@ -2,7 +2,7 @@
 
 use super::parts::{connected, count, iqn_fault, not_a_name, nqn_fault, secret_fault, shown};
 use super::{Said, connection_fault};
-use finding::{HostCause, HostEvent, HostNotice, HostRefusal, LoginFate};
+use finding::{HostEvent, HostNotice, HostRefusal, LoginFate};
 
 /// Why an order was not carried out.
 pub fn refusal(f: &HostRefusal) -> Said {
@@ -102,11 +102,6 @@ fn login_fate(fate: &LoginFate) -> (&'static str, &'static str) {
 
 fn who(name: &str, address: &str) -> String {
     if name.is_empty() { address.to_string() } else { format!("{name} ({address})") }
-}
-
-/// Why something is not optimal.
-pub fn cause(f: &HostCause) -> Said {
-    match *f {}
 }
 
 /// What is worth knowing.
