@@ -47,25 +47,27 @@ impl Default for FenceKind {
     }
 }
 
-/// Why a drive cannot be fenced.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum NoFence {
-    /// Nobody looked.
-    Unknown,
-    /// It lives in this process: no other machine reaches it.
-    Private,
-    /// RAM disk, zram, or a null device of the kernel: no other machine reaches it.
-    Memory,
-    /// A loop device.
-    Loop,
-    /// A device of device mapper or md.
-    Mapped,
-    /// A partition.
-    Partition,
-    /// A driver of the kernel that passes on no reservations.
-    Driver,
-    /// The drive has no such commands, or not this type of reservation.
-    Drive,
+faults! {
+    /// Why a drive cannot be fenced.
+    #[serde(tag = "code", rename_all = "snake_case")]
+    pub enum NoFence {
+        /// Nobody looked.
+        Unknown,
+        /// It lives in this process: no other machine reaches it.
+        Private,
+        /// RAM disk, zram, or a null device of the kernel: no other machine reaches it.
+        Memory,
+        /// A loop device.
+        Loop,
+        /// A device of device mapper or md.
+        Mapped,
+        /// A partition.
+        Partition,
+        /// A driver of the kernel that passes on no reservations.
+        Driver,
+        /// The drive has no such commands, or not this type of reservation.
+        Drive,
+    }
 }
 
 /// A process of this machine: the daemon of another head, for drives that are files.

@@ -3,6 +3,8 @@
 //! Owns addresses, time, tokens, the memory door, the effect sinks, the machine door, a few small
 //! containers, and how sizes are written. Promise: plain data, no clock, no thread, no entropy, no I/O. Does not know any room.
 
+#[macro_use]
+mod faults;
 pub mod command;
 mod connection_fault;
 mod containers;

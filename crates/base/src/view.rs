@@ -147,7 +147,8 @@ impl From<Interface> for String {
 }
 
 /// Why an address cannot move.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+#[serde(tag = "code", rename_all = "snake_case")]
 pub enum Immovable {
     /// It is no address of one machine: unspecified, multicast, broadcast, or that of a whole subnet.
     NotOne,

@@ -27,10 +27,10 @@ pub use leg::{
     DriveHelp, Instead, LabelFault, LegCause, LegEvent, LegNotice, LegRefusal, OldLeg, SpareFit, SpareUnfit,
 };
 pub use parts::{
-    AddressFault, ConnectedHost, DriveFault, FenceFault, FileFault, FollowerFault, Immovable, IqnFault,
-    JoinDenial, KeyFault, LineFault, LinkFault, LoginFate, NetFault, NoFence, NqnFault, OpenFault, OutReason,
-    SecretFault, ShapeFault, ShutOutFault, StateFault, StateFile, TokenFault, TrialFault, TriedAddress,
-    UnopenedDrive, UnreachedFault,
+    AddressFault, ConnectedHost, DriveFault, FenceFault, FileFault, FollowerFault, IqnFault, JoinDenial,
+    KeyFault, LineFault, LinkFault, LoginFate, NetFault, NqnFault, OpenFault, OutReason, SecretFault,
+    ShapeFault, ShutOutFault, StateFault, StateFile, TokenFault, TrialFault, TriedAddress, UnopenedDrive,
+    UnreachedFault,
 };
 pub use pool::{
     CutOffWork, Difference, DriveBusy, FailedDrive, ImportFault, Leftovers, OneDrive, PoolCause, PoolDoubt,
@@ -46,6 +46,9 @@ pub use system::{
     DaemonRight, DaemonThread, NamedHead, SystemCause, SystemEvent, SystemNotice, SystemRefusal,
 };
 pub use volume::{VolumeEvent, VolumeNotice, VolumeRefusal};
+
+pub use base::NoFence;
+pub use base::view::Immovable;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

@@ -1,7 +1,7 @@
 //! What findings of several topics contain.
 
 use crate::{LabelFault, Why};
-use base::ConnectionFault;
+use base::{ConnectionFault, NoFence};
 
 findings! {
     /// What a drive did.
@@ -166,28 +166,6 @@ findings! {
 }
 
 findings! {
-    /// Why an address cannot move at all.
-    pub enum Immovable {
-        /// It is not the address of one machine in a subnet of this size.
-        NotOne,
-        /// It is good within one machine or on one cable only.
-        Local,
-        /// The prefix has a wrong number of bits.
-        Prefix,
-    }
-}
-
-impl From<base::view::Immovable> for Immovable {
-    fn from(why: base::view::Immovable) -> Self {
-        match why {
-            base::view::Immovable::NotOne => Immovable::NotOne,
-            base::view::Immovable::Local => Immovable::Local,
-            base::view::Immovable::Prefix => Immovable::Prefix,
-        }
-    }
-}
-
-findings! {
     /// What is wrong with an NVMe qualified name.
     pub enum NqnFault {
         /// It is too long.
@@ -277,43 +255,6 @@ impl crate::Sample for ConnectedHost {
 }
 
 findings! {
-    /// Why two heads cannot use a drive.
-    pub enum NoFence {
-        /// Nobody looked whether it can be fenced.
-        Unknown,
-        /// It lives in the memory of one process.
-        Private,
-        /// It lives in the memory of one machine.
-        Memory,
-        /// It is a loop device.
-        Loop,
-        /// It is a device of device mapper or md.
-        Mapped,
-        /// It is a partition.
-        Partition,
-        /// The kernel's driver passes on no reservations.
-        Driver,
-        /// It has no such reservations.
-        Drive,
-    }
-}
-
-impl From<base::NoFence> for NoFence {
-    fn from(why: base::NoFence) -> Self {
-        match why {
-            base::NoFence::Unknown => NoFence::Unknown,
-            base::NoFence::Private => NoFence::Private,
-            base::NoFence::Memory => NoFence::Memory,
-            base::NoFence::Loop => NoFence::Loop,
-            base::NoFence::Mapped => NoFence::Mapped,
-            base::NoFence::Partition => NoFence::Partition,
-            base::NoFence::Driver => NoFence::Driver,
-            base::NoFence::Drive => NoFence::Drive,
-        }
-    }
-}
-
-findings! {
     /// What was to be read or written in the state directory.
     pub enum StateFile {
         /// A file, by its name.
@@ -380,7 +321,7 @@ findings! {
 impl From<base::FenceError> for FenceFault {
     fn from(error: base::FenceError) -> Self {
         match error {
-            base::FenceError::None(why) => FenceFault::NoFence { why: why.into() },
+            base::FenceError::None(why) => FenceFault::NoFence { why },
             base::FenceError::Conflict => FenceFault::Conflict,
             base::FenceError::NotRegistered => FenceFault::NotRegistered,
             base::FenceError::NotThatProcess => FenceFault::NotThatProcess,

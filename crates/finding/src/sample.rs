@@ -118,3 +118,15 @@ impl Sample for base::DriveOpenFault {
         Self::Locked
     }
 }
+
+impl Sample for base::NoFence {
+    fn sample(_: &str) -> Self {
+        Self::Loop
+    }
+}
+
+impl Sample for base::view::Immovable {
+    fn sample(_: &str) -> Self {
+        Self::Local
+    }
+}

@@ -2,6 +2,7 @@
 
 faults! {
     /// Why an iSCSI connection was ended or rejected, by a target or an initiator.
+    #[serde(rename_all = "snake_case")]
     pub enum IscsiFault {
         /// Data-In with a wrong `DataSN`.
         DataInNumber,

@@ -1,22 +1,5 @@
 //! Why a connection was ended or rejected, as a type. Its words are the daemon's.
 
-/// Declares an enum of faults, with the list of all of them.
-macro_rules! faults {
-    ($(#[$meta:meta])* pub enum $name:ident { $( #[doc = $doc:literal] $fault:ident, )+ }) => {
-        $(#[$meta])*
-        #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, serde::Serialize, serde::Deserialize)]
-        #[serde(rename_all = "snake_case")]
-        pub enum $name {
-            $( #[doc = $doc] $fault, )+
-        }
-
-        impl $name {
-            /// All of them.
-            pub const ALL: &[Self] = &[$( Self::$fault ),+];
-        }
-    };
-}
-
 mod iscsi;
 mod nvme;
 

@@ -2,6 +2,7 @@
 
 faults! {
     /// Why an NVMe/TCP connection was ended or rejected, by a controller or a host.
+    #[serde(rename_all = "snake_case")]
     pub enum NvmeFault {
         /// Unknown PDU type.
         PduType,

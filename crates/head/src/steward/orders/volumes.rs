@@ -493,7 +493,7 @@ impl Procedures {
         let Some(moves) = moves else { return Ok(()) };
         if let Err(why) = moves.check(address.ip()) {
             let address = address.ip().to_string();
-            return Err(PortalRefusal::PortalImmovable { address, why: why.into() }.into());
+            return Err(PortalRefusal::PortalImmovable { address, why }.into());
         }
         let new =
             Portal { id: base::PortalId(0), protocol: Protocol::Nvme, address, head: 0, moves: Some(moves) };

@@ -45,7 +45,7 @@ pub(crate) fn check_probes(probes: &[Probe], force: bool, shared: bool) -> Optio
             return Some(PoolRefusal::DriveTooSmall { drive, bytes, needed_bytes }.into());
         }
         if let (true, FenceKind::None(why)) = (shared, p.info.fence) {
-            let why = SystemRefusal::DriveUnshareable { drive, why: why.into(), new: true };
+            let why = SystemRefusal::DriveUnshareable { drive, why, new: true };
             return Some(Refusal::from(why).about("drives"));
         }
         if !matches!(p.info.block_bytes, 512 | 4096) {

@@ -129,7 +129,7 @@ impl Procedures {
         patience: Duration,
     ) -> Result<(), ShutOutFault> {
         if let FenceKind::None(why) = info.fence {
-            return Err(ShutOutFault::NoFence { why: why.into() });
+            return Err(ShutOutFault::NoFence { why });
         }
         if planted(Bug::TakenUnfenced) {
             let _ = self.register(id).await;
@@ -149,7 +149,7 @@ impl Procedures {
                     return Ok(());
                 }
                 Ok(false) => ShutOutFault::Registered,
-                Err(FenceError::None(why)) => return Err(ShutOutFault::NoFence { why: why.into() }),
+                Err(FenceError::None(why)) => return Err(ShutOutFault::NoFence { why }),
                 Err(e) => ShutOutFault::Failed { fault: e.into() },
             };
             if self.cx.now() >= end {

@@ -93,7 +93,7 @@ impl Procedures {
         for drive in &drives {
             if let FenceKind::None(why) = drive.info.fence {
                 let drive = drive.info.path.clone();
-                return Err(SystemRefusal::DriveUnshareable { drive, why: why.into(), new: false }.into());
+                return Err(SystemRefusal::DriveUnshareable { drive, why, new: false }.into());
             }
         }
         for drive in &self.drives_in_use() {
