@@ -573,6 +573,17 @@ pub struct FailedDrive {
     pub file: bool,
 }
 
+impl FailedDrive {
+    /// This drive, and what it did.
+    pub fn of(info: &base::DriveInfo, error: base::DriveError) -> Self {
+        Self {
+            drive: info.path.clone(),
+            fault: DriveFault::of(info, error),
+            file: info.kind == base::DriveKind::File,
+        }
+    }
+}
+
 impl Sample for FailedDrive {
     fn sample(_: &str) -> Self {
         Self { drive: String::sample("drive"), fault: DriveFault::Medium, file: false }

@@ -16,62 +16,16 @@ use array::{ArrayCommand, Bitmap, Note, Pace, Scrub};
 use base::front::{Close, Intervention};
 use base::view::{Interface, Moving, View};
 use base::{
-    Address, Answer, Ask, ConnectionFault, ConnectionId, Effect, Instant, NetError, PortalId, Slice, Status,
-    VolumeId,
+    Address, Answer, Ask, ConnectionId, Effect, Instant, NetError, PortalId, Slice, Status, VolumeId,
 };
 use core::net::{IpAddr, SocketAddr};
+use finding::{AddressFault, LoginFate};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Names one array command of one shard, across shards.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FlightId(pub u32);
-
-/// How a connection to a portal came out, where that is worth an event.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum LoginOutcome {
-    /// Its login was rejected.
-    Rejected,
-    /// It broke the protocol, or kept others waiting.
-    CutOff,
-}
-
-impl LoginOutcome {
-    /// The same, for this reason.
-    pub fn told(self, why: ConnectionFault) -> finding::LoginFate {
-        match self {
-            LoginOutcome::Rejected => finding::LoginFate::Rejected { why },
-            LoginOutcome::CutOff => finding::LoginFate::CutOff { why },
-        }
-    }
-}
-
-/// Why an address of the system is not here.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum NoAddress {
-    /// No interface has another address of its subnet, and none is named.
-    NoSubnet,
-    /// There is no such interface.
-    NoInterface,
-    /// The machine has it by itself: it does not move.
-    Foreign,
-    /// The daemon may not configure addresses.
-    NotAllowed,
-    /// Another errno.
-    Other(i32),
-}
-
-impl From<NoAddress> for finding::AddressFault {
-    fn from(why: NoAddress) -> Self {
-        match why {
-            NoAddress::NoSubnet => Self::NoSubnet,
-            NoAddress::NoInterface => Self::NoInterface,
-            NoAddress::Foreign => Self::Foreign,
-            NoAddress::NotAllowed => Self::NotAllowed,
-            NoAddress::Other(errno) => Self::Errno { errno },
-        }
-    }
-}
 
 /// A file that was removed from the state directory and cannot be made again.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -458,19 +412,17 @@ pub enum StewardMail {
         /// Why, if this head ended it.
         why: Option<Close>,
     },
-    /// A login was rejected, a connection broke the protocol, or a host sees nothing.
+    /// A login was rejected, or a connection broke the protocol or kept others waiting.
     #[serde(skip)]
     LoginOutcome {
-        /// Which of these.
-        outcome: LoginOutcome,
+        /// Which of these, and why.
+        fate: LoginFate,
         /// Where it came in.
         portal: PortalId,
         /// Its address.
         peer: SocketAddr,
         /// The name that it gave; empty if it gave none.
         name: String,
-        /// The reason.
-        why: ConnectionFault,
     },
     /// An order of the operator's.
     #[serde(skip)]
@@ -500,7 +452,7 @@ pub enum StewardMail {
         /// Of the latest `Addresses`.
         number: u64,
         /// Each address that is to be here.
-        here: Vec<(IpAddr, Result<Interface, NoAddress>)>,
+        here: Vec<(IpAddr, Result<Interface, AddressFault>)>,
         /// The daemon has no right to announce them to the network, nor to tell hosts that their connections are over.
         silent: bool,
     },

@@ -47,7 +47,7 @@ pub enum HouseNotice {
     Buffered { drive: String, block_bytes: u32 },
 }
 
-/// The kernel's number of an error.
-pub(crate) fn errno(error: &io::Error) -> i32 {
-    error.raw_os_error().unwrap_or(0)
+/// The kernel's number of an error; EIO where it gave none.
+pub fn errno(error: &io::Error) -> i32 {
+    error.raw_os_error().unwrap_or(libc::EIO)
 }

@@ -33,7 +33,7 @@ mod state;
 
 pub use count::Counting;
 pub use drive::nvme;
-pub use fault::{HouseNotice, SetupFault};
+pub use fault::{HouseNotice, SetupFault, errno};
 pub use house::{Config, House, MachineConfig, Panicked, Watch};
 pub use mail::Post;
 pub use net::{address, ethtool};

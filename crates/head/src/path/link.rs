@@ -2,7 +2,7 @@
 
 use crate::admission::buffer_quota::{Holder, Purpose};
 use crate::admission::scheduler::cost_of;
-use crate::mail::{LoginOutcome, Mail, StewardMail, to_steward};
+use crate::mail::{Mail, StewardMail, to_steward};
 use crate::path::far::{FarFront, is_far};
 use crate::path::request::{Phase, Request};
 use crate::report::{Counters, Digests, Login};
@@ -15,6 +15,7 @@ use base::{
     Outbox, PortalId, Slice, Status, Tag, Want,
 };
 use core::net::SocketAddr;
+use finding::LoginFate;
 use std::collections::VecDeque;
 
 /// How long a connection that this head ends may take to send its last PDU.
@@ -262,7 +263,7 @@ impl<M: Memory> Io<'_, M> {
     }
     /// Ends a connection now: what it has not taken yet, it does not get.
     pub fn cut_off(&mut self, how: Close, why: ConnectionFault) {
-        self.send_away(LoginOutcome::CutOff, how, why);
+        self.send_away(LoginFate::CutOff { why }, how);
         self.hurry();
     }
     /// Last words that its peer has not taken yet are not waited for.
@@ -273,16 +274,16 @@ impl<M: Memory> Io<'_, M> {
         }
     }
     /// Ends a connection whose host may be in order, and reports why.
-    pub fn send_away(&mut self, outcome: LoginOutcome, how: Close, why: ConnectionFault) {
+    pub fn send_away(&mut self, fate: LoginFate, how: Close) {
         if self.link.life == Life::Open {
-            self.report_outcome(outcome, String::new(), why);
+            self.report_outcome(fate, String::new());
             self.close(how);
         }
     }
     /// Reports how a login, or a connection, came out.
-    pub fn report_outcome(&mut self, outcome: LoginOutcome, name: String, why: ConnectionFault) {
+    pub fn report_outcome(&mut self, fate: LoginFate, name: String) {
         let (portal, peer) = (self.link.portal, self.link.peer);
-        let mail = StewardMail::LoginOutcome { outcome, portal, peer, name, why };
+        let mail = StewardMail::LoginOutcome { fate, portal, peer, name };
         self.fx.push(to_steward(mail));
     }
 }
@@ -382,7 +383,7 @@ impl<M: Memory> FrontIo for Io<'_, M> {
             let open = self.link.life == Life::Open;
             if !open || !self.core.open_outbox(self.link) {
                 let why = ConnectionFault::NoMemory;
-                self.send_away(LoginOutcome::Rejected, Close::Refused(why), why);
+                self.send_away(LoginFate::Rejected { why }, Close::Refused(why));
                 return;
             }
         }
@@ -418,7 +419,7 @@ impl<M: Memory> FrontIo for Io<'_, M> {
         self.fx.push(to_steward(mail));
     }
     fn refused(&mut self, name: &str, why: ConnectionFault) {
-        self.report_outcome(LoginOutcome::Rejected, name.into(), why);
+        self.report_outcome(LoginFate::Rejected { why }, name.into());
     }
     fn intervene(&mut self, key: u16, what: Intervention) {
         let mail = StewardMail::Intervene { connection: self.link.id, key, what };
@@ -434,7 +435,7 @@ impl<M: Memory> FrontIo for Io<'_, M> {
                 && !is_far(self.link.portal)
             {
                 let name = self.link.host.and_then(|id| self.core.view.host(id)).map(|h| h.name.clone());
-                self.report_outcome(LoginOutcome::CutOff, name.unwrap_or_default(), what);
+                self.report_outcome(LoginFate::CutOff { why: what }, name.unwrap_or_default());
             }
             self.link.life = Life::Ending { until: self.now + CLOSE_LINGER };
             self.link.why = Some(why);

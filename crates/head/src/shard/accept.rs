@@ -197,7 +197,7 @@ impl ConnectionLimits {
     /// Whether one more of its host's connections may be let in, with slots for so many commands. The first always may.
     ///
     /// # Errors
-    /// Why not, in words.
+    /// Why not.
     pub fn may_come(&self, link: &Link, slots: u16, left: Left) -> Result<(), ConnectionFault> {
         let own = link.host.and_then(|h| self.hosts.get(&h));
         let Some(own) = own.filter(|_| link.login_state == LoginState::Uncounted) else { return Ok(()) };
@@ -559,7 +559,12 @@ pub(super) mod tests {
                 match effect {
                     Effect::Close { connection } => self.closed.push(connection),
                     Effect::Send { connection } => self.sends.push(connection),
-                    Effect::Mail { mail: Mail::Steward(StewardMail::LoginOutcome { why, .. }), .. } => {
+                    Effect::Mail { mail: Mail::Steward(StewardMail::LoginOutcome { fate, .. }), .. } => {
+                        let (finding::LoginFate::Rejected { why } | finding::LoginFate::CutOff { why }) =
+                            fate
+                        else {
+                            panic!("a shard rejects or cuts off: {fate:?}")
+                        };
                         self.rejected.push(why)
                     }
                     Effect::Mail { mail: Mail::Steward(StewardMail::Gone { why, .. }), .. } => {

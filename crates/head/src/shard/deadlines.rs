@@ -18,11 +18,12 @@ use super::{Connection, Core, Shard};
 use crate::admission::buffer_quota::Purpose;
 use crate::admission::buffers::PAGE;
 use crate::limits::{HOST_DEADLINE, HOST_DEADLINE_CHECK, STALLED_MAX};
-use crate::mail::{LoginOutcome, Mail};
+use crate::mail::Mail;
 use crate::path::link::{Io, Life, Link};
 use crate::path::request::{Phase, Request};
 use base::front::Close;
 use base::{Bug, ConnectionFault, Effect, Effects, Instant, Memory, Slots, planted};
+use finding::LoginFate;
 
 const NO_REQUEST: u32 = u32::MAX;
 
@@ -195,7 +196,7 @@ impl<M: Memory> Shard<M> {
         let link = &mut self.connections[index].link;
         let host = link.host.and_then(|id| core.view.host(id));
         let name = host.map(|h| h.name.clone()).unwrap_or_default();
-        Io { now, core, link, fx }.report_outcome(LoginOutcome::CutOff, name, why);
+        Io { now, core, link, fx }.report_outcome(LoginFate::CutOff { why }, name);
         link.why = Some(Close::Slow);
         link.life = Life::Closing;
         self.core.touch(link);

@@ -173,8 +173,8 @@ impl Steward {
                 drop(context);
                 self.procedures.tell_other_head();
             }
-            StewardMail::LoginOutcome { outcome, portal, peer, name, why } => {
-                context.on_rejection(self.procedures.cx.now(), portal, peer, &name, outcome.told(why));
+            StewardMail::LoginOutcome { fate, portal, peer, name } => {
+                context.on_rejection(self.procedures.cx.now(), portal, peer, &name, fate);
             }
             StewardMail::Addresses { number, here, silent } => {
                 context.on_addresses(self.procedures.cx.now(), number, here, silent);

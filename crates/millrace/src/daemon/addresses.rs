@@ -6,7 +6,8 @@
 use base::Address;
 use base::view::{Interface, Moving};
 use cluster::HeadNo;
-use head::mail::{Mail, NoAddress, StewardMail};
+use finding::AddressFault;
+use head::mail::{Mail, StewardMail};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -32,7 +33,7 @@ const TICKLES: usize = 3;
 /// The marks (IFA_PROTO) of addresses that head a and head b have put somewhere: two heads may be on one machine.
 const MARKS: [u8; 2] = [0x4d, 0x4e];
 
-type Whereabouts = Result<Interface, NoAddress>;
+type Whereabouts = Result<Interface, AddressFault>;
 /// What the Steward is told: for which order, where each address is, that the network is not told.
 type Told = (u64, Vec<(IpAddr, Whereabouts)>, bool);
 /// An order: its number, and what is to go.
@@ -237,17 +238,17 @@ impl Addresses {
 }
 
 /// Has an address here.
-fn have(moving: &Moving, there: &[Found], mark: u8) -> Result<(Found, Interface), NoAddress> {
+fn have(moving: &Moving, there: &[Found], mark: u8) -> Result<(Found, Interface), AddressFault> {
     let ip = moving.ip;
     let others = || there.iter().filter(|f| !MARKS.contains(&f.mark) && f.ip != ip && moving.is_beside(f.ip));
     let index = match moving.moves.interface {
-        Some(name) => address::index_of(name.as_str()).map_err(|_| NoAddress::NoInterface)?,
-        None => others().map(|f| f.index).min().ok_or(NoAddress::NoSubnet)?,
+        Some(name) => address::index_of(name.as_str()).map_err(|_| AddressFault::NoInterface)?,
+        None => others().map(|f| f.index).min().ok_or(AddressFault::NoSubnet)?,
     };
     let wanted = Found { index, ip, prefix: moving.moves.prefix, mark };
     for found in there.iter().filter(|f| f.ip == ip && **f != wanted) {
         if !MARKS.contains(&found.mark) {
-            return Err(NoAddress::Foreign);
+            return Err(AddressFault::Foreign);
         }
         // The other head's on the same machine, or one that was configured in another way.
         address::remove(found).map_err(|e| why(&e))?;
@@ -255,12 +256,12 @@ fn have(moving: &Moving, there: &[Found], mark: u8) -> Result<(Found, Interface)
     let routed = others().any(|f| f.index == index && f.prefix == wanted.prefix);
     address::put(&Wanted { address: wanted, lifetime_s: LIFETIME_S, routed }).map_err(|e| why(&e))?;
     let name = address::name_of(index).map_err(|e| why(&e))?;
-    Ok((wanted, name.parse().map_err(|()| NoAddress::NoInterface)?))
+    Ok((wanted, name.parse().map_err(|()| AddressFault::NoInterface)?))
 }
 
-fn why(e: &io::Error) -> NoAddress {
+fn why(e: &io::Error) -> AddressFault {
     match e.kind() {
-        io::ErrorKind::PermissionDenied => NoAddress::NotAllowed,
-        _ => NoAddress::Other(e.raw_os_error().unwrap_or(0)),
+        io::ErrorKind::PermissionDenied => AddressFault::NotAllowed,
+        _ => AddressFault::Errno { errno: uring::errno(e) },
     }
 }

@@ -56,11 +56,10 @@ pub struct Refused {
 
 /// Locks memory, raises limits, marks the process.
 pub fn privileges() -> Refused {
-    let errno = |e: std::io::Error| e.raw_os_error().unwrap_or(0);
     let mut refused = Vec::new();
     let mut minor = Vec::new();
     if let Err(e) = uring::process::lock_memory() {
-        refused.push(DaemonRight::LockMemory { errno: errno(e) });
+        refused.push(DaemonRight::LockMemory { errno: uring::errno(&e) });
     }
     match uring::process::raise_files(FILES_WANTED) {
         Ok(files) if files >= FILES_WANTED => {}
@@ -68,10 +67,10 @@ pub fn privileges() -> Refused {
             tracing::info!("at most {files} files can be open: so many connections and drives")
         }
         Ok(files) => refused.push(DaemonRight::MoreFiles { files }),
-        Err(e) => refused.push(DaemonRight::RaiseFiles { errno: errno(e) }),
+        Err(e) => refused.push(DaemonRight::RaiseFiles { errno: uring::errno(&e) }),
     }
     if let Err(e) = uring::process::set_io_flusher() {
-        minor.push(DaemonRight::IoFlusher { errno: errno(e) });
+        minor.push(DaemonRight::IoFlusher { errno: uring::errno(&e) });
     }
     // One notice for all of it, if there is more to say.
     if !refused.is_empty() {

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::http::Asked;
 use crate::link::{
     Connection, Connects, Fingerprint, Happened, Identity, Invitation, LIFE_S, Limits, Link, Listens,
-    Newcomer, Settings, Side, Token, Why, errno, join,
+    Newcomer, Settings, Side, Token, Why, join,
 };
 use crate::words::{self, parts::link_fault};
 use axum::Router;
@@ -37,6 +37,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tower::ServiceExt;
+use uring::errno;
 
 /// The file of the state directory.
 pub const LINK: &str = "link";

@@ -1,7 +1,7 @@
 //! The head that connects: its paths, and how it joined.
 
 use super::happened::Happened;
-use super::identity::{Fingerprint, Identity, errno};
+use super::identity::{Fingerprint, Identity};
 use super::path::{Hub, Ready, prepare, run, stopped};
 use super::settings::{Connects, Limits};
 use super::tls::{Metered, PathSecret, Purpose, client, random};
@@ -19,6 +19,7 @@ use tokio::net::TcpSocket;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_rustls::{TlsConnector, TlsStream};
+use uring::errno;
 
 /// Keeps a path to `network.peer` until the link stops.
 pub async fn keep(

@@ -13,6 +13,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::Path;
 use std::sync::Arc;
 use subtle::ConstantTimeEq;
+use uring::errno;
 
 /// The file's name in the state directory.
 pub const FILE: &str = "link-identity";
@@ -163,11 +164,6 @@ impl Identity {
 /// CRC-32C of the key and the certificate behind it.
 fn checksum(key: &[u8], certificate: &[u8]) -> u32 {
     base::crc::crc32c_append(base::crc::crc32c(key), certificate)
-}
-
-/// The number of an error of the operating system: EIO where it gave none.
-pub fn errno(error: &io::Error) -> i32 {
-    error.raw_os_error().unwrap_or(5)
 }
 
 /// The file's text, if there is one and it is its owner's alone.

@@ -2,7 +2,6 @@
 
 use super::admit::{Door, admit};
 use super::happened::{Happened, LinkRefusal};
-use super::identity::errno;
 use super::path::{Hub, Ready, run, stopped};
 use crate::words::link::refused;
 use finding::UnreachedFault;
@@ -14,6 +13,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::sleep;
+use uring::errno;
 
 /// How long until an own address that could not be had is tried again.
 const RELISTEN: Duration = Duration::from_secs(1);

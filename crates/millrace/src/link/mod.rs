@@ -28,7 +28,7 @@ pub use backlog::NotSent;
 pub use connect::join;
 pub use handle::Link;
 pub use happened::{Answer, Connection, Happened, LinkRefusal, Newcomer, Why};
-pub use identity::{Fingerprint, Identity, errno};
+pub use identity::{Fingerprint, Identity};
 pub use invitation::{Attempt, Invitation};
 pub use settings::{Connects, Limits, Listens, Settings, Side};
 pub use tls::{PathSecret, random};

@@ -47,6 +47,6 @@ fn a_drive_that_overheats_keeps_no_host_waiting_and_comes_back_by_itself_with_wh
         for words in story {
             assert_eq!(count(words), 1, "{words}: {:#?}", o.events);
         }
-        assert_eq!(count("full: true"), 0, "{:#?}", o.events);
+        assert_eq!(count("LegJoined"), 1, "and that was partial: {:#?}", o.events);
     }
 }

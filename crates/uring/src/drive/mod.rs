@@ -395,7 +395,7 @@ fn open(text: &str, shared: bool, shards: u32, ours: &dyn Fn(&Path) -> bool) -> 
     match Spec::parse(text).map_err(|why| OpenError::new(text, why))? {
         Spec::Null { bytes } => Ok(in_process(text, bytes, Backend::Null, true)),
         Spec::Ram { name, bytes } => {
-            let (ram, new) = Ram::open(name.as_deref(), bytes)?;
+            let (ram, new) = Ram::open(name.as_deref(), bytes).map_err(|why| OpenError::new(text, why))?;
             Ok(in_process(text, bytes, Backend::Ram(ram), new))
         }
         Spec::File { path, size, block_bytes } => {
@@ -729,8 +729,9 @@ fn open_fault(path: &Path, error: &io::Error, device: Option<&BlockDevice>) -> D
         Some(libc::EMFILE | libc::ENFILE) => DriveOpenFault::TooManyFiles,
         Some(libc::EIO) => DriveOpenFault::Unreadable,
         Some(errno) => DriveOpenFault::Errno { errno },
-        // Only a read that finds no more bytes has no number.
-        None => DriveOpenFault::Short,
+        None if error.kind() == io::ErrorKind::UnexpectedEof => DriveOpenFault::Short,
+        // The kernel was not asked: no file can have such a name.
+        None => DriveOpenFault::Errno { errno: libc::EINVAL },
     }
 }
 

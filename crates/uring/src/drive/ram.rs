@@ -1,7 +1,8 @@
 //! Memory as a drive: shared by all reactors of the process, copied word by word. Concurrent operations on the
 //! same blocks may then mix words, as on a real drive, but are not undefined behaviour.
 
-use base::{DriveOpenFault, OpenError};
+use crate::fault::errno;
+use base::DriveOpenFault;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -39,7 +40,7 @@ impl Ram {
     ///
     /// # Errors
     /// No memory, another size, or claimed already.
-    pub(crate) fn open(name: Option<&str>, bytes: u64) -> Result<(Arc<Self>, bool), OpenError> {
+    pub(crate) fn open(name: Option<&str>, bytes: u64) -> Result<(Arc<Self>, bool), DriveOpenFault> {
         let Some(name) = name else { return Ok((Self::claim_new(bytes)?, true)) };
         let mut named = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(ram) = named.get(name) else {
@@ -47,25 +48,23 @@ impl Ram {
             named.insert(name.to_owned(), Arc::clone(&ram));
             return Ok((ram, true));
         };
-        let refused = |why| Err(OpenError::new(format!("ram:{name}"), why));
         if ram.bytes != bytes {
-            return refused(DriveOpenFault::RamSize { bytes: ram.bytes, wanted_bytes: bytes });
+            return Err(DriveOpenFault::RamSize { bytes: ram.bytes, wanted_bytes: bytes });
         }
         if ram.claimed.swap(true, Ordering::SeqCst) {
-            return refused(DriveOpenFault::RamInUse);
+            return Err(DriveOpenFault::RamInUse);
         }
         Ok((Arc::clone(ram), false))
     }
 
-    fn claim_new(bytes: u64) -> Result<Arc<Self>, OpenError> {
-        let refused = |why| Err(OpenError::new("ram:", why));
+    fn claim_new(bytes: u64) -> Result<Arc<Self>, DriveOpenFault> {
         let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
         let promised: u64 = all.iter().map(|(base, len)| len - resident(*base, *len)).sum();
         let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
         if let Some(free) = free_bytes(&meminfo, promised)
             && bytes > free
         {
-            return refused(DriveOpenFault::RamFull { bytes, free_bytes: free });
+            return Err(DriveOpenFault::RamFull { bytes, free_bytes: free });
         }
         // SAFETY: a new anonymous mapping touches nobody's memory; it reads as zeroes.
         let base = unsafe {
@@ -79,8 +78,8 @@ impl Ram {
             )
         };
         if base == libc::MAP_FAILED {
-            let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
-            return refused(DriveOpenFault::RamRefused { bytes, errno });
+            let errno = errno(&std::io::Error::last_os_error());
+            return Err(DriveOpenFault::RamRefused { bytes, errno });
         }
         // SAFETY: our own mapping; the advice changes no contents.
         unsafe { libc::madvise(base, bytes as usize, libc::MADV_HUGEPAGE) };
@@ -203,10 +202,7 @@ mod tests {
         assert_eq!(free_bytes("MemTotal: 5 kB", 0), None);
 
         let refused = Ram::open(None, 1 << 60).map(|_| ()).expect_err("no machine has so much");
-        assert!(
-            matches!(refused.why, DriveOpenFault::RamFull { bytes, .. } if bytes == 1 << 60),
-            "{refused:?}"
-        );
+        assert!(matches!(refused, DriveOpenFault::RamFull { bytes, .. } if bytes == 1 << 60), "{refused:?}");
     }
 
     #[test]

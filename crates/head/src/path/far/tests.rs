@@ -25,7 +25,7 @@ const STAGED: u32 = 64;
 const SLOTS: u32 = 4096;
 const DRIVE_BYTES: u64 = 1 << 28;
 const BLOCK: u32 = 4096;
-/// Credits of the volume, one in each region; each worker has one alone, of so many blocks.
+/// Places in the volume, one in each region; each worker has one alone, of so many blocks.
 const PLACES: u64 = 60;
 const BLOCKS: u64 = 8;
 

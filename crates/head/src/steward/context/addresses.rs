@@ -1,13 +1,13 @@
 //! What is known of addresses that move, and of the connections to them.
 
-use crate::mail::NoAddress;
 use crate::steward::sessions::table::Place;
 use base::view::{Interface, Moving, Portal};
 use core::net::{IpAddr, SocketAddr};
+use finding::AddressFault;
 use std::collections::BTreeMap;
 
 /// Where an address is.
-pub(crate) type Whereabouts = Result<Interface, NoAddress>;
+pub(crate) type Whereabouts = Result<Interface, AddressFault>;
 
 /// What is known of addresses that move.
 #[derive(Default)]
@@ -35,8 +35,8 @@ impl Addresses {
         self.answered >= number
     }
     /// Where an address is; None: nobody has said.
-    pub fn whereabouts(&self, ip: IpAddr) -> Option<Whereabouts> {
-        self.here.get(&ip).copied()
+    pub fn whereabouts(&self, ip: IpAddr) -> Option<&Whereabouts> {
+        self.here.get(&ip)
     }
     /// Addresses that the head that leads is to have, which is not this one.
     pub fn of_leader(&self) -> &[Moving] {
@@ -55,8 +55,8 @@ impl Addresses {
         self.answered = self.answered.max(number);
         let before = core::mem::take(&mut self.here);
         self.here = here.into_iter().collect();
-        let other = |(ip, is): (&IpAddr, &Whereabouts)| (*ip, before.get(ip).copied(), *is);
-        let changed = self.here.iter().map(other).filter(|(_, was, is)| *was != Some(*is)).collect();
+        let other = |(ip, is): (&IpAddr, &Whereabouts)| (*ip, before.get(ip).cloned(), is.clone());
+        let changed = self.here.iter().filter(|(ip, is)| before.get(*ip) != Some(*is)).map(other).collect();
         let hushed = silent && !self.silent;
         self.silent = silent;
         (changed, hushed)

@@ -80,7 +80,7 @@ pub(crate) struct HeadContext {
     /// Those of portals that move.
     pub addresses: Addresses,
     pub pools: Vec<PoolContext>,
-    /// Pools that should be here and are not, with the reason and the next command.
+    /// Pools that should be here and are not, with the reason.
     pub absent: Vec<AbsentPool>,
     /// Block devices that were not there at the start.
     pub appeared: Vec<String>,
@@ -309,7 +309,7 @@ impl HeadContext {
             events: VecDeque::new(),
             event_next: 1,
             unlogged: VecDeque::new(),
-            notices: notices.into_iter().collect(),
+            notices,
             unread: vec![],
             losses: vec![],
             files: BTreeSet::new(),

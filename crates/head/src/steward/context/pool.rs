@@ -8,6 +8,7 @@ use crate::steward::context::spare::SpareContext;
 use crate::steward::context::witness::Witness;
 use crate::steward::state::config::{PoolConfig, array_uuid};
 use crate::steward::state::{Change, Pool};
+use crate::steward::words::array_word;
 use array::format::{Incarnation, LegState, MembershipRecord};
 use base::{Bug, Instant, Uuid, VolumeId, planted};
 use finding::Cause;
@@ -330,5 +331,9 @@ impl PoolContext {
     }
     pub fn drive_path(&self, array: usize, leg: usize) -> &str {
         &self.arrays[array].legs[leg].path
+    }
+    /// What operators call an array.
+    pub fn array_name(&self, array: usize) -> String {
+        array_word(self.config().arrays[array].mirror, array)
     }
 }

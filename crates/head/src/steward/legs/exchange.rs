@@ -25,7 +25,7 @@ use crate::steward::state::extras::Replacement;
 use crate::steward::words::array_word;
 use array::format::{DRIVES_MAX, Label, LegState};
 use array::{LEGS_MAX, PLACES_MAX};
-use base::{DriveError, DriveInfo, DriveKind, Duration, Uuid};
+use base::{DriveError, DriveInfo, Duration, Uuid};
 use finding::{Cause, DriveFault, FailedDrive, LegCause, LegEvent, LegRefusal, OldLeg, PoolRefusal};
 
 /// How often, and how far apart, it is tried to tell every drive that a leg is out.
@@ -60,8 +60,7 @@ impl Untaken {
 
 /// A drive did not take its label.
 pub(crate) fn not_labelled(info: &DriveInfo, error: DriveError) -> Refusal {
-    let (drive, fault) = (info.path.clone(), DriveFault::of(info, error));
-    let drives = vec![FailedDrive { drive, fault, file: info.kind == DriveKind::File }];
+    let drives = vec![FailedDrive::of(info, error)];
     Refusal::from(PoolRefusal::DrivesNotLabelled { drives }).about("new")
 }
 

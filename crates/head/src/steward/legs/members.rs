@@ -18,7 +18,6 @@ use crate::steward::context::pool::PoolContext;
 use crate::steward::legs::exchange::Untaken;
 use crate::steward::procedures::Procedures;
 use crate::steward::status::speed::{Speed, Work};
-use crate::steward::words::array_word;
 use array::format::{LegState, MembershipRecord};
 use base::{Bug, DriveError, Duration, Instant, planted};
 use finding::{Cause, DriveFault, FailedLeg, LegCause, LegEvent, RecordCause};
@@ -225,7 +224,7 @@ impl Procedures {
         }
     }
 
-    /// Puts the record in the context on record, and then tells the shards that these arrays' epochs are. A pool
+    /// Makes the record in the context durable, and then tells the shards that these arrays' epochs are. A pool
     /// that is let go of is not waited for once its hosts were told (`watch_record`). Legs that `had` it are passed over.
     pub(crate) async fn put_on_record(
         &self,
@@ -342,14 +341,14 @@ impl HeadContext {
             record.arrays[array].epoch = record.counter;
             put_out.push((array, leg));
             let pool = p.config().name.clone();
-            let context_leg = &mut p.arrays[array].legs[leg];
-            context_leg.goes(now, why.clone(), outlook);
+            let row = &mut p.arrays[array].legs[leg];
+            row.goes(now, why.clone(), outlook);
             let why = Box::new(why);
             let event = match outlook {
                 Outlook::MayReturn | Outlook::Broken | Outlook::ByHand => LegEvent::LegOut { pool, why },
                 Outlook::Leaves => LegEvent::LegLeaves { pool, why },
             };
-            events.push((format!("drive {}", context_leg.path), event));
+            events.push((format!("drive {}", row.path), event));
         }
         for (what, event) in events {
             self.happened(now, what, event);
@@ -401,9 +400,6 @@ impl PoolContext {
     fn unclean_bytes(&self, array: usize) -> u64 {
         let a = &self.arrays[array];
         u64::from(a.dirty.count()) * a.geometry.region_bytes
-    }
-    fn array_name(&self, array: usize) -> String {
-        array_word(self.config().arrays[array].mirror, array)
     }
     /// What is told when an array's drives begin to be compared; None if no region is marked.
     fn comparing(&self, array: usize) -> Option<LegEvent> {

@@ -177,8 +177,8 @@ impl Procedures {
             let mut context = self.context_mut();
             let (me, incarnation) = (context.me(), context.new_incarnation());
             let p = context.pool_mut(pool)?;
-            let context_leg = &mut p.arrays[array].legs[leg];
-            context_leg.is_back(probe.opened(), &probe.info.path);
+            let row = &mut p.arrays[array].legs[leg];
+            row.is_back(probe.opened(), &probe.info.path);
             let mut record = p.record().next(me, incarnation);
             record.arrays[array].epoch = record.counter;
             let changed = p.changed(&record);

@@ -409,7 +409,7 @@ impl Procedures {
                 match self.context().addresses.whereabouts(address.ip()).filter(|_| told) {
                     Some(Ok(_)) => None,
                     Some(Err(why)) => {
-                        Some(PortalRefusal::AddressNotHere { address: address.to_string(), why: why.into() })
+                        Some(PortalRefusal::AddressNotHere { address: address.to_string(), why: why.clone() })
                     }
                     None => Some(PortalRefusal::AddressNotConfirmed {
                         address: address.to_string(),

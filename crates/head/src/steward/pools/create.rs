@@ -23,7 +23,7 @@ use array::format::{
 };
 use array::{Bitmap, Geometry, UnclearedMap};
 use base::DriveKind;
-use base::{DriveError, DriveId, DriveInfo, Uuid};
+use base::{DriveError, DriveId, Uuid};
 use finding::{DriveFault, FailedDrive, LegRefusal, PoolEvent, PoolNotice, PoolRefusal};
 use pool::{ArraySpace, CHUNK_BYTES_DEFAULT, PoolError, StripeMap, WEIGHT_MAX};
 use std::collections::BTreeSet;
@@ -453,7 +453,7 @@ impl Procedures {
                     let clean = Bitmap::new(plan.geometry.regions());
                     let maps = Maps { geometry: &plan.geometry, array, dirty: &clean, uncleared: &map };
                     let written = self.label_drive(probe.id, &label, maps, record, slot).await;
-                    written.map_err(|e| failed_drive(&probe.info, e))
+                    written.map_err(|e| FailedDrive::of(&probe.info, e))
                 }));
                 legs.push(LegContext::new(uuid, l, probe.info.path.clone(), Some(open), record.counter));
             }
@@ -743,7 +743,7 @@ impl Procedures {
         let mut failed = vec![];
         for o in &open {
             if let Err(e) = self.unlabel_drive(o.id, &o.label).await {
-                failed.push(failed_drive(&o.info, e));
+                failed.push(FailedDrive::of(&o.info, e));
             }
         }
         self.forget(&[id], crate::steward::patience::QUIET_PATIENCE).await;
@@ -792,15 +792,6 @@ fn pool_refusal(e: PoolError) -> Refusal {
 
 fn too_many_arrays() -> PoolRefusal {
     PoolRefusal::TooManyArrays { arrays_max: pool::ARRAYS_MAX as u64, drives_max: DRIVES_MAX as u64 }
-}
-
-/// A drive that did not take its label, or keeps it.
-fn failed_drive(info: &DriveInfo, e: DriveError) -> FailedDrive {
-    FailedDrive {
-        drive: info.path.clone(),
-        fault: DriveFault::of(info, e),
-        file: info.kind == DriveKind::File,
-    }
 }
 
 /// Rows of a membership record in which everybody is in sync.

@@ -14,6 +14,7 @@ use crate::steward::join::{self, Boxed};
 use crate::steward::lanes::Marked;
 use crate::steward::patience::return_after;
 use crate::steward::pools::judge::Judged;
+use crate::steward::pools::leave::no_witness;
 use crate::steward::procedures::Procedures;
 use crate::steward::record::texts::POOLS;
 use crate::steward::state::config::{PoolConfig, geometry_of};
@@ -472,10 +473,7 @@ impl Procedures {
         };
         let (failed, witness) = self.write_record(id, &record, &[]).await;
         if let Err(why) = witness {
-            let no = || {
-                let why = Box::new(why.clone());
-                Refusal::from(PoolRefusal::WitnessNotWritten { why }).about("pool")
-            };
+            let no = || no_witness(why.clone());
             // Where every leg of a pool on record is here and has the record, it takes no witness to know the truth.
             if !failed.is_empty() || !self.context().has_every_leg(id) {
                 return Err(no());
@@ -826,7 +824,7 @@ pub(crate) fn ended_with_the_daemon(pool: &str, drives: &[String]) -> PoolRefusa
     PoolRefusal::PoolMemoryLost { pool: pool.into(), drives: drives.to_vec(), empty }
 }
 
-/// Drives that somebody holds, as many as a sentence bears.
+/// Drives that somebody holds: the first few.
 pub(crate) fn held_faults(held: Vec<Unfit>) -> Vec<ImportFault> {
     const SHOWN: usize = 4;
     let more = held.len().saturating_sub(SHOWN);

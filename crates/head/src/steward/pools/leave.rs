@@ -170,7 +170,7 @@ impl Procedures {
         let legs = (0..p.arrays[a].legs.len()).filter(|l| p.leg_state(a, *l) == LegState::InSync);
         Err(PoolRefusal::ReleaseNotMarked {
             pool: p.config().name.clone(),
-            array: array_word(p.config().arrays[a].mirror, a),
+            array: p.array_name(a),
             drives: legs.map(why).collect(),
         }
         .into())
@@ -439,7 +439,7 @@ impl Procedures {
 }
 
 /// What a pool's last record says did not go to the state directory.
-fn no_witness(why: Cause) -> Refusal {
+pub(crate) fn no_witness(why: Cause) -> Refusal {
     Refusal::from(PoolRefusal::WitnessNotWritten { why: Box::new(why) }).about("pool")
 }
 
@@ -461,7 +461,7 @@ fn array_in_memory(p: &PoolContext) -> Option<InMemory> {
         let all = in_sync().next().is_some() && in_sync().all(|(_, l)| DriveKind::of(&l.path).is_volatile());
         let drives = in_sync().map(|(_, l)| l.path.clone()).collect();
         all.then(|| InMemory {
-            array: array_word(p.config().arrays[a].mirror, a),
+            array: p.array_name(a),
             drives,
             others: legs
                 .iter()

@@ -18,7 +18,6 @@ use crate::steward::patience::QUIET_PATIENCE;
 use crate::steward::procedures::Procedures;
 use crate::steward::record::texts::{CREATING, POOLS, leaves, path_of};
 use crate::steward::state::{Edit, PoolRow};
-use crate::steward::words::array_word;
 use array::format::ConfigSlot;
 use base::Uuid;
 use finding::{PoolEvent, PoolNotice, PoolRefusal};
@@ -39,18 +38,15 @@ struct Cut {
 }
 
 impl PoolContext {
-    fn array_name_at(&self, array: usize) -> String {
-        array_word(self.config().arrays[array].mirror, array)
-    }
     fn names_from(&self, first: usize) -> Vec<String> {
-        (first..self.arrays.len()).map(|a| self.array_name_at(a)).collect()
+        (first..self.arrays.len()).map(|a| self.array_name(a)).collect()
     }
     /// Which arrays leave if these do, and what is left of the stripe. What was added last is at the end of the pool's space:
     /// it leaves first.
     fn cut_named(&self, names: &[String]) -> Result<(usize, StripeMap), Refusal> {
         let (pool, count) = (self.config().name.clone(), self.arrays.len());
         let find = |name: &String| {
-            (0..count).find(|a| self.array_name_at(*a) == *name).ok_or_else(|| {
+            (0..count).find(|a| self.array_name(*a) == *name).ok_or_else(|| {
                 let (array, arrays) = (name.clone(), self.names_from(0));
                 PoolRefusal::ArrayUnknown { pool: pool.clone(), array, arrays }
             })
@@ -60,12 +56,11 @@ impl PoolContext {
             return Err(PoolRefusal::ArrayNotNamed { pool }.into());
         };
         let Some(cut) = (1..=first).rev().find(|a| self.config().map.cut(*a).is_some()) else {
-            return Err(PoolRefusal::ArrayIsFirst { pool, array: self.array_name_at(first) }.into());
+            return Err(PoolRefusal::ArrayIsFirst { pool, array: self.array_name(first) }.into());
         };
         if (cut..count).any(|a| !named.contains(&a)) {
-            let missing =
-                (cut..count).filter(|a| !named.contains(a)).map(|a| self.array_name_at(a)).collect();
-            let arrays = named.iter().map(|a| self.array_name_at(*a)).collect();
+            let missing = (cut..count).filter(|a| !named.contains(a)).map(|a| self.array_name(a)).collect();
+            let arrays = named.iter().map(|a| self.array_name(*a)).collect();
             let all = self.names_from(cut);
             return Err(PoolRefusal::ArraysLeaveTogether { pool, arrays, missing, all }.into());
         }
@@ -103,7 +98,7 @@ impl PoolContext {
         let away =
             stay.into_iter().find(|(a, l)| self.is_out(*a, *l) || self.arrays[*a].legs[*l].open.is_none());
         if let Some((a, l)) = away {
-            let (drive, array) = (self.drive_path(a, l).to_string(), self.array_name_at(a));
+            let (drive, array) = (self.drive_path(a, l).to_string(), self.array_name(a));
             return Err(PoolRefusal::StayingDriveOut { drive, array, pool }.into());
         }
         Ok(())

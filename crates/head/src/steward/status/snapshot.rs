@@ -14,7 +14,6 @@ use crate::steward::context::head::{HeadContext, Ill, PortalContext, StoodIn, St
 use crate::steward::context::pool::PoolContext;
 use crate::steward::procedures::Procedures;
 use crate::steward::status::speed::Work;
-use crate::steward::words::array_word;
 use array::format::LegState;
 use base::codec::hex;
 use base::{Duration, HostId, Instant, PortalId};
@@ -274,7 +273,7 @@ fn pool_of(context: &HeadContext, i: usize, now: Instant, reasons: &mut Vec<Reas
     let p = &context.pools[i];
     let scrub = p.scrub_shown(now, &scrub_sums(context, i));
     let what = format!("pool {}", p.config().name);
-    let word = |a: usize| array_word(p.config().arrays[a].mirror, a);
+    let word = |a: usize| p.array_name(a);
     for (a, array) in arrays.iter().enumerate() {
         for (l, leg) in array.legs.iter().enumerate() {
             if leg.state == State::Optimal {
@@ -681,8 +680,9 @@ fn host_of(context: &HeadContext, h: &access::Host) -> Host {
 fn portal_of(context: &HeadContext, id: PortalId) -> Portal {
     let row = context.portals.iter().find(|p| p.portal.id == id).expect("taken from the context");
     let whereabouts = row.portal.moves.and_then(|_| context.addresses.whereabouts(row.portal.address.ip()));
-    let away =
-        whereabouts.and_then(Result::err).map(|why| PortalCause::AddressFailed { why: why.into() }.into());
+    let away = whereabouts
+        .and_then(|w| w.as_ref().err())
+        .map(|why| PortalCause::AddressFailed { why: why.clone() }.into());
     let closed: Option<Cause> = row.results.iter().find_map(|r| match r {
         Some(Err(e)) => Some(StatusCause::PortalFault { fault: (*e).into() }.into()),
         _ if context.stop == Stop::Closed => Some(StatusCause::PortalStopping.into()),
@@ -710,7 +710,7 @@ fn portal_of(context: &HeadContext, id: PortalId) -> Portal {
         served_by: letter(row.at).filter(|_| in_system && row.at != head),
         prefix: row.portal.moves.map(|m| m.prefix),
         interface: row.portal.moves.and_then(|m| m.interface).map(|i| i.as_str().to_string()),
-        on: whereabouts.and_then(Result::ok).map(|i| i.as_str().to_string()),
+        on: whereabouts.and_then(|w| w.as_ref().ok()).map(|i| i.as_str().to_string()),
     }
 }
 

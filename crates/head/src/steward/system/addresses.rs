@@ -47,7 +47,7 @@ impl HeadContext {
             match (was, is) {
                 _ if tried => {}
                 (_, Err(why)) => {
-                    let away = PortalEvent::AddressAway { why: why.into() };
+                    let away = PortalEvent::AddressAway { why };
                     self.happened(now, format!("address {ip}"), away);
                 }
                 (_, Ok(interface)) => {
@@ -70,8 +70,8 @@ impl Procedures {
         let (record, me, other) = (member.known(), member.me(), member.me().other());
         let own = |m: Moving| {
             let (on, reason) = match context.addresses.whereabouts(m.ip) {
-                Some(Ok(interface)) => (Some(interface), None),
-                Some(Err(why)) => (None, Some(PortalCause::AddressFailed { why: why.into() })),
+                Some(Ok(interface)) => (Some(*interface), None),
+                Some(Err(why)) => (None, Some(PortalCause::AddressFailed { why: why.clone() })),
                 None => (None, Some(PortalCause::AddressPending)),
             };
             SystemAddress { ip: m.ip, on, reason: reason.map(Into::into) }

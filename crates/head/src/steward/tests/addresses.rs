@@ -1,9 +1,9 @@
 //! Portals whose addresses move to the head that leads: what is refused, with cause and next command, leaves nothing behind.
 
 use super::*;
-use crate::mail::NoAddress;
 use base::Duration;
 use base::view::Moves;
+use finding::AddressFault;
 use finding::Immovable;
 
 fn add(address: &str, prefix: u8, interface: Option<&str>) -> Order {
@@ -95,16 +95,16 @@ fn an_address_that_this_machine_cannot_have_is_refused_and_none_is_left_here() {
     let mut w = usual();
     let files = w.rest.files.clone();
     for why in [
-        NoAddress::NoSubnet,
-        NoAddress::NoInterface,
-        NoAddress::Foreign,
-        NoAddress::NotAllowed,
-        NoAddress::Other(5),
+        AddressFault::NoSubnet,
+        AddressFault::NoInterface,
+        AddressFault::Foreign,
+        AddressFault::NotAllowed,
+        AddressFault::Errno { errno: 5 },
     ] {
-        w.no_address.insert("10.1.0.5".parse().expect("an address"), Some(why));
+        w.no_address.insert("10.1.0.5".parse().expect("an address"), Some(why.clone()));
         let found = refusal(&mut w, add("10.1.0.5:4420", 24, Some("eth1")));
         let address = "10.1.0.5:4420".into();
-        let why = PortalRefusal::AddressNotHere { address, why: why.into() }.into();
+        let why = PortalRefusal::AddressNotHere { address, why }.into();
         assert_eq!(found, (ErrorKind::Conflict, "address", why));
         assert!(w.view.portals.is_empty(), "it is not listened at");
     }

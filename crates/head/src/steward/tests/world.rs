@@ -1,12 +1,12 @@
 //! The little world: drives and a state directory in memory, shards that obey at once.
 
 use super::*;
-use crate::mail::NoAddress;
 use crate::steward::state::State;
 use crate::steward::state::journal::JournalEntry;
 use base::view::Moving;
 use base::{DriveKind, DriveOpenFault, Duration, StateFault};
 use core::net::IpAddr;
+use finding::AddressFault;
 use std::collections::BTreeSet;
 
 fn unwritable(path: &str) -> StateFault {
@@ -101,7 +101,7 @@ pub(super) struct World {
     pub(super) mirrors_kept: [u32; SHARDS as usize],
     /// Addresses of the system that this machine has, and why it cannot have others; None: nobody answers.
     pub(super) addresses: BTreeSet<IpAddr>,
-    pub(super) no_address: BTreeMap<IpAddr, Option<NoAddress>>,
+    pub(super) no_address: BTreeMap<IpAddr, Option<AddressFault>>,
     /// The other head, if this one is one of two.
     pub(super) follower: Option<super::far::Follower>,
     /// Effects until the power goes.
@@ -393,7 +393,7 @@ impl World {
         let mut told = vec![];
         for Moving { ip, .. } in here {
             match self.no_address.get(&ip) {
-                Some(Some(why)) => told.push((ip, Err(*why))),
+                Some(Some(why)) => told.push((ip, Err(why.clone()))),
                 Some(None) => return,
                 None => {
                     self.addresses.insert(ip);

@@ -27,7 +27,7 @@ pub fn page(docs: &[Doc]) -> String {
         out,
         "<header><p class=\"mark\">millrace bench</p><h1>{}</h1><p class=\"sub\">{machine}<br/>{}</p></header>",
         escape(&headline(docs)),
-        escape(core::str::from_utf8(&uring::process::utc(at)).unwrap_or(""))
+        escape(core::str::from_utf8(&base::utc::text(at)).unwrap_or(""))
     );
     for doc in docs {
         section(&mut out, doc);

@@ -95,7 +95,7 @@ pub(super) fn carry_out(file: &File, act: FenceAct, limit: &Limit<'_>) -> Result
 }
 
 fn failed(error: &io::Error) -> FenceError {
-    FenceError::Other(error.raw_os_error().unwrap_or(libc::EIO))
+    FenceError::Other(crate::fault::errno(error))
 }
 
 /// How a process was found that is to end.
