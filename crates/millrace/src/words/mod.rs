@@ -1,6 +1,7 @@
 //! What findings mean in English, with the command that helps. Nothing else writes sentences about what a room found.
 //!
-//! A sentence begins with a small letter or a name and ends without a full stop, so that it can stand behind a colon.
+//! A refusal or a cause begins with a small letter or a name and ends without a full stop, so that it can stand behind a colon. A
+//! notice is a sentence of its own.
 
 #[cfg(test)]
 mod codes;
