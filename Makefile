@@ -3,7 +3,7 @@ CARGO ?= cargo
 XTASK = $(CARGO) run --quiet --locked --package xtask --
 
 .DEFAULT_GOAL = help
-.PHONY: help demo test judge-all check lint judge sim mutants soak bench peers rates count fuzz lab deps build doc clean
+.PHONY: help demo test judge-all check lint judge sim mutants soak bench peers rates count fuzz lab deps build deb image doc clean
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 18
@@ -58,6 +58,12 @@ deps: ## Install what demo and tests need (apt)
 
 build: ## The binary, optimised: target/release/millrace
 	$(CARGO) build --release --locked --package millrace
+
+deb: ## A Debian package of it: target/package/*.deb
+	@$(XTASK) deb
+
+image: ## An image of it for containers, from files of this machine: target/package/millrace.oci.tar
+	@$(XTASK) image
 
 doc: ## The documentation of all crates
 	$(CARGO) doc --workspace --no-deps --locked

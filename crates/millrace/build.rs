@@ -11,6 +11,11 @@ fn main() {
         None => version,
     };
     println!("cargo:rustc-env=MILLRACE_VERSION={version}");
+    // Functions of equal code become one: generic code has many. The compiler brings this linker for this machine alone.
+    let is = |name: &str, value: &str| std::env::var(name).is_ok_and(|v| v == value);
+    if is("PROFILE", "release") && is("TARGET", "x86_64-unknown-linux-gnu") {
+        println!("cargo:rustc-link-arg-bins=-Wl,--icf=all");
+    }
 }
 
 /// The commit of this source, if it lies in a repository of its own: sources that were unpacked in another project's have none.

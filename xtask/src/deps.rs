@@ -1,6 +1,6 @@
 //! The Debian packages that must be installed; nothing else is needed.
 
-use crate::run::run;
+use crate::run::{run, target};
 use std::process::Command;
 
 /// For `make demo`: what the Rust compiler needs for linking.
@@ -24,9 +24,23 @@ pub const TEST: &[&str] = &[
     "libiscsi-bin",
     "tshark",
     "procps",
+    // Runs the role in packaging/ansible.
+    "ansible-core",
     // Counts instructions.
     "valgrind",
+    // Packages, and judges of them.
+    "dpkg-dev",
+    "binutils",
+    "lintian",
+    "man-db",
+    "buildah",
 ];
+
+/// For `make deb`.
+pub const DEB: &[&str] = &["gcc", "libc6-dev", "ca-certificates", "dpkg-dev", "binutils"];
+
+/// For `make image`.
+pub const IMAGE: &[&str] = &["gcc", "libc6-dev", "ca-certificates", "binutils", "buildah"];
 
 /// Installs what is missing. Asks nothing; quick when all is there.
 pub fn install(packages: &[&str]) -> Result<(), String> {
@@ -41,6 +55,22 @@ pub fn install(packages: &[&str]) -> Result<(), String> {
     // dpkg prints every file; only errors matter here.
     command.stdout(std::process::Stdio::null());
     run(command).map_err(|why| hint(&why, &missing))
+}
+
+/// Unpacks Prometheus' own checker of metrics and rules below the build's folder. It is part of a package that starts a server
+/// where it is installed. Tests go without it where it cannot be had.
+pub fn promtool() {
+    let folder = target().join("promtool");
+    if folder.join("usr/bin/promtool").exists() {
+        return;
+    }
+    let unpack = "rm -f *.deb && apt-get -qq download prometheus && dpkg -x prometheus_*.deb . && rm -f *.deb usr/bin/prometheus";
+    let mut command = Command::new("sh");
+    command.args(["-c", unpack]).current_dir(&folder);
+    let made = std::fs::create_dir_all(&folder).map_err(|e| e.to_string());
+    if let Err(why) = made.and_then(|()| run(command)) {
+        println!("promtool cannot be had, so metrics are not checked by it: {why}");
+    }
 }
 
 fn hint(why: &str, missing: &[&str]) -> String {

@@ -47,6 +47,8 @@ fn main() -> ExitCode {
         Some("count") => count(rest),
         Some("fuzz") => report(|tally| fuzz(tally, rest.first().map_or("60", String::as_str))),
         Some("lab") => lab(),
+        Some("deb") => pack(deps::DEB, "deb.sh"),
+        Some("image") => pack(deps::IMAGE, "image.sh"),
         Some("clean") => clean(),
         Some(other) => Err(format!("'{other}' is unknown; `make help` lists what there is")),
         None => Err("say what to do; `make help` lists what there is".into()),
@@ -82,6 +84,7 @@ const COUNTED: &str = "what is counted, optimised";
 /// tests that wait for clocks, kernels and hosts run beside the compiler and the tests in virtual time.
 fn test(tally: &mut Tally) -> Result<(), String> {
     deps::install(deps::TEST)?;
+    deps::promtool();
     step("the lab's image, beside what follows");
     run(cargo(&["build", "--quiet", "--locked", "--package", "lab"]))?;
     let image =
@@ -322,6 +325,15 @@ fn fuzz(tally: &mut Tally, seconds: &str) -> Result<(), String> {
 fn lab() -> Result<(), String> {
     deps::install(deps::TEST)?;
     run(cargo(&["run", "--quiet", "--locked", "--package", "lab"]))
+}
+
+/// The optimised program in a package, by a script of `packaging/`.
+fn pack(packages: &[&str], script: &str) -> Result<(), String> {
+    deps::install(packages)?;
+    run(cargo(&["build", "--release", "--locked", "--package", "millrace"]))?;
+    let mut command = Command::new(run::root().join("packaging").join(script));
+    command.arg(target().join("release/millrace")).arg(target().join("package"));
+    run(command)
 }
 
 fn clean() -> Result<(), String> {

@@ -50,8 +50,37 @@ pub struct Drive {
     /// How long its writes take; absent if none was timed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_times: Option<Times>,
+    /// How it says it is; absent if it does not say, as all but NVMe drives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub health: Option<DriveHealth>,
     /// Its artificial behaviour, if any.
     pub shape: Option<Shape>,
+}
+
+/// How a drive says it is: it is asked once a minute.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct DriveHealth {
+    /// How warm it is, degrees Celsius.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub celsius: Option<f32>,
+    /// Part of its rated life that is used, percent: 100 and more when it is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used_percent: Option<u8>,
+    /// Spare blocks that are left, percent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spare_percent: Option<u8>,
+    /// Data that it could not read or keep whole, times, in its life.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub media_errors: Option<u64>,
+    /// Seconds in which it made itself slower because of heat, in its life.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throttled_seconds: Option<u64>,
+    /// Hours with power, in its life.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hours: Option<u64>,
+    /// It warns of something: `millrace topology` says of what.
+    #[serde(default)]
+    pub warns: bool,
 }
 
 /// What a drive is to us.

@@ -1,6 +1,8 @@
 //! Hosts.
 
+use crate::{Counters, Protocol, Times};
 use core::fmt;
+use core::net::SocketAddr;
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
@@ -23,6 +25,52 @@ pub struct Host {
     pub exports: Vec<HostExport>,
     /// Its connections now.
     pub connections: u32,
+    /// Its paths: each is all that it has over one portal. One without connections was used since the head started.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<HostPath>,
+}
+
+/// All that a host has over one portal.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct HostPath {
+    /// What is spoken.
+    pub protocol: Protocol,
+    /// The portal's address.
+    #[schema(value_type = String)]
+    pub portal: SocketAddr,
+    /// The head that serves it, of a system of two: `a` or `b`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<String>,
+    /// Its connections now.
+    pub connections: u32,
+    /// Commands under way.
+    pub in_flight: u32,
+    /// What was done by it since the head started that serves it.
+    pub counters: Counters,
+    /// The same by second, of the last five to twenty seconds.
+    pub rates: PathRates,
+    /// How long its reads take; absent if none was timed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_times: Option<Times>,
+    /// How long its writes take; absent if none was timed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_times: Option<Times>,
+    /// How long its commands waited for their volume's caps and for a place at their array; absent if none was timed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue_times: Option<Times>,
+}
+
+/// What was done in a second.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct PathRates {
+    /// Reads.
+    pub reads: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Writes.
+    pub writes: u64,
+    /// Bytes written.
+    pub write_bytes: u64,
 }
 
 /// A volume as a host sees it.
@@ -91,6 +139,27 @@ pub struct HostSet {
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub mutual_secret: Option<Option<Secret>>,
+}
+
+/// Secrets that a host may have, to be held against those that it has.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HostCheck {
+    /// The secret that it must prove.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chap_secret: Option<Secret>,
+    /// The secret that we prove to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mutual_secret: Option<Secret>,
+}
+
+/// Which of these secrets a host has; one that was not asked about is not the same.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct HostChecked {
+    /// It must prove this secret.
+    pub chap_secret: bool,
+    /// We prove this secret to it.
+    pub mutual_secret: bool,
 }
 
 /// Tells a null (`Some(None)`) from an absent field (`None`, by `default`).

@@ -6,6 +6,7 @@
 //!
 //! Sizes are bytes, rates are bytes a second, times are `YYYY-MM-DDThh:mm:ssZ`.
 
+mod alarm;
 mod drive;
 mod error;
 mod event;
@@ -16,26 +17,32 @@ mod status;
 mod system;
 mod text;
 mod time;
+mod token;
 mod volume;
 
-pub use drive::{Drive, DriveReplace, DriveRole, Shape};
+pub use alarm::{
+    Alarm, AlarmMessage, AlarmReceiver, AlarmState, AlarmTest, AlarmTested, Alarms, ReceiverState,
+};
+pub use drive::{Drive, DriveHealth, DriveReplace, DriveRole, Shape};
 pub use error::{Error, ErrorBody};
 pub use event::{Event, Events};
 pub use finding::{Cause, ErrorKind, Notice, State, Weight};
-pub use host::{Host, HostAdd, HostExport, HostSet, Secret};
+pub use host::{Host, HostAdd, HostCheck, HostChecked, HostExport, HostPath, HostSet, PathRates, Secret};
 pub use pool::{
     Array, ArrayLayout, ArraySpec, Clearing, Finding, Importable, Leg, LegAdd, Pool, PoolAdd, PoolCreate,
     PoolImport, PoolScrub, Resync, Scrub, Spare, SpareAdd, Zone, ZoneWeight,
 };
 pub use portal::{Portal, PortalAdd, Protocol};
 pub use status::{
-    Connection, Counters, Created, Daemon, Noticed, Reason, Shard, Stages, Status, System, Times,
+    BOUNDS_NS, BUCKETS, Connection, Counters, Created, Daemon, Noticed, Reason, Shard, Stages, Status,
+    System, Times,
 };
 pub use system::{
     Cluster, FenceTrial, Head, HeadAddress, HeadFence, HeadOut, HeadServes, LinkNetwork, LinkRefused,
     SystemCreate, SystemCreated, SystemJoin, SystemLeave, link_notices,
 };
 pub use time::Time;
+pub use token::{Rights, Token, TokenAdd, TokenAdded, Tokens};
 pub use volume::{Export, ExportAdd, Exported, Volume, VolumeCreate, VolumeSet, WEIGHT};
 
 /// Where the resources are, below the server's root.

@@ -78,7 +78,34 @@ pub struct Times {
     pub total_ns: u64,
     /// How many these were.
     pub total_timed: u64,
+    /// How many of these took longer than one of `BOUNDS_NS` and not longer than the next; the last ones took longer than all.
+    /// For metrics alone.
+    #[serde(skip)]
+    pub buckets: [u64; BUCKETS],
 }
+
+/// Upper bounds of the buckets of metrics, nanoseconds: the same for everything, so that they add up.
+pub const BOUNDS_NS: [u64; BUCKETS - 1] = [
+    10_000,
+    25_000,
+    50_000,
+    100_000,
+    250_000,
+    500_000,
+    1_000_000,
+    2_500_000,
+    5_000_000,
+    10_000_000,
+    25_000_000,
+    50_000_000,
+    100_000_000,
+    250_000_000,
+    1_000_000_000,
+    5_000_000_000,
+];
+
+/// Buckets of metrics: one for each bound, and one for what is longer than all.
+pub const BUCKETS: usize = 17;
 
 /// Where the time of a volume's reads or writes goes, stage by stage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]

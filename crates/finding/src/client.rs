@@ -19,6 +19,20 @@ findings! {
         TimedOut { socket: String, seconds: u64 },
         /// The connection ended before the answer.
         ConnectionClosed { socket: String, error: String },
+        /// This is no URL of a head.
+        UrlInvalid { url: String },
+        /// A secret would cross the network in clear.
+        UrlUnprotected { url: String },
+        /// No connection to the head's address.
+        UrlUnreached { url: String, error: String },
+        /// The head shows a certificate that is not known here.
+        CertificateUnknown { url: String, fingerprint: String, error: String },
+        /// A file or a fingerprint for a head elsewhere cannot be used.
+        RemoteSettingInvalid {
+            /// The option or variable.
+            setting: String,
+            error: String,
+        },
         /// A name cannot be part of a request.
         RequestInvalid { path: String, error: String },
         /// The answer did not arrive whole.
@@ -55,6 +69,14 @@ findings! {
         ConfigurationUnreadable,
         /// The configuration file holds something wrong.
         ConfigurationWrong,
+        /// The file of desired state cannot be read.
+        DesiredStateUnreadable,
+        /// The file of desired state holds something wrong.
+        DesiredStateWrong,
+        /// The file of desired state asks for what cannot be done.
+        DesiredStateImpossible,
+        /// A change loses something, and that is not allowed.
+        ForceNeeded,
         /// The target of a load does not answer.
         TargetNotAnswering,
     }

@@ -68,6 +68,26 @@ events! {
         RejectedAgain { name: String, address: String, fate: LoginFate, times: u64, seconds: u64 } = Warning,
         /// Other connections were rejected, so many times in so many seconds.
         OthersRejected { times: u64, seconds: u64 } = Warning,
+        /// The host has its first connection over a portal.
+        HostPathConnected {
+            protocol: String,
+            portal: String,
+            /// Which head serves it, of a system of two.
+            head: Option<String>,
+        } = Note,
+        /// The host has no connection over a portal any more, and so many other paths.
+        HostPathLeft { protocol: String, portal: String, head: Option<String>, paths_left: u64 } = Warning,
+        /// A path of the host comes and goes: so many more times in this time; whether it is up now.
+        HostPathFlaps {
+            protocol: String,
+            portal: String,
+            head: Option<String>,
+            times: u64,
+            seconds: u64,
+            up: bool,
+        } = Warning,
+        /// So many times other paths of hosts came or left in this time.
+        HostPathsChanged { times: u64, seconds: u64 } = Warning,
     }
 }
 

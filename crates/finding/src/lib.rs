@@ -27,10 +27,10 @@ pub use leg::{
     DriveHelp, Instead, LabelFault, LegCause, LegEvent, LegNotice, LegRefusal, OldLeg, SpareFit, SpareUnfit,
 };
 pub use parts::{
-    AddressFault, ConnectedHost, DriveFault, FenceFault, FileFault, FollowerFault, IqnFault, JoinDenial,
-    KeyFault, LineFault, LinkFault, LoginFate, NetFault, NqnFault, OpenFault, OutReason, SecretFault,
-    ShapeFault, ShutOutFault, StateFault, StateFile, TokenFault, TrialFault, TriedAddress, UnopenedDrive,
-    UnreachedFault,
+    AddressFault, AlarmFault, ConnectedHost, DriveFault, FenceFault, FileFault, FollowerFault, IqnFault,
+    JoinDenial, KeyFault, LineFault, LinkFault, LoginFate, NetFault, NqnFault, OpenFault, OutReason,
+    SecretFault, ShapeFault, ShutOutFault, StateFault, StateFile, TokenFault, TrialFault, TriedAddress,
+    UnopenedDrive, UnreachedFault,
 };
 pub use pool::{
     CutOffWork, Difference, DriveBusy, FailedDrive, ImportFault, Leftovers, OneDrive, PoolCause, PoolDoubt,
@@ -43,7 +43,7 @@ pub use sample::Sample;
 pub use signature::Signature;
 pub use status::{StatusCause, StatusNotice, WayBack};
 pub use system::{
-    DaemonRight, DaemonThread, NamedHead, SystemCause, SystemEvent, SystemNotice, SystemRefusal,
+    Asker, DaemonRight, DaemonThread, NamedHead, SystemCause, SystemEvent, SystemNotice, SystemRefusal,
 };
 pub use volume::{VolumeEvent, VolumeNotice, VolumeRefusal};
 
@@ -101,6 +101,8 @@ pub enum ErrorKind {
     Malformed,
     /// The bearer token is missing or wrong. 401
     Unauthorized,
+    /// Whoever asks may not do this, or not from there. 403
+    Forbidden,
     /// The thing named does not exist. 404
     NotFound,
     /// The resource does not know this method. 405
@@ -114,6 +116,8 @@ pub enum ErrorKind {
     Invalid,
     /// Not now: something must happen first. 503
     NotReady,
+    /// Too many requests failed: later. 429
+    Throttled,
     /// Not enough room on the drives or in the state directory. 507
     NoSpace,
     /// The head's own failure, or a drive's. 500
@@ -126,11 +130,13 @@ impl ErrorKind {
         match self {
             ErrorKind::Malformed => 400,
             ErrorKind::Unauthorized => 401,
+            ErrorKind::Forbidden => 403,
             ErrorKind::NotFound => 404,
             ErrorKind::Method => 405,
             ErrorKind::Conflict | ErrorKind::Unsafe => 409,
             ErrorKind::Invalid => 422,
             ErrorKind::NotReady => 503,
+            ErrorKind::Throttled => 429,
             ErrorKind::NoSpace => 507,
             ErrorKind::Internal => 500,
         }
@@ -150,6 +156,13 @@ pub enum Weight {
     Warning,
     /// Something broke.
     Error,
+}
+
+impl core::str::FromStr for Weight {
+    type Err = ();
+    fn from_str(text: &str) -> Result<Self, ()> {
+        [Weight::Note, Weight::Warning, Weight::Error].into_iter().find(|w| w.word() == text).ok_or(())
+    }
 }
 
 impl Weight {

@@ -125,6 +125,55 @@ impl crate::Sample for UnopenedDrive {
 }
 
 findings! {
+    /// Why a receiver did not take an alarm.
+    pub enum AlarmFault {
+        /// No connection to it could be made.
+        NotReached {
+            /// As the operating system has it.
+            error: String,
+        },
+        /// The connection broke off.
+        BrokenOff {
+            /// As the operating system has it.
+            error: String,
+        },
+        /// There is no TLS with it.
+        NoTls {
+            /// What TLS says.
+            error: String,
+        },
+        /// It did not answer in time.
+        TimedOut { seconds: u64 },
+        /// It answered with a refusal.
+        Refused {
+            /// The code of HTTP or SMTP.
+            status: u16,
+            /// What it said.
+            answer: String,
+        },
+        /// The command does not start.
+        NotStarted {
+            /// As the operating system has it.
+            error: String,
+        },
+        /// The command failed.
+        CommandFailed {
+            status: i32,
+            /// The last line of its standard error.
+            answer: String,
+        },
+        /// A signal ended the command.
+        CommandKilled { signal: i32 },
+        /// A file that the receiver needs cannot be read.
+        FileUnread {
+            path: String,
+            /// As the operating system has it.
+            error: String,
+        },
+    }
+}
+
+findings! {
     /// Why nobody can be listened to at an address.
     pub enum NetFault {
         /// Somebody else listens there.

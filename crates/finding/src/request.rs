@@ -5,6 +5,38 @@ refusals! {
     pub enum RequestRefusal {
         /// The request does not show the token of this head.
         TokenWrong = Unauthorized @ "",
+        /// The token has expired.
+        TokenExpired {
+            name: String,
+            /// As the API prints times.
+            expired: String,
+        } = Unauthorized @ "",
+        /// The token may only read.
+        TokenReadOnly { name: String } = Forbidden @ "",
+        /// Too many wrong tokens came from this address.
+        ApiThrottled { seconds: u64 } = Throttled @ "",
+        /// The request names this head by a name that it was not given.
+        HeadNameUnknown { name: String } = Forbidden @ "",
+        /// A page of another site sent the order.
+        OriginForeign { origin: String } = Forbidden @ "",
+        /// This is no name of a token.
+        TokenNameInvalid { name: String, characters_max: u64 } = Invalid @ "name",
+        /// There is a token of this name.
+        TokenNameTaken { name: String } = Conflict @ "name",
+        /// There is no token of this name.
+        TokenUnknown { name: String, tokens: Vec<String> } = NotFound @ "name",
+        /// The token is of the configuration.
+        TokenOfConfiguration { name: String } = Conflict @ "name",
+        /// There are as many tokens as there may be.
+        TokensFull { tokens_max: u64 } = Conflict @ "",
+        /// The token would expire at once, or never.
+        TokenLifeInvalid { seconds: u64 } = Invalid @ "expires_seconds",
+        /// The file of the tokens cannot be read or written.
+        TokensUnusable {
+            path: String,
+            /// As the operating system has it, or the line that is not understood.
+            error: String,
+        } = Internal @ "",
         /// There is no resource of this path.
         ResourceUnknown { path: String } = NotFound @ "",
         /// The resource does not know this method.
@@ -56,6 +88,10 @@ refusals! {
             /// What the parser says.
             error: String,
         } = Invalid @ "",
+        /// There is no receiver of alarms of this name.
+        ReceiverUnknown { receiver: String } = NotFound @ "receiver",
+        /// The configuration names no receiver of alarms.
+        AlarmsOff = NotFound @ "receiver",
         /// Nothing of the volume is to be changed.
         VolumeUnchanged = Invalid @ "",
         /// More is to be changed of the volume than can be at one time.

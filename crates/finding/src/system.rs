@@ -1,8 +1,8 @@
 //! Findings about two heads, and the head itself.
 
 use crate::{
-    DriveFault, JoinDenial, KeyFault, LinkFault, NoFence, OutReason, ShutOutFault, TokenFault, TrialFault,
-    TriedAddress, UnreachedFault, Why,
+    AlarmFault, DriveFault, JoinDenial, KeyFault, LinkFault, NoFence, OutReason, ShutOutFault, TokenFault,
+    TrialFault, TriedAddress, UnreachedFault, Why,
 };
 
 refusals! {
@@ -233,6 +233,18 @@ events! {
         FenceUntried { drive: String, why: TrialFault, again_seconds: u64 } = Error,
         /// The head serves.
         HeadServes = Note,
+        /// An order that changes something was carried out or refused.
+        OrderDone {
+            who: Asker,
+            /// From where; absent for the socket.
+            from: Option<String>,
+            method: String,
+            path: String,
+            /// The code of the refusal; absent if it was carried out.
+            refused: Option<String>,
+        } = Note,
+        /// Wrong tokens come from an address, and its requests are delayed.
+        ApiAccessThrottled { from: String, failures: u32 } = Warning,
         /// The fences of drives were tried, and hold.
         FencesHold { drives: u64, least_milliseconds: u64, most_milliseconds: u64 } = Note,
         /// Shards of the other head do not take part.
@@ -263,6 +275,16 @@ events! {
             /// Volumes of the drives that the state directory does not have.
             volumes_found: Vec<String>,
         } = Error,
+        /// A receiver of alarms did not take several in a row.
+        AlarmReceiverDead { receiver: String, tries: u32, why: AlarmFault } = Warning,
+        /// A receiver of alarms that was dead took one.
+        AlarmReceiverWell {
+            receiver: String,
+            /// How long it was dead.
+            seconds: u64,
+            /// Alarms that found no room in its queue.
+            lost: u64,
+        } = Note,
     }
 }
 
@@ -295,6 +317,18 @@ findings! {
         BuffersNotRegistered { bytes: u64, errno: i32 },
         /// The file system below a drive does no direct I/O.
         DriveCached { drive: String, block_bytes: u32 },
+    }
+}
+
+findings! {
+    /// Who sent an order to the API.
+    pub enum Asker {
+        /// Whoever has a token.
+        ApiToken { name: String },
+        /// A user of this machine, at the socket.
+        LocalUser { name: String, uid: u32 },
+        /// The other head itself.
+        OtherHead { head: String },
     }
 }
 

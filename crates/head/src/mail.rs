@@ -440,6 +440,14 @@ pub enum StewardMail {
         /// Those that it could not make again: all of them. One that is named no more is in its place.
         failed: Vec<Unmended>,
     },
+    /// Something happened to the manager that belongs in the log.
+    #[serde(skip)]
+    Said {
+        /// What it is about.
+        what: String,
+        /// What happened.
+        event: Event,
+    },
     /// The other head of the system, by the link.
     #[serde(skip)]
     Peer(PeerNews),

@@ -15,7 +15,7 @@ use core::net::SocketAddr;
 
 mod snapshot;
 
-pub use api::{ArraySpec, PoolScrub};
+pub use api::{ArraySpec, HostChecked, PoolScrub};
 pub use finding::{Cause, ErrorKind, Event, Notice, Refusal, Weight};
 pub use snapshot::*;
 
@@ -147,6 +147,15 @@ pub enum Order {
         settings: HostSettings,
         /// Even though hosts are connected that lose something by it.
         disconnect: bool,
+    },
+    /// Say whether a host has these secrets. Answered by `HostChecked`.
+    HostCheck {
+        /// The host.
+        name: String,
+        /// The secret that it must prove.
+        chap_secret: Option<Secret>,
+        /// The secret that we prove to it.
+        mutual_secret: Option<Secret>,
     },
     /// Forget a host and its exports; its connections end.
     HostRemove {
@@ -310,6 +319,11 @@ pub enum Order {
         /// First number wanted; 0 for all that are kept.
         since: u64,
     },
+    /// The daemon's own: something happened at the API. Taken by a head that does not lead, too.
+    Happened {
+        /// What.
+        event: Box<finding::SystemEvent>,
+    },
     /// This head becomes head a of a system, alone in it until another one joins.
     SystemCreate {
         /// Of what; `system` is new, so that nobody takes what is left of a former one for it. Answered by `Created`.
@@ -383,6 +397,8 @@ pub enum Reply {
     Drives(Vec<Drive>),
     /// To `PoolImportable`.
     Importable(Vec<Importable>),
+    /// To `HostCheck`.
+    HostChecked(HostChecked),
     /// To `System`.
     System(Box<SystemView>),
     /// To `Events`, oldest first.

@@ -91,6 +91,15 @@ pub struct Login {
     pub discovery: bool,
 }
 
+/// A path: all that a host has over one portal.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
+pub struct PathId {
+    /// The host.
+    pub host: HostId,
+    /// Where it came in.
+    pub portal: PortalId,
+}
+
 /// One connection.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ConnectionReport {
@@ -110,6 +119,14 @@ pub struct ConnectionReport {
     pub digests: Digests,
     /// What it did.
     pub counters: Counters,
+}
+
+impl ConnectionReport {
+    /// The path that it is a part of, if a host is let in by it and uses volumes.
+    pub fn path(&self) -> Option<PathId> {
+        let host = self.host.filter(|_| self.login.session.is_some() && !self.login.discovery)?;
+        Some(PathId { host, portal: self.portal })
+    }
 }
 
 /// One drive, as this shard uses it.
@@ -136,6 +153,8 @@ pub struct ShardReport {
     pub shard: u16,
     /// Its connections.
     pub connections: Vec<ConnectionReport>,
+    /// What connections did that have ended, by path.
+    pub ended: Vec<(PathId, Counters)>,
     /// Its volumes' figures.
     pub volumes: Vec<(VolumeId, Counters)>,
     /// Its drives' figures.

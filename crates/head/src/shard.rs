@@ -39,7 +39,7 @@ use crate::path::far::{FarLink, FarSetup};
 use crate::path::link::{Connection, Front, Io, Life};
 use crate::path::request::{Flight, Landed, Orphan, Parked, Phase, Request};
 use crate::path::stages::Timing;
-use crate::report::{Counters, DriveReport, Ended};
+use crate::report::{Counters, DriveReport, Ended, PathId};
 use array::{Array, ArrayConfig, Geometry, Note};
 use base::front::Close;
 use base::view::View;
@@ -48,7 +48,7 @@ use base::{
     Prng, Slice, Slots, Status, Want, planted,
 };
 use core::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::sync::Arc;
 
 pub(crate) const NO_LINK: u32 = u32::MAX;
@@ -187,6 +187,8 @@ pub(crate) struct Core<M: Memory> {
     pub volumes: Vec<Option<VolumeLayout>>,
     pub pools: Vec<Option<PoolLayout>>,
     pub volume_counters: Vec<Counters>,
+    /// What connections did that have ended, by path.
+    pub ended: BTreeMap<PathId, Counters>,
     /// Boxed, so that an array can be taken out while it works: its effects need the rest.
     pub arrays: Vec<Option<Box<ArrayState>>>,
     /// Scratch of mirrors that will come.
@@ -295,6 +297,7 @@ impl<M: Memory> Shard<M> {
                 volumes: vec![],
                 pools: vec![],
                 volume_counters: vec![],
+                ended: BTreeMap::new(),
                 arrays: vec![],
                 scratch: vec![],
                 single_scratch: vec![],
@@ -661,6 +664,9 @@ impl<M: Memory> Shard<M> {
                         self.core.promised -= gone.tags.len() as u32;
                         if !gone.tags.is_empty() {
                             self.core.quota.close(gone.holder());
+                        }
+                        if let Some(path) = gone.path() {
+                            self.core.ended.entry(path).or_default().add(&gone.counters);
                         }
                         self.protocol_errors += u64::from(matches!(gone.why, Some(Close::Protocol(_))));
                         // A protocol error is reported even if it came before the login.

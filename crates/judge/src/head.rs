@@ -41,6 +41,20 @@ pub fn fence() -> &'static Path {
     })
 }
 
+/// The program in a Debian package, made as `make deb` does but in haste; its path. Empty: the usual version.
+pub fn packed(folder: &str, version: &str) -> String {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/deb.sh");
+    let mut pack = Command::new(script);
+    pack.arg(binary()).arg(folder).env("COMPRESSION", "none").env("VERSION", version);
+    if !binary().to_string_lossy().contains("/release/") {
+        // A program that is not optimised is larger.
+        pack.env("SIZE_MAX", "200000000");
+    }
+    let done = pack.output().expect("the script runs");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    String::from_utf8_lossy(&done.stdout).trim().to_owned()
+}
+
 /// cargo's folder: a program lies in `debug` or `release` of it, a test's in `deps` of that.
 fn target() -> PathBuf {
     let me = std::env::current_exe().expect("a program knows its path");

@@ -16,7 +16,7 @@ pub mod peers;
 pub mod soak;
 
 pub use fio::{Seen, fio_paced, fio_verify};
-pub use head::{Head, Refusal, binary, fence};
+pub use head::{Head, Refusal, binary, fence, packed};
 
 use std::time::{Duration, Instant};
 

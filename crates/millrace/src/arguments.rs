@@ -2,8 +2,9 @@
 
 use crate::client::segment;
 use crate::words::machine::size_fault;
-use api::Drive;
+use api::{Drive, Secret};
 use core::ops::RangeInclusive;
+use std::io::Read;
 
 /// A count as people write it: `500`, `5k`, `1.5M`. Here k, M and G are powers of 1000; in sizes they are powers of 1024.
 pub fn count(text: &str) -> Result<u64, String> {
@@ -43,6 +44,21 @@ pub fn count_in<T: TryFrom<u64> + Clone + Send + Sync + 'static>(
         let n = count(text).ok().filter(|n| range.contains(n)).ok_or_else(wrong)?;
         T::try_from(n).map_err(|_| wrong())
     }
+}
+
+/// A span of time as people write it, in seconds: `90s`, `15m`, `4h`, `2d`.
+pub fn span(text: &str) -> Result<u64, String> {
+    let wrong = || format!("\"{text}\" is not a span of time: write 90s, 15m, 4h or 2d");
+    let unit = match text.as_bytes().last() {
+        Some(b's') => 1,
+        Some(b'm') => 60,
+        Some(b'h') => 3600,
+        Some(b'd') => 86_400,
+        _ => return Err(wrong()),
+    };
+    let digits = &text[..text.len() - 1];
+    let n: u64 = digits.parse().ok().filter(|_| !digits.starts_with('+')).ok_or_else(wrong)?;
+    n.checked_mul(unit).ok_or_else(wrong)
 }
 
 /// A size argument, or a sentence.
@@ -113,9 +129,41 @@ pub fn drive_name(drive: &Drive) -> String {
     }
 }
 
+/// The secret in a file, or on stdin for `-`, without the line break at its end; or why there is none.
+pub fn read_secret(file: &str) -> Result<Secret, String> {
+    // A secret is at most 255 bytes (RFC 7143 12.1.3); more is read only to say that it is too much.
+    const MOST: u64 = 4096;
+    let mut bytes = Vec::new();
+    let read = match file {
+        "-" => std::io::stdin().lock().take(MOST).read_to_end(&mut bytes),
+        _ => std::fs::File::open(file).and_then(|f| f.take(MOST).read_to_end(&mut bytes)),
+    };
+    read.map_err(|e| e.to_string())?;
+    let text = String::from_utf8(bytes).map_err(|_| "it is not text")?;
+    let text = text.trim_end_matches(['\r', '\n']);
+    if text.is_empty() {
+        return Err("it is empty".into());
+    }
+    if text.contains(['\r', '\n']) {
+        // One of the lines is meant, and none says which.
+        return Err("it has several lines, and a secret is one".into());
+    }
+    Ok(Secret(text.to_string()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn spans_have_a_unit() {
+        for (text, seconds) in [("90s", 90), ("15m", 900), ("4h", 14_400), ("2d", 172_800), ("0s", 0)] {
+            assert_eq!(span(text), Ok(seconds), "{text}");
+        }
+        for text in ["", "s", "4", "4 h", "-4h", "+4h", "1.5h", "4H", "99999999999999999999d", "é"] {
+            assert!(span(text).expect_err(text).contains("not a span of time"), "{text}");
+        }
+    }
 
     #[test]
     fn counts_are_decimal_and_refused_in_words() {

@@ -1,16 +1,19 @@
-//! The command line's only way to the daemon: HTTP/1.1 on its Unix socket.
+//! The command line's only way to the daemon: HTTP/1.1 on its Unix socket, or over TCP with a token.
 //!
-//! Promise: every failure says which socket was tried and what to do. Blocking; each request has a
+//! Promise: every failure says which socket or URL was tried and what to do. Blocking; each request has a
 //! connection of its own and a time limit.
 
 mod error;
+mod remote;
 
+use crate::access::Stream;
 use crate::failure::Failure;
 use finding::ClientFault;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
 use hyper::{Method, Request};
 use hyper_util::rt::TokioIo;
+use remote::Remote;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io::ErrorKind;
@@ -22,9 +25,15 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(180);
 /// Largest answer that is read.
 const ANSWER_MAX: usize = 64 << 20;
 
+/// Where the daemon is.
+enum Way {
+    Socket(PathBuf),
+    Url(Remote),
+}
+
 /// A way to the daemon.
 pub struct Client {
-    socket: PathBuf,
+    way: Way,
     patience: Duration,
     runtime: tokio::runtime::Runtime,
 }
@@ -32,11 +41,18 @@ pub struct Client {
 impl Client {
     /// A client of the daemon that listens at `socket`; nothing is connected yet.
     pub fn new(socket: impl Into<PathBuf>) -> Result<Self, Failure> {
+        Self::by(Way::Socket(socket.into()))
+    }
+    /// A client of the daemon at `url`, whose certificate has this fingerprint, if one is known.
+    pub fn elsewhere(url: &str, fingerprint: Option<&str>) -> Result<Self, Failure> {
+        Self::by(Way::Url(Remote::new(url, fingerprint)?))
+    }
+    fn by(way: Way) -> Result<Self, Failure> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(|e| ClientFault::ClientNotStarted { error: e.to_string() })?;
-        Ok(Self { socket: socket.into(), patience: REQUEST_TIMEOUT, runtime })
+        Ok(Self { way, patience: REQUEST_TIMEOUT, runtime })
     }
     /// The same, for one who cannot wait long.
     pub fn with_patience(self, patience: Duration) -> Self {
@@ -45,7 +61,10 @@ impl Client {
     /// The socket.
     #[cfg(test)]
     pub fn socket(&self) -> &std::path::Path {
-        &self.socket
+        match &self.way {
+            Way::Socket(path) => path,
+            Way::Url(_) => panic!("no socket"),
+        }
     }
     /// GET below `/api/v1`.
     pub fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
@@ -54,6 +73,14 @@ impl Client {
     /// GET below `/api/v1` for one who cannot wait long.
     pub fn get_within<T: DeserializeOwned>(&self, path: &str, patience: Duration) -> Result<T, Failure> {
         self.call(Method::GET, path, None, patience)
+    }
+    /// The metrics, as the daemon writes them.
+    pub fn metrics(&self) -> Result<String, Failure> {
+        let (status, bytes) = self.answer(Method::GET, "/metrics".into(), None, self.patience)?;
+        match status {
+            200 => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+            status => Err(ClientFault::NoReason { status }.into()),
+        }
     }
     /// POST below `/api/v1`.
     pub fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, Failure> {
@@ -88,12 +115,7 @@ impl Client {
         body: Option<Vec<u8>>,
         patience: Duration,
     ) -> Result<T, Failure> {
-        let (status, bytes) = self.runtime.block_on(async {
-            let sent = tokio::time::timeout(patience, self.send(method, path, body)).await;
-            sent.unwrap_or_else(|_| {
-                Err(ClientFault::TimedOut { socket: self.socket_name(), seconds: patience.as_secs() })
-            })
-        })?;
+        let (status, bytes) = self.answer(method, format!("{}{path}", api::BASE), body, patience)?;
         if (200..300).contains(&status) {
             let text = if bytes.is_empty() { &b"null"[..] } else { &bytes[..] };
             return serde_json::from_slice(text)
@@ -105,13 +127,35 @@ impl Client {
         }
     }
 
+    /// The daemon's answer within this time: status and body.
+    fn answer(
+        &self,
+        method: Method,
+        path: String,
+        body: Option<Vec<u8>>,
+        patience: Duration,
+    ) -> Result<(u16, Bytes), Failure> {
+        let answer = self.runtime.block_on(async {
+            let sent = tokio::time::timeout(patience, self.send(method, &path, body)).await;
+            sent.unwrap_or_else(|_| {
+                Err(ClientFault::TimedOut { socket: self.socket_name(), seconds: patience.as_secs() })
+            })
+        });
+        Ok(answer?)
+    }
+
     async fn send(
         &self,
         method: Method,
         path: &str,
         body: Option<Vec<u8>>,
     ) -> Result<(u16, Bytes), ClientFault> {
-        let stream = tokio::net::UnixStream::connect(&self.socket).await.map_err(|e| self.unreachable(&e))?;
+        let stream: Box<dyn Stream> = match &self.way {
+            Way::Socket(path) => {
+                Box::new(tokio::net::UnixStream::connect(path).await.map_err(|e| self.unreachable(&e))?)
+            }
+            Way::Url(remote) => remote.connect().await?,
+        };
         let broken = |e: hyper::Error| ClientFault::ConnectionClosed {
             socket: self.socket_name(),
             error: e.to_string(),
@@ -119,8 +163,11 @@ impl Client {
         let (mut sender, connection) =
             hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
         let driver = tokio::spawn(connection);
-        let mut request =
-            Request::builder().method(method).uri(format!("{}{path}", api::BASE)).header("host", "millrace");
+        let mut request = Request::builder().method(method).uri(path);
+        request = match &self.way {
+            Way::Socket(_) => request.header("host", "millrace"),
+            Way::Url(remote) => remote.headers(request),
+        };
         if body.is_some() {
             request = request.header("content-type", "application/json");
         }
@@ -140,7 +187,10 @@ impl Client {
     }
 
     fn socket_name(&self) -> String {
-        self.socket.display().to_string()
+        match &self.way {
+            Way::Socket(path) => path.display().to_string(),
+            Way::Url(remote) => remote.url.clone(),
+        }
     }
 
     fn unreachable(&self, error: &std::io::Error) -> ClientFault {

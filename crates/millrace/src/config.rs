@@ -3,6 +3,7 @@
 //! Promise: a file that cannot be read, a key that is not known and a value of the wrong kind are one
 //! sentence with the file, the line and the field.
 
+pub mod alarm;
 pub mod memory;
 
 use crate::failure::Failure;
@@ -52,6 +53,8 @@ pub struct Config {
     pub api: ApiConfig,
     /// How a head of two suspects the other one.
     pub system: SystemConfig,
+    /// Who is told what goes wrong, by name.
+    pub alarm: BTreeMap<String, alarm::ReceiverConfig>,
     /// The lines of the keys that the file has, such as `api.tcp`, for who finds a value wrong.
     #[serde(skip)]
     pub lines: BTreeMap<String, usize>,
@@ -89,14 +92,57 @@ impl SystemConfig {
     }
 }
 
-/// The API over TCP: off unless both are given.
+/// The API over TCP: off unless it has an address.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ApiConfig {
     /// Address and port.
     pub tcp: Option<SocketAddr>,
-    /// File with the bearer token that requests over TCP must show.
+    /// File with the secret of one token with all rights.
     pub token_file: Option<PathBuf>,
+    /// Names by which requests may call this head, beside addresses and `localhost`.
+    pub names: Vec<String>,
+    /// What protects it; without it, the address decides.
+    pub tls: Option<TlsConfig>,
+}
+
+/// TLS of the API over TCP.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(untagged, expecting = "\"self-signed\", \"off\" or { cert = \"/FILE\", key = \"/FILE\" }")]
+pub enum TlsConfig {
+    /// Without files of others.
+    Word(TlsWord),
+    /// With a certificate and a key of these files.
+    Files(TlsFiles),
+}
+
+/// TLS without files of others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TlsWord {
+    /// With a certificate that the daemon makes.
+    SelfSigned,
+    /// No TLS.
+    Off,
+}
+
+/// A certificate and its key, PEM.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TlsFiles {
+    /// The certificate, and those of its CAs behind it.
+    pub cert: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+}
+
+impl ApiConfig {
+    /// As told, or by the address: what leaves the machine is protected.
+    pub fn tls(&self) -> TlsConfig {
+        let loopback = self.tcp.is_none_or(|a| a.ip().is_loopback());
+        let usual = TlsConfig::Word(if loopback { TlsWord::Off } else { TlsWord::SelfSigned });
+        self.tls.clone().unwrap_or(usual)
+    }
 }
 
 impl Default for Config {
@@ -112,6 +158,7 @@ impl Default for Config {
             shapes: Vec::new(),
             api: ApiConfig::default(),
             system: SystemConfig::default(),
+            alarm: BTreeMap::new(),
             lines: BTreeMap::new(),
         }
     }
@@ -166,6 +213,10 @@ impl Config {
             let name = name.escape_debug();
             return Err(bad_file(format!("{}{line}: unknown key \"{name}\"{help}", path.display())));
         }
+        if let Some(key) = alarm::loose_key(&table) {
+            let line = lines.get(&key).map_or(String::new(), |n| format!(":{n}"));
+            return Err(bad_file(format!("{}{line}: {key}: {}", path.display(), alarm::LOOSE)));
+        }
         let mut config: Self = toml::from_str(text).map_err(not_read)?;
         config.lines = lines;
         config.check(path)?;
@@ -181,10 +232,16 @@ impl Config {
             }
         }
         // A daemon's working directory is nobody's choice: "state" would be another place at each start.
+        let files = match &self.api.tls {
+            Some(TlsConfig::Files(files)) => Some(files),
+            _ => None,
+        };
         let paths = [
             ("state_dir", Some(&self.state_dir)),
             ("socket", Some(&self.socket)),
             ("api.token_file", self.api.token_file.as_ref()),
+            ("api.tls", files.map(|f| &f.cert)),
+            ("api.tls", files.map(|f| &f.key)),
         ];
         for (field, path) in paths {
             if let Some(path) = path.filter(|p| !p.is_absolute()) {
@@ -210,6 +267,9 @@ impl Config {
         if !["error", "warn", "info", "debug", "trace"].contains(&self.log.as_str()) {
             return wrong(format!("log = {:?}: error, warn, info, debug or trace", self.log));
         }
+        for (name, receiver) in &self.alarm {
+            receiver.check(name).or_else(wrong)?;
+        }
         for spec in &self.shapes {
             match head::steward::split_shape(spec) {
                 Ok((Some(_), _)) => {}
@@ -219,13 +279,15 @@ impl Config {
                 Err(fault) => return wrong(format!("shapes = {spec}: {}", shape_fault(&fault))),
             }
         }
-        match (&self.api.tcp, &self.api.token_file) {
-            (Some(tcp), None) => {
-                wrong(format!("api.tcp = {tcp} needs api.token_file: the network is not to be trusted"))
-            }
-            (None, Some(_)) => wrong("api.token_file is of no use without api.tcp".into()),
-            _ => Ok(()),
+        let plain =
+            |n: &&String| n.is_empty() || n.contains(|c: char| c.is_whitespace() || ":/[]*".contains(c));
+        if let Some(name) = self.api.names.iter().find(plain) {
+            return wrong(format!("api.names has {name:?}: write names of the network, without a port"));
         }
+        if self.api.tcp.is_none() && self.api.token_file.is_some() {
+            return wrong("api.token_file is of no use without api.tcp".into());
+        }
+        Ok(())
     }
 
     /// Whether a daemon of this configuration has room here: the cores and the memory of this process. It is asked by the
@@ -257,7 +319,7 @@ impl Config {
 
     /// A failure because of a value; the message begins with its key.
     fn wrong(&self, path: &Path, message: &str) -> Failure {
-        let key = message.split(' ').next().unwrap_or_default();
+        let key = message.split([' ', ':']).next().unwrap_or_default();
         // An inline table has one line for all that it holds.
         let line = self.lines.get(key).or_else(|| self.lines.get(key.split('.').next()?));
         let place = line.map_or(String::new(), |n| format!(":{n}"));
@@ -317,9 +379,20 @@ pub const EXAMPLE: &str = include_str!("../../../packaging/head.toml");
 /// Where every key is explained.
 const EXPLAINED: &str = "millrace serve --example, which prints every key with its explanation";
 /// The keys of the file, of `[api]` and of `[system]`.
-const KEYS: [&str; 10] =
-    ["state_dir", "socket", "socket_mode", "shards", "cores", "memory", "log", "shapes", "api", "system"];
-const API_KEYS: [&str; 2] = ["tcp", "token_file"];
+const KEYS: [&str; 11] = [
+    "state_dir",
+    "socket",
+    "socket_mode",
+    "shards",
+    "cores",
+    "memory",
+    "log",
+    "shapes",
+    "api",
+    "system",
+    "alarm",
+];
+const API_KEYS: [&str; 4] = ["tcp", "token_file", "names", "tls"];
 const SYSTEM_KEYS: [&str; 2] = ["heartbeat_ms", "silence_ms"];
 /// Keys as they were once written.
 const OLD_KEYS: [&str; 2] = ["heartbeat-ms", "silence-ms"];
@@ -328,6 +401,9 @@ const OLD_KEYS: [&str; 2] = ["heartbeat-ms", "silence-ms"];
 fn unknown_key(table: &toml::Table) -> Option<(String, &'static [&'static str])> {
     if let Some(key) = table.keys().find(|k| !KEYS.contains(&k.as_str())) {
         return Some((key.clone(), &KEYS));
+    }
+    if let Some(key) = alarm::unknown_key(table) {
+        return Some((key, &alarm::KEYS));
     }
     let tables: [(&str, &'static [&'static str]); 2] = [("api", &API_KEYS), ("system", &SYSTEM_KEYS)];
     tables.into_iter().find_map(|(name, known)| {
@@ -434,7 +510,7 @@ pub fn read_text(path: &Path) -> std::io::Result<String> {
 }
 
 /// `:4: memory`: where in the file, and which key.
-fn place(text: &str, span: core::ops::Range<usize>) -> String {
+pub fn place(text: &str, span: core::ops::Range<usize>) -> String {
     let before = &text[..span.start.min(text.len())];
     let line = before.matches('\n').count() + 1;
     let key = text.lines().nth(line - 1).unwrap_or("").split('=').next().unwrap_or("").trim();
@@ -480,6 +556,12 @@ mod tests {
         assert!(has(&table, &KEYS) && has(inner("api"), &API_KEYS) && has(inner("system"), &SYSTEM_KEYS));
         assert_eq!((config.shards, config.memory), (4, 2 << 30));
         assert!(config.api.tcp.is_some() && config.api.token_file.is_some());
+        let all: Vec<&String> =
+            inner("alarm").values().filter_map(|r| r.as_table()).flat_map(|r| r.keys()).collect();
+        assert!(alarm::KEYS.iter().all(|k| all.iter().any(|a| a == k)), "{all:?}");
+        for (name, receiver) in &config.alarm {
+            assert_eq!(receiver.check(name), Ok(()));
+        }
     }
 
     #[test]
@@ -499,6 +581,22 @@ mod tests {
             ),
             ("colour = 4\n", &["head.toml:1: unknown key \"colour\"; the keys here are state_dir, socket,"]),
             ("\"a\\nb\" = 4\n", &["unknown key \"a\\nb\""]),
+            ("[alarm.a]\nwebhok = 1\n", &["head.toml:2: unknown key \"webhok\"; did you mean \"webhook\"?"]),
+            ("[alarm]\nwebhook = \"http://a/\"\n", &["head.toml:2: alarm.webhook: ", "[alarm.NAME]"]),
+            ("[alarm.a]\nlevel = \"note\"\n", &["alarm.a", "webhook, command or mail"]),
+            ("[alarm.a]\nwebhook = \"ftp://a/\"\n", &["head.toml:2: alarm.a.webhook", "http://"]),
+            ("[alarm.a]\ncommand = [\"mail\"]\n", &["head.toml:2: alarm.a.command", "beginning with /"]),
+            ("[alarm.a]\nmail = [\"a@b\"]\n", &["head.toml:2: alarm.a.mail", "relay"]),
+            (
+                "[alarm.a]\nwebhook = \"http://a/\"\ncodes = [\"leg_slwo\"]\n",
+                &["head.toml:3: alarm.a.codes", "\"leg_slwo\" is no code", "did you mean \"leg_slow\"?"],
+            ),
+            (
+                "[alarm.a]\nwebhook = \"http://a/\"\nquiet = \"22-6\"\n",
+                &["head.toml:3: quiet:", "22:00-06:00"],
+            ),
+            ("[alarm.a]\nwebhook = \"http://a/\"\nrepeat = \"4\"\n", &["head.toml:3: repeat:", "4h"]),
+            ("[alarm.a]\nwebhook = \"http://a/\"\nfrom = \"x@y\"\n", &["head.toml:3: alarm.a.from", "mail"]),
             ("[api]\ntpc = 1\n", &["head.toml:2: unknown key \"tpc\"; did you mean \"tcp\"?"]),
             ("shards = \"two\"\n", &["head.toml:1: shards:", "is not a whole number from 0 to 65535"]),
             ("shards = -1\n", &["head.toml:1: shards: -1 is not"]),
@@ -516,8 +614,10 @@ mod tests {
             ("shards = 3\ncores = [0, 1]\n", &["2 cores for 3 shards"]),
             ("state_dir = \n", &["head.toml:1"]),
             ("[api]\ntcp = \"localhost\"\ntoken_file = \"t\"\n", &["head.toml:2: tcp:", "socket address"]),
-            ("[api]\ntcp = \"127.0.0.1:8080\"\n", &["head.toml:2: api.tcp", "token_file"]),
-            ("api = { tcp = \"127.0.0.1:8080\" }\n", &["head.toml:1: api.tcp"]),
+            ("[api]\nnames = [\"a:1\"]\n", &["head.toml:2: api.names", "without a port"]),
+            ("[api]\ntls = \"on\"\n", &["head.toml:2: tls", "self-signed"]),
+            ("[api]\ntls = { cert = \"c\", key = \"/k\" }\n", &["head.toml:2: api.tls = \"c\""]),
+            ("api = { token_file = \"/t\" }\n", &["head.toml:1: api.token_file"]),
             ("# log = \"x\"\nlog = \"x\"\n", &["head.toml:2: log = \"x\""]),
             ("[api]\ntoken_file = \"/t\"\n", &["head.toml:2: api.token_file", "without api.tcp"]),
             ("[api]\ntcp = \"127.0.0.1:1\"\ntoken_file = \"t\"\n", &["api.token_file = \"t\""]),

@@ -4,6 +4,9 @@
 //! Promise: the command line is a client of the API and of nothing else; every failure is a cause and
 //! a next command on stderr, and an exit code. Does not know layouts, sessions or the kernel.
 
+mod access;
+mod alarm;
+mod apply;
 mod arguments;
 mod backend;
 mod bench;
@@ -26,9 +29,12 @@ mod http;
 #[cfg_attr(test, allow(unused_imports, reason = "some names are for the layer above alone"))]
 mod link;
 mod machine;
+mod man;
 mod output;
 mod screen;
 mod spelling;
+mod support;
+mod top;
 mod words;
 
 use std::process::ExitCode;

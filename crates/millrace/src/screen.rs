@@ -23,6 +23,9 @@ pub enum Look {
     Bad,
 }
 
+/// A line in pieces, each in its look.
+pub type Line = Vec<(Look, String)>;
+
 /// What a screen must know of the terminal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Terminal {
@@ -42,9 +45,13 @@ const WIDTH_MIN: usize = 60;
 
 impl Terminal {
     /// Without colours.
-    #[cfg(test)]
     pub fn plain(width: usize) -> Self {
         Self { colours: false, width, height: usize::MAX, shortens: true }
+    }
+
+    /// For a file: names keep their middle.
+    pub fn for_file(width: usize) -> Self {
+        Self { colours: false, width, height: usize::MAX, shortens: false }
     }
 
     /// Stdout's width, and colours if it is a terminal and NO_COLOR (no-color.org) is unset or empty.
@@ -88,6 +95,14 @@ impl Terminal {
             Look::Bad => Style::new().red().bold(),
         };
         if self.colours { style.style(text).to_string() } else { text.to_string() }
+    }
+    /// A line's pieces, each in its look.
+    pub fn line(self, line: &Line) -> String {
+        line.iter().map(|(look, text)| self.text(*look, text)).collect()
+    }
+    /// Whether colours are wanted.
+    pub fn has_colours(self) -> bool {
+        self.colours
     }
     /// Facts behind a head of `first` columns, as many in a line as fit, none left out; what goes on does so below them.
     pub fn facts(self, first: usize, facts: &[String]) -> String {
@@ -308,6 +323,11 @@ impl Table {
     /// The table as lines, each ending with a line break. What is optional goes until the rest fits; then names lose
     /// their middle; notes are broken.
     pub fn print(&self, terminal: Terminal, indent: usize) -> String {
+        self.lines(terminal, indent).iter().map(|line| terminal.line(line) + "\n").collect()
+    }
+
+    /// The same, one by one, for a screen with colours of its own.
+    pub fn lines(&self, terminal: Terminal, indent: usize) -> Vec<Line> {
         let name = |i: usize| self.heads[i].trim_start_matches('>');
         let fixed = self.heads.len() - usize::from(self.prose);
         let natural: Vec<usize> = (0..fixed)
@@ -330,7 +350,7 @@ impl Table {
         }
         let used = indent + shown.iter().map(|i| widths[*i] + 2).sum::<usize>();
         let layout = Layout { terminal, indent, shown, widths, room: terminal.width.saturating_sub(used) };
-        let mut out = String::new();
+        let mut out = Vec::new();
         if self.heads.iter().any(|h| !h.is_empty()) {
             let mut cells: Vec<Cell> = (0..self.heads.len()).map(|i| Cell::new(Look::Dim, name(i))).collect();
             // A heading is no note: it is beside the others or not at all.
@@ -343,54 +363,54 @@ impl Table {
         out
     }
 
-    fn line(&self, layout: &Layout, row: &Row, out: &mut String) {
+    fn line(&self, layout: &Layout, row: &Row, out: &mut Vec<Line>) {
         let terminal = layout.terminal;
         let note = row.cells.last().filter(|c| self.prose && !c.text.is_empty());
         let longest = |c: &Cell| c.text.split(' ').map(columns).max().unwrap_or(0);
         let beside = note.filter(|c| {
             columns(&c.text) <= layout.room || (layout.room >= NOTE_MIN && longest(c) <= layout.room)
         });
+        let plain = |text: String| (Look::Plain, text);
         // Cells at the end of a line are not padded: no blanks before a line break.
         let shown = &layout.shown;
         let last = shown.iter().rposition(|i| !row.cells[*i].text.is_empty()).unwrap_or(0);
-        let mut line = " ".repeat(layout.indent);
+        let mut line = vec![plain(" ".repeat(layout.indent))];
         for (at, &i) in shown.iter().enumerate() {
             if at > last && beside.is_none() {
                 break;
             }
             let cell = &row.cells[i];
             let text = if i == 0 { shortened(&cell.text, layout.widths[0]) } else { cell.text.clone() };
-            let pad = " ".repeat(layout.widths[i].saturating_sub(columns(&text)));
-            let text = terminal.text(cell.look, &text);
-            match (self.heads[i].starts_with('>'), at == last && beside.is_none()) {
-                (true, _) => line.push_str(&format!("{pad}{text}")),
-                (false, true) => line.push_str(&text),
-                (false, false) => line.push_str(&format!("{text}{pad}")),
-            }
+            let pad = plain(" ".repeat(layout.widths[i].saturating_sub(columns(&text))));
+            let text = (cell.look, text);
             let ends = at == last && beside.is_none();
-            line.push_str(if ends { "" } else { "  " });
+            match (self.heads[i].starts_with('>'), ends) {
+                (true, _) => line.extend([pad, text]),
+                (false, true) => line.push(text),
+                (false, false) => line.extend([text, pad]),
+            }
+            line.push(plain(if ends { String::new() } else { "  ".into() }));
         }
         let (text, begin, room) = match (beside, note) {
             (Some(cell), _) => (cell, layout.indent + layout.used(), layout.room),
             (None, Some(cell)) => {
-                out.push_str(&line);
-                out.push('\n');
+                out.push(line);
                 let begin = layout.indent + columns(&row.stem) + 4;
-                line = format!("{}{}    ", " ".repeat(layout.indent), row.stem);
+                line = vec![plain(format!("{}{}    ", " ".repeat(layout.indent), row.stem))];
                 (cell, begin, terminal.width.saturating_sub(begin))
             }
             (None, None) => {
-                out.push_str(&line);
-                out.push('\n');
+                out.push(line);
                 return;
             }
         };
         for (n, piece) in wrapped(&text.text, room, room).into_iter().enumerate() {
             if n > 0 {
                 let stem = format!("{}{}", " ".repeat(layout.indent), row.stem);
-                line = format!("{stem}{}", " ".repeat(begin - columns(&stem)));
+                line = vec![plain(format!("{stem}{}", " ".repeat(begin - columns(&stem))))];
             }
-            out.push_str(&format!("{line}{}\n", terminal.text(text.look, &piece)));
+            line.push((text.look, piece));
+            out.push(core::mem::take(&mut line));
         }
     }
 }

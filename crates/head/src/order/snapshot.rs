@@ -2,7 +2,7 @@
 
 pub use api::{
     Array, ArrayLayout, Clearing, Connection, Counters, Drive, DriveRole, Exported, Finding, HeadServes,
-    Host, HostExport, Importable, Leg, Pool, Portal, Reason, Resync, Scrub, Shard, Spare, Stages, Status,
-    System as SystemInfo, Time, Times, Volume, Zone, ZoneWeight,
+    Host, HostExport, HostPath, Importable, Leg, PathRates, Pool, Portal, Reason, Resync, Scrub, Shard,
+    Spare, Stages, Status, System as SystemInfo, Time, Times, Volume, Zone, ZoneWeight,
 };
 pub use finding::State;

@@ -60,7 +60,7 @@ impl<M: Memory> Shard<M> {
         let inserted = self.core.requests.insert(request);
         let index = inserted.expect("only as many commands are under way as were admitted");
         if self.core.timing.is_due() {
-            self.core.time(index, now, now);
+            self.core.time(index, None, now, now);
         }
         self.core.arrive(now, index);
     }

@@ -5,7 +5,7 @@ use crate::admission::scheduler::cost_of;
 use crate::mail::{Mail, StewardMail, to_steward};
 use crate::path::far::{FarFront, is_far};
 use crate::path::request::{Phase, Request};
-use crate::report::{Counters, Digests, Login};
+use crate::report::{Counters, Digests, Login, PathId};
 use crate::shard::Core;
 use crate::shard::{Left, LinkDeadlines};
 use base::front::{Close, Intervention};
@@ -228,6 +228,11 @@ impl Link {
     pub fn holder(&self) -> Holder {
         Holder { account: self.account, link: self.index }
     }
+    /// The path that it is a part of, once its host is let in to use volumes.
+    pub fn path(&self) -> Option<PathId> {
+        let host = self.host.filter(|_| self.login.session.is_some() && !self.login.discovery)?;
+        Some(PathId { host, portal: self.portal })
+    }
     pub fn request(&self, tag: Tag) -> Option<u32> {
         self.tags.get(tag.index()).copied().filter(|r| *r != NO_REQUEST)
     }
@@ -338,7 +343,7 @@ impl<M: Memory> FrontIo for Io<'_, M> {
         request.begun = false;
         request.little = u64::from(self.link.live) * cost_of(u64::from(data.len)) <= LITTLE;
         if self.core.timing.is_due() {
-            self.core.time(index, came, self.now);
+            self.core.time(index, self.link.path(), came, self.now);
         }
         self.core.arrive(self.now, index);
     }

@@ -2,6 +2,7 @@
 //! came to each stage; the Steward makes figures of them. What a stamp says is true to a turn: a shard reads the clock
 //! once in each.
 
+use crate::report::PathId;
 use base::{DriveId, Instant, Prng, Slots, VolumeId};
 use serde::{Deserialize, Serialize};
 
@@ -38,6 +39,8 @@ pub enum Stage {
 pub struct Timed {
     /// Of which volume.
     pub volume: VolumeId,
+    /// By which path it came; None: no host sent it.
+    pub path: Option<PathId>,
     /// A write, or a read.
     pub write: bool,
     /// Nanoseconds, by stage.
@@ -59,6 +62,7 @@ pub struct TimedOp {
 #[derive(Clone, Copy, Debug)]
 struct Stamps {
     volume: VolumeId,
+    path: Option<PathId>,
     write: bool,
     came: Instant,
     admitted: Instant,
@@ -106,10 +110,17 @@ impl Timing {
     }
     /// A read or write has come at `came` and has all that it needs. Its number for the calls below.
     #[cold]
-    pub fn begin(&mut self, volume: VolumeId, write: Option<bool>, came: Instant, now: Instant) -> u16 {
+    pub fn begin(
+        &mut self,
+        (volume, path): (VolumeId, Option<PathId>),
+        write: Option<bool>,
+        came: Instant,
+        now: Instant,
+    ) -> u16 {
         self.commands = Self::step(&mut self.chance);
         let Some(write) = write else { return UNTIMED };
-        let stamps = Stamps { volume, write, came, admitted: now, handed: None, issued: now, landed: None };
+        let stamps =
+            Stamps { volume, path, write, came, admitted: now, handed: None, issued: now, landed: None };
         self.flying.insert(stamps).map_or(UNTIMED, |index| index as u16)
     }
     /// A part of it was handed to an array: the first one counts.
@@ -127,7 +138,7 @@ impl Timing {
     /// It is over; `answered`: it was carried out, and when its answer was gone.
     #[cold]
     pub fn end(&mut self, index: u16, answered: Option<Instant>) {
-        let Stamps { volume, write, came, admitted, handed, issued, landed } =
+        let Stamps { volume, path, write, came, admitted, handed, issued, landed } =
             self.flying.remove(u32::from(index));
         let (Some(handed), Some(landed), Some(now)) = (handed, landed, answered) else { return };
         if self.timed.len() < KEPT_MAX {
@@ -135,7 +146,7 @@ impl Timing {
             let issued = issued.clamp(handed, landed);
             let marks = [came, admitted, handed, issued, landed, now];
             let ns = core::array::from_fn(|i| marks[i + 1].0.saturating_sub(marks[i].0));
-            self.timed.push(Timed { volume, write, ns });
+            self.timed.push(Timed { volume, path, write, ns });
         }
     }
     /// A read or write of a drive went well.

@@ -30,6 +30,10 @@ impl<M: Memory> Shard<M> {
         }
         core.apply_arrays(now, &layout, fx);
         core.set_limiters(now, fx);
+        let view = &core.view;
+        // A head that closes its portals shows none.
+        let listens = |id| view.portals.is_empty() || view.portals.iter().any(|p| p.id == id);
+        core.ended.retain(|path, _| view.host(path.host).is_some() && listens(path.portal));
 
         self.listen(fx);
         let view = self.core.view.clone();
@@ -193,6 +197,7 @@ impl<M: Memory> Shard<M> {
         ShardReport {
             shard: core.id,
             connections: connections.collect(),
+            ended: core.ended.iter().map(|(path, counters)| (*path, *counters)).collect(),
             volumes: volumes.collect(),
             drives: core.drives.iter().filter(|d| used(d)).copied().collect(),
             arrays: arrays

@@ -6,6 +6,7 @@ use crate::limits;
 use crate::path::link::Link;
 use crate::path::request::Phase;
 use crate::path::stages::UNTIMED;
+use crate::report::PathId;
 use base::{Instant, Memory, Op, Slice, Status};
 
 impl<M: Memory> Core<M> {
@@ -38,14 +39,14 @@ impl<M: Memory> Core<M> {
     }
     /// Times a command that has come at `came` and has all that it needs.
     #[cold]
-    pub fn time(&mut self, index: u32, came: Instant, now: Instant) {
+    pub fn time(&mut self, index: u32, path: Option<PathId>, came: Instant, now: Instant) {
         let request = &mut self.requests[index];
         let write = match request.command.op {
             Op::Read => Some(false),
             Op::Write => Some(true),
             Op::Compare | Op::WriteZeroes { .. } | Op::Deallocate | Op::Flush => None,
         };
-        request.timed = self.timing.begin(request.command.volume, write, came, now);
+        request.timed = self.timing.begin((request.command.volume, path), write, came, now);
     }
     /// Takes a buffer for a request, or puts it in line.
     pub fn take_or_wait(&mut self, index: u32, len: u32, purpose: Purpose) -> Option<Slice> {

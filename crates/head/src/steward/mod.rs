@@ -148,6 +148,7 @@ impl Steward {
                 context.on_comes(self.procedures.cx.now(), portal, peer, &ask);
                 context.addresses.comes(Place { shard, connection }, local, peer);
                 context.sessions.on_ask(Place { shard, connection }, portal, ask, fx);
+                context.arrivals.may_differ();
                 drop(context);
                 self.procedures.tell_other_head();
             }
@@ -166,6 +167,7 @@ impl Steward {
             }
             StewardMail::Gone { connection, why } => {
                 context.sessions.on_gone(Place { shard, connection }, fx);
+                context.arrivals.may_differ();
                 context.addresses.goes(Place { shard, connection });
                 if let Some(Close::Protocol(what)) = why {
                     context.last_protocol_errors.insert(shard, what);
@@ -187,6 +189,11 @@ impl Steward {
                         let answer = procedures.look(order).await;
                         procedures.cx.to_manager(ManagerMail::Answered { id, answer });
                     });
+                }
+                Order::Happened { event } => {
+                    context.happened(self.procedures.cx.now(), "api", *event);
+                    self.procedures.cx.changed();
+                    self.procedures.cx.to_manager(ManagerMail::Answered { id, answer: Ok(Reply::Done) });
                 }
                 // A drive that hangs may be what the order before waits for.
                 Order::DriveShape { drive, shape } => {
@@ -239,6 +246,10 @@ impl Steward {
             StewardMail::Renewed { again, failed } => {
                 drop(context);
                 self.procedures.on_renewed(again, failed);
+            }
+            StewardMail::Said { what, event } => {
+                let now = self.procedures.cx.now();
+                context.happened(now, what, event);
             }
             StewardMail::Peer(news) => {
                 context.on_peer(news);

@@ -42,6 +42,8 @@ impl Procedures {
         let procedures = self.clone();
         self.cx.spawn(async move { procedures.count_rejections().await });
         let procedures = self.clone();
+        self.cx.spawn(async move { procedures.watch_paths().await });
+        let procedures = self.clone();
         self.cx.spawn(async move { procedures.watch_drives().await });
         let procedures = self.clone();
         self.cx.spawn(async move { procedures.watch_directory().await });

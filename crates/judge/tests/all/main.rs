@@ -1,14 +1,17 @@
 //! The product with real hosts, tools, operators and hostile peers. One program, since every test program costs a link.
 
 mod addresses;
+mod alarms;
 mod bad_orders;
 mod bad_peers;
+mod desired;
 mod fences;
 mod floor;
 mod kernel;
 mod libiscsi;
 mod machine;
 mod operator;
+mod package;
 mod qemu;
 mod soak;
 mod spdk;

@@ -1,6 +1,7 @@
-//! The unit in `packaging/` under systemd, on the oldest kernel: the daemon starts again after it ends.
+//! The Debian package under systemd, on the oldest kernel: it installs, starts, upgrades and purges, and the daemon starts again
+//! after it ends.
 
-use judge::{binary, until};
+use judge::{binary, packed, until};
 use lab::{Kernel, Net, Vm, skipped};
 use std::fs::File;
 use std::io::{Read, Write};
@@ -9,9 +10,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
-/// systemd and the libraries that the guest's tools do not bring along.
+/// systemd, dpkg and the libraries that the guest's tools do not bring along.
 const PACKAGES: &[&str] = &[
     "systemd",
+    "dpkg",
+    "tar",
+    "perl-base",
+    "init-system-helpers",
+    "libmd0",
+    "libbz2-1.0",
+    "zlib1g",
     "libsystemd-shared",
     "libsystemd0",
     "libacl1",
@@ -48,8 +56,8 @@ const BOOT: &str = r#"set -e
     tar -C / -xzf /tmp/systemd.tgz --keep-directory-symlink --no-same-owner
     mkdir -p /etc/millrace /etc/systemd/system/multi-user.target.wants /var/log/journal
     printf 'shards = 1\nmemory = "64M"\n' >/etc/millrace/head.toml
-    echo 'millrace:x:990:' >>/etc/group
-    ln -s ../millrace.service /etc/systemd/system/multi-user.target.wants/
+    mkdir -p /var/lib/dpkg/info /var/lib/dpkg/updates /var/lib/dpkg/triggers
+    : >>/var/lib/dpkg/status
     for unit in getty.target systemd-{udevd,udev-trigger,logind,modules-load,random-seed,remount-fs,sysctl}.service \
         iscsid.socket iscsid.service open-iscsi.service multipathd.service multipathd.socket nvmf-autoconnect.service
     do ln -sf /dev/null /etc/systemd/system/$unit; done
@@ -65,6 +73,12 @@ const PAUSE: f64 = 0.2;
 /// Runs a command as the machine that systemd made.
 fn inside(command: &str) -> String {
     format!("nsenter -t $(pgrep -xo systemd) --all {command}")
+}
+
+/// Installs a package. The guest has the libraries that it needs, but no record of them; its settings stay as they are.
+fn install(vm: &Vm, deb: &str) {
+    let words = "--force-depends --force-bad-path --force-confold --install";
+    vm.run(&inside(&format!("dpkg {words} {deb}")), 120).unwrap_or_else(|e| panic!("{deb}: {e:#}"));
 }
 
 /// Crashes the daemon; seconds until the next one serves, by the journal's clock and the guest's.
@@ -193,14 +207,19 @@ fn systemd_starts_a_crashed_daemon_within_2_s_and_the_fourth_with_the_management
     let net = Net::new().expect("a network");
     let vm = Vm::builder("systemd").cpus(2).mem(1536).start(&net).expect("a guest");
     vm.push(&lab::packages(Kernel::V6_1, PACKAGES).expect("packages"), "/tmp/systemd.tgz").expect("push");
-    vm.push(binary(), "/usr/bin/millrace").expect("push");
-    let unit = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/millrace.service");
-    vm.run("mkdir -p /etc/systemd/system", 30).expect("mkdir");
-    vm.push(&unit, "/etc/systemd/system/millrace.service").expect("push");
+    let dir = std::env::temp_dir().join(format!("millrace-unit-{}", std::process::id()));
+    let deb = |version: &str| packed(&dir.display().to_string(), version);
+    vm.push(Path::new(&deb("1")), "/var/1.deb").expect("push");
     vm.run(BOOT, 60).expect("systemd starts");
+    let booted = inside("systemctl is-system-running");
+    until("systemd is up", 60, || {
+        vm.try_run(&booted, 30).is_ok_and(|o| ["running", "degraded"].contains(&o.text()))
+    });
+    install(&vm, "/var/1.deb");
     let active = inside("systemctl is-active millrace");
     until("the unit is active", 60, || vm.run(&active, 30).is_ok_and(|o| o.text() == "active"));
-    let verified = vm.run(&inside("systemd-analyze verify millrace.service 2>&1"), 60).expect("verify");
+    let verified =
+        vm.run(&inside("systemd-analyze verify --man=no millrace.service 2>&1"), 60).expect("verify");
     assert_eq!(verified.text(), "", "systemd has nothing to say about the unit");
 
     let status = || -> serde_json::Value {
@@ -216,7 +235,9 @@ fn systemd_starts_a_crashed_daemon_within_2_s_and_the_fourth_with_the_management
         let who = format!("setpriv --reuid=65534 --regid=65534 --groups={group} millrace status --json");
         vm.try_run(&inside(&who), 30).expect("setpriv")
     };
-    assert_eq!(as_user(990).code, 0, "a member of the socket's group needs no root");
+    let group = vm.run("grep ^millrace: /etc/group", 30).expect("the package makes a group");
+    let group = group.text().split(':').nth(2).and_then(|n| n.parse().ok()).expect("a number");
+    assert_eq!(as_user(group).code, 0, "a member of the socket's group needs no root");
     let other_user = as_user(65534);
     assert!(other_user.code == 4 && other_user.stderr.contains("usermod -aG millrace"), "{other_user:?}");
     let took = ["SEGV", "ABRT", "SEGV"].iter().enumerate().map(|(i, signal)| {
@@ -236,4 +257,27 @@ fn systemd_starts_a_crashed_daemon_within_2_s_and_the_fourth_with_the_management
     );
     let restarts = vm.run(&inside("systemctl show millrace -p NRestarts --value"), 30).expect("systemctl");
     assert_eq!(restarts.text(), "3", "systemd does not give up");
+
+    // A newer package starts its program once, and leaves everything else as it was.
+    let state = |what: &str| vm.run(&inside(what), 30).expect(what).stdout;
+    let (identity, settings) =
+        (state("cat /var/lib/millrace/identity"), state("cat /etc/millrace/head.toml"));
+    let process = state("pgrep -xo millrace");
+    vm.push(Path::new(&deb("2")), "/var/2.deb").expect("push");
+    install(&vm, "/var/2.deb");
+    until("the new daemon answers", 60, || {
+        vm.try_run(&inside("millrace status"), 30).is_ok_and(|o| o.code == 0)
+    });
+    assert_ne!(state("pgrep -xo millrace"), process, "the new program runs");
+    assert_eq!(state("cat /var/lib/millrace/identity"), identity);
+    assert_eq!(state("cat /etc/millrace/head.toml"), settings);
+
+    vm.run(&inside("dpkg --force-bad-path --purge millrace"), 120).expect("purge");
+    let left = "ls -d /usr/bin/millrace /var/lib/millrace /etc/millrace/head.toml /run/millrace 2>/dev/null; pgrep -x millrace";
+    assert_eq!(
+        vm.try_run(&inside(&format!("sh -c '{left}'")), 30).expect("ls").text(),
+        "",
+        "nothing is left"
+    );
+    std::fs::remove_dir_all(&dir).ok();
 }

@@ -11,6 +11,7 @@ use api::{Drive, DriveRole, Shape};
 use base::DriveKind;
 use base::size::{print, print_count};
 use clap::{Args, Subcommand};
+use finding::LegRefusal;
 
 /// List and show drives; fail, return, replace and remove them.
 #[derive(Subcommand, Debug)]
@@ -294,6 +295,7 @@ fn in_use(taken: uring::Taken) -> Drive {
         counters: Default::default(),
         read_times: None,
         write_times: None,
+        health: None,
         shape: None,
     }
 }
@@ -379,8 +381,8 @@ fn resource(name: &str, context: &Context) -> Result<(String, String), Failure> 
                 _ => one.path.clone(),
             },
             [] => {
-                return Err(Failure::new(crate::failure::Exit::Refused, format!("there is no drive {name}"))
-                    .with_next("millrace drive ls"));
+                let unknown = LegRefusal::DriveUnknown { drive: name.into() };
+                return Err(crate::words::refusal(&unknown.into()).into());
             }
             [..] => {
                 let paths: Vec<String> = same.iter().map(|d| told_apart(&d.path, d.uuid, &drives)).collect();
@@ -493,7 +495,7 @@ pub fn told_apart(path: &str, uuid: Option<base::Uuid>, all: &[Drive]) -> String
 }
 
 /// What comes first where names have numbers: `loop2` before `loop10`.
-fn natural(name: &str) -> Vec<(String, u64)> {
+pub fn natural(name: &str) -> Vec<(String, u64)> {
     let mut parts = vec![];
     let mut rest = name;
     while !rest.is_empty() {

@@ -301,8 +301,7 @@ mod tests {
     fn host(nqns: &[&str], iqns: &[&str]) -> Host {
         let all = |names: &[&str]| names.iter().map(|n| n.to_string()).collect();
         let (nqns, iqns) = (all(nqns), all(iqns));
-        let (authenticated, mutual, chap_user, exports, connections) = Default::default();
-        Host { name: "web1".into(), nqns, iqns, authenticated, mutual, chap_user, exports, connections }
+        Host { name: "web1".into(), nqns, iqns, ..Host::default() }
     }
 
     #[test]

@@ -4,10 +4,9 @@ use super::consent::Consent;
 use crate::client::segment;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::screen::{Cell, Look, Table};
-use api::{Host, HostAdd, HostSet, Secret};
+use crate::screen::{Cell, Look, Table, count};
+use api::{Host, HostAdd, HostPath, HostSet, PathRates, Secret};
 use clap::{Args, Subcommand};
-use std::io::Read;
 
 /// Register hosts, with their NQNs, IQNs and CHAP secrets.
 #[derive(Subcommand, Debug)]
@@ -113,28 +112,11 @@ pub struct Settings {
 /// command line, where every user of the machine could read them.
 fn secret(file: Option<&str>, option: &str) -> Result<Option<Secret>, Failure> {
     let Some(file) = file else { return Ok(None) };
-    let cannot = |e: &dyn std::fmt::Display| {
+    let cannot = |e: &str| {
         Failure::usage(format!("{option}: cannot read {file}: {e}"))
             .with_next(format!("{option} FILE, readable by you, or - for stdin"))
     };
-    let mut bytes = Vec::new();
-    // A secret is at most 255 bytes (RFC 7143 12.1.3); more is read only to say that it is too much.
-    if file == "-" {
-        std::io::stdin().lock().take(4096).read_to_end(&mut bytes).map_err(|e| cannot(&e))?;
-    } else {
-        let opened = std::fs::File::open(file).map_err(|e| cannot(&e))?;
-        opened.take(4096).read_to_end(&mut bytes).map_err(|e| cannot(&e))?;
-    }
-    let text = String::from_utf8(bytes).map_err(|_| cannot(&"it is not text"))?;
-    let text = text.trim_end_matches(['\r', '\n']);
-    if text.is_empty() {
-        return Err(cannot(&"it is empty"));
-    }
-    if text.contains(['\r', '\n']) {
-        // One of the lines is meant, and none says which.
-        return Err(cannot(&"it has several lines, and a secret is one"));
-    }
-    Ok(Some(Secret(text.to_string())))
+    crate::arguments::read_secret(file).map(Some).map_err(|why| cannot(&why))
 }
 
 /// Carries out one of them.
@@ -262,6 +244,9 @@ fn show(h: &Host, context: &Context) -> String {
         row("chap user", h.chap_user.clone().into());
     }
     row("connections", h.connections.to_string().into());
+    for p in &h.paths {
+        row("path", Cell::new(if p.connections == 0 { Look::Warn } else { Look::Plain }, path(p)));
+    }
     for e in &h.exports {
         // A number of a protocol that the host has no name for is no use to it.
         let numbers = match (h.nqns.is_empty(), h.iqns.is_empty()) {
@@ -277,9 +262,44 @@ fn show(h: &Host, context: &Context) -> String {
     table.print(context.terminal, 0)
 }
 
+/// A path of a host, and what goes over it.
+fn path(p: &HostPath) -> String {
+    let head = p.head.as_ref().map_or(String::new(), |head| format!(" at head {head}"));
+    let name = format!("{} {}{head}", p.protocol.word(), p.portal);
+    if p.connections == 0 {
+        return format!("{name}  not connected, and was since the head started");
+    }
+    let PathRates { reads, writes, read_bytes, write_bytes } = p.rates;
+    let megabytes = (read_bytes + write_bytes) / 1_000_000;
+    let connections = count(p.connections as usize, "connection");
+    format!("{name}  {connections}, {reads} reads/s, {writes} writes/s, {megabytes} MB/s")
+}
+
 #[cfg(test)]
 mod tests {
-    use super::secret;
+    use super::{path, secret};
+    use api::{HostPath, PathRates};
+
+    #[test]
+    fn a_path_says_what_goes_over_it_or_that_it_is_not_connected() {
+        let rates = PathRates { reads: 1200, read_bytes: 4_915_200, writes: 30, write_bytes: 122_880 };
+        let mut p = HostPath {
+            protocol: api::Protocol::Iscsi,
+            portal: "10.0.0.1:3260".parse().expect("an address"),
+            head: Some("b".into()),
+            connections: 2,
+            in_flight: 0,
+            counters: Default::default(),
+            rates,
+            read_times: None,
+            write_times: None,
+            queue_times: None,
+        };
+        let text = "iscsi 10.0.0.1:3260 at head b  2 connections, 1200 reads/s, 30 writes/s, 5 MB/s";
+        assert_eq!(path(&p), text);
+        p.connections = 0;
+        assert!(path(&p).ends_with("at head b  not connected, and was since the head started"));
+    }
 
     #[test]
     fn a_secret_is_one_line() {

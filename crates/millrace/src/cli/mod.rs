@@ -1,9 +1,9 @@
-//! The command line: one file per noun. Everything but `serve`, `demo`, `bench`, `completions` and
-//! `openapi` is a request to the daemon's API and a screen made of its answer.
+//! The command line: one file per noun. Everything but `serve`, `demo`, `bench`, `completions`, `man`
+//! and `openapi` is a request to the daemon's API and a screen made of its answer.
 
 mod complete;
 mod consent;
-mod drive;
+pub mod drive;
 mod events;
 mod export;
 mod host;
@@ -14,6 +14,7 @@ mod scrub;
 pub mod status;
 mod system;
 pub mod times;
+mod token;
 mod volume;
 
 use crate::client::Client;
@@ -51,13 +52,19 @@ A first volume:
   millrace export tank/vm1 --host web1
   millrace status
 
-Exit codes: 0 success, 1 failure, 2 wrong command line or configuration, 3 refused by the daemon, 4 daemon not reachable, 130 interrupted by Ctrl-C.
+Exit codes: 0 success, 1 failure, 2 wrong command line or configuration, 3 refused by the daemon, 4 daemon not reachable, 5 differences found (apply --diff), 130 interrupted by Ctrl-C.
 
 With --json, a command prints its result on stdout; a command that changes something prints {what, uuid, notices, next}. An error is {\"error\": {what, cause, next, code, fields, kind, exit}} on stderr; docs/api-codes.md lists the codes, which are stable, and their fields.")]
 pub struct Cli {
     /// Unix socket of the daemon [env: MILLRACE_SOCKET]
     #[arg(long, global = true, display_order = 900, value_name = "PATH")]
     socket: Option<PathBuf>,
+    /// A daemon over TCP instead: https://HEAD:PORT [env: MILLRACE_URL]
+    #[arg(long = "url", global = true, display_order = 900, value_name = "URL", conflicts_with = "socket")]
+    api_url: Option<String>,
+    /// SHA-256 of the certificate that the daemon at the URL shows [env: MILLRACE_FINGERPRINT]
+    #[arg(long, global = true, display_order = 900, value_name = "HEX")]
+    fingerprint: Option<String>,
     /// Print JSON, errors included
     #[arg(long, global = true, display_order = 901)]
     json: bool,
@@ -69,8 +76,13 @@ pub struct Cli {
 enum Command {
     /// Show health, pools, volumes, hosts and portals on one screen
     Status(status::StatusArgs),
+    /// Show rates, latencies and queue depths, live
+    Top(crate::top::TopArgs),
     /// Show the event log
     Events(events::EventsArgs),
+    /// Test and list who is told what goes wrong
+    #[command(subcommand)]
+    Alarm(crate::alarm::AlarmCommand),
     /// List and show drives; fail, return, replace and remove them
     #[command(subcommand)]
     Drive(drive::DriveCommand),
@@ -90,6 +102,13 @@ enum Command {
     Export(ExportArgs),
     /// Stop exporting a volume to a host
     Unexport(UnexportArgs),
+    /// Make pools, volumes, hosts, exports and portals as a file says
+    Apply(crate::apply::ApplyArgs),
+    /// Print pools, volumes, hosts, exports and portals as a file for apply
+    ExportConfig(crate::apply::ExportConfigArgs),
+    /// Make, list and remove the tokens of the API over TCP
+    #[command(subcommand)]
+    Token(token::TokenCommand),
     /// Join two heads into one system, or separate them
     #[command(subcommand)]
     System(system::SystemCommand),
@@ -104,6 +123,8 @@ enum Command {
     Explain(crate::machine::ExplainArgs),
     /// Predict how fast a layout of drives will be, and suggest a better one
     Plan(crate::machine::PlanArgs),
+    /// Pack what a report of a problem needs into one archive, without secrets
+    Support(crate::support::SupportArgs),
     /// Run the daemon
     Serve(crate::daemon::ServeArgs),
     /// Run a demonstration on this machine, with files as drives
@@ -123,6 +144,8 @@ Examples:
         #[arg(value_parser = ["bash", "zsh", "fish"])]
         shell: String,
     },
+    /// Write the manual pages into a folder
+    Man(crate::man::ManArgs),
     /// Print the OpenAPI document of the daemon's API
     #[command(after_help = "\
 Examples:
@@ -143,7 +166,10 @@ pub fn main(words: Vec<OsString>) -> ExitCode {
     // Help is no failure: the parser prints it.
     let misread = |e: clap::Error| misread::failure(&e, &root, &words).unwrap_or_else(|| e.exit());
     let result = parsed(&words).map_err(misread).and_then(run);
-    let Err(failure) = result else { return ExitCode::SUCCESS };
+    let failure = match result {
+        Ok(code) => return code,
+        Err(failure) => failure,
+    };
     // Whatever went wrong, there is a way on.
     let failure = failure.or_next(&what);
     if json {
@@ -161,17 +187,25 @@ fn parsed(words: &[OsString]) -> Result<Cli, clap::Error> {
 }
 
 /// Carries out what the command line says.
-fn run(cli: Cli) -> Result<(), Failure> {
-    let Cli { socket, json, command } = cli;
+fn run(cli: Cli) -> Result<ExitCode, Failure> {
+    let Cli { socket, api_url: url, fingerprint, json, command } = cli;
+    let by_socket = socket.is_some();
     let context = || -> Result<Context, Failure> {
         // The variable is for clients: a daemon obeys its configuration.
         let named = socket.clone().or_else(|| std::env::var_os("MILLRACE_SOCKET").map(PathBuf::from));
         let socket = named.filter(|s| !s.as_os_str().is_empty()).unwrap_or_else(config::default_socket);
         let ask = by_terminal(json);
-        let (client, terminal) = (Client::new(socket)?, Terminal::for_stdout());
+        let set = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
+        let fingerprint = fingerprint.clone().or_else(|| set("MILLRACE_FINGERPRINT"));
+        let client = match url.clone().or_else(|| set("MILLRACE_URL").filter(|_| !by_socket)) {
+            Some(url) => Client::elsewhere(&url, fingerprint.as_deref())?,
+            None => Client::new(socket)?,
+        };
+        let terminal = Terminal::for_stdout();
         Ok(Context { client, json, terminal, taken: uring::taken, ask })
     };
-    match command {
+    let shown = match command {
+        Command::Apply(args) => return crate::apply::apply(&args, &context()?),
         Command::Serve(args) if args.example && json => {
             Err(Failure::usage("the example is TOML: there is no JSON of it")
                 .with_next("millrace serve --example"))
@@ -185,11 +219,18 @@ fn run(cli: Cli) -> Result<(), Failure> {
                 .with_next("millrace completions bash"))
         }
         Command::Completions { shell } => put(&complete::script(&shell)),
+        Command::Man(args) => {
+            let pages = crate::man::run(&args, <Cli as clap::CommandFactory>::command())?;
+            put(&context()?.done(format!("{pages} manual pages are written."), ""))
+        }
         Command::Openapi => put(&(crate::http::openapi_json() + "\n")),
         Command::Status(args) if args.watch => status::watch(&args, &context()?),
+        Command::Status(args) if args.check => status::check(context),
+        Command::Top(args) => crate::top::run(&args, context()?),
         Command::Events(args) if args.follow => events::follow(&args, &context()?),
         other => put(&answer(other, &context()?)?),
-    }
+    };
+    shown.map(|()| ExitCode::SUCCESS)
 }
 
 /// The screen of a command that asks the daemon once.
@@ -197,6 +238,7 @@ fn answer(command: Command, context: &Context) -> Result<String, Failure> {
     match command {
         Command::Status(args) => status::run(&args, context),
         Command::Events(args) => events::run(&args, context),
+        Command::Alarm(command) => crate::alarm::run(command, context),
         Command::Drive(command) => drive::run(command, context),
         Command::Pool(command) => pool::run(command, context),
         Command::Volume(command) => volume::run(command, context),
@@ -204,16 +246,22 @@ fn answer(command: Command, context: &Context) -> Result<String, Failure> {
         Command::Portal(command) => portal::run(command, context),
         Command::Export(args) => export::export(args, context),
         Command::Unexport(args) => export::unexport(args, context),
+        Command::ExportConfig(_) => crate::apply::export_config(context),
+        Command::Token(command) => token::run(command, context),
         Command::System(command) => system::run(command, context),
         Command::Head(command) => system::head(command, context),
         Command::Topology(args) => crate::machine::topology(&args, context),
         Command::Tune(args) => crate::machine::tune(&args, context),
         Command::Explain(args) => crate::machine::explain(&args, context),
         Command::Plan(args) => crate::machine::plan(&args, context),
-        Command::Serve(_)
+        Command::Support(args) => crate::support::run(&args, context),
+        Command::Apply(_)
+        | Command::Top(_)
+        | Command::Serve(_)
         | Command::Demo(_)
         | Command::Bench(_)
         | Command::Completions { .. }
+        | Command::Man(_)
         | Command::Openapi => {
             unreachable!("handled by `run`")
         }

@@ -1,5 +1,9 @@
 //! `millrace status`: the whole head on one screen, and what to do next.
 
+mod check;
+
+pub use check::check;
+
 use super::volume::{caps_words, exports_words, weight_words};
 use super::{events, host, portal, times};
 use crate::context::Context;
@@ -21,6 +25,7 @@ Examples:
   millrace status
   millrace status -v  # with hosts, connections, latencies and shards
   millrace status --watch  # rates instead of totals, every second
+  millrace status --check  # for Nagios: one line, exit code 0, 1 or 2
   millrace status --json | jq .health")]
 pub struct StatusArgs {
     /// Show identifiers, hosts, connections, latencies, shards and the latest events, too
@@ -29,6 +34,9 @@ pub struct StatusArgs {
     /// Show rates, and refresh every second until Ctrl-C
     #[arg(long, short)]
     pub watch: bool,
+    /// Print one line with figures, and exit with 0 (well), 1 (warning) or 2 (critical, or no answer)
+    #[arg(long, conflicts_with_all = ["verbose", "watch"])]
+    pub check: bool,
 }
 
 /// Shows the head as it is.

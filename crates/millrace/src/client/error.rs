@@ -7,11 +7,17 @@ use finding::ClientFault;
 /// The exit code that goes with it.
 fn exit(fault: &ClientFault) -> Exit {
     match fault {
-        ClientFault::SocketNameInvalid { .. } | ClientFault::RequestInvalid { .. } => Exit::Usage,
+        ClientFault::SocketNameInvalid { .. }
+        | ClientFault::RequestInvalid { .. }
+        | ClientFault::UrlInvalid { .. }
+        | ClientFault::UrlUnprotected { .. }
+        | ClientFault::RemoteSettingInvalid { .. } => Exit::Usage,
         ClientFault::NoDaemon { .. }
         | ClientFault::DaemonGone { .. }
         | ClientFault::SocketForbidden { .. }
         | ClientFault::NotConnected { .. }
+        | ClientFault::UrlUnreached { .. }
+        | ClientFault::CertificateUnknown { .. }
         | ClientFault::TimedOut { .. }
         | ClientFault::ConnectionClosed { .. } => Exit::Unreachable,
         ClientFault::ClientNotStarted { .. }

@@ -3,6 +3,7 @@
 use super::System;
 use super::system::BODY_MAX;
 use super::told::Asked;
+use crate::access::Asking;
 use crate::http::Refused;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -15,7 +16,8 @@ use std::sync::Arc;
 /// Requests that a head answers itself, whatever it is in its system.
 fn is_own(path: &str) -> bool {
     let path = path.strip_prefix(api::BASE).unwrap_or(path);
-    path.starts_with("/system") || path == "/openapi.json" || path == "/daemon"
+    let own = ["/system", "/tokens", "/alarms"];
+    own.iter().any(|o| path.starts_with(o)) || path == "/openapi.json" || path == "/daemon"
 }
 
 /// What a head tells of itself if the one that leads is not reached: whoever looks for the reason asks for this.
@@ -38,7 +40,8 @@ pub async fn forward(State(system): State<Arc<System>>, request: Request, next: 
     };
     let text = String::from_utf8_lossy(&body).into_owned();
     let uri = parts.uri.path_and_query().map_or("/".to_string(), ToString::to_string);
-    match system.ask_other(parts.method.to_string(), uri, text).await {
+    let asking = parts.extensions.get::<Asking>().cloned();
+    match system.ask_other(parts.method.to_string(), uri, text, asking).await {
         Some((status, kind, body)) => {
             let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
             (status, [(header::CONTENT_TYPE, kind)], body).into_response()
@@ -53,7 +56,7 @@ pub async fn forward(State(system): State<Arc<System>>, request: Request, next: 
 /// Events of both heads, as far as they are reached.
 async fn tell_events(system: &System, request: Request, next: Next) -> Response {
     let asked = Asked::of(request.uri().query());
-    let theirs = match system.ask_other("GET".into(), asked.of_other(), String::new()).await {
+    let theirs = match system.ask_other("GET".into(), asked.of_other(), String::new(), None).await {
         None => None,
         Some((status, kind, body)) => match (status, serde_json::from_str(&body)) {
             (200, Ok(events)) => Some(events),

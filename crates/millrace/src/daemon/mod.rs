@@ -8,6 +8,7 @@ mod addresses;
 mod claim;
 pub mod crash;
 mod forward;
+mod journal;
 mod keeper;
 mod run;
 mod server;
@@ -26,7 +27,7 @@ use crash::Crashes;
 use finding::{Notice, SystemNotice};
 pub use forward::forward;
 use keeper::Keeper;
-use run::{Machines, News};
+use run::{Machines, News, Watched};
 use sd_notify::NotifyState;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -114,7 +115,8 @@ pub fn serve(args: ServeArgs, socket: Option<PathBuf>, json: bool) -> Result<(),
         tracing::error!("{}", reason.message);
     }
 
-    let listeners = server::listen(&config)?;
+    let access = server::access(&config)?;
+    let listeners = server::listen(&config, &access)?;
     // Below /run everything is made anew at each start of the machine.
     if let Some(folder) = listeners.made.as_ref().filter(|f| !f.starts_with("/run")) {
         let made = Notice::from(SystemNotice::SocketFolderMade { path: folder.display().to_string() });
@@ -128,22 +130,37 @@ pub fn serve(args: ServeArgs, socket: Option<PathBuf>, json: bool) -> Result<(),
     let system = System::new(&config.state_dir, file, config.system.times(), move || {
         let _ = again.send(News::Again);
     });
-    let (mut machines, courier) = Machines::start(&config, hold, &system, tell.clone())?;
+    let alarms = crate::alarm::prepare(&config);
+    let handle = alarms.as_ref().map(crate::alarm::Prepared::handle);
+    let (mut machines, courier) = Machines::start(&config, hold, &system, tell.clone(), handle.clone())?;
     let process = Arc::new(Process {
         state_dir: config.state_dir.display().to_string(),
         notices,
+        healths: crate::machine::Healths::watch().unwrap_or_else(|e| {
+            tracing::warn!("drives are not asked how they are: {e}");
+            Default::default()
+        }),
         house: Some(machines.watch()),
         memory_data: config.memory,
         minor_notices: aside,
         held_back,
         resumed: Default::default(),
         deaf: Default::default(),
+        alarms: handle,
         crashes: Some(crashes),
         system: Some(Arc::clone(&system)),
+        access: Some(access),
     });
     let (door, calls) = Door::new();
     let api = Api::new(door, process);
-    system.serves(crate::http::router(api.clone(), None));
+    let alarms = match alarms {
+        Some(alarms) => {
+            let head = Watched { api: api.clone(), post: machines.post() };
+            Some(alarms.start(&config, Box::new(head)).map_err(no_alarms)?)
+        }
+        None => None,
+    };
+    system.serves(crate::http::router(api.clone()));
     let server = listeners.run(api, courier.carry(calls), tell)?;
     system.start_link()?;
     let follows = system.settings().is_some();
@@ -154,6 +171,9 @@ pub fn serve(args: ServeArgs, socket: Option<PathBuf>, json: bool) -> Result<(),
 
     let ready = wait_ready(&news, &mut machines, &mut keeper, follows);
     let mut again = ready == Wait::Again;
+    if let Some(alarms) = alarms.as_ref().filter(|_| ready == Wait::Ready) {
+        alarms.serves();
+    }
     if ready == Wait::Ready {
         tracing::info!(
             "millrace {} serves; its API is at {}",
@@ -174,7 +194,13 @@ pub fn serve(args: ServeArgs, socket: Option<PathBuf>, json: bool) -> Result<(),
         again = wait_stop(&news, &machines, &mut keeper);
     }
     notify(&[NotifyState::Stopping]);
+    if let Some(alarms) = &alarms {
+        alarms.stops();
+    }
     let result = stop(machines, &news);
+    if let Some(alarms) = alarms {
+        alarms.end();
+    }
     drop(server);
     drop(keeper);
     if again && result.is_ok() {
@@ -292,6 +318,10 @@ fn stop(machines: Machines, news: &Receiver<News>) -> Result<(), Failure> {
     machines.end()?;
     tracing::info!("stopped in order");
     Ok(())
+}
+
+fn no_alarms(e: std::io::Error) -> Failure {
+    Failure::internal(format!("the thread of the alarms cannot start: {e}"))
 }
 
 fn notify(states: &[NotifyState]) {

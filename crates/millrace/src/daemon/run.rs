@@ -1,5 +1,6 @@
 //! The head's machines in the kernel's world, and the courier that carries orders to the Steward.
 
+use crate::alarm;
 use crate::backend::Call;
 use crate::config::{Config, memory};
 use crate::daemon::addresses::Addresses;
@@ -7,6 +8,7 @@ use crate::daemon::server::Stop;
 use crate::daemon::setup;
 use crate::daemon::system::System;
 use crate::failure::Failure;
+use crate::http::Api;
 use crate::words::house::setup_fault;
 use base::Address;
 use head::mail::{Mail, ManagerMail, StewardMail, Unmended};
@@ -71,6 +73,7 @@ impl Machines {
         hold: Option<u64>,
         system: &Arc<System>,
         news: Sender<News>,
+        alarms: Option<alarm::Handle>,
     ) -> Result<(Self, Courier), Failure> {
         let peer = Arc::clone(system);
         let addresses = Arc::new(Addresses::default());
@@ -95,7 +98,12 @@ impl Machines {
             }
             Mail::Manager(ManagerMail::Addresses { number, here, gone }) => moved.order(number, here, gone),
             Mail::Manager(ManagerMail::Announce(resets)) => moved.announce(resets),
-            Mail::Manager(ManagerMail::Happened(line)) => setup::log_event(&line),
+            Mail::Manager(ManagerMail::Happened(line)) => {
+                setup::log_event(&line);
+                if let Some(alarms) = &alarms {
+                    alarms.on_event(&line);
+                }
+            }
             Mail::Manager(ManagerMail::Ready { .. }) => {
                 let _ = news.send(News::Ready);
             }
@@ -130,6 +138,10 @@ impl Machines {
         // A Steward that is gone is told elsewhere.
         let _ = self.house.post().send(Address::Steward, StewardMail::Renewed { again, failed }.into());
     }
+    /// A way to write to them.
+    pub fn post(&self) -> Post<Mail> {
+        self.house.post()
+    }
     /// Lets the first shard panic, by a letter that is none for it.
     pub fn provoke_panic(&self) {
         let _ = self.house.post().send(Address::Shard(0), ManagerMail::Stopped.into());
@@ -158,6 +170,28 @@ impl Courier {
                 let _ = answer.send(Err(finding::SystemRefusal::Stopping.into()));
             }
         }
+    }
+}
+
+/// The head as its alarms see it.
+pub struct Watched {
+    /// Says how it is.
+    pub api: Api,
+    /// Goes to its Steward.
+    pub post: Post<Mail>,
+}
+
+impl alarm::Head for Watched {
+    fn leads(&self) -> bool {
+        self.api.leads()
+    }
+    fn status(&self) -> std::pin::Pin<Box<dyn Future<Output = Option<api::Status>> + Send>> {
+        let api = self.api.clone();
+        Box::pin(async move { api.status().await.ok() })
+    }
+    fn say(&self, what: String, event: finding::SystemEvent) {
+        // A Steward that is gone is told elsewhere.
+        let _ = self.post.send(Address::Steward, StewardMail::Said { what, event: event.into() }.into());
     }
 }
 

@@ -3,6 +3,8 @@
 //! The socket must be there for the daemon to start. The TCP address is tried again until it can be had, as portals are:
 //! hosts do not wait for it, and `status` says so.
 
+use crate::access::{Access, Backoff, Certificate, Tokens};
+use crate::config::{Config, TlsConfig, TlsWord};
 use crate::failure::Failure;
 use crate::http::{self, Api};
 use finding::SystemCause;
@@ -10,8 +12,8 @@ use std::net::SocketAddr;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -26,7 +28,7 @@ const RELISTEN: Duration = Duration::from_secs(5);
 pub struct Listeners {
     unix: UnixListener,
     path: PathBuf,
-    tcp: Option<(SocketAddr, Arc<str>)>,
+    tcp: Option<(SocketAddr, Arc<Access>)>,
     /// The folder that was made for the socket, where nobody had one.
     pub made: Option<PathBuf>,
 }
@@ -42,14 +44,29 @@ pub struct Server {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stop(pub &'static str);
 
+/// What decides who may use the API.
+pub fn access(config: &Config) -> Result<Arc<Access>, Failure> {
+    let api = &config.api;
+    let configured = api.token_file.as_deref().map(token).transpose()?;
+    let certificate = match (api.tls(), api.tcp) {
+        (_, None) | (TlsConfig::Word(TlsWord::Off), _) => None,
+        (TlsConfig::Files(files), _) => Some(Certificate::given(&files.cert, &files.key)?),
+        (TlsConfig::Word(TlsWord::SelfSigned), Some(address)) => {
+            let ip = Some(address.ip()).filter(|ip| !ip.is_unspecified()).map(|ip| ip.to_string());
+            let names = core::iter::once("localhost".into()).chain(ip).chain(api.names.clone());
+            Some(Certificate::self_signed(&config.state_dir, names.collect())?)
+        }
+    };
+    let tokens = Tokens::new(&config.state_dir, configured.as_deref());
+    let backoff = Mutex::new(Backoff::default());
+    Ok(Arc::new(Access { tokens, names: api.names.clone(), tcp: api.tcp, certificate, backoff }))
+}
+
 /// Listens at the configured places.
-pub fn listen(config: &crate::config::Config) -> Result<Listeners, Failure> {
+pub fn listen(config: &Config, access: &Arc<Access>) -> Result<Listeners, Failure> {
     let path = config.socket.clone();
     let (unix, made) = listen_unix(&path, config.socket_mode)?;
-    let tcp = match (&config.api.tcp, &config.api.token_file) {
-        (Some(address), Some(file)) => Some((*address, token(file)?)),
-        _ => None,
-    };
+    let tcp = access.tcp.map(|address| (address, Arc::clone(access)));
     Ok(Listeners { unix, path, tcp, made })
 }
 
@@ -130,11 +147,11 @@ impl Listeners {
                 tokio::spawn(beside);
                 tokio::spawn(tell_signals(signals));
                 let limits = http::Limits::default();
-                if let Some((address, token)) = self.tcp {
-                    tokio::spawn(serve_tcp(address, token, api.clone(), limits));
+                if let Some((address, access)) = self.tcp {
+                    tokio::spawn(serve_tcp(address, access, api.clone(), limits));
                 }
                 let listener = tokio::net::UnixListener::from_std(self.unix).expect("a listening socket");
-                tokio::spawn(http::serve(listener, http::router(api, None), limits));
+                tokio::spawn(http::serve(listener, http::router(api), limits, http::Local));
                 let _ = stopped.wait_for(|s| *s).await;
                 // Answers that are on their way arrive; long polls and slow readers are not waited for.
                 tokio::time::sleep(Duration::from_millis(200)).await;
@@ -146,7 +163,7 @@ impl Listeners {
 }
 
 /// Serves at a TCP address, once it can be had.
-async fn serve_tcp(address: SocketAddr, token: Arc<str>, api: Api, limits: http::Limits) {
+async fn serve_tcp(address: SocketAddr, access: Arc<Access>, api: Api, limits: http::Limits) {
     let mut told = None;
     let listener = loop {
         match tokio::net::TcpListener::bind(address).await {
@@ -162,11 +179,15 @@ async fn serve_tcp(address: SocketAddr, token: Arc<str>, api: Api, limits: http:
             }
         }
     };
-    if told.is_some() {
-        tracing::info!("the API listens at api.tcp = {address} now");
+    match &access.certificate {
+        Some(certificate) => tracing::info!(
+            "the API listens at api.tcp = {address}; the fingerprint of its certificate is {}",
+            certificate.fingerprint()
+        ),
+        None => tracing::info!("the API listens at api.tcp = {address}, without TLS"),
     }
     api.set_deaf(None);
-    http::serve(listener, http::router(api, Some(token)), limits).await;
+    http::serve(listener, http::router(api), limits, http::Remote(access)).await;
 }
 
 /// What is wrong while nobody listens there.

@@ -2,6 +2,7 @@
 
 use crate::config::Config;
 use crate::daemon::crash::Crashes;
+use crate::daemon::journal::{self, Journal};
 use crate::daemon::server::THREAD as API_THREAD;
 use crate::failure::Failure;
 use finding::{DaemonRight, SystemCause, SystemNotice};
@@ -9,7 +10,11 @@ use head::order::Weight;
 use std::fs::File;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use tracing::field::Field;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::format;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 /// Open files that a busy head wants: connections, drives, rings.
 const FILES_WANTED: u64 = 1 << 20;
@@ -23,25 +28,37 @@ pub fn log(config: &Config) -> Result<(), Failure> {
         Failure::usage(format!("log = \"{directives}\" is not understood: {e}"))
             .with_next("log = \"info\" in head.toml")
     })?;
-    let to_journal = std::env::var_os("JOURNAL_STREAM").is_some();
-    let builder =
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
     let ansi = std::io::IsTerminal::is_terminal(&std::io::stderr()) && std::env::var_os("NO_COLOR").is_none();
-    let started = if to_journal {
-        builder.with_ansi(false).without_time().try_init()
+    let registry = tracing_subscriber::registry().with(filter);
+    let started = if journal::is_stderr() {
+        registry.with(Journal::open()).try_init()
     } else {
-        builder.with_ansi(ansi).try_init()
+        let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_target(false);
+        registry.with(lines.with_ansi(ansi).fmt_fields(format::debug_fn(put_field))).try_init()
     };
     started.map_err(|e| Failure::internal(format!("logging cannot start: {e}")))
 }
 
+/// A line of text has no fields of the journal.
+fn put_field(
+    writer: &mut format::Writer<'_>,
+    field: &Field,
+    value: &dyn core::fmt::Debug,
+) -> core::fmt::Result {
+    match field.name() {
+        "message" => write!(writer, "{value:?}"),
+        journal::CODE | journal::SUBJECT => Ok(()),
+        name => write!(writer, " {name}={value:?}"),
+    }
+}
+
 /// Writes an event of the head to the log, at its level.
 pub fn log_event(line: &head::order::EventLine) {
-    let (what, message) = (&line.what, crate::words::event(&line.event));
+    let (what, message, code) = (&*line.what, crate::words::event(&line.event), &*line.event.code());
     match line.weight {
-        Weight::Note => tracing::info!("{what}: {message}"),
-        Weight::Warning => tracing::warn!("{what}: {message}"),
-        Weight::Error => tracing::error!("{what}: {message}"),
+        Weight::Note => tracing::info!(millrace_code = code, millrace_subject = what, "{what}: {message}"),
+        Weight::Warning => tracing::warn!(millrace_code = code, millrace_subject = what, "{what}: {message}"),
+        Weight::Error => tracing::error!(millrace_code = code, millrace_subject = what, "{what}: {message}"),
     }
 }
 
@@ -92,7 +109,7 @@ pub fn token_notice(file: Option<&Path>) -> Option<SystemNotice> {
     (mode & 0o077 != 0).then_some(SystemNotice::TokenFileOpen { path, mode: mode & 0o777 })
 }
 
-/// Records panics and fatal signals in `file`. A panic anywhere but in the API server ends the
+/// Records panics and fatal signals in `file`. A panic anywhere but in the API server and the alarms ends the
 /// process: a head that goes on with a broken part would be wrong, not only late.
 pub fn crash_handlers(file: File) -> Result<(), Failure> {
     uring::process::install_crash_record(file)
@@ -102,7 +119,7 @@ pub fn crash_handlers(file: File) -> Result<(), Failure> {
         print(info);
         let thread = std::thread::current();
         let name = thread.name().unwrap_or("a thread");
-        if name == API_THREAD {
+        if name == API_THREAD || name == crate::alarm::THREAD {
             return;
         }
         let text = info.payload_as_str().unwrap_or("without words");

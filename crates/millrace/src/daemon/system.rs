@@ -7,6 +7,7 @@
 //! API of a follower ── request ─▶ Steward ─▶ link ─▶ Steward ─▶ API of the leader, and back
 //! ```
 
+use crate::access::Asking;
 use crate::failure::Failure;
 use crate::http::Asked;
 use crate::link::{
@@ -196,8 +197,21 @@ fn put(dir: &Path, name: &str, text: &str) -> io::Result<()> {
 /// A request that goes by the link, and its answer.
 #[derive(Serialize, Deserialize)]
 enum Carried {
-    Request { id: u64, method: String, uri: String, body: String },
-    Answer { id: u64, status: u16, content_type: String, body: String },
+    Request {
+        id: u64,
+        method: String,
+        uri: String,
+        body: String,
+        /// Who asked the other head; None: that head itself.
+        #[serde(default)]
+        asking: Option<Asking>,
+    },
+    Answer {
+        id: u64,
+        status: u16,
+        content_type: String,
+        body: String,
+    },
 }
 
 #[derive(Default)]
@@ -398,21 +412,21 @@ impl System {
     }
 
     /// Whether requests go on to the other head: not as long as a system is only being made, and there is none.
-    pub(super) fn goes_on(&self) -> bool {
+    pub fn goes_on(&self) -> bool {
         let inner = self.inner();
         inner.file.is_some() && inner.link.is_some() && !inner.leads
     }
     /// Something from the other head's daemon.
     pub fn on_peer(self: &Arc<Self>, bytes: &[u8]) {
         match serde_json::from_slice(bytes) {
-            Ok(Carried::Request { id, method, uri, body }) => {
+            Ok(Carried::Request { id, method, uri, body, asking }) => {
                 let (Some(router), Ok(runtime)) = (self.router.get().cloned(), self.runtime()) else {
                     return;
                 };
                 let system = Arc::clone(self);
                 let asked = self.inner().file.as_ref().and_then(LinkFile::me).map(|me| Asked(me.other()));
                 runtime.spawn(async move {
-                    let answer = answer_of(router, asked, (&method, &uri), body).await;
+                    let answer = answer_of(router, (asked, asking), (&method, &uri), body).await;
                     let (status, content_type, body) = answer;
                     system.carry(&Carried::Answer { id, status, content_type, body });
                 });
@@ -437,6 +451,7 @@ impl System {
         method: String,
         uri: String,
         body: String,
+        asking: Option<Asking>,
     ) -> Option<(u16, String, String)> {
         let (answer, id) = {
             let mut inner = self.inner();
@@ -448,7 +463,7 @@ impl System {
             inner.asked.insert(id, send);
             (receive, id)
         };
-        self.carry(&Carried::Request { id, method, uri, body });
+        self.carry(&Carried::Request { id, method, uri, body, asking });
         let answer = tokio::time::timeout(REQUEST_PATIENCE, answer).await;
         self.inner().asked.remove(&id);
         answer.ok()?.ok()
@@ -581,7 +596,7 @@ impl System {
         self.note_leaving(true)?;
         if !force {
             let path = format!("{}/system/release", api::BASE);
-            let answer = self.ask_other("POST".into(), path, String::new()).await;
+            let answer = self.ask_other("POST".into(), path, String::new(), None).await;
             if !matches!(answer, Some((200..=299, ..))) {
                 self.note_leaving(false)?;
                 let why = answer.map(|(_, _, body)| Box::new(why_of(&body)));
@@ -663,7 +678,7 @@ fn now_s() -> u64 {
 /// What this daemon's own routes say to a request that the other head was asked.
 async fn answer_of(
     router: Router,
-    asked: Option<Asked>,
+    (asked, asking): (Option<Asked>, Option<Asking>),
     (method, uri): (&str, &str),
     body: String,
 ) -> (u16, String, String) {
@@ -672,6 +687,9 @@ async fn answer_of(
     let Ok(mut request) = request.body(Body::from(body)) else { return bad("no request") };
     if let Some(asked) = asked {
         request.extensions_mut().insert(asked);
+    }
+    if let Some(asking) = asking {
+        request.extensions_mut().insert(asking);
     }
     let Ok(response) = router.oneshot(request).await;
     let status = response.status().as_u16();

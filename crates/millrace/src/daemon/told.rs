@@ -9,6 +9,8 @@ use api::{Event, Events};
 pub struct Asked {
     since: u64,
     own: Option<u64>,
+    /// So many of both are wanted, the latest.
+    last: Option<usize>,
     /// What is not `own`, as it came.
     rest: Vec<String>,
 }
@@ -19,6 +21,10 @@ impl Asked {
         let mut asked = Self::default();
         for part in query.unwrap_or_default().split('&').filter(|p| !p.is_empty()) {
             match part.split_once('=') {
+                Some(("last", n)) if n.parse::<usize>().is_ok() => {
+                    asked.last = n.parse().ok();
+                    asked.rest.push(part.into());
+                }
                 Some(("own", n)) if n.parse::<u64>().is_ok() => asked.own = n.parse().ok(),
                 Some(("since", n)) => {
                     asked.since = n.parse().unwrap_or_default();
@@ -36,7 +42,12 @@ impl Asked {
     /// What this head asks itself; one that is not told by the other when something happens waits here.
     pub fn of_this(&self, alone: bool) -> String {
         let since = format!("since={}", self.own.unwrap_or_default());
-        let waits = self.rest.iter().filter(|p| alone && !p.starts_with("since="));
+        // This one's list is cut once it is known which of its own are told.
+        let filters = |p: &&String| p.starts_with("level=") || p.starts_with("from=");
+        let waits = self
+            .rest
+            .iter()
+            .filter(|p| filters(p) || alone && !["since=", "last="].iter().any(|n| p.starts_with(n)));
         let all: Vec<String> = core::iter::once(since).chain(waits.cloned()).collect();
         format!("{}/events?{}", api::BASE, all.join("&"))
     }
@@ -60,6 +71,7 @@ impl Asked {
         };
         events.extend(named(ours.events.into_iter().filter(wanted).collect(), me));
         events.sort_by_key(|a| a.at);
+        events.drain(..events.len().saturating_sub(self.last.unwrap_or(usize::MAX)));
         Events { events, next, next_own }
     }
 }
@@ -110,6 +122,13 @@ mod tests {
         assert_eq!(asked.of_other(), "/api/v1/events?since=9&wait=30");
         assert_eq!(asked.of_this(false), "/api/v1/events?since=6");
         assert_eq!(asked.of_this(true), "/api/v1/events?since=6&wait=30");
+        // The latest of both.
+        let last = Asked::of(Some("since=0&last=2&level=warning"));
+        assert_eq!(last.of_other(), "/api/v1/events?since=0&last=2&level=warning");
+        assert_eq!(last.of_this(false), "/api/v1/events?since=0&level=warning");
+        let all = last.merge(Some(theirs()), ours(), "b");
+        assert_eq!(told(&all), ["b 4 I am out", "a 8 it is well"]);
+        assert_eq!((all.next, all.next_own), (9, Some(6)));
         // The other one is not reached.
         let all = asked.merge(None, ours(), "b");
         assert_eq!(told(&all), ["b 3 I follow", "b 4 I am out", "b 5 I started"]);

@@ -4,16 +4,19 @@
 //! field or parameter that is not known is refused by name. Does not know how orders are carried out
 //! (`backend::Door` does) nor who listens (`daemon` does).
 
+mod access;
+mod alarms;
 mod cluster;
 mod extract;
 mod metrics;
 mod resources;
 mod serve;
 
+use crate::access::Access;
 use crate::backend::Door;
 use crate::words;
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -21,12 +24,11 @@ use finding::{Notice, Refusal, RequestRefusal, SystemRefusal};
 use head::order::{Order, Reply};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use subtle::ConstantTimeEq;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
 pub use cluster::Asked;
-pub use serve::{Limits, serve};
+pub use serve::{Limits, Local, Remote, serve};
 
 /// What the process itself adds to the head's status.
 #[derive(Default)]
@@ -35,6 +37,8 @@ pub struct Process {
     pub state_dir: String,
     /// What it was not allowed.
     pub notices: Vec<Notice>,
+    /// What drives say of themselves.
+    pub healths: crate::machine::Healths,
     /// Where its machines live.
     pub house: Option<uring::Watch>,
     /// Their memory for data, bytes.
@@ -49,8 +53,12 @@ pub struct Process {
     pub deaf: Mutex<Option<api::Reason>>,
     /// That it may be one of two heads.
     pub system: Option<Arc<crate::daemon::System>>,
+    /// Who is told what goes wrong, if anybody is.
+    pub alarms: Option<crate::alarm::Handle>,
     /// The file of crash lines, to which the operator's import is added.
     pub crashes: Option<crate::daemon::crash::Crashes>,
+    /// Who may use the API; None lets in nobody over TCP.
+    pub access: Option<Arc<Access>>,
 }
 
 /// What every handler has at hand.
@@ -67,8 +75,10 @@ pub struct Refused(pub Refusal);
 impl IntoResponse for Refused {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.0.kind().status()).expect("the kinds have good statuses");
+        let code = access::Code(self.0.why.code());
         let body = axum::Json(api::ErrorBody { error: words::refusal(&self.0) });
         let mut response = (status, body).into_response();
+        response.extensions_mut().insert(code);
         if status == StatusCode::UNAUTHORIZED {
             // RFC 9110 15.5.2: a 401 says how to do better.
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
@@ -108,7 +118,13 @@ impl Api {
         Ok(self.door.call(order).await?)
     }
 
-    async fn status(&self) -> Result<api::Status, Refused> {
+    /// Whether this head speaks for its system: it is alone, or leads.
+    pub fn leads(&self) -> bool {
+        self.process.system.as_ref().is_none_or(|s| !s.goes_on())
+    }
+
+    /// The head as it is, with its sentences.
+    pub async fn status(&self) -> Result<api::Status, Refused> {
         let Reply::Snapshot(snapshot) = self.order(Order::Status).await? else {
             return Err(odd_reply());
         };
@@ -136,6 +152,7 @@ impl Api {
             }
         }
         status.notices.extend(self.process.notices.iter().cloned().map(words::noticed));
+        self.process.healths.add_to(&mut status.drives);
         let of_house = house.map(uring::Watch::notices).unwrap_or_default();
         let noticed = |n| words::noticed(words::house::house_notice(n).into());
         status.notices.extend(of_house.into_iter().map(noticed));
@@ -193,7 +210,10 @@ struct Document;
 
 fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::with_openapi(Document::openapi())
-        .nest(api::BASE, resources::routes().merge(cluster::routes()))
+        .nest(
+            api::BASE,
+            resources::routes().merge(cluster::routes()).merge(alarms::routes()).merge(access::routes()),
+        )
         .routes(utoipa_axum::routes!(metrics::metrics))
 }
 
@@ -203,34 +223,22 @@ pub fn openapi_json() -> String {
     document.to_pretty_json().expect("a document of plain data")
 }
 
-/// The server's routes. With a token, every request must show it.
-pub fn router(api: Api, token: Option<Arc<str>>) -> Router {
+/// The server's routes. What comes from an address must show a token.
+pub fn router(api: Api) -> Router {
     let (router, _) = routes().split_for_parts();
     let system = api.process.system.clone();
-    let router =
-        router.fallback(no_such_resource).method_not_allowed_fallback(no_such_method).with_state(api);
+    let router = router
+        .fallback(no_such_resource)
+        .method_not_allowed_fallback(no_such_method)
+        .with_state(api.clone())
+        .layer(axum::middleware::from_fn_with_state(api.clone(), access::audit));
     // In front of the routes, whose own refusal would not be JSON.
     let router = router.layer(axum::middleware::from_fn(check_path));
     let router = match system {
         Some(system) => router.layer(axum::middleware::from_fn_with_state(system, crate::daemon::forward)),
         None => router,
     };
-    match token {
-        Some(token) => router.layer(axum::middleware::from_fn_with_state(token, check_token)),
-        None => router,
-    }
-}
-
-async fn check_token(State(token): State<Arc<str>>, request: Request, next: Next) -> Response {
-    let shown = request.headers().get(header::AUTHORIZATION).and_then(|v| v.to_str().ok());
-    let shown =
-        shown.and_then(|v| v.split_once(' ')).filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
-    // Compared in constant time: how long it takes must not tell how much of it was right.
-    let good = shown.is_some_and(|(_, t)| bool::from(t.trim().as_bytes().ct_eq(token.as_bytes())));
-    if good {
-        return next.run(request).await;
-    }
-    Refused::from(RequestRefusal::TokenWrong).into_response()
+    router.layer(axum::middleware::from_fn_with_state(api, access::admit))
 }
 
 async fn check_path(request: Request, next: Next) -> Response {

@@ -21,7 +21,8 @@ const WAIT_MAX: Duration = Duration::from_secs(60);
 /// How often the log is looked at while a request waits.
 const WAIT_STEP: Duration = Duration::from_millis(200);
 
-type Answer<T> = Result<Json<T>, Refused>;
+/// An answer with a body.
+pub type Answer<T> = Result<Json<T>, Refused>;
 type Made = Result<(StatusCode, Json<Created>), Refused>;
 type Done = Result<StatusCode, Refused>;
 
@@ -49,6 +50,7 @@ pub fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(get_volume, set_volume, remove_volume))
         .routes(routes!(list_hosts, add_host))
         .routes(routes!(get_host, set_host, remove_host))
+        .routes(routes!(check_host))
         .routes(routes!(list_portals, add_portal))
         .routes(routes!(remove_portal))
         .routes(routes!(list_exports, add_export))
@@ -66,6 +68,7 @@ fn made(reply: Reply) -> Made {
         Reply::Snapshot(_)
         | Reply::Drives(_)
         | Reply::Importable(_)
+        | Reply::HostChecked(_)
         | Reply::System(_)
         | Reply::Events(_) => {
             return Err(odd_reply());
@@ -98,6 +101,9 @@ async fn get_status(State(api): State<Api>) -> Answer<api::Status> {
 /// A head that does not lead tells the events of the one that does, and its own that are of the system.
 #[utoipa::path(get, path = "/events", tag = "head",
     params(("since" = Option<u64>, Query, description = "First number wanted; 0 for all that are kept"),
+           ("from" = Option<String>, Query, description = "First time wanted, such as 2026-11-20T14:02:11Z"),
+           ("level" = Option<api::Weight>, Query, description = "Least weight wanted"),
+           ("last" = Option<u64>, Query, description = "Only so many, the latest"),
            ("own" = Option<u64>, Query, description = "The same of a head's own events if it does not lead, from `next_own`"),
            ("wait" = Option<u64>, Query, description = "Seconds to wait for an event, at most 60")),
     responses((status = 200, description = "As it is now", body = api::Events), (status = "default", description = "Why not", body = ErrorBody)))]
@@ -106,15 +112,20 @@ async fn list_events(State(api): State<Api>, mut params: Params) -> Answer<api::
     // Who was told of two heads asks one that leads by now: what it said itself is what it tells.
     let since: u64 = params.one("own", since)?;
     let wait = Duration::from_secs(params.one("wait", 0)?).min(WAIT_MAX);
+    let (from, level) = (params.one("from", api::Time(0))?, params.one("level", api::Weight::Note)?);
+    let last = params.one("last", usize::MAX)?;
     params.end()?;
     let deadline = tokio::time::Instant::now() + wait;
+    let mut next = since;
     loop {
-        let Reply::Events(lines) = api.order(Order::Events { since }).await? else {
+        let Reply::Events(lines) = api.order(Order::Events { since: next }).await? else {
             return Err(odd_reply());
         };
-        if !lines.is_empty() || tokio::time::Instant::now() >= deadline {
-            let events: Vec<api::Event> = lines.into_iter().map(say::event).collect();
-            let next = events.last().map_or(since, |e| e.number + 1);
+        next = lines.last().map_or(next, |e| e.number + 1);
+        let wanted = |e: &api::Event| e.at >= from && e.weight >= level;
+        let mut events: Vec<api::Event> = lines.into_iter().filter(wanted).map(say::event).collect();
+        if !events.is_empty() || tokio::time::Instant::now() >= deadline {
+            events.drain(..events.len().saturating_sub(last));
             return Ok(Json(api::Events { events, next, next_own: None }));
         }
         tokio::time::sleep(WAIT_STEP).await;
@@ -138,6 +149,7 @@ async fn drives_of(api: &Api, look: Vec<String>) -> Result<Vec<api::Drive>, Refu
         | Reply::Created { .. }
         | Reply::Snapshot(_)
         | Reply::Importable(_)
+        | Reply::HostChecked(_)
         | Reply::System(_)
         | Reply::Events(_) => Err(odd_reply()),
     }
@@ -332,6 +344,7 @@ async fn list_imports(State(api): State<Api>, mut params: Params) -> Answer<Vec<
         | Reply::Created { .. }
         | Reply::Snapshot(_)
         | Reply::Drives(_)
+        | Reply::HostChecked(_)
         | Reply::System(_)
         | Reply::Events(_) => Err(odd_reply()),
     }
@@ -477,6 +490,21 @@ async fn set_host(
         mutual_secret: b.mutual_secret.map(|s| s.map(Into::into)),
     };
     done(api.order(Order::HostSet { name, settings, disconnect }).await?)
+}
+
+/// Whether a host has these secrets, which no answer shows
+#[utoipa::path(post, path = "/hosts/{host}/check", tag = "hosts", request_body = api::HostCheck,
+    params(("host" = String, Path, description = "Short name")),
+    responses((status = 200, description = "Which of them it has", body = api::HostChecked), (status = "default", description = "Why not", body = ErrorBody)))]
+async fn check_host(
+    State(api): State<Api>,
+    Path(name): Path<String>,
+    Body(b): Body<api::HostCheck>,
+) -> Answer<api::HostChecked> {
+    let (chap_secret, mutual_secret) = (b.chap_secret.map(Into::into), b.mutual_secret.map(Into::into));
+    let reply = api.order(Order::HostCheck { name, chap_secret, mutual_secret }).await?;
+    let Reply::HostChecked(checked) = reply else { return Err(odd_reply()) };
+    Ok(Json(checked))
 }
 
 /// Forget a host

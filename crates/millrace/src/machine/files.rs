@@ -2,6 +2,7 @@
 //! by a call alone has a path too, `/ethtool/PORT/VALUE`, so that it is recorded, changed and restored like the rest; so has
 //! what NVMe drives tell of their health, `/nvme/CONTROLLER/health`.
 
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
@@ -13,12 +14,17 @@ use uring::ethtool::{self, Knob};
 pub struct Files {
     root: PathBuf,
     began: Instant,
+    /// Controllers that were asked how they are and have not answered yet.
+    asked: BTreeMap<String, mpsc::Receiver<Page>>,
 }
+
+/// What a controller tells of its health.
+type Page = std::io::Result<Vec<u8>>;
 
 impl Files {
     /// The tree below `root`.
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into(), began: Instant::now() }
+        Self { root: root.into(), began: Instant::now(), asked: BTreeMap::new() }
     }
     /// The port and its value that a path means, if this tree is the machine itself.
     fn knob<'a>(&self, path: &'a str) -> Option<(&'a str, Knob)> {
@@ -64,7 +70,7 @@ impl Source for Files {
             _ => Missing::Broken,
         };
         if let Some(controller) = self.patient(path) {
-            return health(controller);
+            return self.health(controller);
         }
         // A fifo or a device of that name would wait for ever.
         if !std::fs::metadata(&place).map_err(why)?.is_file() {
@@ -105,16 +111,36 @@ impl Source for Files {
 /// How long a controller may take to tell its health; the rest of the machine is not kept waiting.
 const HEALTH_PATIENCE: Duration = Duration::from_secs(3);
 
-/// What a controller on PCIe that works tells of its health. Those of other machines are theirs to ask, and one that is
-/// being reset would not answer.
-fn health(controller: &str) -> Result<Vec<u8>, Missing> {
-    let is = |file: &str, wanted: &str| {
-        let text = std::fs::read_to_string(format!("/sys/class/nvme/{controller}/{file}"));
-        text.map(|t| t.trim() == wanted).map_err(|_| Missing::Absent)
-    };
-    if !(is("transport", "pcie")? && is("state", "live")?) {
-        return Err(Missing::Absent);
+impl Files {
+    /// What a controller on PCIe that works tells of its health. Those of other machines are theirs to ask, and one that
+    /// is being reset would not answer. One that has not answered is not asked again.
+    fn health(&mut self, controller: &str) -> Result<Vec<u8>, Missing> {
+        let is = |file: &str, wanted: &str| {
+            let text = std::fs::read_to_string(format!("/sys/class/nvme/{controller}/{file}"));
+            text.map(|t| t.trim() == wanted).map_err(|_| Missing::Absent)
+        };
+        if !(is("transport", "pcie")? && is("state", "live")?) {
+            return Err(Missing::Absent);
+        }
+        let answer = match self.asked.remove(controller) {
+            Some(answer) => answer,
+            None => ask(controller),
+        };
+        match answer.recv_timeout(HEALTH_PATIENCE) {
+            Ok(Ok(page)) => Ok(page),
+            Ok(Err(e)) if e.kind() == std::io::ErrorKind::NotFound => Err(Missing::Absent),
+            Ok(Err(e)) if e.kind() == std::io::ErrorKind::PermissionDenied => Err(Missing::Refused),
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                self.asked.insert(controller.into(), answer);
+                Err(Missing::Broken)
+            }
+            Ok(Err(_)) | Err(mpsc::RecvTimeoutError::Disconnected) => Err(Missing::Broken),
+        }
     }
+}
+
+/// Asks a controller, in a thread that may hang.
+fn ask(controller: &str) -> mpsc::Receiver<Page> {
     let (told, tells) = mpsc::channel();
     let name = controller.to_string();
     std::thread::spawn(move || {
@@ -122,10 +148,5 @@ fn health(controller: &str) -> Result<Vec<u8>, Missing> {
         // Whoever waited may have gone on.
         let _ = told.send(page);
     });
-    match tells.recv_timeout(HEALTH_PATIENCE) {
-        Ok(Ok(page)) => Ok(page),
-        Ok(Err(e)) if e.kind() == std::io::ErrorKind::NotFound => Err(Missing::Absent),
-        Ok(Err(e)) if e.kind() == std::io::ErrorKind::PermissionDenied => Err(Missing::Refused),
-        Ok(Err(_)) | Err(_) => Err(Missing::Broken),
-    }
+    tells
 }

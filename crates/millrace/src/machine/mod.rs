@@ -5,6 +5,7 @@
 
 mod explain;
 mod files;
+mod health;
 mod hosts;
 mod layout;
 mod locate;
@@ -17,12 +18,13 @@ mod tree;
 mod tune;
 
 pub use explain::{ExplainArgs, run as explain};
+pub use health::Healths;
 #[cfg(test)]
 pub use layout::parse_layout;
 pub use layout::{arrays_words, layout};
 pub use locate::locate;
 pub use plan::{PlanArgs, about_to_add, about_to_create, about_to_join, run as plan, site_here, whereabouts};
 pub use raid::refuse_raid_words;
-pub use recording::here;
+pub use recording::{PATIENCE, here, record};
 pub use topology::{TopologyArgs, run as topology};
 pub use tune::{TuneArgs, run as tune};

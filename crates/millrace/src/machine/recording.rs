@@ -53,7 +53,7 @@ pub fn read(path: &Path) -> Result<Recording, Failure> {
 }
 
 /// Records this machine, and the head on it if one answers.
-fn record(context: &Context, seconds: f64, anonymous: bool) -> Recording {
+pub fn record(context: &Context, seconds: f64, anonymous: bool) -> Recording {
     let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |t| t.as_secs());
     let at = api::Time(unix).to_string();
     let mut here = Here { files: Files::new("/"), context, silent: false };

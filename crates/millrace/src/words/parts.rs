@@ -2,9 +2,9 @@
 
 pub use base::size::{print as size, print_free as size_free};
 use finding::{
-    AddressFault, ConnectedHost, DriveFault, FenceFault, FileFault, FollowerFault, Immovable, IqnFault,
-    LineFault, LinkFault, NetFault, NoFence, NqnFault, OutReason, SecretFault, ShutOutFault, StateFault,
-    StateFile, TrialFault,
+    AddressFault, AlarmFault, ConnectedHost, DriveFault, FenceFault, FileFault, FollowerFault, Immovable,
+    IqnFault, LineFault, LinkFault, NetFault, NoFence, NqnFault, OutReason, SecretFault, ShutOutFault,
+    StateFault, StateFile, TrialFault,
 };
 
 /// What a drive did, after "the drive".
@@ -21,6 +21,27 @@ pub fn drive_fault(fault: &DriveFault) -> String {
         DriveFault::Reserved => "refused: another head, or another machine, has reserved this drive".into(),
         DriveFault::ReadOnly { errno } => format!("is read-only (error {errno})"),
         DriveFault::Errno { errno } => format!("failed with error {errno}"),
+    }
+}
+
+/// Why a receiver did not take an alarm.
+pub fn alarm_fault(fault: &AlarmFault) -> String {
+    let said = |answer: &str| match answer {
+        "" => String::new(),
+        answer => format!(" ({answer})"),
+    };
+    match fault {
+        AlarmFault::NotReached { error } => format!("it cannot be reached: {error}"),
+        AlarmFault::BrokenOff { error } => format!("the connection broke off: {error}"),
+        AlarmFault::NoTls { error } => format!("TLS with it fails: {error}"),
+        AlarmFault::TimedOut { seconds } => format!("it did not answer within {seconds} s"),
+        AlarmFault::Refused { status, answer } => format!("it answered {status}{}", said(answer)),
+        AlarmFault::NotStarted { error } => format!("the command does not start: {error}"),
+        AlarmFault::CommandFailed { status, answer } => {
+            format!("the command ended with {status}{}", said(answer))
+        }
+        AlarmFault::CommandKilled { signal } => format!("signal {signal} ended the command"),
+        AlarmFault::FileUnread { path, error } => format!("{path} cannot be read: {error}"),
     }
 }
 

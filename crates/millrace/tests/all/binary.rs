@@ -391,7 +391,7 @@ fn a_taken_api_port_is_told_and_tried_again_while_the_head_serves() {
     drop(other);
     until("it listens", || daemon.reasons().is_empty());
     let mut peer = std::net::TcpStream::connect(address).expect("it listens");
-    let request = "GET /api/v1/status HTTP/1.1\r\nhost: x\r\nconnection: close\r\nauthorization: Bearer 0123456789abcdef\r\n\r\n";
+    let request = "GET /api/v1/status HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\nauthorization: Bearer 0123456789abcdef\r\n\r\n";
     peer.write_all(request.as_bytes()).expect("sent");
     let mut answer = String::new();
     peer.read_to_string(&mut answer).expect("an answer");

@@ -10,5 +10,8 @@ mod limited;
 mod mirrors;
 mod rejections;
 mod slow_peers;
+mod support;
+mod tokens;
+mod top;
 mod two_heads;
 mod weights;

@@ -17,6 +17,7 @@ use crate::steward::context::probe::Probe;
 use crate::steward::context::spare::SpareContext;
 use crate::steward::context::system::SystemContext;
 use crate::steward::record::texts::protocol_word;
+use crate::steward::sessions::arrivals::{Arrivals, PathAt};
 use crate::steward::sessions::rejections::Rejections;
 use crate::steward::sessions::table::Sessions;
 use crate::steward::state::journal::Journal;
@@ -132,6 +133,10 @@ pub(crate) struct HeadContext {
     pub last_protocol_errors: BTreeMap<u16, ConnectionFault>,
     /// How fast legs are rebuilt.
     pub speeds: BTreeMap<Work, Speed>,
+    /// Of each path: reads, bytes read, writes, bytes written.
+    pub path_speeds: BTreeMap<PathAt, [Speed; 4]>,
+    /// Which paths of hosts have connections.
+    pub arrivals: Arrivals,
     pub rejections: Rejections,
     /// What ails drives that stay in use.
     pub ills: BTreeMap<DriveId, Ill>,
@@ -324,6 +329,8 @@ impl HeadContext {
             shapes_at_start: BTreeMap::new(),
             last_protocol_errors: BTreeMap::new(),
             speeds: BTreeMap::new(),
+            path_speeds: BTreeMap::new(),
+            arrivals: Arrivals::default(),
             rejections: Rejections::default(),
             ills: BTreeMap::new(),
             lives: BTreeMap::new(),
@@ -420,6 +427,7 @@ impl HeadContext {
         self.reports.truncate(all);
         self.reported.truncate(all);
         self.rooms.truncate(all);
+        self.arrivals.may_differ();
         self.halted.retain(|(_, shard)| *shard < own);
         self.quiesced.retain(|(_, shard)| *shard < own);
         self.pools.iter_mut().for_each(|p| p.far_goes(now, own));
@@ -563,6 +571,10 @@ impl HeadContext {
     /// Which of two heads this is; 0 for one alone.
     pub fn own_number(&self) -> u8 {
         self.system.as_ref().map_or(0, |s| s.member().me().index() as u8)
+    }
+    /// The number of the head that a shard belongs to.
+    pub fn head_with(&self, shard: u16) -> u8 {
+        if shard < self.own_shards { self.own_number() } else { self.own_number() ^ 1 }
     }
     /// Shards of the other head take part, and know every pool: its portals are open.
     pub fn far_serves(&self) -> bool {

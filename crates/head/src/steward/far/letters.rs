@@ -47,7 +47,7 @@ mod tests {
     use crate::layout::{ArrayId, ArrayLayout, PoolId, PoolLayout, VolumeLayout};
     use crate::mail::Room;
     use crate::path::stages::{STAGES, Timed, TimedOp};
-    use crate::report::{ConnectionReport, Counters, Digests, DriveReport, Login, ShardReport};
+    use crate::report::{ConnectionReport, Counters, Digests, DriveReport, Login, PathId, ShardReport};
     use array::{
         Bitmap, Geometry, Lanes, Leg, LegState, Membership, Note, Pace, Progress, Scrub, UnclearedMap,
         Verdict,
@@ -219,6 +219,7 @@ mod tests {
                 digests: Digests { header: true, data: false },
                 counters,
             }],
+            ended: vec![(PathId { host: HostId(2), portal: PortalId(1) }, counters)],
             volumes: vec![(VolumeId(9), counters)],
             drives: vec![DriveReport {
                 drive: DriveId(2),
@@ -227,7 +228,12 @@ mod tests {
                 ..DriveReport::default()
             }],
             arrays: vec![(ArrayId(1), Progress { resync_done: 3, hedges_won: 4, ..Progress::default() })],
-            timed: vec![Timed { volume: VolumeId(9), write: true, ns: [7; STAGES] }],
+            timed: vec![Timed {
+                volume: VolumeId(9),
+                path: Some(PathId { host: HostId(2), portal: PortalId(1) }),
+                write: true,
+                ns: [7; STAGES],
+            }],
             timed_ops: vec![TimedOp { drive: DriveId(2), write: false, ns: 8 }],
             ..ShardReport::default()
         }

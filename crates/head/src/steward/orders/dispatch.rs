@@ -52,6 +52,9 @@ impl Procedures {
             }
             Order::HostAdd { name, settings } => self.host_add(name, settings).await,
             Order::HostSet { name, settings, disconnect } => self.host_set(&name, settings, disconnect).await,
+            Order::HostCheck { name, chap_secret, mutual_secret } => {
+                self.host_check(&name, chap_secret.as_ref(), mutual_secret.as_ref())
+            }
             Order::HostRemove { name, force, disconnect } => self.host_remove(&name, force, disconnect).await,
             Order::PortalAdd { protocol, address, moves, head } => {
                 self.portal_add(protocol, address, moves, head).await
@@ -85,6 +88,7 @@ impl Procedures {
             Order::FarJoins => self.far_joins().await,
             Order::LanesTurn => self.turn_lanes().await,
             Order::Status | Order::Events { .. } => self.look(order).await,
+            Order::Happened { .. } => unreachable!("taken as it comes"),
             Order::SystemCreate { settings } => self.system_create(*settings).await,
             Order::System => self.system_view().map(|v| Reply::System(Box::new(v))),
             Order::HeadLead => self.head_lead().await,

@@ -3,7 +3,7 @@
 use crate::admission::caps::Caps;
 use crate::admission::scheduler::{WEIGHT, WEIGHTS};
 use crate::layout::PoolId;
-use crate::order::{Answered, Event, HostSettings, Refusal, Reply, VolumeCaps};
+use crate::order::{Answered, Event, HostChecked, HostSettings, Refusal, Reply, VolumeCaps};
 use crate::steward::context::head::{HeadContext, PortalContext};
 use crate::steward::context::pool::{PoolContext, Resting};
 use crate::steward::procedures::Procedures;
@@ -12,7 +12,7 @@ use crate::steward::sessions::connected::{Use, refuse_in_use};
 use crate::steward::state::{Change, Edit};
 use access::{Grant, Host, LUN_MAX, lowest_free};
 use base::view::NSID_MAX;
-use base::view::{Moves, Portal, Protocol};
+use base::view::{Moves, Portal, Protocol, Secret};
 use base::{Bug, Duration, Uuid, planted};
 use core::net::SocketAddr;
 use finding::{
@@ -334,6 +334,14 @@ impl Procedures {
         self.publish().await;
         self.note(format!("host {name}"), HostEvent::HostChanged);
         Ok(Reply::Done)
+    }
+
+    /// Order: whether a host has these secrets, which are shown to nobody.
+    pub(crate) fn host_check(&self, name: &str, chap: Option<&Secret>, mutual: Option<&Secret>) -> Answered {
+        let host = self.host_named(name)?;
+        let is = |asked: Option<&Secret>, has: &Option<Secret>| asked.is_some() && asked == has.as_ref();
+        let chap_secret = is(chap, &host.chap_secret);
+        Ok(Reply::HostChecked(HostChecked { chap_secret, mutual_secret: is(mutual, &host.mutual_secret) }))
     }
 
     /// Order: forget a host.

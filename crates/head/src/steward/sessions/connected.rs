@@ -1,12 +1,15 @@
 //! Hosts that are connected and would lose something by an order: who gives it is told, and says that it is meant.
 
 use crate::order::Refusal;
+use crate::report::PathId;
 use crate::steward::context::head::HeadContext;
 use crate::steward::procedures::Procedures;
+use crate::steward::sessions::arrivals::PathAt;
 use crate::steward::sessions::table::Identity;
 use base::view::Protocol;
 use base::{HostId, PortalId, Uuid};
 use finding::{ConnectedHost, HostNotice};
+use std::collections::BTreeSet;
 
 /// Connections of a host that are not for discovery alone, which is no use of anything.
 pub(crate) struct Use<'a> {
@@ -51,6 +54,13 @@ impl HeadContext {
         let mut hosts: Vec<ConnectedHost> = hosts.filter(|h| h.connections > 0).collect();
         hosts.sort();
         hosts
+    }
+    /// Paths that have connections of hosts, at either head.
+    pub(crate) fn paths_up(&self) -> BTreeSet<PathAt> {
+        let path = |u: &Use<'_>| PathId { host: u.host, portal: u.portal };
+        let here = self.uses_here().map(|u| (self.own_number(), path(&u)));
+        let there = self.uses_there().map(|u| (self.own_number() ^ 1, path(&u)));
+        here.chain(there).collect()
     }
     fn uses_here(&self) -> impl Iterator<Item = Use<'_>> {
         self.sessions.all().filter(|s| !s.is_discovery()).filter_map(|s| {

@@ -39,7 +39,11 @@ impl HeadContext {
                 }
             }
             StewardMail::Reported(report) => {
-                self.times.add(now, &report);
+                self.times.add(now, self.head_with(shard), &report);
+                // Who comes to the other head is known by that alone.
+                if shard >= self.own_shards {
+                    self.arrivals.may_differ();
+                }
                 self.has_reported(*report);
             }
             _ => {}

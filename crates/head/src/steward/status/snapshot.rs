@@ -13,13 +13,17 @@ use crate::steward::context::found::Found;
 use crate::steward::context::head::{HeadContext, Ill, PortalContext, StoodIn, Stop};
 use crate::steward::context::pool::PoolContext;
 use crate::steward::procedures::Procedures;
+use crate::steward::status::paths;
 use crate::steward::status::speed::Work;
 use array::format::LegState;
 use base::codec::hex;
 use base::{Duration, HostId, Instant, PortalId};
 use cluster::{HeadNo, Part};
 use core::net::SocketAddr;
-use finding::{DriveFault, Notice, PortalCause, RecordCause, SpareFit, StatusCause, StatusNotice, WayBack};
+use finding::{
+    DriveFault, Event, Notice, PortalCause, RecordCause, SpareFit, StatusCause, StatusNotice, SystemEvent,
+    WayBack,
+};
 use std::collections::BTreeSet;
 
 /// How long shards may take to tell their figures.
@@ -76,6 +80,7 @@ impl Procedures {
 
 /// See `Procedures::note_speeds`.
 fn note_speeds(context: &mut HeadContext, now: Instant) {
+    paths::note_rates(context, now);
     let mut resyncs = vec![];
     for p in &context.pools {
         for a in 0..p.arrays.len() {
@@ -144,6 +149,7 @@ fn progress_of(context: &HeadContext, id: crate::layout::ArrayId) -> array::Prog
 
 fn build(context: &mut HeadContext, now: Instant) -> Status {
     note_speeds(context, now);
+    let paths = paths::sums(context);
     let mut reasons = vec![];
     let mut pools: Vec<Pool> = vec![];
     for unread in &context.unread {
@@ -206,6 +212,11 @@ fn build(context: &mut HeadContext, now: Instant) -> Status {
     context.times.turn(now);
     let mut volumes: Vec<Volume> = context.shown().flat_map(|p| volumes_of(context, &p, &pools)).collect();
     volumes.sort_by(|a, b| a.name.cmp(&b.name));
+    // Each order has an event of its own beside those of what it did.
+    let shown = |e: &&EventLine| !matches!(e.event, Event::System(SystemEvent::OrderDone { .. }));
+    let mut events: Vec<api::Event> =
+        context.events.iter().rev().filter(shown).take(EVENTS_SHOWN).map(EventLine::answered).collect();
+    events.reverse();
     Status {
         at: Time(context.unix(now)),
         uptime_seconds: now.since(context.started).as_secs(),
@@ -215,12 +226,18 @@ fn build(context: &mut HeadContext, now: Instant) -> Status {
         drives: drives_of(context),
         pools,
         volumes,
-        hosts: context.hosts().iter().map(|h| host_of(context, h)).collect(),
+        hosts: {
+            let of = |h: &access::Host| Host {
+                paths: paths::of_host(context, &paths, h.id, now),
+                ..host_of(context, h)
+            };
+            context.hosts().iter().map(of).collect()
+        },
         portals,
         serves: served_by_heads(context),
         connections: connections_of(context),
         shards: context.reports.iter().flatten().map(|r| shard_of(context, r)).collect(),
-        events: context.events.iter().rev().take(EVENTS_SHOWN).rev().map(EventLine::answered).collect(),
+        events,
         notices: {
             let lasting = context
                 .notices
@@ -538,7 +555,7 @@ fn ill_of<'a>(context: &'a HeadContext, p: &PoolContext, a: usize, l: usize) -> 
     context.ills.get(&open.id).filter(|_| p.leg_state(a, l) == LegState::InSync)
 }
 
-fn add(to: &mut Counters, c: &report::Counters) {
+pub(super) fn add(to: &mut Counters, c: &report::Counters) {
     to.reads += c.reads;
     to.read_bytes += c.read_bytes;
     to.writes += c.writes;
@@ -674,6 +691,7 @@ fn host_of(context: &HeadContext, h: &access::Host) -> Host {
         chap_user: h.chap_user.clone(),
         exports,
         connections: connections_of_host(context, h.id),
+        paths: vec![],
     }
 }
 

@@ -255,3 +255,54 @@ fn a_volume_that_shrinks_under_connected_hosts_is_asked_for_once() {
     assert_eq!(users(&r.why), [], "that was answered");
     w.good(shrink(true, true));
 }
+
+#[test]
+fn who_knows_a_secret_is_answered_and_the_secret_is_not() {
+    let mut w = usual();
+    let mut check = |chap: Option<&str>, mutual: Option<&str>| {
+        let secret = |text: Option<&str>| text.map(|text| Secret(text.as_bytes().to_vec()));
+        let (chap_secret, mutual_secret) = (secret(chap), secret(mutual));
+        match w.good(Order::HostCheck { name: "esx1".into(), chap_secret, mutual_secret }) {
+            Reply::HostChecked(checked) => (checked.chap_secret, checked.mutual_secret),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(check(Some("a secret of esx1"), None), (true, false));
+    assert_eq!(check(Some("a secret of esx2"), Some("a secret of esx1")), (false, false));
+    // What is not asked about, or is not there, is not the same.
+    assert_eq!(check(None, None), (false, false));
+    let unknown = Order::HostCheck { name: "who".into(), chap_secret: None, mutual_secret: None };
+    assert_eq!(w.refused(unknown).0, ErrorKind::NotFound);
+}
+
+#[test]
+fn a_path_that_comes_or_leaves_is_one_event_however_many_connections_it_has() {
+    use crate::order::Event;
+    use finding::HostEvent;
+
+    let mut w = usual();
+    w.good(portal());
+    connect(&mut w, 1, true);
+    connect(&mut w, 2, false);
+    connect(&mut w, 3, false);
+    w.pass(1);
+    let (protocol, portal) = ("iscsi".to_string(), "10.0.0.1:3260".to_string());
+    let came =
+        HostEvent::HostPathConnected { protocol: protocol.clone(), portal: portal.clone(), head: None };
+    let told = |w: &mut World| {
+        let all = w.happened_to("host esx1").into_iter();
+        all.filter(|e| matches!(e, Event::Host(e) if !matches!(e, HostEvent::HostAdded))).collect::<Vec<_>>()
+    };
+    assert_eq!(told(&mut w), [Event::Host(came.clone())]);
+    let goes = |w: &mut World, slot: u64| {
+        w.mail(0, StewardMail::Gone { connection: base::ConnectionId(slot), why: None });
+        w.run();
+        w.pass(1);
+    };
+    goes(&mut w, 2);
+    goes(&mut w, 1);
+    assert_eq!(told(&mut w).len(), 1, "another connection is left");
+    goes(&mut w, 3);
+    let left = HostEvent::HostPathLeft { protocol, portal, head: None, paths_left: 0 };
+    assert_eq!(told(&mut w), [Event::Host(came), Event::Host(left)]);
+}

@@ -198,3 +198,14 @@ fn what_the_daemon_keeps_in_the_directory_itself_is_told_as_other_files_are() {
     renewed(&mut w, &[], None);
     assert!(told(&mut w).is_empty());
 }
+
+#[test]
+fn what_the_manager_says_is_in_the_log() {
+    let mut w = all_files();
+    let why = finding::AlarmFault::TimedOut { seconds: 15 };
+    let dead = finding::SystemEvent::AlarmReceiverDead { receiver: "oncall".into(), tries: 3, why };
+    let mail = StewardMail::Said { what: "alarm oncall".into(), event: dead.clone().into() };
+    w.events.push_back(Event::Mail { from: Address::Manager, mail: mail.into() });
+    w.pass(1);
+    assert_eq!(w.happened_to("alarm oncall"), [crate::order::Event::from(dead)]);
+}

@@ -11,7 +11,7 @@ use finding::CommandFault;
 use std::ffi::OsString;
 
 /// Our verbs, and what they are called elsewhere.
-const SYNONYMS: [(&str, &[&str]); 13] = [
+const SYNONYMS: [(&str, &[&str]); 14] = [
     ("ls", &["list"]),
     ("rm", &["remove", "delete", "del"]),
     ("destroy", &["remove", "delete", "del"]),
@@ -25,6 +25,7 @@ const SYNONYMS: [(&str, &[&str]); 13] = [
     ("fail", &["offline"]),
     ("return", &["online"]),
     ("events", &["log", "logs"]),
+    ("alarm", &["alarms", "alert", "alerts"]),
 ];
 
 /// The command's name and its aliases.

@@ -36,6 +36,30 @@ pub fn client(f: &ClientFault) -> Said {
             format!("the daemon at {socket} closed the connection before it answered: {error}"),
             "journalctl -u millrace -n 20, for why it ended; systemd starts it again",
         ),
+        ClientFault::UrlInvalid { url } => (
+            format!("{url} is no URL of a head"),
+            "write https://HEAD:PORT, with the port of api.tcp in its head.toml",
+        ),
+        ClientFault::UrlUnprotected { url } => (
+            format!("{url} would send the token in clear over the network"),
+            "the same with https://, and tls = \"self-signed\" below [api] in head.toml",
+        ),
+        ClientFault::UrlUnreached { url, error } => (
+            format!("cannot connect to {url}: {error}"),
+            "millrace status on that head, which says whether it listens at api.tcp",
+        ),
+        ClientFault::CertificateUnknown { url, fingerprint, error } => {
+            let message = format!(
+                "{url} shows a certificate that is not known here ({error}); its fingerprint is {fingerprint}"
+            );
+            let next = format!(
+                "compare it with `millrace token ls` on that head; if they are the same: --fingerprint {fingerprint}"
+            );
+            return Said::new(message).then(next);
+        }
+        ClientFault::RemoteSettingInvalid { setting, error } => {
+            (format!("{setting} cannot be used: {error}"), "millrace token --help, which has an example")
+        }
         ClientFault::RequestInvalid { path, error } => {
             (format!("{path} cannot be requested: {error}"), "millrace --help")
         }

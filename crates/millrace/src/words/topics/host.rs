@@ -87,7 +87,31 @@ pub fn event(f: &HostEvent) -> String {
         E::OthersRejected { times, seconds } => {
             format!("{times} further logins were rejected in {seconds} s")
         }
+        E::HostPathConnected { protocol, portal, head } => {
+            format!("it is connected over {}", path(protocol, portal, head))
+        }
+        E::HostPathLeft { protocol, portal, head, paths_left } => {
+            let left = match paths_left {
+                0 => "it has no path left".to_string(),
+                n => format!("it has {} left", count(*n, "path")),
+            };
+            format!("its last connection over {} ended: {left}", path(protocol, portal, head))
+        }
+        E::HostPathFlaps { protocol, portal, head, times, seconds, up } => {
+            let (path, times) = (path(protocol, portal, head), count(*times, "more time"));
+            let now = if *up { "connected" } else { "not connected" };
+            format!("its path over {path} came or left {times} in {seconds} s, and is {now} now")
+        }
+        E::HostPathsChanged { times, seconds } => {
+            format!("other paths of hosts came or left {} in {seconds} s", count(*times, "time"))
+        }
     }
+}
+
+/// A portal, and the head that serves it.
+fn path(protocol: &str, portal: &str, head: &Option<String>) -> String {
+    let head = head.as_ref().map_or(String::new(), |head| format!(" at head {head}"));
+    format!("{protocol} {portal}{head}")
 }
 
 /// What became of somebody, and why.

@@ -10,7 +10,56 @@ const DOCUMENT: &str = "GET /api/v1/openapi.json describes every field and param
 pub fn refusal(f: &RequestRefusal) -> Said {
     match f {
         RequestRefusal::TokenWrong => Said::new("the request does not show the token of this head")
-            .then("send the header Authorization: Bearer TOKEN, with the token of the file api.token_file"),
+            .then("send the header Authorization: Bearer TOKEN, with a secret that `millrace token add` printed"),
+        RequestRefusal::TokenExpired { name, expired } => {
+            Said::new(format!("the token {name} expired at {expired}"))
+                .then(format!("millrace token rm {name} on the head, then millrace token add {name}"))
+        }
+        RequestRefusal::TokenReadOnly { name } => {
+            Said::new(format!("the token {name} may only read")).then("millrace token add NAME, for a token with all rights")
+        }
+        RequestRefusal::ApiThrottled { seconds } => {
+            Said::new(format!("too many wrong tokens came from this address: it is heard again in {seconds} s"))
+                .then("look which program there uses an old token, then try again")
+        }
+        RequestRefusal::HeadNameUnknown { name } => {
+            Said::new(format!("this head was not given the name {name}"))
+                .then("use its IP address, or add the name to api.names in head.toml")
+        }
+        RequestRefusal::OriginForeign { origin } => {
+            Said::new(format!("a page of {origin} sent the order, and only this head's own may"))
+                .then("send orders from a program rather than a page of another site")
+        }
+        RequestRefusal::TokenNameInvalid { name, characters_max } => Said::new(format!(
+            "{name} cannot be the name of a token: 1 to {characters_max} letters, digits, dots, hyphens or underscores, a letter or digit first"
+        ))
+        .then("millrace token add monitor --read"),
+        RequestRefusal::TokenNameTaken { name } => {
+            Said::new(format!("there is a token {name} already"))
+                .then(format!("another name, or millrace token rm {name} first"))
+        }
+        RequestRefusal::TokenUnknown { name, tokens } if tokens.is_empty() => {
+            Said::new(format!("there is no token {name}, and no other one")).then("millrace token add NAME")
+        }
+        RequestRefusal::TokenUnknown { name, tokens } => {
+            Said::new(format!("there is no token {name}, but {}", tokens.join(", "))).then("millrace token ls")
+        }
+        RequestRefusal::TokenOfConfiguration { name } => {
+            Said::new(format!("the token {name} is of the configuration"))
+                .then("remove api.token_file from head.toml and restart the daemon")
+        }
+        RequestRefusal::TokensFull { tokens_max } => {
+            Said::new(format!("there are {tokens_max} tokens, which is the limit"))
+                .then("millrace token ls shows those not used for long, and millrace token rm NAME removes one")
+        }
+        RequestRefusal::TokenLifeInvalid { seconds } => {
+            Said::new(format!("a token cannot expire after {seconds} s: from 1 s to 100 years"))
+                .then("millrace token add NAME --expires 90d")
+        }
+        RequestRefusal::TokensUnusable { path, error } => {
+            Said::new(format!("the tokens in {path} cannot be used: {error}"))
+                .then(format!("put the file back from a backup, or remove it: `mv {path} {path}.rotten`"))
+        }
         RequestRefusal::ResourceUnknown { path } => {
             Said::new(format!("there is no resource {path}")).then("GET /api/v1/openapi.json lists all")
         }
@@ -44,6 +93,11 @@ pub fn refusal(f: &RequestRefusal) -> Said {
         RequestRefusal::FieldMissing { field } => wrong(format!("the field {field} is missing")),
         RequestRefusal::FieldTwice { field } => wrong(format!("the field {field} is given twice")),
         RequestRefusal::FieldInvalid { field, error } => wrong(format!("{field}: {error}")),
+        RequestRefusal::ReceiverUnknown { receiver } => {
+            Said::new(format!("there is no alarm receiver {receiver}")).then("millrace alarm ls")
+        }
+        RequestRefusal::AlarmsOff => Said::new("head.toml names no receiver of alarms")
+            .then("millrace serve --example shows how one is written, behind [alarm]"),
         RequestRefusal::VolumeUnchanged => {
             wrong("nothing is to be changed: bytes, name, iops_max, mbps_max or weight")
         }

@@ -5,10 +5,11 @@ use super::link::{join_denial, join_next, key_fault, key_next, token_fault, toke
 use super::machine::errno_words;
 use super::machine::unreadable;
 use super::parts::{
-    STATE_DISK, count, drive_unshareable, head_called, link_fault, link_next, no_fence_instead, not_shut_out,
-    out_reason, trial_fault,
+    STATE_DISK, alarm_fault, count, drive_unshareable, head_called, link_fault, link_next, no_fence_instead,
+    not_shut_out, out_reason, trial_fault,
 };
-use finding::{DaemonRight, DaemonThread, SystemCause, SystemEvent, SystemNotice, SystemRefusal};
+use base::size::print_seconds;
+use finding::{Asker, DaemonRight, DaemonThread, SystemCause, SystemEvent, SystemNotice, SystemRefusal};
 
 /// Why an order was not carried out.
 pub fn refusal(f: &SystemRefusal) -> Said {
@@ -177,6 +178,15 @@ fn is_off(head: &str) -> String {
     format!("millrace head fence {head} --is-off, if that head is switched off")
 }
 
+/// Who sent an order.
+fn asker(who: &Asker) -> String {
+    match who {
+        Asker::ApiToken { name } => format!("token {name}"),
+        Asker::LocalUser { name, uid } => format!("user {name} ({uid})"),
+        Asker::OtherHead { head } => format!("head {head}"),
+    }
+}
+
 /// What happened.
 pub fn event(f: &SystemEvent) -> String {
     match f {
@@ -252,6 +262,14 @@ pub fn event(f: &SystemEvent) -> String {
             "the fence of {drive} could not be tried: {}; the follower does not take over before; it is tried again every {again_seconds} s",
             trial_fault(why)
         ),
+        SystemEvent::OrderDone { who, from, method, path, refused } => {
+            let place = from.as_ref().map_or_else(String::new, |from| format!(" from {from}"));
+            let end = refused.as_ref().map_or("done".into(), |code| format!("refused ({code})"));
+            format!("{}{place}: {method} {path}: {end}", asker(who))
+        }
+        SystemEvent::ApiAccessThrottled { from, failures } => format!(
+            "{failures} requests with a wrong token came from {from}: more of them are delayed, each longer, up to 30 s"
+        ),
         SystemEvent::HeadServes => "the head serves".into(),
         SystemEvent::FencesHold { drives: 1, least_milliseconds: ms, .. } => {
             format!("the fence of 1 drive was tried: it holds ({ms} ms)")
@@ -275,6 +293,17 @@ pub fn event(f: &SystemEvent) -> String {
             "configuration {found} on the drives is not the one that this head knew{}: the drives count; compare volumes and exports with what you know: millrace volume ls",
             volumes_only(volumes_known, volumes_found)
         ),
+        SystemEvent::AlarmReceiverDead { receiver, tries, why } => format!(
+            "the receiver {receiver} did not take alarms {tries} times in a row: {}; they wait, and are sent again: millrace alarm test {receiver}",
+            alarm_fault(why)
+        ),
+        SystemEvent::AlarmReceiverWell { receiver, seconds, lost } => {
+            let lost = match lost {
+                0 => "none was lost".to_string(),
+                n => format!("{} found no room and were lost: millrace events has them", count(*n, "alarm")),
+            };
+            format!("the receiver {receiver} takes alarms again, after {}: {lost}", print_seconds(*seconds))
+        }
     }
 }
 

@@ -1,5 +1,8 @@
 //! The API over a real Unix socket, with a scripted head behind it.
 
+mod access;
+mod document;
+
 use super::*;
 use crate::client::Client;
 use crate::failure::{Exit, Failure};
@@ -47,14 +50,14 @@ pub fn serve(script: impl Fn(&Order) -> Answered + Send + 'static, process: Proc
             tokio::spawn(async move {
                 while let Some((order, answer)) = calls.recv().await {
                     let reply = script(&order);
-                    if order != Order::Status {
+                    if order != Order::Status && !matches!(order, Order::Happened { .. }) {
                         seen.lock().expect("no panic").push(order);
                     }
                     let _ = answer.send(reply);
                 }
             });
             let listener = tokio::net::UnixListener::from_std(listener).expect("listening");
-            super::serve(listener, router(Api::new(door, Arc::new(process)), None), limits()).await;
+            super::serve(listener, router(Api::new(door, Arc::new(process))), limits(), Local).await;
         });
     });
     Fake { client: Client::new(path).expect("a runtime"), orders, folder }
@@ -87,6 +90,8 @@ fn uuid(n: u64) -> Uuid {
 
 fn spread(ns: u64) -> Times {
     let (p50_ns, p99_ns, p999_ns, max_ns) = (ns, 3 * ns, 9 * ns, 11 * ns);
+    let mut buckets = [0; api::BUCKETS];
+    buckets[api::BOUNDS_NS.partition_point(|bound| *bound < ns)] = 80_000;
     Times {
         p50_ns,
         p99_ns,
@@ -96,6 +101,7 @@ fn spread(ns: u64) -> Times {
         timed: 12_400,
         total_ns: 80_000 * ns,
         total_timed: 80_000,
+        buckets,
     }
 }
 
@@ -128,13 +134,10 @@ fn drives() -> Vec<Drive> {
         serial: format!("S64GNE0R50{n}"),
         bytes: 1_920_383_410_176,
         block_bytes: 4096,
-        volatile_cache: false,
         pool: Some("tank".into()),
         role: DriveRole::Leg,
         state: Some(state),
         cause,
-        reason: String::new(),
-        slow: false,
         errors: if state == State::Failed { 17 } else { 0 },
         counters: Counters {
             reads: 81_234_567 + n,
@@ -146,7 +149,7 @@ fn drives() -> Vec<Drive> {
         },
         read_times: Some(spread(84_000 + n)),
         write_times: (n != 3).then(|| spread(21_000)),
-        shape: None,
+        ..Drive::default()
     };
     let mut all = vec![
         drive(0, State::Optimal, None),
@@ -288,9 +291,9 @@ pub fn snapshot() -> Status {
         iqns: vec![format!("iqn.1998-01.com.vmware:{name}")],
         authenticated,
         mutual: authenticated,
-        chap_user: String::new(),
         exports,
         connections: 5,
+        ..Host::default()
     };
     let portal = |protocol, address: &str, connections| Portal {
         protocol,
@@ -637,6 +640,23 @@ fn every_request_becomes_its_order() {
 }
 
 #[test]
+fn a_secret_can_be_asked_about_and_is_not_shown() {
+    let script = |order: &Order| match order {
+        Order::HostCheck { chap_secret, .. } => {
+            let right = *chap_secret == Some(base::view::Secret(b"a secret of esx1".to_vec()));
+            Ok(Reply::HostChecked(api::HostChecked { chap_secret: right, mutual_secret: false }))
+        }
+        other => obedient(other),
+    };
+    let fake = serve(script, Process::default());
+    let ask = |secret: &str| {
+        let check = api::HostCheck { chap_secret: Some(api::Secret(secret.into())), mutual_secret: None };
+        fake.client.post::<api::HostChecked>("/hosts/esx1/check", &check).expect("an answer").chap_secret
+    };
+    assert!(ask("a secret of esx1") && !ask("another secret of esx1"));
+}
+
+#[test]
 fn a_portal_belongs_to_the_head_that_is_named() {
     let script = |order: &Order| match order {
         Order::System => Ok(Reply::System(Box::new(system_view()))),
@@ -777,40 +797,6 @@ fn events_wait_until_something_happens() {
     let events: api::Events = fake().client.get("/events?since=119&wait=60").expect("answered");
     assert_eq!((events.events.len(), events.next), (2, 121));
 }
-
-#[test]
-fn the_token_is_asked_for_over_tcp() {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    let (door, mut calls) = Door::new();
-    let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).expect("bound");
-    let address = listener.local_addr().expect("bound");
-    std::thread::spawn(move || {
-        runtime.block_on(async move {
-            tokio::spawn(async move {
-                while let Some((order, answer)) = calls.recv().await {
-                    let _ = answer.send(obedient(&order));
-                }
-            });
-            let router = router(Api::new(door, Arc::default()), Some("0123456789abcdef".into()));
-            super::serve(listener, router, limits()).await;
-        });
-    });
-    let status = |header: &str| {
-        let mut stream = std::net::TcpStream::connect(address).expect("connected");
-        let request = format!("GET /api/v1/status HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{header}\r\n");
-        stream.write_all(request.as_bytes()).expect("sent");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("text");
-        answer.split(' ').nth(1).expect("a status line").to_string()
-    };
-    assert_eq!(status(""), "401");
-    assert_eq!(status("authorization: Bearer wrong\r\n"), "401");
-    assert_eq!(status("authorization: Basic 0123456789abcdef\r\n"), "401");
-    assert_eq!(status("authorization: Bearer 0123456789abcdef\r\n"), "200");
-    assert_eq!(status("authorization: Bearer\r\n"), "401");
-    assert_eq!(status("authorization: Bearer \u{e9}\r\n"), "401");
-}
-
 #[test]
 fn who_says_nothing_is_sent_away_and_the_others_are_served() {
     let fake = fake();
@@ -841,98 +827,4 @@ fn who_says_nothing_is_sent_away_and_the_others_are_served() {
             String::from_utf8_lossy(&answer)
         );
     }
-}
-
-#[test]
-fn the_document_knows_every_resource_and_every_shape() {
-    let fake = fake();
-    let document: serde_json::Value = fake.client.get("/openapi.json").expect("answered");
-    assert_eq!(document, serde_json::from_str::<serde_json::Value>(&openapi_json()).expect("JSON"));
-    assert!(document["openapi"].as_str().expect("a version").starts_with("3.1"));
-    let paths: Vec<&str> = document["paths"].as_object().expect("paths").keys().map(String::as_str).collect();
-    for path in ["/api/v1/status", "/api/v1/drives/{drive}/shape", "/api/v1/exports/{pool}/{volume}/{host}"] {
-        assert!(paths.contains(&path), "{paths:?}");
-    }
-    valid(&document);
-    expect_test::expect_file!["openapi.json"].assert_eq(&(openapi_json() + "\n"));
-    let text = document.to_string();
-    assert!(text.contains("ErrorBody") && text.contains("HostSet"));
-    drop(fake.folder);
-}
-
-/// What OpenAPI 3.1 asks of a document like ours.
-fn valid(document: &serde_json::Value) {
-    for reference in document.to_string().split("#/components/schemas/").skip(1) {
-        let name = reference.split('"').next().expect("quoted");
-        assert!(document["components"]["schemas"][name].is_object(), "{name} is not described");
-    }
-    assert!(document["info"]["title"].is_string() && document["info"]["version"].is_string());
-    let mut ids = std::collections::BTreeSet::new();
-    for (path, item) in document["paths"].as_object().expect("paths") {
-        assert!(path.starts_with('/'), "{path}");
-        let in_path: Vec<&str> =
-            path.split('{').skip(1).map(|p| p.split('}').next().expect("closed")).collect();
-        for (method, operation) in item.as_object().expect("operations") {
-            let what = format!("{method} {path}");
-            assert!(["get", "put", "post", "delete", "patch"].contains(&method.as_str()), "{what}");
-            let id = operation["operationId"].as_str().expect("an id").to_string();
-            assert!(ids.insert(id), "{what}: its id is taken");
-            let parameters = operation["parameters"].as_array().cloned().unwrap_or_default();
-            let mut named: Vec<&str> = parameters
-                .iter()
-                .filter(|p| p["in"] == "path")
-                .map(|p| p["name"].as_str().expect("a name"))
-                .collect();
-            named.sort_by_key(|n| in_path.iter().position(|p| p == n));
-            assert_eq!(named, in_path, "{what}");
-            for p in &parameters {
-                assert!(p["schema"].is_object() || p["content"].is_object(), "{what}: {p}");
-                assert!(p["in"] != "path" || p["required"] == true, "{what}: {p}");
-            }
-            let responses = operation["responses"].as_object().expect("responses");
-            assert!(!responses.is_empty(), "{what}");
-            for (code, response) in responses {
-                assert!(
-                    code == "default" || code.parse::<u16>().is_ok_and(|c| (200..600).contains(&c)),
-                    "{what}"
-                );
-                assert!(response["description"].is_string(), "{what} {code}");
-            }
-        }
-    }
-}
-
-#[test]
-fn every_route_is_in_the_document_and_every_path_of_it_is_served() {
-    // Routes are added together with their description, and nowhere else.
-    for text in [include_str!("mod.rs"), include_str!("resources.rs")] {
-        assert!(!text.contains(concat!(".rou", "te(")), "a route without a description");
-    }
-    let source = include_str!("resources.rs");
-    assert_eq!(source.matches("#[utoipa::path(").count(), source.matches("\nasync fn ").count() - 1);
-    let fake = fake();
-    let document: serde_json::Value = serde_json::from_str(&openapi_json()).expect("JSON");
-    for (path, item) in document["paths"].as_object().expect("paths") {
-        for method in item.as_object().expect("operations").keys() {
-            let place = path.replace(['{', '}'], "");
-            let method = method.to_uppercase();
-            let (status, body) = raw(
-                &fake,
-                &format!(
-                    "{method} {place} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
-                ),
-            );
-            assert!(
-                status != 405 && !body.contains("there is no resource"),
-                "{method} {place}: {status} {body}"
-            );
-        }
-    }
-}
-
-#[test]
-fn metrics_are_served_beside_the_api() {
-    let (status, body) = raw(&fake(), "GET /metrics HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
-    assert_eq!(status, 200);
-    assert!(body.contains("millrace_volume_reads_total{volume=\"tank/vm1\"} 12345678"), "{body}");
 }

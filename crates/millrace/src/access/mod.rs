@@ -1,0 +1,152 @@
+//! Who may use the API: tokens, failures, certificates. Plain state; the middleware that asks it is `http/access.rs`.
+
+mod backoff;
+mod tls;
+mod tokens;
+
+pub use backoff::Backoff;
+pub use tls::{Certificate, Verifier};
+pub use tokens::{Denied, Tokens, new_secret};
+
+use finding::Asker;
+use serde::{Deserialize, Serialize};
+use std::io::{self, Write};
+use std::net::{IpAddr, SocketAddr};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::Mutex;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+/// Where a connection comes from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Peer {
+    /// A user of this machine, at the socket.
+    User(u32),
+    /// Somebody at this address.
+    Address(IpAddr),
+}
+
+/// Who sent a request, and from where.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Asking {
+    /// Who.
+    pub who: Asker,
+    /// The address; None for the socket.
+    pub from: Option<String>,
+}
+
+impl Asking {
+    /// The user with this number, by the name that this machine's own file has for it, else by the number.
+    pub fn user(uid: u32) -> Self {
+        let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+        let name = name_in(&users, uid).unwrap_or_else(|| uid.to_string());
+        Self { who: Asker::LocalUser { name, uid }, from: None }
+    }
+}
+
+/// The name of a user in the text of `passwd(5)`.
+fn name_in(users: &str, uid: u32) -> Option<String> {
+    let is = |line: &&str| line.split(':').nth(2).and_then(|n| n.parse().ok()) == Some(uid);
+    Some(users.lines().find(is)?.split(':').next()?.to_string())
+}
+
+/// What decides who may use the API of a head.
+pub struct Access {
+    /// Its tokens.
+    pub tokens: Tokens,
+    /// Names by which requests over TCP may call it, beside addresses and `localhost`.
+    pub names: Vec<String>,
+    /// Where it listens over TCP, if it does.
+    pub tcp: Option<SocketAddr>,
+    /// What it shows there; None: no TLS.
+    pub certificate: Option<Certificate>,
+    /// Failures by address.
+    pub backoff: Mutex<Backoff>,
+}
+
+impl Access {
+    /// Whether `host`, with a port or without, is an address or a name of this head: what a page of another site has its name
+    /// resolved to is neither.
+    pub fn is_named(&self, host: &str) -> bool {
+        let bare = host.strip_prefix('[').and_then(|h| h.split_once(']'));
+        let name = bare.map_or_else(|| host.split(':').next().unwrap_or_default(), |(ip, _)| ip);
+        let name = name.strip_suffix('.').unwrap_or(name);
+        let is = |known: &str| known.eq_ignore_ascii_case(name);
+        name.parse::<IpAddr>().is_ok() || is("localhost") || self.names.iter().any(|n| is(n))
+    }
+}
+
+/// Whether `origin`, as browsers write it, is the head that the request calls `host`.
+pub fn is_own_origin(origin: &str, host: &str) -> bool {
+    let site = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"));
+    site.is_some_and(|site| site.eq_ignore_ascii_case(host))
+}
+
+/// A connection, with TLS or without.
+pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
+
+/// Writes a file of secrets as a whole; with `durable`, it is there after a crash.
+fn put(path: &Path, text: &str, durable: bool) -> io::Result<()> {
+    let new = path.with_extension("new");
+    let mut file = std::fs::File::options().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+    file.write_all(text.as_bytes())?;
+    if durable {
+        file.sync_all()?;
+    }
+    std::fs::rename(&new, path)?;
+    match path.parent().filter(|_| durable) {
+        Some(dir) => std::fs::File::open(dir)?.sync_all(),
+        None => Ok(()),
+    }
+}
+
+/// What shows that a file is another one than before, or changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Stamp {
+    inode: u64,
+    bytes: u64,
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    fn of(path: &Path) -> Option<Self> {
+        use std::os::unix::fs::MetadataExt;
+        let found = std::fs::metadata(path).ok()?;
+        Some(Self { inode: found.ino(), bytes: found.size(), changed: (found.ctime(), found.ctime_nsec()) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_is_called_by_its_addresses_and_the_names_that_it_was_given() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let access = Access {
+            tokens: Tokens::new(dir.path(), None),
+            names: vec!["array1.example".into()],
+            tcp: None,
+            certificate: None,
+            backoff: Mutex::default(),
+        };
+        for good in ["10.0.0.1", "10.0.0.1:8420", "[fd00::1]:8420", "localhost:1", "Array1.example.:8420"] {
+            assert!(access.is_named(good), "{good}");
+        }
+        for bad in ["", "evil.example", "array1.example.evil", "10.0.0.1.evil.example:8420", "[evil]", ":1"] {
+            assert!(!access.is_named(bad), "{bad}");
+        }
+        assert!(is_own_origin("https://array1.example:8420", "array1.example:8420"));
+        for bad in ["null", "https://evil.example", "https://array1.example:1", "array1.example:8420"] {
+            assert!(!is_own_origin(bad, "array1.example:8420"), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_user_is_known_by_name() {
+        let users = "root:x:0:0:root:/root:/bin/sh\nann:x:1000:1000::/srv/ann:/bin/sh\n";
+        assert_eq!(name_in(users, 1000).as_deref(), Some("ann"));
+        assert_eq!(name_in(users, 1001), None);
+    }
+}

@@ -1,0 +1,315 @@
+//! The tokens of the API, in the file `tokens` of the state directory (docs/rfcs/0013-tokens.md).
+
+use super::{Stamp, put};
+use api::{Rights, Time, Token};
+use base::codec::{hex, unhex};
+use finding::{RequestRefusal, SystemRefusal};
+use sha2::{Digest, Sha256};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
+
+/// The file's name in the state directory.
+const FILE: &str = "tokens";
+/// The name of the token of `api.token_file`.
+const CONFIGURED: &str = "token_file";
+/// Most characters of a name.
+const NAME_MAX: usize = 32;
+/// Most tokens.
+const TOKENS_MAX: usize = 64;
+/// Longest life of a token that expires, seconds.
+const LIFE_MAX: u64 = 100 * 366 * 86_400;
+/// How old the time of last use in the file may be, seconds.
+const USED_EVERY: u64 = 60;
+const COMMENT: &str = "\
+# Tokens of the API: name, rights, made, expires, last used (seconds since 1970), SHA-256 of the secret.
+# The daemon writes this file: millrace token add, millrace token rm.
+";
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Row {
+    name: String,
+    rights: Rights,
+    created: Option<u64>,
+    expires: Option<u64>,
+    used: Option<u64>,
+    digest: [u8; 32],
+}
+
+impl Row {
+    fn line(&self) -> String {
+        let time = |t: Option<u64>| t.map_or("-".to_string(), |t| t.to_string());
+        let (created, expires, used) = (time(self.created), time(self.expires), time(self.used));
+        format!("{} {} {created} {expires} {used} {}\n", self.name, self.rights, hex(&self.digest))
+    }
+    fn parse(line: &str) -> Option<Self> {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [name, rights, created, expires, used, digest] = words[..] else { return None };
+        let time = |word: &str| match word {
+            "-" => Some(None),
+            number => number.parse::<u64>().ok().map(Some),
+        };
+        let rights = [Rights::Read, Rights::Full].into_iter().find(|r| r.word() == rights)?;
+        let (created, expires, used) = (time(created)?, time(expires)?, time(used)?);
+        let digest = unhex(digest)?.try_into().ok()?;
+        Some(Self { name: name.into(), rights, created, expires, used, digest })
+    }
+    fn told(&self) -> Token {
+        let (created, expires, used) = (self.created.map(Time), self.expires.map(Time), self.used.map(Time));
+        Token { name: self.name.clone(), rights: self.rights, created, expires, used }
+    }
+}
+
+/// Why a secret does not let anybody in.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Denied {
+    /// No token has it.
+    Unknown,
+    /// The token with it has expired.
+    Expired {
+        /// Its name.
+        name: String,
+        /// When.
+        at: u64,
+    },
+}
+
+#[derive(Default)]
+struct Inner {
+    /// Of the file as it was read.
+    stamp: Option<Stamp>,
+    rows: Vec<Row>,
+    /// Why the file cannot be used.
+    fault: Option<String>,
+}
+
+/// The tokens of a head.
+pub struct Tokens {
+    path: PathBuf,
+    configured: Option<Row>,
+    inner: Mutex<Inner>,
+}
+
+impl Tokens {
+    /// Those of a state directory, and the secret of `api.token_file`.
+    pub fn new(dir: &Path, configured: Option<&str>) -> Self {
+        let row = |secret: &str| Row {
+            name: CONFIGURED.into(),
+            rights: Rights::Full,
+            created: None,
+            expires: None,
+            used: None,
+            digest: digest(secret),
+        };
+        Self { path: dir.join(FILE), configured: configured.map(row), inner: Mutex::default() }
+    }
+
+    /// What is in the file now.
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let stamp = Stamp::of(&self.path);
+        if stamp != inner.stamp {
+            *inner = match std::fs::read_to_string(&self.path) {
+                Ok(text) => parse(&text),
+                Err(e) if e.kind() == std::io::ErrorKind::NotFound => Inner::default(),
+                Err(e) => Inner { fault: Some(e.to_string()), ..Inner::default() },
+            };
+            inner.stamp = stamp;
+            if let Some(fault) = &inner.fault {
+                tracing::error!("{}", crate::words::refusal(&self.unusable(fault).into()).message);
+            }
+        }
+        inner
+    }
+
+    fn unusable(&self, error: &str) -> RequestRefusal {
+        RequestRefusal::TokensUnusable { path: self.path.display().to_string(), error: error.into() }
+    }
+
+    /// Whose secret this is, at `now` in seconds since 1970.
+    pub fn check(&self, secret: &str, now: u64) -> Result<(String, Rights), Denied> {
+        let mut inner = self.inner();
+        let shown = digest(secret);
+        // All are compared, in constant time: how long it takes tells nothing of the secrets.
+        let all = inner.rows.iter().chain(&self.configured);
+        let mut found = 0u32;
+        for (number, row) in (1..).zip(all) {
+            let same: Choice = row.digest.ct_eq(&shown);
+            found.conditional_assign(&number, same);
+        }
+        let Some(at) = (found as usize).checked_sub(1) else { return Err(Denied::Unknown) };
+        let Some(row) = inner.rows.get_mut(at) else { return Ok((CONFIGURED.into(), Rights::Full)) };
+        if let Some(at) = row.expires.filter(|at| now >= *at) {
+            return Err(Denied::Expired { name: row.name.clone(), at });
+        }
+        let answer = (row.name.clone(), row.rights);
+        if row.used.is_none_or(|used| now >= used + USED_EVERY) {
+            row.used = Some(now);
+            // It is worth no wait and no refusal.
+            let _ = self.save(&mut inner, false);
+        }
+        Ok(answer)
+    }
+
+    fn save(&self, inner: &mut Inner, durable: bool) -> Result<(), RequestRefusal> {
+        let text: String =
+            core::iter::once(COMMENT.to_string()).chain(inner.rows.iter().map(Row::line)).collect();
+        put(&self.path, &text, durable).map_err(|e| self.unusable(&e.to_string()))?;
+        inner.stamp = Stamp::of(&self.path);
+        Ok(())
+    }
+
+    /// All, by name.
+    pub fn list(&self) -> Result<Vec<Token>, RequestRefusal> {
+        let inner = self.inner();
+        if let Some(fault) = &inner.fault {
+            return Err(self.unusable(fault));
+        }
+        let mut all: Vec<Token> = inner.rows.iter().chain(&self.configured).map(Row::told).collect();
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(all)
+    }
+
+    /// Adds one that whoever shows `secret` has.
+    pub fn add(&self, add: &api::TokenAdd, secret: &str, now: u64) -> Result<(), RequestRefusal> {
+        let name = add.name.clone();
+        let begins = name.starts_with(|c: char| c.is_ascii_alphanumeric());
+        let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        if !begins || name.len() > NAME_MAX || !name.chars().all(plain) {
+            return Err(RequestRefusal::TokenNameInvalid { name, characters_max: NAME_MAX as u64 });
+        }
+        if let Some(seconds) = add.expires_seconds.filter(|s| !(1..=LIFE_MAX).contains(s)) {
+            return Err(RequestRefusal::TokenLifeInvalid { seconds });
+        }
+        let mut inner = self.inner();
+        if let Some(fault) = &inner.fault {
+            return Err(self.unusable(fault));
+        }
+        if name == CONFIGURED || inner.rows.iter().any(|r| r.name == name) {
+            return Err(RequestRefusal::TokenNameTaken { name });
+        }
+        if inner.rows.len() >= TOKENS_MAX {
+            return Err(RequestRefusal::TokensFull { tokens_max: TOKENS_MAX as u64 });
+        }
+        let (created, expires) = (Some(now), add.expires_seconds.map(|s| now + s));
+        inner.rows.push(Row {
+            name,
+            rights: add.rights,
+            created,
+            expires,
+            used: None,
+            digest: digest(secret),
+        });
+        let saved = self.save(&mut inner, true);
+        if saved.is_err() {
+            inner.rows.pop();
+        }
+        saved
+    }
+
+    /// Removes one: it lets nobody in any more.
+    pub fn remove(&self, name: &str) -> Result<(), RequestRefusal> {
+        let mut inner = self.inner();
+        if let Some(fault) = &inner.fault {
+            return Err(self.unusable(fault));
+        }
+        let Some(at) = inner.rows.iter().position(|r| r.name == name) else {
+            let name = name.to_string();
+            if self.configured.as_ref().is_some_and(|c| c.name == name) {
+                return Err(RequestRefusal::TokenOfConfiguration { name });
+            }
+            let tokens = inner.rows.iter().map(|r| r.name.clone()).collect();
+            return Err(RequestRefusal::TokenUnknown { name, tokens });
+        };
+        // Whatever the file system says: here it is gone.
+        inner.rows.remove(at);
+        self.save(&mut inner, true)
+    }
+}
+
+/// A new secret: 256 bits, as hexadecimal digits.
+pub fn new_secret() -> Result<String, SystemRefusal> {
+    let mut bytes = [0; 32];
+    crate::link::random(&mut bytes)?;
+    Ok(hex(&bytes))
+}
+
+fn digest(secret: &str) -> [u8; 32] {
+    Sha256::digest(secret.as_bytes()).into()
+}
+
+fn parse(text: &str) -> Inner {
+    let lines = (1..).zip(text.lines()).filter(|(_, l)| !l.trim().is_empty() && !l.starts_with('#'));
+    let mut rows = Vec::new();
+    for (number, line) in lines {
+        match Row::parse(line) {
+            Some(row) => rows.push(row),
+            None => return Inner { fault: Some(format!("line {number}")), ..Inner::default() },
+        }
+    }
+    Inner { rows, ..Inner::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn add(tokens: &Tokens, name: &str, rights: Rights, life: Option<u64>) -> Result<String, RequestRefusal> {
+        let secret = new_secret().expect("entropy");
+        tokens.add(&api::TokenAdd { name: name.into(), rights, expires_seconds: life }, &secret, 1000)?;
+        Ok(secret)
+    }
+
+    #[test]
+    fn a_token_is_good_until_it_expires_or_is_removed() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let tokens = Tokens::new(dir.path(), Some("0123456789abcdef"));
+        let read = add(&tokens, "monitor", Rights::Read, Some(60)).expect("made");
+        let full = add(&tokens, "ansible", Rights::Full, None).expect("made");
+        assert_eq!((read.len(), read == full), (64, false), "256 bits");
+        assert_eq!(tokens.check(&read, 1059), Ok(("monitor".into(), Rights::Read)));
+        assert_eq!(tokens.check(&read, 1060), Err(Denied::Expired { name: "monitor".into(), at: 1060 }));
+        assert_eq!(tokens.check("0123456789abcdef", 1), Ok((CONFIGURED.into(), Rights::Full)));
+        assert_eq!(tokens.check("", 1000), Err(Denied::Unknown));
+        // Another process of this directory knows the same, and no secret.
+        let again = Tokens::new(dir.path(), None);
+        assert_eq!(again.check(&full, 1000), Ok(("ansible".into(), Rights::Full)));
+        let text = std::fs::read_to_string(dir.path().join(FILE)).expect("there");
+        assert!(!text.contains(&full) && text.contains("monitor read 1000 1060 1059 "), "{text}");
+        // What is taken back there counts here at once.
+        again.remove("ansible").expect("removed");
+        assert_eq!(tokens.check(&full, 1000), Err(Denied::Unknown));
+        let names: Vec<String> = tokens.list().expect("good").into_iter().map(|t| t.name).collect();
+        assert_eq!(names, ["monitor", CONFIGURED]);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let tokens = Tokens::new(dir.path(), Some("0123456789abcdef"));
+        add(&tokens, "a", Rights::Full, None).expect("made");
+        let code = |why: RequestRefusal| why.name().to_string();
+        for name in ["", "two words", "-x", "#x", &"x".repeat(33), "a\nb"] {
+            assert_eq!(code(add(&tokens, name, Rights::Full, None).expect_err(name)), "TokenNameInvalid");
+        }
+        for name in ["a", CONFIGURED] {
+            assert_eq!(code(add(&tokens, name, Rights::Full, None).expect_err(name)), "TokenNameTaken");
+        }
+        assert_eq!(code(add(&tokens, "b", Rights::Full, Some(0)).expect_err("0 s")), "TokenLifeInvalid");
+        assert_eq!(code(tokens.remove(CONFIGURED).expect_err("not ours")), "TokenOfConfiguration");
+        assert_eq!(code(tokens.remove("b").expect_err("none")), "TokenUnknown");
+    }
+
+    #[test]
+    fn a_damaged_file_lets_nobody_in_and_stays() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let tokens = Tokens::new(dir.path(), None);
+        let secret = add(&tokens, "a", Rights::Full, None).expect("made");
+        let path = dir.path().join(FILE);
+        let text = std::fs::read_to_string(&path).expect("there") + "b full\n";
+        std::fs::write(&path, &text).expect("written");
+        assert_eq!(tokens.check(&secret, 1000), Err(Denied::Unknown));
+        assert!(add(&tokens, "c", Rights::Full, None).is_err() && tokens.remove("a").is_err());
+        assert_eq!(std::fs::read_to_string(&path).expect("there"), text);
+    }
+}
