@@ -10,6 +10,7 @@ mod alarm;
 mod drive;
 mod error;
 mod event;
+mod history;
 mod host;
 mod pool;
 mod portal;
@@ -23,10 +24,11 @@ mod volume;
 pub use alarm::{
     Alarm, AlarmMessage, AlarmReceiver, AlarmState, AlarmTest, AlarmTested, Alarms, ReceiverState,
 };
-pub use drive::{Drive, DriveHealth, DriveReplace, DriveRole, Shape};
+pub use drive::{Drive, DriveHealth, DriveLocate, DriveReplace, DriveRole, Shape};
 pub use error::{Error, ErrorBody};
 pub use event::{Event, Events};
 pub use finding::{Cause, ErrorKind, Notice, State, Weight};
+pub use history::{History, HistoryStages, HistoryTimes};
 pub use host::{Host, HostAdd, HostCheck, HostChecked, HostExport, HostPath, HostSet, PathRates, Secret};
 pub use pool::{
     Array, ArrayLayout, ArraySpec, Clearing, Finding, Importable, Leg, LegAdd, Pool, PoolAdd, PoolCreate,
@@ -42,7 +44,7 @@ pub use system::{
     SystemCreate, SystemCreated, SystemJoin, SystemLeave, link_notices,
 };
 pub use time::Time;
-pub use token::{Rights, Token, TokenAdd, TokenAdded, Tokens};
+pub use token::{Rights, Session, SessionBegin, Token, TokenAdd, TokenAdded, Tokens};
 pub use volume::{Export, ExportAdd, Exported, Volume, VolumeCreate, VolumeSet, WEIGHT};
 
 /// Where the resources are, below the server's root.

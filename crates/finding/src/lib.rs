@@ -24,7 +24,8 @@ mod volume;
 pub use client::{ClientFault, CommandFault};
 pub use host::{HostEvent, HostNotice, HostRefusal};
 pub use leg::{
-    DriveHelp, Instead, LabelFault, LegCause, LegEvent, LegNotice, LegRefusal, OldLeg, SpareFit, SpareUnfit,
+    DriveHelp, Instead, LabelFault, LegCause, LegEvent, LegNotice, LegRefusal, NotInBay, OldLeg, SpareFit,
+    SpareUnfit,
 };
 pub use parts::{
     AddressFault, AlarmFault, ConnectedHost, DriveFault, FenceFault, FileFault, FollowerFault, IqnFault,
@@ -78,6 +79,15 @@ impl Code {
     /// As it stands in JSON.
     pub fn code(&self) -> String {
         snake(self.name)
+    }
+    /// Whether this is it, as it stands in JSON.
+    fn is(&self, code: &str) -> bool {
+        let mut rest = code.chars();
+        let all = self.name.chars().enumerate().all(|(i, c)| {
+            let joint = !c.is_ascii_uppercase() || i == 0 || rest.next() == Some('_');
+            joint && rest.next() == Some(c.to_ascii_lowercase())
+        });
+        all && rest.next().is_none()
     }
 }
 

@@ -1,4 +1,7 @@
-//! How findings are declared.
+//! How findings are declared, and read from JSON.
+
+use crate::Code;
+use serde_json::{Map, Value};
 
 /// Declares an enum of findings: its JSON (`code`, `fields`), its codes for documents, a sample of each for tests.
 macro_rules! findings {
@@ -7,14 +10,35 @@ macro_rules! findings {
            $({ $( $(#[doc = $fdoc:literal])* $field:ident : $type:ty ),+ $(,)? })? ),* $(,)?
     }) => {
         $(#[$meta])*
-        #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+        #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
         #[serde(tag = "code", content = "fields", rename_all = "snake_case")]
         #[allow(missing_docs)]
         pub enum $name {
             $( #[doc = $doc] $(#[doc = $more])* $variant $({ $( $(#[doc = $fdoc])* $field: $type ),+ })? ),*
         }
 
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                let value = serde_json::Value::deserialize(from)?;
+                Self::from_json(value).map_err(serde::de::Error::custom)
+            }
+        }
+
         impl $name {
+            /// Reads it. For all formats the same code, made in this crate: generic code of so many variants would be most of the
+            /// program.
+            pub(crate) fn from_json(value: serde_json::Value) -> Result<Self, serde_json::Error> {
+                // Its variants are named where the finding is declared.
+                #[allow(clippy::enum_variant_names)]
+                #[derive(serde::Deserialize)]
+                #[serde(rename_all = "snake_case")]
+                enum Read {
+                    $( $variant $({ $( $field: $type ),+ })? ),*
+                }
+                Ok(match serde_json::from_value($crate::macros::external(value, Self::CODES))? {
+                    $( Read::$variant $({ $( $field ),+ })? => Self::$variant $({ $( $field ),+ })? ),*
+                })
+            }
             /// Each code, with what it means.
             pub const CODES: &'static [$crate::Code] = &[
                 $( $crate::Code {
@@ -104,7 +128,7 @@ macro_rules! events {
 macro_rules! union {
     ($(#[$meta:meta])* pub enum $name:ident { $( $variant:ident($type:ident) ),+ $(,)? }) => {
         $(#[$meta])*
-        #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+        #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
         #[serde(untagged)]
         #[allow(missing_docs)]
         pub enum $name {
@@ -119,7 +143,31 @@ macro_rules! union {
             },
         }
 
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                let value = serde_json::Value::deserialize(from)?;
+                Self::from_json(value).map_err(serde::de::Error::custom)
+            }
+        }
+
         impl $name {
+            fn from_json(value: serde_json::Value) -> Result<Self, serde_json::Error> {
+                #[derive(serde::Deserialize)]
+                struct Other {
+                    code: String,
+                    #[serde(default)]
+                    fields: serde_json::Value,
+                }
+                $(
+                    if $crate::macros::is_of(&value, $type::CODES)
+                        && let Ok(found) = $type::from_json(value.clone())
+                    {
+                        return Ok($name::$variant(found));
+                    }
+                )+
+                let Other { code, fields } = serde_json::from_value(value)?;
+                Ok($name::Other { code, fields })
+            }
             /// All codes, by topic.
             pub fn codes() -> Vec<$crate::Code> {
                 [$( $type::CODES ),+].concat()
@@ -174,4 +222,27 @@ macro_rules! union {
             }
         }
     };
+}
+
+fn code_of(value: &Value) -> Option<&str> {
+    value.get("code")?.as_str()
+}
+
+/// Whether the code is one of these.
+pub fn is_of(value: &Value, codes: &[Code]) -> bool {
+    code_of(value).is_some_and(|code| codes.iter().any(|c| c.is(code)))
+}
+
+/// A finding as serde reads enums of itself: `{"code": {fields}}`, or `"code"` for one without fields. Fields of one that has none
+/// here are of a later program, and left out.
+pub fn external(value: Value, codes: &[Code]) -> Value {
+    let code = code_of(&value).unwrap_or_default().to_string();
+    let has_fields = codes.iter().any(|c| !c.fields.is_empty() && c.is(&code));
+    match value {
+        Value::Object(mut all) if has_fields => {
+            let fields = all.remove("fields").unwrap_or_default();
+            Value::Object(Map::from_iter([(code, fields)]))
+        }
+        _ => Value::String(code),
+    }
 }

@@ -54,8 +54,9 @@ fn a_pipe_gets_tables_and_programs_get_lines() {
     });
     for (by, key) in [
         ("volume", "read_mean_ns"),
-        ("host", "commands_per_s"),
-        ("path", "commands_per_s"),
+        ("host", "reads_per_s"),
+        ("path", "read_mean_ns"),
+        ("connection", "commands_per_s"),
         ("drive", "writes_per_s"),
         ("shard", "cpu"),
         ("head", "commands_per_s"),
@@ -67,9 +68,9 @@ fn a_pipe_gets_tables_and_programs_get_lines() {
     assert_eq!((of("millrace  "), of("VOLUME  "), of("tank/v  ")), (2, 2, 2), "{tables}");
     assert!(tables.contains(" IOPS · read ") && !tables.contains('\u{1b}'), "{tables}");
     assert_eq!(daemon.cli("top --count 1 --interval 100ms --filter nothing").matches("tank/v").count(), 0);
-    let (code, text) = said(&daemon.ask(&["top", "--by", "host", "--sort", "read-mean", "--count", "1"]));
+    let (code, text) = said(&daemon.ask(&["top", "--by", "host", "--sort", "depth", "--count", "1"]));
     assert_eq!(code, 2);
-    assert!(text.contains("a host has no column read-mean: it has name, connections, commands"), "{text}");
+    assert!(text.contains("a host has no column depth: it has name, connections, commands"), "{text}");
 }
 
 /// `millrace top` on a terminal of its own.
