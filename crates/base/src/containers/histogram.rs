@@ -13,7 +13,7 @@ pub type Histogram = Buckets<{ 16 * (OCTAVES + 1) }>;
 pub type Coarse = Buckets<{ 4 * (OCTAVES + 1) }>;
 
 /// How many latencies lay between which bounds. Recording allocates nothing.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Buckets<const BUCKETS: usize> {
     counts: Box<[u64; BUCKETS]>,
     count: u64,
@@ -73,6 +73,18 @@ impl<const BUCKETS: usize> Buckets<BUCKETS> {
         self.sum_ns += other.sum_ns;
         self.max = self.max.max(other.max);
     }
+    /// What was counted since `earlier`; None if that had counted what this has not. The longest is known to its step.
+    pub fn since(&self, earlier: &Self) -> Option<Self> {
+        let mut since = self.clone();
+        for (mine, theirs) in since.counts.iter_mut().zip(earlier.counts.iter()) {
+            *mine = mine.checked_sub(*theirs)?;
+        }
+        since.count = self.count.checked_sub(earlier.count)?;
+        since.sum_ns = self.sum_ns.checked_sub(earlier.sum_ns)?;
+        let longest = since.counts.iter().rposition(|n| *n > 0);
+        since.max = longest.map_or(Duration::ZERO, |i| Duration::from_nanos(Self::upper(i)).min(self.max));
+        Some(since)
+    }
     /// Forgets everything, keeps its memory.
     pub fn clear(&mut self) {
         self.counts.fill(0);
@@ -109,7 +121,7 @@ impl<const BUCKETS: usize> Buckets<BUCKETS> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Buckets, Histogram};
+    use super::{Buckets, Coarse, Histogram};
     use crate::Duration;
 
     fn ends_are_near<const BUCKETS: usize>(part: u64, longest: u64) {
@@ -128,6 +140,22 @@ mod tests {
     fn every_value_lies_at_most_a_step_below_its_buckets_end() {
         ends_are_near::<{ 16 * 33 }>(16, 1 << 35);
         ends_are_near::<{ 4 * 33 }>(4, 1 << 33);
+    }
+
+    #[test]
+    fn what_came_since_has_figures_of_its_own() {
+        let mut h = Coarse::default();
+        h.record(Duration::from_secs(1));
+        let before = h.clone();
+        assert_eq!(h.since(&before).expect("the same").quantile(990), Duration::ZERO);
+        for us in [100, 200, 300] {
+            h.record(Duration::from_micros(us));
+        }
+        let since = h.since(&before).expect("it only grew");
+        assert_eq!((since.count(), since.mean()), (3, Duration::from_micros(200)));
+        let near = since.quantile(1000).as_nanos();
+        assert!((300_000..=375_000).contains(&near) && since.max().as_nanos() == near, "{near}");
+        assert_eq!(before.since(&h), None, "it went back");
     }
 
     #[test]

@@ -241,6 +241,14 @@ impl Steward {
                     let answer = Err(system::not_leading());
                     self.procedures.cx.to_manager(ManagerMail::Answered { id, answer });
                 }
+                Order::Figures => {
+                    drop(context);
+                    let procedures = self.procedures.clone();
+                    self.procedures.cx.spawn(async move {
+                        let answer = procedures.look(order).await;
+                        procedures.cx.to_manager(ManagerMail::Answered { id, answer });
+                    });
+                }
                 order => context.orders.push_back((Some(id), order)),
             },
             StewardMail::Renewed { again, failed } => {

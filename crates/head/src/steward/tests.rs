@@ -26,6 +26,7 @@ mod addresses;
 mod connected;
 mod directory;
 mod far;
+mod figures;
 mod legs;
 mod lost;
 mod meant;

@@ -70,6 +70,7 @@ fn made(reply: Reply) -> Made {
         | Reply::Importable(_)
         | Reply::HostChecked(_)
         | Reply::System(_)
+        | Reply::Figures(_)
         | Reply::Events(_) => {
             return Err(odd_reply());
         }
@@ -151,6 +152,7 @@ async fn drives_of(api: &Api, look: Vec<String>) -> Result<Vec<api::Drive>, Refu
         | Reply::Importable(_)
         | Reply::HostChecked(_)
         | Reply::System(_)
+        | Reply::Figures(_)
         | Reply::Events(_) => Err(odd_reply()),
     }
 }
@@ -346,6 +348,7 @@ async fn list_imports(State(api): State<Api>, mut params: Params) -> Answer<Vec<
         | Reply::Drives(_)
         | Reply::HostChecked(_)
         | Reply::System(_)
+        | Reply::Figures(_)
         | Reply::Events(_) => Err(odd_reply()),
     }
 }

@@ -125,6 +125,8 @@ pub(crate) struct HeadContext {
     /// The latest figures of each shard, and how often it has told them.
     pub reports: Vec<Option<ShardReport>>,
     pub reported: Vec<u64>,
+    /// How often it has changed which shards have told theirs.
+    pub reports_basis: u64,
     /// Where the time of commands went.
     pub times: Times,
     pub shapes: BTreeMap<DriveId, Shape>,
@@ -324,6 +326,7 @@ impl HeadContext {
             unwritable: None,
             reports: vec![None; usize::from(shards)],
             reported: vec![0; usize::from(shards)],
+            reports_basis: 0,
             times: Times::default(),
             shapes: BTreeMap::new(),
             shapes_at_start: BTreeMap::new(),
@@ -387,7 +390,9 @@ impl HeadContext {
     /// A shard has told its figures.
     pub fn has_reported(&mut self, report: ShardReport) {
         let slot = usize::from(report.shard);
-        self.reports[slot] = Some(report);
+        if self.reports[slot].replace(report).is_none() {
+            self.reports_basis += 1;
+        }
         self.reported[slot] += 1;
     }
     /// Shards here got this of the former leader: what this one makes has numbers behind those.
@@ -425,6 +430,7 @@ impl HeadContext {
         let all = usize::from(own);
         self.applied.truncate(all);
         self.reports.truncate(all);
+        self.reports_basis += 1;
         self.reported.truncate(all);
         self.rooms.truncate(all);
         self.arrivals.may_differ();

@@ -87,7 +87,7 @@ impl Procedures {
             Order::LanesDeal => self.deal_lanes(false).await,
             Order::FarJoins => self.far_joins().await,
             Order::LanesTurn => self.turn_lanes().await,
-            Order::Status | Order::Events { .. } => self.look(order).await,
+            Order::Status | Order::Figures | Order::Events { .. } => self.look(order).await,
             Order::Happened { .. } => unreachable!("taken as it comes"),
             Order::SystemCreate { settings } => self.system_create(*settings).await,
             Order::System => self.system_view().map(|v| Reply::System(Box::new(v))),

@@ -42,18 +42,19 @@ impl Procedures {
                 let new = context.events.iter().filter(|e| e.number >= since);
                 Ok(Reply::Events(new.map(EventLine::answered).collect()))
             }
+            Order::Figures => Ok(Reply::Figures(Box::new(self.figures().await))),
             _ => Ok(Reply::Snapshot(Box::new(self.snapshot(true).await))),
         }
     }
 
-    /// Fresh figures from the shards, if they answer in time.
-    pub(crate) async fn ask_reports(&self) {
+    /// Fresh figures from the shards; whether all have answered in time.
+    pub(crate) async fn ask_reports(&self) -> bool {
         let before = self.context().reported.clone();
         self.tell_shards(|| ShardMail::Report);
         let procedures = self.clone();
         let fresh =
             move || procedures.context().reported.iter().zip(&before).all(|(now, before)| now > before);
-        self.cx.until_within(REPORT_PATIENCE, fresh).await;
+        self.cx.until_within(REPORT_PATIENCE, fresh).await
     }
 
     /// The head at this moment; with `ask`, with fresh figures from the shards.

@@ -1,6 +1,6 @@
 //! Where the time of commands went: of what shards have timed, the last one to two minutes, and sums since the start.
 
-use crate::order::{self, Stages};
+use crate::order::{self, Stages, TotalTimes};
 use crate::path::stages::{STAGES, Stage};
 use crate::report::ShardReport;
 use crate::steward::sessions::arrivals::PathAt;
@@ -54,6 +54,8 @@ pub(crate) struct Times {
     volumes: By<VolumeId, [Sum; PARTS]>,
     paths: BTreeMap<(PathAt, PathTime), Sum>,
     drives: By<DriveId, Sum>,
+    /// Of the reads and the writes of all volumes, also of those that are gone.
+    total: [TotalTimes; 2],
 }
 
 impl Sum {
@@ -97,6 +99,11 @@ impl Times {
             let parts = self.fills.volumes.entry(key).or_default();
             let sums = self.volumes.entry(key).or_default();
             let all: u64 = timed.ns.iter().sum();
+            let total = &mut self.total[usize::from(timed.write)];
+            total.all.record(Duration::from_nanos(all));
+            for (sum, ns) in total.stages_ns.iter_mut().zip(&timed.ns) {
+                *sum = sum.saturating_add(*ns);
+            }
             for (i, ns) in [all].iter().chain(&timed.ns).enumerate() {
                 parts[i].record(Duration::from_nanos(*ns));
                 sums[i].count(*ns);
@@ -155,6 +162,19 @@ impl Times {
             drive: part(Stage::Drive),
             replied: part(Stage::Replied),
         })
+    }
+    /// Of all reads, or of all writes.
+    pub fn total(&self, write: bool) -> &TotalTimes {
+        &self.total[usize::from(write)]
+    }
+    /// Of a volume's reads, or of its writes: nanoseconds, and how many were timed.
+    pub fn volume_sum(&self, volume: VolumeId, write: bool) -> (u64, u64) {
+        self.volumes.get(&(volume, write)).map_or((0, 0), |sums| (sums[0].ns, sums[0].timed))
+    }
+    /// The same of a drive under all the numbers that it has had.
+    pub fn drive_sum<'a>(&self, ids: impl Iterator<Item = &'a DriveId>, write: bool) -> (u64, u64) {
+        let sums = ids.filter_map(|id| self.drives.get(&(*id, write)));
+        sums.fold((0, 0), |(ns, timed), sum| (ns + sum.ns, timed + sum.timed))
     }
     /// Of a path; None if none of it was ever timed.
     pub fn path(&self, path: PathAt, what: PathTime) -> Option<order::Times> {
@@ -224,8 +244,13 @@ mod tests {
         times.turn(at(500));
         let found = times.volume(volume, true).expect("timed");
         assert_eq!((found.all.timed, found.all.p999_ns, found.all.total_timed), (0, 0, 3));
+        assert_eq!(times.volume_sum(volume, true), (3_600_000, 3));
+        assert_eq!(times.drive_sum([drive, other].iter(), false), (900_000, 3));
         times.forget(volume);
-        assert_eq!(times.volume(volume, true), None);
+        assert_eq!((times.volume(volume, true), times.volume_sum(volume, true)), (None, (0, 0)));
+        let total = times.total(true);
+        assert_eq!((total.all.count(), total.stages_ns), (3, [0, 900_000, 0, 2_700_000, 0]), "they go on");
+        assert_eq!(times.total(false).all.count(), 0);
     }
 
     #[test]
