@@ -10,6 +10,7 @@ mod alarm;
 mod drive;
 mod error;
 mod event;
+mod history;
 mod host;
 mod pool;
 mod portal;
@@ -27,6 +28,7 @@ pub use drive::{Drive, DriveHealth, DriveReplace, DriveRole, Shape};
 pub use error::{Error, ErrorBody};
 pub use event::{Event, Events};
 pub use finding::{Cause, ErrorKind, Notice, State, Weight};
+pub use history::{History, HistoryStages, HistoryTimes};
 pub use host::{Host, HostAdd, HostCheck, HostChecked, HostExport, HostPath, HostSet, PathRates, Secret};
 pub use pool::{
     Array, ArrayLayout, ArraySpec, Clearing, Finding, Importable, Leg, LegAdd, Pool, PoolAdd, PoolCreate,

@@ -17,6 +17,7 @@ mod context;
 mod daemon;
 mod demo;
 mod failure;
+mod history;
 mod http;
 #[cfg_attr(
     not(test),

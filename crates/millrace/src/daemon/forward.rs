@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// Requests that a head answers itself, whatever it is in its system.
 fn is_own(path: &str) -> bool {
     let path = path.strip_prefix(api::BASE).unwrap_or(path);
-    let own = ["/system", "/tokens", "/alarms"];
+    let own = ["/system", "/tokens", "/alarms", "/history"];
     own.iter().any(|o| path.starts_with(o)) || path == "/openapi.json" || path == "/daemon"
 }
 

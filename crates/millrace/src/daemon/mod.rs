@@ -133,6 +133,7 @@ pub fn serve(args: ServeArgs, socket: Option<PathBuf>, json: bool) -> Result<(),
     let alarms = crate::alarm::prepare(&config);
     let handle = alarms.as_ref().map(crate::alarm::Prepared::handle);
     let (mut machines, courier) = Machines::start(&config, hold, &system, tell.clone(), handle.clone())?;
+    let history = crate::history::History::default();
     let process = Arc::new(Process {
         state_dir: config.state_dir.display().to_string(),
         notices,
@@ -150,6 +151,7 @@ pub fn serve(args: ServeArgs, socket: Option<PathBuf>, json: bool) -> Result<(),
         crashes: Some(crashes),
         system: Some(Arc::clone(&system)),
         access: Some(access),
+        history: history.clone(),
     });
     let (door, calls) = Door::new();
     let api = Api::new(door, process);
@@ -160,6 +162,7 @@ pub fn serve(args: ServeArgs, socket: Option<PathBuf>, json: bool) -> Result<(),
         }
         None => None,
     };
+    let kept = history.start(&config.state_dir, api.clone()).map_err(no_history)?;
     system.serves(crate::http::router(api.clone()));
     let server = listeners.run(api, courier.carry(calls), tell)?;
     system.start_link()?;
@@ -197,6 +200,7 @@ pub fn serve(args: ServeArgs, socket: Option<PathBuf>, json: bool) -> Result<(),
     if let Some(alarms) = &alarms {
         alarms.stops();
     }
+    drop(kept);
     let result = stop(machines, &news);
     if let Some(alarms) = alarms {
         alarms.end();
@@ -322,6 +326,10 @@ fn stop(machines: Machines, news: &Receiver<News>) -> Result<(), Failure> {
 
 fn no_alarms(e: std::io::Error) -> Failure {
     Failure::internal(format!("the thread of the alarms cannot start: {e}"))
+}
+
+fn no_history(e: std::io::Error) -> Failure {
+    Failure::internal(format!("the thread of the history cannot start: {e}"))
 }
 
 fn notify(states: &[NotifyState]) {

@@ -109,7 +109,7 @@ pub fn token_notice(file: Option<&Path>) -> Option<SystemNotice> {
     (mode & 0o077 != 0).then_some(SystemNotice::TokenFileOpen { path, mode: mode & 0o777 })
 }
 
-/// Records panics and fatal signals in `file`. A panic anywhere but in the API server and the alarms ends the
+/// Records panics and fatal signals in `file`. A panic anywhere but in the API server, the alarms and the history ends the
 /// process: a head that goes on with a broken part would be wrong, not only late.
 pub fn crash_handlers(file: File) -> Result<(), Failure> {
     uring::process::install_crash_record(file)
@@ -119,7 +119,7 @@ pub fn crash_handlers(file: File) -> Result<(), Failure> {
         print(info);
         let thread = std::thread::current();
         let name = thread.name().unwrap_or("a thread");
-        if name == API_THREAD || name == crate::alarm::THREAD {
+        if [API_THREAD, crate::alarm::THREAD, crate::history::THREAD].contains(&name) {
             return;
         }
         let text = info.payload_as_str().unwrap_or("without words");

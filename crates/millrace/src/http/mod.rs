@@ -8,6 +8,7 @@ mod access;
 mod alarms;
 mod cluster;
 mod extract;
+mod history;
 mod metrics;
 mod resources;
 mod serve;
@@ -57,6 +58,8 @@ pub struct Process {
     pub alarms: Option<crate::alarm::Handle>,
     /// The file of crash lines, to which the operator's import is added.
     pub crashes: Option<crate::daemon::crash::Crashes>,
+    /// Figures of the past.
+    pub history: crate::history::History,
     /// Who may use the API; None lets in nobody over TCP.
     pub access: Option<Arc<Access>>,
 }
@@ -212,7 +215,11 @@ fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::with_openapi(Document::openapi())
         .nest(
             api::BASE,
-            resources::routes().merge(cluster::routes()).merge(alarms::routes()).merge(access::routes()),
+            resources::routes()
+                .merge(cluster::routes())
+                .merge(alarms::routes())
+                .merge(access::routes())
+                .merge(history::routes()),
         )
         .routes(utoipa_axum::routes!(metrics::metrics))
 }

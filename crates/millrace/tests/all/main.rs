@@ -5,6 +5,7 @@ mod bad_drives;
 mod binary;
 mod daemon;
 mod explained;
+mod history;
 mod hung;
 mod limited;
 mod mirrors;

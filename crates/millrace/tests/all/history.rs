@@ -1,0 +1,107 @@
+//! Figures of the past, while a host works.
+
+use crate::daemon::{Daemon, until};
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant, SystemTime};
+
+const NQN: &str = "nqn.2014-08.org.nvmexpress:uuid:00000000-0000-4000-8000-00000000000e";
+
+/// A program that ends with the test.
+struct Load(Child);
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What the API answers to a GET: the status, and the body.
+fn get(daemon: &Daemon, path: &str) -> (u16, serde_json::Value) {
+    let mut stream = UnixStream::connect(daemon.path("api.sock")).expect("it listens");
+    let request = format!("GET /api/v1/{path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("asked");
+    let mut text = String::new();
+    stream.read_to_string(&mut text).expect("an answer");
+    let status = text.split(' ').nth(1).and_then(|word| word.parse().ok()).expect("a status");
+    let body = text.split_once("\r\n\r\n").expect("a body").1;
+    let json = body.find('{').zip(body.rfind('}')).map(|(from, to)| &body[from..=to]);
+    (status, serde_json::from_str(json.unwrap_or("null")).expect("JSON"))
+}
+
+/// The values of a column that are known.
+fn known(history: &serde_json::Value, column: &str) -> Vec<f64> {
+    let column = history.pointer(column).and_then(|c| c.as_array());
+    column.expect("a column").iter().filter_map(serde_json::Value::as_f64).collect()
+}
+
+#[test]
+fn charts_show_what_hosts_did_and_a_new_daemon_says_nothing_wrong() {
+    let mut daemon = Daemon::new();
+    daemon.start(&[]);
+    daemon.cli(&format!("host add loader --nqn {NQN}"));
+    let portal = daemon.portal("nvme");
+    let file = daemon.file("d0", 96);
+    daemon.cli(&format!("pool create tank {file}"));
+    daemon.cli("volume create tank/v --size 32M");
+    daemon.cli("volume create tank/idle --size 8M");
+    daemon.cli("export tank/v --host loader");
+    let nqn = daemon.status()["system"]["nqn"].as_str().expect("a name").to_string();
+    let mut load = Command::new(env!("CARGO_BIN_EXE_millrace"));
+    load.args(["bench", "--target", &format!("nvme://{portal}/{nqn}/1"), "--host-nqn", NQN, "--json"]);
+    load.args("--rw randrw --force --bs 4k --qd 4 --seconds 300".split(' '));
+    load.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let load = Load(load.spawn().expect("it runs"));
+    until("it reads", || {
+        daemon.status()["volumes"].as_array().expect("volumes").iter().any(|v| v["reads"] != 0)
+    });
+
+    let begin = Instant::now();
+    let busy = |path: &str| known(&get(&daemon, path).1, "/reads").iter().any(|rate| *rate > 0.0);
+    until("the head's figures", || busy("history"));
+    let took = begin.elapsed();
+    assert!(took < Duration::from_secs(3), "the first figures took {took:?}");
+    let drive = format!("history/drives/{}", file.replace('/', "%2F"));
+    for path in ["history/volumes/tank/v", &drive] {
+        until(path, || busy(path));
+    }
+    let (status, head) = get(&daemon, "history?step=1");
+    assert_eq!((status, &head["step_seconds"]), (200, &1.into()));
+    // What is said of each second lies near to what `status` counts over all of them.
+    let rates = known(&head, "/reads");
+    let counted = daemon.status()["volumes"].as_array().expect("volumes").iter().map(|v| v["reads"].as_f64());
+    let counted: f64 = counted.flatten().sum();
+    assert!(rates.iter().sum::<f64>() <= counted, "{rates:?} of {counted}");
+    assert!(known(&head, "/write_bytes").iter().any(|rate| *rate >= 4096.0), "{head}");
+    for column in
+        ["/read_mean_ns", "/times/read_p50_ns", "/times/write_p99_ns", "/times/write_stages/drive_ns"]
+    {
+        until(column, || known(&get(&daemon, "history").1, column).iter().any(|ns| *ns > 0.0));
+    }
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970").as_secs();
+    let (begins, columns) =
+        (head["begin"].as_u64().expect("seconds"), head["reads"].as_array().expect("reads"));
+    let newest = begins + columns.len() as u64 - 1;
+    assert!((now - 5..=now).contains(&newest), "{newest} at {now}");
+    let (_, late) = get(&daemon, &format!("history?since={newest}"));
+    assert!(late["begin"].as_u64() >= Some(newest) && known(&late, "/reads").len() <= 100, "{late}");
+    assert_eq!(known(&get(&daemon, "history/volumes/tank/idle").1, "/reads"), [0.0; 0]);
+    for (path, code) in [
+        ("history?step=7", "parameter_invalid"),
+        ("history/volumes/tank/no", "volume_unknown"),
+        ("history/drives/no", "drive_unknown"),
+    ] {
+        let (status, refused) = get(&daemon, path);
+        assert!(status >= 400 && refused["error"]["code"] == code, "{path}: {refused}");
+    }
+
+    // The counters of a head that begins anew are smaller: nothing comes of that but a gap.
+    daemon.signal("-KILL");
+    drop(load);
+    daemon.start(&[]);
+    until("it looks again", || !known(&get(&daemon, "history").1, "/reads").is_empty());
+    let (_, head) = get(&daemon, "history");
+    assert!(known(&head, "/reads").iter().all(|rate| *rate == 0.0), "{head}");
+}
