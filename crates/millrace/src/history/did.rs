@@ -221,10 +221,24 @@ pub mod tests {
     use base::{Coarse, Instant, Uuid};
     use head::order::Counters;
 
+    /// So many reads of the same time.
+    fn times(mut reads: u64) -> Coarse {
+        let (mut all, mut some) = (Coarse::default(), Coarse::default());
+        some.record(Duration::from_micros(100));
+        while reads > 0 {
+            if reads % 2 == 1 {
+                all.merge(&some);
+            }
+            let same = some.clone();
+            some.merge(&same);
+            reads /= 2;
+        }
+        all
+    }
+
     /// A reading of a head with one volume, with so much behind it.
     pub fn moment(wall: f64, at: f64, reads: u64) -> Moment {
-        let mut all = Coarse::default();
-        (0..reads).for_each(|_| all.record(Duration::from_micros(100)));
+        let all = times(reads);
         let worked = |n| Worked {
             uuid: Uuid([n; 16]),
             counters: Counters { reads, read_bytes: 4096 * reads, ..Counters::default() },

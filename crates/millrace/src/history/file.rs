@@ -24,6 +24,8 @@ pub const ROWS_MAX: usize = 256;
 const BLOCK_MAX: usize = HEADER + ROWS_MAX * HEAD_VALUES * 4;
 /// A longer file is written anew from what is kept, which is half of this at most.
 const FILE_MAX: u64 = 64 << 20;
+/// No step begins so late, in seconds since 1970.
+const BEGIN_END: u64 = 1 << 40;
 /// So much is read at a time.
 const READ_BYTES: usize = 1 << 16;
 
@@ -88,7 +90,7 @@ fn parse(bytes: &[u8]) -> Option<(Block, usize)> {
         _ => return None,
     };
     let seconds = if what == 0 { HEAD_STEPS[1] } else { STEPS[1] };
-    let step = Some(begin / seconds).filter(|step| step * seconds == begin)?;
+    let step = Some(begin / seconds).filter(|step| begin < BEGIN_END && step * seconds == begin)?;
     let values = &whole[HEADER..];
     let block = match whose {
         Whose::Head => Block::Head { step, rows: rows(values) },
@@ -251,9 +253,14 @@ mod tests {
         let mut other = bytes.clone();
         other.chunks_mut(1).for_each(|b| b[0] = if b[0] == b'1' { b'2' } else { b[0] });
         assert_eq!(decoded(&other).1, []);
-        for (what, count, begin) in
-            [(3u32, 1u32, 6000u64), (0, 0, 6000), (0, 257, 6000), (0, 1, 6001), (1, 1, 6060)]
-        {
+        for (what, count, begin) in [
+            (3u32, 1u32, 6000u64),
+            (0, 0, 6000),
+            (0, 257, 6000),
+            (0, 1, 6001),
+            (0, 1, BEGIN_END * 60),
+            (1, 1, 6060),
+        ] {
             let mut odd = bytes.clone();
             odd[8..12].copy_from_slice(&what.to_le_bytes());
             odd[12..16].copy_from_slice(&count.to_le_bytes());
