@@ -251,7 +251,7 @@ mod tests {
     fn another_version_and_steps_that_make_no_sense_are_as_none() {
         let (bytes, _) = example();
         let mut other = bytes.clone();
-        other.chunks_mut(1).for_each(|b| b[0] = if b[0] == b'1' { b'2' } else { b[0] });
+        other.iter_mut().filter(|b| **b == b'1').for_each(|b| *b = b'2');
         assert_eq!(decoded(&other).1, []);
         for (what, count, begin) in [
             (3u32, 1u32, 6000u64),

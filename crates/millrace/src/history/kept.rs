@@ -13,8 +13,9 @@ pub const HEAD_STEPS: [u64; 2] = [1, 60];
 pub const STEPS: [u64; 2] = [5, 600];
 /// How long the shorter steps are kept, and the longer ones.
 const SPANS: [u64; 2] = [600, 7 * 24 * 3600];
-/// Most volumes with a ring, and most drives.
+/// Most volumes with a ring.
 pub const VOLUMES_MAX: usize = 1024;
+/// Most drives with one.
 pub const DRIVES_MAX: usize = 256;
 /// So much waits for the file at most: beyond it the file is written anew from what is kept.
 const UNWRITTEN_MAX: usize = 1 << 20;
