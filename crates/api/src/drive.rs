@@ -83,6 +83,14 @@ pub struct DriveHealth {
     pub warns: bool,
 }
 
+/// Switches the light at a drive's bay.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DriveLocate {
+    /// On, or off.
+    pub on: bool,
+}
+
 /// What a drive is to us.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]

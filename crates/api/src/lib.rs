@@ -24,7 +24,7 @@ mod volume;
 pub use alarm::{
     Alarm, AlarmMessage, AlarmReceiver, AlarmState, AlarmTest, AlarmTested, Alarms, ReceiverState,
 };
-pub use drive::{Drive, DriveHealth, DriveReplace, DriveRole, Shape};
+pub use drive::{Drive, DriveHealth, DriveLocate, DriveReplace, DriveRole, Shape};
 pub use error::{Error, ErrorBody};
 pub use event::{Event, Events};
 pub use finding::{Cause, ErrorKind, Notice, State, Weight};
@@ -44,7 +44,7 @@ pub use system::{
     SystemCreate, SystemCreated, SystemJoin, SystemLeave, link_notices,
 };
 pub use time::Time;
-pub use token::{Rights, Token, TokenAdd, TokenAdded, Tokens};
+pub use token::{Rights, Session, SessionBegin, Token, TokenAdd, TokenAdded, Tokens};
 pub use volume::{Export, ExportAdd, Exported, Volume, VolumeCreate, VolumeSet, WEIGHT};
 
 /// Where the resources are, below the server's root.

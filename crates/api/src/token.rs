@@ -1,6 +1,6 @@
 //! Tokens of the API.
 
-use crate::Time;
+use crate::{Secret, Time};
 use core::fmt;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -82,4 +82,24 @@ pub struct TokenAdd {
 pub struct TokenAdded {
     /// What requests show: `Authorization: Bearer SECRET`.
     pub secret: String,
+}
+
+/// Begins a session, for a page: its answer sets a cookie.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SessionBegin {
+    /// The secret of a token.
+    pub token: Secret,
+}
+
+/// Who asks, by session, token or socket.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Session {
+    /// Name of the token, or of the user at the socket.
+    pub name: String,
+    /// What is allowed.
+    pub rights: Rights,
+    /// When the session ends, or the token that is shown; absent: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<Time>,
 }

@@ -63,8 +63,6 @@ findings! {
         ConflictingOptions,
         /// A layout was given as a RAID level.
         RaidLevelName,
-        /// The drive has no bay whose light could be lit.
-        DriveWithoutBay,
         /// The configuration file cannot be read.
         ConfigurationUnreadable,
         /// The configuration file holds something wrong.

@@ -111,6 +111,31 @@ refusals! {
         LegMayNotReturn { drive: String, pool: String, why: Box<Cause>, instead: Instead } = Conflict @ "drive",
         /// A drive has missed so many membership records that it must be back before others return.
         LegFarBehind { drive: Option<String>, records: u64 } = NotReady @ "drive",
+        /// The machine has no such drive.
+        DriveNotInMachine { drive: String } = NotFound @ "drive",
+        /// The drive has no bay whose light could be lit.
+        DriveWithoutBay { drive: String, what: NotInBay } = Conflict @ "drive",
+        /// Nothing is known by which the light at the drive's bay could be lit.
+        BayWithoutLight { drive: String, slot: Option<String> } = Conflict @ "drive",
+        /// The light at the drive's bay could not be switched.
+        BayLightStuck {
+            drive: String,
+            path: String,
+            /// As the operating system has it.
+            error: String,
+        } = NotReady @ "drive",
+    }
+}
+
+findings! {
+    /// What a drive is that is in no bay.
+    pub enum NotInBay {
+        /// Memory of the daemon.
+        Memory,
+        /// One that forgets what is written.
+        Null,
+        /// A file.
+        File { path: String, bytes: u64 },
     }
 }
 

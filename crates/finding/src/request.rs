@@ -5,6 +5,8 @@ refusals! {
     pub enum RequestRefusal {
         /// The request does not show the token of this head.
         TokenWrong = Unauthorized @ "",
+        /// The session has ended, or is not known any more.
+        SessionEnded = Unauthorized @ "",
         /// The token has expired.
         TokenExpired {
             name: String,
@@ -17,8 +19,11 @@ refusals! {
         ApiThrottled { seconds: u64 } = Throttled @ "",
         /// The request names this head by a name that it was not given.
         HeadNameUnknown { name: String } = Forbidden @ "",
-        /// A page of another site sent the order.
-        OriginForeign { origin: String } = Forbidden @ "",
+        /// A page of another site sent the order, or a session sent it without saying from where.
+        OriginForeign {
+            /// Empty: it was not said.
+            origin: String,
+        } = Forbidden @ "",
         /// This is no name of a token.
         TokenNameInvalid { name: String, characters_max: u64 } = Invalid @ "name",
         /// There is a token of this name.
@@ -111,6 +116,8 @@ refusals! {
             /// Where they meet.
             address: String,
         } = Conflict @ "address",
+        /// The machine below the head could not be looked at.
+        MachineNotSeen = Internal @ "",
         /// The head gave an answer to another question.
         AnswerOfAnother = Internal @ "",
         /// The request is too long to be passed on to the head that leads.

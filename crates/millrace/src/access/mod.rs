@@ -1,10 +1,12 @@
-//! Who may use the API: tokens, failures, certificates. Plain state; the middleware that asks it is `http/access.rs`.
+//! Who may use the API: tokens, sessions, failures, certificates. Plain state; the middleware that asks it is `http/access.rs`.
 
 mod backoff;
+mod sessions;
 mod tls;
 mod tokens;
 
 pub use backoff::Backoff;
+pub use sessions::Sessions;
 pub use tls::{Certificate, Verifier};
 pub use tokens::{Denied, Tokens, new_secret};
 
@@ -24,6 +26,16 @@ pub enum Peer {
     User(u32),
     /// Somebody at this address.
     Address(IpAddr),
+}
+
+impl Peer {
+    /// The address, of one that has one.
+    pub fn ip(&self) -> Option<IpAddr> {
+        match self {
+            Peer::User(_) => None,
+            Peer::Address(ip) => Some(ip.to_canonical()),
+        }
+    }
 }
 
 /// Who sent a request, and from where.
@@ -54,7 +66,9 @@ fn name_in(users: &str, uid: u32) -> Option<String> {
 pub struct Access {
     /// Its tokens.
     pub tokens: Tokens,
-    /// Names by which requests over TCP may call it, beside addresses and `localhost`.
+    /// Sessions of pages.
+    pub sessions: Sessions,
+    /// Names by which requests may call it, beside addresses and `localhost`.
     pub names: Vec<String>,
     /// Where it listens over TCP, if it does.
     pub tcp: Option<SocketAddr>,
@@ -64,21 +78,21 @@ pub struct Access {
     pub backoff: Mutex<Backoff>,
 }
 
-impl Access {
-    /// Whether `host`, with a port or without, is an address or a name of this head: what a page of another site has its name
-    /// resolved to is neither.
-    pub fn is_named(&self, host: &str) -> bool {
-        let bare = host.strip_prefix('[').and_then(|h| h.split_once(']'));
-        let name = bare.map_or_else(|| host.split(':').next().unwrap_or_default(), |(ip, _)| ip);
-        let name = name.strip_suffix('.').unwrap_or(name);
-        let is = |known: &str| known.eq_ignore_ascii_case(name);
-        name.parse::<IpAddr>().is_ok() || is("localhost") || self.names.iter().any(|n| is(n))
-    }
+/// Whether `host`, with a port or without, is an address or one of the names of a head: what a page of another site has its
+/// name resolved to is neither.
+pub fn is_named(host: &str, names: &[String]) -> bool {
+    let bare = host.strip_prefix('[').and_then(|h| h.split_once(']'));
+    let name = bare.map_or_else(|| host.split(':').next().unwrap_or_default(), |(ip, _)| ip);
+    let name = name.strip_suffix('.').unwrap_or(name);
+    let is = |known: &str| known.eq_ignore_ascii_case(name);
+    name.parse::<IpAddr>().is_ok() || is("localhost") || names.iter().any(|n| is(n))
 }
 
-/// Whether `origin`, as browsers write it, is the head that the request calls `host`.
-pub fn is_own_origin(origin: &str, host: &str) -> bool {
-    let site = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"));
+/// Whether `origin`, as browsers write it, is the head that the request calls `host`. What came by TLS was sent by a page
+/// that came by TLS.
+pub fn is_own_origin(origin: &str, host: &str, tls: bool) -> bool {
+    let plain = || origin.strip_prefix("http://").filter(|_| !tls);
+    let site = origin.strip_prefix("https://").or_else(plain);
     site.is_some_and(|site| site.eq_ignore_ascii_case(host))
 }
 
@@ -123,23 +137,18 @@ mod tests {
 
     #[test]
     fn a_head_is_called_by_its_addresses_and_the_names_that_it_was_given() {
-        let dir = tempfile::tempdir().expect("a folder");
-        let access = Access {
-            tokens: Tokens::new(dir.path(), None),
-            names: vec!["array1.example".into()],
-            tcp: None,
-            certificate: None,
-            backoff: Mutex::default(),
-        };
+        let names = ["array1.example".to_string()];
         for good in ["10.0.0.1", "10.0.0.1:8420", "[fd00::1]:8420", "localhost:1", "Array1.example.:8420"] {
-            assert!(access.is_named(good), "{good}");
+            assert!(is_named(good, &names), "{good}");
         }
         for bad in ["", "evil.example", "array1.example.evil", "10.0.0.1.evil.example:8420", "[evil]", ":1"] {
-            assert!(!access.is_named(bad), "{bad}");
+            assert!(!is_named(bad, &names), "{bad}");
         }
-        assert!(is_own_origin("https://array1.example:8420", "array1.example:8420"));
+        assert!(is_own_origin("https://array1.example:8420", "array1.example:8420", true));
+        let plain = |tls| is_own_origin("http://localhost:8420", "localhost:8420", tls);
+        assert!(plain(false) && !plain(true));
         for bad in ["null", "https://evil.example", "https://array1.example:1", "array1.example:8420"] {
-            assert!(!is_own_origin(bad, "array1.example:8420"), "{bad}");
+            assert!(!is_own_origin(bad, "array1.example:8420", false), "{bad}");
         }
     }
 

@@ -16,8 +16,24 @@ use std::sync::Arc;
 /// Requests that a head answers itself, whatever it is in its system.
 fn is_own(path: &str) -> bool {
     let path = path.strip_prefix(api::BASE).unwrap_or(path);
-    let own = ["/system", "/tokens", "/alarms", "/history"];
-    own.iter().any(|o| path.starts_with(o)) || path == "/openapi.json" || path == "/daemon"
+    let own = ["/system", "/tokens", "/alarms", "/session", "/history", "/topology", "/explain"];
+    // A bay is of the machine that the head runs on.
+    let is_bay = matches!(path.split('/').collect::<Vec<_>>()[..], ["", "drives", _, "locate"]);
+    own.iter().any(|o| path.starts_with(o)) || is_bay || path == "/openapi.json" || path == "/daemon"
+}
+
+impl System {
+    /// The status that the head that leads tells, if that is the other one and it is reached.
+    pub async fn leader_status(&self) -> Option<serde_json::Value> {
+        if !self.goes_on() {
+            return None;
+        }
+        let uri = format!("{}/status", api::BASE);
+        match self.ask_other("GET".into(), uri, String::new(), None).await? {
+            (200, _, body) => serde_json::from_str(&body).ok(),
+            _ => None,
+        }
+    }
 }
 
 /// What a head tells of itself if the one that leads is not reached: whoever looks for the reason asks for this.
@@ -87,6 +103,16 @@ async fn tell_events(system: &System, request: Request, next: Next) -> Response 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_of_a_head_or_its_machine_does_not_go_on() {
+        for path in ["session", "history/drives/x", "topology.svg", "explain", "drives/%2Fdev%2Fsda/locate"] {
+            assert!(is_own(&format!("/api/v1/{path}")), "{path}");
+        }
+        for path in ["drives", "drives/locate", "drives/x/shape", "status"] {
+            assert!(!is_own(&format!("/api/v1/{path}")), "{path}");
+        }
+    }
 
     #[test]
     fn a_head_that_reaches_nobody_tells_of_itself_alone() {

@@ -141,6 +141,7 @@ pub fn serve(args: ServeArgs, socket: Option<PathBuf>, json: bool) -> Result<(),
             tracing::warn!("drives are not asked how they are: {e}");
             Default::default()
         }),
+        observer: Default::default(),
         house: Some(machines.watch()),
         memory_data: config.memory,
         minor_notices: aside,

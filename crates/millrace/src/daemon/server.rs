@@ -3,7 +3,7 @@
 //! The socket must be there for the daemon to start. The TCP address is tried again until it can be had, as portals are:
 //! hosts do not wait for it, and `status` says so.
 
-use crate::access::{Access, Backoff, Certificate, Tokens};
+use crate::access::{Access, Backoff, Certificate, Sessions, Tokens};
 use crate::config::{Config, TlsConfig, TlsWord};
 use crate::failure::Failure;
 use crate::http::{self, Api};
@@ -59,7 +59,8 @@ pub fn access(config: &Config) -> Result<Arc<Access>, Failure> {
     };
     let tokens = Tokens::new(&config.state_dir, configured.as_deref());
     let backoff = Mutex::new(Backoff::default());
-    Ok(Arc::new(Access { tokens, names: api.names.clone(), tcp: api.tcp, certificate, backoff }))
+    let sessions = Sessions::default();
+    Ok(Arc::new(Access { tokens, sessions, names: api.names.clone(), tcp: api.tcp, certificate, backoff }))
 }
 
 /// Listens at the configured places.
@@ -141,7 +142,9 @@ impl Listeners {
         let (stop, mut stopped) = watch::channel(false);
         let path = self.path.clone();
         let internal = |e: std::io::Error| Failure::internal(format!("the API server cannot start: {e}"));
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(internal)?;
+        // Its threads for what blocks have the name, too: a panic there ends a request alone.
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_all().thread_name(THREAD).build().map_err(internal)?;
         let body = move || {
             runtime.block_on(async move {
                 tokio::spawn(beside);

@@ -1,18 +1,19 @@
-//! Who a request is of, what that one may do, and the line that each order leaves (docs/rfcs/0013-tokens.md).
+//! Who a request is of, what that one may do, and the line that each order leaves (docs/rfcs/0013-tokens.md,
+//! docs/rfcs/0015-page.md).
 
 use super::extract::{Body, Params};
-use super::{Api, Asked, Refused};
-use crate::access::{Access, Asking, Denied, Peer, is_own_origin};
+use super::{Api, Asked, Refused, page, session};
+use crate::access::{Access, Asking, Backoff, Denied, Peer, is_named, is_own_origin};
 use api::{ErrorBody, Rights, Time, TokenAdd, TokenAdded, Tokens};
 use axum::Json;
 use axum::extract::{Path, Request, State};
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use finding::{Asker, RequestRefusal, SystemEvent};
 use head::order::Order;
 use std::net::IpAddr;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -29,11 +30,13 @@ pub fn routes() -> OpenApiRouter<Api> {
     OpenApiRouter::new().routes(routes!(list_tokens, add_token)).routes(routes!(remove_token))
 }
 
-fn access_of(api: &Api) -> Result<&Arc<Access>, Refused> {
+/// What decides who may use this API.
+pub fn access_of(api: &Api) -> Result<&Arc<Access>, Refused> {
     api.process.access.as_ref().ok_or_else(|| finding::SystemRefusal::SystemUnsupported.into())
 }
 
-fn now_s() -> u64 {
+/// Seconds since 1970.
+pub fn now_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs())
 }
 
@@ -73,77 +76,152 @@ fn only_reads(method: &Method) -> bool {
     method == Method::GET || method == Method::HEAD
 }
 
+/// What an admitted request may do.
+#[derive(Clone, Copy)]
+pub struct Standing {
+    /// Of the token, now.
+    pub rights: Rights,
+    /// When the session ends, seconds since 1970; None without one.
+    pub session_ends: Option<u64>,
+}
+
+/// How a request goes on.
+enum Pass {
+    /// It asks for the page, which holds nothing secret.
+    Page,
+    /// It begins a session.
+    Login,
+    /// It is somebody's.
+    As(Asking, Standing),
+}
+
 /// In front of everything: who asks, and whether that one may. What came by the link was asked about by the other head.
 pub async fn admit(State(api): State<Api>, mut request: Request, next: Next) -> Response {
-    let asking = match request.extensions().get::<Peer>() {
-        None => return next.run(request).await,
-        Some(Peer::User(uid)) => Asking::user(*uid),
-        Some(Peer::Address(ip)) => {
-            let ip = ip.to_canonical();
-            match admitted(&api, ip, (request.method(), request.uri(), request.headers())).await {
-                Ok(name) => Asking { who: Asker::ApiToken { name }, from: Some(ip.to_string()) },
-                Err(why) => return refused(why),
-            }
+    let Some(peer) = request.extensions().get::<Peer>().cloned() else { return next.run(request).await };
+    let (method, uri, headers) = (request.method(), request.uri(), request.headers());
+    let response = match admitted(&api, &peer, (method, uri, headers)).await {
+        // It never comes to the routes, for which somebody must be asked.
+        Ok(Pass::Page) => return page::answer(uri.path(), headers),
+        Ok(Pass::Login) => next.run(request).await,
+        Ok(Pass::As(asking, standing)) => {
+            request.extensions_mut().insert(asking);
+            request.extensions_mut().insert(standing);
+            next.run(request).await
         }
+        Err(why) => Refused::from(why).into_response(),
     };
-    request.extensions_mut().insert(asking);
-    next.run(request).await
+    page::not_kept(response)
 }
 
-fn refused(why: RequestRefusal) -> Response {
-    let wait = match &why {
-        RequestRefusal::ApiThrottled { seconds } => Some(*seconds),
-        _ => None,
-    };
-    let mut response = Refused::from(why).into_response();
-    if let Some(seconds) = wait {
-        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
-    }
-    response
-}
-
-/// The name of the token that a request over TCP shows, if it may do what it asks for.
 async fn admitted(
     api: &Api,
-    ip: IpAddr,
+    peer: &Peer,
     (method, uri, headers): (&Method, &Uri, &HeaderMap),
-) -> Result<String, RequestRefusal> {
-    let Some(access) = api.process.access.as_ref() else { return Err(RequestRefusal::TokenWrong) };
-    let backoff = || access.backoff.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(left) = backoff().left(ip, Instant::now()) {
-        return Err(RequestRefusal::ApiThrottled { seconds: left.as_secs() + 1 });
+) -> Result<Pass, RequestRefusal> {
+    let (reads, path) = (only_reads(method), uri.path());
+    let is_page = reads && page::is_page(path);
+    let access = api.process.access.as_ref();
+    if let (Some(ip), Some(access), false) = (peer.ip(), access, is_page) {
+        not_throttled(access, ip)?;
     }
     let host = host_of(uri, headers);
-    if !access.is_named(host) {
+    let names = access.map_or(&[][..], |a| &a.names);
+    // At the socket programs call the head what they like; browsers that were led there by another site's name have a dot in it.
+    let is_plain = peer.ip().is_none() && !host.contains('.');
+    if !is_plain && !is_named(host, names) {
         return Err(RequestRefusal::HeadNameUnknown { name: host.into() });
     }
-    let Some(secret) = secret_of(headers) else { return Err(RequestRefusal::TokenWrong) };
-    let (name, rights) = match access.tokens.check(secret, now_s()) {
-        Ok(found) => found,
-        Err(Denied::Expired { name, at }) => {
-            return Err(RequestRefusal::TokenExpired { name, expired: Time(at).to_string() });
-        }
-        Err(Denied::Unknown) => {
-            let told = backoff().failed(ip, Instant::now());
-            if let Some(failures) = told {
-                let event = SystemEvent::ApiAccessThrottled { from: ip.to_string(), failures };
-                api.happened(event).await;
-            }
-            return Err(RequestRefusal::TokenWrong);
-        }
-    };
-    backoff().passed(ip);
-    if only_reads(method) {
-        return Ok(name);
+    if is_page {
+        return Ok(Pass::Page);
     }
-    if rights == Rights::Read {
+    let origin = headers.get(header::ORIGIN).map(|o| o.to_str().unwrap_or("null"));
+    let tls = peer.ip().is_some() && access.is_some_and(|a| a.certificate.is_some());
+    if let Some(origin) = origin.filter(|o| !reads && !is_own_origin(o, host, tls)) {
+        return Err(RequestRefusal::OriginForeign { origin: origin.into() });
+    }
+    let Some(ip) = peer.ip() else {
+        let Peer::User(uid) = *peer else { return Err(RequestRefusal::TokenWrong) };
+        let standing = Standing { rights: Rights::Full, session_ends: None };
+        return Ok(Pass::As(Asking::user(uid), standing));
+    };
+    let Some(access) = access else { return Err(RequestRefusal::TokenWrong) };
+    let is_session = path == session::PATH;
+    if is_session && method == Method::POST {
+        return Ok(Pass::Login);
+    }
+    let (name, standing) = match (secret_of(headers), session::cookie(headers)) {
+        (Some(secret), _) => {
+            let (name, rights) = shown(api, access, Some(ip), secret).await?;
+            (name, Standing { rights, session_ends: None })
+        }
+        (None, Some(cookie)) => {
+            if !reads && origin.is_none() {
+                return Err(RequestRefusal::OriginForeign { origin: String::new() });
+            }
+            in_session(access, cookie)?
+        }
+        (None, None) => return Err(RequestRefusal::TokenWrong),
+    };
+    // Whoever may only read may end the own session all the same.
+    if !reads && !is_session && standing.rights == Rights::Read {
         return Err(RequestRefusal::TokenReadOnly { name });
     }
-    match headers.get(header::ORIGIN).map(|o| o.to_str().unwrap_or("null")) {
-        Some(origin) if !is_own_origin(origin, host) => {
-            Err(RequestRefusal::OriginForeign { origin: origin.into() })
+    Ok(Pass::As(Asking { who: Asker::ApiToken { name }, from: Some(ip.to_string()) }, standing))
+}
+
+fn backoff(access: &Access) -> MutexGuard<'_, Backoff> {
+    access.backoff.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Refuses what comes from an address that showed too many wrong tokens.
+fn not_throttled(access: &Access, ip: IpAddr) -> Result<(), RequestRefusal> {
+    match backoff(access).left(ip, Instant::now()) {
+        Some(left) => Err(RequestRefusal::ApiThrottled { seconds: left.as_secs() + 1 }),
+        None => Ok(()),
+    }
+}
+
+/// The name and the rights of the token with this secret. A wrong one counts for the address that showed it.
+pub async fn shown(
+    api: &Api,
+    access: &Access,
+    ip: Option<IpAddr>,
+    secret: &str,
+) -> Result<(String, Rights), RequestRefusal> {
+    match access.tokens.check(secret, now_s()) {
+        Ok(found) => {
+            if let Some(ip) = ip {
+                backoff(access).passed(ip);
+            }
+            Ok(found)
         }
-        _ => Ok(name),
+        Err(Denied::Expired { name, at }) => {
+            Err(RequestRefusal::TokenExpired { name, expired: Time(at).to_string() })
+        }
+        Err(Denied::Unknown) => {
+            let told = ip.and_then(|ip| Some((ip, backoff(access).failed(ip, Instant::now())?)));
+            if let Some((ip, failures)) = told {
+                api.happened(SystemEvent::ApiAccessThrottled { from: ip.to_string(), failures }).await;
+            }
+            Err(RequestRefusal::TokenWrong)
+        }
+    }
+}
+
+/// The name of the token of a cookie's session, and what it may do now. One that has ended is not counted as a guess: pages that
+/// stay open over a restart show it.
+fn in_session(access: &Access, cookie: &str) -> Result<(String, Standing), RequestRefusal> {
+    let now = now_s();
+    let (token, ends) = access.sessions.find(cookie, now).ok_or(RequestRefusal::SessionEnded)?;
+    match access.tokens.check_digest(&token, now) {
+        Ok((name, rights)) => Ok((name, Standing { rights, session_ends: Some(ends) })),
+        Err(Denied::Expired { name, at }) => {
+            Err(RequestRefusal::TokenExpired { name, expired: Time(at).to_string() })
+        }
+        Err(Denied::Unknown) => {
+            access.sessions.end(cookie);
+            Err(RequestRefusal::SessionEnded)
+        }
     }
 }
 
@@ -188,7 +266,7 @@ pub async fn audit(State(api): State<Api>, request: Request, next: Next) -> Resp
 
 impl Api {
     /// Tells the head what happened at its API. One that is stopping is past it.
-    async fn happened(&self, event: SystemEvent) {
+    pub async fn happened(&self, event: SystemEvent) {
         let _ = self.door.call(Order::Happened { event: Box::new(event) }).await;
     }
 }

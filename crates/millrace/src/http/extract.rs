@@ -177,6 +177,8 @@ mod tests {
             body::<api::SpareAdd>(bytes);
             body::<api::LegAdd>(bytes);
             body::<api::DriveReplace>(bytes);
+            body::<api::DriveLocate>(bytes);
+            body::<api::SessionBegin>(bytes);
             body::<api::Shape>(bytes);
             body::<api::VolumeCreate>(bytes);
             body::<api::VolumeSet>(bytes);

@@ -1,4 +1,4 @@
-//! The daemon's API: REST/JSON under `/api/v1`, an OpenAPI document of it, and `/metrics`.
+//! The daemon's API: REST/JSON under `/api/v1`, an OpenAPI document of it, `/metrics`, and the page.
 //!
 //! Promise: every answer that is not a success carries `{"error": {kind, code, fields, field, message, next}}`; a
 //! field or parameter that is not known is refused by name. Does not know how orders are carried out
@@ -9,9 +9,12 @@ mod alarms;
 mod cluster;
 mod extract;
 mod history;
+mod machine;
 mod metrics;
+mod page;
 mod resources;
 mod serve;
+mod session;
 
 use crate::access::Access;
 use crate::backend::Door;
@@ -21,7 +24,7 @@ use axum::extract::Request;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use finding::{Notice, Refusal, RequestRefusal, SystemRefusal};
+use finding::{Notice, Refusal, RequestRefusal, SystemRefusal, Why};
 use head::order::{Order, Reply};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -40,6 +43,8 @@ pub struct Process {
     pub notices: Vec<Notice>,
     /// What drives say of themselves.
     pub healths: crate::machine::Healths,
+    /// Who looks at the machine below it.
+    pub observer: crate::machine::Observer,
     /// Where its machines live.
     pub house: Option<uring::Watch>,
     /// Their memory for data, bytes.
@@ -79,9 +84,16 @@ impl IntoResponse for Refused {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.0.kind().status()).expect("the kinds have good statuses");
         let code = access::Code(self.0.why.code());
+        let wait = match &*self.0.why {
+            Why::Request(RequestRefusal::ApiThrottled { seconds }) => Some(*seconds),
+            _ => None,
+        };
         let body = axum::Json(api::ErrorBody { error: words::refusal(&self.0) });
         let mut response = (status, body).into_response();
         response.extensions_mut().insert(code);
+        if let Some(seconds) = wait {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
         if status == StatusCode::UNAUTHORIZED {
             // RFC 9110 15.5.2: a 401 says how to do better.
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
@@ -219,7 +231,9 @@ fn routes() -> OpenApiRouter<Api> {
                 .merge(cluster::routes())
                 .merge(alarms::routes())
                 .merge(access::routes())
-                .merge(history::routes()),
+                .merge(history::routes())
+                .merge(session::routes())
+                .merge(machine::routes()),
         )
         .routes(utoipa_axum::routes!(metrics::metrics))
 }

@@ -5,21 +5,17 @@
 
 use super::files::Files;
 use crate::context::Context;
-use crate::failure::{Exit, Failure};
-use base::size::print;
-use finding::CommandFault;
+use crate::failure::Failure;
+use finding::{LegRefusal, NotInBay};
 use std::path::PathBuf;
 use topology::{Drive, Machine, Source, plain_name};
 
 /// A drive by its name, path, serial number or slot.
-fn find<'a>(m: &'a Machine, name: &str) -> Result<&'a Drive, Failure> {
+fn find<'a>(m: &'a Machine, name: &str) -> Result<&'a Drive, LegRefusal> {
     let plain = plain_name(name);
     let is = |d: &&Drive| d.name == plain || d.serial.as_deref() == Some(name);
     let slot = |d: &&Drive| d.slot.as_deref() == Some(name);
-    let missing = || {
-        Failure::new(Exit::Refused, format!("there is no drive {plain} in this machine"))
-            .with_next("millrace topology, which lists drives with their slots")
-    };
+    let missing = || LegRefusal::DriveNotInMachine { drive: plain.into() };
     m.drives.iter().find(is).or_else(|| m.drives.iter().find(slot)).ok_or_else(missing)
 }
 
@@ -59,59 +55,71 @@ fn light(files: &mut Files, m: &Machine, drive: &Drive) -> Option<PathBuf> {
 }
 
 /// What a drive is that is no device, and so in no bay; None for what may be one.
-fn not_in_a_bay(name: &str) -> Option<Failure> {
+fn not_in_a_bay(name: &str) -> Option<NotInBay> {
     let (_, bare) = head::steward::split_shape(name).ok()?;
-    let path = base::drive_kind::path_in(bare);
-    let drives = || "millrace drive ls".to_string();
-    let (what, next) = match base::DriveKind::of(bare) {
-        base::DriveKind::Ram { .. } => ("is memory of the daemon: there is no bay to light".into(), drives()),
-        base::DriveKind::Null => ("forgets what is written: there is no bay to light".into(), drives()),
+    match base::DriveKind::of(bare) {
+        base::DriveKind::Ram { .. } => Some(NotInBay::Memory),
+        base::DriveKind::Null => Some(NotInBay::Null),
         base::DriveKind::Path | base::DriveKind::File | base::DriveKind::Block => {
+            let path = base::drive_kind::path_in(bare);
             let file = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
-            let size = print(file.len());
-            let what =
-                format!("is a file of {size}: only the drive that its file system lies on is in a bay");
-            (what, format!("df {}, which names that drive", crate::words::topology::quoted(path)))
+            Some(NotInBay::File { path: path.into(), bytes: file.len() })
         }
-    };
-    Some(
-        Failure::new(Exit::Refused, format!("{name} {what}"))
-            .with_code(CommandFault::DriveWithoutBay)
-            .with_next(next),
-    )
+    }
 }
 
-/// Lights the bay of a drive, or no longer.
+/// A drive whose light was switched.
+pub struct Lit {
+    drive: String,
+    slot: Option<String>,
+}
+
+/// Lights the bay of a drive of this machine, or no longer. The head's drives have a UUID, too.
+pub fn switch(files: &mut Files, machine: &Machine, name: &str, on: bool) -> Result<Lit, LegRefusal> {
+    let mut own = machine.own.iter().flat_map(|o| &o.drives);
+    let name = own.find(|d| d.uuid.is_some_and(|u| u.to_string() == name)).map_or(name, |d| &d.path);
+    if let Some(what) = not_in_a_bay(name) {
+        return Err(LegRefusal::DriveWithoutBay { drive: name.into(), what });
+    }
+    let bare = head::steward::split_shape(name).map_or(name, |(_, bare)| base::drive_kind::path_in(bare));
+    let drive = find(machine, bare)?;
+    let (name, slot) = (drive.name.clone(), drive.slot.clone());
+    let Some(file) = light(files, machine, drive) else {
+        return Err(LegRefusal::BayWithoutLight { drive: name, slot });
+    };
+    match std::fs::write(&file, if on { "1" } else { "0" }) {
+        Ok(()) => Ok(Lit { drive: name, slot }),
+        Err(e) => {
+            let path = file.display().to_string();
+            Err(LegRefusal::BayLightStuck { drive: name, path, error: e.to_string() })
+        }
+    }
+}
+
+/// `millrace drive locate`.
 pub fn locate(context: &Context, name: &str, on: bool) -> Result<String, Failure> {
-    if let Some(refused) = not_in_a_bay(name) {
-        return Err(refused);
+    // What has no bay need not look at the machine.
+    if let Some(what) = not_in_a_bay(name) {
+        return Err(refused(LegRefusal::DriveWithoutBay { drive: name.into(), what }));
     }
     let machine = super::recording::here(context);
-    let done = switch(&mut Files::new("/"), &machine, name, on)?;
+    let lit = switch(&mut Files::new("/"), &machine, name, on).map_err(refused)?;
     let next = if on { format!("millrace drive locate {name} --off") } else { String::new() };
-    Ok(context.done(done, &next))
+    Ok(context.done(done(&lit, on), &next))
 }
 
-fn switch(files: &mut Files, machine: &Machine, name: &str, on: bool) -> Result<String, Failure> {
-    let drive = find(machine, name)?;
-    let place = drive.slot.as_ref().map_or(String::new(), |s| format!(" (slot {s})"));
-    let Some(file) = light(files, machine, drive) else {
-        let what = format!(
-            "no light is known for the bay of {}{place}: neither an enclosure nor its port nor a hot-plug slot has one",
-            drive.name
-        );
-        return Err(Failure::new(Exit::Refused, what)
-            .with_next(format!("ledctl locate=/dev/{}, from the package ledmon", drive.name)));
-    };
-    std::fs::write(&file, if on { "1" } else { "0" }).map_err(|e| {
-        Failure::new(Exit::Refused, format!("{} cannot be written: {e}", file.display()))
-            .with_next("the same command as root")
-    })?;
-    Ok(if on {
-        format!("The locate light of {}{place} is on.", drive.name)
+fn refused(why: LegRefusal) -> Failure {
+    crate::words::refusal(&why.into()).into()
+}
+
+fn done(lit: &Lit, on: bool) -> String {
+    let place = lit.slot.as_ref().map_or(String::new(), |s| format!(" (slot {s})"));
+    let drive = &lit.drive;
+    if on {
+        format!("The locate light of {drive}{place} is on.")
     } else {
-        format!("The locate light of {}{place} is off.", drive.name)
-    })
+        format!("The locate light of {drive}{place} is off.")
+    }
 }
 
 #[cfg(test)]
@@ -120,6 +128,11 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
     use topology::{Recorder, Recording};
+
+    /// What the command line says.
+    fn said(files: &mut Files, m: &Machine, name: &str, on: bool) -> Result<String, Failure> {
+        switch(files, m, name, on).map(|lit| done(&lit, on)).map_err(refused)
+    }
 
     fn machine(files: &mut Files) -> Machine {
         let recording: Recording = Recorder::begin(files, "2026-11-22T08:00:00Z", false).end();
@@ -160,7 +173,10 @@ mod tests {
             (format!("file:{path}?size=1G"), "is a file of 64M"),
             (format!("shape:hang@{path}"), "is a file of 64M"),
         ] {
-            let failure = not_in_a_bay(&name).expect(&name);
+            let failure = match not_in_a_bay(&name) {
+                Some(what) => refused(LegRefusal::DriveWithoutBay { drive: name, what }),
+                None => panic!("{name}"),
+            };
             assert!(failure.message.contains(words), "{failure}");
         }
         for name in ["/dev/null", "nvme0n1", "S64GNE0R501", "7"] {
@@ -172,9 +188,9 @@ mod tests {
     fn a_bay_without_a_light_is_said_to_have_none_and_a_drive_that_is_not_there_too() {
         let (_folder, mut files) = tree();
         let m = machine(&mut files);
-        let why = switch(&mut files, &m, "nvme0n1", true).expect_err("no light");
+        let why = said(&mut files, &m, "nvme0n1", true).expect_err("no light");
         assert!(why.to_string().contains("no light is known for the bay of nvme0n1 (slot 7)"), "{why}");
-        let why = switch(&mut files, &m, "/dev/nvme9n1", true).expect_err("no drive");
+        let why = said(&mut files, &m, "/dev/nvme9n1", true).expect_err("no drive");
         assert!(why.to_string().contains("there is no drive nvme9n1"), "{why}");
     }
 
@@ -186,7 +202,7 @@ mod tests {
         let is = |path: &str, text: &str| assert_eq!(fs::read_to_string(at(path)).expect(path), text);
         let slot = "sys/bus/pci/slots/7/attention";
         fs::write(at(slot), "0").expect("written");
-        let words = switch(&mut files, &m, "7", true).expect("lit");
+        let words = said(&mut files, &m, "7", true).expect("lit");
         assert_eq!(words, "The locate light of nvme0n1 (slot 7) is on.");
         is(slot, "1");
         let port = "sys/class/leds/0000:00:01.0:enclosure:locate";

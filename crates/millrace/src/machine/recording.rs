@@ -54,9 +54,37 @@ pub fn read(path: &Path) -> Result<Recording, Failure> {
 
 /// Records this machine, and the head on it if one answers.
 pub fn record(context: &Context, seconds: f64, anonymous: bool) -> Recording {
+    let status = || {
+        // A machine is looked at also while no head runs on it, or one that hangs.
+        let get = |path| context.client.get_within::<serde_json::Value>(path, PATIENCE).ok();
+        let mut status = get("/status")?;
+        // Of two heads the one that leads has answered.
+        if !status["cluster"].is_null()
+            && let Some(mut system) = get("/system")
+        {
+            be(&mut status, system["me"].take(), system["pid"].take());
+        }
+        Some(status)
+    };
+    look(&mut Files::new("/"), status, seconds, anonymous)
+}
+
+/// What is to be known of a machine is of the head on it, whichever told the status.
+pub fn be(status: &mut serde_json::Value, head: serde_json::Value, pid: serde_json::Value) {
+    status["head"] = head;
+    status["daemon"]["pid"] = pid;
+}
+
+/// Records the machine with these files, and the head that tells this status, over so many seconds.
+pub(super) fn look(
+    files: &mut Files,
+    status: impl FnMut() -> Option<serde_json::Value>,
+    seconds: f64,
+    anonymous: bool,
+) -> Recording {
     let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |t| t.as_secs());
     let at = api::Time(unix).to_string();
-    let mut here = Here { files: Files::new("/"), context, silent: false };
+    let mut here = Here { files, tell: status, silent: false };
     let mut recorder = Recorder::begin(&mut here, &at, anonymous);
     if seconds > 0.0 {
         std::thread::sleep(Duration::from_secs_f64(seconds));
@@ -66,14 +94,14 @@ pub fn record(context: &Context, seconds: f64, anonymous: bool) -> Recording {
 }
 
 /// This machine with the head on it.
-struct Here<'a> {
-    files: Files,
-    context: &'a Context,
+struct Here<'a, T> {
+    files: &'a mut Files,
+    tell: T,
     /// The head did not answer: it is not waited for again.
     silent: bool,
 }
 
-impl Source for Here<'_> {
+impl<T: FnMut() -> Option<serde_json::Value>> Source for Here<'_, T> {
     fn read(&mut self, path: &str) -> Result<Vec<u8>, Missing> {
         self.files.read(path)
     }
@@ -87,19 +115,9 @@ impl Source for Here<'_> {
         if self.silent {
             return None;
         }
-        // A machine is looked at also while no head runs on it, or one that hangs.
-        let get = |path| self.context.client.get_within::<serde_json::Value>(path, PATIENCE).ok();
-        let status = get("/status");
+        let status = (self.tell)();
         self.silent = status.is_none();
-        let mut status = status?;
-        // Of two heads the one that leads has answered; what is to be known here is of the head that was asked.
-        if !status["cluster"].is_null()
-            && let Some(system) = get("/system")
-        {
-            status["head"] = system["me"].clone();
-            status["daemon"]["pid"] = system["pid"].clone();
-        }
-        Some(status.to_string())
+        status.map(|s| s.to_string())
     }
     fn now_us(&mut self) -> u64 {
         self.files.now_us()

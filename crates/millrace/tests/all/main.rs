@@ -9,6 +9,7 @@ mod history;
 mod hung;
 mod limited;
 mod mirrors;
+mod page;
 mod rejections;
 mod slow_peers;
 mod support;

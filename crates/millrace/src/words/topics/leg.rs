@@ -4,10 +4,10 @@ use super::machine::{open_fault, shape_fault};
 use super::parts::drive_fault;
 use super::signature::signature;
 use super::{Said, cause as any_cause, why as any_why};
-use base::size::{print_free, print_needed};
+use base::size::{print, print_free, print_needed};
 use finding::{
-    DriveFault, DriveHelp, Instead, LabelFault, LegCause, LegEvent, LegNotice, LegRefusal, OldLeg, SpareFit,
-    SpareUnfit,
+    DriveFault, DriveHelp, Instead, LabelFault, LegCause, LegEvent, LegNotice, LegRefusal, NotInBay, OldLeg,
+    SpareFit, SpareUnfit,
 };
 
 /// Why an order was not carried out.
@@ -223,6 +223,37 @@ pub fn refusal(f: &LegRefusal) -> Said {
             drive.as_deref().unwrap_or("a drive")
         ))
         .then("millrace status"),
+        LegRefusal::DriveNotInMachine { drive } => {
+            Said::new(format!("there is no drive {drive} in this machine"))
+                .then("millrace topology, which lists drives with their slots")
+        }
+        LegRefusal::DriveWithoutBay { drive, what } => not_in_bay(drive, what),
+        LegRefusal::BayWithoutLight { drive, slot } => {
+            let place = slot.as_ref().map_or(String::new(), |s| format!(" (slot {s})"));
+            Said::new(format!(
+                "no light is known for the bay of {drive}{place}: neither an enclosure nor its port nor a hot-plug slot has one"
+            ))
+            .then(format!("ledctl locate=/dev/{drive}, from the package ledmon"))
+        }
+        LegRefusal::BayLightStuck { drive, path, error } => {
+            Said::new(format!("{path} cannot be written: {error}"))
+                .then(format!("sudo millrace drive locate {drive} --on, or --off, on the head"))
+        }
+    }
+}
+
+/// A drive that is no device, and so in no bay.
+fn not_in_bay(drive: &str, what: &NotInBay) -> Said {
+    match what {
+        NotInBay::Memory => Said::new(format!("{drive} is memory of the daemon: there is no bay to light"))
+            .then("millrace drive ls"),
+        NotInBay::Null => Said::new(format!("{drive} forgets what is written: there is no bay to light"))
+            .then("millrace drive ls"),
+        NotInBay::File { path, bytes } => Said::new(format!(
+            "{drive} is a file of {}: only the drive that its file system lies on is in a bay",
+            print(*bytes)
+        ))
+        .then(format!("df {}, which names that drive", crate::words::topology::quoted(path))),
     }
 }
 

@@ -11,6 +11,10 @@ pub fn refusal(f: &RequestRefusal) -> Said {
     match f {
         RequestRefusal::TokenWrong => Said::new("the request does not show the token of this head")
             .then("send the header Authorization: Bearer TOKEN, with a secret that `millrace token add` printed"),
+        RequestRefusal::SessionEnded => {
+            Said::new("the session has ended: 12 hours, a restart of the daemon or the end of its token ends one")
+                .then("POST /api/v1/session with the secret of a token, as the page does that asks for it")
+        }
         RequestRefusal::TokenExpired { name, expired } => {
             Said::new(format!("the token {name} expired at {expired}"))
                 .then(format!("millrace token rm {name} on the head, then millrace token add {name}"))
@@ -25,6 +29,10 @@ pub fn refusal(f: &RequestRefusal) -> Said {
         RequestRefusal::HeadNameUnknown { name } => {
             Said::new(format!("this head was not given the name {name}"))
                 .then("use its IP address, or add the name to api.names in head.toml")
+        }
+        RequestRefusal::OriginForeign { origin } if origin.is_empty() => {
+            Said::new("the order came with a session and without the header Origin, and only the head's own page may use a session")
+                .then("programs send the header Authorization: Bearer TOKEN instead")
         }
         RequestRefusal::OriginForeign { origin } => {
             Said::new(format!("a page of {origin} sent the order, and only this head's own may"))
@@ -126,6 +134,8 @@ pub fn refusal(f: &RequestRefusal) -> Said {
             "address: the heads meet at {address}, and their shards at the ports behind it, one for each"
         ))
         .then("the same with another port, or with an address of a network that hosts use"),
+        RequestRefusal::MachineNotSeen => Said::new("the machine could not be looked at, by a mistake of this program")
+            .then("millrace topology on the head, and journalctl -u millrace -n 20 for what went wrong"),
         RequestRefusal::AnswerOfAnother => Said::new("the head gave an answer to another question"),
         RequestRefusal::RequestTooLongForLink => {
             Said::new("the request is too long for the link: ask the head that leads")
