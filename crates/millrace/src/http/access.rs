@@ -118,26 +118,16 @@ async fn admitted(
     peer: &Peer,
     (method, uri, headers): (&Method, &Uri, &HeaderMap),
 ) -> Result<Pass, RequestRefusal> {
+    let access = api.process.access.as_ref();
     let (reads, path) = (only_reads(method), uri.path());
     let is_page = reads && page::is_page(path);
-    let access = api.process.access.as_ref();
     if let (Some(ip), Some(access), false) = (peer.ip(), access, is_page) {
         not_throttled(access, ip)?;
     }
-    let host = host_of(uri, headers);
-    let names = access.map_or(&[][..], |a| &a.names);
-    // At the socket programs call the head what they like; browsers that were led there by another site's name have a dot in it.
-    let is_plain = peer.ip().is_none() && !host.contains('.');
-    if !is_plain && !is_named(host, names) {
-        return Err(RequestRefusal::HeadNameUnknown { name: host.into() });
-    }
+    let origin = headers.get(header::ORIGIN).map(|o| o.to_str().unwrap_or("null"));
+    not_of_another_site(peer, access, host_of(uri, headers), origin.filter(|_| !reads))?;
     if is_page {
         return Ok(Pass::Page);
-    }
-    let origin = headers.get(header::ORIGIN).map(|o| o.to_str().unwrap_or("null"));
-    let tls = peer.ip().is_some() && access.is_some_and(|a| a.certificate.is_some());
-    if let Some(origin) = origin.filter(|o| !reads && !is_own_origin(o, host, tls)) {
-        return Err(RequestRefusal::OriginForeign { origin: origin.into() });
     }
     let Some(ip) = peer.ip() else {
         let Peer::User(uid) = *peer else { return Err(RequestRefusal::TokenWrong) };
@@ -154,12 +144,10 @@ async fn admitted(
             let (name, rights) = shown(api, access, Some(ip), secret).await?;
             (name, Standing { rights, session_ends: None })
         }
-        (None, Some(cookie)) => {
-            if !reads && origin.is_none() {
-                return Err(RequestRefusal::OriginForeign { origin: String::new() });
-            }
-            in_session(access, cookie)?
+        (None, Some(_)) if !reads && origin.is_none() => {
+            return Err(RequestRefusal::OriginForeign { origin: String::new() });
         }
+        (None, Some(cookie)) => in_session(access, cookie)?,
         (None, None) => return Err(RequestRefusal::TokenWrong),
     };
     // Whoever may only read may end the own session all the same.
@@ -167,6 +155,29 @@ async fn admitted(
         return Err(RequestRefusal::TokenReadOnly { name });
     }
     Ok(Pass::As(Asking { who: Asker::ApiToken { name }, from: Some(ip.to_string()) }, standing))
+}
+
+/// Refuses what calls the head by a name that it was not given, as the page of a site does whose name leads here by its DNS, and
+/// orders that the page of another site sent: `origin` is that of an order.
+fn not_of_another_site(
+    peer: &Peer,
+    access: Option<&Arc<Access>>,
+    host: &str,
+    origin: Option<&str>,
+) -> Result<(), RequestRefusal> {
+    let is_local = peer.ip().is_none();
+    // At the socket programs call the head what they like; a name that DNS led here has a dot in it.
+    let may_be_any = is_local && !host.contains('.');
+    if !may_be_any && !is_named(host, access.map_or(&[], |a| &a.names)) {
+        return Err(RequestRefusal::HeadNameUnknown { name: host.into() });
+    }
+    let tls = !is_local && access.is_some_and(|a| a.certificate.is_some());
+    match origin {
+        Some(origin) if !is_own_origin(origin, host, tls) => {
+            Err(RequestRefusal::OriginForeign { origin: origin.into() })
+        }
+        _ => Ok(()),
+    }
 }
 
 fn backoff(access: &Access) -> MutexGuard<'_, Backoff> {

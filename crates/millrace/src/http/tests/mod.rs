@@ -738,7 +738,8 @@ fn bad_requests_get_an_answer_that_names_what_is_wrong() {
         );
         assert!(error.next.is_some(), "{method} {path} {body}: {} has no next step", error.message);
     };
-    check("GET", "/", "", 404, None);
+    check("GET", "/api", "", 404, None);
+    check("POST", "/", "", 404, None);
     check("GET", "/api/v1/nothing", "", 404, None);
     check("GET", "/api/v1/pools/none", "", 404, Some("pool"));
     check("GET", "/api/v1/volumes/tank/none", "", 404, Some("volume"));
