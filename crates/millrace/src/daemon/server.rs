@@ -159,6 +159,8 @@ impl Listeners {
                 // Answers that are on their way arrive; long polls and slow readers are not waited for.
                 tokio::time::sleep(Duration::from_millis(200)).await;
             });
+            // Nor is who looks at the machine meanwhile.
+            runtime.shutdown_background();
         };
         let thread = std::thread::Builder::new().name(THREAD.into()).spawn(body).map_err(internal)?;
         Ok(Server { stop, thread: Some(thread), path })

@@ -78,7 +78,7 @@ fn only_reads(method: &Method) -> bool {
 
 /// What an admitted request may do.
 #[derive(Clone, Copy)]
-pub struct Standing {
+pub struct Permission {
     /// Of the token, now.
     pub rights: Rights,
     /// When the session ends, seconds since 1970; None without one.
@@ -92,7 +92,7 @@ enum Pass {
     /// It begins a session.
     Login,
     /// It is somebody's.
-    As(Asking, Standing),
+    As(Asking, Permission),
 }
 
 /// In front of everything: who asks, and whether that one may. What came by the link was asked about by the other head.
@@ -103,9 +103,9 @@ pub async fn admit(State(api): State<Api>, mut request: Request, next: Next) -> 
         // It never comes to the routes, for which somebody must be asked.
         Ok(Pass::Page) => return page::answer(uri.path(), headers),
         Ok(Pass::Login) => next.run(request).await,
-        Ok(Pass::As(asking, standing)) => {
+        Ok(Pass::As(asking, permission)) => {
             request.extensions_mut().insert(asking);
-            request.extensions_mut().insert(standing);
+            request.extensions_mut().insert(permission);
             next.run(request).await
         }
         Err(why) => Refused::from(why).into_response(),
@@ -131,18 +131,18 @@ async fn admitted(
     }
     let Some(ip) = peer.ip() else {
         let Peer::User(uid) = *peer else { return Err(RequestRefusal::TokenWrong) };
-        let standing = Standing { rights: Rights::Full, session_ends: None };
-        return Ok(Pass::As(Asking::user(uid), standing));
+        let permission = Permission { rights: Rights::Full, session_ends: None };
+        return Ok(Pass::As(Asking::user(uid), permission));
     };
     let Some(access) = access else { return Err(RequestRefusal::TokenWrong) };
     let is_session = path == session::PATH;
     if is_session && method == Method::POST {
         return Ok(Pass::Login);
     }
-    let (name, standing) = match (secret_of(headers), session::cookie(headers)) {
+    let (name, permission) = match (secret_of(headers), session::cookie(headers)) {
         (Some(secret), _) => {
             let (name, rights) = shown(api, access, Some(ip), secret).await?;
-            (name, Standing { rights, session_ends: None })
+            (name, Permission { rights, session_ends: None })
         }
         (None, Some(_)) if !reads && origin.is_none() => {
             return Err(RequestRefusal::OriginForeign { origin: String::new() });
@@ -151,10 +151,10 @@ async fn admitted(
         (None, None) => return Err(RequestRefusal::TokenWrong),
     };
     // Whoever may only read may end the own session all the same.
-    if !reads && !is_session && standing.rights == Rights::Read {
+    if !reads && !is_session && permission.rights == Rights::Read {
         return Err(RequestRefusal::TokenReadOnly { name });
     }
-    Ok(Pass::As(Asking { who: Asker::ApiToken { name }, from: Some(ip.to_string()) }, standing))
+    Ok(Pass::As(Asking { who: Asker::ApiToken { name }, from: Some(ip.to_string()) }, permission))
 }
 
 /// Refuses what calls the head by a name that it was not given, as the page of a site does whose name leads here by its DNS, and
@@ -221,11 +221,11 @@ pub async fn shown(
 
 /// The name of the token of a cookie's session, and what it may do now. One that has ended is not counted as a guess: pages that
 /// stay open over a restart show it.
-fn in_session(access: &Access, cookie: &str) -> Result<(String, Standing), RequestRefusal> {
+fn in_session(access: &Access, cookie: &str) -> Result<(String, Permission), RequestRefusal> {
     let now = now_s();
     let (token, ends) = access.sessions.find(cookie, now).ok_or(RequestRefusal::SessionEnded)?;
     match access.tokens.check_digest(&token, now) {
-        Ok((name, rights)) => Ok((name, Standing { rights, session_ends: Some(ends) })),
+        Ok((name, rights)) => Ok((name, Permission { rights, session_ends: Some(ends) })),
         Err(Denied::Expired { name, at }) => {
             Err(RequestRefusal::TokenExpired { name, expired: Time(at).to_string() })
         }

@@ -1,6 +1,6 @@
 //! Sessions of pages: a token is shown once, and a cookie from then on (docs/rfcs/0015-page.md).
 
-use super::access::{Standing, access_of, now_s, shown};
+use super::access::{Permission, access_of, now_s, shown};
 use super::extract::Body;
 use super::{Api, Refused};
 use crate::access::{Asking, Peer};
@@ -49,7 +49,7 @@ fn expiry(api: &Api, name: &str) -> Option<u64> {
 async fn get_session(
     State(api): State<Api>,
     Extension(asking): Extension<Asking>,
-    Extension(standing): Extension<Standing>,
+    Extension(permission): Extension<Permission>,
 ) -> Json<Session> {
     let (name, token_ends) = match asking.who {
         Asker::ApiToken { name } => {
@@ -59,8 +59,8 @@ async fn get_session(
         Asker::LocalUser { name, .. } => (name, None),
         Asker::OtherHead { head } => (head, None),
     };
-    let expires = standing.session_ends.into_iter().chain(token_ends).min().map(Time);
-    Json(Session { name, rights: standing.rights, expires })
+    let expires = permission.session_ends.into_iter().chain(token_ends).min().map(Time);
+    Json(Session { name, rights: permission.rights, expires })
 }
 
 /// Begin a session by showing a token, as pages do: the answer sets a cookie
