@@ -27,6 +27,8 @@ findings! {
         UrlUnreached { url: String, error: String },
         /// The head shows a certificate that is not known here.
         CertificateUnknown { url: String, fingerprint: String, error: String },
+        /// The head shows another certificate than the one that was named.
+        CertificateOther { url: String, fingerprint: String, named: String },
         /// A file or a fingerprint for a head elsewhere cannot be used.
         RemoteSettingInvalid {
             /// The option or variable.

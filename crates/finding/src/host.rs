@@ -76,7 +76,7 @@ events! {
             head: Option<String>,
         } = Note,
         /// The host has no connection over a portal any more, and so many other paths.
-        HostPathLeft { protocol: String, portal: String, head: Option<String>, paths_left: u64 } = Warning,
+        HostPathLeft { protocol: String, portal: String, head: Option<String>, paths_left: u64 } = Note,
         /// A path of the host comes and goes: so many more times in this time; whether it is up now.
         HostPathFlaps {
             protocol: String,

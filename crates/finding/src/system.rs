@@ -236,12 +236,20 @@ events! {
         /// An order that changes something was carried out or refused.
         OrderDone {
             who: Asker,
-            /// From where; absent for the socket.
+            /// From where; null for the socket.
             from: Option<String>,
             method: String,
             path: String,
-            /// The code of the refusal; absent if it was carried out.
+            /// The code of the refusal; null if it was carried out.
             refused: Option<String>,
+        } = Note,
+        /// A token of the API was made.
+        TokenAdded {
+            name: String,
+            /// `read` or `full`.
+            rights: String,
+            /// As the API prints times; null if it does not expire.
+            expires: Option<String>,
         } = Note,
         /// Wrong tokens come from an address, and its requests are delayed.
         ApiAccessThrottled { from: String, failures: u32 } = Warning,

@@ -104,7 +104,8 @@ pub fn run(args: &EventsArgs, context: &Context) -> Result<String, Failure> {
     let found: Events = context.client.get(&format!("/events?since={number}{last}{filters}"))?;
     Ok(context.show(&found.events, |events| {
         if events.is_empty() {
-            "Nothing has happened.\n".to_string()
+            let all = number == 0 && last.is_empty() && filters.is_empty();
+            if all { "Nothing has happened.\n" } else { "No event matches.\n" }.to_string()
         } else {
             events.iter().map(|e| line(e, context.terminal)).collect()
         }

@@ -18,6 +18,7 @@ fn exit(fault: &ClientFault) -> Exit {
         | ClientFault::NotConnected { .. }
         | ClientFault::UrlUnreached { .. }
         | ClientFault::CertificateUnknown { .. }
+        | ClientFault::CertificateOther { .. }
         | ClientFault::TimedOut { .. }
         | ClientFault::ConnectionClosed { .. } => Exit::Unreachable,
         ClientFault::ClientNotStarted { .. }

@@ -189,7 +189,12 @@ async fn serve_tcp(address: SocketAddr, access: Arc<Access>, api: Api, limits: h
             "the API listens at api.tcp = {address}; the fingerprint of its certificate is {}",
             certificate.fingerprint()
         ),
-        None => tracing::info!("the API listens at api.tcp = {address}, without TLS"),
+        None if address.ip().is_loopback() => {
+            tracing::info!("the API listens at api.tcp = {address}, without TLS");
+        }
+        None => tracing::warn!(
+            "the API listens at api.tcp = {address}, without TLS: tokens cross the network in clear (api.tls in head.toml)"
+        ),
     }
     api.set_deaf(None);
     http::serve(listener, http::router(api), limits, http::Remote(access)).await;

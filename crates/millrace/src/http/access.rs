@@ -10,7 +10,7 @@ use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use finding::{Asker, RequestRefusal, SystemEvent};
+use finding::{Asker, RequestRefusal, SystemEvent, Why};
 use head::order::Order;
 use std::net::IpAddr;
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -58,8 +58,11 @@ async fn add_token(
     State(api): State<Api>,
     Body(body): Body<TokenAdd>,
 ) -> Result<(StatusCode, Json<TokenAdded>), Refused> {
-    let secret = crate::access::new_secret()?;
-    access_of(&api)?.tokens.add(&body, &secret, now_s())?;
+    let (secret, now) = (crate::access::new_secret()?, now_s());
+    access_of(&api)?.tokens.add(&body, &secret, now)?;
+    let expires = body.expires_seconds.map(|s| Time(now + s).to_string());
+    api.happened(SystemEvent::TokenAdded { name: body.name, rights: body.rights.word().into(), expires })
+        .await;
     Ok((StatusCode::CREATED, Json(TokenAdded { secret })))
 }
 
@@ -108,16 +111,42 @@ pub async fn admit(State(api): State<Api>, mut request: Request, next: Next) -> 
             request.extensions_mut().insert(permission);
             next.run(request).await
         }
-        Err(why) => Refused::from(why).into_response(),
+        Err(Denial { why, who }) => {
+            if let Some(who) = who.filter(|_| !only_reads(method)) {
+                let (from, refused) =
+                    (peer.ip().map(|ip| ip.to_string()), Some(Why::from(why.clone()).code()));
+                let (method, path) = (method.to_string(), kept(uri.path()));
+                api.happened(SystemEvent::OrderDone { who, from, method, path, refused }).await;
+            }
+            Refused::from(why).into_response()
+        }
     };
     page::not_kept(response)
+}
+
+/// Why a request is not admitted, and who asks if that is known.
+struct Denial {
+    why: RequestRefusal,
+    who: Option<Asker>,
+}
+
+impl From<RequestRefusal> for Denial {
+    fn from(why: RequestRefusal) -> Self {
+        let who = match &why {
+            RequestRefusal::TokenExpired { name, .. } | RequestRefusal::TokenReadOnly { name } => {
+                Some(Asker::ApiToken { name: name.clone() })
+            }
+            _ => None,
+        };
+        Self { why, who }
+    }
 }
 
 async fn admitted(
     api: &Api,
     peer: &Peer,
     (method, uri, headers): (&Method, &Uri, &HeaderMap),
-) -> Result<Pass, RequestRefusal> {
+) -> Result<Pass, Denial> {
     let access = api.process.access.as_ref();
     let (reads, path) = (only_reads(method), uri.path());
     let is_page = reads && page::is_page(path);
@@ -130,11 +159,11 @@ async fn admitted(
         return Ok(Pass::Page);
     }
     let Some(ip) = peer.ip() else {
-        let Peer::User(uid) = *peer else { return Err(RequestRefusal::TokenWrong) };
+        let Peer::User(uid) = *peer else { return Err(RequestRefusal::TokenWrong.into()) };
         let permission = Permission { rights: Rights::Full, session_ends: None };
         return Ok(Pass::As(Asking::user(uid), permission));
     };
-    let Some(access) = access else { return Err(RequestRefusal::TokenWrong) };
+    let Some(access) = access else { return Err(RequestRefusal::TokenWrong.into()) };
     let is_session = path == session::PATH;
     if is_session && method == Method::POST {
         return Ok(Pass::Login);
@@ -145,14 +174,14 @@ async fn admitted(
             (name, Permission { rights, session_ends: None })
         }
         (None, Some(_)) if !reads && origin.is_none() => {
-            return Err(RequestRefusal::OriginForeign { origin: String::new() });
+            return Err(RequestRefusal::OriginForeign { origin: String::new() }.into());
         }
         (None, Some(cookie)) => in_session(access, cookie)?,
-        (None, None) => return Err(RequestRefusal::TokenWrong),
+        (None, None) => return Err(RequestRefusal::TokenWrong.into()),
     };
     // Whoever may only read may end the own session all the same.
     if !reads && !is_session && permission.rights == Rights::Read {
-        return Err(RequestRefusal::TokenReadOnly { name });
+        return Err(RequestRefusal::TokenReadOnly { name }.into());
     }
     Ok(Pass::As(Asking { who: Asker::ApiToken { name }, from: Some(ip.to_string()) }, permission))
 }
@@ -249,6 +278,11 @@ fn secret_of(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| secret.trim()).filter(|s| !s.is_empty())
 }
 
+/// As much of a path as an event keeps.
+fn kept(path: &str) -> String {
+    path.chars().take(PATH_MAX).collect()
+}
+
 /// Next to the routes: what changes something leaves an event on the head that was to do it.
 pub async fn audit(State(api): State<Api>, request: Request, next: Next) -> Response {
     if only_reads(request.method()) {
@@ -261,7 +295,7 @@ pub async fn audit(State(api): State<Api>, request: Request, next: Next) -> Resp
         return next.run(request).await;
     };
     let method = request.method().to_string();
-    let path: String = request.uri().path().chars().take(PATH_MAX).collect();
+    let path = kept(request.uri().path());
     // On a task of its own: whoever hangs up meanwhile does not end the order, and is on record all the same.
     let task = tokio::spawn(async move {
         let response = next.run(request).await;

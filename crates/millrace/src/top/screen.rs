@@ -142,7 +142,8 @@ fn choices(view: &View) -> Line {
 }
 
 /// Keys, as far as there is room.
-const HELP: &str = "v h p c d s n: what is shown · < >: sort · r: reverse · /: filter · ↑ ↓: scroll · q: quit";
+const HELP: &str =
+    "v h p c d s n: what is shown · < >: sort · r: reverse · /: filter · ↑ ↓: scroll · q: quit";
 const SHORT_HELP: &str = "v h p c d s n: show · < > r: sort · / filter · ↑ ↓ scroll · q quit";
 
 /// The screen. `trouble`: why the figures are old.

@@ -2,6 +2,7 @@
 
 use super::{Labels, Out, healths, label, seconds};
 use crate::arguments::drive_name;
+use crate::cli::drive::told_apart;
 use api::{Array, Counters, Drive, DriveHealth, Pool, Stages, Status, Times, Volume};
 use core::fmt;
 
@@ -193,7 +194,11 @@ pub fn volumes(status: &Status, out: &mut Out<'_>) -> fmt::Result {
 }
 
 pub fn drives(status: &Status, out: &mut Out<'_>) -> fmt::Result {
-    let of = |d: &Drive| vec![label("drive", drive_name(d))];
+    // Drives in memory of one size have one path.
+    let name = |d: &Drive| {
+        if d.path.is_empty() { drive_name(d) } else { told_apart(&d.path, d.uuid, &status.drives) }
+    };
+    let of = |d: &Drive| vec![label("drive", name(d))];
     let all = || status.drives.iter();
     out.gauge(
         "drive_info",
@@ -235,7 +240,8 @@ pub fn drives(status: &Status, out: &mut Out<'_>) -> fmt::Result {
         "drive_latency_seconds",
         "How long a drive took; of operations that were timed, which is one in 64.",
         all().flat_map(|d| {
-            let of = move |op: &'static str| vec![label("drive", drive_name(d)), label("op", op)];
+            let name = name(d);
+            let of = move |op: &'static str| vec![label("drive", name.clone()), label("op", op)];
             ways.into_iter().filter_map(move |(op, find)| Some((of(op), find(d)?)))
         }),
     )?;

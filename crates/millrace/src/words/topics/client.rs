@@ -48,6 +48,13 @@ pub fn client(f: &ClientFault) -> Said {
             format!("cannot connect to {url}: {error}"),
             "millrace status on that head, which says whether it listens at api.tcp",
         ),
+        ClientFault::CertificateOther { url, fingerprint, named } => (
+            format!(
+                "{url} shows another certificate than the one with the fingerprint {named}: that of this one is {fingerprint}, and \
+                 somebody else may answer there"
+            ),
+            "millrace token ls on that head itself, which shows the fingerprint of its certificate",
+        ),
         ClientFault::CertificateUnknown { url, fingerprint, error } => {
             let message = format!(
                 "{url} shows a certificate that is not known here ({error}); its fingerprint is {fingerprint}"

@@ -267,6 +267,10 @@ pub fn event(f: &SystemEvent) -> String {
             let end = refused.as_ref().map_or("done".into(), |code| format!("refused ({code})"));
             format!("{}{place}: {method} {path}: {end}", asker(who))
         }
+        SystemEvent::TokenAdded { name, rights, expires } => {
+            let end = expires.as_ref().map_or("does not expire".into(), |at| format!("expires {at}"));
+            format!("token {name} is made: its rights are {rights}, and it {end}")
+        }
         SystemEvent::ApiAccessThrottled { from, failures } => format!(
             "{failures} requests with a wrong token came from {from}: more of them are delayed, each longer, up to 30 s"
         ),
