@@ -1,0 +1,128 @@
+// Figures of the past: columns that the head keeps, merged with what came since, so that a chart asks only for what is new.
+import { useEffect, useState } from 'preact/hooks';
+import { get, query } from './api';
+import { visible } from './state';
+
+export type Column = (number | null)[];
+
+/** Element `i` of each column is of the step that begins at `begin + i * step`. */
+export interface History {
+  step: number;
+  begin: number;
+  columns: Record<string, Column>;
+}
+
+export const RANGES = {
+  '10m': { label: '10 min', seconds: 600 },
+  '1h': { label: '1 hour', seconds: 3600 },
+  '1d': { label: '1 day', seconds: 86400 },
+  '1w': { label: '1 week', seconds: 604800 },
+} as const;
+export type Range = keyof typeof RANGES;
+export const isRange = (text: string): text is Range => text in RANGES;
+
+/** An answer of the API: columns, some in groups, beside the step and the begin. */
+export function read(answer: Record<string, unknown>): History {
+  const columns: Record<string, Column> = {};
+  const walk = (value: unknown, name: string) => {
+    if (Array.isArray(value)) columns[name] = value as Column;
+    else if (value && typeof value === 'object') {
+      // `times` says that the head alone has these; their names are plain without it.
+      for (const [key, v] of Object.entries(value)) walk(v, key === 'times' ? name : name ? `${name}_${key}` : key);
+    }
+  };
+  walk(answer, '');
+  return { step: Number(answer['step_seconds']) || 1, begin: Number(answer['begin']) || 0, columns };
+}
+
+export const length = (h: History) => Math.max(0, ...Object.values(h.columns).map((c) => c.length));
+
+/** What was known with what is new, which counts where both have a step; no more than the last `keep` steps. */
+export function merge(past: History | null, fresh: History, keep: number): History {
+  if (!past || past.step !== fresh.step || !length(past)) return trim(fresh, keep);
+  if (!length(fresh)) return past;
+  const begin = Math.min(past.begin, fresh.begin);
+  const end = Math.max(past.begin + length(past) * past.step, fresh.begin + length(fresh) * fresh.step);
+  const steps = Math.round((end - begin) / past.step);
+  // A clock that was set makes a gap that nobody can fill: begin anew.
+  if (steps > 4 * keep) return trim(fresh, keep);
+  const columns: Record<string, Column> = {};
+  for (const name of new Set([...Object.keys(past.columns), ...Object.keys(fresh.columns)])) {
+    const column: Column = new Array(steps).fill(null);
+    for (const h of [past, fresh]) {
+      const at = Math.round((h.begin - begin) / h.step);
+      h.columns[name]?.forEach((v, i) => {
+        column[at + i] = v;
+      });
+    }
+    columns[name] = column;
+  }
+  return trim({ step: past.step, begin, columns }, keep);
+}
+
+function trim(h: History, keep: number): History {
+  const cut = length(h) - keep;
+  if (cut <= 0) return h;
+  const columns = Object.fromEntries(Object.entries(h.columns).map(([name, c]) => [name, c.slice(cut)]));
+  return { step: h.step, begin: h.begin + cut * h.step, columns };
+}
+
+export const times = (h: History): number[] => Array.from({ length: length(h) }, (_, i) => h.begin + i * h.step);
+
+/** The latest figure of a column; the last step may not be over yet. */
+export function latest(h: History | null, name: string): number | null {
+  const column = h?.columns[name];
+  if (!column) return null;
+  for (let i = column.length - 1; i >= Math.max(0, column.length - 3); i--) if (column[i] != null) return column[i]!;
+  return null;
+}
+
+/** The history of `/history`, or of a volume or drive below it, kept up to date while it is seen. */
+export function useHistory(path: string, range: Range): { history: History | null; failed: boolean } {
+  const [history, set] = useState<History | null>(null);
+  const [failed, fail] = useState(false);
+  useEffect(() => {
+    const fine = range === '10m';
+    const step = path === '/history' ? (fine ? 1 : 60) : fine ? 5 : 600;
+    const keep = Math.ceil(RANGES[range].seconds / step) + 2;
+    let known: History | null = null;
+    let over = false;
+    let asking = false;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const turn = async () => {
+      if (asking || over) return;
+      asking = true;
+      if (!document.hidden) {
+        const begin = Math.floor(Date.now() / 1000) - RANGES[range].seconds;
+        // The last two steps again: they may not have been over.
+        const since: number = known && length(known) ? known.begin + (length(known) - 2) * known.step : begin;
+        try {
+          const answer = await get<Record<string, unknown>>(`${path}${query({ step, since: Math.max(begin, since) })}`);
+          if (over) return;
+          known = merge(known, read(answer), keep);
+          set(known);
+          fail(false);
+        } catch {
+          if (over) return;
+          fail(true);
+        }
+      }
+      asking = false;
+      timer = setTimeout(turn, Math.min(step, 20) * 1000);
+    };
+    set(null);
+    void turn();
+    const seenAgain = visible.subscribe((v) => {
+      if (v && timer) {
+        clearTimeout(timer);
+        void turn();
+      }
+    });
+    return () => {
+      over = true;
+      clearTimeout(timer);
+      seenAgain();
+    };
+  }, [path, range]);
+  return { history, failed };
+}

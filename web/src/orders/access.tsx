@@ -1,0 +1,117 @@
+// Orders about who may use what: export, unexport, and add a host.
+import { useState } from 'preact/hooks';
+import { ask, part, query, volumePath } from '../data/api';
+import { status } from '../data/state';
+import type { Created } from '../data/types';
+import * as commands from './commands';
+import { Choice, Field, OrderDialog, Text } from './dialog';
+
+export function ExportVolume({ volume: given = '', host: givenHost = '' }: { volume?: string; host?: string }) {
+  const [volumes, hosts] = [status.value?.volumes ?? [], status.value?.hosts ?? []];
+  const [volume, setVolume] = useState(given || volumes[0]?.name || '');
+  const has = new Set(volumes.find((v) => v.name === volume)?.exports.map((e) => e.host));
+  const free = hosts.filter((h) => !has.has(h.name));
+  const [chosen, setHost] = useState(givenHost);
+  const host = chosen || free[0]?.name || '';
+  const [lun, setLun] = useState('');
+  const wrong = lun.trim() !== '' && !/^[0-9]+$/.test(lun.trim()) && 'This is no number.';
+  return (
+    <OrderDialog
+      title={given ? `Export volume ${given}` : 'Export a volume'}
+      verb="Export"
+      said={`Volume ${volume} is exported to host ${host}.`}
+      name={volume}
+      ready={!!volume && !!host && !wrong}
+      command={() => commands.exportVolume(volume, host, lun)}
+      run={() => ask<Created>('POST', '/exports', { volume, host, ...(lun.trim() ? { lun: Number(lun) } : {}) })}
+    >
+      {!given && (
+        <Field label="Volume">
+          <Choice value={volume} set={setVolume} of={volumes.map((v) => [v.name, v.name])} />
+        </Field>
+      )}
+      <Field
+        label="Host"
+        hint={free.length ? 'It sees the volume at once.' : undefined}
+        wrong={!free.length && 'Every host has this volume already, or there is none: add one first.'}
+      >
+        <Choice value={host} set={setHost} of={free.map((h) => [h.name, h.name])} />
+      </Field>
+      <Field label="LUN" hint="For iSCSI; empty for the lowest free one" wrong={wrong}>
+        <Text value={lun} set={setLun} inputMode="numeric" />
+      </Field>
+    </OrderDialog>
+  );
+}
+
+export function UnexportVolume({ volume, host }: { volume: string; host: string }) {
+  return (
+    <OrderDialog
+      title={`Stop exporting ${volume} to ${host}`}
+      verb="Unexport"
+      danger
+      forces={['disconnect']}
+      said={`Volume ${volume} is not exported to host ${host} any more.`}
+      name={volume}
+      command={(forced) => commands.unexportVolume(volume, host, forced)}
+      run={(forced) =>
+        ask('DELETE', `/exports/${volumePath(volume)}/${part(host)}${query({ disconnect: forced.has('disconnect') })}`)
+      }
+    >
+      <p>The host loses access at once. The data of the volume stays.</p>
+    </OrderDialog>
+  );
+}
+
+const lines = (text: string) => text.split(/[\s,]+/).filter(Boolean);
+
+export function AddHost() {
+  const [name, setName] = useState('');
+  const [nqns, setNqns] = useState('');
+  const [iqns, setIqns] = useState('');
+  const [secret, setSecret] = useState('');
+  const short = name.trim();
+  const area = (value: string, set: (v: string) => void, placeholder: string) => (
+    <textarea
+      rows={2}
+      value={value}
+      placeholder={placeholder}
+      spellcheck={false}
+      onInput={(e) => set(e.currentTarget.value)}
+    />
+  );
+  return (
+    <OrderDialog
+      title="Add a host"
+      verb="Add"
+      said={`Host ${short} is registered.`}
+      name={short}
+      ready={!!short && !!(nqns.trim() || iqns.trim())}
+      command={() => commands.addHost(short, lines(nqns), lines(iqns), !!secret)}
+      run={() =>
+        ask<Created>('POST', '/hosts', {
+          name: short,
+          nqns: lines(nqns),
+          iqns: lines(iqns),
+          ...(secret ? { chap_secret: secret } : {}),
+        })
+      }
+    >
+      <Field label="Short name" hint="What you call it here">
+        <Text value={name} set={setName} placeholder="web1" />
+      </Field>
+      <Field label="NQNs, for NVMe/TCP" hint="One a line; on Linux in /etc/nvme/hostnqn">
+        {area(nqns, setNqns, 'nqn.2014-08.org.nvmexpress:uuid:…')}
+      </Field>
+      <Field label="IQNs, for iSCSI" hint="One a line; on Linux in /etc/iscsi/initiatorname.iscsi">
+        {area(iqns, setIqns, 'iqn.1993-08.org.debian:01:…')}
+      </Field>
+      <Field
+        label="CHAP secret, for iSCSI"
+        hint="12 to 128 characters; empty: the host is identified by its name, not authenticated"
+      >
+        <Text value={secret} set={setSecret} type="password" />
+      </Field>
+    </OrderDialog>
+  );
+}

@@ -1,0 +1,258 @@
+// Hosts: what they use, each path and each connection, and whether they prove who they are.
+import { latency, perSecond, plural, throughput } from '../format';
+import { Card, State } from '../parts';
+import { AddHost, ExportVolume } from '../orders/access';
+import { OrderButton, WhyNoOrders } from '../orders/dialog';
+import { link } from '../route';
+import { status } from '../data/state';
+import { type ColumnOf, Table } from '../table';
+import type { Host, HostPath } from '../data/types';
+
+interface Row {
+  name: string;
+  proof: string;
+  names: string;
+  volumes: number;
+  list: string;
+  connections: number;
+  paths: number;
+  reads: number;
+  writes: number;
+  bytes: number;
+}
+
+const sum = (h: Host, key: keyof HostPath['rates']) => (h.paths ?? []).reduce((n, p) => n + p.rates[key], 0);
+
+const rowOf = (h: Host): Row => ({
+  name: h.name,
+  proof: h.authenticated ? (h.mutual ? 'mutual CHAP' : 'CHAP') : 'by name alone',
+  names: [...h.nqns, ...h.iqns].join(' '),
+  volumes: h.exports.length,
+  list: h.exports.map((e) => e.volume).join(', '),
+  connections: h.connections,
+  paths: (h.paths ?? []).filter((p) => p.connections > 0).length,
+  reads: sum(h, 'reads'),
+  writes: sum(h, 'writes'),
+  bytes: sum(h, 'read_bytes') + sum(h, 'write_bytes'),
+});
+
+const HOSTS: ColumnOf<Row>[] = [
+  { key: 'name', title: 'Host', value: (r) => r.name },
+  {
+    key: 'state',
+    title: 'State',
+    value: (r) => (r.connections ? 'connected' : 'away'),
+    cell: (r) => <State word={r.connections ? 'connected' : 'away'} tone={r.connections ? 'good' : 'none'} />,
+  },
+  {
+    key: 'proof',
+    title: 'Proof',
+    value: (r) => r.proof,
+    title2: 'A host that proves a secret is authenticated, another is identified by its name alone',
+    rank: 2,
+  },
+  { key: 'paths', title: 'Paths', num: true, value: (r) => r.paths },
+  { key: 'connections', title: 'Connections', num: true, value: (r) => r.connections, rank: 2 },
+  { key: 'reads', title: 'Reads', num: true, value: (r) => r.reads, cell: (r) => perSecond(r.reads), rank: 2 },
+  { key: 'writes', title: 'Writes', num: true, value: (r) => r.writes, cell: (r) => perSecond(r.writes), rank: 2 },
+  { key: 'bytes', title: 'Data', num: true, value: (r) => r.bytes, cell: (r) => throughput(r.bytes), rank: 2 },
+  {
+    key: 'volumes',
+    title: 'Volumes',
+    num: true,
+    value: (r) => r.volumes,
+    cell: (r) => (
+      <a href={link(['volumes'], { q: r.name })} title={r.list}>
+        {r.volumes}
+      </a>
+    ),
+  },
+  {
+    key: 'names',
+    title: 'NQNs and IQNs',
+    value: (r) => r.names,
+    cell: (r) => (
+      <code class="long" title={r.names}>
+        {r.names}
+      </code>
+    ),
+    rank: 3,
+  },
+];
+
+interface PathRow {
+  key: string;
+  host: string;
+  portal: string;
+  protocol: string;
+  head: string;
+  connections: number;
+  inFlight: number;
+  reads: number;
+  writes: number;
+  bytes: number;
+  readNs: number | null;
+  writeNs: number | null;
+}
+
+const PATHS: ColumnOf<PathRow>[] = [
+  { key: 'host', title: 'Host', value: (r) => r.host },
+  { key: 'portal', title: 'Portal', value: (r) => r.portal, cell: (r) => <code>{r.portal}</code> },
+  { key: 'protocol', title: 'Protocol', value: (r) => r.protocol, rank: 2 },
+  { key: 'head', title: 'Head', value: (r) => r.head, rank: 2 },
+  {
+    key: 'state',
+    title: 'State',
+    value: (r) => (r.connections ? 'connected' : 'left'),
+    cell: (r) => <State word={r.connections ? 'connected' : 'left'} tone={r.connections ? 'good' : 'none'} />,
+  },
+  { key: 'connections', title: 'Connections', num: true, value: (r) => r.connections },
+  { key: 'inflight', title: 'Under way', num: true, value: (r) => r.inFlight, title2: 'Commands under way', rank: 2 },
+  { key: 'reads', title: 'Reads', num: true, value: (r) => r.reads, cell: (r) => perSecond(r.reads) },
+  { key: 'writes', title: 'Writes', num: true, value: (r) => r.writes, cell: (r) => perSecond(r.writes) },
+  { key: 'bytes', title: 'Data', num: true, value: (r) => r.bytes, cell: (r) => throughput(r.bytes), rank: 2 },
+  { key: 'rlat', title: 'Read p50', num: true, value: (r) => r.readNs, cell: (r) => latency(r.readNs), rank: 3 },
+  { key: 'wlat', title: 'Write p50', num: true, value: (r) => r.writeNs, cell: (r) => latency(r.writeNs), rank: 3 },
+];
+
+const pathRow = (h: Host, p: HostPath): PathRow => ({
+  key: `${h.name} ${p.head ?? ''} ${p.protocol} ${p.portal}`,
+  host: h.name,
+  portal: p.portal,
+  protocol: p.protocol,
+  head: p.head ?? '',
+  connections: p.connections,
+  inFlight: p.in_flight,
+  reads: p.rates.reads,
+  writes: p.rates.writes,
+  bytes: p.rates.read_bytes + p.rates.write_bytes,
+  readNs: p.read_times?.timed ? p.read_times.p50_ns : null,
+  writeNs: p.write_times?.timed ? p.write_times.p50_ns : null,
+});
+
+interface ConnectionRow {
+  key: string;
+  host: string;
+  peer: string;
+  protocol: string;
+  queue: number;
+  session: number | null;
+  head: string;
+  shard: number;
+  commands: number;
+  inFlight: number;
+  digests: string;
+}
+
+const CONNECTIONS: ColumnOf<ConnectionRow>[] = [
+  {
+    key: 'host',
+    title: 'Host',
+    value: (r) => r.host,
+    cell: (r) => r.host || <State word="not authenticated" tone="warn" />,
+  },
+  { key: 'peer', title: 'From', value: (r) => r.peer, cell: (r) => <code>{r.peer}</code> },
+  { key: 'protocol', title: 'Protocol', value: (r) => r.protocol },
+  {
+    key: 'session',
+    title: 'Session',
+    num: true,
+    value: (r) => r.session,
+    title2: 'NVMe controller id or iSCSI session',
+    rank: 3,
+  },
+  {
+    key: 'queue',
+    title: 'Queue',
+    num: true,
+    value: (r) => r.queue,
+    title2: 'NVMe queue id (0: admin) or iSCSI connection id',
+    rank: 2,
+  },
+  { key: 'shard', title: 'Shard', num: true, value: (r) => r.shard, cell: (r) => `${r.head}${r.shard}`, rank: 2 },
+  {
+    key: 'commands',
+    title: 'Commands',
+    num: true,
+    value: (r) => r.commands,
+    cell: (r) => r.commands.toLocaleString('en'),
+  },
+  { key: 'inflight', title: 'Under way', num: true, value: (r) => r.inFlight },
+  { key: 'digests', title: 'Digests', value: (r) => r.digests, rank: 3 },
+];
+
+export function Hosts() {
+  const s = status.value!;
+  const paths = s.hosts.flatMap((h) => (h.paths ?? []).map((p) => pathRow(h, p)));
+  const connections = s.connections.map(
+    (c): ConnectionRow => ({
+      key: `${c.head ?? ''} ${c.peer} ${c.protocol}`,
+      host: c.host ?? '',
+      peer: c.peer,
+      protocol: c.protocol,
+      queue: c.queue,
+      session: c.session ?? null,
+      head: c.head ?? '',
+      shard: c.shard,
+      commands: c.commands,
+      inFlight: c.in_flight,
+      digests: [c.header_digest && 'header', c.data_digest && 'data'].filter(Boolean).join(', ') || 'none',
+    }),
+  );
+  const unknown = s.connections.filter((c) => !c.host).length;
+  return (
+    <>
+      <div class="head-line">
+        <h1>Hosts</h1>
+      </div>
+      <Table
+        name="Hosts"
+        one="host"
+        rows={s.hosts.map(rowOf)}
+        columns={HOSTS}
+        rowKey={(r) => r.name}
+        text={(r) => `${r.name} ${r.names} ${r.list} ${r.proof}`}
+        sort="name"
+        empty="No host is registered yet."
+        actions={
+          <>
+            <WhyNoOrders />
+            <OrderButton order={() => <AddHost />}>Add host</OrderButton>
+            {s.hosts.length > 0 && s.volumes.length > 0 && (
+              <OrderButton order={() => <ExportVolume />}>Export a volume</OrderButton>
+            )}
+          </>
+        }
+      />
+      <Card title="Paths" aside={<span class="dim">all that a host has over one portal</span>}>
+        <Table
+          name="Paths"
+          one="path"
+          prefix="p."
+          rows={paths}
+          columns={PATHS}
+          rowKey={(r) => r.key}
+          text={(r) => r.key}
+          sort="host"
+          empty="No host has connected since the head started."
+        />
+      </Card>
+      <Card
+        title="Connections"
+        aside={unknown > 0 ? <span class="dim">{plural(unknown, 'connection')} before login</span> : null}
+      >
+        <Table
+          name="Connections"
+          one="connection"
+          prefix="c."
+          rows={connections}
+          columns={CONNECTIONS}
+          rowKey={(r) => r.key}
+          text={(r) => `${r.host} ${r.peer} ${r.protocol}`}
+          sort="host"
+          empty="Nobody is connected."
+        />
+      </Card>
+    </>
+  );
+}
