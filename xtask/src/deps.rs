@@ -26,6 +26,8 @@ pub const TEST: &[&str] = &[
     "procps",
     // Runs the role in packaging/ansible.
     "ansible-core",
+    // Looks at the page.
+    "chromium",
     // Counts instructions.
     "valgrind",
     // Packages, and judges of them.
@@ -55,6 +57,17 @@ pub fn install(packages: &[&str]) -> Result<(), String> {
     // dpkg prints every file; only errors matter here.
     command.stdout(std::process::Stdio::null());
     run(command).map_err(|why| hint(&why, &missing))
+}
+
+/// Installs Node with npm, unless the machine has them from elsewhere. Tests of the page go without where they cannot be had.
+pub fn node() {
+    let runs =
+        |program: &str| Command::new(program).arg("--version").output().is_ok_and(|d| d.status.success());
+    if !(runs("node") && runs("npm"))
+        && let Err(why) = install(&["nodejs", "npm"])
+    {
+        println!("Node cannot be had, so the page is not tested: {why}");
+    }
 }
 
 /// Unpacks Prometheus' own checker of metrics and rules below the build's folder. It is part of a package that starts a server

@@ -85,6 +85,7 @@ const COUNTED: &str = "what is counted, optimised";
 fn test(tally: &mut Tally) -> Result<(), String> {
     deps::install(deps::TEST)?;
     deps::promtool();
+    deps::node();
     step("the lab's image, beside what follows");
     run(cargo(&["build", "--quiet", "--locked", "--package", "lab"]))?;
     let image =

@@ -9,6 +9,7 @@
 mod macros;
 mod client;
 mod host;
+mod json;
 mod leg;
 mod parts;
 mod pool;
@@ -79,6 +80,15 @@ impl Code {
     /// As it stands in JSON.
     pub fn code(&self) -> String {
         snake(self.name)
+    }
+    /// Whether this is it, as it stands in JSON.
+    fn is(&self, code: &str) -> bool {
+        let mut rest = code.chars();
+        let all = self.name.chars().enumerate().all(|(i, c)| {
+            let joint = !c.is_ascii_uppercase() || i == 0 || rest.next() == Some('_');
+            joint && rest.next() == Some(c.to_ascii_lowercase())
+        });
+        all && rest.next().is_none()
     }
 }
 

@@ -7,14 +7,33 @@ macro_rules! findings {
            $({ $( $(#[doc = $fdoc:literal])* $field:ident : $type:ty ),+ $(,)? })? ),* $(,)?
     }) => {
         $(#[$meta])*
-        #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+        #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
         #[serde(tag = "code", content = "fields", rename_all = "snake_case")]
         #[allow(missing_docs)]
         pub enum $name {
             $( #[doc = $doc] $(#[doc = $more])* $variant $({ $( $(#[doc = $fdoc])* $field: $type ),+ })? ),*
         }
 
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                let value = serde_json::Value::deserialize(from)?;
+                Self::from_json(value).map_err(serde::de::Error::custom)
+            }
+        }
+
         impl $name {
+            /// Reads it. For all formats the same code, made in this crate: generic code of so many variants would be most of the
+            /// program.
+            pub(crate) fn from_json(value: serde_json::Value) -> Result<Self, serde_json::Error> {
+                #[derive(serde::Deserialize)]
+                #[serde(rename_all = "snake_case")]
+                enum Read {
+                    $( $variant $({ $( $field: $type ),+ })? ),*
+                }
+                Ok(match serde_json::from_value($crate::json::external(value, Self::CODES))? {
+                    $( Read::$variant $({ $( $field ),+ })? => Self::$variant $({ $( $field ),+ })? ),*
+                })
+            }
             /// Each code, with what it means.
             pub const CODES: &'static [$crate::Code] = &[
                 $( $crate::Code {
@@ -104,7 +123,7 @@ macro_rules! events {
 macro_rules! union {
     ($(#[$meta:meta])* pub enum $name:ident { $( $variant:ident($type:ident) ),+ $(,)? }) => {
         $(#[$meta])*
-        #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+        #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
         #[serde(untagged)]
         #[allow(missing_docs)]
         pub enum $name {
@@ -119,7 +138,31 @@ macro_rules! union {
             },
         }
 
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                let value = serde_json::Value::deserialize(from)?;
+                Self::from_json(value).map_err(serde::de::Error::custom)
+            }
+        }
+
         impl $name {
+            fn from_json(value: serde_json::Value) -> Result<Self, serde_json::Error> {
+                #[derive(serde::Deserialize)]
+                struct Other {
+                    code: String,
+                    #[serde(default)]
+                    fields: serde_json::Value,
+                }
+                $(
+                    if $crate::json::is_of(&value, $type::CODES)
+                        && let Ok(found) = $type::from_json(value.clone())
+                    {
+                        return Ok($name::$variant(found));
+                    }
+                )+
+                let Other { code, fields } = serde_json::from_value(value)?;
+                Ok($name::Other { code, fields })
+            }
             /// All codes, by topic.
             pub fn codes() -> Vec<$crate::Code> {
                 [$( $type::CODES ),+].concat()

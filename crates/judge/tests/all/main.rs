@@ -12,6 +12,7 @@ mod libiscsi;
 mod machine;
 mod operator;
 mod package;
+mod page;
 mod qemu;
 mod soak;
 mod spdk;

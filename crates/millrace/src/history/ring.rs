@@ -24,10 +24,12 @@ impl<const W: usize> Ring<W> {
         self.seconds
     }
     /// The newest step, if there is one.
+    #[cfg(test)]
     pub fn newest(&self) -> Option<u64> {
         self.next.checked_sub(1).filter(|_| self.len > 0)
     }
     /// Bytes that it takes.
+    #[cfg(test)]
     pub fn bytes(&self) -> usize {
         size_of::<Self>() + size_of_val::<[Row<W>]>(&self.rows)
     }

@@ -125,7 +125,11 @@ mod tests {
         ] {
             let history: History = fake.client.get(path).expect(path);
             assert_eq!((history.step_seconds, history.times.is_some()), (step, head), "{path}");
-            assert!(history.reads.is_empty() && history.begin % step == 0 && history.begin > 1_600_000_000);
+            assert!(
+                history.reads.is_empty()
+                    && history.begin.is_multiple_of(step)
+                    && history.begin > 1_600_000_000
+            );
         }
         assert!(fake.orders.lock().expect("no panic").is_empty());
     }
