@@ -1,6 +1,7 @@
 //! The page (docs/rfcs/0015-page.md): files that are built from `web/` and lie in this program.
 
 use super::Refused;
+use super::extract::decode;
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -59,9 +60,10 @@ static ASSETS: [File; 3] = [
     File::new("icon.svg", "image/svg+xml", include_bytes!("../../../../web/dist/assets/icon.svg")),
 ];
 
-/// Whether a path is one of the page: what is not the API's.
+/// Whether a path is one of the page: text, and not the API's.
 pub fn is_page(path: &str) -> bool {
-    !(path == "/metrics" || path == "/api" || path.starts_with("/api/"))
+    let is_api = path == "/metrics" || path == "/api" || path.starts_with("/api/");
+    !is_api && decode(path).is_some()
 }
 
 /// What is answered to a GET of such a path. The page shows itself what `#` names, so that all paths but those of assets are it.
@@ -180,7 +182,7 @@ mod tests {
             assert!(is_page(path), "{path}");
             assert_eq!(answer(path, &with(&[])).headers()[header::CONTENT_TYPE], INDEX.kind, "{path}");
         }
-        for path in ["/api", "/api/v1/status", "/api/", "/metrics"] {
+        for path in ["/api", "/api/v1/status", "/api/", "/metrics", "/%ff"] {
             assert!(!is_page(path), "{path}");
         }
         let none = answer("/assets/../../etc/passwd", &with(&[]));
