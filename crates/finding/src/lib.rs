@@ -9,7 +9,6 @@
 mod macros;
 mod client;
 mod host;
-mod json;
 mod leg;
 mod parts;
 mod pool;

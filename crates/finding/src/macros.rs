@@ -1,4 +1,7 @@
-//! How findings are declared.
+//! How findings are declared, and read from JSON.
+
+use crate::Code;
+use serde_json::{Map, Value};
 
 /// Declares an enum of findings: its JSON (`code`, `fields`), its codes for documents, a sample of each for tests.
 macro_rules! findings {
@@ -25,12 +28,14 @@ macro_rules! findings {
             /// Reads it. For all formats the same code, made in this crate: generic code of so many variants would be most of the
             /// program.
             pub(crate) fn from_json(value: serde_json::Value) -> Result<Self, serde_json::Error> {
+                // Its variants are named where the finding is declared.
+                #[allow(clippy::enum_variant_names)]
                 #[derive(serde::Deserialize)]
                 #[serde(rename_all = "snake_case")]
                 enum Read {
                     $( $variant $({ $( $field: $type ),+ })? ),*
                 }
-                Ok(match serde_json::from_value($crate::json::external(value, Self::CODES))? {
+                Ok(match serde_json::from_value($crate::macros::external(value, Self::CODES))? {
                     $( Read::$variant $({ $( $field ),+ })? => Self::$variant $({ $( $field ),+ })? ),*
                 })
             }
@@ -154,7 +159,7 @@ macro_rules! union {
                     fields: serde_json::Value,
                 }
                 $(
-                    if $crate::json::is_of(&value, $type::CODES)
+                    if $crate::macros::is_of(&value, $type::CODES)
                         && let Ok(found) = $type::from_json(value.clone())
                     {
                         return Ok($name::$variant(found));
@@ -217,4 +222,27 @@ macro_rules! union {
             }
         }
     };
+}
+
+fn code_of(value: &Value) -> Option<&str> {
+    value.get("code")?.as_str()
+}
+
+/// Whether the code is one of these.
+pub fn is_of(value: &Value, codes: &[Code]) -> bool {
+    code_of(value).is_some_and(|code| codes.iter().any(|c| c.is(code)))
+}
+
+/// A finding as serde reads enums of itself: `{"code": {fields}}`, or `"code"` for one without fields. Fields of one that has none
+/// here are of a later program, and left out.
+pub fn external(value: Value, codes: &[Code]) -> Value {
+    let code = code_of(&value).unwrap_or_default().to_string();
+    let has_fields = codes.iter().any(|c| !c.fields.is_empty() && c.is(&code));
+    match value {
+        Value::Object(mut all) if has_fields => {
+            let fields = all.remove("fields").unwrap_or_default();
+            Value::Object(Map::from_iter([(code, fields)]))
+        }
+        _ => Value::String(code),
+    }
 }

@@ -45,14 +45,14 @@ fn the_bundle_is_what_its_sources_give() {
     }
     install();
     run(&["npm", "run", "check"]);
-    let folder = tempfile::tempdir().expect("a folder");
-    let built = folder.path().join("dist");
+    let built = std::env::temp_dir().join(format!("millrace-page-{}", std::process::id()));
     run(&["npx", "vite", "build", "--emptyOutDir", "--outDir", &built.to_string_lossy()]);
     for name in ["index.html", "assets/app.js", "assets/app.css", "assets/icon.svg"] {
         let read = |folder: &Path| fs::read(folder.join(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
         let same = read(&web().join("dist")) == read(&built);
         assert!(same, "{name} is not what its sources give: (cd web && npm ci && npm run build)");
     }
+    fs::remove_dir_all(&built).expect("removed");
 }
 
 #[test]
