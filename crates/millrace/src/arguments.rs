@@ -46,14 +46,15 @@ pub fn count_in<T: TryFrom<u64> + Clone + Send + Sync + 'static>(
     }
 }
 
-/// A span of time as people write it, in seconds: `90s`, `15m`, `4h`, `2d`.
+/// A span of time as people write it, in seconds: `90s`, `15m`, `4h`, `2d`, `1w`.
 pub fn span(text: &str) -> Result<u64, String> {
-    let wrong = || format!("\"{text}\" is not a span of time: write 90s, 15m, 4h or 2d");
+    let wrong = || format!("\"{text}\" is not a span of time: write 90s, 15m, 4h, 2d or 1w");
     let unit = match text.as_bytes().last() {
         Some(b's') => 1,
         Some(b'm') => 60,
         Some(b'h') => 3600,
         Some(b'd') => 86_400,
+        Some(b'w') => 7 * 86_400,
         _ => return Err(wrong()),
     };
     let digits = &text[..text.len() - 1];
@@ -157,7 +158,9 @@ mod tests {
 
     #[test]
     fn spans_have_a_unit() {
-        for (text, seconds) in [("90s", 90), ("15m", 900), ("4h", 14_400), ("2d", 172_800), ("0s", 0)] {
+        for (text, seconds) in
+            [("90s", 90), ("15m", 900), ("4h", 14_400), ("2d", 172_800), ("1w", 604_800), ("0s", 0)]
+        {
             assert_eq!(span(text), Ok(seconds), "{text}");
         }
         for text in ["", "s", "4", "4 h", "-4h", "+4h", "1.5h", "4H", "99999999999999999999d", "é"] {

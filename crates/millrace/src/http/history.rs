@@ -1,8 +1,8 @@
 //! Figures of the past, as the head has them that is asked: each keeps its own.
 
+use super::Api;
 use super::extract::Params;
-use super::resources::Answer;
-use super::{Api, Refused};
+use super::resources::{Answer, named};
 use crate::history::Whose;
 use api::{ErrorBody, History};
 use axum::Json;
@@ -84,16 +84,11 @@ async fn get_drive_history(
     Path(name): Path<String>,
     params: Params,
 ) -> Answer<History> {
-    let drives = api.status().await?.drives.into_iter();
-    let named = drives.filter(|d| d.path == name || d.uuid.is_some_and(|u| name.parse() == Ok(u)));
-    let uuids: Vec<base::Uuid> = named.filter_map(|d| d.uuid).collect();
-    match uuids[..] {
-        [uuid] => api.history(Whose::Drive(uuid), params),
-        [] => Err(Refused::from(Refusal::from(LegRefusal::DriveUnknown { drive: name }))),
-        _ => {
-            let why = LegRefusal::DriveNameShared { drive: name, drives: uuids.len() };
-            Err(Refusal::from(why).into())
-        }
+    // A drive of no pool has no history, whatever lies on it.
+    let drives = api.status().await?.drives.into_iter().filter(|d| d.uuid.is_some()).collect();
+    match named(drives, &name)?.and_then(|d| d.uuid) {
+        Some(uuid) => api.history(Whose::Drive(uuid), params),
+        None => Err(Refusal::from(LegRefusal::DriveUnknown { drive: name }).into()),
     }
 }
 

@@ -162,20 +162,24 @@ async fn drives_of(api: &Api, look: Vec<String>) -> Result<Vec<api::Drive>, Refu
     params(("drive" = String, Path, description = "Path or UUID")),
     responses((status = 200, description = "As it is now", body = api::Drive), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn get_drive(State(api): State<Api>, Path(name): Path<String>) -> Answer<api::Drive> {
-    let is = |d: &api::Drive| d.path == name || d.uuid.is_some_and(|u| name.parse() == Ok(u));
-    let mut known: Vec<api::Drive> = drives_of(&api, Vec::new()).await?.into_iter().filter(is).collect();
-    if known.len() > 1 {
-        let why = LegRefusal::DriveNameShared { drive: name, drives: known.len() };
-        return Err(Refusal::from(why).into());
-    }
-    match known.pop() {
+    match named(drives_of(&api, Vec::new()).await?, &name)? {
         Some(drive) => Ok(Json(drive)),
         None => {
             // Perhaps a file, or a link to a device: the head looks at it if it is named.
-            let looked = drives_of(&api, vec![name.clone()]).await?.into_iter().find(is);
+            let looked = named(drives_of(&api, vec![name.clone()]).await?, &name)?;
             looked.map(Json).ok_or_else(|| Refusal::from(LegRefusal::DriveUnknown { drive: name }).into())
         }
     }
+}
+
+/// The drive of this path or UUID; refused if several have it.
+pub fn named(drives: Vec<api::Drive>, name: &str) -> Result<Option<api::Drive>, Refusal> {
+    let is = |d: &api::Drive| d.path == name || d.uuid.is_some_and(|u| name.parse() == Ok(u));
+    let mut known: Vec<api::Drive> = drives.into_iter().filter(is).collect();
+    if known.len() > 1 {
+        return Err(LegRefusal::DriveNameShared { drive: name.into(), drives: known.len() }.into());
+    }
+    Ok(known.pop())
 }
 
 /// Take a drive from its pool: a hot spare, or a leg of a mirror

@@ -1,6 +1,8 @@
 //! A daemon of a test's own, from the program that cargo has just built.
 
 use std::fs;
+use std::io::Write;
+use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -150,4 +152,59 @@ pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
         assert!(begin.elapsed() < PATIENCE, "never: {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// A program that ends with the test.
+pub struct Load(pub Child);
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Daemon {
+    /// Has its API listen over TCP with a certificate of its own, from the start on; the port.
+    pub fn with_tls(&self) -> u16 {
+        let port = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port").port();
+        let mut config = fs::File::options().append(true).open(self.path("head.toml")).expect("opened");
+        writeln!(config, "[api]\ntcp = \"127.0.0.1:{port}\"\ntls = \"self-signed\"").expect("written");
+        port
+    }
+    /// Registers a host, exports a volume of 32 MiB to it, which there is then on the pool of `drive`, and has it read and write.
+    pub fn busy(&self, drive: &str) -> Load {
+        const NQN: &str = "nqn.2014-08.org.nvmexpress:uuid:00000000-0000-4000-8000-00000000000f";
+        self.cli(&format!("host add loader --nqn {NQN}"));
+        let portal = self.portal("nvme");
+        self.cli(&format!("pool create tank {drive}"));
+        self.cli("volume create tank/v --size 32M");
+        self.cli("export tank/v --host loader");
+        let nqn = self.status()["system"]["nqn"].as_str().expect("a name").to_string();
+        let mut load = Command::new(env!("CARGO_BIN_EXE_millrace"));
+        load.args(["bench", "--target", &format!("nvme://{portal}/{nqn}/1"), "--host-nqn", NQN, "--json"]);
+        load.args("--rw randrw --force --bs 4k --qd 4 --seconds 300".split(' '));
+        load.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        Load(load.spawn().expect("it runs"))
+    }
+}
+
+/// The status, the header and the body of what curl was answered.
+pub fn curl(words: &[&str]) -> (String, String, String) {
+    let mut command = Command::new("curl");
+    command.args([
+        "--silent",
+        "--show-error",
+        "--max-time",
+        "30",
+        "--include",
+        "--write-out",
+        "\n%{http_code}",
+    ]);
+    let output = command.args(words).stdin(Stdio::null()).output().expect("curl runs");
+    assert!(output.status.success(), "{}", said(&output).1);
+    let text = String::from_utf8(output.stdout).expect("text");
+    let (text, status) = text.rsplit_once('\n').expect("a status");
+    let (header, body) = text.split_once("\r\n\r\n").expect("a header");
+    (status.into(), header.to_lowercase(), body.into())
 }

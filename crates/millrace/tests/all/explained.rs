@@ -1,23 +1,13 @@
 //! What `explain` and `plan` say of a pool that works, whose drives share a link that shapes make. The link is narrow, so that it
 //! is full on a machine with other work too.
 
-use crate::daemon::{Daemon, until};
-use std::process::{Child, Command, Stdio};
+use crate::daemon::{Daemon, Load, until};
+use std::process::{Command, Stdio};
 
 const NQN: &str = "nqn.2014-08.org.nvmexpress:uuid:00000000-0000-4000-8000-00000000000e";
 /// MB/s that pass the link, and what each of the four drives could do.
 const LINK: f64 = 60.0;
 const DRIVE: &str = "shape:mbps-max=40,uplink=1,uplink-mbps=60@ram:64M";
-
-/// A program that ends with the test.
-struct Load(Child);
-
-impl Drop for Load {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 #[test]
 fn a_link_that_a_running_pool_fills_is_planned_and_explained_by_its_name() {

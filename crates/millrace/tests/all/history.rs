@@ -3,20 +3,7 @@
 use crate::daemon::{Daemon, until};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime};
-
-const NQN: &str = "nqn.2014-08.org.nvmexpress:uuid:00000000-0000-4000-8000-00000000000e";
-
-/// A program that ends with the test.
-struct Load(Child);
-
-impl Drop for Load {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 /// What the API answers to a GET: the status, and the body.
 fn get(daemon: &Daemon, path: &str) -> (u16, serde_json::Value) {
@@ -41,19 +28,9 @@ fn known(history: &serde_json::Value, column: &str) -> Vec<f64> {
 fn charts_show_what_hosts_did_and_a_new_daemon_says_nothing_wrong() {
     let mut daemon = Daemon::new();
     daemon.start(&[]);
-    daemon.cli(&format!("host add loader --nqn {NQN}"));
-    let portal = daemon.portal("nvme");
     let file = daemon.file("d0", 96);
-    daemon.cli(&format!("pool create tank {file}"));
-    daemon.cli("volume create tank/v --size 32M");
+    let load = daemon.busy(&file);
     daemon.cli("volume create tank/idle --size 8M");
-    daemon.cli("export tank/v --host loader");
-    let nqn = daemon.status()["system"]["nqn"].as_str().expect("a name").to_string();
-    let mut load = Command::new(env!("CARGO_BIN_EXE_millrace"));
-    load.args(["bench", "--target", &format!("nvme://{portal}/{nqn}/1"), "--host-nqn", NQN, "--json"]);
-    load.args("--rw randrw --force --bs 4k --qd 4 --seconds 300".split(' '));
-    load.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let load = Load(load.spawn().expect("it runs"));
     let counted = || {
         let status = daemon.status();
         let volumes = status["volumes"].as_array().expect("volumes").iter();

@@ -1,30 +1,7 @@
 //! The page and what it asks, over TCP with TLS and at the socket: who is let in, and who is not.
 
-use crate::daemon::{Daemon, said};
+use crate::daemon::{Daemon, curl};
 use std::fs;
-use std::io::Write;
-use std::net::TcpListener;
-use std::process::{Command, Stdio};
-
-/// The status, the header and the body of what curl was answered.
-fn curl(words: &[&str]) -> (String, String, String) {
-    let mut command = Command::new("curl");
-    command.args([
-        "--silent",
-        "--show-error",
-        "--max-time",
-        "30",
-        "--include",
-        "--write-out",
-        "\n%{http_code}",
-    ]);
-    let output = command.args(words).stdin(Stdio::null()).output().expect("curl runs");
-    assert!(output.status.success(), "{}", said(&output).1);
-    let text = String::from_utf8(output.stdout).expect("text");
-    let (text, status) = text.rsplit_once('\n').expect("a status");
-    let (header, body) = text.split_once("\r\n\r\n").expect("a header");
-    (status.into(), header.to_lowercase(), body.into())
-}
 
 const HOST: &str =
     r#"{"name":"esx1","nqns":["nqn.2014-08.org.nvmexpress:uuid:0b8f5b1e-3f0a-4c1d-9a57-5d9d5f1f4a10"]}"#;
@@ -32,10 +9,7 @@ const HOST: &str =
 #[test]
 fn a_page_is_let_in_by_a_token_and_forged_requests_are_not() {
     let mut daemon = Daemon::new();
-    let port = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port").port();
-    let mut config = fs::File::options().append(true).open(daemon.path("head.toml")).expect("opened");
-    writeln!(config, "[api]\ntcp = \"127.0.0.1:{port}\"\ntls = \"self-signed\"").expect("written");
-    drop(config);
+    let port = daemon.with_tls();
     daemon.start(&[]);
     let secret = |words: &str| daemon.json(words)["secret"].as_str().expect("a secret").to_string();
     let (full, read) = (secret("token add ann"), secret("token add eve --read"));

@@ -1,32 +1,16 @@
 //! The API over TCP with TLS: a token's rights end where they should, and orders are on record.
 
-use crate::daemon::{Daemon, said};
+use crate::daemon::{Daemon, curl, said};
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::process::{Command, Stdio};
+use std::net::TcpStream;
+use std::process::Command;
 use std::time::Duration;
-
-/// The status and the body of what curl was answered.
-fn curl(words: &[&str]) -> (String, String) {
-    let mut command = Command::new("curl");
-    command
-        .args(["--silent", "--show-error", "--max-time", "20", "--write-out", "\n%{http_code}"])
-        .args(words);
-    let output = command.stdin(Stdio::null()).output().expect("curl runs");
-    assert!(output.status.success(), "{}", said(&output).1);
-    let text = String::from_utf8(output.stdout).expect("text");
-    let (body, status) = text.rsplit_once('\n').expect("a status");
-    (status.into(), body.into())
-}
 
 #[test]
 fn a_token_lets_in_by_tls_as_far_as_it_goes_and_no_longer() {
     let mut daemon = Daemon::new();
-    let port = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port").port();
-    let mut config = fs::File::options().append(true).open(daemon.path("head.toml")).expect("opened");
-    writeln!(config, "[api]\ntcp = \"127.0.0.1:{port}\"\ntls = \"self-signed\"").expect("written");
-    drop(config);
+    let port = daemon.with_tls();
     daemon.start(&[]);
     let secret = |words: &[&str]| {
         let output = daemon.ask(&[&["--json", "token", "add"], words].concat());
@@ -40,7 +24,8 @@ fn a_token_lets_in_by_tls_as_far_as_it_goes_and_no_longer() {
     let host = format!("{url}/api/v1/hosts");
     let ask = |secret: &str, words: &[&str]| {
         let bearer = format!("Authorization: Bearer {secret}");
-        curl(&[&["--cacert", &ca, "-H", &bearer], words].concat())
+        let (status, _, body) = curl(&[&["--cacert", &ca, "-H", &bearer], words].concat());
+        (status, body)
     };
     let body =
         r#"{"name":"esx1","nqns":["nqn.2014-08.org.nvmexpress:uuid:0b8f5b1e-3f0a-4c1d-9a57-5d9d5f1f4a10"]}"#;

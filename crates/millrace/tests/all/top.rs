@@ -1,42 +1,20 @@
 //! `top`, in a pipe and on a terminal, while a host works.
 
-use crate::daemon::{Daemon, said, until};
+use crate::daemon::{Daemon, Load, said, until};
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcgetattr, tcsetwinsize};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
-
-const NQN: &str = "nqn.2014-08.org.nvmexpress:uuid:00000000-0000-4000-8000-00000000000f";
-
-/// A program that ends with the test.
-struct Load(Child);
-
-impl Drop for Load {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 /// A daemon with a volume that is read and written.
 fn busy() -> (Daemon, Load) {
     let mut daemon = Daemon::new();
     daemon.start(&[]);
-    daemon.cli(&format!("host add loader --nqn {NQN}"));
-    let portal = daemon.portal("nvme");
-    daemon.cli("pool create tank ram:96M");
-    daemon.cli("volume create tank/v --size 32M");
-    daemon.cli("export tank/v --host loader");
-    let nqn = daemon.status()["system"]["nqn"].as_str().expect("a name").to_string();
-    let mut load = Command::new(env!("CARGO_BIN_EXE_millrace"));
-    load.args(["bench", "--target", &format!("nvme://{portal}/{nqn}/1"), "--host-nqn", NQN, "--json"]);
-    load.args("--rw randrw --force --bs 4k --qd 4 --seconds 300".split(' '));
-    load.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let load = Load(load.spawn().expect("it runs"));
+    let load = daemon.busy("ram:96M");
     (daemon, load)
 }
 

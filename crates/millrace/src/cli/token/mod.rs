@@ -56,20 +56,8 @@ pub struct TokenArgs {
     #[arg(long)]
     read: bool,
     /// How long it is good: 45m, 12h, 90d or 52w [default: until it is removed]
-    #[arg(long, value_name = "TIME", value_parser = life)]
+    #[arg(long, value_name = "TIME", value_parser = crate::arguments::span)]
     expires: Option<u64>,
-}
-
-/// A time in seconds, or a sentence.
-fn life(text: &str) -> Result<u64, String> {
-    let wrong =
-        || format!("\"{text}\" is not a time: write a number with s, m, h, d or w behind it, such as 90d");
-    let units = [('s', 1), ('m', 60), ('h', 3600), ('d', 86_400), ('w', 7 * 86_400)];
-    let find = |(unit, seconds): &(char, u64)| Some((text.strip_suffix(*unit)?, *seconds));
-    let (number, seconds) = units.iter().find_map(find).ok_or_else(wrong)?;
-    let whole = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
-    let number = number.parse::<u64>().ok().filter(|_| whole).ok_or_else(wrong)?;
-    number.checked_mul(seconds).ok_or_else(wrong)
 }
 
 /// Carries out one of them.
@@ -127,17 +115,4 @@ fn list(found: &Tokens, context: &Context) -> String {
         }
     }
     out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_life_is_a_number_with_a_unit() {
-        assert_eq!((life("90d"), life("12h"), life("1w")), (Ok(7_776_000), Ok(43_200), Ok(604_800)));
-        for bad in ["", "d", "90", "-1d", "1.5h", "+1d", "99999999999999999999d", "9999999999999999999w"] {
-            assert!(life(bad).is_err(), "{bad}");
-        }
-    }
 }
