@@ -191,6 +191,11 @@ impl Verifier {
         Arc::new(config)
     }
 
+    /// The fingerprint that the certificate must have, if it was named.
+    pub fn pin(&self) -> Option<&str> {
+        self.pin.as_deref()
+    }
+
     /// The fingerprint of the certificate that was refused, if one was.
     pub fn refused(&self) -> Option<String> {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()

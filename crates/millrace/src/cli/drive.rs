@@ -457,7 +457,7 @@ fn list(placed: &[Placed], context: &Context) -> String {
             told.clone_from(&note)
         }
         let mut cells: Vec<Cell> = vec![
-            told_apart(&drive_name(d), d.uuid, drives).into(),
+            name_among(d, drives).into(),
             match (p.in_use, p.too_small) {
                 (true, _) => Cell::new(Look::Dim, "in use"),
                 (false, true) => Cell::new(Look::Warn, "too small"),
@@ -484,6 +484,11 @@ pub const SLOW: &str = "slow: most reads go to the other legs";
 
 /// Characters of a UUID that tell two drives apart.
 const UUID_SHOWN: usize = 8;
+
+/// The name of one of these drives.
+pub fn name_among(drive: &Drive, all: &[Drive]) -> String {
+    told_apart(&drive_name(drive), drive.uuid, all)
+}
 
 /// A drive's path; with the beginning of its UUID where another drive has the same, as `ram:256M` twice.
 pub fn told_apart(path: &str, uuid: Option<base::Uuid>, all: &[Drive]) -> String {

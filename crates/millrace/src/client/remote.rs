@@ -23,8 +23,6 @@ pub struct Remote {
     authority: String,
     /// The name alone, for the certificate.
     name: String,
-    /// The fingerprint that its certificate must have.
-    named: Option<String>,
     /// None: no TLS.
     verifier: Option<Arc<Verifier>>,
     secret: Option<String>,
@@ -72,7 +70,6 @@ impl Remote {
             url: url.into(),
             authority: authority.into(),
             name: name.into(),
-            named: fingerprint.map(Into::into),
             verifier: protected.then_some(verifier),
             secret: secret.map_err(|e| invalid(TOKEN_FILE, e))?,
         })
@@ -89,8 +86,8 @@ impl Remote {
         match TlsConnector::from(verifier.config()).connect(name, stream).await {
             Ok(stream) => Ok(Box::new(stream)),
             Err(e) => Err(match verifier.refused() {
-                Some(fingerprint) if let Some(named) = &self.named => {
-                    ClientFault::CertificateOther { url: self.url.clone(), fingerprint, named: named.clone() }
+                Some(fingerprint) if let Some(named) = verifier.pin() => {
+                    ClientFault::CertificateOther { url: self.url.clone(), fingerprint, named: named.into() }
                 }
                 Some(fingerprint) => ClientFault::CertificateUnknown {
                     url: self.url.clone(),

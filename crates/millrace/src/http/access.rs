@@ -111,8 +111,8 @@ pub async fn admit(State(api): State<Api>, mut request: Request, next: Next) -> 
             request.extensions_mut().insert(permission);
             next.run(request).await
         }
-        Err(Denial { why, who }) => {
-            if let Some(who) = who.filter(|_| !only_reads(method)) {
+        Err(why) => {
+            if let Some(who) = asker_of(&why).filter(|_| !only_reads(method)) {
                 let (from, refused) =
                     (peer.ip().map(|ip| ip.to_string()), Some(Why::from(why.clone()).code()));
                 let (method, path) = (method.to_string(), kept(uri.path()));
@@ -124,21 +124,13 @@ pub async fn admit(State(api): State<Api>, mut request: Request, next: Next) -> 
     page::not_kept(response)
 }
 
-/// Why a request is not admitted, and who asks if that is known.
-struct Denial {
-    why: RequestRefusal,
-    who: Option<Asker>,
-}
-
-impl From<RequestRefusal> for Denial {
-    fn from(why: RequestRefusal) -> Self {
-        let who = match &why {
-            RequestRefusal::TokenExpired { name, .. } | RequestRefusal::TokenReadOnly { name } => {
-                Some(Asker::ApiToken { name: name.clone() })
-            }
-            _ => None,
-        };
-        Self { why, who }
+/// Who gave an order that was not admitted, if that is known.
+fn asker_of(why: &RequestRefusal) -> Option<Asker> {
+    match why {
+        RequestRefusal::TokenExpired { name, .. } | RequestRefusal::TokenReadOnly { name } => {
+            Some(Asker::ApiToken { name: name.clone() })
+        }
+        _ => None,
     }
 }
 
@@ -146,7 +138,7 @@ async fn admitted(
     api: &Api,
     peer: &Peer,
     (method, uri, headers): (&Method, &Uri, &HeaderMap),
-) -> Result<Pass, Denial> {
+) -> Result<Pass, RequestRefusal> {
     let access = api.process.access.as_ref();
     let (reads, path) = (only_reads(method), uri.path());
     let is_page = reads && page::is_page(path);
@@ -159,11 +151,11 @@ async fn admitted(
         return Ok(Pass::Page);
     }
     let Some(ip) = peer.ip() else {
-        let Peer::User(uid) = *peer else { return Err(RequestRefusal::TokenWrong.into()) };
+        let Peer::User(uid) = *peer else { return Err(RequestRefusal::TokenWrong) };
         let permission = Permission { rights: Rights::Full, session_ends: None };
         return Ok(Pass::As(Asking::user(uid), permission));
     };
-    let Some(access) = access else { return Err(RequestRefusal::TokenWrong.into()) };
+    let Some(access) = access else { return Err(RequestRefusal::TokenWrong) };
     let is_session = path == session::PATH;
     if is_session && method == Method::POST {
         return Ok(Pass::Login);
@@ -174,14 +166,14 @@ async fn admitted(
             (name, Permission { rights, session_ends: None })
         }
         (None, Some(_)) if !reads && origin.is_none() => {
-            return Err(RequestRefusal::OriginForeign { origin: String::new() }.into());
+            return Err(RequestRefusal::OriginForeign { origin: String::new() });
         }
         (None, Some(cookie)) => in_session(access, cookie)?,
-        (None, None) => return Err(RequestRefusal::TokenWrong.into()),
+        (None, None) => return Err(RequestRefusal::TokenWrong),
     };
     // Whoever may only read may end the own session all the same.
     if !reads && !is_session && permission.rights == Rights::Read {
-        return Err(RequestRefusal::TokenReadOnly { name }.into());
+        return Err(RequestRefusal::TokenReadOnly { name });
     }
     Ok(Pass::As(Asking { who: Asker::ApiToken { name }, from: Some(ip.to_string()) }, permission))
 }

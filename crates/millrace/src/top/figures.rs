@@ -2,7 +2,7 @@
 //!
 //! Pure: no clock, no terminal, no daemon.
 
-use crate::cli::drive::{natural, told_apart};
+use crate::cli::drive::{name_among, natural};
 use api::{Connection, Counters, HostPath, Shard, Stages, State, Status, Times};
 use core::cmp::Ordering;
 use serde_json::{Map, Value as Json, json};
@@ -449,10 +449,7 @@ impl<'a> Figures<'a> {
             |d: &api::Drive| Worked { counters: d.counters, reads: d.read_times, writes: d.write_times };
         let all = &self.status().drives;
         let row = |d: &api::Drive| {
-            let name = match d.uuid {
-                Some(uuid) if d.path.is_empty() => uuid.to_string(),
-                uuid => told_apart(&d.path, uuid, all),
-            };
+            let name = name_among(d, all);
             let earlier = before.get(&key(d)).map(|b| worked(b));
             Some(self.worked(&name, d.state?, earlier, worked(d), d.errors))
         };

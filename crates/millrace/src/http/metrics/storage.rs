@@ -1,8 +1,7 @@
 //! Metrics of pools, their arrays, volumes and drives.
 
 use super::{Labels, Out, healths, label, seconds};
-use crate::arguments::drive_name;
-use crate::cli::drive::told_apart;
+use crate::cli::drive::name_among;
 use api::{Array, Counters, Drive, DriveHealth, Pool, Stages, Status, Times, Volume};
 use core::fmt;
 
@@ -195,9 +194,7 @@ pub fn volumes(status: &Status, out: &mut Out<'_>) -> fmt::Result {
 
 pub fn drives(status: &Status, out: &mut Out<'_>) -> fmt::Result {
     // Drives in memory of one size have one path.
-    let name = |d: &Drive| {
-        if d.path.is_empty() { drive_name(d) } else { told_apart(&d.path, d.uuid, &status.drives) }
-    };
+    let name = |d: &Drive| name_among(d, &status.drives);
     let of = |d: &Drive| vec![label("drive", name(d))];
     let all = || status.drives.iter();
     out.gauge(
