@@ -1,7 +1,7 @@
 //! What was done so far, for whoever keeps a history of it. Asked for each second, so it looks at each report once.
 
 use crate::order::{Counters, Figures, Worked};
-use crate::report::ShardReport;
+use crate::report::{self, ShardReport};
 use crate::steward::context::head::HeadContext;
 use crate::steward::procedures::Procedures;
 use crate::steward::status::snapshot::add;
@@ -53,23 +53,16 @@ fn volumes_of<'a>(context: &HeadContext, reports: impl Iterator<Item = &'a Shard
 }
 
 fn drives_of<'a>(context: &HeadContext, reports: impl Iterator<Item = &'a ShardReport>) -> Vec<Worked> {
-    let mut sums: BTreeMap<DriveId, Counters> = BTreeMap::new();
+    let mut sums: BTreeMap<DriveId, report::Counters> = BTreeMap::new();
     for report in reports.flat_map(|r| &r.drives) {
-        add(sums.entry(report.drive).or_default(), &report.counters);
+        sums.entry(report.drive).or_default().add(&report.counters);
     }
     let legs = context.pools.iter().flat_map(|p| &p.arrays).flat_map(|a| &a.legs);
     let worked = |uuid| {
         // Under every number that it has had, as in `status`.
         let ids = || context.lives.get(&uuid).into_iter().flatten();
         let mut counters = Counters::default();
-        for c in ids().filter_map(|id| sums.get(id)) {
-            counters.reads += c.reads;
-            counters.read_bytes += c.read_bytes;
-            counters.writes += c.writes;
-            counters.write_bytes += c.write_bytes;
-            counters.flushes += c.flushes;
-            counters.errors += c.errors;
-        }
+        ids().filter_map(|id| sums.get(id)).for_each(|c| add(&mut counters, c));
         let times = |write| context.times.drive_sum(ids(), write);
         Worked { uuid, counters, read_times: times(false), write_times: times(true) }
     };
