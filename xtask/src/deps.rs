@@ -24,6 +24,7 @@ pub const TEST: &[&str] = &[
     "libiscsi-bin",
     "tshark",
     "procps",
+    "curl",
     // Runs the role in packaging/ansible.
     "ansible-core",
     // Looks at the page.

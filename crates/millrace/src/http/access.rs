@@ -14,12 +14,15 @@ use finding::{Asker, RequestRefusal, SystemEvent, Why};
 use head::order::Order;
 use std::net::IpAddr;
 use std::sync::{Arc, MutexGuard, PoisonError};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 /// Characters of a path that an event keeps.
 const PATH_MAX: usize = 200;
+
+/// An answer waits no longer for its event: a daemon that stops gives answers 200 ms.
+const TOLD_WITHIN: Duration = Duration::from_millis(100);
 
 /// The code of a refusal, kept with its answer for the event.
 #[derive(Clone)]
@@ -302,8 +305,9 @@ pub async fn audit(State(api): State<Api>, request: Request, next: Next) -> Resp
 }
 
 impl Api {
-    /// Tells the head what happened at its API. One that is stopping is past it.
+    /// Tells the head what happened at its API. One that is stopping is past it, and does not keep an answer from going out.
     pub async fn happened(&self, event: SystemEvent) {
-        let _ = self.door.call(Order::Happened { event: Box::new(event) }).await;
+        let told = self.door.call(Order::Happened { event: Box::new(event) });
+        let _ = tokio::time::timeout(TOLD_WITHIN, told).await;
     }
 }

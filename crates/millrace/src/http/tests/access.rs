@@ -255,3 +255,29 @@ fn at_the_socket_pages_of_other_sites_meet_the_same_walls() {
     check("GET /", host, 200, "<title>Millrace</title>");
     check("GET /api/v1/session", host, 200, r#""rights":"full""#);
 }
+
+#[test]
+fn a_head_that_stops_and_takes_no_event_keeps_no_answer_back() {
+    use tower::ServiceExt;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let status = runtime.block_on(async {
+        let (door, mut calls) = Door::new();
+        tokio::spawn(async move {
+            let mut unanswered = vec![];
+            while let Some((order, answer)) = calls.recv().await {
+                if matches!(order, Order::Happened { .. }) {
+                    unanswered.push(answer);
+                } else {
+                    let _ = answer.send(obedient(&order));
+                }
+            }
+        });
+        let request = Request::delete("/api/v1/portals/nvme/10.0.0.1:4420").header("host", "x");
+        let mut request = request.body(axum::body::Body::empty()).expect("a request");
+        request.extensions_mut().insert(crate::access::Peer::User(0));
+        let answer = router(Api::new(door, Arc::default())).oneshot(request);
+        let answer = tokio::time::timeout(std::time::Duration::from_secs(1), answer).await;
+        answer.expect("it does not wait").expect("an answer").status()
+    });
+    assert_eq!(status, StatusCode::NO_CONTENT);
+}
