@@ -142,11 +142,11 @@ fn the_image_is_made_of_local_files_and_its_program_runs() {
     let packaging = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging");
     let made = bash(&format!("{}/image.sh {} {dir}", packaging.display(), binary().display()));
     let archive = made.lines().last().expect("the archive's name");
-    // Without a network, and without anything else of this machine.
+    // Without a network, and without anything else of this machine. Root needs no user namespace, which a chroot may not make.
     let script = format!(
         "cd {dir} && tar -xf {archive} && mkdir root && for blob in blobs/sha256/*; do \
          if file=$(tar -tf $blob 2>/dev/null) && grep -q usr/bin/millrace <<<\"$file\"; then tar -C root --no-same-owner -xf $blob; fi; done && \
-         unshare --map-root-user --net chroot root /usr/bin/millrace --version && ls root"
+         unshare $([ $(id -u) = 0 ] || echo --map-root-user) --net chroot root /usr/bin/millrace --version && ls root"
     );
     let said = bash(&script);
     assert!(said.starts_with("millrace "), "{said}");
