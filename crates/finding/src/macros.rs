@@ -1,6 +1,6 @@
 //! How findings are declared, and read from JSON.
 
-use crate::Code;
+use crate::{Code, snake};
 use serde_json::{Map, Value};
 
 /// Declares an enum of findings: its JSON (`code`, `fields`), its codes for documents, a sample of each for tests.
@@ -10,11 +10,16 @@ macro_rules! findings {
            $({ $( $(#[doc = $fdoc:literal])* $field:ident : $type:ty ),+ $(,)? })? ),* $(,)?
     }) => {
         $(#[$meta])*
-        #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
-        #[serde(tag = "code", content = "fields", rename_all = "snake_case")]
+        #[derive(Clone, PartialEq, Eq, Debug)]
         #[allow(missing_docs)]
         pub enum $name {
             $( #[doc = $doc] $(#[doc = $more])* $variant $({ $( $(#[doc = $fdoc])* $field: $type ),+ })? ),*
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                self.json().serialize(to)
+            }
         }
 
         impl<'de> serde::Deserialize<'de> for $name {
@@ -25,8 +30,16 @@ macro_rules! findings {
         }
 
         impl $name {
-            /// Reads it. For all formats the same code, made in this crate: generic code of so many variants would be most of the
-            /// program.
+            /// Writes it. For all formats the same code, made in this crate, and so is what reads it: generic code of so many
+            /// variants would be most of the program.
+            fn json(&self) -> serde_json::Value {
+                match self {
+                    $( Self::$variant $({ $( $field ),+ })? => $crate::macros::whole(
+                        stringify!($variant),
+                        [$($( (stringify!($field), $crate::macros::part($field)) ),+)?],
+                    ), )*
+                }
+            }
             pub(crate) fn from_json(value: serde_json::Value) -> Result<Self, serde_json::Error> {
                 // Its variants are named where the finding is declared.
                 #[allow(clippy::enum_variant_names)]
@@ -245,4 +258,19 @@ pub fn external(value: Value, codes: &[Code]) -> Value {
         }
         _ => Value::String(code),
     }
+}
+
+/// A field of a finding.
+pub fn part<T: serde::Serialize>(field: &T) -> Value {
+    serde_json::to_value(field).expect("plain data")
+}
+
+/// A finding of this variant with these fields.
+pub fn whole<const N: usize>(variant: &str, fields: [(&str, Value); N]) -> Value {
+    let mut all = Map::from_iter([("code".to_string(), snake(variant).into())]);
+    if N > 0 {
+        let fields = fields.into_iter().map(|(name, value)| (name.to_string(), value));
+        all.insert("fields".into(), Value::Object(fields.collect()));
+    }
+    Value::Object(all)
 }
