@@ -391,9 +391,8 @@ impl Connection {
     fn run(&mut self, now: Instant, bytes: &[u8], io: &mut impl FrontIo) -> usize {
         let mut used = 0;
         loop {
-            if !matches!(self.state, State::Full) {
-                // No tasks yet, or none any more.
-            } else {
+            // Before the full feature phase there are no tasks, and after its end none any more.
+            if self.session.has_ready() && matches!(self.state, State::Full) {
                 self.session.pump(io);
                 if let Some(why) = self.session.closing {
                     self.close(why, io);
@@ -403,6 +402,9 @@ impl Connection {
                 return bytes.len();
             }
             let stage = self.stage;
+            if stage == Stage::Header && used == bytes.len() {
+                return used;
+            }
             let taken = self.step(now, &bytes[used..], io);
             used += taken;
             if taken == 0 && self.stage == stage {
@@ -414,12 +416,22 @@ impl Connection {
     /// One step of the stream.
     fn step(&mut self, now: Instant, bytes: &[u8], io: &mut impl FrontIo) -> usize {
         match self.stage {
-            Stage::Header => self.take_header(bytes, io),
-            Stage::Begin => {
-                // Every answer that a PDU can cause at once must fit.
-                if !matches!(self.state, State::Asking(_)) && io.room() >= CONTROL_ROOM {
-                    self.begin(io);
+            Stage::Header => {
+                let n = self.take_header(bytes, io);
+                // Most PDUs are a header and nothing else, and wait for nothing.
+                if self.stage == Stage::Begin && self.data_left == 0 && matches!(self.state, State::Full) {
+                    self.begin_with_room(io);
+                    if self.stage == Stage::Data
+                        && self.trailer_need == 0
+                        && matches!(self.state, State::Full)
+                    {
+                        self.over(now, io);
+                    }
                 }
+                n
+            }
+            Stage::Begin => {
+                self.begin_with_room(io);
                 0
             }
             Stage::Grant(_) => 0,
@@ -441,17 +453,29 @@ impl Connection {
                 n
             }
             Stage::End => {
-                self.stage = Stage::Header;
-                self.have = 0;
-                self.progress = now;
-                self.end(io);
+                self.over(now, io);
                 0
             }
         }
     }
 
+    /// Begins with a PDU once every answer that it can cause at once has room.
+    fn begin_with_room(&mut self, io: &mut impl FrontIo) {
+        if !matches!(self.state, State::Asking(_)) && io.room() >= CONTROL_ROOM {
+            self.begin(io);
+        }
+    }
+
+    /// A PDU is whole; the next one may come.
+    fn over(&mut self, now: Instant, io: &mut impl FrontIo) {
+        self.stage = Stage::Header;
+        self.have = 0;
+        self.progress = now;
+        self.end(io);
+    }
+
     fn bhs(&self) -> Bhs {
-        self.head[..BHS_BYTES].try_into().expect("the length is that of a header")
+        *self.head.first_chunk().expect("the length is that of a header")
     }
 
     fn take_header(&mut self, bytes: &[u8], io: &mut impl FrontIo) -> usize {

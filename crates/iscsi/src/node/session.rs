@@ -2,16 +2,19 @@
 //! task management (RFC 7143 4.2.3, 11.5, 11.6).
 
 mod clears;
+mod tags;
 
 use self::clears::Clear;
+use self::tags::TaskTags;
 use super::{CONTROL_ROOM, ConnectionConfig, IMMEDIATE_MAX, MANAGEMENTS_MAX};
 use crate::pdu::{
-    BHS_BYTES, Bhs, Counters, Framing, LogoutResponse, RESERVED_TAG, Reject, TaskManagementRequest,
-    TaskManagementResponse, data_digest, function, function_response, header_digest, padding, reject_reason,
-    set_data_len,
+    BHS_BYTES, Bhs, Counters, DIGEST_BYTES, Framing, LogoutResponse, Reject, TaskManagementRequest,
+    TaskManagementResponse, data_digest_of, function, function_response, header_digest, padding,
+    reject_reason, set_data_len,
 };
 use crate::scsi::{Sense, Unit, Work, lun_of};
 use crate::text::Parameters;
+use base::crc::crc32c;
 use base::front::{Close, Intervention};
 use base::view::PathState;
 use base::{FrontIo, HostId, Slice, Slots, Tag, VolumeId};
@@ -254,8 +257,8 @@ pub(super) struct Session {
     /// Commands that the window lets in at once.
     window: u32,
     pub tasks: Slots<Task>,
-    /// Initiator task tags by slot, to be searched quickly.
-    task_tags: Vec<u32>,
+    /// Slots by initiator task tag.
+    task_tags: TaskTags,
     numbered: u32,
     immediate: u32,
     pub data_waits: u32,
@@ -292,7 +295,7 @@ impl Session {
             exp_cmd_sn: 0,
             window: u32::from(config.commands_max - IMMEDIATE_MAX),
             tasks: Slots::with_capacity(u32::from(slots)),
-            task_tags: vec![RESERVED_TAG; usize::from(slots)],
+            task_tags: TaskTags::new(slots),
             numbered: 0,
             immediate: 0,
             data_waits: 0,
@@ -349,30 +352,30 @@ impl Session {
     /// Sends a PDU whose data are bytes of ours. There must be room.
     pub(super) fn send(&self, mut bhs: Bhs, data: &[u8], io: &mut impl FrontIo) {
         set_data_len(&mut bhs, data.len() as u32);
-        let mut head = [0; BHS_BYTES + 4];
-        head[..BHS_BYTES].copy_from_slice(&bhs);
-        let mut len = BHS_BYTES;
         if self.framing.header_digest {
+            let mut head = [0; BHS_BYTES + DIGEST_BYTES];
+            head[..BHS_BYTES].copy_from_slice(&bhs);
             head[BHS_BYTES..].copy_from_slice(&header_digest(&bhs, &[]));
-            len += 4;
+            io.header(&head);
+        } else {
+            io.header(&bhs);
         }
-        io.header(&head[..len]);
         if !data.is_empty() {
             io.header(data);
-            let digest = if self.framing.data_digest { data_digest(data) } else { [0; 4] };
-            self.send_trailer(data.len() as u32, digest, io);
+            let (trailer, used) = self.trailer(data.len() as u32, || crc32c(data));
+            io.header(&trailer[..used]);
         }
     }
 
-    /// Padding and digest after `len` bytes of data.
-    pub(super) fn send_trailer(&self, len: u32, digest: [u8; 4], io: &mut impl FrontIo) {
+    /// Padding and digest after `len` bytes of data, and how much of it there is; `crc`: the CRC32C of the data.
+    pub(super) fn trailer(&self, len: u32, crc: impl FnOnce() -> u32) -> ([u8; 8], usize) {
         let pad = padding(len) as usize;
-        let mut tail = [0; 8];
-        tail[pad..pad + 4].copy_from_slice(&digest);
-        let used = pad + if self.framing.data_digest { 4 } else { 0 };
-        if used > 0 {
-            io.header(&tail[..used]);
+        let mut trailer = [0; 8];
+        if !self.framing.data_digest {
+            return (trailer, pad);
         }
+        trailer[pad..pad + DIGEST_BYTES].copy_from_slice(&data_digest_of(crc(), len));
+        (trailer, pad + DIGEST_BYTES)
     }
 
     /// RFC 7143 11.17: says that a PDU was not acted upon.
@@ -437,11 +440,7 @@ impl Session {
     // Tasks.
 
     pub(super) fn find(&self, task_tag: u32) -> Option<u32> {
-        // A reserved tag names no task, and free slots hold it.
-        if task_tag == RESERVED_TAG {
-            return None;
-        }
-        self.task_tags.iter().position(|t| *t == task_tag).map(|i| i as u32)
+        self.task_tags.find(task_tag)
     }
 
     pub(super) fn insert(&mut self, task: Task) -> u32 {
@@ -449,7 +448,7 @@ impl Session {
         let Ok(slot) = self.tasks.insert(task) else {
             unreachable!("the window and the immediate limit leave a slot");
         };
-        self.task_tags[slot as usize] = task_tag;
+        self.task_tags.insert(task_tag, slot);
         if numbered {
             self.numbered += 1;
         } else {
@@ -458,17 +457,17 @@ impl Session {
         slot
     }
 
-    /// Takes a task out of the table; the window widens by it.
-    pub(super) fn remove(&mut self, slot: u32) -> Task {
-        self.set_phase(slot, Phase::Answer);
-        let task = self.tasks.remove(slot);
-        self.task_tags[slot as usize] = RESERVED_TAG;
+    /// A task is over, and its slot free; the window widens by it.
+    pub(super) fn remove(&mut self, slot: u32) {
+        let task = &self.tasks[slot];
+        self.data_waits -= u32::from(task.phase == Phase::Data);
+        self.task_tags.remove(task.task_tag, slot);
         if task.numbered {
             self.numbered -= 1;
         } else {
             self.immediate -= 1;
         }
-        task
+        self.tasks.free(slot);
     }
 
     pub(super) fn set_phase(&mut self, slot: u32, phase: Phase) {
@@ -601,7 +600,9 @@ impl Session {
             // Linux (fast_abort) does not send them, so we let them come and drop them (4.2.3.4).
             Phase::Data => {
                 self.ready.retain(|r| *r != Ready::R2t(slot));
-                if self.remove(slot).held {
+                let held = self.tasks[slot].held;
+                self.remove(slot);
+                if held {
                     io.finish(Tag(slot as u16));
                 }
                 self.strays = true;
@@ -645,6 +646,10 @@ impl Session {
         }
     }
 
+    /// Whether something waits for room.
+    pub(super) fn has_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
     /// Sends what is ready, in order, as far as there is room.
     pub(super) fn pump(&mut self, io: &mut impl FrontIo) {
         while self.closing.is_none() {

@@ -5,7 +5,10 @@ mod early;
 
 use super::session::{Ending, FromHost, Holds, Phase, Ready, Session, Steps, Task, ToHost, Turn};
 use super::{ANSWER_BYTES_MAX, CONTROL_ROOM, COPY_STEP, ZERO_STEP};
-use crate::pdu::{DataIn, DataOut, R2t, RESERVED_TAG, Residual, ScsiCommand, ScsiResponse, reject_reason};
+use crate::pdu::{
+    BHS_BYTES, DIGEST_BYTES, DataIn, DataOut, R2t, RESERVED_TAG, Residual, ScsiCommand, ScsiResponse,
+    header_digest, reject_reason,
+};
 use crate::scsi::commands::{unmap_check, unmap_descriptor};
 use crate::scsi::sense::FIXED_BYTES;
 use crate::scsi::{Asked, Sense, Unit, Work, lun_of, modes, plan, status};
@@ -393,6 +396,14 @@ impl Session {
             }
             Phase::Submitted => {
                 let task = &self.tasks[slot];
+                // Most commands are one step, and all is well.
+                if result == Status::Good
+                    && matches!(task.work, Work::Read { .. } | Work::Write { .. })
+                    && !matches!(task.holds, Holds::Early { .. })
+                {
+                    self.answer_later(slot);
+                    return self.answer_clears(io);
+                }
                 let write = !matches!(task.work, Work::Read { .. } | Work::Verify { .. });
                 let result = match result {
                     Status::Miscompare { at } => Status::Miscompare { at: at + task.base() },
@@ -417,8 +428,8 @@ impl Session {
         let task = &self.tasks[slot];
         let total = task.to_host.total;
         if task.ending.is_failure() || total == 0 {
-            let task = self.remove(slot);
             let from_host = &task.from_host;
+            let (task_tag, held) = (task.task_tag, task.held);
             let (status, sense, defined) = match task.ending {
                 Ending::Aborted => (status::TASK_ABORTED, None, from_host.defined),
                 Ending::Failed(sense) => (status::CHECK_CONDITION, Some(sense), from_host.defined),
@@ -431,8 +442,9 @@ impl Session {
                 Turn::Unsolicited => 0,
                 Turn::Solicited { r2ts, .. } => r2ts,
             };
-            self.send_response(task.task_tag, status, residual, r2ts, sense, io);
-            if task.held {
+            self.remove(slot);
+            self.send_response(task_tag, status, residual, r2ts, sense, io);
+            if held {
                 io.finish(Tag(slot as u16));
             }
             return true;
@@ -444,54 +456,51 @@ impl Session {
             }
             sent = self.send_piece(slot, io);
         }
-        io.finish_after_send(Tag(slot as u16));
         true
     }
 
-    /// Sends one Data-In out of a task's buffer; the last one takes the task out of the table. Returns where the
-    /// next one begins.
+    /// Sends one Data-In out of a task's buffer; the last one ends the task. Returns where the next one begins.
     fn send_piece(&mut self, slot: u32, io: &mut impl FrontIo) -> u32 {
-        let p = self.parameters;
+        let p = &self.parameters;
         let task = &mut self.tasks[slot];
         let to_host = &mut task.to_host;
         let (offset, total) = (to_host.sent, to_host.total);
         // RFC 7143 13.13: a sequence of Data-In is no longer than a burst.
-        let burst_left = p.max_burst - offset % p.max_burst;
+        let burst_left =
+            if offset < p.max_burst { p.max_burst - offset } else { p.max_burst - offset % p.max_burst };
         let len = (total - offset).min(p.peer_max_recv).min(burst_left);
         to_host.sent += len;
         let over = to_host.sent == total;
-        let mut piece = DataIn {
+        let data_sn = to_host.pdus;
+        to_host.pdus += 1;
+        let (task_tag, place) = (task.task_tag, task.buffer.part(offset, len));
+        let residual = if over { Residual::of(task.expected, to_host.defined) } else { Residual::None };
+        if over {
+            self.remove(slot);
+        }
+        let piece = DataIn {
             last: len == burst_left || over,
-            task_tag: task.task_tag,
+            status: over.then_some(status::GOOD),
+            residual,
+            task_tag,
             transfer_tag: RESERVED_TAG,
-            data_sn: to_host.pdus,
+            counters: if over { self.advance() } else { self.counters() },
+            data_sn,
             offset,
             data_len: len,
             ..DataIn::default()
         };
-        to_host.pdus += 1;
-        let place = task.buffer.part(offset, len);
-        piece.counters = if over {
-            let task = self.remove(slot);
-            piece.status = Some(status::GOOD);
-            piece.residual = Residual::of(task.expected, task.to_host.defined);
-            self.advance()
+        let bhs = piece.encode();
+        let (trailer, used) = self.trailer(len, || crc32c(io.bytes(place)));
+        let trailer = &trailer[..used];
+        if self.framing.header_digest {
+            let mut head = [0; BHS_BYTES + DIGEST_BYTES];
+            head[..BHS_BYTES].copy_from_slice(&bhs);
+            head[BHS_BYTES..].copy_from_slice(&header_digest(&bhs, &[]));
+            send_data(slot, &head, place, trailer, over, io);
         } else {
-            self.counters()
-        };
-        let mut bhs = piece.encode();
-        crate::pdu::set_data_len(&mut bhs, len);
-        let mut head = [0; crate::pdu::BHS_BYTES + 4];
-        head[..crate::pdu::BHS_BYTES].copy_from_slice(&bhs);
-        head[crate::pdu::BHS_BYTES..].copy_from_slice(&crate::pdu::header_digest(&bhs, &[]));
-        io.header(&head[..self.framing.header_len(0)]);
-        io.payload(place);
-        let digest = if self.framing.data_digest {
-            crate::pdu::data_digest_of(crc32c(io.bytes(place)), len)
-        } else {
-            [0; 4]
-        };
-        self.send_trailer(len, digest, io);
+            send_data(slot, &bhs, place, trailer, over, io);
+        }
         offset + len
     }
 
@@ -589,6 +598,16 @@ impl Session {
         };
         self.send(response.encode(), &data[..len], io);
     }
+}
+
+/// Sends a PDU with data of a task's buffer; `over`: it is the task's last.
+fn send_data(slot: u32, head: &[u8], data: Slice, trailer: &[u8], over: bool, io: &mut impl FrontIo) {
+    if over {
+        return io.finish_with(Tag(slot as u16), head, data, trailer);
+    }
+    io.header(head);
+    io.payload(data);
+    io.header(trailer);
 }
 
 impl Task {

@@ -105,7 +105,8 @@ pub fn padding(len: u32) -> u32 {
 
 /// The header digest over BHS and AHS, as sent (RFC 7143 11.2.3 and A.4).
 pub fn header_digest(bhs: &[u8], ahs: &[u8]) -> [u8; 4] {
-    crc32c_append(crc32c(bhs), ahs).to_le_bytes()
+    let crc = crc32c(bhs);
+    if ahs.is_empty() { crc } else { crc32c_append(crc, ahs) }.to_le_bytes()
 }
 /// The data digest over data and its padding, as sent.
 pub fn data_digest(data: &[u8]) -> [u8; 4] {
@@ -113,7 +114,11 @@ pub fn data_digest(data: &[u8]) -> [u8; 4] {
 }
 /// The data digest whose data has the CRC32C `crc` and is `len` bytes long: adds the (zero) padding.
 pub fn data_digest_of(crc: u32, len: u32) -> [u8; 4] {
-    crc32c_append(crc, &[0; 3][..padding(len) as usize]).to_le_bytes()
+    match padding(len) {
+        0 => crc,
+        pad => crc32c_append(crc, &[0; 3][..pad as usize]),
+    }
+    .to_le_bytes()
 }
 
 /// Which digests are in force on a connection.

@@ -185,7 +185,6 @@ pub fn plan(asked: &Asked<'_>, out: &mut Vec<u8>) -> Work {
 
 fn work(asked: &Asked<'_>, out: &mut Vec<u8>) -> Result<Work, Sense> {
     let cdb = Cdb(asked.cdb);
-    let known = SUPPORTED.iter().filter(|s| s.opcode == cdb.opcode());
     // SAM-5 5.14: INQUIRY, REPORT LUNS and REQUEST SENSE are carried out despite a unit attention, and
     // also where no unit is; a missing unit comes before an unknown command.
     let answers_always =
@@ -196,15 +195,11 @@ fn work(asked: &Asked<'_>, out: &mut Vec<u8>) -> Result<Work, Sense> {
     if let (Some(attention), false) = (asked.attention, answers_always) {
         return Ok(Work::Attention(attention));
     }
-    let mut known = known.peekable();
-    match known.peek() {
-        None => return Err(Sense::INVALID_OPCODE),
-        Some(s) if s.service_action.is_some() => {
-            if !known.any(|s| s.service_action == Some(cdb.service_action())) {
-                return Err(Sense::invalid_cdb(1));
-            }
-        }
-        Some(_) => {}
+    // These are in the table, and most commands are one of them.
+    let usual =
+        matches!(cdb.opcode(), opcode::READ_10 | opcode::WRITE_10 | opcode::READ_16 | opcode::WRITE_16);
+    if !usual {
+        is_supported(&cdb)?;
     }
     // SAM-5 5.2: NACA asks for auto contingent allegiance, which we do not offer (NORMACA 0).
     if cdb.control() & 0x04 != 0 {
@@ -217,7 +212,20 @@ fn work(asked: &Asked<'_>, out: &mut Vec<u8>) -> Result<Work, Sense> {
         _ => {}
     }
     let Some(unit) = asked.unit else { return Err(Sense::NO_UNIT) };
-    unit_work(asked, &cdb, &unit, out)
+    if usual { transfer(&cdb, &unit) } else { unit_work(asked, &cdb, &unit, out) }
+}
+
+/// Whether the command is one of the table.
+fn is_supported(cdb: &Cdb<'_>) -> Result<(), Sense> {
+    let mut known = SUPPORTED.iter().filter(|s| s.opcode == cdb.opcode()).peekable();
+    match known.peek() {
+        None => Err(Sense::INVALID_OPCODE),
+        Some(s) if s.service_action.is_some() => {
+            let named = known.any(|s| s.service_action == Some(cdb.service_action()));
+            if named { Ok(()) } else { Err(Sense::invalid_cdb(1)) }
+        }
+        Some(_) => Ok(()),
+    }
 }
 
 fn unit_work(asked: &Asked<'_>, cdb: &Cdb<'_>, unit: &Unit, out: &mut Vec<u8>) -> Result<Work, Sense> {
