@@ -23,9 +23,10 @@ const ARROWS: &[(&str, &[&str])] = &[
         "sim",
         &["base", "finding", "nvme", "iscsi", "access", "volume", "pool", "array", "cluster", "head", "load"],
     ),
+    ("engine", &["base", "head", "load", "uring"]),
     ("api", &["base", "finding"]),
     ("topology", &["api"]),
-    ("millrace", &["base", "finding", "cluster", "head", "uring", "load", "api", "topology"]),
+    ("millrace", &["base", "finding", "cluster", "head", "uring", "load", "engine", "api", "topology"]),
     ("lab", &[]),
     ("fuzz", &["base", "nvme", "iscsi", "access", "volume", "pool", "array", "cluster", "head", "topology"]),
     ("judge", &["lab"]),
@@ -95,7 +96,7 @@ const CIRCLES_WITHIN: &[(&str, usize)] = &[("crates/head/src/steward/", 3)];
 /// `WORDS` alone.
 const SPEECHLESS: &[&str] = &[
     "base", "finding", "nvme", "iscsi", "access", "volume", "pool", "array", "cluster", "head", "load",
-    "uring", "api", "topology",
+    "uring", "engine", "api", "topology",
 ];
 
 /// Where alone sentences are read, too: parsers of others say what they found as text.

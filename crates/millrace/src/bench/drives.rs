@@ -8,7 +8,6 @@ use super::options::block;
 use super::result::doc::Doc;
 use super::result::drives::{Drives, Together};
 use super::result::figures::Measured;
-use super::stand::inner::At;
 use super::stand::{POOL, Stand};
 use super::watch::{self, Live};
 use super::work::{StageArgs, WorkArgs, in_process, inside};
@@ -17,6 +16,7 @@ use crate::failure::Failure;
 use crate::screen::Terminal;
 use base::DriveId;
 use clap::Args;
+use engine::inner::At;
 use head::order::{ArraySpec, Order};
 
 /// `millrace bench drives`.

@@ -8,7 +8,6 @@ use super::holds;
 use super::options::block;
 use super::result::doc::Doc;
 use super::result::ladder::{Ladder, StageMean, Step};
-use super::stand::inner::At;
 use super::stand::{Stand, Timed};
 use super::watch::{self, Live};
 use super::work::{ISCSI_DEPTH_MAX, StageArgs, WorkArgs, in_process, inside, is_null, lanes, outside};
@@ -17,6 +16,7 @@ use crate::failure::Failure;
 use crate::screen::Terminal;
 use base::size::print;
 use clap::Args;
+use engine::inner::At;
 use load::Plan;
 use std::time::Duration;
 

@@ -268,7 +268,7 @@ pub fn carry_out(
         let arena = base::Memory::extent(&part);
         Load::new(part, arena, slots)
     };
-    house.spawn(me, make).map_err(cannot_start)?;
+    engine::spawn_load(&mut house, me, Box::new(make)).map_err(cannot_start)?;
     house.make_resident_now();
     let post = house.post();
     let gone = || Failure::internal("the load generator is gone");

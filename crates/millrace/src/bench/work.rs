@@ -3,7 +3,6 @@
 use super::options::{Mode, seconds, some_seconds};
 use super::result::figures::Measured;
 use super::session;
-use super::stand::inner::At;
 use super::stand::{IQN, NQN, Shape, Stand};
 use super::target::{self, Url};
 use super::watch::{Cpu, Live, Window};
@@ -12,6 +11,7 @@ use crate::failure::Failure;
 use crate::words::load::plan_fault;
 use base::DriveKind;
 use clap::Args;
+use engine::inner::At;
 use load::{Plan, Target};
 use std::path::PathBuf;
 use std::time::Duration;

@@ -257,7 +257,7 @@ fn spawn(
                 flights: head::FLIGHTS,
             })
         };
-        house.spawn(Address::Shard(id), make).map_err(cannot_start)?;
+        engine::spawn_shard(house, Address::Shard(id), Box::new(make)).map_err(cannot_start)?;
     }
     let shapes = config.shapes_by_drive();
     let make = move |memory: RegionPart, entropy: [u64; 4]| {

@@ -2,6 +2,7 @@
 
 use super::protocol::{iscsi_error, nvme_error};
 use base::NetError;
+use engine::inner::{Refusal, WrongByte};
 use load::stamp::{Mismatch, SECTOR};
 use load::{Down, IO_BYTES_MAX, PlanFault, RunFault, WrongRead};
 
@@ -73,8 +74,27 @@ pub fn wrong_read(w: &WrongRead) -> String {
     format!("{}: {}", w.peer, wrong_byte(w.at, &w.holds, w.written))
 }
 
+/// What a load from inside found.
+pub fn wrong_inside(w: &WrongByte) -> String {
+    wrong_byte(w.at, &w.holds, w.written)
+}
+
+/// Why a load from inside cannot be carried out.
+pub fn load_refusal(why: Refusal) -> String {
+    match why {
+        Refusal::NoVolume => "there is no volume to be loaded".into(),
+        Refusal::RegionSmall { bytes, io_bytes } => format!(
+            "region: {} hold no operation of {} for each shard",
+            base::size::print(bytes),
+            base::size::print(io_bytes.into())
+        ),
+        Refusal::TooDeep { depth } => format!("depth: {depth} operations are more than a shard has room for"),
+        Refusal::NoMemory => "depth, io_bytes: there is not enough memory for so many operations".into(),
+    }
+}
+
 /// What was found at a byte of a volume.
-pub fn wrong_byte(at: u64, holds: &Mismatch, written: u64) -> String {
+fn wrong_byte(at: u64, holds: &Mismatch, written: u64) -> String {
     format!("byte {at} holds {}, version {written} was written", mismatch(holds))
 }
 

@@ -1,9 +1,10 @@
 //! What was measured, and the arithmetic on it: medians, knees, bends, starved paths.
 
 use super::report::Figures;
-use crate::bench::stand::inner::Tally;
 use crate::bench::watch::Spent;
+use crate::words::load::wrong_inside;
 use base::Histogram;
+use engine::inner::Tally;
 use serde::{Deserialize, Serialize};
 
 /// One path's part of a run: a connection, a drive, an array.
@@ -64,7 +65,7 @@ impl Measured {
             paths: paths.collect(),
             errors: tally.errors + tally.mismatches,
             verified: tally.verified,
-            trouble: tally.example.clone().or(failed),
+            trouble: tally.example.as_ref().map(wrong_inside).or(failed),
             ..Self::default()
         }
         .with(spent)

@@ -4,22 +4,21 @@
 //! Nothing here knows the order of the rooms: pools and volumes are made by orders to the Steward, as always, and so
 //! drives that hold somebody's data are refused as always. The pool is destroyed at the end.
 
-pub mod inner;
-
 use super::target::Url;
 use super::watch::{Cpu, Live, interrupted};
 use crate::failure::{Exit, Failure};
 use crate::words::house::{cannot_start, house_notice};
+use crate::words::load::load_refusal;
 use crate::words::machine::{drive_open_fault, shape_fault};
 use base::view::Protocol;
 use base::{Address, DriveId, DriveInfo};
+use engine::inner::{Ask, At, Inner, Job, News, Tally};
 use head::mail::{Mail, ManagerMail, ShardMail, StewardMail};
 use head::order::{Answered, ArraySpec, HostSettings, Order, Reply, Status};
 use head::path::direct::Place;
 use head::path::stages::STAGES;
 use head::steward::{Steward, StewardConfig};
 use head::{Deadlines, Shard, ShardConfig};
-use inner::{Ask, At, Inner, Job, News, Tally};
 use load::Plan;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -138,7 +137,7 @@ impl Stand {
                 };
                 Inner::new(Shard::new(config), (id, count), asks, news)
             };
-            house.spawn(Address::Shard(id), make).map_err(cannot_start)?;
+            engine::spawn_inner(&mut house, Address::Shard(id), Box::new(make)).map_err(cannot_start)?;
             shards.push((ask, told));
         }
         if steward {
@@ -384,7 +383,7 @@ impl Stand {
             }
         }
         match (refused, all) {
-            (Some(why), _) => Err(Failure::usage(why)),
+            (Some(why), _) => Err(Failure::usage(load_refusal(why))),
             (None, Some(all)) => Ok(all),
             (None, None) => Err(Failure::internal("there is no shard")),
         }

@@ -7,7 +7,6 @@
 //!                        └▶ drives: Effect::Drive ─▶ … ─▶ DriveDone (tokens of its own)
 //! ```
 
-use crate::words::load::wrong_byte;
 use base::machine::Shape;
 use base::{
     Command, ConnectionId, Dma, DriveId, DriveInfo, DriveOp, DriveOpKind, Duration, Effect, Effects, Event,
@@ -17,6 +16,7 @@ use head::Shard;
 use head::mail::Mail;
 use head::path::direct::Place;
 use head::path::door::Door;
+use load::stamp::Mismatch;
 use load::{Pick, Plan, Progress, Workload, stamp};
 use std::sync::mpsc::{Receiver, Sender};
 
@@ -65,9 +65,41 @@ pub enum News {
     /// How it goes.
     Progress(Progress),
     /// The run cannot be carried out.
-    Refused(String),
+    Refused(Refusal),
     /// The run has ended.
     Done(Box<Tally>),
+}
+
+/// Why a run cannot be carried out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// There is no volume to be loaded.
+    NoVolume,
+    /// So many bytes hold no operation of so many for each shard.
+    RegionSmall {
+        /// Of the region.
+        bytes: u64,
+        /// Of an operation.
+        io_bytes: u32,
+    },
+    /// More operations than a shard has room for.
+    TooDeep {
+        /// How many were wanted.
+        depth: u16,
+    },
+    /// Not enough memory for the data of so many operations.
+    NoMemory,
+}
+
+/// What a read found instead of what was written.
+#[derive(Clone, Debug)]
+pub struct WrongByte {
+    /// The first byte of it.
+    pub at: u64,
+    /// What it holds.
+    pub holds: Mismatch,
+    /// The version that was written.
+    pub written: u64,
 }
 
 /// What was counted.
@@ -87,8 +119,8 @@ pub struct Tally {
     pub verified: u64,
     /// Reads that found something else, and the first of them.
     pub mismatches: u64,
-    /// In words.
-    pub example: Option<String>,
+    /// See `mismatches`.
+    pub example: Option<WrongByte>,
 }
 
 impl Tally {
@@ -194,13 +226,13 @@ impl<M: Memory> Inner<M> {
         }
     }
 
-    fn begin(&mut self, now: Instant, job: Job) -> Result<Run, String> {
+    fn begin(&mut self, now: Instant, job: Job) -> Result<Run, Refusal> {
         let bytes = job.plan.io_bytes;
         let own = self.shard.direct_volumes().next();
         let (volume, size) = match (&job.at, own) {
             (At::Drives(_), _) => ((base::VolumeId(0), 512), u64::MAX),
             (_, Some((id, block, blocks))) => ((id, block), blocks * u64::from(block)),
-            (_, None) => return Err("there is no volume to be loaded".into()),
+            (_, None) => return Err(Refusal::NoVolume),
         };
         let places = match &job.at {
             At::Drives(places) => places.clone(),
@@ -211,15 +243,11 @@ impl<M: Memory> Inner<M> {
         let all = if job.plan.region_bytes == 0 { spread } else { job.plan.region_bytes.min(spread) };
         let units = all / u64::from(bytes) / u64::from(self.part.1);
         if units == 0 || !bytes.is_multiple_of(volume.1) {
-            return Err(format!(
-                "region: {} hold no operation of {} for each shard",
-                base::size::print(all),
-                base::size::print(bytes.into())
-            ));
+            return Err(Refusal::RegionSmall { bytes: all, io_bytes: bytes });
         }
         let parts = bytes.div_ceil(base::front::TRANSFER_MAX);
         if !self.shard.direct_admit(u32::from(job.depth) * parts) {
-            return Err(format!("depth: {} operations are more than a shard has room for", job.depth));
+            return Err(Refusal::TooDeep { depth: job.depth });
         }
         let mut run = Run {
             workload: Workload::new(&job.plan, units),
@@ -248,7 +276,7 @@ impl<M: Memory> Inner<M> {
                         .chain(&data)
                         .for_each(|d| self.shard.direct_release(*d));
                     self.shard.direct_dismiss(u32::from(run.job.depth) * parts);
-                    return Err("depth, io_bytes: there is not enough memory for so many operations".into());
+                    return Err(Refusal::NoMemory);
                 };
                 self.shard.dma(buffer, &mut |bytes| noise.fill(bytes));
                 data.push(buffer);
@@ -426,8 +454,11 @@ impl Run {
                     Ok(()) => self.tally.verified += u64::from(data.len) / 512,
                     Err((byte, wrong)) => {
                         self.tally.mismatches += 1;
-                        let words = || wrong_byte(byte, &wrong, version);
-                        self.tally.example.get_or_insert_with(words);
+                        self.tally.example.get_or_insert(WrongByte {
+                            at: byte,
+                            holds: wrong,
+                            written: version,
+                        });
                     }
                 }
                 at += u64::from(data.len);
