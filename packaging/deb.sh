@@ -37,8 +37,8 @@ packed() { gzip -9n <"$1" >"$work/gz" && file "$work/gz" "$2.gz"; }
 install -D -m 755 "$binary" "$root/usr/bin/millrace"
 strip --strip-unneeded --remove-section=.comment --remove-section=.note "$root/usr/bin/millrace"
 size=$(stat -c %s "$root/usr/bin/millrace")
-if [ "$size" -ge "${SIZE_MAX:-28000000}" ]; then
-    echo "the program has $size bytes, stripped; it may have ${SIZE_MAX:-28000000}" >&2
+if [ "$size" -ge "${SIZE_MAX:-24000000}" ]; then
+    echo "the program has $size bytes, stripped; it may have ${SIZE_MAX:-24000000}" >&2
     exit 1
 fi
 file "$here/millrace.service" usr/lib/systemd/system/millrace.service

@@ -59,7 +59,10 @@ impl Array {
         let local = &mut self.legs[leg];
         local.in_flight -= 1;
         local.answers(now);
-        self.note_latency(now, leg, len, since, io);
+        // A leg without another is chosen whatever its reads take, and judged beside nobody.
+        if self.geometry.redundant() {
+            self.note_latency(now, leg, len, since, io);
+        }
         self.commands -= 1;
         io.done(ticket, Status::Good);
     }

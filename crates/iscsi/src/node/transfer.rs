@@ -401,7 +401,15 @@ impl Session {
                     && matches!(task.work, Work::Read { .. } | Work::Write { .. })
                     && !matches!(task.holds, Holds::Early { .. })
                 {
-                    self.answer_later(slot);
+                    self.set_phase(slot, Phase::Answer);
+                    // Nobody is before it: it is answered now if there is room.
+                    let sent = self.ready.is_empty()
+                        && self.closing.is_none()
+                        && io.room() >= CONTROL_ROOM + 256
+                        && self.send_answer(slot, io);
+                    if !sent {
+                        self.ready.push_back(Ready::Answer(slot));
+                    }
                     return self.answer_clears(io);
                 }
                 let write = !matches!(task.work, Work::Read { .. } | Work::Verify { .. });
