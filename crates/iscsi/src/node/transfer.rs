@@ -52,11 +52,9 @@ impl Session {
         let (unit, attention) = self.unit(lun);
         let mut scratch = core::mem::take(&mut self.scratch);
         scratch.clear();
-        let mut work = {
-            let view = io.view();
-            let host = self.host.and_then(|id| view.host(id));
-            plan(&Asked { cdb: &c.cdb, lun, unit, attention, view, host, port: self.port }, &mut scratch)
-        };
+        let (view, host) = (io.view(), self.host);
+        let asked = Asked { cdb: &c.cdb, lun, unit, attention, view, host, port: self.port };
+        let mut work = plan(&asked, &mut scratch);
         self.scratch = scratch;
         // RFC 7143 13.10, 13.11: data that were not agreed upon.
         if unsolicited && self.parameters.initial_r2t

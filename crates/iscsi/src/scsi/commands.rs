@@ -4,9 +4,9 @@ use super::cdb::{Cdb, SUPPORTED, Supported, opcode, service_action};
 use super::inquiry::{self, Identity, target_port_group};
 use super::modes::{self, ModeSense};
 use super::{Sense, lun_field};
-use base::VolumeId;
 use base::front::TRANSFER_MAX;
 use base::view::{Export, Host, PathState, Portal, Protocol, View};
+use base::{HostId, VolumeId};
 
 /// Most bytes that one UNMAP gives back.
 pub const UNMAP_BYTES_MAX: u64 = 512 << 20;
@@ -60,10 +60,17 @@ pub struct Asked<'a> {
     pub attention: Option<Sense>,
     /// Everything else, for the commands that describe.
     pub view: &'a View,
-    /// The host; None if it has gone meanwhile.
-    pub host: Option<&'a Host>,
+    /// The host.
+    pub host: Option<HostId>,
     /// The portal's number: relative target port.
     pub port: u16,
+}
+
+impl<'a> Asked<'a> {
+    /// The host; None if it has gone meanwhile. Looked for by those commands alone that need it.
+    fn host(&self) -> Option<&'a Host> {
+        self.view.host(self.host?)
+    }
 }
 
 /// What a command asks for.
@@ -401,7 +408,7 @@ fn inquiry(asked: &Asked<'_>, cdb: &Cdb<'_>, out: &mut Vec<u8>) -> Result<Work, 
     if !vital && page != 0 {
         return Err(Sense::invalid_cdb(2));
     }
-    let export = asked.unit.and(asked.lun).and_then(|lun| asked.host?.by_lun(lun));
+    let export = asked.unit.and(asked.lun).and_then(|lun| asked.host()?.by_lun(lun));
     let id = Identity {
         system: &asked.view.system,
         export,
@@ -444,7 +451,7 @@ fn report_luns(asked: &Asked<'_>, cdb: &Cdb<'_>, out: &mut Vec<u8>) -> Result<Wo
         1 => false, // well-known units: none
         _ => return Err(Sense::invalid_cdb(2)),
     };
-    let exports = asked.host.filter(|_| every).map_or(&[][..], |h| &h.exports);
+    let exports = asked.host().filter(|_| every).map_or(&[][..], |h| &h.exports);
     out.extend_from_slice(&(8 * exports.len() as u32).to_be_bytes());
     out.extend_from_slice(&[0; 4]);
     let mut sorted: Vec<u16> = exports.iter().map(|e| e.lun).collect();

@@ -22,7 +22,7 @@ impl TaskTags {
     /// product depend on all of them.
     fn chain(&self, task_tag: u32) -> usize {
         let product = u64::from(task_tag.wrapping_mul(0x9e37_79b1));
-        (product * self.heads.len() as u64 >> 32) as usize
+        ((product * self.heads.len() as u64) >> 32) as usize
     }
     /// The slot of a task; a reserved tag names none.
     pub fn find(&self, task_tag: u32) -> Option<u32> {
