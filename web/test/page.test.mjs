@@ -266,7 +266,7 @@ test('of two heads, one is killed: its page says that it is silent, the other on
   await until('b follows', async () =>
     (await b.json('head ls').catch(() => null))?.heads?.every((h) => h.ready && ['leads', 'follows'].includes(h.state)),
   );
-  // A head that joins starts anew and takes the tokens of the other one; what it makes itself from then on is its own.
+  // A head that joins starts anew, and its tokens are its own.
   const second = await until('b takes a token', () => b.token('second').catch(() => null));
   const other = await open(b.url);
   await signIn(other, second);
