@@ -1,6 +1,7 @@
 //! Two daemons over the same files: one serves, the other takes over (docs/two-heads.md).
 
-use crate::daemon::{Daemon, curl, until};
+use crate::daemon::{Daemon, Load, curl, until};
+use crate::history::{get, known};
 use crate::mirrors::{bench, bench_at, data, export};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::TcpListener;
@@ -182,8 +183,15 @@ fn an_hour_ago() -> u64 {
 
 /// What a file of history holds in which a head read once a second in this minute (docs/formats/state.md).
 fn history_of(minute: u64) -> Vec<u8> {
-    let mut block =
-        [b"MRH1".as_slice(), &[0; 8], &1u32.to_le_bytes(), &minute.to_le_bytes(), &[0; 20]].concat();
+    let mut block = [
+        b"MRH2".as_slice(),
+        &[0; 8],
+        &1u32.to_le_bytes(),
+        &minute.to_le_bytes(),
+        &[0; 16],
+        &60u32.to_le_bytes(),
+    ]
+    .concat();
     block.extend(1f32.to_le_bytes());
     block.resize(44 + 80, 0);
     let sum = base::crc::crc32c(&block[8..]).to_le_bytes();
@@ -210,7 +218,7 @@ fn compared(a: &Daemon, b: &Daemon) -> [Vec<String>; 2] {
 fn a_head_that_joins_or_comes_back_keeps_its_tokens_its_certificate_and_its_history() {
     let (a, b) = (Daemon::new(), Daemon::new());
     let ports = [a.with_tls(), b.with_tls()];
-    let (mut a, mut b, ..) = system_of_both(a, b);
+    let (mut a, b, ..) = system_of_both(a, b);
     // What the answer is to this secret at this head, by its own certificate.
     let shown = |daemon: &Daemon, port: u16, secret: &str| {
         let ca = daemon.path("state/api-certificate").display().to_string();
@@ -247,6 +255,24 @@ fn a_head_that_joins_or_comes_back_keeps_its_tokens_its_certificate_and_its_hist
     for name in ["api-certificate", "link", "link-identity", "tokens"] {
         assert!(different.contains(&name.to_string()), "{name}: {different:?}");
     }
+}
+
+#[test]
+fn charts_of_the_head_that_follows_show_the_system() {
+    let (a, b, drives, (portal, target), _) = system();
+    let load = Load(bench(&portal, &target, "--rw randrw --force --seconds 60 --qd 4 --patience 60"));
+    let drive = format!("history/drives/{}", drives[0].replace('/', "%2F"));
+    let writes = |daemon: &Daemon, path: &str| known(&get(daemon, path).1, "/writes");
+    for path in ["history", "history/volumes/tank/v", "history/volumes/tank/v?step=5", &drive] {
+        for head in [&a, &b] {
+            until(path, || writes(head, path).iter().any(|rate| *rate > 0.0));
+        }
+    }
+    for head in [&a, &b] {
+        let (status, idle) = get(head, "history/volumes/tank/no");
+        assert!(status == 404 && idle["error"]["code"] == "volume_unknown", "{idle}");
+    }
+    drop(load);
 }
 
 #[test]
