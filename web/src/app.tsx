@@ -61,6 +61,10 @@ export function App() {
   const path = route.value.path.join('/');
   const first = useRef(true);
   const signedIn = session.value && status.value;
+  const out = session.value === null;
+  useEffect(() => {
+    if (out) current.value = null;
+  }, [out]);
   useEffect(() => {
     current.value = null;
     document.title = `${here.title} · Millrace`;
@@ -82,7 +86,7 @@ export function App() {
       <Silence />
       {signedIn && <Reasons />}
       <main ref={main} tabIndex={-1} class={old.value ? 'old' : ''} aria-busy={!signedIn && session.value !== null}>
-        {session.value === null ? (
+        {out ? (
           <SignIn />
         ) : signedIn ? (
           here.shown
@@ -90,7 +94,7 @@ export function App() {
           !trouble.value && <p class="empty">Asking the head…</p>
         )}
       </main>
-      {current.value}
+      {!out && current.value}
       <Live />
     </>
   );

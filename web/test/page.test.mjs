@@ -205,6 +205,23 @@ test('an address shows the same: filter, order and range', { skip }, async () =>
   assert.equal(await page.getByRole('button', { name: '1 hour' }).getAttribute('aria-pressed'), 'true');
 });
 
+test('after a restart the sign-in form says why it asks, and no dialog is in front of it', { skip }, async () => {
+  const left = await open(a.url);
+  await signIn(left, secrets.full);
+  await view(left, '#/volumes');
+  await left.getByRole('button', { name: 'Create volume' }).click();
+  await dialog(left).getByLabel('Name', { exact: true }).fill('w');
+  await a.kill('SIGTERM');
+  await a.start();
+  await left.getByText(/^The session has ended: the daemon was restarted/).waitFor();
+  assert.equal(await left.getByRole('dialog').count(), 0);
+  assert.match(await left.evaluate(() => document.activeElement?.parentElement?.innerText ?? ''), /^Token of the head/);
+  await signIn(left, secrets.full);
+  await left.getByRole('heading', { name: 'Volumes' }).waitFor();
+  await left.context().close();
+  await signIn(page, secrets.full);
+});
+
 test('a page that is hidden asks for nothing', { skip }, async () => {
   const hide = (hidden) =>
     page.evaluate((h) => {

@@ -2,9 +2,17 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { Refusal, ask } from '../data/api';
 import { Command, Icon, Next } from '../parts';
-import { session } from '../data/state';
+import { ended, session } from '../data/state';
 import type { Session } from '../data/asked';
 import type { ApiError } from '../data/types';
+
+/** Why one must sign in again. */
+function whyAgain(why: ApiError): string {
+  if (why.code === 'token_expired') return 'The token has expired: sign in with another one.';
+  if (why.code === 'session_ended')
+    return 'The session has ended: the daemon was restarted, the token was removed, or 12 hours are over. Sign in again.';
+  return `${why.message}. Sign in again.`;
+}
 
 export function SignIn() {
   const [token, setToken] = useState('');
@@ -27,6 +35,11 @@ export function SignIn() {
   return (
     <form class="signin card" onSubmit={submit}>
       <h1>Sign in</h1>
+      {ended.value && !refusal && (
+        <p class="why-not" role="status">
+          {whyAgain(ended.value)}
+        </p>
+      )}
       <label class="field">
         <span>Token of the head at {location.host}</span>
         <input
