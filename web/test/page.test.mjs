@@ -76,10 +76,17 @@ after(async () => {
   for (const daemon of [a, b]) await daemon?.end();
 });
 
-test('a token is asked for, and a wrong one is refused with the sentence of the API', { skip }, async () => {
+test('a token is asked for, and a wrong one is refused in words for people', { skip }, async () => {
   await page.getByLabel(/^Token of the head/).fill('nonsense');
   await page.getByRole('button', { name: 'Sign in' }).click();
-  await page.getByRole('alert').waitFor();
+  await page.getByText('This token is wrong, expired or removed.').waitFor();
+  assert.ok(!/Authorization/.test(await page.locator('form').innerText()), 'no advice for programs');
+  const throttled = { code: 'api_throttled', kind: 'throttled', message: 'wait', fields: { seconds: 2 } };
+  await page.route('**/api/v1/session', (r) => r.fulfill({ status: 429, json: { error: throttled } }));
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByText(/^Too many wrong tokens came from this address: try again in [12] s/).waitFor();
+  await page.unroute('**/api/v1/session');
+  await page.getByText(/you can try again now/).waitFor();
   await signIn(page, secrets.full);
   await health(page, 'optimal');
   await page.getByRole('heading', { name: 'Overview' }).waitFor();
