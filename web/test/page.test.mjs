@@ -243,6 +243,13 @@ test('the last ten minutes have the minutes of before the restart, too', { skip 
   await page.unroute(/\/history\?step=60&/);
 });
 
+test('the machine is drawn, and drawn again', { skip }, async () => {
+  const drawn = () => page.waitForResponse((r) => r.url().includes('/topology.svg') && r.status() === 200);
+  await Promise.all([drawn(), view(page, '#/machine')]);
+  await drawn();
+  assert.ok(await page.locator('.drawing img').evaluate((img) => img.complete && img.naturalWidth > 0));
+});
+
 test('a page that is hidden asks for nothing', { skip }, async () => {
   const hide = (hidden) =>
     page.evaluate((h) => {
