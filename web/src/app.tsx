@@ -73,6 +73,12 @@ export function App() {
     else main.current?.focus({ preventScroll: true });
     scrollTo(0, 0);
   }, [path]);
+  // So does who has just signed in.
+  const asked = useRef(false);
+  useEffect(() => {
+    if (signedIn && asked.current) main.current?.focus({ preventScroll: true });
+    asked.current = out || (asked.current && !signedIn);
+  }, [out, !!signedIn]);
   const skip = (e: MouseEvent) => {
     e.preventDefault();
     main.current?.focus();

@@ -56,6 +56,12 @@ const view = async (to, hash) => {
   }, hash);
   await to.locator('main h1').waitFor();
 };
+/** What has the focus: its tag, and its label if it is a field. */
+const focused = (to = page) =>
+  to.evaluate(() => {
+    const e = document.activeElement;
+    return [e?.tagName, e?.labels?.[0]?.querySelector('span')?.innerText].filter(Boolean).join(' ');
+  });
 const dialog = (to) => to.getByRole('dialog');
 const health = (to, word) => to.locator('.health', { hasText: word }).waitFor();
 
@@ -90,6 +96,7 @@ test('a token is asked for, and a wrong one is refused in words for people', { s
   await signIn(page, secrets.full);
   await health(page, 'optimal');
   await page.getByRole('heading', { name: 'Overview' }).waitFor();
+  assert.equal(await focused(), 'MAIN');
 });
 
 test('a host is added, a volume created and exported, each with its command', { skip }, async () => {
@@ -165,6 +172,7 @@ test('what is unsafe asks for the name, and tells what would be lost', { skip },
   await dialog(page).getByRole('button', { name: 'Remove', exact: true }).click();
   const sentence = await dialog(page).getByRole('alert').innerText();
   assert.match(sentence, /tank\/v/);
+  assert.match(await focused(), /^INPUT Type tank\/v/);
   const again = dialog(page).getByRole('button', { name: 'Remove all the same' });
   assert.ok(await again.isDisabled(), 'the name is not typed');
   await dialog(page).getByText('millrace volume rm tank/v --force', { exact: true }).first().waitFor();
@@ -175,6 +183,15 @@ test('what is unsafe asks for the name, and tells what would be lost', { skip },
   await page.keyboard.press('Escape');
   await dialog(page).waitFor({ state: 'detached' });
   assert.equal((await a.json('status')).volumes.length, 1, 'nothing was removed');
+});
+
+test('after a refusal the focus is in the field at fault', { skip }, async () => {
+  await page.getByRole('button', { name: 'Resize' }).click();
+  await dialog(page).getByLabel('New size').fill('9T');
+  await page.keyboard.press('Enter');
+  await dialog(page).getByRole('alert').waitFor();
+  assert.equal(await focused(), 'INPUT New size');
+  await page.keyboard.press('Escape');
 });
 
 test('a token that may only read is offered no order', { skip }, async () => {
