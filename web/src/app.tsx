@@ -61,6 +61,10 @@ export function App() {
   const path = route.value.path.join('/');
   const first = useRef(true);
   const signedIn = session.value && status.value;
+  const out = session.value === null;
+  useEffect(() => {
+    if (out) current.value = null;
+  }, [out]);
   useEffect(() => {
     current.value = null;
     document.title = `${here.title} · Millrace`;
@@ -69,6 +73,12 @@ export function App() {
     else main.current?.focus({ preventScroll: true });
     scrollTo(0, 0);
   }, [path]);
+  // So does who has just signed in.
+  const asked = useRef(false);
+  useEffect(() => {
+    if (signedIn && asked.current) main.current?.focus({ preventScroll: true });
+    asked.current = out || (asked.current && !signedIn);
+  }, [out, !!signedIn]);
   const skip = (e: MouseEvent) => {
     e.preventDefault();
     main.current?.focus();
@@ -82,7 +92,7 @@ export function App() {
       <Silence />
       {signedIn && <Reasons />}
       <main ref={main} tabIndex={-1} class={old.value ? 'old' : ''} aria-busy={!signedIn && session.value !== null}>
-        {session.value === null ? (
+        {out ? (
           <SignIn />
         ) : signedIn ? (
           here.shown
@@ -90,7 +100,7 @@ export function App() {
           !trouble.value && <p class="empty">Asking the head…</p>
         )}
       </main>
-      {current.value}
+      {!out && current.value}
       <Live />
     </>
   );

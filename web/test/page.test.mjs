@@ -56,6 +56,12 @@ const view = async (to, hash) => {
   }, hash);
   await to.locator('main h1').waitFor();
 };
+/** What has the focus: its tag, and its label if it is a field. */
+const focused = (to = page) =>
+  to.evaluate(() => {
+    const e = document.activeElement;
+    return [e?.tagName, e?.labels?.[0]?.querySelector('span')?.innerText].filter(Boolean).join(' ');
+  });
 const dialog = (to) => to.getByRole('dialog');
 const health = (to, word) => to.locator('.health', { hasText: word }).waitFor();
 
@@ -76,13 +82,21 @@ after(async () => {
   for (const daemon of [a, b]) await daemon?.end();
 });
 
-test('a token is asked for, and a wrong one is refused with the sentence of the API', { skip }, async () => {
+test('a token is asked for, and a wrong one is refused in words for people', { skip }, async () => {
   await page.getByLabel(/^Token of the head/).fill('nonsense');
   await page.getByRole('button', { name: 'Sign in' }).click();
-  await page.getByRole('alert').waitFor();
+  await page.getByText('This token is wrong, expired or removed.').waitFor();
+  assert.ok(!/Authorization/.test(await page.locator('form').innerText()), 'no advice for programs');
+  const throttled = { code: 'api_throttled', kind: 'throttled', message: 'wait', fields: { seconds: 2 } };
+  await page.route('**/api/v1/session', (r) => r.fulfill({ status: 429, json: { error: throttled } }));
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByText(/^Too many wrong tokens came from this address: try again in [12] s/).waitFor();
+  await page.unroute('**/api/v1/session');
+  await page.getByText(/you can try again now/).waitFor();
   await signIn(page, secrets.full);
   await health(page, 'optimal');
   await page.getByRole('heading', { name: 'Overview' }).waitFor();
+  assert.equal(await focused(), 'MAIN');
 });
 
 test('a host is added, a volume created and exported, each with its command', { skip }, async () => {
@@ -158,6 +172,7 @@ test('what is unsafe asks for the name, and tells what would be lost', { skip },
   await dialog(page).getByRole('button', { name: 'Remove', exact: true }).click();
   const sentence = await dialog(page).getByRole('alert').innerText();
   assert.match(sentence, /tank\/v/);
+  assert.match(await focused(), /^INPUT Type tank\/v/);
   const again = dialog(page).getByRole('button', { name: 'Remove all the same' });
   assert.ok(await again.isDisabled(), 'the name is not typed');
   await dialog(page).getByText('millrace volume rm tank/v --force', { exact: true }).first().waitFor();
@@ -168,6 +183,15 @@ test('what is unsafe asks for the name, and tells what would be lost', { skip },
   await page.keyboard.press('Escape');
   await dialog(page).waitFor({ state: 'detached' });
   assert.equal((await a.json('status')).volumes.length, 1, 'nothing was removed');
+});
+
+test('after a refusal the focus is in the field at fault', { skip }, async () => {
+  await page.getByRole('button', { name: 'Resize' }).click();
+  await dialog(page).getByLabel('New size').fill('9T');
+  await page.keyboard.press('Enter');
+  await dialog(page).getByRole('alert').waitFor();
+  assert.equal(await focused(), 'INPUT New size');
+  await page.keyboard.press('Escape');
 });
 
 test('a token that may only read is offered no order', { skip }, async () => {
@@ -203,6 +227,44 @@ test('an address shows the same: filter, order and range', { skip }, async () =>
   assert.match(page.url(), /sort=-size/);
   await view(page, '#/?range=1h');
   assert.equal(await page.getByRole('button', { name: '1 hour' }).getAttribute('aria-pressed'), 'true');
+});
+
+test('after a restart the sign-in form says why it asks, and no dialog is in front of it', { skip }, async () => {
+  const left = await open(a.url);
+  await signIn(left, secrets.full);
+  await view(left, '#/volumes');
+  await left.getByRole('button', { name: 'Create volume' }).click();
+  await dialog(left).getByLabel('Name', { exact: true }).fill('w');
+  await a.kill('SIGTERM');
+  await a.start();
+  await left.getByText(/^The session has ended: the daemon was restarted/).waitFor();
+  assert.equal(await left.getByRole('dialog').count(), 0);
+  assert.match(await left.evaluate(() => document.activeElement?.parentElement?.innerText ?? ''), /^Token of the head/);
+  await signIn(left, secrets.full);
+  await left.getByRole('heading', { name: 'Volumes' }).waitFor();
+  await left.context().close();
+  await signIn(page, secrets.full);
+});
+
+test('the last ten minutes have the minutes of before the restart, too', { skip }, async () => {
+  const begin = (Math.floor(Date.now() / 60_000) - 8) * 60;
+  const minutes = { step_seconds: 60, begin, reads: [4200, 4200, 4200, 4200], writes: [0, 0, 0, 0] };
+  await page.route(/\/history\?step=60&/, (r) => r.fulfill({ json: minutes }));
+  await view(page, '#/');
+  const chart = page.getByRole('img', { name: /^IOPS:/ });
+  await chart.focus();
+  await until('the minutes are read', async () => {
+    await page.keyboard.press('PageUp');
+    return /Reads 4.2 k/.test(await chart.getAttribute('aria-label'));
+  });
+  await page.unroute(/\/history\?step=60&/);
+});
+
+test('the machine is drawn, and drawn again', { skip }, async () => {
+  const drawn = () => page.waitForResponse((r) => r.url().includes('/topology.svg') && r.status() === 200);
+  await Promise.all([drawn(), view(page, '#/machine')]);
+  await drawn();
+  assert.ok(await page.locator('.drawing img').evaluate((img) => img.complete && img.naturalWidth > 0));
 });
 
 test('a page that is hidden asks for nothing', { skip }, async () => {

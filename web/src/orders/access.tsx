@@ -26,18 +26,19 @@ export function ExportVolume({ volume: given = '', host: givenHost = '' }: { vol
       run={() => ask<Created>('POST', '/exports', { volume, host, ...(lun.trim() ? { lun: Number(lun) } : {}) })}
     >
       {!given && (
-        <Field label="Volume">
+        <Field label="Volume" at="volume">
           <Choice value={volume} set={setVolume} of={volumes.map((v) => [v.name, v.name])} />
         </Field>
       )}
       <Field
         label="Host"
+        at="host"
         hint={free.length ? 'It sees the volume at once.' : undefined}
         wrong={!free.length && 'Every host has this volume already, or there is none: add one first.'}
       >
         <Choice value={host} set={setHost} of={free.map((h) => [h.name, h.name])} />
       </Field>
-      <Field label="LUN" hint="For iSCSI; empty for the lowest free one" wrong={wrong}>
+      <Field label="LUN" at="lun" hint="For iSCSI; empty for the lowest free one" wrong={wrong}>
         <Text value={lun} set={setLun} inputMode="numeric" />
       </Field>
     </OrderDialog>
@@ -97,17 +98,18 @@ export function AddHost() {
         })
       }
     >
-      <Field label="Short name" hint="What you call it here">
+      <Field label="Short name" at="name" hint="What you call it here">
         <Text value={name} set={setName} placeholder="web1" />
       </Field>
-      <Field label="NQNs, for NVMe/TCP" hint="One a line; on Linux in /etc/nvme/hostnqn">
+      <Field label="NQNs, for NVMe/TCP" at="nqns" hint="One a line; on Linux in /etc/nvme/hostnqn">
         {area(nqns, setNqns, 'nqn.2014-08.org.nvmexpress:uuid:…')}
       </Field>
-      <Field label="IQNs, for iSCSI" hint="One a line; on Linux in /etc/iscsi/initiatorname.iscsi">
+      <Field label="IQNs, for iSCSI" at="iqns" hint="One a line; on Linux in /etc/iscsi/initiatorname.iscsi">
         {area(iqns, setIqns, 'iqn.1993-08.org.debian:01:…')}
       </Field>
       <Field
         label="CHAP secret, for iSCSI"
+        at="chap_secret"
         hint="12 to 128 characters; empty: the host is identified by its name, not authenticated"
       >
         <Text value={secret} set={setSecret} type="password" />

@@ -86,6 +86,15 @@ export function OrderDialog(props: Props) {
     return () => before?.focus();
   }, []);
 
+  // After a refusal, the keyboard goes on at the field that is at fault, or where consent is given.
+  useEffect(() => {
+    if (!refusal) return;
+    const at = refusal.field?.replace(/[[.].*/, '') ?? '';
+    const find = (where: string) => box.current?.querySelector<HTMLElement>(`${where}:is(input,select,textarea)`);
+    const found = find('.refusal ') ?? find(`[data-at="${at}"] `) ?? find('') ?? box.current?.querySelector('button');
+    found?.focus();
+  }, [refusal]);
+
   // Whoever is in the way is sent away by `disconnect`, which such a refusal names; all else is overridden by `force`.
   const needed: Force | null =
     refusal?.kind !== 'unsafe' ? null : refusal.field === 'disconnect' ? 'disconnect' : 'force';
@@ -182,11 +191,14 @@ export function OrderDialog(props: Props) {
 /** A field with its name above and its rule below. */
 export function Field({
   label,
+  at,
   hint,
   wrong,
   children,
 }: {
   label: string;
+  /** What the API calls it in a refusal. */
+  at?: string;
   hint?: string;
   wrong?: string | false | null;
   children: ComponentChildren;
@@ -201,7 +213,7 @@ export function Field({
     else control?.removeAttribute('aria-describedby');
   }, [rule, id]);
   return (
-    <div class="field" ref={box}>
+    <div class="field" ref={box} data-at={at}>
       <label>
         <span>{label}</span>
         {children}

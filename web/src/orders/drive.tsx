@@ -69,7 +69,7 @@ export function ReplaceDrive({ drive }: { drive: string }) {
       }
     >
       <p>All data is copied. If the old drive is in sync, it serves until that is done; then it leaves the pool.</p>
-      <Field label="New drive" hint={free.length ? 'A drive of this machine that no pool has, or a path' : 'Its path'}>
+      <Field label="New drive" at="new" hint={free.length ? 'A drive of this machine that no pool has, or a path' : 'Its path'}>
         <Text value={next} set={setNext} list="free-drives" placeholder="/dev/nvme7n1" />
       </Field>
       <datalist id="free-drives">

@@ -33,11 +33,12 @@ export function CreateVolume({ pool = '' }: { pool?: string }) {
       <Field label="Pool" hint={chosen && `${size(chosen.bytes - chosen.used_bytes)} free of ${size(chosen.bytes)}`}>
         <Choice value={where} set={setWhere} of={pools.map((p) => [p.name, p.name])} />
       </Field>
-      <Field label="Name" hint="1 to 63 characters: letters, digits, . _ -">
+      <Field label="Name" at="name" hint="1 to 63 characters: letters, digits, . _ -">
         <Text value={name} set={setName} placeholder="vm1" />
       </Field>
       <Field
         label="Size"
+        at="bytes"
         hint={
           bytes ? `${size(bytes)}, ${whole(bytes)} bytes` : 'Such as 400G or 1.5T; the pool gives it in steps of 4M'
         }
@@ -45,7 +46,7 @@ export function CreateVolume({ pool = '' }: { pool?: string }) {
       >
         <Text value={text} set={setText} placeholder="400G" />
       </Field>
-      <Field label="Block size" hint="It cannot be changed later.">
+      <Field label="Block size" at="block_bytes" hint="It cannot be changed later.">
         <Choice
           value={block}
           set={setBlock}
@@ -82,6 +83,7 @@ export function ResizeVolume({ volume }: { volume: Volume }) {
     >
       <Field
         label="New size"
+        at="bytes"
         hint={`${bytes ? `${size(bytes)}, ${whole(bytes)} bytes; now` : 'Now'} ${size(volume.bytes)}. Hosts see the new size at once.`}
         wrong={
           text && !bytes
@@ -113,7 +115,7 @@ export function RenameVolume({ volume }: { volume: Volume }) {
         location.hash = `#/volumes/${encodeURIComponent(pool ?? '')}/${encodeURIComponent(name.trim())}`;
       }}
     >
-      <Field label={`New name, without ${pool}/`} hint="Hosts see no difference.">
+      <Field label={`New name, without ${pool}/`} at="name" hint="Hosts see no difference.">
         <Text value={name} set={setName} placeholder={old} />
       </Field>
     </OrderDialog>
@@ -157,14 +159,15 @@ export function CapVolume({ volume }: { volume: Volume }) {
         })
       }
     >
-      <Field label="Commands a second" hint="10 or more; empty for no cap" wrong={wrong(iops)}>
+      <Field label="Commands a second" at="iops_max" hint="10 or more; empty for no cap" wrong={wrong(iops)}>
         <Text value={iops} set={setIops} placeholder="no cap" inputMode="numeric" />
       </Field>
-      <Field label="MB/s" hint="Megabytes (10⁶ bytes) a second; empty for no cap" wrong={wrong(mbps)}>
+      <Field label="MB/s" at="mbps_max" hint="Megabytes (10⁶ bytes) a second; empty for no cap" wrong={wrong(mbps)}>
         <Text value={mbps} set={setMbps} placeholder="no cap" inputMode="numeric" />
       </Field>
       <Field
         label="Weight"
+        at="weight"
         hint="1 to 1000, 100 is usual: its share where volumes compete for drives"
         wrong={wrong(weight)}
       >
