@@ -170,9 +170,22 @@ export function Silence() {
       ) : (
         <span>The page asks again every second.</span>
       )}
+      {t.code === 'no_answer' && <span>On its machine:</span>}
       <Next text={t.next} />
+      <OtherHead />
     </div>
   );
+}
+
+/** Of two heads the other one goes on, and has a page of its own. */
+function OtherHead() {
+  const cluster = status.value?.cluster;
+  const other = cluster?.heads.find((h) => h.head !== cluster.me && h.state !== 'none');
+  return other ? (
+    <span>
+      Head {other.head} ({other.name}) has a page of its own.
+    </span>
+  ) : null;
 }
 
 /** Why the system is not optimal; the first reasons, and the others on request. */

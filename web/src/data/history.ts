@@ -89,6 +89,12 @@ export function spread(long: History, step: number, from: number, until: number)
   return { step, begin, columns };
 }
 
+/** Where a figure is known and none beside it: no line leads there. */
+export const alone = (values: ArrayLike<number | null | undefined>): number[] =>
+  Array.from({ length: values.length }, (_, i) => i).filter(
+    (i) => values[i] != null && values[i - 1] == null && values[i + 1] == null,
+  );
+
 export const times = (h: History): number[] => Array.from({ length: length(h) }, (_, i) => h.begin + i * h.step);
 
 /** The latest figure of a column; the last step may not be over yet. */
@@ -105,8 +111,10 @@ export function useHistory(path: string, range: Range): { history: History | nul
   const [failed, fail] = useState(false);
   useEffect(() => {
     const fine = range === '10m';
-    const [short, long] = path === '/history' ? [1, 60] : [5, 600];
-    const step = fine ? short : long;
+    const system = path === '/history';
+    /** A step that is on the disk, and kept for an hour at least. */
+    const long = 60;
+    const step = fine ? (system ? 1 : 5) : system || range === '1h' ? long : 600;
     const keep = Math.ceil(RANGES[range].seconds / step) + 2;
     let known: History | null = null;
     /** Steps of before a restart are long ones alone: they were kept on the disk. */

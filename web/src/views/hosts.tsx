@@ -23,9 +23,27 @@ interface Row {
 
 const sum = (h: Host, key: keyof HostPath['rates']) => (h.paths ?? []).reduce((n, p) => n + p.rates[key], 0);
 
+const IDENTIFIED = 'identified, not authenticated';
+
+/** CHAP proves the iSCSI name; the NVMe name of the same host may be used by anybody. As `millrace host ls` says it. */
+const proofOf = (h: Host) => {
+  if (!h.authenticated) return IDENTIFIED;
+  if (h.nqns.length) return `iscsi authenticated, nvme ${IDENTIFIED}`;
+  return h.mutual ? 'authenticated, both ways' : 'authenticated';
+};
+
+/** The same of what comes by one protocol. */
+const proofBy = (h: Host | undefined, protocol: string) => {
+  if (!h) return '';
+  if (protocol !== 'iscsi' || !h.authenticated) return IDENTIFIED;
+  return h.mutual ? 'authenticated, both ways' : 'authenticated';
+};
+
+const PROOF = 'A host that proves a secret is authenticated, another is identified by its name alone';
+
 const rowOf = (h: Host): Row => ({
   name: h.name,
-  proof: h.authenticated ? (h.mutual ? 'mutual CHAP' : 'CHAP') : 'by name alone',
+  proof: proofOf(h),
   names: [...h.nqns, ...h.iqns].join(' '),
   volumes: h.exports.length,
   list: h.exports.map((e) => e.volume).join(', '),
@@ -48,7 +66,7 @@ const HOSTS: ColumnOf<Row>[] = [
     key: 'proof',
     title: 'Proof',
     value: (r) => r.proof,
-    title2: 'A host that proves a secret is authenticated, another is identified by its name alone',
+    title2: PROOF,
     rank: 2,
   },
   { key: 'paths', title: 'Paths', num: true, value: (r) => r.paths },
@@ -83,6 +101,7 @@ const HOSTS: ColumnOf<Row>[] = [
 interface PathRow {
   key: string;
   host: string;
+  proof: string;
   portal: string;
   protocol: string;
   head: string;
@@ -99,6 +118,7 @@ const PATHS: ColumnOf<PathRow>[] = [
   { key: 'host', title: 'Host', value: (r) => r.host },
   { key: 'portal', title: 'Portal', value: (r) => r.portal, cell: (r) => <code>{r.portal}</code> },
   { key: 'protocol', title: 'Protocol', value: (r) => r.protocol, rank: 2 },
+  { key: 'proof', title: 'Proof', value: (r) => r.proof, title2: PROOF, rank: 3 },
   { key: 'head', title: 'Head', value: (r) => r.head, rank: 2 },
   {
     key: 'state',
@@ -118,6 +138,7 @@ const PATHS: ColumnOf<PathRow>[] = [
 const pathRow = (h: Host, p: HostPath): PathRow => ({
   key: `${h.name} ${p.head ?? ''} ${p.protocol} ${p.portal}`,
   host: h.name,
+  proof: proofBy(h, p.protocol),
   portal: p.portal,
   protocol: p.protocol,
   head: p.head ?? '',
@@ -133,6 +154,7 @@ const pathRow = (h: Host, p: HostPath): PathRow => ({
 interface ConnectionRow {
   key: string;
   host: string;
+  proof: string;
   peer: string;
   protocol: string;
   queue: number;
@@ -153,6 +175,7 @@ const CONNECTIONS: ColumnOf<ConnectionRow>[] = [
   },
   { key: 'peer', title: 'From', value: (r) => r.peer, cell: (r) => <code>{r.peer}</code> },
   { key: 'protocol', title: 'Protocol', value: (r) => r.protocol },
+  { key: 'proof', title: 'Proof', value: (r) => r.proof, title2: PROOF, rank: 3 },
   {
     key: 'session',
     title: 'Session',
@@ -184,10 +207,12 @@ const CONNECTIONS: ColumnOf<ConnectionRow>[] = [
 export function Hosts() {
   const s = status.value!;
   const paths = s.hosts.flatMap((h) => (h.paths ?? []).map((p) => pathRow(h, p)));
+  const known = new Map(s.hosts.map((h) => [h.name, h]));
   const connections = s.connections.map(
     (c): ConnectionRow => ({
       key: `${c.head ?? ''} ${c.peer} ${c.protocol}`,
       host: c.host ?? '',
+      proof: proofBy(known.get(c.host ?? ''), c.protocol),
       peer: c.peer,
       protocol: c.protocol,
       queue: c.queue,

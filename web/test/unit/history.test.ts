@@ -1,7 +1,7 @@
 // Histories are merged without a gap, an overlap or a step too many; rates come of counters.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { type History, firstKnown, latest, merge, read, spread, times } from '../../src/data/history';
+import { type History, alone, firstKnown, latest, merge, read, spread, times } from '../../src/data/history';
 import { Meter } from '../../src/data/rates';
 
 const of = (begin: number, ...reads: (number | null)[]): History => ({ step: 1, begin, columns: { reads } });
@@ -86,4 +86,9 @@ test('a rate needs two readings, and begins anew when counters do', () => {
   assert.equal(meter.take(3000, [['v', counters(5)]]).get('v'), undefined, 'the head has started anew');
   assert.equal(meter.take(4000, [['v', counters(15)]]).get('v')?.readBytes, 100);
   assert.equal(meter.take(5000, []).size, 0);
+});
+
+test('a figure that is known alone is found, since no line leads there', () => {
+  assert.deepEqual(alone([1, null, 2, 3, null, 4, undefined, 5]), [0, 5, 7]);
+  assert.deepEqual(alone([]), []);
 });
