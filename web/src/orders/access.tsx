@@ -4,6 +4,7 @@ import { ask, part, query, volumePath } from '../data/api';
 import { status } from '../data/state';
 import type { Created } from '../data/types';
 import * as commands from './commands';
+import { HowToConnect } from '../views/connect';
 import { Choice, Field, OrderDialog, Text } from './dialog';
 
 export function ExportVolume({ volume: given = '', host: givenHost = '' }: { volume?: string; host?: string }) {
@@ -23,6 +24,7 @@ export function ExportVolume({ volume: given = '', host: givenHost = '' }: { vol
       name={volume}
       ready={!!volume && !!host && !wrong}
       command={() => commands.exportVolume(volume, host, lun)}
+      after={() => <HowToConnect host={host} />}
       run={() => ask<Created>('POST', '/exports', { volume, host, ...(lun.trim() ? { lun: Number(lun) } : {}) })}
     >
       {!given && (

@@ -65,6 +65,8 @@ interface Props {
   command: (forced: Forced) => string;
   run: (forced: Forced) => Promise<Created | undefined | void>;
   ready?: boolean;
+  /** What is to be known once it is done: the dialog stays for it. */
+  after?: () => ComponentChildren;
   danger?: boolean;
   children?: ComponentChildren;
 }
@@ -110,9 +112,9 @@ export function OrderDialog(props: Props) {
       const made = await props.run(next);
       done.value = props.said;
       refresh();
-      if (made?.notices?.length) {
+      if (made?.notices?.length || props.after) {
         setRefusal(null);
-        setNotices(made.notices);
+        setNotices(made?.notices ?? []);
         setOver(true);
       } else box.current?.close();
     } catch (error) {
@@ -135,6 +137,7 @@ export function OrderDialog(props: Props) {
               {props.said}
             </p>
             <Notices of={notices} />
+            {props.after?.()}
           </>
         ) : (
           <>

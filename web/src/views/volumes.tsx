@@ -8,6 +8,7 @@ import { link } from '../route';
 import { status, volumeRates } from '../data/state';
 import { type ColumnOf, Table } from '../table';
 import { STAGES, type Stages, type Volume } from '../data/types';
+import { HowToConnect } from './connect';
 import { Figures, Ranges } from './figures';
 
 interface Row {
@@ -233,6 +234,15 @@ export function OneVolume({ name }: { name: string }) {
                 ))}
               </tbody>
             </table>
+          )}
+          {v.exports.map(
+            (e) =>
+              e.host && (
+                <details key={e.host}>
+                  <summary>How {e.host} connects</summary>
+                  <HowToConnect host={e.host} />
+                </details>
+              ),
           )}
         </Card>
         <Card title="Where the time goes">
