@@ -67,7 +67,6 @@ export function App() {
   }, [out]);
   useEffect(() => {
     current.value = null;
-    document.title = `${here.title} · Millrace`;
     // After a click on a link, keyboard and screen reader go on at the new view.
     if (first.current) first.current = false;
     else main.current?.focus({ preventScroll: true });
@@ -79,6 +78,15 @@ export function App() {
     if (signedIn && asked.current) main.current?.focus({ preventScroll: true });
     asked.current = out || (asked.current && !signedIn);
   }, [out, !!signedIn]);
+  const health = status.value?.health;
+  const alert = trouble.value
+    ? '! no answer: '
+    : signedIn && health && health !== 'optimal'
+      ? `! ${health}: `
+      : '';
+  useEffect(() => {
+    document.title = `${alert}${here.title} · Millrace`;
+  }, [alert, here.title]);
   const skip = (e: MouseEvent) => {
     e.preventDefault();
     main.current?.focus();

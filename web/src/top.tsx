@@ -21,9 +21,9 @@ export function Top({ skip }: { skip: (e: MouseEvent) => void }) {
         Millrace
       </a>
       {s && (
-        <a class={`health ${toneOf(s.health)}`} href="#/">
-          <Icon tone={toneOf(s.health)} />
-          {old.value && 'was '}
+        <a class={`health ${trouble.value ? 'none' : toneOf(s.health)}`} href="#/">
+          <Icon tone={trouble.value ? 'none' : toneOf(s.health)} />
+          {trouble.value && 'was '}
           {s.health}
         </a>
       )}

@@ -153,6 +153,7 @@ test('a drive fails and returns, and the last one in sync is guarded', { skip },
   await dialog(page).getByRole('button', { name: 'Fail', exact: true }).click();
   await health(page, 'degraded');
   await leg('w').getByText('failed').waitFor();
+  assert.match(await page.title(), /^! degraded: /);
   await page.getByRole('region', { name: 'Reasons' }).getByText('millrace drive').first().waitFor();
 
   await leg('x').getByRole('button', { name: 'Fail' }).click();
@@ -340,6 +341,8 @@ test('of two heads, one is killed: its page says that it is silent, the other on
     .first()
     .waitFor();
   await page.getByText(/What is shown is of .* old/).waitFor();
+  assert.match(await page.title(), /^! no answer: /);
+  assert.equal(await page.locator('.health.good').count(), 0);
   await other.locator('.heads').getByText('b leads').waitFor();
   await other.locator('.heads').getByText('a out').waitFor();
   await health(other, 'degraded');
