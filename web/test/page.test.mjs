@@ -217,6 +217,21 @@ test('a token that may only read is offered no order', { skip }, async () => {
   await reader.context().close();
 });
 
+test('a host is looked at, named anew and removed', { skip }, async () => {
+  await a.cli(['host', 'add', 'short', '--iqn', 'iqn.2026-01.com.example:one']);
+  await view(page, '#/hosts/short');
+  await page.getByRole('button', { name: 'Names' }).click();
+  await dialog(page).getByLabel('IQNs, for iSCSI').fill('iqn.2026-01.com.example:two');
+  await dialog(page).getByText('millrace host set short --iqn iqn.2026-01.com.example:two').waitFor();
+  await dialog(page).getByRole('button', { name: 'Set', exact: true }).click();
+  await page.locator('.facts').getByText('iqn.2026-01.com.example:two').waitFor();
+  await page.getByRole('button', { name: 'Remove' }).click();
+  await dialog(page).getByText('millrace host rm short').waitFor();
+  await dialog(page).getByRole('button', { name: 'Remove', exact: true }).click();
+  await page.getByRole('heading', { name: 'Hosts' }).waitFor();
+  assert.ok(!(await a.json('status')).hosts.some((h) => h.name === 'short'));
+});
+
 test('an address shows the same: filter, order and range', { skip }, async () => {
   await view(page, '#/drives?q=x&sort=-errors');
   assert.equal(await page.getByRole('searchbox').inputValue(), 'x');
@@ -299,6 +314,7 @@ test('the keyboard reaches all, and axe finds nothing serious in any view and th
     '#/volumes',
     '#/volumes/tank/v',
     '#/hosts',
+    '#/hosts/loader',
     '#/drives',
     `#/drives/${encodeURIComponent(`${a.folder}/x`)}`,
     '#/system',

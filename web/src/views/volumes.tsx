@@ -219,7 +219,7 @@ export function OneVolume({ name }: { name: string }) {
                 {v.exports.map((e) => (
                   <tr key={e.host ?? e.names.join()}>
                     <th scope="row">
-                      {e.host ? <a href={link(['hosts'], { q: e.host })}>{e.host}</a> : 'not known here'}
+                      {e.host ? <a href={link(['hosts', e.host])}>{e.host}</a> : 'not known here'}
                     </th>
                     <td class="num">{e.lun}</td>
                     <td class="break">{e.names.join(' ')}</td>
