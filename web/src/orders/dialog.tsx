@@ -1,7 +1,7 @@
 // The frame of each order: its fields, the command that does the same, the API's refusal, and consent where it wants one.
 import { signal } from '@preact/signals';
 import type { ComponentChildren, VNode } from 'preact';
-import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { Refusal } from '../data/api';
 import { Command, Icon, Next, Notices } from '../parts';
 import { old, readOnly, refresh } from '../data/state';
@@ -89,7 +89,7 @@ export function OrderDialog(props: Props) {
   }, []);
 
   // After a refusal, the keyboard goes on at the field that is at fault, or where consent is given.
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!refusal) return;
     const at = refusal.field?.replace(/[[.].*/, '') ?? '';
     const find = (where: string) => box.current?.querySelector<HTMLElement>(`${where}:is(input,select,textarea)`);
