@@ -191,7 +191,7 @@ export function OneVolume({ name }: { name: string }) {
         <h2>Figures</h2>
         <Ranges />
       </div>
-      <Figures path={`/history/volumes/${v.name.split('/').map(encodeURIComponent).join('/')}`} />
+      <Figures path={`/history/volumes/${v.name.split('/').map(encodeURIComponent).join('/')}`} idle={v.counters.reads + v.counters.writes === 0} />
       <div class="cards">
         <Card title="Exports">
           {v.exports.length === 0 ? (
