@@ -25,7 +25,11 @@ export function ExportVolume({ volume: given = '', host: givenHost = '' }: { vol
       ready={!!volume && !!host && !wrong}
       command={() => commands.exportVolume(volume, host, lun)}
       after={() => <HowToConnect host={host} />}
-      run={() => ask<Created>('POST', '/exports', { volume, host, ...(lun.trim() ? { lun: Number(lun) } : {}) })}
+      run={() => {
+        // It is free no longer once this is done, and still the one that is spoken of.
+        setHost(host);
+        return ask<Created>('POST', '/exports', { volume, host, ...(lun.trim() ? { lun: Number(lun) } : {}) });
+      }}
     >
       {!given && (
         <Field label="Volume" at="volume">
