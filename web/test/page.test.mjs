@@ -120,11 +120,11 @@ test('a host is added, a volume created and exported, each with its command', { 
   await page.locator('.head-line').getByRole('button', { name: 'Export' }).click();
   await dialog(page).getByText('millrace export tank/v --host loader').waitFor();
   await dialog(page).getByRole('button', { name: 'Export', exact: true }).click();
-  // That the host needs no secret is worth knowing, and said before the dialog goes.
-  const close = dialog(page).getByRole('button', { name: 'Close' });
-  await Promise.race([close.waitFor().then(() => close.click()), dialog(page).waitFor({ state: 'detached' })]).catch(
-    () => {},
-  );
+  // How the host connects is said before the dialog goes.
+  await dialog(page).getByText('millrace portal add iscsi ADDRESS:3260').waitFor();
+  await dialog(page).getByRole('button', { name: 'Close' }).click();
+  await page.getByText('How loader connects').click();
+  await page.locator('details').getByText('millrace portal add iscsi ADDRESS:3260').waitFor();
   const status = await until('it is exported', async () => {
     const s = await a.json('status');
     return s.volumes[0]?.exports[0]?.host === 'loader' && s;
@@ -153,6 +153,7 @@ test('a drive fails and returns, and the last one in sync is guarded', { skip },
   await dialog(page).getByRole('button', { name: 'Fail', exact: true }).click();
   await health(page, 'degraded');
   await leg('w').getByText('failed').waitFor();
+  assert.match(await page.title(), /^! degraded: /);
   await page.getByRole('region', { name: 'Reasons' }).getByText('millrace drive').first().waitFor();
 
   await leg('x').getByRole('button', { name: 'Fail' }).click();
@@ -214,6 +215,21 @@ test('a token that may only read is offered no order', { skip }, async () => {
     .first()
     .waitFor();
   await reader.context().close();
+});
+
+test('a host is looked at, named anew and removed', { skip }, async () => {
+  await a.cli(['host', 'add', 'short', '--iqn', 'iqn.2026-01.com.example:one']);
+  await view(page, '#/hosts/short');
+  await page.getByRole('button', { name: 'Names' }).click();
+  await dialog(page).getByLabel('IQNs, for iSCSI').fill('iqn.2026-01.com.example:two');
+  await dialog(page).getByText('millrace host set short --iqn iqn.2026-01.com.example:two').waitFor();
+  await dialog(page).getByRole('button', { name: 'Set', exact: true }).click();
+  await page.locator('.facts').getByText('iqn.2026-01.com.example:two').waitFor();
+  await page.getByRole('button', { name: 'Remove' }).click();
+  await dialog(page).getByText('millrace host rm short').waitFor();
+  await dialog(page).getByRole('button', { name: 'Remove', exact: true }).click();
+  await page.getByRole('heading', { name: 'Hosts' }).waitFor();
+  assert.ok(!(await a.json('status')).hosts.some((h) => h.name === 'short'));
 });
 
 test('an address shows the same: filter, order and range', { skip }, async () => {
@@ -298,6 +314,7 @@ test('the keyboard reaches all, and axe finds nothing serious in any view and th
     '#/volumes',
     '#/volumes/tank/v',
     '#/hosts',
+    '#/hosts/loader',
     '#/drives',
     `#/drives/${encodeURIComponent(`${a.folder}/x`)}`,
     '#/system',
@@ -354,6 +371,8 @@ test('of two heads, one is killed: its page says that it is silent, the other on
     .first()
     .waitFor();
   await page.getByText(/What is shown is of .* old/).waitFor();
+  assert.match(await page.title(), /^! no answer: /);
+  assert.equal(await page.locator('.health.good').count(), 0);
   await other.locator('.heads').getByText('b leads').waitFor();
   await other.locator('.heads').getByText('a out').waitFor();
   await health(other, 'degraded');

@@ -1,12 +1,13 @@
 // Hosts: what they use, each path and each connection, and whether they prove who they are.
 import { latency, perSecond, plural, throughput } from '../format';
-import { Card, State } from '../parts';
-import { AddHost, ExportVolume } from '../orders/access';
+import { Card, Empty, Facts, State } from '../parts';
+import { AddHost, ExportVolume, RemoveHost, SetHostNames, UnexportVolume } from '../orders/access';
 import { OrderButton, WhyNoOrders } from '../orders/dialog';
 import { link } from '../route';
 import { status } from '../data/state';
 import { type ColumnOf, Table } from '../table';
-import type { Host, HostPath } from '../data/types';
+import type { Connection, Host, HostPath } from '../data/types';
+import { HowToConnect } from './connect';
 
 interface Row {
   name: string;
@@ -55,7 +56,7 @@ const rowOf = (h: Host): Row => ({
 });
 
 const HOSTS: ColumnOf<Row>[] = [
-  { key: 'name', title: 'Host', value: (r) => r.name },
+  { key: 'name', title: 'Host', value: (r) => r.name, cell: (r) => <a href={link(['hosts', r.name])}>{r.name}</a> },
   {
     key: 'state',
     title: 'State',
@@ -204,26 +205,131 @@ const CONNECTIONS: ColumnOf<ConnectionRow>[] = [
   { key: 'digests', title: 'Digests', value: (r) => r.digests, rank: 3 },
 ];
 
+const connectionRow = (c: Connection, h: Host | undefined): ConnectionRow => ({
+  key: `${c.head ?? ''} ${c.peer} ${c.protocol}`,
+  host: c.host ?? '',
+  proof: proofBy(h, c.protocol),
+  peer: c.peer,
+  protocol: c.protocol,
+  queue: c.queue,
+  session: c.session ?? null,
+  head: c.head ?? '',
+  shard: c.shard,
+  commands: c.commands,
+  inFlight: c.in_flight,
+  digests: [c.header_digest && 'header', c.data_digest && 'data'].filter(Boolean).join(', ') || 'none',
+});
+
+export function OneHost({ name }: { name: string }) {
+  const s = status.value!;
+  const h = s.hosts.find((x) => x.name === name);
+  if (!h)
+    return (
+      <>
+        <div class="head-line">
+          <h1>{name}</h1>
+        </div>
+        <Empty>
+          There is no host {name}. <a href="#/hosts">All hosts</a>
+        </Empty>
+      </>
+    );
+  const row = rowOf(h);
+  return (
+    <>
+      <div class="head-line">
+        <h1>
+          <a href="#/hosts">Hosts</a> / {h.name}
+        </h1>
+        <State word={h.connections ? 'connected' : 'away'} tone={h.connections ? 'good' : 'none'} />
+        <span class="spring" />
+        <span class="actions">
+          <WhyNoOrders />
+          <OrderButton order={() => <ExportVolume host={h.name} />}>Export a volume</OrderButton>
+          <OrderButton order={() => <SetHostNames host={h} />}>Names</OrderButton>
+          <OrderButton danger order={() => <RemoveHost host={h} />}>
+            Remove
+          </OrderButton>
+        </span>
+      </div>
+      <Facts
+        of={[
+          ['Proof', row.proof],
+          ['Reads', perSecond(row.reads)],
+          ['Writes', perSecond(row.writes)],
+          ['Data', throughput(row.bytes)],
+          ['NQNs', h.nqns.length ? h.nqns.map((n) => <code key={n}>{n} </code>) : 'none'],
+          ['IQNs', h.iqns.length ? h.iqns.map((n) => <code key={n}>{n} </code>) : 'none'],
+        ]}
+      />
+      <Card title="Exports">
+        {h.exports.length === 0 ? (
+          <Empty>It sees no volume.</Empty>
+        ) : (
+          <table class="mini">
+            <thead>
+              <tr>
+                <th scope="col">Volume</th>
+                <th scope="col" class="num">
+                  LUN
+                </th>
+                <th scope="col">
+                  <span class="hidden">Orders</span>
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {h.exports.map((e) => (
+                <tr key={e.volume}>
+                  <th scope="row">
+                    <a href={link(['volumes', ...e.volume.split('/')])}>{e.volume}</a>
+                  </th>
+                  <td class="num">{e.lun}</td>
+                  <td class="num">
+                    <OrderButton small danger order={() => <UnexportVolume volume={e.volume} host={h.name} />}>
+                      Unexport
+                    </OrderButton>
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        )}
+        <HowToConnect host={h.name} />
+      </Card>
+      <Card title="Paths">
+        <Table
+          name="Paths"
+          one="path"
+          prefix="p."
+          rows={(h.paths ?? []).map((p) => pathRow(h, p))}
+          columns={PATHS}
+          rowKey={(r) => r.key}
+          sort="portal"
+          empty="It has not connected since the head started."
+        />
+      </Card>
+      <Card title="Connections">
+        <Table
+          name="Connections"
+          one="connection"
+          prefix="c."
+          rows={s.connections.filter((c) => c.host === h.name).map((c) => connectionRow(c, h))}
+          columns={CONNECTIONS}
+          rowKey={(r) => r.key}
+          sort="peer"
+          empty="It is not connected."
+        />
+      </Card>
+    </>
+  );
+}
+
 export function Hosts() {
   const s = status.value!;
   const paths = s.hosts.flatMap((h) => (h.paths ?? []).map((p) => pathRow(h, p)));
   const known = new Map(s.hosts.map((h) => [h.name, h]));
-  const connections = s.connections.map(
-    (c): ConnectionRow => ({
-      key: `${c.head ?? ''} ${c.peer} ${c.protocol}`,
-      host: c.host ?? '',
-      proof: proofBy(known.get(c.host ?? ''), c.protocol),
-      peer: c.peer,
-      protocol: c.protocol,
-      queue: c.queue,
-      session: c.session ?? null,
-      head: c.head ?? '',
-      shard: c.shard,
-      commands: c.commands,
-      inFlight: c.in_flight,
-      digests: [c.header_digest && 'header', c.data_digest && 'data'].filter(Boolean).join(', ') || 'none',
-    }),
-  );
+  const connections = s.connections.map((c) => connectionRow(c, known.get(c.host ?? '')));
   const unknown = s.connections.filter((c) => !c.host).length;
   return (
     <>

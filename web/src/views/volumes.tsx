@@ -8,6 +8,7 @@ import { link } from '../route';
 import { status, volumeRates } from '../data/state';
 import { type ColumnOf, Table } from '../table';
 import { STAGES, type Stages, type Volume } from '../data/types';
+import { HowToConnect } from './connect';
 import { Figures, Ranges } from './figures';
 
 interface ExportRow {
@@ -22,7 +23,7 @@ const EXPORTS: ColumnOf<ExportRow>[] = [
     key: 'host',
     title: 'Host',
     value: (r) => r.host,
-    cell: (r) => (r.host ? <a href={link(['hosts'], { q: r.host })}>{r.host}</a> : 'not known here'),
+    cell: (r) => (r.host ? <a href={link(['hosts', r.host])}>{r.host}</a> : 'not known here'),
   },
   { key: 'lun', title: 'LUN', num: true, value: (r) => r.lun },
   {
@@ -228,7 +229,7 @@ export function OneVolume({ name }: { name: string }) {
         <h2>Figures</h2>
         <Ranges />
       </div>
-      <Figures path={`/history/volumes/${v.name.split('/').map(encodeURIComponent).join('/')}`} />
+      <Figures path={`/history/volumes/${v.name.split('/').map(encodeURIComponent).join('/')}`} idle={v.counters.reads + v.counters.writes === 0} />
       <div class="cards">
         <Card title="Exports">
           {v.exports.length === 0 ? (
@@ -251,6 +252,15 @@ export function OneVolume({ name }: { name: string }) {
               sort="host"
               empty=""
             />
+          )}
+          {v.exports.map(
+            (e) =>
+              e.host && (
+                <details key={e.host}>
+                  <summary>How {e.host} connects</summary>
+                  <HowToConnect host={e.host} />
+                </details>
+              ),
           )}
         </Card>
         <Card title="Where the time goes">
