@@ -7,7 +7,7 @@ import { old, session, status, trouble } from './data/state';
 import { Live, Nav, Reasons, Silence, Top } from './top';
 import { OneDrive, Drives } from './views/drives';
 import { Events } from './views/events';
-import { Hosts } from './views/hosts';
+import { Hosts, OneHost } from './views/hosts';
 import { Machine } from './views/machine';
 import { Overview } from './views/overview';
 import { Pools } from './views/pools';
@@ -27,7 +27,9 @@ function view(path: string[]): { title: string; shown: VNode } {
         ? { title: rest.join('/'), shown: <OneVolume key={rest.join('/')} name={rest.join('/')} /> }
         : { title: 'Volumes', shown: <Volumes /> };
     case 'hosts':
-      return { title: 'Hosts', shown: <Hosts /> };
+      return rest[0]
+        ? { title: rest[0], shown: <OneHost key={rest[0]} name={rest[0]} /> }
+        : { title: 'Hosts', shown: <Hosts /> };
     case 'drives':
       return rest[0]
         ? { title: rest[0], shown: <OneDrive key={rest[0]} name={rest[0]} /> }
@@ -61,14 +63,32 @@ export function App() {
   const path = route.value.path.join('/');
   const first = useRef(true);
   const signedIn = session.value && status.value;
+  const out = session.value === null;
+  useEffect(() => {
+    if (out) current.value = null;
+  }, [out]);
   useEffect(() => {
     current.value = null;
-    document.title = `${here.title} · Millrace`;
     // After a click on a link, keyboard and screen reader go on at the new view.
     if (first.current) first.current = false;
     else main.current?.focus({ preventScroll: true });
     scrollTo(0, 0);
   }, [path]);
+  // So does who has just signed in.
+  const asked = useRef(false);
+  useEffect(() => {
+    if (signedIn && asked.current) main.current?.focus({ preventScroll: true });
+    asked.current = out || (asked.current && !signedIn);
+  }, [out, !!signedIn]);
+  const health = status.value?.health;
+  const alert = trouble.value
+    ? '! no answer: '
+    : signedIn && health && health !== 'optimal'
+      ? `! ${health}: `
+      : '';
+  useEffect(() => {
+    document.title = `${alert}${here.title} · Millrace`;
+  }, [alert, here.title]);
   const skip = (e: MouseEvent) => {
     e.preventDefault();
     main.current?.focus();
@@ -82,7 +102,7 @@ export function App() {
       <Silence />
       {signedIn && <Reasons />}
       <main ref={main} tabIndex={-1} class={old.value ? 'old' : ''} aria-busy={!signedIn && session.value !== null}>
-        {session.value === null ? (
+        {out ? (
           <SignIn />
         ) : signedIn ? (
           here.shown
@@ -90,7 +110,7 @@ export function App() {
           !trouble.value && <p class="empty">Asking the head…</p>
         )}
       </main>
-      {current.value}
+      {!out && current.value}
       <Live />
     </>
   );

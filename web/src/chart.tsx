@@ -1,7 +1,7 @@
 // A chart over time: lines or a stack, its figures as text beside it, read by mouse, touch or arrow keys.
 import { useEffect, useRef, useState } from 'preact/hooks';
 import uPlot from 'uplot';
-import type { Column } from './data/history';
+import { type Column, alone } from './data/history';
 import { painted } from './theme';
 
 export interface Line {
@@ -160,7 +160,13 @@ function options(box: HTMLElement, props: { current: Props }, setAt: (at: number
         label: l.label,
         stroke: color(l.color),
         width: stacked ? 0 : 1.5,
-        points: { show: false },
+        points: {
+          show: false,
+          size: 5,
+          width: 0,
+          fill: color(l.color),
+          filter: (u: uPlot, series: number) => alone(u.data[series] ?? []),
+        },
         spanGaps: false,
         ...(l.dash ? { dash: [4, 3] } : {}),
         ...(stacked ? { fill: color(l.color) } : {}),

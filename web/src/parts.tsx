@@ -169,7 +169,7 @@ export function Next({ text }: { text: string | null | undefined }) {
   );
 }
 
-export function ReasonLine({ reason }: { reason: Reason }) {
+export function ReasonLine({ reason, order }: { reason: Reason; order?: ComponentChildren }) {
   return (
     <li class="reason">
       <State word={reason.state} />
@@ -177,6 +177,7 @@ export function ReasonLine({ reason }: { reason: Reason }) {
         <b>{reason.what}</b>: {reason.message}
       </span>
       <Next text={reason.next} />
+      {order}
     </li>
   );
 }

@@ -3,7 +3,8 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { ask } from './data/api';
 import { duration, localTime, plural } from './format';
 import { Icon, Next, ReasonLine, State, Time, toneOf } from './parts';
-import { done } from './orders/dialog';
+import { OrderButton, done } from './orders/dialog';
+import { ReplaceDrive, ReturnDrive } from './orders/drive';
 import { link, route } from './route';
 import { now, old, session, signedOut, status, statusAt, trouble } from './data/state';
 import { type Theme, setTheme, theme } from './theme';
@@ -21,9 +22,9 @@ export function Top({ skip }: { skip: (e: MouseEvent) => void }) {
         Millrace
       </a>
       {s && (
-        <a class={`health ${toneOf(s.health)}`} href="#/">
-          <Icon tone={toneOf(s.health)} />
-          {old.value && 'was '}
+        <a class={`health ${trouble.value ? 'none' : toneOf(s.health)}`} href="#/">
+          <Icon tone={trouble.value ? 'none' : toneOf(s.health)} />
+          {trouble.value && 'was '}
           {s.health}
         </a>
       )}
@@ -170,8 +171,36 @@ export function Silence() {
       ) : (
         <span>The page asks again every second.</span>
       )}
+      {t.code === 'no_answer' && <span>On its machine:</span>}
       <Next text={t.next} />
+      <OtherHead />
     </div>
+  );
+}
+
+/** Of two heads the other one goes on, and has a page of its own. */
+function OtherHead() {
+  const cluster = status.value?.cluster;
+  const other = cluster?.heads.find((h) => h.head !== cluster.me && h.state !== 'none');
+  return other ? (
+    <span>
+      Head {other.head} ({other.name}) has a page of its own.
+    </span>
+  ) : null;
+}
+
+/** The order of the page that does what a reason's command does. */
+function OrderOf({ next }: { next: string | null | undefined }) {
+  const [, verb, drive] = /^millrace drive (return|replace) ([^\s']+)/.exec(next ?? '') ?? [];
+  if (!drive) return null;
+  return verb === 'return' ? (
+    <OrderButton small order={() => <ReturnDrive drive={drive} />}>
+      Return
+    </OrderButton>
+  ) : (
+    <OrderButton small order={() => <ReplaceDrive drive={drive} />}>
+      Replace
+    </OrderButton>
   );
 }
 
@@ -188,7 +217,7 @@ export function Reasons() {
     <section class={`reasons ${toneOf(s.health)}${old.value ? ' old' : ''}`} aria-label="Reasons">
       <ul>
         {shown.map((r, i) => (
-          <ReasonLine key={`${r.what} ${r.code} ${i}`} reason={r} />
+          <ReasonLine key={`${r.what} ${r.code} ${i}`} reason={r} order={<OrderOf next={r.next} />} />
         ))}
       </ul>
       {more > 0 && (

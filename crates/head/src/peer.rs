@@ -1,5 +1,6 @@
 //! The door between the Steward and the transport of the link: streams of bytes to the other head, which begin and end.
 
+use crate::directory::{Whose, whose};
 use base::Uuid;
 use base::fence::Process;
 use base::view::Interface;
@@ -9,11 +10,9 @@ use cluster::{HeadNo, SystemRecord};
 use core::net::{IpAddr, SocketAddr};
 use finding::{Event, LinkFault, OutReason, TrialFault};
 
-/// Whether a file of the state directory belongs to a system: a head that leaves the system does not keep it. No other file there does.
+/// Whether a file of the state directory belongs to a system: a head that leaves the system does not keep it.
 pub fn is_left_behind(name: &str) -> bool {
-    const FILES: [&str; 6] = ["identity", "hosts", "portals", "pools", "released", "creating"];
-    const KINDS: [&str; 3] = ["witness-", "config-", "system-"];
-    FILES.contains(&name) || KINDS.iter().any(|kind| name.starts_with(kind))
+    matches!(whose(name), Some(Whose::System | Whose::Member))
 }
 
 /// What the transport reports.

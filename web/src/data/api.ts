@@ -14,6 +14,9 @@ export class Refusal extends Error {
 /** How long a head may take to answer before it counts as silent. */
 const PATIENCE_MS = 8000;
 
+/** What helps on the head's machine. */
+const SILENT = 'systemctl status millrace, or millrace status';
+
 export async function ask<T>(method: string, path: string, body?: unknown, patience = PATIENCE_MS): Promise<T> {
   const cut = new AbortController();
   const timer = setTimeout(() => cut.abort(), patience);
@@ -33,7 +36,7 @@ export async function ask<T>(method: string, path: string, body?: unknown, patie
     throw new Refusal(answer.status, refusalOf(answer.status, text));
   } catch (e) {
     if (e instanceof Refusal) throw e;
-    throw new Refusal(0, { kind: 'unreachable', code: 'no_answer', message: 'the head does not answer' });
+    throw new Refusal(0, { kind: 'unreachable', code: 'no_answer', message: 'the head does not answer', next: SILENT });
   } finally {
     clearTimeout(timer);
   }

@@ -67,6 +67,34 @@ function trim(h: History, keep: number): History {
   return { step: h.step, begin: h.begin + cut * h.step, columns };
 }
 
+/** The begin of the first step of which something is known. */
+export function firstKnown(h: History): number | null {
+  const known = Object.values(h.columns).map((c) => c.findIndex((v) => v != null));
+  const first = Math.min(...known.filter((i) => i >= 0));
+  return Number.isFinite(first) ? h.begin + first * h.step : null;
+}
+
+/**
+ * Longer steps as short ones, for the time before `until` that has none: each short step has the figure of the long one it is
+ * part of. A long step that goes on after `until` is left out, since it is of that time, too.
+ */
+export function spread(long: History, step: number, from: number, until: number): History {
+  const whole = Math.min(length(long), Math.floor((until - long.begin) / long.step));
+  const begin = Math.max(long.begin, Math.ceil(from / step) * step);
+  const steps = Math.max(0, Math.floor((long.begin + whole * long.step - begin) / step));
+  const at = (i: number) => Math.floor((begin + i * step - long.begin) / long.step);
+  const columns = Object.fromEntries(
+    Object.entries(long.columns).map(([name, c]) => [name, Array.from({ length: steps }, (_, i) => c[at(i)] ?? null)]),
+  );
+  return { step, begin, columns };
+}
+
+/** Where a figure is known and none beside it: no line leads there. */
+export const alone = (values: ArrayLike<number | null | undefined>): number[] =>
+  Array.from({ length: values.length }, (_, i) => i).filter(
+    (i) => values[i] != null && values[i - 1] == null && values[i + 1] == null,
+  );
+
 export const times = (h: History): number[] => Array.from({ length: length(h) }, (_, i) => h.begin + i * h.step);
 
 /** The latest figure of a column; the last step may not be over yet. */
@@ -83,9 +111,14 @@ export function useHistory(path: string, range: Range): { history: History | nul
   const [failed, fail] = useState(false);
   useEffect(() => {
     const fine = range === '10m';
-    const step = path === '/history' ? (fine ? 1 : 60) : fine ? 5 : 600;
+    const system = path === '/history';
+    /** A step that is on the disk, and kept for an hour at least. */
+    const long = 60;
+    const step = fine ? (system ? 1 : 5) : system || range === '1h' ? long : 600;
     const keep = Math.ceil(RANGES[range].seconds / step) + 2;
     let known: History | null = null;
+    /** Steps of before a restart are long ones alone: they were kept on the disk. */
+    let filled = !fine;
     let over = false;
     let asking = false;
     let timer: ReturnType<typeof setTimeout> | undefined;
@@ -99,7 +132,17 @@ export function useHistory(path: string, range: Range): { history: History | nul
         try {
           const answer = await get<Record<string, unknown>>(`${path}${query({ step, since: Math.max(begin, since) })}`);
           if (over) return;
-          known = merge(known, read(answer), keep);
+          const fresh = read(answer);
+          if (!filled) {
+            const until = firstKnown(fresh) ?? fresh.begin + length(fresh) * step;
+            if (until > begin + 2 * step) {
+              const old = read(await get(`${path}${query({ step: long, since: begin - long })}`));
+              if (over) return;
+              known = spread(old, step, begin, until);
+            }
+            filled = true;
+          }
+          known = merge(known, fresh, keep);
           set(known);
           fail(false);
         } catch {

@@ -16,6 +16,8 @@ export const status = signal<Status | null>(null);
 export const statusAt = signal(0);
 /** Why the last request for the status gave none; null if it did. */
 export const trouble = signal<ApiError | null>(null);
+/** Why a session that this page had, or a cookie of it, is worth nothing any more. */
+export const ended = signal<ApiError | null>(null);
 export const now = signal(Date.now());
 export const volumeRates = signal<Map<string, Rates>>(new Map());
 export const driveRates = signal<Map<string, Rates>>(new Map());
@@ -56,13 +58,15 @@ async function askStatus() {
     take(await get<Status>('/status', 5 * SECOND));
   } catch (e) {
     if (!(e instanceof Refusal)) throw e;
-    if (e.status === 401) signedOut();
+    if (e.status === 401) signedOut(e.error);
     else trouble.value = e.error;
   }
 }
 
-export function signedOut() {
+/** Nobody is signed in any more; `why` if that was not asked for. */
+export function signedOut(why: ApiError | null = null) {
   batch(() => {
+    ended.value = why;
     session.value = null;
     status.value = null;
     trouble.value = null;
@@ -76,7 +80,8 @@ export async function askSession(): Promise<void> {
     trouble.value = null;
   } catch (e) {
     if (!(e instanceof Refusal)) throw e;
-    if (e.status === 401) session.value = null;
+    // Without a cookie nobody was signed in, and nothing has ended.
+    if (e.status === 401) signedOut(e.error.code === 'token_wrong' ? null : e.error);
     else trouble.value = e.error;
   }
 }

@@ -65,6 +65,10 @@ export const addHost = (name: string, nqns: string[], iqns: string[], secret: bo
     ...(secret ? ['--chap-secret-file', 'FILE'] : []),
   ]);
 
+export const setHost = (name: string, nqns: string[], iqns: string[], forced: Forced) =>
+  line(['host', 'set', name, ...nqns.flatMap((n) => ['--nqn', n]), ...iqns.flatMap((n) => ['--iqn', n])], forced);
+export const removeHost = (name: string, forced: Forced) => line(['host', 'rm', name], forced);
+
 export const failDrive = (drive: string, forced: Forced) => line(['drive', 'fail', drive], forced);
 export const returnDrive = (drive: string) => line(['drive', 'return', drive]);
 export const replaceDrive = (old: string, next: string, forced: Forced) =>

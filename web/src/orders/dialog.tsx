@@ -1,7 +1,7 @@
 // The frame of each order: its fields, the command that does the same, the API's refusal, and consent where it wants one.
 import { signal } from '@preact/signals';
 import type { ComponentChildren, VNode } from 'preact';
-import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { Refusal } from '../data/api';
 import { Command, Icon, Next, Notices } from '../parts';
 import { old, readOnly, refresh } from '../data/state';
@@ -65,6 +65,8 @@ interface Props {
   command: (forced: Forced) => string;
   run: (forced: Forced) => Promise<Created | undefined | void>;
   ready?: boolean;
+  /** What is to be known once it is done: the dialog stays for it. */
+  after?: () => ComponentChildren;
   danger?: boolean;
   children?: ComponentChildren;
 }
@@ -86,6 +88,15 @@ export function OrderDialog(props: Props) {
     return () => before?.focus();
   }, []);
 
+  // After a refusal, the keyboard goes on at the field that is at fault, or where consent is given.
+  useLayoutEffect(() => {
+    if (!refusal) return;
+    const at = refusal.field?.replace(/[[.].*/, '') ?? '';
+    const find = (where: string) => box.current?.querySelector<HTMLElement>(`${where}:is(input,select,textarea)`);
+    const found = find('.refusal ') ?? find(`[data-at="${at}"] `) ?? find('') ?? box.current?.querySelector('button');
+    found?.focus();
+  }, [refusal]);
+
   // Whoever is in the way is sent away by `disconnect`, which such a refusal names; all else is overridden by `force`.
   const needed: Force | null =
     refusal?.kind !== 'unsafe' ? null : refusal.field === 'disconnect' ? 'disconnect' : 'force';
@@ -101,9 +112,9 @@ export function OrderDialog(props: Props) {
       const made = await props.run(next);
       done.value = props.said;
       refresh();
-      if (made?.notices?.length) {
+      if (made?.notices?.length || props.after) {
         setRefusal(null);
-        setNotices(made.notices);
+        setNotices(made?.notices ?? []);
         setOver(true);
       } else box.current?.close();
     } catch (error) {
@@ -126,6 +137,7 @@ export function OrderDialog(props: Props) {
               {props.said}
             </p>
             <Notices of={notices} />
+            {props.after?.()}
           </>
         ) : (
           <>
@@ -182,11 +194,14 @@ export function OrderDialog(props: Props) {
 /** A field with its name above and its rule below. */
 export function Field({
   label,
+  at,
   hint,
   wrong,
   children,
 }: {
   label: string;
+  /** What the API calls it in a refusal. */
+  at?: string;
   hint?: string;
   wrong?: string | false | null;
   children: ComponentChildren;
@@ -201,7 +216,7 @@ export function Field({
     else control?.removeAttribute('aria-describedby');
   }, [rule, id]);
   return (
-    <div class="field" ref={box}>
+    <div class="field" ref={box} data-at={at}>
       <label>
         <span>{label}</span>
         {children}

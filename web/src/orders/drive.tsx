@@ -69,17 +69,23 @@ export function ReplaceDrive({ drive }: { drive: string }) {
       }
     >
       <p>All data is copied. If the old drive is in sync, it serves until that is done; then it leaves the pool.</p>
-      <Field label="New drive" hint={free.length ? 'A drive of this machine that no pool has, or a path' : 'Its path'}>
-        <Text value={next} set={setNext} list="free-drives" placeholder="/dev/nvme7n1" />
+      <Field label="New drive" at="new" hint={free.length ? 'One of those below, or another path' : 'Its path'}>
+        <Text value={next} set={setNext} placeholder="/dev/nvme7n1" />
       </Field>
-      <datalist id="free-drives">
-        {free.map((d) => (
-          <option
-            key={d.path}
-            value={d.path}
-          >{`${size(d.bytes)} ${d.model} ${d.role === 'free' ? '' : d.role}`}</option>
-        ))}
-      </datalist>
+      {free.length > 0 && (
+        <fieldset class="group">
+          <legend>Drives of this machine that no pool has</legend>
+          {free.map((d) => (
+            <label class="check" key={d.path}>
+              <input type="radio" name="candidate" checked={chosen === d.path} onChange={() => setNext(d.path)} />
+              {d.path}{' '}
+              <span class="dim">
+                {size(d.bytes)} {d.model} {d.role === 'free' ? '' : d.role}
+              </span>
+            </label>
+          ))}
+        </fieldset>
+      )}
     </OrderDialog>
   );
 }
@@ -140,9 +146,11 @@ export function StartScrub({ pool }: { pool: Pool }) {
       {repair && (
         <fieldset class="group">
           <legend>Drives that hold the right data, one of each mirror</legend>
-          <small>
-            Of two legs nobody can tell which is right: without a choice, differences there are only reported.
-          </small>
+          {mirrors.some((m) => m.legs.length === 2 && !m.legs.some((l) => prefer.includes(l.path))) && (
+            <small class="wrong">
+              Of two legs nobody can tell which is right: where no drive is chosen, differences are only reported.
+            </small>
+          )}
           {mirrors.map((m, i) =>
             m.legs.map((leg) => (
               <label class="check" key={leg.uuid}>

@@ -1,11 +1,32 @@
 // Orders about a volume: create, resize, rename, cap and remove.
 import { useState } from 'preact/hooks';
 import { ask, query, volumePath } from '../data/api';
-import { parseSize, size, whole } from '../format';
+import { parseSize, size, sizeArgument, whole } from '../format';
 import { status } from '../data/state';
 import type { Created, Volume } from '../data/types';
 import * as commands from './commands';
 import { Choice, Field, OrderDialog, Text } from './dialog';
+
+const NO_SIZE = 'A size is written as 400G or 1.5T.';
+/** The API's rule of names of volumes. */
+const badName = (name: string) =>
+  name.trim() !== '' &&
+  !/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/.test(name.trim()) &&
+  'A name has 1 to 63 characters: letters, digits, . _ - and begins with a letter or digit.';
+
+/** A size that the pool cannot give, and the next one that it can. */
+function Step({ bytes, step, set }: { bytes: number | null; step: number; set: (text: string) => void }) {
+  if (!bytes || bytes % step === 0) return null;
+  const next = Math.ceil(bytes / step) * step;
+  return (
+    <p class="why-not">
+      The size must be a multiple of {whole(step)} bytes.{' '}
+      <button type="button" class="small" onClick={() => set(String(next))}>
+        Use {whole(next)} bytes
+      </button>
+    </p>
+  );
+}
 
 const flags = (forced: commands.Forced) => query({ force: forced.has('force'), disconnect: forced.has('disconnect') });
 
@@ -24,7 +45,7 @@ export function CreateVolume({ pool = '' }: { pool?: string }) {
       verb="Create"
       said={`Volume ${full} is created.`}
       name={full}
-      ready={!!full && !!bytes}
+      ready={!!full && !badName(name) && !!bytes}
       command={() => commands.createVolume(full || (where && `${where}/VOLUME`), bytes, Number(block) || null)}
       run={() =>
         ask<Created>('POST', '/volumes', { name: full, bytes, ...(block ? { block_bytes: Number(block) } : {}) })
@@ -33,19 +54,21 @@ export function CreateVolume({ pool = '' }: { pool?: string }) {
       <Field label="Pool" hint={chosen && `${size(chosen.bytes - chosen.used_bytes)} free of ${size(chosen.bytes)}`}>
         <Choice value={where} set={setWhere} of={pools.map((p) => [p.name, p.name])} />
       </Field>
-      <Field label="Name" hint="1 to 63 characters: letters, digits, . _ -">
+      <Field label="Name" at="name" hint="1 to 63 characters: letters, digits, . _ -" wrong={badName(name)}>
         <Text value={name} set={setName} placeholder="vm1" />
       </Field>
       <Field
         label="Size"
+        at="bytes"
         hint={
           bytes ? `${size(bytes)}, ${whole(bytes)} bytes` : 'Such as 400G or 1.5T; the pool gives it in steps of 4M'
         }
-        wrong={text && !bytes && 'This is no size: 400G, 1.5T'}
+        wrong={text && !bytes && NO_SIZE}
       >
         <Text value={text} set={setText} placeholder="400G" />
       </Field>
-      <Field label="Block size" hint="It cannot be changed later.">
+      <Step bytes={bytes} step={Number(block) || chosen?.block_bytes || 512} set={setText} />
+      <Field label="Block size" at="block_bytes" hint="It cannot be changed later.">
         <Choice
           value={block}
           set={setBlock}
@@ -61,14 +84,14 @@ export function CreateVolume({ pool = '' }: { pool?: string }) {
 }
 
 export function ResizeVolume({ volume }: { volume: Volume }) {
-  const [text, setText] = useState('');
+  const [text, setText] = useState(sizeArgument(volume.bytes));
   const bytes = parseSize(text);
   return (
     <OrderDialog
       title={`Resize volume ${volume.name}`}
       verb={bytes && bytes < volume.bytes ? 'Shrink' : 'Grow'}
       name={volume.name}
-      ready={!!bytes}
+      ready={!!bytes && bytes !== volume.bytes}
       said={`Volume ${volume.name} has ${size(bytes)} now.`}
       danger={!!bytes && bytes < volume.bytes}
       forces={['force', 'disconnect']}
@@ -82,10 +105,11 @@ export function ResizeVolume({ volume }: { volume: Volume }) {
     >
       <Field
         label="New size"
+        at="bytes"
         hint={`${bytes ? `${size(bytes)}, ${whole(bytes)} bytes; now` : 'Now'} ${size(volume.bytes)}. Hosts see the new size at once.`}
         wrong={
           text && !bytes
-            ? 'This is no size: 400G, 1.5T'
+            ? NO_SIZE
             : bytes && bytes < volume.bytes
               ? 'Smaller than now: what lies beyond is lost.'
               : null
@@ -93,6 +117,7 @@ export function ResizeVolume({ volume }: { volume: Volume }) {
       >
         <Text value={text} set={setText} placeholder="800G" />
       </Field>
+      <Step bytes={bytes} step={volume.block_bytes} set={setText} />
     </OrderDialog>
   );
 }
@@ -105,7 +130,7 @@ export function RenameVolume({ volume }: { volume: Volume }) {
       title={`Rename volume ${volume.name}`}
       verb="Rename"
       name={volume.name}
-      ready={!!name.trim() && name.trim() !== old}
+      ready={!!name.trim() && name.trim() !== old && !badName(name)}
       said={`Volume ${volume.name} is ${pool}/${name.trim()} now.`}
       command={() => commands.renameVolume(volume.name, name)}
       run={async () => {
@@ -113,7 +138,7 @@ export function RenameVolume({ volume }: { volume: Volume }) {
         location.hash = `#/volumes/${encodeURIComponent(pool ?? '')}/${encodeURIComponent(name.trim())}`;
       }}
     >
-      <Field label={`New name, without ${pool}/`} hint="Hosts see no difference.">
+      <Field label={`New name, without ${pool}/`} at="name" hint="Hosts see no difference." wrong={badName(name)}>
         <Text value={name} set={setName} placeholder={old} />
       </Field>
     </OrderDialog>
@@ -157,14 +182,15 @@ export function CapVolume({ volume }: { volume: Volume }) {
         })
       }
     >
-      <Field label="Commands a second" hint="10 or more; empty for no cap" wrong={wrong(iops)}>
+      <Field label="Commands a second" at="iops_max" hint="10 or more; empty for no cap" wrong={wrong(iops)}>
         <Text value={iops} set={setIops} placeholder="no cap" inputMode="numeric" />
       </Field>
-      <Field label="MB/s" hint="Megabytes (10⁶ bytes) a second; empty for no cap" wrong={wrong(mbps)}>
+      <Field label="MB/s" at="mbps_max" hint="Megabytes (10⁶ bytes) a second; empty for no cap" wrong={wrong(mbps)}>
         <Text value={mbps} set={setMbps} placeholder="no cap" inputMode="numeric" />
       </Field>
       <Field
         label="Weight"
+        at="weight"
         hint="1 to 1000, 100 is usual: its share where volumes compete for drives"
         wrong={wrong(weight)}
       >

@@ -2,9 +2,9 @@
 import { useMemo } from 'preact/hooks';
 import { Chart, type Line } from '../chart';
 import { latency, perSecond, throughput } from '../format';
-import { type Column, type History, RANGES, type Range, isRange, times, useHistory } from '../data/history';
+import { type Column, type History, RANGES, type Range, firstKnown, isRange, times, useHistory } from '../data/history';
 import { param, setParam } from '../route';
-import { now } from '../data/state';
+import { now, status } from '../data/state';
 import { STAGES, type Stage } from '../data/types';
 
 const STAGE_WORDS: Record<Stage, string> = {
@@ -33,10 +33,23 @@ export function Ranges() {
   );
 }
 
-/** `whole`: percentiles and stages too, as the history of the head has them. */
-export function Figures({ path, whole }: { path: string; whole?: boolean }) {
+/** Of what has done nothing since the head started: that is known, and is zero. */
+function zeros(step: number, end: number, up: number, over: Range): History {
+  const steps = Math.floor(Math.min(up, RANGES[over].seconds) / step);
+  const begin = Math.floor(end / step - steps) * step;
+  const column = () => new Array<number>(steps).fill(0);
+  return { step, begin, columns: { reads: column(), writes: column(), read_bytes: column(), write_bytes: column() } };
+}
+
+/** `idle`: nothing was done since the head started. `whole`: percentiles and stages too, as the history of the head has them. */
+export function Figures({ path, whole, idle }: { path: string; whole?: boolean; idle?: boolean }) {
   const chosen = range();
-  const { history, failed } = useHistory(path, chosen);
+  const { history: told, failed } = useHistory(path, chosen);
+  const up = status.value?.uptime_seconds ?? 0;
+  const history = useMemo(
+    () => (idle && told && firstKnown(told) == null ? zeros(told.step, now.value / 1000, up, chosen) : told),
+    [told, idle, chosen],
+  );
   const at = useMemo(() => (history ? times(history) : []), [history]);
   const end = Math.floor(now.value / 1000);
   const tick = chosen === '10m' ? end : Math.floor(end / 10) * 10;

@@ -1,12 +1,13 @@
 // Hosts: what they use, each path and each connection, and whether they prove who they are.
 import { latency, perSecond, plural, throughput } from '../format';
-import { Card, State } from '../parts';
-import { AddHost, ExportVolume } from '../orders/access';
+import { Card, Empty, Facts, State } from '../parts';
+import { AddHost, ExportVolume, RemoveHost, SetHostNames, UnexportVolume } from '../orders/access';
 import { OrderButton, WhyNoOrders } from '../orders/dialog';
 import { link } from '../route';
 import { status } from '../data/state';
 import { type ColumnOf, Table } from '../table';
-import type { Host, HostPath } from '../data/types';
+import type { Connection, Host, HostPath } from '../data/types';
+import { HowToConnect } from './connect';
 
 interface Row {
   name: string;
@@ -23,9 +24,27 @@ interface Row {
 
 const sum = (h: Host, key: keyof HostPath['rates']) => (h.paths ?? []).reduce((n, p) => n + p.rates[key], 0);
 
+const IDENTIFIED = 'identified, not authenticated';
+
+/** CHAP proves the iSCSI name; the NVMe name of the same host may be used by anybody. As `millrace host ls` says it. */
+const proofOf = (h: Host) => {
+  if (!h.authenticated) return IDENTIFIED;
+  if (h.nqns.length) return `iscsi authenticated, nvme ${IDENTIFIED}`;
+  return h.mutual ? 'authenticated, both ways' : 'authenticated';
+};
+
+/** The same of what comes by one protocol. */
+const proofBy = (h: Host | undefined, protocol: string) => {
+  if (!h) return '';
+  if (protocol !== 'iscsi' || !h.authenticated) return IDENTIFIED;
+  return h.mutual ? 'authenticated, both ways' : 'authenticated';
+};
+
+const PROOF = 'A host that proves a secret is authenticated, another is identified by its name alone';
+
 const rowOf = (h: Host): Row => ({
   name: h.name,
-  proof: h.authenticated ? (h.mutual ? 'mutual CHAP' : 'CHAP') : 'by name alone',
+  proof: proofOf(h),
   names: [...h.nqns, ...h.iqns].join(' '),
   volumes: h.exports.length,
   list: h.exports.map((e) => e.volume).join(', '),
@@ -37,7 +56,7 @@ const rowOf = (h: Host): Row => ({
 });
 
 const HOSTS: ColumnOf<Row>[] = [
-  { key: 'name', title: 'Host', value: (r) => r.name },
+  { key: 'name', title: 'Host', value: (r) => r.name, cell: (r) => <a href={link(['hosts', r.name])}>{r.name}</a> },
   {
     key: 'state',
     title: 'State',
@@ -48,7 +67,7 @@ const HOSTS: ColumnOf<Row>[] = [
     key: 'proof',
     title: 'Proof',
     value: (r) => r.proof,
-    title2: 'A host that proves a secret is authenticated, another is identified by its name alone',
+    title2: PROOF,
     rank: 2,
   },
   { key: 'paths', title: 'Paths', num: true, value: (r) => r.paths },
@@ -83,6 +102,7 @@ const HOSTS: ColumnOf<Row>[] = [
 interface PathRow {
   key: string;
   host: string;
+  proof: string;
   portal: string;
   protocol: string;
   head: string;
@@ -99,6 +119,7 @@ const PATHS: ColumnOf<PathRow>[] = [
   { key: 'host', title: 'Host', value: (r) => r.host },
   { key: 'portal', title: 'Portal', value: (r) => r.portal, cell: (r) => <code>{r.portal}</code> },
   { key: 'protocol', title: 'Protocol', value: (r) => r.protocol, rank: 2 },
+  { key: 'proof', title: 'Proof', value: (r) => r.proof, title2: PROOF, rank: 3 },
   { key: 'head', title: 'Head', value: (r) => r.head, rank: 2 },
   {
     key: 'state',
@@ -118,6 +139,7 @@ const PATHS: ColumnOf<PathRow>[] = [
 const pathRow = (h: Host, p: HostPath): PathRow => ({
   key: `${h.name} ${p.head ?? ''} ${p.protocol} ${p.portal}`,
   host: h.name,
+  proof: proofBy(h, p.protocol),
   portal: p.portal,
   protocol: p.protocol,
   head: p.head ?? '',
@@ -133,6 +155,7 @@ const pathRow = (h: Host, p: HostPath): PathRow => ({
 interface ConnectionRow {
   key: string;
   host: string;
+  proof: string;
   peer: string;
   protocol: string;
   queue: number;
@@ -153,6 +176,7 @@ const CONNECTIONS: ColumnOf<ConnectionRow>[] = [
   },
   { key: 'peer', title: 'From', value: (r) => r.peer, cell: (r) => <code>{r.peer}</code> },
   { key: 'protocol', title: 'Protocol', value: (r) => r.protocol },
+  { key: 'proof', title: 'Proof', value: (r) => r.proof, title2: PROOF, rank: 3 },
   {
     key: 'session',
     title: 'Session',
@@ -181,24 +205,131 @@ const CONNECTIONS: ColumnOf<ConnectionRow>[] = [
   { key: 'digests', title: 'Digests', value: (r) => r.digests, rank: 3 },
 ];
 
+const connectionRow = (c: Connection, h: Host | undefined): ConnectionRow => ({
+  key: `${c.head ?? ''} ${c.peer} ${c.protocol}`,
+  host: c.host ?? '',
+  proof: proofBy(h, c.protocol),
+  peer: c.peer,
+  protocol: c.protocol,
+  queue: c.queue,
+  session: c.session ?? null,
+  head: c.head ?? '',
+  shard: c.shard,
+  commands: c.commands,
+  inFlight: c.in_flight,
+  digests: [c.header_digest && 'header', c.data_digest && 'data'].filter(Boolean).join(', ') || 'none',
+});
+
+export function OneHost({ name }: { name: string }) {
+  const s = status.value!;
+  const h = s.hosts.find((x) => x.name === name);
+  if (!h)
+    return (
+      <>
+        <div class="head-line">
+          <h1>{name}</h1>
+        </div>
+        <Empty>
+          There is no host {name}. <a href="#/hosts">All hosts</a>
+        </Empty>
+      </>
+    );
+  const row = rowOf(h);
+  return (
+    <>
+      <div class="head-line">
+        <h1>
+          <a href="#/hosts">Hosts</a> / {h.name}
+        </h1>
+        <State word={h.connections ? 'connected' : 'away'} tone={h.connections ? 'good' : 'none'} />
+        <span class="spring" />
+        <span class="actions">
+          <WhyNoOrders />
+          <OrderButton order={() => <ExportVolume host={h.name} />}>Export a volume</OrderButton>
+          <OrderButton order={() => <SetHostNames host={h} />}>Names</OrderButton>
+          <OrderButton danger order={() => <RemoveHost host={h} />}>
+            Remove
+          </OrderButton>
+        </span>
+      </div>
+      <Facts
+        of={[
+          ['Proof', row.proof],
+          ['Reads', perSecond(row.reads)],
+          ['Writes', perSecond(row.writes)],
+          ['Data', throughput(row.bytes)],
+          ['NQNs', h.nqns.length ? h.nqns.map((n) => <code key={n}>{n} </code>) : 'none'],
+          ['IQNs', h.iqns.length ? h.iqns.map((n) => <code key={n}>{n} </code>) : 'none'],
+        ]}
+      />
+      <Card title="Exports">
+        {h.exports.length === 0 ? (
+          <Empty>It sees no volume.</Empty>
+        ) : (
+          <table class="mini">
+            <thead>
+              <tr>
+                <th scope="col">Volume</th>
+                <th scope="col" class="num">
+                  LUN
+                </th>
+                <th scope="col">
+                  <span class="hidden">Orders</span>
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {h.exports.map((e) => (
+                <tr key={e.volume}>
+                  <th scope="row">
+                    <a href={link(['volumes', ...e.volume.split('/')])}>{e.volume}</a>
+                  </th>
+                  <td class="num">{e.lun}</td>
+                  <td class="num">
+                    <OrderButton small danger order={() => <UnexportVolume volume={e.volume} host={h.name} />}>
+                      Unexport
+                    </OrderButton>
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        )}
+        <HowToConnect host={h.name} />
+      </Card>
+      <Card title="Paths">
+        <Table
+          name="Paths"
+          one="path"
+          prefix="p."
+          rows={(h.paths ?? []).map((p) => pathRow(h, p))}
+          columns={PATHS}
+          rowKey={(r) => r.key}
+          sort="portal"
+          empty="It has not connected since the head started."
+        />
+      </Card>
+      <Card title="Connections">
+        <Table
+          name="Connections"
+          one="connection"
+          prefix="c."
+          rows={s.connections.filter((c) => c.host === h.name).map((c) => connectionRow(c, h))}
+          columns={CONNECTIONS}
+          rowKey={(r) => r.key}
+          sort="peer"
+          empty="It is not connected."
+        />
+      </Card>
+    </>
+  );
+}
+
 export function Hosts() {
   const s = status.value!;
   const paths = s.hosts.flatMap((h) => (h.paths ?? []).map((p) => pathRow(h, p)));
-  const connections = s.connections.map(
-    (c): ConnectionRow => ({
-      key: `${c.head ?? ''} ${c.peer} ${c.protocol}`,
-      host: c.host ?? '',
-      peer: c.peer,
-      protocol: c.protocol,
-      queue: c.queue,
-      session: c.session ?? null,
-      head: c.head ?? '',
-      shard: c.shard,
-      commands: c.commands,
-      inFlight: c.in_flight,
-      digests: [c.header_digest && 'header', c.data_digest && 'data'].filter(Boolean).join(', ') || 'none',
-    }),
-  );
+  const known = new Map(s.hosts.map((h) => [h.name, h]));
+  const connections = s.connections.map((c) => connectionRow(c, known.get(c.host ?? '')));
   const unknown = s.connections.filter((c) => !c.host).length;
   return (
     <>

@@ -36,7 +36,7 @@ export function Machine() {
           ) : (
             <div class="scroll-x drawing" tabIndex={0} role="region" aria-label="Drawing of the machine">
               <img
-                src={`/api/v1/topology.svg#${drawn}`}
+                src={`/api/v1/topology.svg?turn=${drawn}`}
                 alt={
                   t
                     ? `Machine ${t.host}: ${plural(t.nodes.length, 'node')}, ${plural(t.drives.length, 'drive')}, ${plural(t.ports.length, 'port')}. The tables below say the same.`

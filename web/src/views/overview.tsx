@@ -5,6 +5,7 @@ import { OrderButton } from '../orders/dialog';
 import { CreateVolume } from '../orders/volume';
 import { link } from '../route';
 import { status, volumeRates } from '../data/state';
+import { type ColumnOf, Table } from '../table';
 import type { Pool, Status } from '../data/types';
 import { Explain } from './explain';
 import { Figures, Ranges } from './figures';
@@ -137,6 +138,25 @@ function PoolLine({ pool: p }: { pool: Pool }) {
   );
 }
 
+interface Busy {
+  name: string;
+  reads: number;
+  writes: number;
+  bytes: number;
+}
+
+const BUSY: ColumnOf<Busy>[] = [
+  {
+    key: 'name',
+    title: 'Volume',
+    value: (r) => r.name,
+    cell: (r) => <a href={link(['volumes', ...r.name.split('/')])}>{r.name}</a>,
+  },
+  { key: 'reads', title: 'Reads', num: true, value: (r) => r.reads, cell: (r) => perSecond(r.reads) },
+  { key: 'writes', title: 'Writes', num: true, value: (r) => r.writes, cell: (r) => perSecond(r.writes) },
+  { key: 'bytes', title: 'Data', num: true, value: (r) => r.bytes, cell: (r) => throughput(r.bytes) },
+];
+
 function Busiest({ s }: { s: Status }) {
   const rates = volumeRates.value;
   const busy = s.volumes
@@ -156,34 +176,18 @@ function Busiest({ s }: { s: Status }) {
   if (!rates.size) return <Empty>Measuring…</Empty>;
   if (!busy.length) return <Empty>No host reads or writes now.</Empty>;
   return (
-    <table class="mini">
-      <thead>
-        <tr>
-          <th scope="col">Volume</th>
-          <th scope="col" class="num">
-            Reads
-          </th>
-          <th scope="col" class="num">
-            Writes
-          </th>
-          <th scope="col" class="num">
-            Data
-          </th>
-        </tr>
-      </thead>
-      <tbody>
-        {busy.map(({ v, r }) => (
-          <tr key={v.uuid}>
-            <th scope="row">
-              <a href={link(['volumes', ...v.name.split('/')])}>{v.name}</a>
-            </th>
-            <td class="num">{perSecond(r.reads)}</td>
-            <td class="num">{perSecond(r.writes)}</td>
-            <td class="num">{throughput(r.readBytes + r.writeBytes)}</td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+    <Table
+      name="Busiest volumes"
+      one="volume"
+      prefix="b."
+      rows={busy.map(
+        ({ v, r }): Busy => ({ name: v.name, reads: r.reads, writes: r.writes, bytes: r.readBytes + r.writeBytes }),
+      )}
+      columns={BUSY}
+      rowKey={(r) => r.name}
+      sort="-reads"
+      empty=""
+    />
   );
 }
 

@@ -3,7 +3,8 @@ import { useAnswer } from '../data/ask';
 import { duration, plural, size, whole } from '../format';
 import { Card, Empty, Facts, Level, Next, State, Time } from '../parts';
 import { status } from '../data/state';
-import type { Alarms, Tokens } from '../data/asked';
+import { type ColumnOf, Table } from '../table';
+import type { Alarms, Receiver, Token, Tokens } from '../data/asked';
 import type { Cluster, Head } from '../data/types';
 import { Portals, Shards } from './portals';
 
@@ -119,6 +120,62 @@ function OneHead({ h, c }: { h: Head; c: Cluster }) {
   );
 }
 
+type Network = NonNullable<Cluster['networks']>[number];
+type Fence = NonNullable<Cluster['fences']>[number];
+
+const NETWORKS: ColumnOf<Network>[] = [
+  { key: 'address', title: 'Network', value: (n) => n.address, cell: (n) => <code>{n.address}</code> },
+  { key: 'state', title: 'State', value: (n) => (n.up ? 'up' : 'down'), cell: (n) => <State word={n.up ? 'up' : 'down'} /> },
+  {
+    key: 'heartbeat',
+    title: 'Last heartbeat',
+    num: true,
+    value: (n) => n.heartbeat_ms,
+    cell: (n) => (n.heartbeat_ms == null ? 'none' : `${whole(n.heartbeat_ms)} ms ago`),
+  },
+];
+
+const FENCES: ColumnOf<Fence>[] = [
+  { key: 'drive', title: 'Fence of', value: (f) => f.drive },
+  {
+    key: 'trial',
+    title: 'Trial',
+    value: (f) => f.state,
+    cell: (f) => <State word={f.state} title={f.reason ?? undefined} />,
+  },
+  {
+    key: 'took',
+    title: 'Took',
+    num: true,
+    value: (f) => f.took_ms,
+    cell: (f) => (f.took_ms == null ? '–' : `${f.took_ms} ms`),
+  },
+];
+
+const RECEIVERS: ColumnOf<Receiver>[] = [
+  {
+    key: 'name',
+    title: 'Receiver',
+    value: (r) => r.name,
+    cell: (r) => (
+      <>
+        {r.name} <span class="dim">{r.kind}</span>
+      </>
+    ),
+  },
+  { key: 'state', title: 'State', value: (r) => r.state, cell: (r) => <State word={r.state} title={r.reason} /> },
+  { key: 'from', title: 'From', value: (r) => r.level, cell: (r) => <Level weight={r.level} />, rank: 2 },
+  { key: 'waiting', title: 'Waiting', num: true, value: (r) => r.waiting, rank: 2 },
+  { key: 'sent', title: 'Last sent', value: (r) => r.sent, cell: (r) => <Time at={r.sent} absent="never" /> },
+];
+
+const TOKENS: ColumnOf<Token>[] = [
+  { key: 'name', title: 'Token', value: (x) => x.name },
+  { key: 'rights', title: 'Rights', value: (x) => x.rights },
+  { key: 'used', title: 'Last used', value: (x) => x.used, cell: (x) => <Time at={x.used} absent="never" /> },
+  { key: 'expires', title: 'Expires', value: (x) => x.expires, cell: (x) => <Time at={x.expires} absent="never" /> },
+];
+
 function Link({ c }: { c: Cluster }) {
   return (
     <Card
@@ -142,53 +199,27 @@ function Link({ c }: { c: Cluster }) {
         ]}
       />
       {c.blind && <p class="why-not">Most voters are not seen: reads wait, and hosts are told to come again.</p>}
-      <table class="mini">
-        <thead>
-          <tr>
-            <th scope="col">Network</th>
-            <th scope="col">State</th>
-            <th scope="col" class="num">
-              Last heartbeat
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {(c.networks ?? []).map((n) => (
-            <tr key={n.address}>
-              <th scope="row">
-                <code>{n.address}</code>
-              </th>
-              <td>
-                <State word={n.up ? 'up' : 'down'} />
-              </td>
-              <td class="num">{n.heartbeat_ms == null ? 'none' : `${whole(n.heartbeat_ms)} ms ago`}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <Table
+        name="Networks of the link"
+        one="network"
+        prefix="n."
+        rows={c.networks ?? []}
+        columns={NETWORKS}
+        rowKey={(n) => n.address}
+        sort="address"
+        empty="No network of the link is known."
+      />
       {(c.fences?.length ?? 0) > 0 && (
-        <table class="mini">
-          <thead>
-            <tr>
-              <th scope="col">Fence of</th>
-              <th scope="col">Trial</th>
-              <th scope="col" class="num">
-                Took
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {c.fences!.map((f) => (
-              <tr key={f.drive}>
-                <th scope="row">{f.drive}</th>
-                <td>
-                  <State word={f.state} title={f.reason ?? undefined} />
-                </td>
-                <td class="num">{f.took_ms == null ? '–' : `${f.took_ms} ms`}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+        <Table
+          name="Fences"
+          one="fence"
+          prefix="f."
+          rows={c.fences!}
+          columns={FENCES}
+          rowKey={(f) => f.drive}
+          sort="drive"
+          empty=""
+        />
       )}
       {c.late.length > 0 && <p class="why-not">Not known to be shut off: {c.late.join(', ')}</p>}
       {(c.unreached?.length ?? 0) > 0 && (
@@ -212,40 +243,16 @@ function AlarmCard() {
         error && <Empty>{error.message}</Empty>
       )}
       {a && !error && (
-        <table class="mini">
-          <thead>
-            <tr>
-              <th scope="col">Receiver</th>
-              <th scope="col">State</th>
-              <th scope="col" class="rank2">
-                From
-              </th>
-              <th scope="col" class="num rank2">
-                Waiting
-              </th>
-              <th scope="col">Last sent</th>
-            </tr>
-          </thead>
-          <tbody>
-            {a.receivers.map((r) => (
-              <tr key={r.name}>
-                <th scope="row">
-                  {r.name} <span class="dim">{r.kind}</span>
-                </th>
-                <td>
-                  <State word={r.state} title={r.reason} />
-                </td>
-                <td class="rank2">
-                  <Level weight={r.level} />
-                </td>
-                <td class="num rank2">{r.waiting}</td>
-                <td>
-                  <Time at={r.sent} absent="never" />
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+        <Table
+          name="Alarm receivers"
+          one="receiver"
+          prefix="a."
+          rows={a.receivers}
+          columns={RECEIVERS}
+          rowKey={(r) => r.name}
+          sort="name"
+          empty="No receiver is named."
+        />
       )}
       {a && a.standing.length > 0 && (
         <ul class="events">
@@ -278,32 +285,16 @@ function TokenCard() {
         </Empty>
       )}
       {t && t.tokens.length > 0 && (
-        <div class="scroll-x" tabIndex={0} role="region" aria-label="Tokens, table">
-          <table class="mini">
-            <thead>
-              <tr>
-                <th scope="col">Token</th>
-                <th scope="col">Rights</th>
-                <th scope="col">Last used</th>
-                <th scope="col">Expires</th>
-              </tr>
-            </thead>
-            <tbody>
-              {t.tokens.map((x) => (
-                <tr key={x.name}>
-                  <th scope="row">{x.name}</th>
-                  <td>{x.rights}</td>
-                  <td>
-                    <Time at={x.used} absent="never" />
-                  </td>
-                  <td>
-                    <Time at={x.expires} absent="never" />
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <Table
+          name="Tokens"
+          one="token"
+          prefix="t."
+          rows={t.tokens}
+          columns={TOKENS}
+          rowKey={(x) => x.name}
+          sort="name"
+          empty=""
+        />
       )}
       {t?.fingerprint && (
         <p class="dim break">

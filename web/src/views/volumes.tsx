@@ -8,7 +8,46 @@ import { link } from '../route';
 import { status, volumeRates } from '../data/state';
 import { type ColumnOf, Table } from '../table';
 import { STAGES, type Stages, type Volume } from '../data/types';
+import { HowToConnect } from './connect';
 import { Figures, Ranges } from './figures';
+
+interface ExportRow {
+  volume: string;
+  host: string;
+  lun: number;
+  names: string;
+}
+
+const EXPORTS: ColumnOf<ExportRow>[] = [
+  {
+    key: 'host',
+    title: 'Host',
+    value: (r) => r.host,
+    cell: (r) => (r.host ? <a href={link(['hosts', r.host])}>{r.host}</a> : 'not known here'),
+  },
+  { key: 'lun', title: 'LUN', num: true, value: (r) => r.lun },
+  {
+    key: 'names',
+    title: 'Names',
+    value: (r) => r.names,
+    cell: (r) => (
+      <code class="long" title={r.names}>
+        {r.names}
+      </code>
+    ),
+  },
+  {
+    key: 'orders',
+    title: 'Orders',
+    value: () => null,
+    cell: (r) =>
+      r.host ? (
+        <OrderButton small danger order={() => <UnexportVolume volume={r.volume} host={r.host} />}>
+          Unexport
+        </OrderButton>
+      ) : null,
+  },
+];
 
 interface Row {
   name: string;
@@ -190,7 +229,7 @@ export function OneVolume({ name }: { name: string }) {
         <h2>Figures</h2>
         <Ranges />
       </div>
-      <Figures path={`/history/volumes/${v.name.split('/').map(encodeURIComponent).join('/')}`} />
+      <Figures path={`/history/volumes/${v.name.split('/').map(encodeURIComponent).join('/')}`} idle={v.counters.reads + v.counters.writes === 0} />
       <div class="cards">
         <Card title="Exports">
           {v.exports.length === 0 ? (
@@ -201,38 +240,27 @@ export function OneVolume({ name }: { name: string }) {
               </OrderButton>
             </Empty>
           ) : (
-            <table class="mini">
-              <thead>
-                <tr>
-                  <th scope="col">Host</th>
-                  <th scope="col" class="num">
-                    LUN
-                  </th>
-                  <th scope="col">Names</th>
-                  <th scope="col">
-                    <span class="hidden">Orders</span>
-                  </th>
-                </tr>
-              </thead>
-              <tbody>
-                {v.exports.map((e) => (
-                  <tr key={e.host ?? e.names.join()}>
-                    <th scope="row">
-                      {e.host ? <a href={link(['hosts'], { q: e.host })}>{e.host}</a> : 'not known here'}
-                    </th>
-                    <td class="num">{e.lun}</td>
-                    <td class="break">{e.names.join(' ')}</td>
-                    <td class="num">
-                      {e.host && (
-                        <OrderButton small danger order={() => <UnexportVolume volume={v.name} host={e.host!} />}>
-                          Unexport
-                        </OrderButton>
-                      )}
-                    </td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
+            <Table
+              name="Exports"
+              one="export"
+              prefix="x."
+              rows={v.exports.map(
+                (e): ExportRow => ({ volume: v.name, host: e.host ?? '', lun: e.lun, names: e.names.join(' ') }),
+              )}
+              columns={EXPORTS}
+              rowKey={(r) => r.host || r.names}
+              sort="host"
+              empty=""
+            />
+          )}
+          {v.exports.map(
+            (e) =>
+              e.host && (
+                <details key={e.host}>
+                  <summary>How {e.host} connects</summary>
+                  <HowToConnect host={e.host} />
+                </details>
+              ),
           )}
         </Card>
         <Card title="Where the time goes">

@@ -1,7 +1,7 @@
 // Histories are merged without a gap, an overlap or a step too many; rates come of counters.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { type History, latest, merge, read, times } from '../../src/data/history';
+import { type History, alone, firstKnown, latest, merge, read, spread, times } from '../../src/data/history';
 import { Meter } from '../../src/data/rates';
 
 const of = (begin: number, ...reads: (number | null)[]): History => ({ step: 1, begin, columns: { reads } });
@@ -19,6 +19,21 @@ test('an answer has its columns by name, those of the times too', () => {
     columns: { reads: [1, null], read_p99_ns: [5, 6], read_stages_drive_ns: [3, 4] },
   });
   assert.deepEqual(times(h), [1767225600, 1767225660]);
+});
+
+test('time without seconds shows its minutes, but not the one that is of both', () => {
+  const minutes: History = { step: 60, begin: 600, columns: { reads: [1, null, 3, 4] } };
+  // The seconds begin in the middle of the last minute.
+  const seconds = of(800, null, 7, 8);
+  const until = firstKnown(seconds)!;
+  assert.equal(until, 801);
+  const shown = spread(minutes, 1, 655, until);
+  assert.deepEqual([shown.step, shown.begin], [1, 655]);
+  const reads = [...Array(5).fill(1), ...Array(60).fill(null), ...Array(60).fill(3)];
+  assert.deepEqual(shown.columns['reads'], reads);
+  assert.deepEqual(merge(shown, seconds, 600).columns['reads'], [...reads, ...Array(20).fill(null), null, 7, 8]);
+  assert.deepEqual(spread(minutes, 1, 900, 2000).columns['reads'], []);
+  assert.equal(firstKnown(of(1, null)), null);
 });
 
 test('what is new counts where both have a step', () => {
@@ -71,4 +86,9 @@ test('a rate needs two readings, and begins anew when counters do', () => {
   assert.equal(meter.take(3000, [['v', counters(5)]]).get('v'), undefined, 'the head has started anew');
   assert.equal(meter.take(4000, [['v', counters(15)]]).get('v')?.readBytes, 100);
   assert.equal(meter.take(5000, []).size, 0);
+});
+
+test('a figure that is known alone is found, since no line leads there', () => {
+  assert.deepEqual(alone([1, null, 2, 3, null, 4, undefined, 5]), [0, 5, 7]);
+  assert.deepEqual(alone([]), []);
 });

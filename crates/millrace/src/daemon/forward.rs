@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// Requests that a head answers itself, whatever it is in its system.
 fn is_own(path: &str) -> bool {
     let path = path.strip_prefix(api::BASE).unwrap_or(path);
-    let own = ["/system", "/tokens", "/alarms", "/session", "/history", "/topology", "/explain"];
+    let own = ["/system", "/tokens", "/alarms", "/session", "/topology", "/explain"];
     // A bay is of the machine that the head runs on.
     let is_bay = matches!(path.split('/').collect::<Vec<_>>()[..], ["", "drives", _, "locate"]);
     own.iter().any(|o| path.starts_with(o)) || is_bay || path == "/openapi.json" || path == "/daemon"
@@ -39,7 +39,7 @@ impl System {
 /// What a head tells of itself if the one that leads is not reached: whoever looks for the reason asks for this.
 fn is_told_alone(method: &Method, path: &str) -> bool {
     let path = path.strip_prefix(api::BASE).unwrap_or(path);
-    method == Method::GET && ["/status", "/events", "/metrics"].contains(&path)
+    method == Method::GET && ["/status", "/events", "/history", "/metrics"].contains(&path)
 }
 
 /// In front of the routes: what is for the head that leads goes on to it.
@@ -106,17 +106,17 @@ mod tests {
 
     #[test]
     fn what_is_of_a_head_or_its_machine_does_not_go_on() {
-        for path in ["session", "history/drives/x", "topology.svg", "explain", "drives/%2Fdev%2Fsda/locate"] {
+        for path in ["session", "topology.svg", "explain", "drives/%2Fdev%2Fsda/locate"] {
             assert!(is_own(&format!("/api/v1/{path}")), "{path}");
         }
-        for path in ["drives", "drives/locate", "drives/x/shape", "status"] {
+        for path in ["drives", "drives/locate", "drives/x/shape", "status", "history", "history/drives/x"] {
             assert!(!is_own(&format!("/api/v1/{path}")), "{path}");
         }
     }
 
     #[test]
     fn a_head_that_reaches_nobody_tells_of_itself_alone() {
-        for path in ["/api/v1/status", "/api/v1/events", "/metrics"] {
+        for path in ["/api/v1/status", "/api/v1/events", "/api/v1/history", "/metrics"] {
             assert!(is_told_alone(&Method::GET, path) && !is_own(path), "{path}");
         }
         for (method, path) in [
@@ -124,6 +124,7 @@ mod tests {
             (Method::GET, "/api/v1/pools"),
             (Method::POST, "/api/v1/pools"),
             (Method::GET, "/api/v1/volumes"),
+            (Method::GET, "/api/v1/history/volumes/tank/v"),
         ] {
             assert!(!is_told_alone(&method, path), "{method} {path}");
         }

@@ -48,8 +48,12 @@ pub const SAID: &str = "MILLRACE_SAID";
 const REQUEST_PATIENCE: Duration = Duration::from_secs(90);
 /// A network that is refused again within this is refused as before.
 const REFUSED_AGAIN: Duration = Duration::from_secs(10);
-/// Longest body of a request or an answer that goes by the link.
+/// Longest body of a request that goes by the link.
 pub(super) const BODY_MAX: usize = 900 << 10;
+/// Longest body of an answer, which goes in parts: a week of minutes has 2 MB. Twice as much finds room on the link.
+const ANSWER_MAX: usize = 4 << 20;
+/// Longest part of it: with all that JSON adds, it is a message of the link.
+const PART_MAX: usize = 256 << 10;
 
 /// The file `link`: which of two heads this is, and how it meets the other one.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -206,12 +210,23 @@ enum Carried {
         #[serde(default)]
         asking: Option<Asking>,
     },
+    /// The next bytes of the body of an answer, if one message has no room for it. `Answer` follows with the last ones.
+    Part {
+        id: u64,
+        body: String,
+    },
     Answer {
         id: u64,
         status: u16,
         content_type: String,
         body: String,
     },
+}
+
+/// Who waits for the other head's answer, and what has come of the answer so far.
+struct Waiter {
+    to: tokio::sync::oneshot::Sender<(u16, String, String)>,
+    body: String,
 }
 
 #[derive(Default)]
@@ -223,7 +238,7 @@ struct Inner {
     /// Networks that were closed for a reason that lasts, and when: each is tried again every second, and that is said once.
     refused: BTreeMap<usize, (Fault, Instant)>,
     leads: bool,
-    asked: BTreeMap<u64, tokio::sync::oneshot::Sender<(u16, String, String)>>,
+    asked: BTreeMap<u64, Waiter>,
     asks: u64,
 }
 
@@ -428,12 +443,28 @@ impl System {
                 runtime.spawn(async move {
                     let answer = answer_of(router, (asked, asking), (&method, &uri), body).await;
                     let (status, content_type, body) = answer;
-                    system.carry(&Carried::Answer { id, status, content_type, body });
+                    let mut rest = body.as_str();
+                    while rest.len() > PART_MAX {
+                        let (part, more) = rest.split_at(rest.floor_char_boundary(PART_MAX));
+                        system.carry(&Carried::Part { id, body: part.into() });
+                        rest = more;
+                    }
+                    system.carry(&Carried::Answer { id, status, content_type, body: rest.into() });
                 });
             }
+            Ok(Carried::Part { id, body }) => {
+                let mut inner = self.inner();
+                let waiter = inner.asked.get_mut(&id);
+                if let Some(waiter) = waiter.filter(|w| w.body.len() + body.len() <= ANSWER_MAX) {
+                    waiter.body.push_str(&body);
+                } else {
+                    inner.asked.remove(&id);
+                }
+            }
             Ok(Carried::Answer { id, status, content_type, body }) => {
-                if let Some(to) = self.inner().asked.remove(&id) {
-                    let _ = to.send((status, content_type, body));
+                if let Some(mut waiter) = self.inner().asked.remove(&id) {
+                    waiter.body.push_str(&body);
+                    let _ = waiter.to.send((status, content_type, waiter.body));
                 }
             }
             Err(e) => tracing::warn!("the other head said what is not understood: {e}"),
@@ -460,7 +491,7 @@ impl System {
             }
             inner.asks += 1;
             let (id, (send, receive)) = (inner.asks, tokio::sync::oneshot::channel());
-            inner.asked.insert(id, send);
+            inner.asked.insert(id, Waiter { to: send, body: String::new() });
             (receive, id)
         };
         self.carry(&Carried::Request { id, method, uri, body, asking });
@@ -695,7 +726,7 @@ async fn answer_of(
     let status = response.status().as_u16();
     let kind = response.headers().get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok());
     let kind = kind.unwrap_or("application/json").to_string();
-    match axum::body::to_bytes(response.into_body(), BODY_MAX).await {
+    match axum::body::to_bytes(response.into_body(), ANSWER_MAX).await {
         Ok(bytes) => (status, kind, String::from_utf8_lossy(&bytes).into_owned()),
         Err(_) => bad("the answer is too long for the link: ask the head that leads"),
     }

@@ -94,6 +94,15 @@ impl Did {
         let reads = times(now.read_times, before.read_times)?;
         Some(Self { counts: since, times: [reads, times(now.write_times, before.write_times)?] })
     }
+    /// What a step of so many seconds says. Who was timed is not in it: it counts as all.
+    pub fn of_row(row: &Row<VALUES>, seconds: f64) -> Self {
+        let counts = core::array::from_fn(|i| (f64::from(row[i]) * seconds).round() as u64);
+        let times = core::array::from_fn(|i| {
+            let mean = f64::from(row[4 + i]);
+            if mean.is_finite() { ((mean * counts[i] as f64) as u64, counts[i]) } else { (0, 0) }
+        });
+        Self { counts, times }
+    }
     /// Whether it read or wrote.
     pub fn is_any(&self) -> bool {
         self.counts != [0; 4]
@@ -107,12 +116,12 @@ fn mean(ns: u64, timed: u64) -> f32 {
 
 impl Sum<VALUES> for Did {
     fn add(&mut self, other: &Self) {
+        // What was read from a file may be anything.
         for (mine, theirs) in self.counts.iter_mut().zip(other.counts) {
-            *mine += theirs;
+            *mine = mine.saturating_add(theirs);
         }
         for (mine, theirs) in self.times.iter_mut().zip(other.times) {
-            mine.0 += theirs.0;
-            mine.1 += theirs.1;
+            *mine = (mine.0.saturating_add(theirs.0), mine.1.saturating_add(theirs.1));
         }
     }
     fn row(&self, seconds: f64) -> Row<VALUES> {
@@ -193,6 +202,15 @@ pub struct Adding<S> {
 }
 
 impl<S> Adding<S> {
+    /// Goes on with a step that was begun before a restart.
+    pub fn resume<const W: usize>(&mut self, step: u64, did: &S, seconds: f64)
+    where
+        S: Sum<W>,
+    {
+        self.step = step;
+        self.sum.add(did);
+        self.seconds += seconds;
+    }
     /// Adds what was done in some time to the step of its middle. The one before that, if this is another one, is complete.
     pub fn add<const W: usize>(
         &mut self,

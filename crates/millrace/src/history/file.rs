@@ -2,7 +2,7 @@
 //! complete. Drawn in docs/formats/state.md.
 
 use super::did::{HEAD_VALUES, VALUES};
-use super::kept::{HEAD_STEPS, Kept, STEPS, Whose};
+use super::kept::{Kept, MINUTE, STEPS, Whose};
 use super::ring::Row;
 use base::Uuid;
 use base::crc::crc32c;
@@ -15,7 +15,7 @@ use std::sync::{Mutex, PoisonError};
 /// Name of the file.
 const NAME: &str = "history";
 /// How a block begins. Another version begins otherwise.
-const MAGIC: [u8; 4] = *b"MRH1";
+const MAGIC: [u8; 4] = *b"MRH2";
 /// Bytes in front of its steps.
 const HEADER: usize = 44;
 /// Most steps in a block.
@@ -39,10 +39,12 @@ pub enum Block {
         /// Values of each.
         rows: Vec<Row<HEAD_VALUES>>,
     },
-    /// Ten minutes, each, of a volume or drive.
+    /// Minutes or longer steps of a volume or drive.
     Thing {
         /// Whose.
         whose: Whose,
+        /// How long each is.
+        seconds: u64,
         /// See `Head`.
         step: u64,
         /// See `Head`.
@@ -50,8 +52,8 @@ pub enum Block {
     },
 }
 
-/// Writes a block behind `out`: steps of which the first one begins at `begin`, seconds since 1970.
-pub fn encode<const W: usize>(whose: Whose, begin: u64, rows: &[Row<W>], out: &mut Vec<u8>) {
+/// Writes a block behind `out`: steps of this length, and the number of the first one.
+pub fn encode<const W: usize>(whose: Whose, seconds: u64, step: u64, rows: &[Row<W>], out: &mut Vec<u8>) {
     let start = out.len();
     let (what, uuid) = match whose {
         Whose::Head => (0u32, Uuid::default()),
@@ -62,9 +64,9 @@ pub fn encode<const W: usize>(whose: Whose, begin: u64, rows: &[Row<W>], out: &m
     out.extend([0; 4]);
     out.extend(what.to_le_bytes());
     out.extend((rows.len() as u32).to_le_bytes());
-    out.extend(begin.to_le_bytes());
+    out.extend((step * seconds).to_le_bytes());
     out.extend(uuid.0);
-    out.extend([0; 4]);
+    out.extend((seconds as u32).to_le_bytes());
     rows.iter().flatten().for_each(|value| out.extend(value.to_le_bytes()));
     let sum = crc32c(&out[start + 8..]);
     out[start + 4..start + 8].copy_from_slice(&sum.to_le_bytes());
@@ -89,12 +91,16 @@ fn parse(bytes: &[u8]) -> Option<(Block, usize)> {
         2 => Whose::Drive(uuid),
         _ => return None,
     };
-    let seconds = if what == 0 { HEAD_STEPS[1] } else { STEPS[1] };
+    let seconds = u64::from(word(40));
+    let known = if what == 0 { seconds == MINUTE } else { seconds >= MINUTE && STEPS.contains(&seconds) };
+    if !known {
+        return None;
+    }
     let step = Some(begin / seconds).filter(|step| begin < BEGIN_END && step * seconds == begin)?;
     let values = &whole[HEADER..];
     let block = match whose {
         Whose::Head => Block::Head { step, rows: rows(values) },
-        whose => Block::Thing { whose, step, rows: rows(values) },
+        whose => Block::Thing { whose, seconds, step, rows: rows(values) },
     };
     Some((block, len))
 }
@@ -142,7 +148,9 @@ pub fn path(folder: &Path) -> PathBuf {
 
 /// Reads what is there. True: it is whole.
 pub fn read(path: &Path, kept: &Mutex<Kept>) -> bool {
-    let why = match File::open(path).and_then(|file| decode(file, |block| lock(kept).restore(block))) {
+    let read = File::open(path).and_then(|file| decode(file, |block| lock(kept).restore(block)));
+    lock(kept).resume();
+    let why = match read {
         Ok(true) => return true,
         Ok(false) => "parts of it are damaged or of another version".to_string(),
         Err(e) if e.kind() == ErrorKind::NotFound => return true,
@@ -193,15 +201,15 @@ mod tests {
     fn example() -> (Vec<u8>, Vec<Block>) {
         let mut bytes = Vec::new();
         let head = |n: f32| -> Row<HEAD_VALUES> { std::array::from_fn(|i| n + i as f32) };
-        encode(Whose::Head, 6000, &[head(1.0)], &mut bytes);
-        encode(Whose::Volume(uuid(1)), 6000, &[[1.0; VALUES], [2.0; VALUES]], &mut bytes);
-        encode(Whose::Drive(uuid(2)), 6600, &[[3.0; VALUES]], &mut bytes);
-        encode(Whose::Head, 6060, &[head(2.0), head(3.0)], &mut bytes);
+        encode(Whose::Head, 60, 100, &[head(1.0)], &mut bytes);
+        encode(Whose::Volume(uuid(1)), 600, 10, &[[1.0; VALUES], [2.0; VALUES]], &mut bytes);
+        encode(Whose::Drive(uuid(2)), 60, 110, &[[3.0; VALUES]], &mut bytes);
+        encode(Whose::Head, 60, 101, &[head(2.0), head(3.0)], &mut bytes);
         let rows = vec![[1.0; VALUES], [2.0; VALUES]];
         let blocks = vec![
             Block::Head { step: 100, rows: vec![head(1.0)] },
-            Block::Thing { whose: Whose::Volume(uuid(1)), step: 10, rows },
-            Block::Thing { whose: Whose::Drive(uuid(2)), step: 11, rows: vec![[3.0; VALUES]] },
+            Block::Thing { whose: Whose::Volume(uuid(1)), seconds: 600, step: 10, rows },
+            Block::Thing { whose: Whose::Drive(uuid(2)), seconds: 60, step: 110, rows: vec![[3.0; VALUES]] },
             Block::Head { step: 101, rows: vec![head(2.0), head(3.0)] },
         ];
         (bytes, blocks)
@@ -251,25 +259,30 @@ mod tests {
     fn another_version_and_steps_that_make_no_sense_are_as_none() {
         let (bytes, _) = example();
         let mut other = bytes.clone();
-        other.iter_mut().filter(|b| **b == b'1').for_each(|b| *b = b'2');
+        other.iter_mut().filter(|b| **b == b'2').for_each(|b| *b = b'1');
         assert_eq!(decoded(&other).1, []);
-        for (what, count, begin) in [
-            (3u32, 1u32, 6000u64),
-            (0, 0, 6000),
-            (0, 257, 6000),
-            (0, 1, 6001),
-            (0, 1, BEGIN_END * 60),
-            (1, 1, 6060),
+        for (what, count, begin, seconds) in [
+            (3u32, 1u32, 6000u64, 60u32),
+            (0, 0, 6000, 60),
+            (0, 257, 6000, 60),
+            (0, 1, 6001, 60),
+            (0, 1, BEGIN_END * 60, 60),
+            (0, 1, 6000, 600),
+            (0, 1, 6000, 0),
+            (1, 1, 6060, 600),
+            (1, 1, 6000, 5),
+            (1, 1, 6000, 61),
         ] {
             let mut odd = bytes.clone();
             odd[8..12].copy_from_slice(&what.to_le_bytes());
             odd[12..16].copy_from_slice(&count.to_le_bytes());
             odd[16..24].copy_from_slice(&begin.to_le_bytes());
+            odd[40..44].copy_from_slice(&seconds.to_le_bytes());
             mend(&mut odd);
-            assert_eq!(decoded(&odd).1.len(), 3, "{what} {count} {begin}");
+            assert_eq!(decoded(&odd).1.len(), 3, "{what} {count} {begin} {seconds}");
         }
         let mut rows = Vec::new();
-        encode(Whose::Drive(uuid(1)), 600, &[[f32::NAN, -1.0, f32::INFINITY, 0.0, -0.0, 5.0]], &mut rows);
+        encode(Whose::Drive(uuid(1)), 600, 1, &[[f32::NAN, -1.0, f32::INFINITY, 0.0, -0.0, 5.0]], &mut rows);
         let (_, found) = decoded(&rows);
         let [Block::Thing { rows, .. }] = &found[..] else { panic!("{found:?}") };
         assert!(rows[0][..3].iter().all(|x| x.is_nan()) && rows[0][3..] == [0.0, 0.0, 5.0]);
@@ -296,13 +309,17 @@ mod tests {
             for block in blocks {
                 let mut again = Vec::new();
                 match &block {
-                    Block::Head { step, rows } => encode(Whose::Head, step * 60, rows, &mut again),
-                    Block::Thing { whose, step, rows } => encode(*whose, step * 600, rows, &mut again),
+                    Block::Head { step, rows } => encode(Whose::Head, MINUTE, *step, rows, &mut again),
+                    Block::Thing { whose, seconds, step, rows } => {
+                        encode(*whose, *seconds, *step, rows, &mut again);
+                    }
                 }
                 // As text, since what is unknown equals nothing.
                 assert_eq!(format!("{:?}", decoded(&again)), format!("{:?}", (true, [&block])));
                 lock(&kept).restore(block);
             }
+            lock(&kept).resume();
+            lock(&kept).take(moment(1e6, 1e6, 0));
             let mut all = Vec::new();
             let kept = lock(&kept);
             kept.all().into_iter().for_each(|whose| kept.encode(whose, &mut all));

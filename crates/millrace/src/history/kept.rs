@@ -9,10 +9,15 @@ use std::collections::BTreeMap;
 
 /// Steps of the head, seconds.
 pub const HEAD_STEPS: [u64; 2] = [1, 60];
+/// How long each of these is kept, seconds.
+const HEAD_SPANS: [u64; 2] = [600, WEEK];
 /// Steps of volumes and drives.
-pub const STEPS: [u64; 2] = [5, 600];
-/// How long the shorter steps are kept, and the longer ones.
-const SPANS: [u64; 2] = [600, 7 * 24 * 3600];
+pub const STEPS: [u64; 3] = [5, MINUTE, 600];
+/// How long each of these is kept.
+const SPANS: [u64; 3] = [600, 3600, WEEK];
+/// Steps as long as this, and longer ones, are in the file.
+pub const MINUTE: u64 = 60;
+const WEEK: u64 = 7 * 24 * 3600;
 /// Most volumes with a ring.
 pub const VOLUMES_MAX: usize = 1024;
 /// Most drives with one.
@@ -31,40 +36,81 @@ pub enum Whose {
     Drive(Uuid),
 }
 
-/// Steps of two lengths of a series, and the step of each that is not over.
-pub struct Series<const W: usize, S> {
-    /// The shorter ones, and the longer ones.
-    pub rings: [Ring<W>; 2],
-    adding: [Adding<S>; 2],
+/// Steps of several lengths of a series, and the step of each that is not over.
+pub struct Series<const N: usize, const W: usize, S> {
+    /// The shortest ones first.
+    pub rings: [Ring<W>; N],
+    adding: [Adding<S>; N],
     /// When it did something last, seconds since 1970.
     active: u64,
 }
 
-impl<const W: usize, S: Sum<W>> Series<W, S> {
-    fn new(steps: [u64; 2]) -> Self {
-        let ring = |i: usize| Ring::new(steps[i], SPANS[i]);
-        Self { rings: [ring(0), ring(1)], adding: Default::default(), active: 0 }
+impl<const N: usize, const W: usize, S: Sum<W>> Series<N, W, S> {
+    fn new(steps: [u64; N], spans: [u64; N]) -> Self {
+        let rings = core::array::from_fn(|i| Ring::new(steps[i], spans[i]));
+        Self { rings, adding: core::array::from_fn(|_| Adding::default()), active: 0 }
     }
-    /// Notes what was done; a longer step that is complete by it is returned.
-    fn take(&mut self, between: &Between, did: &S) -> Option<(u64, [f32; W])> {
-        if self.rings[0].seconds() == 1 {
-            // What took longer than a second was the same in each.
-            let row = did.row(between.took.as_secs_f64());
-            between.seconds().for_each(|second| self.rings[0].put(second, row));
-        } else if let Some((step, row)) = self.adding[0].add(self.rings[0].seconds(), between, did) {
-            self.rings[0].put(step, row);
+    /// Notes what was done. Each step that is complete by it goes behind `out` if it belongs into the file. True: one does.
+    fn take(&mut self, whose: Whose, between: &Between, did: &S, out: &mut Vec<u8>) -> bool {
+        let before = out.len();
+        for (ring, adding) in self.rings.iter_mut().zip(&mut self.adding) {
+            let seconds = ring.seconds();
+            if seconds == 1 {
+                // What took longer than a second was the same in each.
+                let row = did.row(between.took.as_secs_f64());
+                between.seconds().for_each(|second| ring.put(second, row));
+            } else if let Some((step, row)) = adding.add(seconds, between, did) {
+                ring.put(step, row);
+                if seconds >= MINUTE {
+                    file::encode(whose, seconds, step, &[row], out);
+                }
+            }
         }
-        let complete = self.adding[1].add(self.rings[1].seconds(), between, did)?;
-        self.rings[1].put(complete.0, complete.1);
-        Some(complete)
+        out.len() > before
+    }
+    fn ring(&self, seconds: u64) -> Option<&Ring<W>> {
+        self.rings.iter().find(|r| r.seconds() == seconds)
+    }
+    /// Takes steps that were read from the file.
+    fn restore(&mut self, seconds: u64, step: u64, rows: Vec<[f32; W]>) {
+        if let Some(ring) = self.rings.iter_mut().find(|r| r.seconds() == seconds) {
+            (step..).zip(rows).for_each(|(step, row)| ring.put(step, row));
+        }
+    }
+    /// All blocks for the file, behind `out`.
+    fn encode(&self, whose: Whose, out: &mut Vec<u8>) {
+        for ring in self.rings.iter().filter(|r| r.seconds() >= MINUTE) {
+            let (first, rows) = ring.since(0);
+            let rows: Vec<[f32; W]> = rows.copied().collect();
+            for (i, part) in rows.chunks(file::ROWS_MAX).enumerate() {
+                file::encode(whose, ring.seconds(), first + (i * file::ROWS_MAX) as u64, part, out);
+            }
+        }
+    }
+}
+
+impl Series<3, VALUES, Did> {
+    /// Goes on with the longest step that was not over at the last restart, from what the minutes of it say.
+    fn resume(&mut self) {
+        let [_, minutes, long] = &self.rings;
+        let (Some(newest), long_seconds) = (minutes.newest(), long.seconds()) else { return };
+        let step = newest * MINUTE / long_seconds;
+        if long.newest().is_some_and(|known| known >= step) {
+            return;
+        }
+        for row in minutes.since(step * long_seconds).1 {
+            if row[0].is_finite() {
+                self.adding[2].resume(step, &Did::of_row(row, MINUTE as f64), MINUTE as f64);
+            }
+        }
     }
 }
 
 /// See the module.
 pub struct Kept {
     before: Option<Moment>,
-    head: Series<HEAD_VALUES, HeadDid>,
-    things: BTreeMap<Whose, Series<VALUES, Did>>,
+    head: Series<2, HEAD_VALUES, HeadDid>,
+    things: BTreeMap<Whose, Series<3, VALUES, Did>>,
     /// Blocks for the file.
     unwritten: Vec<u8>,
     /// Some of them are no more.
@@ -73,7 +119,7 @@ pub struct Kept {
 
 impl Default for Kept {
     fn default() -> Self {
-        let (head, things) = (Series::new(HEAD_STEPS), BTreeMap::new());
+        let (head, things) = (Series::new(HEAD_STEPS, HEAD_SPANS), BTreeMap::new());
         Self { before: None, head, things, unwritten: Vec::new(), rewrite: false }
     }
 }
@@ -116,8 +162,9 @@ impl Kept {
             self.take_of(Whose::Drive(w.uuid), &between, did);
         }
         let Some(did) = HeadDid::between(was, is, all.into_iter()) else { return false };
-        let Some((step, row)) = self.head.take(&between, &did) else { return false };
-        file::encode(Whose::Head, step * HEAD_STEPS[1], &[row], &mut self.unwritten);
+        if !self.head.take(Whose::Head, &between, &did, &mut self.unwritten) {
+            return false;
+        }
         if self.unwritten.len() > UNWRITTEN_MAX {
             self.unwritten = Vec::new();
             self.rewrite = true;
@@ -133,9 +180,7 @@ impl Kept {
         if did.is_any() {
             series.active = between.to.as_secs();
         }
-        if let Some((step, row)) = series.take(between, &did) {
-            file::encode(whose, step * STEPS[1], &[row], &mut self.unwritten);
-        }
+        series.take(whose, between, &did, &mut self.unwritten);
     }
     /// A ring for something that has none. The one that did nothing for longest goes, if there are too many.
     fn make(&mut self, whose: Whose) {
@@ -148,24 +193,26 @@ impl Kept {
             let oldest = *oldest;
             self.things.remove(&oldest);
         }
-        self.things.entry(whose).or_insert_with(|| Series::new(STEPS));
+        self.things.entry(whose).or_insert_with(|| Series::new(STEPS, SPANS));
     }
     /// Takes what was read from the file, oldest first.
     pub fn restore(&mut self, block: Block) {
         match block {
-            Block::Head { step, rows } => {
-                (step..).zip(rows).for_each(|(step, row)| self.head.rings[1].put(step, row));
-            }
-            Block::Thing { whose, step, rows } => {
-                let newest = (step + rows.len() as u64) * STEPS[1];
+            Block::Head { step, rows } => self.head.restore(MINUTE, step, rows),
+            Block::Thing { whose, seconds, step, rows } => {
+                let newest = (step + rows.len() as u64) * seconds;
                 if !self.things.contains_key(&whose) {
                     self.make(whose);
                 }
                 let Some(series) = self.things.get_mut(&whose) else { return };
                 series.active = series.active.max(newest);
-                (step..).zip(rows).for_each(|(step, row)| series.rings[1].put(step, row));
+                series.restore(seconds, step, rows);
             }
         }
+    }
+    /// All was read from the file.
+    pub fn resume(&mut self) {
+        self.things.values_mut().for_each(Series::resume);
     }
     /// What waits for the file; whether it must be written anew. Both are over by that.
     pub fn take_unwritten(&mut self) -> (Vec<u8>, bool) {
@@ -182,18 +229,18 @@ impl Kept {
     /// All blocks of one series, behind `out`.
     pub fn encode(&self, whose: Whose, out: &mut Vec<u8>) {
         match (whose, self.things.get(&whose)) {
-            (Whose::Head, _) => encode_ring(whose, &self.head.rings[1], out),
-            (_, Some(series)) => encode_ring(whose, &series.rings[1], out),
+            (Whose::Head, _) => self.head.encode(whose, out),
+            (_, Some(series)) => series.encode(whose, out),
             (_, None) => {}
         }
     }
     /// The head's steps of this length, if there are any.
     pub fn head(&self, step: u64) -> Option<&Ring<HEAD_VALUES>> {
-        self.head.rings.iter().find(|r| r.seconds() == step)
+        self.head.ring(step)
     }
     /// The steps of a volume or drive, if it has ever done anything.
     pub fn thing(&self, whose: Whose, step: u64) -> Option<&Ring<VALUES>> {
-        self.things.get(&whose)?.rings.iter().find(|r| r.seconds() == step)
+        self.things.get(&whose)?.ring(step)
     }
     /// Bytes that all rings take.
     #[cfg(test)]
@@ -202,15 +249,6 @@ impl Kept {
         let rings =
             self.things.values().map(|s| size_of_val(s) + s.rings.iter().map(Ring::bytes).sum::<usize>());
         of_head + rings.sum::<usize>()
-    }
-}
-
-fn encode_ring<const W: usize>(whose: Whose, ring: &Ring<W>, out: &mut Vec<u8>) {
-    let (first, rows) = ring.since(0);
-    let rows: Vec<[f32; W]> = rows.copied().collect();
-    for (i, part) in rows.chunks(file::ROWS_MAX).enumerate() {
-        let step = first + (i * file::ROWS_MAX) as u64;
-        file::encode(whose, step * ring.seconds(), part, out);
     }
 }
 
@@ -251,9 +289,34 @@ mod tests {
             let (begin, rates) = first(kept.thing(whose, 5));
             assert_eq!((begin * 5, rates.len()), (1800 - 5, 120));
             assert!(rates.iter().all(|x| *x == Some(10.0)), "{rates:?}");
+            assert_eq!(first(kept.thing(whose, 60)), (20, vec![Some(10.0); 19]));
             assert_eq!(first(kept.thing(whose, 600)), (2, vec![Some(10.0)]));
         }
         assert!(kept.head(5).is_none() && kept.thing(VOLUME, 1).is_none());
+    }
+
+    #[test]
+    fn ten_minutes_in_which_the_daemon_was_killed_go_on_from_their_minutes() {
+        let (killed, mut file) = (kept_of(busy(1200..2190)), Vec::new());
+        killed.all().into_iter().for_each(|whose| killed.encode(whose, &mut file));
+        let mut kept = Kept::default();
+        file::decode(&file[..], |block| kept.restore(block)).expect("no file, no failure");
+        kept.resume();
+        for whose in [VOLUME, DRIVE] {
+            assert_eq!(first(kept.thing(whose, 60)), (20, vec![Some(10.0); 16]), "all but the last");
+            assert_eq!(first(kept.thing(whose, 600)), (2, vec![Some(10.0)]));
+        }
+        // It counts from zero, and does nothing for the rest of the time.
+        for s in 2200..2402 {
+            kept.take(moment(s as f64 + 0.01, s as f64, 0));
+        }
+        for whose in [VOLUME, DRIVE] {
+            let (begin, rates) = first(kept.thing(whose, 600));
+            let [Some(before), Some(rate)] = rates[..] else { panic!("{rates:?}") };
+            assert!(begin == 2 && before == 10.0 && (6.0..6.5).contains(&rate), "360 of 560 seconds: {rate}");
+            let row = kept.thing(whose, 600).expect("a ring").since(0).1.last().expect("a step");
+            assert_eq!(row[4], 100_000.0, "how long reads took is said of those that were");
+        }
     }
 
     #[test]

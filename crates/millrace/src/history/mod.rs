@@ -31,7 +31,7 @@ impl History {
     }
     /// Steps of this length that begin at `since` or later; None if no steps of this length are kept.
     pub fn of(&self, whose: Whose, step: u64, since: u64) -> Option<api::History> {
-        let lengths = if whose == Whose::Head { HEAD_STEPS } else { STEPS };
+        let lengths: &[u64] = if whose == Whose::Head { &HEAD_STEPS } else { &STEPS };
         if !lengths.contains(&step) {
             return None;
         }

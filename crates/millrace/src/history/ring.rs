@@ -24,7 +24,6 @@ impl<const W: usize> Ring<W> {
         self.seconds
     }
     /// The newest step, if there is one.
-    #[cfg(test)]
     pub fn newest(&self) -> Option<u64> {
         self.next.checked_sub(1).filter(|_| self.len > 0)
     }

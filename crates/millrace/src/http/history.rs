@@ -1,4 +1,4 @@
-//! Figures of the past, as the head has them that is asked: each keeps its own.
+//! Figures of the past, as the head has them that leads.
 
 use super::Api;
 use super::extract::Params;
@@ -39,9 +39,9 @@ impl Api {
     }
 }
 
-/// What the head did, or the system if it leads
+/// What the head did, or its system
 ///
-/// A head that follows keeps nothing of the time in which it does.
+/// A head that follows asks the one that leads. If that is not reached, it tells what it knows of the time when it led itself.
 #[utoipa::path(get, path = "/history", tag = "history",
     params(("step" = Option<u64>, Query, description = "Length of a step, seconds: 1 (kept for 10 minutes) or 60 (for a week)"),
            ("since" = Option<u64>, Query, description = "Leaves out steps that begin before, seconds since 1970-01-01 UTC")),
@@ -56,7 +56,7 @@ async fn get_history(State(api): State<Api>, params: Params) -> Answer<History> 
 #[utoipa::path(get, path = "/history/volumes/{pool}/{volume}", tag = "history",
     params(("pool" = String, Path, description = "Name, or UUID where it is shown"),
            ("volume" = String, Path, description = "Name within the pool"),
-           ("step" = Option<u64>, Query, description = "Length of a step, seconds: 5 (kept for 10 minutes) or 600 (for a week)"),
+           ("step" = Option<u64>, Query, description = "Length of a step, seconds: 5 (kept for 10 minutes), 60 (for an hour) or 600 (for a week)"),
            ("since" = Option<u64>, Query, description = "Leaves out steps that begin before, seconds since 1970-01-01 UTC")),
     responses((status = 200, description = "As far as it is kept", body = History), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn get_volume_history(
@@ -76,7 +76,7 @@ async fn get_volume_history(
 /// One that has done nothing yet has no steps.
 #[utoipa::path(get, path = "/history/drives/{drive}", tag = "history",
     params(("drive" = String, Path, description = "Path or UUID"),
-           ("step" = Option<u64>, Query, description = "Length of a step, seconds: 5 (kept for 10 minutes) or 600 (for a week)"),
+           ("step" = Option<u64>, Query, description = "Length of a step, seconds: 5 (kept for 10 minutes), 60 (for an hour) or 600 (for a week)"),
            ("since" = Option<u64>, Query, description = "Leaves out steps that begin before, seconds since 1970-01-01 UTC")),
     responses((status = 200, description = "As far as it is kept", body = History), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn get_drive_history(

@@ -61,11 +61,13 @@ async fn get_topology(State(api): State<Api>, params: Params) -> Answer<Value> {
 
 /// The same, drawn
 #[utoipa::path(get, path = "/topology.svg", tag = "machine",
+    params(("turn" = Option<u64>, Query, description = "Any number: a browser asks once for each address of a picture")),
     responses((status = 200, description = "As it is now", content_type = "image/svg+xml"), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn draw_topology(
     State(api): State<Api>,
-    params: Params,
+    mut params: Params,
 ) -> Result<([(HeaderName, &'static str); 1], String), Refused> {
+    let _: u64 = params.one("turn", 0)?;
     params.end()?;
     let drawn = topology::svg(&*machine(&api).await?, &words::label);
     Ok(([(header::CONTENT_TYPE, "image/svg+xml")], drawn))

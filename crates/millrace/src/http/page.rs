@@ -177,6 +177,12 @@ mod tests {
     }
 
     #[test]
+    fn all_of_the_page_takes_less_than_300_kb_on_its_way() {
+        let bytes: usize = ASSETS.iter().chain([&INDEX]).map(|file| file.made().zipped.len()).sum();
+        assert!(bytes < 300_000, "{bytes}");
+    }
+
+    #[test]
     fn what_is_not_the_api_is_the_page_but_for_assets_that_are_none() {
         for path in ["/", "/index.html", "/pools/tank", "/apix", "/%61pi/v1/status"] {
             assert!(is_page(path), "{path}");

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant, SystemTime};
 
 /// What the API answers to a GET: the status, and the body.
-fn get(daemon: &Daemon, path: &str) -> (u16, serde_json::Value) {
+pub fn get(daemon: &Daemon, path: &str) -> (u16, serde_json::Value) {
     let mut stream = UnixStream::connect(daemon.path("api.sock")).expect("it listens");
     let request = format!("GET /api/v1/{path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).expect("asked");
@@ -19,7 +19,7 @@ fn get(daemon: &Daemon, path: &str) -> (u16, serde_json::Value) {
 }
 
 /// The values of a column that are known.
-fn known(history: &serde_json::Value, column: &str) -> Vec<f64> {
+pub fn known(history: &serde_json::Value, column: &str) -> Vec<f64> {
     let column = history.pointer(column).and_then(|c| c.as_array());
     column.expect("a column").iter().filter_map(serde_json::Value::as_f64).collect()
 }
@@ -84,4 +84,25 @@ fn charts_show_what_hosts_did_and_a_new_daemon_says_nothing_wrong() {
     until("it looks again", || !known(&get(&daemon, "history").1, "/reads").is_empty());
     let (_, head) = get(&daemon, "history");
     assert!(known(&head, "/reads").iter().all(|rate| *rate == 0.0), "{head}");
+}
+
+#[test]
+fn a_daemon_that_is_killed_loses_at_most_a_minute_of_each_volume_and_drive() {
+    let mut daemon = Daemon::new();
+    daemon.start(&[]);
+    let file = daemon.file("d0", 96);
+    let load = daemon.busy(&file);
+    let drive = format!("history/drives/{}", file.replace('/', "%2F"));
+    let minutes = |daemon: &Daemon, path: &str| known(&get(daemon, &format!("{path}?step=60")).1, "/reads");
+    let all = ["history", "history/volumes/tank/v", &drive];
+    until("a minute is over", || all.iter().all(|path| minutes(&daemon, path).iter().any(|n| *n > 0.0)));
+    until("it is on file", || daemon.path("state/history").metadata().is_ok_and(|m| m.len() > 0));
+    let before = all.map(|path| minutes(&daemon, path));
+    daemon.signal("-KILL");
+    drop(load);
+    daemon.start(&[]);
+    for (path, before) in all.iter().zip(before) {
+        // What is read of the file is there soon after the first answer.
+        until(path, || minutes(&daemon, path).starts_with(&before));
+    }
 }

@@ -1,11 +1,14 @@
 //! Two daemons over the same files: one serves, the other takes over (docs/two-heads.md).
 
-use crate::daemon::{Daemon, until};
+use crate::daemon::{Daemon, Load, curl, until};
+use crate::history::{get, known};
 use crate::mirrors::{bench, bench_at, data, export};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::TcpListener;
+use std::path::Path;
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicU16, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 fn free_address() -> String {
     TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port").to_string()
@@ -39,8 +42,12 @@ fn system() -> (Daemon, Daemon, [String; 2], (String, String), String) {
 }
 
 /// The same, of a head that has not started yet.
-fn system_of(mut a: Daemon) -> (Daemon, Daemon, [String; 2], (String, String), String) {
-    let mut b = Daemon::new();
+fn system_of(a: Daemon) -> (Daemon, Daemon, [String; 2], (String, String), String) {
+    system_of_both(a, Daemon::new())
+}
+
+/// The same, of two such heads.
+fn system_of_both(mut a: Daemon, mut b: Daemon) -> (Daemon, Daemon, [String; 2], (String, String), String) {
     a.start(&[]);
     b.start(&[]);
     let drives = ["x", "y"].map(|name| a.file(name, 96));
@@ -161,6 +168,111 @@ fn hosts_at_both_heads_lose_nothing_when_one_is_killed_and_then_the_other() {
     assert_eq!(a.signal("-TERM").code(), Some(0));
     let first = data(&drives[0]);
     assert!(first.iter().any(|b| *b != 0) && data(&drives[1]) == first, "legs differ");
+}
+
+/// Makes a token; its secret.
+fn token(daemon: &Daemon, name: &str) -> String {
+    daemon.json(&format!("token add {name}"))["secret"].as_str().expect("a secret").to_string()
+}
+
+/// The minute that began an hour ago, seconds since 1970.
+fn an_hour_ago() -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970").as_secs();
+    (now - 3600) / 60 * 60
+}
+
+/// What a file of history holds in which a head read once a second in this minute (docs/formats/state.md).
+fn history_of(minute: u64) -> Vec<u8> {
+    let mut block = [
+        b"MRH2".as_slice(),
+        &[0; 8],
+        &1u32.to_le_bytes(),
+        &minute.to_le_bytes(),
+        &[0; 16],
+        &60u32.to_le_bytes(),
+    ]
+    .concat();
+    block.extend(1f32.to_le_bytes());
+    block.resize(44 + 80, 0);
+    let sum = base::crc::crc32c(&block[8..]).to_le_bytes();
+    block[4..8].copy_from_slice(&sum);
+    block
+}
+
+/// Files of two state directories: those that are the same in both, and those that are not.
+fn compared(a: &Daemon, b: &Daemon) -> [Vec<String>; 2] {
+    let files = |d: &Daemon| -> BTreeMap<String, Vec<u8>> {
+        let all = std::fs::read_dir(d.path("state")).expect("a folder");
+        let all = all.map(|entry| entry.expect("there").path());
+        let name = |path: &Path| path.file_name().and_then(|n| n.to_str()).expect("a name").to_string();
+        all.filter_map(|path| Some((name(&path), std::fs::read(&path).ok()?))).collect()
+    };
+    let (a, b) = (files(a), files(b));
+    let names: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+    let (same, own): (Vec<&String>, Vec<&String>) =
+        names.into_iter().partition(|name| a.get(*name) == b.get(*name));
+    [same, own].map(|names| names.into_iter().cloned().collect())
+}
+
+#[test]
+fn a_head_that_joins_or_comes_back_keeps_its_tokens_its_certificate_and_its_history() {
+    let (a, b) = (Daemon::new(), Daemon::new());
+    let ports = [a.with_tls(), b.with_tls()];
+    let (mut a, b, ..) = system_of_both(a, b);
+    // What the answer is to this secret at this head, by its own certificate.
+    let shown = |daemon: &Daemon, port: u16, secret: &str| {
+        let ca = daemon.path("state/api-certificate").display().to_string();
+        let (bearer, url) =
+            (format!("Authorization: Bearer {secret}"), format!("https://127.0.0.1:{port}/api/v1/session"));
+        curl(&["--cacert", &ca, "-H", &bearer, &url]).0
+    };
+    let (kept, lost) = (token(&a, "kept"), token(&a, "lost"));
+    let own = token(&b, "own");
+    let certificate = std::fs::read(a.path("state/api-certificate")).expect("a file");
+    a.signal("-KILL");
+    until("b leads", || heads(&b) == ["a out, not ready", "b leads"]);
+    // An hour ago it led, and did something.
+    let past = history_of(an_hour_ago());
+    std::fs::write(a.path("state/history"), &past).expect("written");
+    a.start(&[]);
+    until("a follows", || heads(&b) == ["a follows", "b leads"]);
+    a.cli("token rm lost");
+    a.signal("-KILL");
+    a.start(&[]);
+    until("a follows again", || heads(&a) == ["a follows", "b leads"]);
+    for (secret, status) in [(&kept, "200"), (&lost, "401"), (&own, "401")] {
+        assert_eq!(shown(&a, ports[0], secret), status);
+    }
+    for (secret, status) in [(&own, "200"), (&kept, "401"), (&lost, "401")] {
+        assert_eq!(shown(&b, ports[1], secret), status);
+    }
+    assert!(std::fs::read(a.path("state/history")).expect("a file").starts_with(&past));
+    assert_eq!(std::fs::read(a.path("state/api-certificate")).expect("a file"), certificate);
+    let [same, different] = compared(&a, &b);
+    for name in ["identity", "hosts", "portals", "pools"] {
+        assert!(same.contains(&name.to_string()), "{name}: {same:?}");
+    }
+    for name in ["api-certificate", "link", "link-identity", "tokens"] {
+        assert!(different.contains(&name.to_string()), "{name}: {different:?}");
+    }
+}
+
+#[test]
+fn charts_of_the_head_that_follows_show_the_system() {
+    let (a, b, drives, (portal, target), _) = system();
+    let load = Load(bench(&portal, &target, "--rw randrw --force --seconds 60 --qd 4 --patience 60"));
+    let drive = format!("history/drives/{}", drives[0].replace('/', "%2F"));
+    let writes = |daemon: &Daemon, path: &str| known(&get(daemon, path).1, "/writes");
+    for path in ["history", "history/volumes/tank/v", "history/volumes/tank/v?step=5", &drive] {
+        for head in [&a, &b] {
+            until(path, || writes(head, path).iter().any(|rate| *rate > 0.0));
+        }
+    }
+    for head in [&a, &b] {
+        let (status, idle) = get(head, "history/volumes/tank/no");
+        assert!(status == 404 && idle["error"]["code"] == "volume_unknown", "{idle}");
+    }
+    drop(load);
 }
 
 #[test]

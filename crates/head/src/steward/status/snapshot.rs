@@ -22,7 +22,7 @@ use cluster::{HeadNo, Part};
 use core::net::SocketAddr;
 use finding::{
     DriveFault, Event, Notice, PortalCause, RecordCause, SpareFit, StatusCause, StatusNotice, SystemEvent,
-    WayBack,
+    SystemRefusal, WayBack,
 };
 use std::collections::BTreeSet;
 
@@ -36,15 +36,17 @@ const EVENTS_SHOWN: usize = 20;
 impl Procedures {
     /// Orders that only look.
     pub(crate) async fn look(&self, order: Order) -> Answered {
-        match order {
+        let seen = match order {
             Order::Events { since } => {
                 let context = self.context();
                 let new = context.events.iter().filter(|e| e.number >= since);
-                Ok(Reply::Events(new.map(EventLine::answered).collect()))
+                return Ok(Reply::Events(new.map(EventLine::answered).collect()));
             }
-            Order::Figures => Ok(Reply::Figures(Box::new(self.figures().await))),
-            _ => Ok(Reply::Snapshot(Box::new(self.snapshot(true).await))),
-        }
+            Order::Figures => Reply::Figures(Box::new(self.figures().await)),
+            _ => Reply::Snapshot(Box::new(self.snapshot(true).await)),
+        };
+        // Pools that are let go of are not shown, and no head has none for that.
+        if self.context().stop == Stop::Closed { Err(SystemRefusal::Stopping.into()) } else { Ok(seen) }
     }
 
     /// Fresh figures from the shards; whether all have answered in time.

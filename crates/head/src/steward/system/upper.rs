@@ -1,5 +1,6 @@
 //! What two Stewards say to each other: docs/formats/link.md, "Stewards".
 
+use crate::directory::{Whose, whose};
 use crate::peer::{FenceTrial, TrialFound};
 use crate::steward::context::system::far::Numbers;
 use crate::steward::far::Configured;
@@ -346,11 +347,9 @@ fn name_of(name: String) -> Result<String, Malformed> {
     if good && is_shared(&name) { Ok(name) } else { Err(Malformed) }
 }
 
-/// Whether a file of the state directory is the system's, and so in the directories of both heads: all but those that tell of one head
-/// or one process.
+/// Whether a file of the state directory is the system's, and so in the directories of both heads.
 pub(crate) fn is_shared(name: &str) -> bool {
-    const OWN: [&str; 6] = ["events", "crashes", "lock", "probe", "link", "link-identity"];
-    !OWN.contains(&name) && !name.starts_with("system-")
+    whose(name) == Some(Whose::System)
 }
 
 #[cfg(test)]
@@ -414,7 +413,17 @@ mod tests {
             let short = matches!(message, Upper::Manager(_) | Upper::Lead);
             assert!(Upper::decode(&message.encode()[..1]).is_err() || short);
         }
-        for name in ["../hosts", "a/b", "", ".x", "events", "link-identity", "system-record"] {
+        for name in [
+            "../hosts",
+            "a/b",
+            "",
+            ".x",
+            "events",
+            "link-identity",
+            "system-record",
+            "tokens",
+            "api-certificate",
+        ] {
             assert_eq!(Upper::decode(&file(name, None).encode()), Err(Malformed), "{name}");
         }
         assert_eq!(Upper::decode(&[14]), Err(Malformed));

@@ -133,3 +133,25 @@ fn an_older_copy_put_in_a_drives_place_while_the_head_was_stopped_starts_from_no
     let array = &w.layout.arrays[0];
     assert_eq!(array.dirty.count(), array.geometry.regions(), "all of it is copied");
 }
+
+#[test]
+fn a_head_that_stops_refuses_to_say_what_it_has() {
+    let mut w = usual();
+    w.post(1000, Order::Status);
+    w.stop();
+    for id in 1001..1040 {
+        w.post(id, if id % 2 == 0 { Order::Status } else { Order::Figures });
+    }
+    w.pass(SOON);
+    assert!(w.stopped.is_some());
+    w.post(1040, Order::Status);
+    w.pass(1);
+    assert_eq!(w.answer(1040).as_deref(), Some("Stopping"));
+    let volumes = |answer: &Answered| match answer {
+        Ok(Reply::Snapshot(status)) => Some(status.volumes.len()),
+        Ok(Reply::Figures(figures)) => Some(figures.volumes.len()),
+        _ => None,
+    };
+    let told: Vec<usize> = (1000..1041).filter_map(|id| volumes(&w.answers[&id])).collect();
+    assert!(told.iter().all(|n| *n == 1), "{told:?}");
+}
