@@ -154,7 +154,12 @@ test('a drive fails and returns, and the last one in sync is guarded', { skip },
   await health(page, 'degraded');
   await leg('w').getByText('failed').waitFor();
   assert.match(await page.title(), /^! degraded: /);
-  await page.getByRole('region', { name: 'Reasons' }).getByText('millrace drive').first().waitFor();
+  const reasons = page.getByRole('region', { name: 'Reasons' });
+  await reasons.getByText('millrace drive').first().waitFor();
+  await reasons
+    .getByRole('button', { name: /^(Return|Replace)$/ })
+    .first()
+    .waitFor();
 
   await leg('x').getByRole('button', { name: 'Fail' }).click();
   await dialog(page).getByRole('button', { name: 'Fail', exact: true }).click();
@@ -164,6 +169,53 @@ test('a drive fails and returns, and the last one in sync is guarded', { skip },
 
   await leg('w').getByRole('button', { name: 'Return' }).click();
   await dialog(page).getByRole('button', { name: 'Return', exact: true }).click();
+  await health(page, 'optimal');
+});
+
+test('a volume is capped and resized, a pool scrubbed, and a drive replaced', { skip }, async () => {
+  await view(page, '#/volumes/tank/v');
+  await page.getByRole('button', { name: 'Cap', exact: true }).click();
+  await dialog(page).getByLabel('Commands a second').fill('5k');
+  await dialog(page).getByText('millrace volume set tank/v --iops-max 5000').waitFor();
+  await dialog(page).getByRole('button', { name: 'Set', exact: true }).click();
+  await page.locator('.facts').getByText('5,000 IOPS').waitFor();
+
+  await page.getByRole('button', { name: 'Resize' }).click();
+  const size = dialog(page).getByLabel('New size');
+  assert.equal(await size.inputValue(), '32M');
+  await size.fill(String(36 * 2 ** 20 - 1));
+  await dialog(page)
+    .getByRole('button', { name: /^Use 37,748,736 bytes/ })
+    .click();
+  await dialog(page).getByRole('button', { name: 'Grow', exact: true }).click();
+  await page.locator('.facts').getByText('36 MiB').waitFor();
+
+  await view(page, '#/pools');
+  await page.getByRole('button', { name: 'Start scrub' }).click();
+  await dialog(page).getByText('Make legs equal where they differ').click();
+  await dialog(page)
+    .getByText(/where no drive is chosen, differences are only reported/)
+    .waitFor();
+  await dialog(page)
+    .getByLabel(new RegExp(`^${a.folder}/w`))
+    .check();
+  await dialog(page).getByText(`millrace pool scrub tank --repair --prefer ${a.folder}/w`).waitFor();
+  await dialog(page).getByRole('button', { name: 'Start', exact: true }).click();
+  await page.getByText(/The scrub of pool tank runs/).waitFor();
+
+  const spare = a.file('spare', 96);
+  await view(page, `#/drives/${encodeURIComponent(`${a.folder}/z`)}`);
+  await page.getByRole('button', { name: 'Locate' }).click();
+  await dialog(page).getByRole('button', { name: 'Switch on' }).click();
+  await dialog(page).getByRole('alert').waitFor();
+  await page.keyboard.press('Escape');
+  await page.getByRole('button', { name: 'Replace' }).click();
+  await dialog(page).getByLabel('New drive').fill(spare);
+  await dialog(page).getByText(`millrace drive replace ${a.folder}/z ${spare}`).waitFor();
+  await dialog(page).getByRole('button', { name: 'Replace', exact: true }).click();
+  await until('the new drive is in the mirror', async () =>
+    (await a.json('status')).pools[0].arrays.some((m) => m.legs.some((l) => l.path === spare)),
+  );
   await health(page, 'optimal');
 });
 
