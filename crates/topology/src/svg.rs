@@ -2,9 +2,11 @@
 //! what is in whose mirror. Plain SVG 1.1 without scripts or outside fonts, so that it can be put into a page.
 
 use crate::drive::{Drive, DriveKind};
+use crate::explain::{Limit, SharedLink, explain};
 use crate::gap::Gap;
 use crate::machine::Machine;
 use crate::pci::Class;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 const INK: &str = "#1f2933";
@@ -13,6 +15,8 @@ const LINE: &str = "#cbd2d9";
 const GOOD: &str = "#2f855a";
 const WARN: &str = "#c05621";
 const BAD: &str = "#c53030";
+/// Behind what is at its limit now.
+const FULL: &str = "#fed7d7";
 /// Colours of mirrors, told apart also by those who see few colours: each has its label too.
 const PALETTE: [&str; 10] = [
     "#4c78a8", "#f58518", "#54a24b", "#b279a2", "#e45756", "#72b7b2", "#eeca3b", "#9d755d", "#ff9da6",
@@ -89,6 +93,10 @@ pub enum Label {
     Payload,
     /// What a red border means.
     RedBorder,
+    /// It is at its limit now.
+    Full,
+    /// What a red ground means.
+    RedGround,
     /// What could not be read.
     NotSeen { gaps: Vec<Gap> },
 }
@@ -98,13 +106,14 @@ type Say<'a> = &'a dyn Fn(&Label) -> String;
 
 /// The picture of a machine, with the words that `say` has for labels.
 pub fn svg(machine: &Machine, say: &dyn Fn(&Label) -> String) -> String {
-    let places = Place::all(machine);
+    let (places, full) = (Place::all(machine), full(machine));
     let columns = places.len().min(2);
     let width = MARGIN * 2.0 + PANEL * columns as f64 + MARGIN * (columns - 1) as f64;
     let mut out = Picture::default();
     let mut y = head(&mut out, machine);
     for row in places.chunks(2) {
-        let panels: Vec<(Picture, f64)> = row.iter().map(|place| panel(machine, *place, say)).collect();
+        let panels: Vec<(Picture, f64)> =
+            row.iter().map(|place| panel(machine, &full, *place, say)).collect();
         let height = panels.iter().map(|p| p.1).fold(0.0, f64::max);
         for (i, (picture, _)) in panels.into_iter().enumerate() {
             let x = MARGIN + i as f64 * (PANEL + MARGIN);
@@ -120,6 +129,21 @@ pub fn svg(machine: &Machine, say: &dyn Fn(&Label) -> String) -> String {
          <rect width=\"100%\" height=\"100%\" fill=\"#f5f7fa\"/>{}</svg>\n",
         out.0
     )
+}
+
+/// Names of drives, ports and switches that are at their limits now, as `explain` finds them.
+fn full(m: &Machine) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for finding in explain(m).findings {
+        match finding.limit {
+            Limit::SharedLinkFull { link: SharedLink::Switch { switch }, .. } => drop(names.insert(switch)),
+            Limit::LinkFull { drives, .. } | Limit::DrivesFull { drives, .. } => names.extend(drives),
+            Limit::DriveShaped { drive, .. } => drop(names.insert(drive)),
+            Limit::PortFull { port, .. } => drop(names.insert(port)),
+            _ => {}
+        }
+    }
+    names
 }
 
 #[derive(Default)]
@@ -194,7 +218,7 @@ fn head(out: &mut Picture, m: &Machine) -> f64 {
 }
 
 /// The panel of one place, and its height.
-fn panel(m: &Machine, place: Place, say: Say) -> (Picture, f64) {
+fn panel(m: &Machine, full: &BTreeSet<String>, place: Place, say: Say) -> (Picture, f64) {
     let mut out = Picture::default();
     let (title, of) = match (place, &m.nodes[..]) {
         (Place::Node(id), nodes) => (format!("node {id}"), nodes.iter().find(|n| n.id == id)),
@@ -262,7 +286,7 @@ fn panel(m: &Machine, place: Place, say: Say) -> (Picture, f64) {
     }
     y += 10.0;
     for group in groups(m, place) {
-        y = draw_group(&mut out, m, say, &group, y);
+        y = draw_group(&mut out, m, (full, say), &group, y);
     }
     (out, y + 6.0)
 }
@@ -306,19 +330,28 @@ fn groups(m: &Machine, place: Place) -> Vec<Group> {
     out
 }
 
-fn draw_group(out: &mut Picture, m: &Machine, say: Say, group: &Group, mut y: f64) -> f64 {
+fn draw_group(
+    out: &mut Picture,
+    m: &Machine,
+    (full, say): (&BTreeSet<String>, Say),
+    group: &Group,
+    mut y: f64,
+) -> f64 {
     let top = y;
+    let address = |bank: usize| m.devices[bank].address.trim_start_matches("0000:");
+    let uplink_full = group.bank.is_some_and(|bank| full.contains(address(bank)));
     let cards: usize = group.drives.len() + group.others.len() + group.loose.len();
     if let Some(bank) = group.bank {
         let device = &m.devices[bank];
         let link = device.link.and_then(|l| l.now);
         let name = link.map_or("link unknown".to_string(), |l| l.name());
-        out.text(
-            INNER + 14.0,
-            y + 12.0,
-            "font-weight=\"bold\"",
-            &format!("switch {}  {name}", device.address.trim_start_matches("0000:")),
-        );
+        let title = format!("switch {}  {name}", address(bank));
+        if uplink_full {
+            out.rect(INNER + 10.0, y, PANEL - 2.0 * INNER - 10.0, 18.0, 5.0, FULL, "none", 0.0);
+            let ink = format!("text-anchor=\"end\" fill=\"{BAD}\" font-weight=\"bold\"");
+            out.text(PANEL - INNER - 6.0, y + 12.0, &ink, &say(&Label::Full));
+        }
+        out.text(INNER + 14.0, y + 12.0, "font-weight=\"bold\"", &title);
         if let Some((uplink, sum)) = m.shared(bank) {
             let over = sum > uplink * 1.02;
             let (x, w) = (250.0, 150.0);
@@ -345,13 +378,15 @@ fn draw_group(out: &mut Picture, m: &Machine, say: Say, group: &Group, mut y: f6
     let mut at = 0;
     for device in group.drives.iter().take(CARDS_MAX) {
         let (cx, cy) = place(at, y);
-        drive_card(out, m, *device, cx, cy);
+        drive_card(out, m, (full, say), *device, cx, cy);
         at += 1;
     }
     for drive in group.loose.iter().take(CARDS_MAX) {
         let (cx, cy) = place(at, y);
         let d = &m.drives[*drive];
-        card(out, cx, cy, LINE, &d.name, d.kind.word(), &crate::machine::size(d.bytes), None);
+        let ground = ground(full, &d.name);
+        let kind = if ground == FULL { say(&Label::Full) } else { d.kind.word().into() };
+        card(out, (cx, cy), (ground, LINE), &d.name, &kind, &crate::machine::size(d.bytes), None);
         at += 1;
     }
     let rows = at.div_ceil(per_row);
@@ -361,12 +396,16 @@ fn draw_group(out: &mut Picture, m: &Machine, say: Say, group: &Group, mut y: f6
         y += 16.0;
     }
     for device in group.others.iter().take(CARDS_MAX) {
-        y = other_row(out, m, *device, y);
+        y = other_row(out, m, (full, say), *device, y);
     }
     // The link from the processor, as thick as it is fast.
     let fast = group.bank.and_then(|b| m.devices[b].link?.payload_mb());
     let thick = fast.map_or(2.0, |mb| (mb / 1600.0).clamp(1.5, 9.0));
-    let colour = if group.bank.is_some() { "#718096" } else { LINE };
+    let colour = match group.bank {
+        Some(_) if uplink_full => BAD,
+        Some(_) => "#718096",
+        None => LINE,
+    };
     out.line((INNER + 4.0, top + 4.0), (INNER + 4.0, (y - GAP).max(top + 8.0)), colour, thick);
     y + 8.0
 }
@@ -416,10 +455,23 @@ fn member(m: &Machine, drive: &Drive) -> Option<Badge> {
     None
 }
 
-fn drive_card(out: &mut Picture, m: &Machine, device: usize, x: f64, y: f64) {
+/// The ground of a card.
+fn ground(full: &BTreeSet<String>, name: &str) -> &'static str {
+    if full.contains(name) { FULL } else { "#f7fafc" }
+}
+
+fn drive_card(
+    out: &mut Picture,
+    m: &Machine,
+    (full, say): (&BTreeSet<String>, Say),
+    device: usize,
+    x: f64,
+    y: f64,
+) {
     let pci = &m.devices[device];
     let Some(drive) = m.drives.iter().find(|d| d.device.as_deref() == Some(&pci.address)) else {
-        card(out, x, y, LINE, pci.address.trim_start_matches("0000:"), "no namespace", "", None);
+        let name = pci.address.trim_start_matches("0000:");
+        card(out, (x, y), (ground(full, name), LINE), name, "no namespace", "", None);
         return;
     };
     let link = pci.link.and_then(|l| l.now).map_or("link ?".to_string(), |l| l.name());
@@ -433,10 +485,15 @@ fn drive_card(out: &mut Picture, m: &Machine, device: usize, x: f64, y: f64) {
         Some(t) => format!("{:.0} °C", t.now),
         None => String::new(),
     };
-    let slot = drive.slot.as_deref().map_or(String::new(), |s| format!("slot {}", cut(s, 8)));
+    let ground = ground(full, &drive.name);
+    let slot = match &drive.slot {
+        _ if ground == FULL => say(&Label::Full),
+        Some(slot) => format!("slot {}", cut(slot, 8)),
+        None => String::new(),
+    };
     let member = member(m, drive);
     let border = if wrong { BAD } else { LINE };
-    card(out, x, y, border, &drive.name, &link, &slot, member);
+    card(out, (x, y), (ground, border), &drive.name, &link, &slot, member);
     out.text(
         x + CARD.0 - 6.0,
         y + 39.0,
@@ -445,19 +502,17 @@ fn drive_card(out: &mut Picture, m: &Machine, device: usize, x: f64, y: f64) {
     );
 }
 
-#[allow(clippy::too_many_arguments, reason = "a card has that many lines")]
 fn card(
     out: &mut Picture,
-    x: f64,
-    y: f64,
-    border: &str,
+    (x, y): (f64, f64),
+    (ground, border): (&str, &str),
     name: &str,
     link: &str,
     low: &str,
     member: Option<Badge>,
 ) {
     let thick = if border == BAD { 2.0 } else { 1.0 };
-    out.rect(x, y, CARD.0, CARD.1, 5.0, "#f7fafc", border, thick);
+    out.rect(x, y, CARD.0, CARD.1, 5.0, ground, border, thick);
     if let Some(badge) = member {
         out.rect(x, y, 5.0, CARD.1, 2.5, badge.colour, badge.colour, 0.0);
         badge.draw(out, x + CARD.0 - 27.0, y + 17.0);
@@ -469,7 +524,13 @@ fn card(
 }
 
 /// A card of another kind takes a line: a network card, an HBA, a virtual device.
-fn other_row(out: &mut Picture, m: &Machine, device: usize, y: f64) -> f64 {
+fn other_row(
+    out: &mut Picture,
+    m: &Machine,
+    (full, say): (&BTreeSet<String>, Say),
+    device: usize,
+    y: f64,
+) -> f64 {
     let pci = &m.devices[device];
     let ports: Vec<&crate::net::Port> =
         m.ports.iter().filter(|p| p.device.as_deref() == Some(&pci.address)).collect();
@@ -478,7 +539,8 @@ fn other_row(out: &mut Picture, m: &Machine, device: usize, y: f64) -> f64 {
         ports.iter().map(|p| p.name.clone()).chain(drives.iter().map(|d| d.name.clone())).collect();
     let name = if names.is_empty() { pci.address.clone() } else { names.join(" ") };
     let w = PANEL - 2.0 * INNER - 14.0;
-    out.rect(INNER + 14.0, y, w, 24.0, 5.0, "#f0f5ff", LINE, 1.0);
+    let at_limit = names.iter().any(|name| full.contains(name));
+    out.rect(INNER + 14.0, y, w, 24.0, 5.0, if at_limit { FULL } else { "#f0f5ff" }, LINE, 1.0);
     out.text(INNER + 24.0, y + 16.0, "font-weight=\"bold\" font-size=\"10.5\"", &cut(&name, 34));
     let what = match ports.first() {
         Some(p) => {
@@ -494,8 +556,9 @@ fn other_row(out: &mut Picture, m: &Machine, device: usize, y: f64) -> f64 {
             None => pci.class_name.to_string(),
         },
     };
-    let drives: Vec<String> = drives.iter().map(|d| crate::machine::size(d.bytes)).collect();
-    out.text(INNER + 234.0, y + 16.0, "", &cut(&format!("{what} {}", drives.join(" ")), 34));
+    let mut more: Vec<String> = drives.iter().map(|d| crate::machine::size(d.bytes)).collect();
+    more.extend(at_limit.then(|| say(&Label::Full)));
+    out.text(INNER + 234.0, y + 16.0, "", &cut(&format!("{what} {}", more.join(" ")), 34));
     let (link, colour) = match pci.link.and_then(|l| Some((l, l.now?))) {
         Some((l, now)) => {
             let colour = if l.degraded().is_some() { BAD } else { SOFT };
@@ -550,6 +613,9 @@ fn legend(out: &mut Picture, m: &Machine, say: Say, mut y: f64, width: f64) -> f
     let mut notes = vec![Label::Payload];
     if out.0.contains(BAD) {
         notes.push(Label::RedBorder);
+    }
+    if out.0.contains(FULL) {
+        notes.push(Label::RedGround);
     }
     if !m.gaps.is_empty() {
         notes.push(Label::NotSeen { gaps: m.gaps.clone() });

@@ -71,6 +71,9 @@ export interface Topology {
   nodes: { id: number; cpus: number[]; memory_kib: number }[];
   devices: {
     address: string;
+    /** Index of the port above it. */
+    parent: number | null;
+    port: string;
     class: string;
     class_name: string;
     driver: string | null;

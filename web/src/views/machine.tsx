@@ -30,7 +30,7 @@ export function Machine() {
       </div>
       {error && <Empty>The machine is not known: {error.message}.</Empty>}
       <div class="machine">
-        <Card title="Drawn" aside={<span class="dim">links that are full are marked</span>}>
+        <Card title="Drawn" aside={<span class="dim">what is at its limit now has a red ground</span>}>
           {error ? (
             <Empty>No drawing</Empty>
           ) : (
@@ -158,7 +158,24 @@ function Tables({ t }: { t: Topology }) {
       ...more,
     };
   };
+  /** What drives below a switch move through its uplink, and how many there are. */
+  const below = (port: number) => {
+    const isBelow = (address: string | null) => {
+      let at = t.devices.findIndex((d) => d.address === address);
+      while (at >= 0 && at !== port) at = t.devices[at]?.parent ?? -1;
+      return at === port;
+    };
+    const drives = t.drives.filter((d) => isBelow(d.device));
+    const sum = (of: 'read_bytes' | 'write_bytes') => drives.reduce((n, d) => n + (d.activity?.[of] ?? 0), 0);
+    return { count: drives.length, data: Math.max(sum('read_bytes'), sum('write_bytes')) };
+  };
+  const switches = t.devices.flatMap((d, i) => {
+    if (d.port !== 'switch-up') return [];
+    const { count, data } = below(i);
+    return [row(d.address, d.address, `uplink of a switch, ${plural(count, 'drive')} below it`, d.slot, data, {})];
+  });
   const rows = [
+    ...switches,
     ...t.drives.map((d) =>
       row(
         d.name,

@@ -90,6 +90,8 @@ pub fn label(label: &Label) -> String {
         Label::MoreCores { cores } => format!("… and {cores} more cores"),
         Label::Payload => "Rates are what data passes, headers taken off.".into(),
         Label::RedBorder => "A red border: the link is slower than the drive could be.".into(),
+        Label::Full => "full now".into(),
+        Label::RedGround => "A red ground: it is at its limit now; `millrace explain` says more.".into(),
         Label::NotSeen { gaps } => {
             let words: Vec<String> = gaps.iter().map(gap).collect();
             format!("Not seen: {}.", words.join("; "))

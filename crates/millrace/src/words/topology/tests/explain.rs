@@ -306,6 +306,18 @@ fn a_full_uplink_is_named_with_who_shares_it() {
 }
 
 #[test]
+fn a_picture_marks_what_is_full_now() {
+    let drawn = |s: &Scene| topology::svg(&s.m, &crate::words::topology::label);
+    let marks = |s: &Scene| drawn(s).matches("full now").count();
+    let mut s = Scene::new(&[0, 1, 2, 3], 10_000);
+    assert_eq!((marks(&s), drawn(&s).contains("A red ground")), (0, false));
+    (0..12).for_each(|drive| s.reads(drive, 1_020.0, 200.0));
+    assert_eq!((marks(&s), drawn(&s).contains("A red ground")), (1, true), "the switch above them");
+    s.m.ports[0].tx_bytes = Some(11.8e9);
+    assert_eq!(marks(&s), 2, "and a port");
+}
+
+#[test]
 fn a_switch_that_divides_unfairly_makes_measured_weights_wrong() {
     let mut s = Scene::new(&[0, 1, 2, 3], 10_000);
     for drive in 0..12 {
