@@ -167,7 +167,8 @@ function Tables({ t }: { t: Topology }) {
     };
     const drives = t.drives.filter((d) => isBelow(d.device));
     const sum = (of: 'read_bytes' | 'write_bytes') => drives.reduce((n, d) => n + (d.activity?.[of] ?? 0), 0);
-    return { count: drives.length, data: Math.max(sum('read_bytes'), sum('write_bytes')) };
+    const seen = drives.some((d) => d.activity);
+    return { count: drives.length, data: seen ? Math.max(sum('read_bytes'), sum('write_bytes')) : null };
   };
   const switches = t.devices.flatMap((d, i) => {
     if (d.port !== 'switch-up') return [];
