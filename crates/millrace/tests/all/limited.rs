@@ -53,6 +53,8 @@ fn a_daemon_fits_into_its_control_group_or_says_what_it_needs() {
         eprintln!("SKIPPED: this process may not make control groups with a limit of memory");
         return;
     };
+    // Drives on a file system in memory, as /tmp is on some machines, would be memory of whoever writes to them.
+    let disk = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     // Nothing is said of memory: it takes what fits.
     let mut daemon = Daemon::new();
     let path = daemon.path("").display().to_string();
@@ -74,10 +76,9 @@ fn a_daemon_fits_into_its_control_group_or_says_what_it_needs() {
     until("all memory is there", || bytes("memory_resident_bytes") == bytes("memory_bytes"));
     assert!(bytes("memory_data_bytes") >= 64 * MIB && bytes("memory_data_bytes") < bytes("memory_bytes"));
     // And it works.
-    let [a, b] = [daemon.file("a", 96), daemon.file("b", 96)];
-    // On a file system in memory their pages count for whoever writes them first: here, they are no memory of the daemon's.
+    let [a, b] = ["a", "b"].map(|name| disk.path().join(name).display().to_string());
     for drive in [&a, &b] {
-        fs::write(drive, vec![0; 96 * MIB as usize]).expect("written");
+        fs::File::create(drive).and_then(|file| file.set_len(96 * MIB)).expect("made");
     }
     daemon.cli(&format!("pool create tank mirror {a} {b}"));
     daemon.cli("volume create tank/v --size 16M");
