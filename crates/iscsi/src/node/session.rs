@@ -352,19 +352,24 @@ impl Session {
     /// Sends a PDU whose data are bytes of ours. There must be room.
     pub(super) fn send(&self, mut bhs: Bhs, data: &[u8], io: &mut impl FrontIo) {
         set_data_len(&mut bhs, data.len() as u32);
-        if self.framing.header_digest {
-            let mut head = [0; BHS_BYTES + DIGEST_BYTES];
-            head[..BHS_BYTES].copy_from_slice(&bhs);
-            head[BHS_BYTES..].copy_from_slice(&header_digest(&bhs, &[]));
-            io.header(&head);
-        } else {
-            io.header(&bhs);
-        }
+        let (head, len) = self.head(&bhs);
+        io.header(&head[..len]);
         if !data.is_empty() {
             io.header(data);
             let (trailer, used) = self.trailer(data.len() as u32, || crc32c(data));
             io.header(&trailer[..used]);
         }
+    }
+
+    /// A header with its digest, and how much of it there is.
+    pub(super) fn head(&self, bhs: &Bhs) -> ([u8; BHS_BYTES + DIGEST_BYTES], usize) {
+        let mut head = [0; BHS_BYTES + DIGEST_BYTES];
+        head[..BHS_BYTES].copy_from_slice(bhs);
+        if !self.framing.header_digest {
+            return (head, BHS_BYTES);
+        }
+        head[BHS_BYTES..].copy_from_slice(&header_digest(bhs, &[]));
+        (head, BHS_BYTES + DIGEST_BYTES)
     }
 
     /// Padding and digest after `len` bytes of data, and how much of it there is; `crc`: the CRC32C of the data.
@@ -646,17 +651,19 @@ impl Session {
         }
     }
 
+    /// Whether the session goes on, and an answer has room.
+    pub(super) fn may_answer(&self, io: &impl FrontIo) -> bool {
+        self.closing.is_none() && io.room() >= CONTROL_ROOM + 256
+    }
     /// Whether something waits for room.
     pub(super) fn has_ready(&self) -> bool {
         !self.ready.is_empty()
     }
     /// Sends what is ready, in order, as far as there is room.
     pub(super) fn pump(&mut self, io: &mut impl FrontIo) {
-        while self.closing.is_none() {
-            let Some(front) = self.ready.front().copied() else { return };
-            if io.room() < CONTROL_ROOM + 256 {
-                return;
-            }
+        while self.may_answer(io)
+            && let Some(front) = self.ready.front().copied()
+        {
             let over = match front {
                 Ready::R2t(slot) => self.send_r2ts(slot, io),
                 Ready::Answer(slot) => self.send_answer(slot, io),

@@ -5,10 +5,7 @@ mod early;
 
 use super::session::{Ending, FromHost, Holds, Phase, Ready, Session, Steps, Task, ToHost, Turn};
 use super::{ANSWER_BYTES_MAX, CONTROL_ROOM, COPY_STEP, ZERO_STEP};
-use crate::pdu::{
-    BHS_BYTES, DIGEST_BYTES, DataIn, DataOut, R2t, RESERVED_TAG, Residual, ScsiCommand, ScsiResponse,
-    header_digest, reject_reason,
-};
+use crate::pdu::{DataIn, DataOut, R2t, RESERVED_TAG, Residual, ScsiCommand, ScsiResponse, reject_reason};
 use crate::scsi::commands::{unmap_check, unmap_descriptor};
 use crate::scsi::sense::FIXED_BYTES;
 use crate::scsi::{Asked, Sense, Unit, Work, lun_of, modes, plan, status};
@@ -262,7 +259,7 @@ impl Session {
         if task.ending.is_failure() {
             // RFC 7143 7.8: the answer waits until every sequence that was asked for has ended.
             if r2ts == ended {
-                self.answer_later(slot);
+                self.answer(slot, io);
             }
         } else if from_host.received >= from_host.wire {
             self.start(slot, io);
@@ -312,12 +309,16 @@ impl Session {
         }
     }
 
-    fn answer_later(&mut self, slot: u32) {
+    /// Answers a task: now, if nobody is before it and there is room.
+    fn answer(&mut self, slot: u32, io: &mut impl FrontIo) {
         if self.tasks[slot].ending.is_failure() {
             self.ready.retain(|r| *r != Ready::R2t(slot));
         }
         self.set_phase(slot, Phase::Answer);
-        self.ready.push_back(Ready::Answer(slot));
+        let sent = self.ready.is_empty() && self.may_answer(io) && self.send_answer(slot, io);
+        if !sent {
+            self.ready.push_back(Ready::Answer(slot));
+        }
     }
 
     /// A task cannot be carried out (any more).
@@ -330,15 +331,15 @@ impl Session {
         let task = &mut self.tasks[slot];
         let size = task.unit.block_bytes;
         match task.work {
-            Work::Good | Work::Fail(_) | Work::Attention(_) => return self.answer_later(slot),
+            Work::Good | Work::Fail(_) | Work::Attention(_) => return self.answer(slot, io),
             Work::Data | Work::SenseData | Work::Luns => {
                 let place = task.buffer.head(task.answer.len() as u32);
                 io.bytes_mut(place).copy_from_slice(&task.answer);
-                return self.answer_later(slot);
+                return self.answer(slot, io);
             }
             // Less than a block came: nothing can be done with it.
             Work::Write { .. } | Work::Compare { .. } if task.from_host.wire < size => {
-                return self.answer_later(slot);
+                return self.answer(slot, io);
             }
             Work::Same { .. } => {
                 let block = io.bytes_mut(task.buffer);
@@ -354,14 +355,14 @@ impl Session {
             Work::Unmap { .. } => {
                 if let Err(sense) = unmap_check(io.bytes(task.buffer), &task.unit) {
                     task.ending.fail(sense);
-                    return self.answer_later(slot);
+                    return self.answer(slot, io);
                 }
             }
             Work::ModeSelect { ten, .. } => {
                 if let Err(sense) = modes::mode_select(ten, io.bytes(task.buffer), size) {
                     task.ending.fail(sense);
                 }
-                return self.answer_later(slot);
+                return self.answer(slot, io);
             }
             _ => {}
         }
@@ -376,7 +377,7 @@ impl Session {
                 self.set_phase(slot, Phase::Submitted);
                 io.submit(Tag(slot as u16), command, data);
             }
-            None => self.answer_later(slot),
+            None => self.answer(slot, io),
         }
     }
 
@@ -399,15 +400,7 @@ impl Session {
                     && matches!(task.work, Work::Read { .. } | Work::Write { .. })
                     && !matches!(task.holds, Holds::Early { .. })
                 {
-                    self.set_phase(slot, Phase::Answer);
-                    // Nobody is before it: it is answered now if there is room.
-                    let sent = self.ready.is_empty()
-                        && self.closing.is_none()
-                        && io.room() >= CONTROL_ROOM + 256
-                        && self.send_answer(slot, io);
-                    if !sent {
-                        self.ready.push_back(Ready::Answer(slot));
-                    }
+                    self.answer(slot, io);
                     return self.answer_clears(io);
                 }
                 let write = !matches!(task.work, Work::Read { .. } | Work::Verify { .. });
@@ -418,7 +411,7 @@ impl Session {
                 match Sense::of(result, write) {
                     Some(sense) => {
                         self.fail(slot, sense);
-                        self.answer_later(slot);
+                        self.answer(slot, io);
                     }
                     None if matches!(task.holds, Holds::Early { .. }) => self.carried_out_early(slot, io),
                     None => self.step(slot, io),
@@ -472,8 +465,7 @@ impl Session {
         let to_host = &mut task.to_host;
         let (offset, total) = (to_host.sent, to_host.total);
         // RFC 7143 13.13: a sequence of Data-In is no longer than a burst.
-        let burst_left =
-            if offset < p.max_burst { p.max_burst - offset } else { p.max_burst - offset % p.max_burst };
+        let burst_left = p.max_burst - offset % p.max_burst;
         let len = (total - offset).min(p.peer_max_recv).min(burst_left);
         to_host.sent += len;
         let over = to_host.sent == total;
@@ -496,16 +488,15 @@ impl Session {
             data_len: len,
             ..DataIn::default()
         };
-        let bhs = piece.encode();
-        let (trailer, used) = self.trailer(len, || crc32c(io.bytes(place)));
-        let trailer = &trailer[..used];
-        if self.framing.header_digest {
-            let mut head = [0; BHS_BYTES + DIGEST_BYTES];
-            head[..BHS_BYTES].copy_from_slice(&bhs);
-            head[BHS_BYTES..].copy_from_slice(&header_digest(&bhs, &[]));
-            send_data(slot, &head, place, trailer, over, io);
+        let (head, head_len) = self.head(&piece.encode());
+        let (trailer, trailer_len) = self.trailer(len, || crc32c(io.bytes(place)));
+        let (head, trailer) = (&head[..head_len], &trailer[..trailer_len]);
+        if over {
+            io.finish_with(Tag(slot as u16), head, place, trailer);
         } else {
-            send_data(slot, &bhs, place, trailer, over, io);
+            io.header(head);
+            io.payload(place);
+            io.header(trailer);
         }
         offset + len
     }
@@ -604,16 +595,6 @@ impl Session {
         };
         self.send(response.encode(), &data[..len], io);
     }
-}
-
-/// Sends a PDU with data of a task's buffer; `over`: it is the task's last.
-fn send_data(slot: u32, head: &[u8], data: Slice, trailer: &[u8], over: bool, io: &mut impl FrontIo) {
-    if over {
-        return io.finish_with(Tag(slot as u16), head, data, trailer);
-    }
-    io.header(head);
-    io.payload(data);
-    io.header(trailer);
 }
 
 impl Task {

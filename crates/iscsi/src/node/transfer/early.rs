@@ -53,7 +53,7 @@ impl Session {
     pub(super) fn carried_out_early(&mut self, slot: u32, io: &mut impl FrontIo) {
         if self.tasks[slot].ending.is_cleared() {
             self.fail(slot, Sense::ABORTED);
-            return self.answer_later(slot);
+            return self.answer(slot, io);
         }
         self.change_buffer(slot, io);
     }
