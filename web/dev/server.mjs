@@ -65,6 +65,12 @@ function made(request, response, url) {
       return void setTimeout(() => json(response, { events: [], next: since }), 20000);
     return json(response, { events: found, next: all.length + 1 });
   }
+  if (/^\/hosts\/[^/]+\/connect$/.test(path))
+    return json(response, {
+      commands: ['nvme connect -t tcp -a 10.0.0.1 -s 4420 -n nqn.2014-08.org.nvmexpress:uuid:1 --ctrl-loss-tmo=-1'],
+      notes: [],
+      next: [],
+    });
   if (path === '/tokens')
     return json(response, {
       address: '10.0.0.1:8420',

@@ -235,3 +235,17 @@ export function Card({
 }
 
 export const Empty = ({ children }: { children: ComponentChildren }) => <p class="empty">{children}</p>;
+
+/** The view of one thing that is not, or no more, there. */
+export function NotThere({ kind, name, title }: { kind: 'drive' | 'host' | 'volume'; name: string; title?: string }) {
+  return (
+    <>
+      <div class="head-line">
+        <h1>{title ?? name}</h1>
+      </div>
+      <Empty>
+        There is no {kind} {name}. <a href={`#/${kind}s`}>All {kind}s</a>
+      </Empty>
+    </>
+  );
+}

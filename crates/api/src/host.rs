@@ -153,6 +153,17 @@ pub struct HostCheck {
     pub mutual_secret: Option<Secret>,
 }
 
+/// How a host connects to what is exported to it.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct HostConnect {
+    /// What a Linux host runs, as root, by every portal that it could use.
+    pub commands: Vec<String>,
+    /// What to know of them: sentences.
+    pub notes: Vec<String>,
+    /// Commands that open a portal, of protocols of which it has a name and for which none is open.
+    pub next: Vec<String>,
+}
+
 /// Which of these secrets a host has; one that was not asked about is not the same.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct HostChecked {

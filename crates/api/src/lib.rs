@@ -29,7 +29,9 @@ pub use error::{Error, ErrorBody};
 pub use event::{Event, Events};
 pub use finding::{Cause, ErrorKind, Notice, State, Weight};
 pub use history::{History, HistoryStages, HistoryTimes};
-pub use host::{Host, HostAdd, HostCheck, HostChecked, HostExport, HostPath, HostSet, PathRates, Secret};
+pub use host::{
+    Host, HostAdd, HostCheck, HostChecked, HostConnect, HostExport, HostPath, HostSet, PathRates, Secret,
+};
 pub use pool::{
     Array, ArrayLayout, ArraySpec, Clearing, Finding, Importable, Leg, LegAdd, Pool, PoolAdd, PoolCreate,
     PoolImport, PoolScrub, Resync, Scrub, Spare, SpareAdd, Zone, ZoneWeight,

@@ -38,6 +38,12 @@ export interface Receiver {
   lost: number;
   sent?: string | null;
 }
+export interface HostConnect {
+  commands: string[];
+  notes: string[];
+  /** Commands that open a portal, of protocols for which none is open. */
+  next: string[];
+}
 export interface Alarms {
   receivers: Receiver[];
   standing: Alarm[];

@@ -1,18 +1,16 @@
 // The lines that a host runs to connect, each to be copied.
-import { ownAddress, wayOf } from '../data/connect';
-import { status } from '../data/state';
+import { useAnswer } from '../data/ask';
+import type { HostConnect } from '../data/asked';
 import { Command } from '../parts';
 
-export function HowToConnect({ host: name }: { host: string }) {
-  const s = status.value;
-  const host = s?.hosts.find((h) => h.name === name);
-  if (!s || !host) return null;
-  const way = wayOf(s, host, ownAddress(location.hostname));
+export function HowToConnect({ host }: { host: string }) {
+  const { value: way } = useAnswer<HostConnect>(`/hosts/${encodeURIComponent(host)}/connect`, 30_000);
+  if (!way) return null;
   return (
     <div class="connect">
       {way.commands.length > 0 && (
         <p>
-          On <b>{name}</b>, as root, if it runs Linux:
+          On <b>{host}</b>, as root, if it runs Linux:
         </p>
       )}
       {way.commands.map((c) => (
@@ -23,7 +21,7 @@ export function HowToConnect({ host: name }: { host: string }) {
           {n}
         </p>
       ))}
-      {way.closed.map((c) => (
+      {way.next.map((c) => (
         <p key={c}>
           No portal of this protocol is open: <Command text={c} />
         </p>

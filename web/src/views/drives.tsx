@@ -2,7 +2,7 @@
 import { useMemo } from 'preact/hooks';
 import { useAnswer } from '../data/ask';
 import { latency, perSecond, shortPath, size, throughput, whole } from '../format';
-import { Card, Empty, Facts, State } from '../parts';
+import { Card, Facts, NotThere, State } from '../parts';
 import { OrderButton, WhyNoOrders } from '../orders/dialog';
 import { FailDrive, LocateDrive, ReplaceDrive, ReturnDrive } from '../orders/drive';
 import { link } from '../route';
@@ -176,16 +176,7 @@ export function OneDrive({ name }: { name: string }) {
   const find = (d: Drive) => driveKey(d) === name || d.path === name || d.uuid === name;
   const d = status.value!.drives.find(find) ?? machine?.find(find);
   if (!d)
-    return (
-      <>
-        <div class="head-line">
-          <h1>{shortPath(name)}</h1>
-        </div>
-        <Empty>
-          There is no drive {name}. <a href="#/drives">All drives</a>
-        </Empty>
-      </>
-    );
+    return <NotThere kind="drive" name={name} title={shortPath(name)} />;
   const r = driveRates.value.get(driveKey(d));
   const h = d.health;
   const word = wordOf(d);

@@ -1,6 +1,6 @@
 // Hosts: what they use, each path and each connection, and whether they prove who they are.
 import { latency, perSecond, plural, throughput } from '../format';
-import { Card, Empty, Facts, State } from '../parts';
+import { Card, Empty, Facts, NotThere, State } from '../parts';
 import { AddHost, ExportVolume, RemoveHost, SetHostNames, UnexportVolume } from '../orders/access';
 import { OrderButton, WhyNoOrders } from '../orders/dialog';
 import { link } from '../route';
@@ -224,16 +224,7 @@ export function OneHost({ name }: { name: string }) {
   const s = status.value!;
   const h = s.hosts.find((x) => x.name === name);
   if (!h)
-    return (
-      <>
-        <div class="head-line">
-          <h1>{name}</h1>
-        </div>
-        <Empty>
-          There is no host {name}. <a href="#/hosts">All hosts</a>
-        </Empty>
-      </>
-    );
+    return <NotThere kind="host" name={name} />;
   const row = rowOf(h);
   return (
     <>

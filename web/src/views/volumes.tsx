@@ -1,6 +1,6 @@
 // All volumes, with their rates, latency, caps and hosts; and one volume, with its charts.
 import { latency, perSecond, plural, size, throughput, whole } from '../format';
-import { Card, Empty, Facts, State } from '../parts';
+import { Card, Empty, Facts, NotThere, State } from '../parts';
 import { ExportVolume, UnexportVolume } from '../orders/access';
 import { OrderButton, WhyNoOrders } from '../orders/dialog';
 import { CapVolume, CreateVolume, RemoveVolume, RenameVolume, ResizeVolume } from '../orders/volume';
@@ -175,16 +175,7 @@ export function Volumes() {
 export function OneVolume({ name }: { name: string }) {
   const v = status.value!.volumes.find((x) => x.name === name);
   if (!v)
-    return (
-      <>
-        <div class="head-line">
-          <h1>{name}</h1>
-        </div>
-        <Empty>
-          There is no volume {name}. <a href="#/volumes">All volumes</a>
-        </Empty>
-      </>
-    );
+    return <NotThere kind="volume" name={name} />;
   const r = volumeRates.value.get(v.uuid);
   return (
     <>

@@ -5,9 +5,8 @@ use crate::arguments::{count_in, volume_name};
 use crate::client::segment;
 use crate::context::Context;
 use crate::failure::Failure;
-use api::{ExportAdd, Host, Portal, Protocol, Status};
+use api::{ExportAdd, HostConnect};
 use clap::Args;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 
 /// `millrace export`.
 #[derive(Args, Debug)]
@@ -53,216 +52,24 @@ pub fn export(args: ExportArgs, context: &Context) -> Result<String, Failure> {
     let ExportArgs { volume, host, lun } = args;
     let body = ExportAdd { volume: volume.clone(), host: host.clone(), lun };
     let created: api::Created = context.client.post("/exports", &body)?;
-    let status: Status = context.client.get("/status")?;
-    let way = Way::of(&status, &host, machine_address());
-    let (what, next) = (format!("Volume {volume} is exported to host {host}."), way.next(&host));
-    Ok(context.created_with(&created, what, &way.lines(&host), &way.commands, &next))
+    let way: HostConnect = context.client.get(&format!("/hosts/{}/connect", segment(&host)))?;
+    let (what, next) = (format!("Volume {volume} is exported to host {host}."), next(&way, &host));
+    Ok(context.created_with(&created, what, &lines(&way, &host), &way.commands, &next))
 }
 
-/// How a host comes to its volumes.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-struct Way {
-    /// What a Linux host is told, by every portal that it could use.
-    commands: Vec<String>,
-    /// What to know of them: sentences.
-    notes: Vec<String>,
-    /// Protocols of which it has a name, and of which no portal is open.
-    closed: Vec<Protocol>,
-}
-
-/// Stands for an address that is not known from here.
-const PLACEHOLDER: &str = "ADDRESS";
-
-impl Way {
-    /// `own`: the address by which this machine reaches others, for portals at all of its addresses.
-    fn of(status: &Status, host: &str, own: Option<IpAddr>) -> Self {
-        let mut way = Self::default();
-        let Some(host) = status.hosts.iter().find(|h| h.name == host) else { return way };
-        let (mut unknown, mut here_only) = (false, false);
-        for protocol in protocols(host) {
-            let of_protocol = || status.portals.iter().filter(|p| p.protocol == protocol);
-            let open = |p: &&Portal| p.listening;
-            let places: Vec<SocketAddr> = of_protocol().filter(open).map(|p| p.address).collect();
-            if places.is_empty() {
-                way.closed.push(protocol);
-            }
-            here_only |= !places.is_empty() && places.iter().all(|p| p.ip().is_loopback());
-            let mut address = |place: &SocketAddr| {
-                let address = if place.ip().is_unspecified() {
-                    own.map_or(PLACEHOLDER.to_string(), |ip| ip.to_string())
-                } else {
-                    place.ip().to_string()
-                };
-                unknown |= address == PLACEHOLDER;
-                (address, place.port())
-            };
-            let open: Vec<(String, u16)> = places.iter().map(&mut address).collect();
-            // Of a system of two heads every portal is a path, also one that is not open here, where it has an address.
-            if status.cluster.is_some() && of_protocol().nth(1).is_some() && !open.is_empty() {
-                let elsewhere = of_protocol().filter(|p| !p.listening).map(|p| p.address);
-                let elsewhere = elsewhere.filter(|p: &SocketAddr| !p.ip().is_unspecified());
-                let all: Vec<_> = open.iter().cloned().chain(elsewhere.map(|p| address(&p))).collect();
-                way.commands.extend(use_both(protocol, host, &status.system, &all));
-                continue;
-            }
-            for (address, port) in open {
-                way.commands.extend(connect(protocol, host, &status.system, &address, port));
-            }
-        }
-        if host.authenticated && !host.iqns.is_empty() {
-            way.notes.push("SECRET is the host's CHAP secret; no command shows it.".into());
-        }
-        if unknown {
-            way.notes.push(format!(
-                "{PLACEHOLDER} is an address of this machine that the host reaches: ip address lists them."
-            ));
-        }
-        if here_only {
-            way.notes.push("A portal at a loopback address is reached from this machine alone.".into());
-        }
-        way
+/// For people, behind the sentence. Commands stay in one line each, so that they can be copied.
+fn lines(way: &HostConnect, host: &str) -> String {
+    if way.commands.is_empty() {
+        return String::new();
     }
-    /// For people, behind the sentence. Commands stay in one line each, so that they can be copied.
-    fn lines(&self, host: &str) -> String {
-        if self.commands.is_empty() {
-            return String::new();
-        }
-        let mut out = format!("On {host}, as root, if it runs Linux:\n");
-        self.commands.iter().for_each(|c| out.push_str(&format!("  {c}\n")));
-        self.notes.iter().for_each(|n| out.push_str(&format!("{n}\n")));
-        out
-    }
-    fn next(&self, host: &str) -> String {
-        let open = |p: &Protocol| match p {
-            Protocol::Iscsi => format!("millrace portal add iscsi {PLACEHOLDER}:3260"),
-            Protocol::Nvme | Protocol::Discovery => format!("millrace portal add nvme {PLACEHOLDER}:4420"),
-        };
-        if self.closed.is_empty() {
-            format!("millrace host show {host}")
-        } else {
-            self.closed.iter().map(open).collect::<Vec<_>>().join("; ")
-        }
-    }
+    let mut out = format!("On {host}, as root, if it runs Linux:\n");
+    way.commands.iter().for_each(|c| out.push_str(&format!("  {c}\n")));
+    way.notes.iter().for_each(|n| out.push_str(&format!("{n}\n")));
+    out
 }
 
-/// The protocols that a host has names of.
-fn protocols(host: &Host) -> Vec<Protocol> {
-    let nvme = (!host.nqns.is_empty()).then_some(Protocol::Nvme);
-    nvme.into_iter().chain((!host.iqns.is_empty()).then_some(Protocol::Iscsi)).collect()
-}
-
-fn connect(protocol: Protocol, host: &Host, system: &api::System, address: &str, port: u16) -> Vec<String> {
-    match protocol {
-        Protocol::Nvme | Protocol::Discovery => {
-            vec![format!("nvme connect -t tcp -a {address} -s {port} -n {} --ctrl-loss-tmo=-1", system.nqn)]
-        }
-        Protocol::Iscsi => {
-            let place = socket(address, port);
-            let node = format!("iscsiadm -m node -T {} -p {place}", system.iqn);
-            let find = if host.authenticated {
-                format!("{node} -o new")
-            } else {
-                format!("iscsiadm -m discovery -t sendtargets -p {place}")
-            };
-            let login = format!("{node} --login");
-            [find].into_iter().chain(secrets(host, system, &node)).chain([login]).collect()
-        }
-    }
-}
-
-/// What sets the CHAP secrets of the iSCSI records that `node` names.
-fn secrets(host: &Host, system: &api::System, node: &str) -> Vec<String> {
-    let set = |name: &str, value: &str| format!("{node} -o update -n node.session.auth.{name} -v {value}");
-    let mut commands = vec![];
-    if host.authenticated {
-        let user = match (&host.chap_user[..], &host.iqns[..]) {
-            ("", [iqn, ..]) => iqn,
-            (user, _) => user,
-        };
-        commands.push(set("authmethod", "CHAP"));
-        commands.push(set("username", user));
-        commands.push(set("password", "SECRET"));
-    }
-    if host.mutual {
-        commands.push(set("username_in", &system.iqn));
-        commands.push(set("password_in", "MUTUAL-SECRET"));
-    }
-    commands
-}
-
-/// Paths to both heads, in turns. Settings come first: they hold for what connects afterwards.
-fn use_both(protocol: Protocol, host: &Host, system: &api::System, portals: &[(String, u16)]) -> Vec<String> {
-    let Some((address, port)) = portals.first() else { return vec![] };
-    match protocol {
-        // Native multipath, which Debian 12 and 13 have switched on, keeps to one path unless it is told otherwise
-        // (iopolicy numa). One portal tells of all.
-        Protocol::Nvme | Protocol::Discovery => vec![
-            format!(
-                r#"echo 'ACTION=="add|change", SUBSYSTEM=="nvme-subsystem", ATTR{{model}}=="{}*", ATTR{{iopolicy}}="round-robin"' > /etc/udev/rules.d/71-millrace.rules"#,
-                system.model
-            ),
-            "udevadm control --reload && udevadm trigger -s nvme-subsystem".into(),
-            format!("nvme connect-all -t tcp -a {address} -s {port} --reconnect-delay=2 --ctrl-loss-tmo=-1"),
-        ],
-        Protocol::Iscsi => {
-            let node = format!("iscsiadm -m node -T {}", system.iqn);
-            let place = |(address, port): &(String, u16)| socket(address, *port);
-            let find = if host.authenticated {
-                portals.iter().map(|p| format!("{node} -p {} -o new", place(p))).collect()
-            } else {
-                vec![format!("iscsiadm -m discovery -t sendtargets -p {}", socket(address, *port))]
-            };
-            let settings = MULTIPATH.map(|line| format!("'{line}'")).join(" ");
-            let mut commands = vec![
-                format!(
-                    r"mkdir -p /etc/multipath/conf.d && printf '%s\n' {settings} > /etc/multipath/conf.d/millrace.conf"
-                ),
-                "multipathd reconfigure".into(),
-            ];
-            commands.extend(find);
-            commands.extend(secrets(host, system, &node));
-            commands.push(format!("{node} --login"));
-            commands
-        }
-    }
-}
-
-/// What dm-multipath must be told of our logical units; each word stands alone in its line there.
-///
-/// - `find_multipaths`: without it no map is made of units that never had one (Debian 12 and 13).
-/// - `path_grouping_policy`: Debian 12 (0.9.4) would use one path; from 0.9.6 on (Debian 13) it is found out by ALUA.
-/// - `path_selector`: both would go by service time.
-/// - `failback`: a head that was non-optimized is used again.
-/// - `no_path_retry`: both would fail what comes while no path is there, as in a takeover.
-/// - `fast_io_fail_tmo`: both would hold back for 5 s what was sent to a head that is gone, before the other one gets it. 1 is the least.
-const MULTIPATH: [&str; 14] = [
-    "defaults {",
-    "find_multipaths yes",
-    "}",
-    "devices {",
-    "device {",
-    r#"vendor "MILLRACE""#,
-    r#"product ".*""#,
-    "path_grouping_policy group_by_prio",
-    r#"path_selector "round-robin 0""#,
-    "failback immediate",
-    "no_path_retry queue",
-    "fast_io_fail_tmo 1",
-    "}",
-    "}",
-];
-
-/// Address and port, as a URL has them.
-fn socket(address: &str, port: u16) -> String {
-    if address.contains(':') { format!("[{address}]:{port}") } else { format!("{address}:{port}") }
-}
-
-/// The address from which this machine would speak to another network. Nothing is sent: the kernel only looks for a route.
-fn machine_address() -> Option<IpAddr> {
-    const ELSEWHERE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
-    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
-    socket.connect((ELSEWHERE, 9)).ok()?;
-    socket.local_addr().ok().map(|a| a.ip()).filter(|ip| !ip.is_unspecified())
+fn next(way: &HostConnect, host: &str) -> String {
+    if way.next.is_empty() { format!("millrace host show {host}") } else { way.next.join("; ") }
 }
 
 /// Takes a volume from a host.
@@ -278,164 +85,13 @@ pub fn unexport(args: UnexportArgs, context: &Context) -> Result<String, Failure
 mod tests {
     use super::*;
 
-    fn status(portals: &[(Protocol, &str, bool)], host: Host) -> Status {
-        let portal = |(protocol, address, listening): &(Protocol, &str, bool)| Portal {
-            protocol: *protocol,
-            address: address.parse().expect("an address"),
-            listening: *listening,
-            cause: None,
-            reason: String::new(),
-            connections: 0,
-            head: None,
-            served_by: None,
-            prefix: None,
-            interface: None,
-            on: None,
-        };
-        let mut status = crate::words::say::status(Default::default());
-        (status.system.nqn, status.system.iqn) = ("nqn.a".into(), "iqn.a".into());
-        status.portals = portals.iter().map(portal).collect();
-        status.hosts = vec![host];
-        status
-    }
-    fn host(nqns: &[&str], iqns: &[&str]) -> Host {
-        let all = |names: &[&str]| names.iter().map(|n| n.to_string()).collect();
-        let (nqns, iqns) = (all(nqns), all(iqns));
-        Host { name: "web1".into(), nqns, iqns, ..Host::default() }
-    }
-
     #[test]
-    fn a_host_is_told_the_commands_of_its_own_protocols_by_every_open_portal() {
-        let portals = [
-            (Protocol::Nvme, "10.0.0.1:4420", true),
-            (Protocol::Nvme, "[fd00::1]:4420", true),
-            (Protocol::Nvme, "10.9.9.9:4420", false),
-            (Protocol::Discovery, "10.0.0.1:8009", true),
-            (Protocol::Iscsi, "0.0.0.0:3260", true),
-            (Protocol::Iscsi, "[fd00::1]:3260", true),
-        ];
-        let way = |host, own| Way::of(&status(&portals, host), "web1", own);
-        let nvme = way(host(&["nqn.host"], &[]), None);
-        assert_eq!(
-            nvme.commands,
-            [
-                "nvme connect -t tcp -a 10.0.0.1 -s 4420 -n nqn.a --ctrl-loss-tmo=-1",
-                "nvme connect -t tcp -a fd00::1 -s 4420 -n nqn.a --ctrl-loss-tmo=-1"
-            ]
-        );
-        assert_eq!((nvme.next("web1").as_str(), nvme.notes.len()), ("millrace host show web1", 0));
-        let iscsi = way(host(&[], &["iqn.host"]), Some(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 7))));
-        assert_eq!(
-            iscsi.commands,
-            [
-                "iscsiadm -m discovery -t sendtargets -p 10.0.0.7:3260",
-                "iscsiadm -m node -T iqn.a -p 10.0.0.7:3260 --login",
-                "iscsiadm -m discovery -t sendtargets -p [fd00::1]:3260",
-                "iscsiadm -m node -T iqn.a -p [fd00::1]:3260 --login"
-            ]
-        );
-        let mutual = Host { authenticated: true, mutual: true, ..host(&[], &["iqn.host"]) };
-        let secret = way(mutual, Some(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 7))));
-        let auth = "iscsiadm -m node -T iqn.a -p 10.0.0.7:3260 -o update -n node.session.auth.";
-        for (nth, set) in
-            ["authmethod -v CHAP", "username -v iqn.host", "password -v SECRET", "username_in -v iqn.a"]
-                .iter()
-                .enumerate()
-        {
-            assert_eq!(secret.commands[nth + 1], format!("{auth}{set}"));
-        }
-        assert!(secret.commands[6].ends_with("--login") && secret.notes[0].contains("no command shows it"));
-        // Without a way out of this machine nobody knows its address from here.
-        let unknown = way(host(&[], &["iqn.host"]), None);
-        assert!(unknown.commands[0].ends_with("-p ADDRESS:3260"), "{unknown:?}");
-        assert!(unknown.lines("web1").contains("ip address lists them"), "{unknown:?}");
-        assert_eq!(way(host(&["nqn.host"], &["iqn.host"]), None).commands.len(), 6);
-    }
-
-    #[test]
-    fn a_host_of_two_heads_is_told_to_use_their_paths_in_turns() {
-        let portals = [
-            (Protocol::Nvme, "10.0.0.2:4420", false),
-            (Protocol::Nvme, "10.0.0.1:4420", true),
-            (Protocol::Iscsi, "0.0.0.0:3260", true),
-            (Protocol::Iscsi, "[fd00::2]:3260", false),
-            (Protocol::Iscsi, "0.0.0.0:3261", false),
-        ];
-        let own = Some(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 7)));
-        let way = |portals: &[_], host| {
-            let mut status = status(portals, host);
-            (status.cluster, status.system.model) = (Some(Default::default()), "Millrace".into());
-            Way::of(&status, "web1", own)
-        };
-        let nvme = way(&portals, host(&["nqn.host"], &[]));
-        assert_eq!(
-            nvme.commands,
-            [
-                r#"echo 'ACTION=="add|change", SUBSYSTEM=="nvme-subsystem", ATTR{model}=="Millrace*", ATTR{iopolicy}="round-robin"' > /etc/udev/rules.d/71-millrace.rules"#,
-                "udevadm control --reload && udevadm trigger -s nvme-subsystem",
-                "nvme connect-all -t tcp -a 10.0.0.1 -s 4420 --reconnect-delay=2 --ctrl-loss-tmo=-1",
-            ]
-        );
-        let iscsi = way(&portals, host(&[], &["iqn.host"]));
-        assert_eq!(
-            iscsi.commands,
-            [
-                r#"mkdir -p /etc/multipath/conf.d && printf '%s\n' 'defaults {' 'find_multipaths yes' '}' 'devices {' 'device {' 'vendor "MILLRACE"' 'product ".*"' 'path_grouping_policy group_by_prio' 'path_selector "round-robin 0"' 'failback immediate' 'no_path_retry queue' 'fast_io_fail_tmo 1' '}' '}' > /etc/multipath/conf.d/millrace.conf"#,
-                "multipathd reconfigure",
-                "iscsiadm -m discovery -t sendtargets -p 10.0.0.7:3260",
-                "iscsiadm -m node -T iqn.a --login",
-            ]
-        );
-        assert!(nvme.notes.is_empty() && iscsi.notes.is_empty() && iscsi.closed.is_empty());
-        // With a secret there is no discovery: each path is named, also that of the other head.
-        let secret = way(&portals, Host { authenticated: true, ..host(&[], &["iqn.host"]) });
-        assert_eq!(
-            secret.commands[2..],
-            [
-                "iscsiadm -m node -T iqn.a -p 10.0.0.7:3260 -o new",
-                "iscsiadm -m node -T iqn.a -p [fd00::2]:3260 -o new",
-                "iscsiadm -m node -T iqn.a -o update -n node.session.auth.authmethod -v CHAP",
-                "iscsiadm -m node -T iqn.a -o update -n node.session.auth.username -v iqn.host",
-                "iscsiadm -m node -T iqn.a -o update -n node.session.auth.password -v SECRET",
-                "iscsiadm -m node -T iqn.a --login",
-            ]
-        );
-        // One portal, whose address moves, is one path; and one that is not open is none.
-        let one = way(&portals[1..3], host(&["nqn.host"], &["iqn.host"]));
-        assert_eq!(
-            (one.commands.len(), one.commands[0].as_str()),
-            (3, "nvme connect -t tcp -a 10.0.0.1 -s 4420 -n nqn.a --ctrl-loss-tmo=-1")
-        );
-        let shut = way(&[portals[0], portals[0]], host(&["nqn.host"], &[]));
-        assert_eq!((shut.commands.len(), shut.closed), (0, vec![Protocol::Nvme]));
-    }
-
-    /// The line is long, and what it writes must be what multipathd reads: a word and its value in each line.
-    #[test]
-    fn the_settings_of_multipath_come_out_line_by_line() {
-        let portals = [(Protocol::Iscsi, "10.0.0.1:3260", true), (Protocol::Iscsi, "10.0.0.2:3260", true)];
-        let mut status = status(&portals, host(&[], &["iqn.host"]));
-        status.cluster = Some(Default::default());
-        let line = Way::of(&status, "web1", None).commands[0].clone();
-        let (_, print) = line.split_once("&& ").expect("two commands");
-        let (print, file) = print.rsplit_once(" > ").expect("into a file");
-        assert_eq!(file, "/etc/multipath/conf.d/millrace.conf");
-        let out = std::process::Command::new("sh").arg("-c").arg(print).output().expect("a shell");
-        let text = String::from_utf8(out.stdout).expect("text");
-        assert_eq!(text.lines().collect::<Vec<_>>(), MULTIPATH);
-    }
-
-    #[test]
-    fn without_a_portal_of_its_protocol_the_next_command_opens_one() {
-        let portals = [(Protocol::Nvme, "127.0.0.1:4420", true)];
-        let way = |host| Way::of(&status(&portals, host), "web1", None);
-        let iscsi = way(host(&[], &["iqn.host"]));
-        assert_eq!(
-            (iscsi.lines("web1"), iscsi.next("web1")),
-            (String::new(), "millrace portal add iscsi ADDRESS:3260".into())
-        );
-        let both = way(host(&["nqn.host"], &["iqn.host"]));
-        assert_eq!((both.commands.len(), both.closed.clone()), (1, vec![Protocol::Iscsi]));
-        assert!(both.lines("web1").contains("this machine alone"), "{both:?}");
+    fn people_get_a_line_for_each_command_and_each_note() {
+        let mut way =
+            HostConnect { commands: vec!["a".into(), "b".into()], notes: vec!["c".into()], next: vec![] };
+        assert_eq!(lines(&way, "web1"), "On web1, as root, if it runs Linux:\n  a\n  b\nc\n");
+        assert_eq!(next(&way, "web1"), "millrace host show web1");
+        way = HostConnect { next: vec!["d".into(), "e".into()], ..HostConnect::default() };
+        assert_eq!((lines(&way, "web1"), next(&way, "web1")), (String::new(), "d; e".into()));
     }
 }

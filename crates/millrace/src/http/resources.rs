@@ -3,6 +3,7 @@
 use super::cluster::{Asked, head_named, link_at};
 use super::extract::{Body, Params};
 use super::{Api, Refused, odd_reply};
+use crate::words::connect::how_to_connect;
 use crate::words::say;
 use api::{Created, ErrorBody};
 use axum::extract::{Path, State};
@@ -11,7 +12,7 @@ use axum::http::{HeaderName, StatusCode};
 use axum::{Extension, Json};
 use finding::{HostRefusal, LegRefusal, PoolRefusal, Refusal, RequestRefusal, VolumeRefusal};
 use head::order::{HostSettings, Order, Reply, VolumeCaps};
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -51,6 +52,7 @@ pub fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(list_hosts, add_host))
         .routes(routes!(get_host, set_host, remove_host))
         .routes(routes!(check_host))
+        .routes(routes!(get_host_connect))
         .routes(routes!(list_portals, add_portal))
         .routes(routes!(remove_portal))
         .routes(routes!(list_exports, add_export))
@@ -460,6 +462,25 @@ async fn list_hosts(State(api): State<Api>) -> Answer<Vec<api::Host>> {
 async fn get_host(State(api): State<Api>, Path(name): Path<String>) -> Answer<api::Host> {
     let host = api.status().await?.hosts.into_iter().find(|h| h.name == name);
     host.map(Json).ok_or_else(|| Refusal::from(HostRefusal::HostUnknown { host: name }).into())
+}
+
+/// How a host connects to what is exported to it
+#[utoipa::path(get, path = "/hosts/{host}/connect", tag = "hosts",
+    params(("host" = String, Path, description = "Short name")),
+    responses((status = 200, description = "As it is now", body = api::HostConnect), (status = "default", description = "Why not", body = ErrorBody)))]
+async fn get_host_connect(State(api): State<Api>, Path(name): Path<String>) -> Answer<api::HostConnect> {
+    let status = api.status().await?;
+    let host = status.hosts.iter().find(|h| h.name == name);
+    let host = host.ok_or_else(|| Refused::from(Refusal::from(HostRefusal::HostUnknown { host: name })))?;
+    Ok(Json(how_to_connect(&status, host, machine_address())))
+}
+
+/// The address from which this machine would speak to another network. Nothing is sent: the kernel only looks for a route.
+fn machine_address() -> Option<IpAddr> {
+    const ELSEWHERE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
+    socket.connect((ELSEWHERE, 9)).ok()?;
+    socket.local_addr().ok().map(|a| a.ip()).filter(|ip| !ip.is_unspecified())
 }
 
 /// Make a host known

@@ -5,6 +5,7 @@
 
 #[cfg(test)]
 mod codes;
+pub mod connect;
 mod connection_fault;
 pub mod house;
 pub mod link;
