@@ -12,6 +12,7 @@ use crate::net::{Net, net_error};
 use crate::region::Region;
 use crate::ring::{Done, Kind, Ring, Wait, wait_until};
 use crate::state::StateThread;
+use base::machine::OWN_SLOTS;
 use base::{Address, DriveError, DriveId, Effect, Effects, Event, Instant, Machine, Slice, Token};
 use io_uring::{opcode, types};
 use std::collections::VecDeque;
@@ -137,7 +138,10 @@ impl<M: Send + 'static> World<M> {
     /// # Errors
     /// What the kernel refused.
     pub(crate) fn new(shared: Shared<M>, place: Place) -> Result<Self, SetupFault> {
-        let mut ring = Ring::new(place.connections_max.saturating_mul(2).saturating_add(8192))?;
+        let mut ring = Ring::new(
+            place.connections_max.saturating_mul(2).saturating_add(8192),
+            place.connections_max + OWN_SLOTS,
+        )?;
         if let Err(e) = ring.expect_region(&shared.region) {
             not_registered(&shared, &e);
         }
@@ -226,8 +230,8 @@ impl<M: Send + 'static> World<M> {
             if self.stopping {
                 break;
             }
-            self.net.feed_starved(&mut self.ring, &self.staging);
-            self.net.ask_some(&mut self.ring, &self.staging);
+            self.net.feed_starved(&self.staging);
+            self.net.ask_some(&self.staging);
             self.disk.release_idle(&mut self.ring, &self.shared.routes);
             self.place.counters.turns.fetch_add(1, Ordering::Relaxed);
             self.place.counters.refused.store(self.net.refused, Ordering::Relaxed);
@@ -249,14 +253,14 @@ impl<M: Send + 'static> World<M> {
     fn on_done(&mut self, done: Done) -> Option<Event<M>> {
         let (kind, index) = Kind::of(done.user);
         match kind {
-            Kind::Receive => self.net.on_receive(&mut self.staging, index, done),
-            Kind::Send => self.net.on_send(index, done),
+            Kind::Receive => self.net.on_receive(&mut self.ring, &mut self.staging, index, done),
+            Kind::Send => self.net.on_send(&mut self.ring, index, done),
             Kind::Drive => {
                 let (token, result) = self.disk.on_done(&mut self.ring, index, done)?;
                 Some(Event::DriveDone { token, result })
             }
             Kind::Accept => self.net.on_accept(&mut self.ring, index, done),
-            Kind::Connect => self.net.on_connect(index, done),
+            Kind::Connect => self.net.on_connect(&mut self.ring, index, done),
             Kind::Cancel => None,
             Kind::Wake => {
                 self.listen_to_inbox();
@@ -334,7 +338,7 @@ impl<M: Send + 'static> World<M> {
                 None
             }
             Effect::Receive { connection, into, most, batch } => {
-                self.net.receive(&mut self.ring, &self.staging, connection, into, (most, batch));
+                self.net.receive(&self.staging, connection, into, (most, batch));
                 None
             }
             Effect::Recycle { data } => {
@@ -413,6 +417,7 @@ impl<M: Send + 'static> World<M> {
 
     /// Submits what there is, and sleeps if nothing is left to do.
     fn enter(&mut self, now: Instant, deadline: Option<Instant>) {
+        self.net.submit_receives(&mut self.ring);
         let own = [self.disk.next_deadline(), self.accept_again, self.net.next_look(now)];
         let deadline = own.into_iter().chain([deadline]).flatten().min();
         let busy = self.has_pending() || self.inbox.is_filled() || self.ring.has_completions();
@@ -426,7 +431,8 @@ impl<M: Send + 'static> World<M> {
             if self.ring.has_completions() {
                 return;
             }
-            self.net.ask_all(&mut self.ring, &self.staging);
+            self.net.ask_all(&self.staging);
+            self.net.submit_receives(&mut self.ring);
         }
         if self.usual_wait < SPIN_NS_MAX {
             let until = now.0 + 2 * self.usual_wait.max(1000);

@@ -15,8 +15,8 @@ const SQ_ENTRIES: u32 = 2048;
 const SQ_ENTRIES_MIN: u32 = 256;
 /// The kernel's limit of completion entries.
 const CQ_ENTRIES_MAX: u32 = 65536;
-/// Slots for drives' descriptors; a drive beyond them is used by its plain descriptor.
-const FILES: u32 = 256;
+/// Slots for drives' descriptors; a drive beyond them is used by its plain descriptor. Those of connections follow.
+const DRIVE_FILES: u32 = 256;
 
 const ENTER_GETEVENTS: u32 = 1;
 const ENTER_EXT_ARG: u32 = 8;
@@ -80,7 +80,9 @@ pub(crate) struct Ring {
     ring: IoUring,
     /// Pieces of the region that are registered, from the first one on: fixed reads and writes work there.
     pub(crate) chunks: u16,
-    files: u32,
+    /// Slots of the kernel's table for drives and for connections; 0 where it has no room for them.
+    drive_files: u32,
+    connection_files: u32,
     /// The ring's descriptor, or its index in this thread's registered rings.
     enter_fd: RawFd,
     flags: u32,
@@ -89,11 +91,11 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
-    /// A ring for about `in_flight` operations at a time.
+    /// A ring for about `in_flight` operations at a time, and so many connections.
     ///
     /// # Errors
     /// io_uring is missing, forbidden or has no memory.
-    pub(crate) fn new(in_flight: u32) -> Result<Self, SetupFault> {
+    pub(crate) fn new(in_flight: u32, connections: u32) -> Result<Self, SetupFault> {
         let completions = in_flight.next_power_of_two().clamp(2 * SQ_ENTRIES, CQ_ENTRIES_MAX);
         let mut error = None;
         // Some kernels count rings as locked memory: better a small one than none.
@@ -109,15 +111,18 @@ impl Ring {
                 _ => &mut builder,
             };
             match builder.build(entries) {
-                Ok(ring) => return Ok(Self::set_up(ring)),
+                Ok(ring) => return Ok(Self::set_up(ring, connections)),
                 Err(e) => error = Some(e),
             }
         }
         Err(fault_of(&error.expect("several ways were tried")))
     }
 
-    fn set_up(ring: IoUring) -> Self {
-        let files = if ring.submitter().register_files_sparse(FILES).is_ok() { FILES } else { 0 };
+    fn set_up(ring: IoUring, connections: u32) -> Self {
+        // The table may have no more slots than the process may have files.
+        let ways = [(DRIVE_FILES, connections), (DRIVE_FILES, 0)];
+        let fits = |(d, c): &(u32, u32)| ring.submitter().register_files_sparse(d + c).is_ok();
+        let (drive_files, connection_files) = ways.into_iter().find(fits).unwrap_or((0, 0));
         // We sleep because there is no work, not because a drive is slow.
         let mut flags = if ring.params().is_feature_no_iowait() { ENTER_NO_IOWAIT } else { 0 };
         let mut enter_fd = ring.as_raw_fd();
@@ -125,7 +130,8 @@ impl Ring {
             enter_fd = index;
             flags |= ENTER_REGISTERED_RING;
         }
-        Self { ring, chunks: 0, files, enter_fd, flags, spilled: VecDeque::new() }
+        let spilled = VecDeque::new();
+        Self { ring, chunks: 0, drive_files, connection_files, enter_fd, flags, spilled }
     }
 
     /// Makes room for the region's pieces in the kernel's table; `register_chunk` fills it.
@@ -155,13 +161,25 @@ impl Ring {
         unsafe { self.ring.submitter().register_buf_ring_with_flags(at, entries, 0, 0) }
     }
 
-    /// Puts `fd` into fixed slot `slot`. False if it has to be used by its number.
-    pub(crate) fn register_file(&mut self, slot: u32, fd: RawFd) -> bool {
-        slot < self.files && self.ring.submitter().register_files_update(slot, &[fd]).is_ok()
+    /// Puts a drive's descriptor into the kernel's table, which saves a look-up for each operation; its number there. None: it
+    /// has to be used by its own.
+    pub(crate) fn register_drive(&mut self, drive: u32, fd: RawFd) -> Option<i32> {
+        let slot = drive;
+        let registered = drive < self.drive_files && self.register(slot, fd);
+        registered.then_some(slot as i32)
     }
-    /// Empties fixed slot `slot`.
-    pub(crate) fn unregister_file(&mut self, slot: u32) {
-        let emptied = self.ring.submitter().register_files_update(slot, &[-1]);
+    /// The same with a connection's, by its slot.
+    pub(crate) fn register_connection(&mut self, connection: u32, fd: RawFd) -> Option<i32> {
+        let slot = self.drive_files + connection;
+        let registered = connection < self.connection_files && self.register(slot, fd);
+        registered.then_some(slot as i32)
+    }
+    fn register(&mut self, slot: u32, fd: RawFd) -> bool {
+        self.ring.submitter().register_files_update(slot, &[fd]).is_ok()
+    }
+    /// Takes a number that was registered out of the table; the kernel lets go of the file once no operation has it.
+    pub(crate) fn unregister_file(&mut self, number: i32) {
+        let emptied = self.ring.submitter().register_files_update(number as u32, &[-1]);
         assert!(emptied.is_ok(), "a fixed file that was registered can be unregistered: {emptied:?}");
     }
 

@@ -138,10 +138,10 @@ impl Disk {
             let drive = self.drives.attach(id)?;
             let fd = drive.fd();
             let file = drive.info.kind == DriveKind::File;
-            let fixed = fd.is_some_and(|fd| ring.register_file(u32::from(id.0), fd));
+            let fixed = fd.and_then(|fd| ring.register_drive(u32::from(id.0), fd));
             *slot = Some(Local {
-                target: if fixed { i32::from(id.0) } else { fd.unwrap_or(-1) },
-                fixed,
+                target: fixed.or(fd).unwrap_or(-1),
+                fixed: fixed.is_some(),
                 drive,
                 in_kernel: 0,
                 in_flight: 0,
@@ -266,7 +266,7 @@ impl Disk {
         let local = slot.take().expect("just seen");
         self.closings.retain(|c| *c != id);
         if local.fixed {
-            ring.unregister_file(u32::from(id.0));
+            ring.unregister_file(local.target);
         }
         self.drives.detach(id, local.drive, routes);
     }

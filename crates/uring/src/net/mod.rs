@@ -54,6 +54,8 @@ enum Receive {
 struct Conn {
     id: ConnectionId,
     fd: RawFd,
+    /// Its number in the kernel's table of registered files, if it stands there.
+    fixed: Option<i32>,
     phase: Phase,
     receive: Receive,
     /// The frame of the send in the kernel.
@@ -70,6 +72,16 @@ struct Conn {
     generation: u32,
     /// Where a Connect in the kernel goes.
     peer: Option<Box<listen::RawAddress>>,
+}
+
+impl Conn {
+    /// How an operation names its socket.
+    fn target(&self) -> (types::Fd, squeue::Flags) {
+        match self.fixed {
+            Some(number) => (types::Fd(number), squeue::Flags::FIXED_FILE),
+            None => (types::Fd(self.fd), squeue::Flags::empty()),
+        }
+    }
 }
 
 /// A send's message header and vector; they stay put while the kernel has them.
@@ -97,6 +109,8 @@ pub(crate) struct Net {
     turn: u32,
     /// Receives to be asked again in this turn.
     retries: Vec<u32>,
+    /// Receives for the kernel. It gets them behind all that somebody waits for: sends and what drives are asked.
+    queued: Vec<u32>,
     watch: Watch,
     region: Arc<Region>,
     scratch: Vec<Slice>,
@@ -110,6 +124,7 @@ impl Net {
         let conn = || Conn {
             id: ConnectionId(0),
             fd: -1,
+            fixed: None,
             phase: Phase::Free,
             receive: Receive::No,
             frame: None,
@@ -131,6 +146,7 @@ impl Net {
             kept: VecDeque::with_capacity(connections_max as usize),
             turn: 0,
             retries: Vec::new(),
+            queued: Vec::with_capacity(64),
             watch: Watch::default(),
             region,
             scratch: Vec::with_capacity(SEGMENTS_MAX),
@@ -168,12 +184,13 @@ impl Net {
         None
     }
 
-    fn occupy(&mut self, slot: u32, id: ConnectionId, fd: RawFd, phase: Phase) {
+    fn occupy(&mut self, ring: &mut Ring, slot: u32, id: ConnectionId, fd: RawFd, phase: Phase) {
         let conn = &mut self.conns[slot as usize];
         assert!(conn.phase == Phase::Free, "a connection slot is used twice");
         *conn = Conn {
             id,
             fd,
+            fixed: ring.register_connection(slot, fd),
             phase,
             receive: Receive::No,
             frame: None,
@@ -210,7 +227,7 @@ impl Net {
         let conn = &mut self.conns[slot as usize];
         conn.generation = conn.generation.wrapping_add(1);
         let id = ConnectionId::new(slot, conn.generation);
-        self.occupy(slot, id, socket.into_raw_fd(), Phase::Open);
+        self.occupy(ring, slot, id, socket.into_raw_fd(), Phase::Open);
         Some(Event::Accepted { connection: id, portal, local, peer })
     }
 
@@ -227,24 +244,25 @@ impl Net {
             Err(e) => return Some(Event::Connected { connection: id, result: Err(net_error(&e)) }),
         };
         let slot = id.slot() as u32;
-        self.occupy(slot, id, socket.into_raw_fd(), Phase::Connecting);
+        self.occupy(ring, slot, id, socket.into_raw_fd(), Phase::Connecting);
         let conn = &mut self.conns[slot as usize];
         let address = conn.peer.insert(Box::new(listen::RawAddress::from(peer)));
-        let entry = opcode::Connect::new(types::Fd(conn.fd), address.pointer(), address.len());
+        let connect = opcode::Connect::new(types::Fd(conn.fd), address.pointer(), address.len());
+        let entry = connect.build().user_data(Kind::Connect.user(slot));
         // SAFETY: the address stays in the slot, boxed, until the completion.
-        unsafe { ring.push(&entry.build().user_data(Kind::Connect.user(slot))) };
+        unsafe { ring.push(&entry) };
         None
     }
 
-    pub(crate) fn on_connect<M>(&mut self, slot: u32, done: Done) -> Option<Event<M>> {
+    pub(crate) fn on_connect<M>(&mut self, ring: &mut Ring, slot: u32, done: Done) -> Option<Event<M>> {
         let conn = &mut self.conns[slot as usize];
         conn.peer = None;
         let connection = conn.id;
         if conn.phase == Phase::Closing {
-            return self.end_if_idle(slot);
+            return self.end_if_idle(ring, slot);
         }
         if done.result < 0 {
-            self.free_slot(slot);
+            self.free_slot(ring, slot);
             let e = io::Error::from_raw_os_error(-done.result);
             return Some(Event::Connected { connection, result: Err(net_error(&e)) });
         }
@@ -255,7 +273,6 @@ impl Net {
     /// `Effect::Receive`.
     pub(crate) fn receive(
         &mut self,
-        ring: &mut Ring,
         staging: &Staging,
         id: ConnectionId,
         into: Option<Slice>,
@@ -280,44 +297,56 @@ impl Net {
                 conn.receive = Receive::Starved(most);
                 self.starved.push_back(slot);
             }
-            None => self.start_receive(ring, slot, Receive::Staging(most)),
+            None => self.start_receive(slot, Receive::Staging(most)),
             Some(slice) => {
                 assert!(slice.len > 0, "a receive asks for at least one byte");
-                self.start_receive(ring, slot, Receive::Direct(slice));
+                self.start_receive(slot, Receive::Direct(slice));
             }
         }
     }
 
-    fn start_receive(&mut self, ring: &mut Ring, slot: u32, how: Receive) {
-        let conn = &mut self.conns[slot as usize];
-        conn.receive = how;
-        let mut recv = match how {
-            Receive::Staging(most) => {
-                opcode::Recv::new(types::Fd(conn.fd), std::ptr::null_mut(), most).buf_group(0)
-            }
-            Receive::Direct(s) => {
-                let at = self.region.pointer(s);
-                // All of it in one completion: who asks for a slice knows how much is to come.
-                opcode::Recv::new(types::Fd(conn.fd), at, s.len).flags(libc::MSG_WAITALL)
-            }
-            Receive::No | Receive::Starved(_) | Receive::Kept(_) => {
-                unreachable!("callers start real receives")
-            }
-        };
-        if conn.drained {
+    fn start_receive(&mut self, slot: u32, how: Receive) {
+        self.conns[slot as usize].receive = how;
+        self.queued.push(slot);
+    }
+
+    /// Gives the kernel the receives that were started since the last call: right before it is entered.
+    pub(crate) fn submit_receives(&mut self, ring: &mut Ring) {
+        let mut queued = std::mem::take(&mut self.queued);
+        for slot in queued.drain(..) {
+            let conn = &self.conns[slot as usize];
+            let (fd, flags) = conn.target();
+            let (recv, flags) = match conn.receive {
+                Receive::Staging(most) => {
+                    let recv = opcode::Recv::new(fd, std::ptr::null_mut(), most).buf_group(0);
+                    (recv, flags | squeue::Flags::BUFFER_SELECT)
+                }
+                Receive::Direct(s) => {
+                    let recv = opcode::Recv::new(fd, self.region.pointer(s), s.len);
+                    // All of it in one completion: who asks for a slice knows how much is to come.
+                    (recv.flags(libc::MSG_WAITALL), flags)
+                }
+                Receive::No | Receive::Starved(_) | Receive::Kept(_) => {
+                    unreachable!("only real receives are queued")
+                }
+            };
             // Nothing was left last time: waiting first saves the kernel a failing attempt.
-            recv = recv.ioprio(IORING_RECVSEND_POLL_FIRST);
+            let recv = if conn.drained { recv.ioprio(IORING_RECVSEND_POLL_FIRST) } else { recv };
+            let entry = recv.build().flags(flags).user_data(Kind::Receive.user(slot));
+            // SAFETY: the bytes lie in the region, which outlives the ring; the machine (or the kernel, for
+            // staging buffers) leaves them alone until the completion, which `Closed` waits for.
+            unsafe { ring.push(&entry) };
         }
-        let mut entry = recv.build().user_data(Kind::Receive.user(slot));
-        if matches!(how, Receive::Staging(_)) {
-            entry = entry.flags(squeue::Flags::BUFFER_SELECT);
-        }
-        // SAFETY: the bytes lie in the region, which outlives the ring; the machine (or the kernel, for
-        // staging buffers) leaves them alone until the completion, which `Closed` waits for.
-        unsafe { ring.push(&entry) };
+        self.queued = queued;
     }
 
-    pub(crate) fn on_receive<M>(&mut self, staging: &mut Staging, slot: u32, done: Done) -> Option<Event<M>> {
+    pub(crate) fn on_receive<M>(
+        &mut self,
+        ring: &mut Ring,
+        staging: &mut Staging,
+        slot: u32,
+        done: Done,
+    ) -> Option<Event<M>> {
         let conn = &mut self.conns[slot as usize];
         let how = std::mem::replace(&mut conn.receive, Receive::No);
         let selected = cqueue::buffer_select(done.flags);
@@ -326,7 +355,7 @@ impl Net {
                 let data = staging.take(id, 0);
                 staging.recycle(data);
             }
-            return self.end_if_idle(slot);
+            return self.end_if_idle(ring, slot);
         }
         let connection = conn.id;
         if -done.result == libc::ENOBUFS
@@ -363,9 +392,9 @@ impl Net {
     }
 
     /// Starts again what waited for a buffer or was interrupted; once a turn, before the effects.
-    pub(crate) fn feed_starved(&mut self, ring: &mut Ring, staging: &Staging) {
+    pub(crate) fn feed_starved(&mut self, staging: &Staging) {
         while let Some(slot) = self.retries.pop() {
-            self.start_receive(ring, slot, self.conns[slot as usize].receive);
+            self.start_receive(slot, self.conns[slot as usize].receive);
         }
         // At most as many as there are: those that find no buffer come back.
         for _ in 0..self.starved.len() {
@@ -374,25 +403,25 @@ impl Net {
             }
             let Some(slot) = self.starved.pop_front() else { return };
             if let Receive::Starved(most) = self.conns[slot as usize].receive {
-                self.start_receive(ring, slot, Receive::Staging(most));
+                self.start_receive(slot, Receive::Staging(most));
             }
         }
     }
 
     /// Asks for as much as is worth a turn of those who have sent much at a time; the others may send more meanwhile. Of
     /// many connections each would else bring a few PDUs a turn, and cost a receive, a send and a wake-up of its host for these.
-    pub(crate) fn ask_some(&mut self, ring: &mut Ring, staging: &Staging) {
+    pub(crate) fn ask_some(&mut self, staging: &Staging) {
         self.turn = self.turn.wrapping_add(1);
-        self.ask(ring, staging, WORTH_A_TURN);
+        self.ask(staging, WORTH_A_TURN);
     }
     /// Nothing else is to be done: asks for all.
-    pub(crate) fn ask_all(&mut self, ring: &mut Ring, staging: &Staging) {
-        self.ask(ring, staging, u32::MAX);
+    pub(crate) fn ask_all(&mut self, staging: &Staging) {
+        self.ask(staging, u32::MAX);
     }
     pub(crate) fn keeps_back(&self) -> bool {
         !self.kept.is_empty()
     }
-    fn ask(&mut self, ring: &mut Ring, staging: &Staging, mut room: u32) {
+    fn ask(&mut self, staging: &Staging, mut room: u32) {
         while room > 0
             && let Some(Kept { slot, batch, since }) = self.kept.pop_front()
         {
@@ -402,7 +431,7 @@ impl Net {
             // Over a turn something has come, as a rule.
             conn.drained &= self.turn.wrapping_sub(since) <= 1;
             if staging.has_free() && self.starved.is_empty() {
-                self.start_receive(ring, slot, Receive::Staging(most));
+                self.start_receive(slot, Receive::Staging(most));
             } else {
                 conn.receive = Receive::Starved(most);
                 self.starved.push_back(slot);
@@ -449,18 +478,19 @@ impl Net {
             conn.watched = true;
             self.watch.add(slot as u32);
         }
-        let entry = opcode::SendMsg::new(types::Fd(conn.fd), &frame.header).flags(libc::MSG_NOSIGNAL as u32);
+        let (fd, flags) = conn.target();
+        let entry = opcode::SendMsg::new(fd, &frame.header).flags(libc::MSG_NOSIGNAL as u32).build().flags(flags);
         // SAFETY: the frame is boxed and not reused until the completion; the bytes lie in the region, and
         // the machine keeps them as they are until `Sent` or `Closed`.
-        unsafe { ring.push(&entry.build().user_data(Kind::Send.user(slot as u32))) };
+        unsafe { ring.push(&entry.user_data(Kind::Send.user(slot as u32))) };
     }
 
-    pub(crate) fn on_send<M>(&mut self, slot: u32, done: Done) -> Option<Event<M>> {
+    pub(crate) fn on_send<M>(&mut self, ring: &mut Ring, slot: u32, done: Done) -> Option<Event<M>> {
         let conn = &mut self.conns[slot as usize];
         let frame = conn.frame.take().expect("a send completed that was under way");
         self.free_frames.push(frame);
         if conn.phase == Phase::Closing {
-            return self.end_if_idle(slot);
+            return self.end_if_idle(ring, slot);
         }
         let connection = conn.id;
         if done.result > 0 {
@@ -509,6 +539,10 @@ impl Net {
             conn.receive = Receive::No;
             self.kept.retain(|k| k.slot != slot);
         }
+        if let Some(at) = self.queued.iter().position(|s| *s == slot) {
+            conn.receive = Receive::No;
+            self.queued.remove(at);
+        }
         let conn = &self.conns[slot as usize];
         let under_way = [
             (connecting, Kind::Connect),
@@ -524,21 +558,24 @@ impl Net {
                 unsafe { ring.push(&entry.user_data(Kind::Cancel.user(slot))) };
             }
         }
-        self.end_if_idle(slot)
+        self.end_if_idle(ring, slot)
     }
 
-    fn end_if_idle<M>(&mut self, slot: u32) -> Option<Event<M>> {
+    fn end_if_idle<M>(&mut self, ring: &mut Ring, slot: u32) -> Option<Event<M>> {
         let conn = &self.conns[slot as usize];
         if conn.receive != Receive::No || conn.frame.is_some() || conn.peer.is_some() {
             return None;
         }
         let connection = conn.id;
-        self.free_slot(slot);
+        self.free_slot(ring, slot);
         Some(Event::Closed { connection })
     }
 
-    fn free_slot(&mut self, slot: u32) {
+    fn free_slot(&mut self, ring: &mut Ring, slot: u32) {
         let conn = &mut self.conns[slot as usize];
+        if let Some(number) = conn.fixed.take() {
+            ring.unregister_file(number);
+        }
         // SAFETY: the slot owned this descriptor and forgets it here.
         drop(unsafe { OwnedFd::from_raw_fd(std::mem::replace(&mut conn.fd, -1)) });
         conn.phase = Phase::Free;
