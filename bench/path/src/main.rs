@@ -110,8 +110,15 @@ fn shard_turn(shard: &mut Shard<PlainMemory>, now: Instant, fx: &mut Effects<Mai
 
 /// The product: a command that no front end brings. Its name makes it counted as an event.
 #[inline(never)]
-fn shard_event_direct(shard: &mut Shard<PlainMemory>, now: Instant, tag: Tag, command: Command, data: Slice) {
-    shard.direct_submit(now, tag, Door::Volume, command, data);
+fn shard_event_direct(
+    shard: &mut Shard<PlainMemory>,
+    now: Instant,
+    tag: Tag,
+    command: Command,
+    data: Slice,
+    fx: &mut Effects<Mail>,
+) {
+    shard.direct_submit(now, (tag, Door::Volume), command, data, fx);
 }
 
 /// `commands` commands from the volume on, as many at a time as the scenario is deep, on drives that answer at once.
@@ -137,7 +144,7 @@ fn rooms(scenario: &Scenario, commands: u64) {
             // Few regions, as in `World::run`.
             let at = random.below(16 << 10);
             let command = Command { volume: VolumeId(1), op, at, blocks: 1, fua: false };
-            shard_event_direct(&mut shard, now, tag, command, data);
+            shard_event_direct(&mut shard, now, tag, command, data, &mut fx);
             begun += 1;
         }
         shard_turn(&mut shard, now, &mut fx);
@@ -365,19 +372,17 @@ impl World {
                         let at = data.at - (data.at - STAGING_AT) % u64::from(STAGING_BYTES);
                         self.staging_free.push(Slice::new(at, STAGING_BYTES));
                     }
-                    Effect::Mail {
-                        to: Address::Steward,
-                        mail: Mail::Steward(StewardMail::Ask { connection, .. }),
-                    } => {
-                        let mail = ShardMail::Answer { connection, answer: Answer::Admitted { id: 1 } };
-                        self.to_shard.push_back(Event::Mail { from: Address::Steward, mail: mail.into() });
-                    }
-                    Effect::Mail {
-                        to: Address::Steward,
-                        mail: Mail::Steward(StewardMail::Intervene { connection, key, .. }),
-                    } => {
-                        let mail = ShardMail::Intervened { connection, key, yes: false };
-                        self.to_shard.push_back(Event::Mail { from: Address::Steward, mail: mail.into() });
+                    Effect::Mail { to: Address::Steward, mail: Mail::Steward(asked) } => {
+                        let answer = match *asked {
+                            StewardMail::Ask { connection, .. } => {
+                                ShardMail::Answer { connection, answer: Answer::Admitted { id: 1 } }
+                            }
+                            StewardMail::Intervene { connection, key, .. } => {
+                                ShardMail::Intervened { connection, key, yes: false }
+                            }
+                            _ => continue,
+                        };
+                        self.to_shard.push_back(Event::Mail { from: Address::Steward, mail: answer.into() });
                     }
                     Effect::Close { connection } => {
                         self.shard_in[connection.slot()].waits = None;

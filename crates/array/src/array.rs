@@ -700,8 +700,8 @@ impl Array {
     ) -> u32 {
         let drive = self.legs[leg].leg.expect("operations go to members").drive;
         assert!(self.writable() & bit(leg) != 0, "an operation for a leg that gets none");
-        let tag = DriveTag::new(now, owner, leg, drive, kind, at, len, data, buffer);
-        let tag = self.ops.insert(tag).expect("there is a tag for each operation of each flight");
+        let tag = || DriveTag::new(now, owner, leg, drive, kind, at, len, data, buffer);
+        let tag = self.ops.insert_with(tag).expect("there is a tag for each operation of each flight");
         if let Some(buffer) = buffer {
             self.buffers.hold(buffer);
         }

@@ -40,8 +40,8 @@ impl Array {
         local.last_end = at + len;
         let drive = local.leg.expect("a leg in sync is a member").drive;
         let (owner, kind) = (Owner::Read(ticket), DriveOpKind::Read);
-        let tag = DriveTag::new(now, owner, leg, drive, kind, at, len, data, None);
-        let tag = self.ops.insert(tag).expect("there is a tag for each operation of each command");
+        let tag = || DriveTag::new(now, owner, leg, drive, kind, at, len, data, None);
+        let tag = self.ops.insert_with(tag).expect("there is a tag for each operation of each command");
         self.watch(tag);
         let at = self.geometry.data_at + at;
         let token = Token(u64::from(tag));

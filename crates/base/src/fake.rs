@@ -201,6 +201,9 @@ impl FrontIo for Head {
         self.tags[tag.index()] = State::Submitted(buffer);
         self.submitted.push_back((tag, command, data));
     }
+    fn has_slot(&self) -> bool {
+        self.sending < self.tags.len().max(1) as u32
+    }
     fn finish(&mut self, tag: Tag) {
         let buffer = self.end(tag);
         self.free.extend(buffer);

@@ -198,6 +198,11 @@ pub trait FrontIo {
     fn goes_on(&mut self) -> bool {
         true
     }
+    /// Whether there is a slot for another command: those whose answers the kernel has not taken yet have one, too. If there is
+    /// none, `on_sent` follows.
+    fn has_slot(&self) -> bool {
+        true
+    }
     /// The tag is over: its slot and buffer are free at once.
     fn finish(&mut self, tag: Tag);
     /// The tag is over; its buffer is free once what is in the outbox now has been sent.

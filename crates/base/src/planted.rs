@@ -152,6 +152,8 @@ bugs! {
     NeverCutOff promise 8 within 100 in SlowPeers,
     /// buffers that a host holds are not counted
     LentUncounted promise 8 within 100 in SlowPeers,
+    /// answers that a host does not take need no slots
+    UnsentUncounted promise 8 within 100 in SlowPeers,
     /// the space of a removed volume is handed out as it is
     UnclearedHandedOut promise 13 within 100 in Volumes,
     /// what is uncleared is only in memory

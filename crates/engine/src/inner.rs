@@ -417,7 +417,7 @@ impl Run {
                     let op = if pick.write { Op::Write } else { Op::Read };
                     let (at, blocks) = (at / u64::from(block), u64::from(data.len / block));
                     let command = Command { volume, op, at, blocks, fua };
-                    shard.direct_submit(now, Tag(tag as u16), door, command, data);
+                    shard.direct_submit(now, (Tag(tag as u16), door), command, data, fx);
                 }
             }
             offset += u64::from(data.len);

@@ -512,15 +512,15 @@ pub enum ManagerMail {
 }
 
 /// A letter, as it travels between machines. `to_shard`, `to_steward` and `to_manager` write it, so that no machine gets a letter that
-/// is for another.
+/// is for another. Rare letters are boxed: an event and an effect of the data path are as large as the largest one.
 #[derive(Debug)]
 pub enum Mail {
     /// For a shard.
     Shard(ShardMail),
     /// For the Steward.
-    Steward(StewardMail),
+    Steward(Box<StewardMail>),
     /// For the manager.
-    Manager(ManagerMail),
+    Manager(Box<ManagerMail>),
 }
 
 /// Writes to a shard.
@@ -531,12 +531,12 @@ pub fn to_shard(shard: u16, mail: ShardMail) -> Effect<Mail> {
 /// Writes to the Steward.
 #[inline]
 pub fn to_steward(mail: StewardMail) -> Effect<Mail> {
-    Effect::Mail { to: Address::Steward, mail: Mail::Steward(mail) }
+    Effect::Mail { to: Address::Steward, mail: mail.into() }
 }
 /// Writes to the manager.
 #[inline]
 pub fn to_manager(mail: ManagerMail) -> Effect<Mail> {
-    Effect::Mail { to: Address::Manager, mail: Mail::Manager(mail) }
+    Effect::Mail { to: Address::Manager, mail: mail.into() }
 }
 
 #[cfg(test)]
@@ -558,12 +558,12 @@ impl From<ShardMail> for Mail {
 
 impl From<StewardMail> for Mail {
     fn from(mail: StewardMail) -> Self {
-        Self::Steward(mail)
+        Self::Steward(Box::new(mail))
     }
 }
 
 impl From<ManagerMail> for Mail {
     fn from(mail: ManagerMail) -> Self {
-        Self::Manager(mail)
+        Self::Manager(Box::new(mail))
     }
 }

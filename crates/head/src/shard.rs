@@ -510,6 +510,7 @@ impl<M: Memory> Shard<M> {
         }
         let mut sent = vec![];
         link.outbox.clear(|mark| sent.push(mark));
+        link.unsent -= sent.len() as u32;
         for request in sent {
             self.core.retire(link, request, None);
         }
@@ -538,7 +539,9 @@ impl<M: Memory> Shard<M> {
             let request = &mut self.core.requests[index];
             let (tag, status, moved) = (request.tag, request.status, core::mem::take(&mut request.moved));
             request.phase = Phase::Connection;
-            request.compare = None;
+            if let Some(detour) = &mut request.detour {
+                detour.compare = None;
+            }
             let request = &self.core.requests[index];
             let ended = ended(request.status, request.command.op, request.length);
             let took = now.0.saturating_sub(request.started.0);
@@ -591,8 +594,8 @@ impl<M: Memory> Shard<M> {
         loop {
             // Else the compiler works out a score of addresses before the loop, in every turn; most turns need two.
             let this = core::hint::black_box(&mut *self);
-            while let Some(landed) = this.core.landed.pop_front() {
-                this.core.landed(now, landed, fx);
+            while let Some(Landed { flight, status, issued }) = this.core.landed.pop_front() {
+                this.core.flight_landed(now, flight, status, issued, fx);
             }
             this.complete(now, fx);
             this.grant(now, fx);
@@ -744,6 +747,7 @@ impl<M: Memory> Machine for Shard<M> {
                 core.touch(link);
                 let mut marks = core::mem::take(&mut core.marks);
                 link.outbox.on_sent(bytes, |mark| marks.push(mark));
+                link.unsent -= marks.len() as u32;
                 for request in marks.drain(..) {
                     core.retire(link, request, Some(now));
                 }

@@ -1,4 +1,4 @@
-//! Slow peers: hosts that start many commands and then send no data, or take none.
+//! Slow peers: hosts that start many commands and then send no data, or take none, and perhaps go on as if they had.
 
 use crate::memory::SimMemory;
 use base::{
@@ -6,16 +6,21 @@ use base::{
 };
 use load::{Initiator, State};
 use std::cell::Cell;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 /// Bytes of each command.
 const LENGTH: u32 = 128 << 10;
+/// Bytes of each command of one that presumes: a shard has memory for many of them.
+const SHORT: u32 = 4096;
 /// Commands under way at a time.
 pub const DEPTH: u16 = 128;
 /// So often one that dribbles sends a byte.
 const DRIP: Duration = Duration::from_secs(1);
 /// How long it takes everything that is granted to be granted.
 const BRISK: Duration = Duration::from_millis(100);
+/// When it takes its commands for answered: they are, then, and wait to be sent.
+const ANSWERED: Duration = Duration::from_millis(10);
 /// Until it comes again, once it was cut off.
 const RETURN: Duration = Duration::from_millis(5);
 
@@ -28,6 +33,8 @@ pub enum Habit {
     Dribbles,
     /// It sends reads, and takes nothing of what they give.
     Deaf,
+    /// It sends short reads, takes nothing of what they give, and goes on as if all were answered.
+    Presumes,
 }
 
 /// A host with such a habit, on a volume of its own.
@@ -47,6 +54,13 @@ pub struct SlowPeer {
     drips: Vec<ConnectionId>,
     next_drip: Option<Instant>,
     retry_at: Option<Instant>,
+    /// Answers that it makes up, when it hears them, and where it reads them; the StatSN of the next one (iSCSI).
+    presumed: VecDeque<(Instant, ConnectionId, Vec<u8>)>,
+    /// Parts of commands that it has sent, by connection.
+    streams: BTreeMap<ConnectionId, Vec<u8>>,
+    made_up: Slice,
+    stat_sn: Option<u32>,
+    made: u32,
     /// For the script: the host is to go.
     over: Rc<Cell<bool>>,
     /// How often it was let in.
@@ -65,7 +79,8 @@ impl SlowPeer {
     ) -> Self {
         let (at, bytes) = memory;
         let data = Slice::new(at + staging + config.memory_bytes(), LENGTH);
-        assert!(data.end() <= at + bytes, "a host's memory is large enough");
+        let made_up = Slice::new(data.end(), MADE_UP);
+        assert!(made_up.end() <= at + bytes, "a host's memory is large enough");
         Self {
             initiator: Initiator::new(config, 0, at + staging),
             habit,
@@ -79,13 +94,18 @@ impl SlowPeer {
             drips: vec![],
             next_drip: None,
             retry_at: None,
+            presumed: VecDeque::new(),
+            streams: BTreeMap::new(),
+            made_up,
+            stat_sn: None,
+            made: 0,
             over,
             visits: Rc::default(),
         }
     }
     /// Memory that a host of this configuration needs beyond its staging.
     pub fn memory_bytes(config: &load::Config) -> u64 {
-        config.memory_bytes() + u64::from(LENGTH)
+        config.memory_bytes() + u64::from(LENGTH) + u64::from(MADE_UP)
     }
     /// An admin connection is served as it should be.
     fn is_admin(&self, connection: ConnectionId) -> bool {
@@ -106,11 +126,51 @@ impl SlowPeer {
             }
             Habit::Dribbles => self.kept.push(Event::Received { connection, data }),
             // Nothing more is received.
-            Habit::Deaf => {}
+            Habit::Deaf | Habit::Presumes => {}
+        }
+    }
+    /// So many bytes were sent: an answer to each command among them, which failed.
+    fn presume(&mut self, now: Instant, connection: ConnectionId, bytes: u32) {
+        let mut parts = vec![];
+        self.initiator.segments(connection, usize::MAX, &mut parts);
+        let sent = parts.iter().flat_map(|part| self.memory.bytes(*part).to_vec()).take(bytes as usize);
+        let stream = self.streams.entry(connection).or_default();
+        stream.extend(sent);
+        let header = if self.initiator.is_nvme() { CAPSULE } else { BHS };
+        let whole = stream.len() - stream.len() % header;
+        let mut answers = vec![];
+        for command in stream[..whole].chunks_exact(header) {
+            if self.initiator.is_nvme() {
+                answers.extend(nvme_failure(command));
+                self.made += 1;
+            } else if command[0] & 0x3f == SCSI_COMMAND {
+                let expected = u32::from_be_bytes([command[28], command[29], command[30], command[31]]);
+                let stat_sn = self.stat_sn.get_or_insert(expected);
+                answers.extend(iscsi_failure(command, *stat_sn));
+                *stat_sn = stat_sn.wrapping_add(1);
+                self.made += 1;
+            }
+        }
+        stream.drain(..whole);
+        self.presumed.push_back((now + ANSWERED, connection, answers));
+    }
+    /// It hears the answers that it made up.
+    fn hear_presumed(&mut self, now: Instant, own: &mut Effects<()>) {
+        while let Some((_, connection, answers)) = self.presumed.pop_front_if(|(at, ..)| *at <= now) {
+            for some in answers.chunks(MADE_UP as usize) {
+                let data = self.made_up.head(some.len() as u32);
+                self.memory.bytes_mut(data).copy_from_slice(some);
+                let mut heard = vec![];
+                let event = Event::Received { connection, data };
+                self.initiator.on_event(now, &event, &mut self.memory, &mut heard);
+                self.initiator.end_of_turn(now, &mut self.memory, &mut heard);
+                own.extend(heard.into_iter().filter(|e| !matches!(e, Effect::Recycle { .. })));
+            }
         }
     }
     fn go_on(&mut self, now: Instant, fx: &mut Effects<()>) {
         let mut own = vec![];
+        self.hear_presumed(now, &mut own);
         self.initiator.end_of_turn(now, &mut self.memory, &mut own);
         while self.initiator.next_done().is_some() {}
         match self.initiator.state() {
@@ -120,6 +180,10 @@ impl SlowPeer {
                 self.next_drip = None;
                 self.kept.clear();
                 self.drips.clear();
+                self.presumed.clear();
+                self.streams.clear();
+                self.stat_sn = None;
+                self.made = 0;
                 if self.over.get() {
                     self.retry_at = None;
                 } else if *self.retry_at.get_or_insert(now + RETURN) <= now {
@@ -133,11 +197,15 @@ impl SlowPeer {
                     self.ready = Some(now);
                     self.visits.set(self.visits.get() + 1);
                 }
-                let op = if self.habit == Habit::Deaf { Op::Read } else { Op::Write };
+                let (op, length) = match self.habit {
+                    Habit::Withholds | Habit::Dribbles => (Op::Write, LENGTH),
+                    Habit::Deaf => (Op::Read, LENGTH),
+                    Habit::Presumes => (Op::Read, SHORT),
+                };
                 while self.initiator.free() > 0 {
-                    let blocks = LENGTH / 4096;
+                    let blocks = length / 4096;
                     self.next_id = self.next_id.wrapping_add(1);
-                    let (data, at) = (self.data, self.at);
+                    let (data, at) = (self.data.head(length), self.at);
                     let command = HostCommand { id: self.next_id, op, at, blocks, fua: false, data };
                     if !self.initiator.submit(&command, &mut self.memory) {
                         break;
@@ -161,10 +229,47 @@ impl SlowPeer {
                 Effect::Send { connection } if self.dribbles(now) && !self.is_admin(connection) => {
                     self.drips.push(connection);
                 }
+                Effect::Receive { connection, .. } if self.presumes() && !self.is_admin(connection) => {}
                 effect => fx.push(effect),
             }
         }
     }
+    fn presumes(&self) -> bool {
+        self.habit == Habit::Presumes && self.ready.is_some()
+    }
+}
+
+/// Bytes of a command on the wire: without data and digests.
+const CAPSULE: usize = 72;
+const BHS: usize = 48;
+/// Operation code (RFC 7143 11.2.1.2).
+const SCSI_COMMAND: u8 = 0x01;
+/// Room for answers that are made up, bytes: for those of a queue full of commands.
+const MADE_UP: u32 = DEPTH as u32 * BHS as u32;
+
+/// So many of them in a visit: several queues full.
+const MADE_MAX: u32 = 10 * DEPTH as u32;
+
+/// A response capsule (NVMe/TCP 3.6.2.3): LBA Out of Range, not to be retried.
+fn nvme_failure(command: &[u8]) -> [u8; 24] {
+    let mut pdu = [0; 24];
+    [pdu[0], pdu[2], pdu[4]] = [5, 24, 24];
+    pdu[20..22].copy_from_slice(&command[10..12]);
+    pdu[22..24].copy_from_slice(&((0x4080u16) << 1).to_le_bytes());
+    pdu
+}
+
+/// A SCSI Response (RFC 7143 11.4): BUSY, with a window of `DEPTH` commands.
+fn iscsi_failure(command: &[u8], stat_sn: u32) -> [u8; BHS] {
+    let mut pdu = [0; BHS];
+    [pdu[0], pdu[1], pdu[3]] = [0x21, 0x80, 0x08];
+    pdu[16..20].copy_from_slice(&command[16..20]);
+    let cmd_sn = u32::from_be_bytes([command[24], command[25], command[26], command[27]]);
+    let counters = [stat_sn, cmd_sn.wrapping_add(1), cmd_sn.wrapping_add(u32::from(DEPTH))];
+    for (at, counter) in [24, 28, 32].into_iter().zip(counters) {
+        pdu[at..at + 4].copy_from_slice(&counter.to_be_bytes());
+    }
+    pdu
 }
 
 impl Machine for SlowPeer {
@@ -180,6 +285,13 @@ impl Machine for SlowPeer {
             event => {
                 if let Event::Broken { connection } | Event::Closed { connection } = &event {
                     self.drips.retain(|c| c != connection);
+                }
+                if let Event::Sent { connection, bytes } = event
+                    && self.presumes()
+                    && !self.is_admin(connection)
+                    && self.made < MADE_MAX
+                {
+                    self.presume(now, connection, bytes);
                 }
                 self.initiator.on_event(now, &event, &mut self.memory, fx);
             }
@@ -197,7 +309,8 @@ impl Machine for SlowPeer {
         let drips = self.habit == Habit::Dribbles && self.initiator.state() == State::Ready;
         let drip = self.ready.filter(|_| drips);
         let drip = drip.map(|at| self.next_drip.unwrap_or(at + BRISK));
-        [self.initiator.next_deadline(), self.retry_at, drip].into_iter().flatten().min()
+        let presumed = self.presumed.front().map(|(at, ..)| *at);
+        [self.initiator.next_deadline(), self.retry_at, drip, presumed].into_iter().flatten().min()
     }
     fn segments(&self, connection: ConnectionId, max: usize, out: &mut Vec<Slice>) {
         let before = out.len();

@@ -3,14 +3,28 @@
 use crate::{Memory, Slice};
 use std::collections::VecDeque;
 
+/// No mark.
+const NONE: u32 = u32::MAX;
+
+/// What is sent in a row: bytes in the ring, then bytes elsewhere in the region; either may be none. Most answers are one.
 #[derive(Clone, Copy, Debug)]
-enum Part {
-    /// Bytes in the ring, whose room comes back once they are sent.
-    Ring(Slice),
-    /// Bytes elsewhere in the region; once they are sent, what the owner marked so is free again.
-    Payload(Slice, Option<u32>),
-    /// Everything before this was sent: what the owner marked so is free again.
-    Release(u32),
+struct Part {
+    /// Where in the ring, and how many bytes. Their room comes back once they are sent.
+    at: u32,
+    len: u32,
+    data: Slice,
+    /// Once all that is sent: what the owner marked so is free again.
+    mark: u32,
+}
+
+impl Part {
+    fn bytes(&self) -> u32 {
+        self.len + self.data.len
+    }
+    /// Whether more bytes may come behind those in the ring.
+    fn is_open(&self) -> bool {
+        self.data.len == 0 && self.mark == NONE
+    }
 }
 
 /// Length of most headers: of a response, and of C2HData without digest (NVMe/TCP).
@@ -46,10 +60,7 @@ impl Outbox {
     }
     /// The mark that `on_sent` reports next.
     pub fn next_mark(&self) -> Option<u32> {
-        self.parts.iter().find_map(|part| match part {
-            Part::Release(mark) | Part::Payload(_, Some(mark)) => Some(*mark),
-            Part::Ring(_) | Part::Payload(_, None) => None,
-        })
+        self.parts.iter().map(|part| part.mark).find(|mark| *mark != NONE)
     }
     /// Copies `bytes` into the ring. Panics without room: ask `room` before taking on a command.
     pub fn header(&mut self, memory: &mut impl Memory, bytes: &[u8]) {
@@ -71,26 +82,29 @@ impl Outbox {
     }
     /// Bytes that lie in the ring in one piece.
     fn piece(&mut self, memory: &mut impl Memory, bytes: &[u8]) {
-        let n = bytes.len() as u32;
-        let place = self.ring.part(self.write, n);
-        put(memory.bytes_mut(place), bytes);
-        self.write += n;
-        self.used += n;
-        self.pending += u64::from(n);
-        self.follow(place);
+        let (at, len) = (self.write, bytes.len() as u32);
+        put(memory.bytes_mut(self.ring.part(at, len)), bytes);
+        self.write += len;
+        self.used += len;
+        self.pending += u64::from(len);
+        self.follow(at, len, Slice::default(), NONE);
     }
-    /// What lies next in the ring is sent next.
-    fn follow(&mut self, place: Slice) {
+    /// Bytes that lie next in the ring, then `data`, are sent next.
+    fn follow(&mut self, at: u32, len: u32, data: Slice, mark: u32) {
         match self.parts.back_mut() {
-            Some(Part::Ring(last)) if last.end() == place.at => last.len += place.len,
-            _ => self.parts.push_back(Part::Ring(place)),
+            Some(last) if last.is_open() && last.at + last.len == at => {
+                last.len += len;
+                last.data = data;
+                last.mark = mark;
+            }
+            _ => self.parts.push_back(Part { at, len, data, mark }),
         }
     }
     /// Sends `data` from where it lies; it must stay as it is until it is sent.
     pub fn payload(&mut self, data: Slice) {
         if data.len > 0 {
             self.pending += u64::from(data.len);
-            self.parts.push_back(Part::Payload(data, None));
+            self.follow(self.write, 0, data, NONE);
         }
     }
     /// Sends `header`, `data` from where they lie, and `trailer`; reports `mark` from `on_sent` once the data
@@ -103,44 +117,46 @@ impl Outbox {
         trailer: &[u8],
         mark: u32,
     ) {
-        assert!(data.len > 0, "a mark needs data to stand behind");
+        assert!(data.len > 0 && mark != NONE, "a mark needs data to stand behind");
         let (before, both) = (header.len() as u32, (header.len() + trailer.len()) as u32);
-        if before > 0 && both < self.ring.len - self.write {
+        if both < self.ring.len - self.write {
             // Both lie in one piece: they are put there at once.
             assert!(both <= self.room(), "an outbox ran out of room");
-            let place = self.ring.part(self.write, both);
-            let (first, second) = memory.bytes_mut(place).split_at_mut(header.len());
+            let at = self.write;
+            let (first, second) = memory.bytes_mut(self.ring.part(at, both)).split_at_mut(header.len());
             put(first, header);
             self.write += both;
             self.used += both;
             self.pending += u64::from(both) + u64::from(data.len);
-            self.follow(place.head(before));
-            self.parts.push_back(Part::Payload(data, Some(mark)));
+            self.follow(at, before, data, mark);
             if before < both {
                 put(second, trailer);
-                self.parts.push_back(Part::Ring(place.tail(before)));
+                let (at, len) = (at + before, both - before);
+                self.parts.push_back(Part { at, len, data: Slice::default(), mark: NONE });
             }
             return;
         }
         self.header(memory, header);
         self.pending += u64::from(data.len);
-        self.parts.push_back(Part::Payload(data, Some(mark)));
+        self.follow(self.write, 0, data, mark);
         self.header(memory, trailer);
     }
     /// Reports `mark` from `on_sent` once everything before it is sent. False if that is already so.
     #[must_use]
     pub fn release_after(&mut self, mark: u32) -> bool {
-        if self.pending > 0 {
-            self.parts.push_back(Part::Release(mark));
+        if self.pending == 0 {
+            return false;
         }
-        self.pending > 0
+        match self.parts.back_mut() {
+            Some(last) if last.mark == NONE => last.mark = mark,
+            _ => self.parts.push_back(Part { at: self.write, len: 0, data: Slice::default(), mark }),
+        }
+        true
     }
     /// What to send, in order.
     pub fn segments(&self) -> impl Iterator<Item = Slice> {
-        self.parts.iter().filter_map(|p| match p {
-            Part::Ring(s) | Part::Payload(s, _) => Some(*s),
-            Part::Release(_) => None,
-        })
+        let both = |p: &Part| [self.ring.part(p.at, p.len), p.data];
+        self.parts.iter().flat_map(both).filter(|s| s.len > 0)
     }
     /// `n` bytes of the front were sent; calls `release` for each mark that this reaches.
     pub fn on_sent(&mut self, n: u32, mut release: impl FnMut(u32)) {
@@ -148,27 +164,19 @@ impl Outbox {
         self.sent += u64::from(n);
         self.pending = self.pending.checked_sub(u64::from(n)).expect("no more is sent than was there");
         while let Some(front) = self.parts.front_mut() {
-            match front {
-                Part::Release(mark) => release(*mark),
-                Part::Ring(s) if s.len > left => {
-                    *s = s.tail(left);
-                    self.used -= left;
-                    return;
-                }
-                Part::Payload(s, _) if s.len > left => {
-                    *s = s.tail(left);
-                    return;
-                }
-                Part::Ring(s) => {
-                    left -= s.len;
-                    self.used -= s.len;
-                }
-                Part::Payload(s, mark) => {
-                    left -= s.len;
-                    if let Some(mark) = *mark {
-                        release(mark);
-                    }
-                }
+            let bytes = front.bytes();
+            if left < bytes {
+                let of_ring = left.min(front.len);
+                front.at += of_ring;
+                front.len -= of_ring;
+                front.data = front.data.tail(left - of_ring);
+                self.used -= of_ring;
+                return;
+            }
+            left -= bytes;
+            self.used -= front.len;
+            if front.mark != NONE {
+                release(front.mark);
             }
             self.parts.pop_front();
         }
@@ -176,8 +184,8 @@ impl Outbox {
     /// Gives up what was not sent; calls `release` for every mark that waits.
     pub fn clear(&mut self, mut release: impl FnMut(u32)) {
         for part in self.parts.drain(..) {
-            if let Part::Release(mark) | Part::Payload(_, Some(mark)) = part {
-                release(mark);
+            if part.mark != NONE {
+                release(part.mark);
             }
         }
         self.write = 0;

@@ -60,17 +60,22 @@ impl<T> Slots<T> {
     /// Puts `item` into a free slot; gives it back if there is none.
     #[inline]
     pub fn insert(&mut self, item: T) -> Result<u32, T> {
-        let i = self.first_free;
-        match self.slots.get_mut(i as usize) {
-            Some(slot) => {
-                let Slot::Free(next) = *slot else { unreachable!("the list of free slots has free ones") };
-                *slot = Slot::Used(item);
-                self.first_free = next;
-                self.used += 1;
-                Ok(i)
-            }
-            None => Err(item),
+        let mut item = Some(item);
+        match self.insert_with(|| item.take().expect("it is asked once")) {
+            Some(i) => Ok(i),
+            None => Err(item.expect("it was not asked")),
         }
+    }
+    /// Puts what `make` makes into a free slot, where it is made in place; None if there is none.
+    #[inline]
+    pub fn insert_with(&mut self, make: impl FnOnce() -> T) -> Option<u32> {
+        let i = self.first_free;
+        let slot = self.slots.get_mut(i as usize)?;
+        let Slot::Free(next) = *slot else { unreachable!("the list of free slots has free ones") };
+        *slot = Slot::Used(make());
+        self.first_free = next;
+        self.used += 1;
+        Some(i)
     }
     /// Empties slot `i`. Panics if it is empty: then an item was completed twice.
     #[inline]

@@ -108,10 +108,15 @@ impl RateLimiters {
 }
 
 impl<M: Memory> Core<M> {
-    /// A command arrives: it joins the queue of turns, now or when its volume's rate lets it.
+    /// A command arrives: it starts, if it can at once and nobody is before it. Else it joins the queue of turns, now or when
+    /// its volume's rate lets it.
     #[inline]
-    pub fn arrive(&mut self, now: Instant, index: u32) {
-        if self.limiters.count == 0 || self.passes(now, index) {
+    pub fn arrive(&mut self, now: Instant, index: u32, fx: &mut Effects<Mail>) {
+        if self.limiters.count > 0 && !self.passes(now, index) {
+            return;
+        }
+        let first = self.turns.is_empty() && self.parked.is_empty();
+        if !first || !self.start_whole(now, index, None, fx) {
             self.turns.push_back(index);
         }
     }

@@ -7,6 +7,7 @@ use crate::admission::caps::Caps;
 use crate::layout::{ArrayId, ArrayLayout, Layout, PoolId, PoolLayout, VolumeLayout};
 use crate::mail::{Mail, ShardMail, StewardMail};
 use crate::path::link::{Io, Life, Link};
+use crate::path::request::Landed;
 use crate::{Deadlines, Shard, ShardConfig};
 use array::{Bitmap, Geometry, Lanes, Leg, LegState, Membership};
 use base::memory::PlainMemory;
@@ -74,6 +75,7 @@ pub fn reader(shard: usize, host: u32, volume: u32, depth: u16) -> Flow {
         timer: None,
         tags: vec![],
         live: 0,
+        unsent: 0,
         account: u32::MAX,
         stalled: false,
         deadlines: Default::default(),
@@ -362,8 +364,8 @@ impl Trial {
             let core = self.shards[shard].core_mut();
             core.notes.clear();
             core.touched.clear();
-            while let Some(landed) = core.landed.pop_front() {
-                core.landed(self.now, landed, &mut fx);
+            while let Some(Landed { flight, status, issued }) = core.landed.pop_front() {
+                core.flight_landed(self.now, flight, status, issued, &mut fx);
             }
             let mut completed = vec![];
             while let Some(index) = core.completed.pop_front() {

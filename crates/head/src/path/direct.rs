@@ -10,12 +10,13 @@
 //! A command that comes in further down goes the rest of the way as every other does, with the same limits. Nothing here
 //! checks who sends it: none of this can be reached from a network.
 
+use crate::mail::Mail;
 use crate::path::door::{Done, Door};
 use crate::path::request::{Phase, Request};
 use crate::path::stages::UNTIMED;
 use crate::shard::{Core, NO_LINK, Shard};
 use array::LegState;
-use base::{Command, DriveId, Instant, Memory, Slice, Status, Tag, VolumeId};
+use base::{Command, DriveId, Effects, Instant, Memory, Slice, Status, Tag, VolumeId};
 
 /// Where an array keeps its data.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -45,11 +46,18 @@ impl<M: Memory> Shard<M> {
     pub fn direct_release(&mut self, data: Slice) {
         self.core.buffers.release(data);
     }
-    /// Carries out `command` from `door` on, with all of a buffer of `direct_buffer`. It starts with the end of the
-    /// turn, and ends in `direct_done`. At most as many may be under way as were admitted.
+    /// Carries out `command` from `door` on, with all of a buffer of `direct_buffer`. It starts now, or with the
+    /// end of the turn, and ends in `direct_done`. At most as many may be under way as were admitted.
     ///
     /// Ends in `OutOfRange` beyond the size of the volume, whatever the door.
-    pub fn direct_submit(&mut self, now: Instant, tag: Tag, door: Door, command: Command, data: Slice) {
+    pub fn direct_submit(
+        &mut self,
+        now: Instant,
+        (tag, door): (Tag, Door),
+        command: Command,
+        data: Slice,
+        fx: &mut Effects<Mail>,
+    ) {
         // Its memory is the caller's, and counts for no host.
         let mut request = Request::new(NO_LINK, tag, 0, now);
         request.door = door;
@@ -62,7 +70,7 @@ impl<M: Memory> Shard<M> {
         if self.core.timing.is_due() {
             self.core.time(index, None, now, now);
         }
-        self.core.arrive(now, index);
+        self.core.arrive(now, index, fx);
     }
     /// The next command that has ended. To be asked after `end_of_turn`.
     pub fn direct_done(&mut self) -> Option<Done> {
@@ -100,7 +108,8 @@ fn in_sync(leg: &array::Leg) -> Option<DriveId> {
 impl<M: Memory> Core<M> {
     /// A command without a connection has ended.
     pub fn complete_direct(&mut self, now: Instant, index: u32) {
-        let Request { tag, status, data, second, timed, .. } = self.requests[index];
+        let Request { tag, status, data, timed, .. } = self.requests[index];
+        let second = self.requests[index].detour.as_ref().and_then(|detour| detour.second);
         if timed != UNTIMED {
             self.timing.end(timed, (status == Status::Good).then_some(now));
         }
@@ -117,12 +126,12 @@ mod tests {
     use super::*;
     use crate::admission::caps::Caps;
     use crate::layout::{ArrayId, ArrayLayout, Layout, PoolId, PoolLayout, VolumeLayout};
-    use crate::mail::{Mail, ShardMail};
+    use crate::mail::ShardMail;
     use crate::{Deadlines, ShardConfig};
     use array::{Bitmap, Geometry, Leg, Membership};
     use base::memory::PlainMemory;
     use base::view::View;
-    use base::{Address, DriveOp, DriveOpKind, Effect, Effects, Event, Machine, Op, Uuid};
+    use base::{Address, DriveOp, DriveOpKind, Effect, Event, Machine, Op, Uuid};
     use std::sync::Arc;
 
     const VOLUME: VolumeId = VolumeId(1);
@@ -204,8 +213,8 @@ mod tests {
     fn run(shard: &mut Shard<PlainMemory>, door: Door, op: Op, at: u64, blocks: u64) -> (Vec<DriveOp>, Done) {
         let data = shard.direct_buffer(blocks as u32 * 4096).expect("memory");
         let command = Command { volume: VOLUME, op, at, blocks, fua: false };
-        shard.direct_submit(NOW, Tag(7), door, command, data);
         let (mut asked, mut fx): (_, Effects<Mail>) = (vec![], vec![]);
+        shard.direct_submit(NOW, (Tag(7), door), command, data, &mut fx);
         loop {
             shard.end_of_turn(NOW, &mut fx);
             let ops: Vec<DriveOp> = fx
@@ -272,8 +281,8 @@ mod tests {
         let mut write = |from: Instant| {
             let data = shard.direct_buffer(4096).expect("memory");
             let command = Command { volume: VOLUME, op: Op::Write, at: 0, blocks: 1, fua: false };
-            shard.direct_submit(from, Tag(7), Door::Volume, command, data);
             let (mut now, mut fx, mut due) = (from, Effects::<Mail>::new(), vec![]);
+            shard.direct_submit(from, (Tag(7), Door::Volume), command, data, &mut fx);
             loop {
                 shard.end_of_turn(now, &mut fx);
                 for effect in fx.drain(..) {
@@ -323,8 +332,8 @@ mod tests {
         assert!(shard.direct_admit(1));
         let data = shard.direct_buffer(4096).expect("memory");
         let command = Command { volume: VOLUME, op: Op::Read, at: 0, blocks: 1, fua: false };
-        shard.direct_submit(NOW, Tag(7), Door::Volume, command, data);
         let (mut hung, mut done, mut now, mut fx) = (None, None, NOW, Effects::<Mail>::new());
+        shard.direct_submit(NOW, (Tag(7), Door::Volume), command, data, &mut fx);
         // The first drive asked does not answer before its deadline, all others do.
         while now < NOW + base::Duration::from_secs(3) {
             shard.end_of_turn(now, &mut fx);
@@ -362,8 +371,8 @@ mod tests {
             assert!(shard.direct_admit(2));
             let data = shard.direct_buffer(4096).expect("memory");
             let command = Command { volume: VOLUME, op, at: 0, blocks: 1, fua: false };
-            shard.direct_submit(NOW, Tag(7), Door::Volume, command, data);
             let mut fx = Effects::<Mail>::new();
+            shard.direct_submit(NOW, (Tag(7), Door::Volume), command, data, &mut fx);
             shard.end_of_turn(NOW, &mut fx);
             let mut layout = (*shard.core.layout).clone();
             layout.generation = 2;
@@ -403,7 +412,7 @@ mod tests {
             shard.on_event(now, sight(NOW + second), &mut fx);
             let data = shard.direct_buffer(4096).expect("memory");
             let command = Command { volume: VOLUME, op, at: 0, blocks: 1, fua: false };
-            shard.direct_submit(now, Tag(7), Door::Volume, command, data);
+            shard.direct_submit(now, (Tag(7), Door::Volume), command, data, &mut fx);
             shard.end_of_turn(now, &mut fx);
             // The drives answer a second behind the look's time; the next look is over half a second later.
             now = now + 2 * second;

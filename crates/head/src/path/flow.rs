@@ -13,7 +13,7 @@ use crate::path::door::Door;
 use crate::path::request::{Flight, Landed, Owner, Phase, worse};
 use crate::path::stages::UNTIMED;
 use crate::report::DriveReport;
-use crate::shard::Core;
+use crate::shard::{ArrayState, Core};
 use array::{Array, ArrayCommand, ArrayIo, Kind, LegState, Note, OpView, Ticket};
 use base::{
     Bug, DriveError, DriveId, DriveOp, DriveOpKind, Effect, Effects, Instant, Memory, Slice, Slots, Status,
@@ -26,6 +26,8 @@ pub(crate) struct Sink<'a, M: Memory> {
     /// When the operation had started whose end the array hears of, or now.
     issued: Instant,
     array: ArrayId,
+    /// Commands that have ended: so many credits are free once the array is back in its place.
+    ended: u32,
     core: &'a mut Core<M>,
     fx: &'a mut Effects<Mail>,
 }
@@ -74,7 +76,12 @@ impl<M: Memory> ArrayIo for Sink<'_, M> {
         self.fx.push(Effect::Drive(op));
     }
     fn done(&mut self, ticket: Ticket, status: Status) {
-        self.core.landed.push_back(Landed { ticket, status, issued: self.issued });
+        self.ended += 1;
+        if ticket.0 & WHOLE != 0 {
+            self.core.whole_landed(self.now, ticket.0 as u32, status, self.issued);
+        } else {
+            self.core.landed.push_back(Landed { flight: ticket.0 as u32, status, issued: self.issued });
+        }
     }
     fn zeroes(&mut self, ticket: Ticket, data: Slice) {
         match request_of(&self.core.flights, ticket) {
@@ -97,46 +104,47 @@ impl<M: Memory> ArrayIo for Sink<'_, M> {
         let index = request_of(&self.core.flights, ticket)?;
         let request = &mut self.core.requests[index];
         let first = request.read_into()?;
-        let second = match request.second {
+        let detour = request.detour();
+        let second = match detour.second {
             Some(second) => second,
             None => self.core.buffers.take_second(first.len)?,
         };
-        request.second = Some(second);
+        detour.second = Some(second);
         // A read that hangs a second time hangs in the second buffer: there is no third.
         let offset = u32::try_from(old.at.checked_sub(first.at)?).ok().filter(|o| *o < first.len)?;
-        request.seconds.push((offset, old.len));
+        detour.seconds.push((offset, old.len));
         Some(second.part(offset, old.len))
     }
     fn hedge_buffer(&mut self, ticket: Ticket, old: Slice) -> Option<Slice> {
         let index = request_of(&self.core.flights, ticket)?;
         let request = &mut self.core.requests[index];
-        let first = request.read_into().filter(|_| request.hedge.is_none())?;
+        let first = request.read_into().filter(|_| request.hedge().is_none())?;
         let offset = u32::try_from(old.at.checked_sub(first.at)?).ok().filter(|o| *o < first.len)?;
         // Hosts' commands come first: a hedge must not make them wait for memory.
         let hedge = self.core.buffers.take_spare(first.len)?;
-        request.hedge = Some(hedge);
+        request.detour().hedge = Some(hedge);
         Some(hedge.part(offset, old.len))
     }
     fn answer_from_hedge(&mut self, ticket: Ticket, old: Slice, hedge: Slice, read: bool) -> bool {
         let index = request_of(&self.core.flights, ticket).expect("only requests of this shard are hedged");
-        let request = &mut self.core.requests[index];
-        let whole = request.hedge.expect("a hedge has its buffer");
+        let detour = self.core.requests[index].detour();
+        let whole = detour.hedge.expect("a hedge has its buffer");
         let part = ((hedge.at - whole.at) as u32, old.len);
-        match request.second {
-            None => request.second = request.hedge.take(),
+        match detour.second {
+            None => detour.second = detour.hedge.take(),
             Some(second) if read => {
                 self.core.memory.copy(hedge, second.part(part.0, part.1));
                 self.core.buffers.release(whole);
-                request.hedge = None;
+                detour.hedge = None;
             }
             Some(_) => return false,
         }
-        request.seconds.push(part);
+        detour.seconds.push(part);
         true
     }
     fn drop_hedge(&mut self, ticket: Ticket, _: Slice) {
         let index = request_of(&self.core.flights, ticket).expect("only requests of this shard are hedged");
-        let whole = self.core.requests[index].hedge.take().expect("a hedge has its buffer");
+        let whole = self.core.requests[index].detour().hedge.take().expect("a hedge has its buffer");
         self.core.buffers.release(whole);
     }
     fn hold(&mut self, _: u32, data: Slice) {
@@ -202,7 +210,6 @@ impl<M: Memory> Core<M> {
     }
 
     /// Carries on with a request as far as it goes. `granted`: the array whose next credit is its own.
-    #[inline(always)]
     pub fn start(
         &mut self,
         now: Instant,
@@ -263,8 +270,8 @@ impl<M: Memory> Core<M> {
 
     /// Starts a read or write that is all in one place of one array, on this shard: nearly all are. False:
     /// it has to go the long way.
-    #[inline(always)]
-    fn start_whole(
+    #[inline]
+    pub fn start_whole(
         &mut self,
         now: Instant,
         index: u32,
@@ -349,7 +356,9 @@ impl<M: Memory> Core<M> {
         let request = &mut self.requests[index];
         request.length = length;
         request.begun = true;
-        request.compare = compare;
+        if compare.is_some() {
+            request.detour().compare = compare;
+        }
         Ok(())
     }
 
@@ -411,7 +420,7 @@ impl<M: Memory> Core<M> {
         }
         let Span { array, at, len } = self.span(index);
         let request = &self.requests[index];
-        let buffer = request.compare.unwrap_or(request.data);
+        let buffer = request.compare().unwrap_or(request.data);
         let kind = match command.op {
             base::Op::Read | base::Op::Compare => Kind::Read,
             base::Op::Write => Kind::Write,
@@ -490,38 +499,41 @@ impl<M: Memory> Core<M> {
         let slot = &mut self.arrays[array.index()];
         let mut state = slot.take().expect("a command is for an array that is here");
         state.busy += 1;
-        state.array.on_command(now, ticket, command, &mut Sink { now, issued: now, array, core: self, fx });
-        self.arrays[array.index()] = Some(state);
+        self.enter(now, now, array, state, fx, |array, io| array.on_command(now, ticket, command, io));
     }
 
-    /// A command of an array ended: its credit is free.
-    pub fn landed(&mut self, now: Instant, landed: Landed, fx: &mut Effects<Mail>) {
-        let Landed { ticket, mut status, issued } = landed;
-        if ticket.0 & WHOLE != 0 {
-            // It was handed over in one piece, so this is its end.
-            let index = ticket.0 as u32;
-            let request = &mut self.requests[index];
-            let array = request.whole.take().expect("it had one command, which was whole");
-            request.flights = 0;
-            status = worse(request.status, status);
-            if request.timed != UNTIMED {
-                self.timing.landed(request.timed, issued, now);
-            }
-            self.leave_array(array);
-            self.end(index, status);
-        } else {
-            let array = self.flights[ticket.0 as u32].array;
-            self.leave_array(array);
-            self.flight_landed(now, ticket.0 as u32, status, issued, fx);
-        }
-    }
-
+    /// Gives one input to an array that is out of its place, and puts it back.
     #[inline]
-    fn leave_array(&mut self, array: ArrayId) {
-        if let Some(state) = self.arrays[array.index()].as_mut() {
-            state.busy -= 1;
+    fn enter(
+        &mut self,
+        now: Instant,
+        issued: Instant,
+        id: ArrayId,
+        mut state: Box<ArrayState>,
+        fx: &mut Effects<Mail>,
+        input: impl FnOnce(&mut Array, &mut Sink<'_, M>),
+    ) {
+        let mut sink = Sink { now, issued, array: id, ended: 0, core: self, fx };
+        input(&mut state.array, &mut sink);
+        let ended = sink.ended;
+        if ended > 0 {
+            state.busy -= ended;
             state.window.full &= state.waiters.waiting() > 0;
         }
+        self.arrays[id.index()] = Some(state);
+    }
+
+    /// A command ended that its request was handed over as: this is its end.
+    #[inline]
+    fn whole_landed(&mut self, now: Instant, index: u32, status: Status, issued: Instant) {
+        let request = &mut self.requests[index];
+        assert!(request.whole.take().is_some(), "it had one command, which was whole");
+        request.flights = 0;
+        let status = worse(request.status, status);
+        if request.timed != UNTIMED {
+            self.timing.landed(request.timed, issued, now);
+        }
+        self.end(index, status);
     }
 
     /// A flight ended, here or on another shard.
@@ -630,7 +642,7 @@ impl<M: Memory> Core<M> {
         }
         request.status = status;
         request.phase = Phase::Completed;
-        if request.second.is_some() || request.compare.is_some() {
+        if request.detour.is_some() {
             self.leave_first(index);
             self.compare(index);
         }
@@ -640,7 +652,7 @@ impl<M: Memory> Core<M> {
     /// What a comparison that went well found.
     fn compare(&mut self, index: u32) {
         let request = &mut self.requests[index];
-        if let (Some(found), Status::Good) = (request.compare, request.status) {
+        if let (Some(found), Status::Good) = (request.compare(), request.status) {
             let at = request.data;
             let differs =
                 self.memory.bytes(found).iter().zip(self.memory.bytes(at)).position(|(a, b)| a != b);
@@ -654,17 +666,21 @@ impl<M: Memory> Core<M> {
     /// goes by what lies there.
     fn leave_first(&mut self, index: u32) {
         let request = &mut self.requests[index];
-        let (Some(first), Some(second)) = (request.read_into(), request.second.take()) else { return };
-        let seconds = core::mem::take(&mut request.seconds);
+        let Some(first) = request.read_into() else { return };
+        let detour = request.detour();
+        let (Some(second), seconds) = (detour.second.take(), core::mem::take(&mut detour.seconds)) else {
+            return;
+        };
+        let compares = detour.compare.is_some();
         if request.status != Status::Good {
             self.buffers.release(second);
             return;
         }
-        let compares = request.compare.is_some();
         if compares {
             // The first one is part of the command's buffer, and ends with it; so does the second.
-            request.compare = Some(second);
-            request.second = Some(second);
+            let detour = request.detour();
+            detour.compare = Some(second);
+            detour.second = Some(second);
         } else {
             request.buffer = Some(second);
             request.moved = true;
@@ -794,9 +810,8 @@ impl<M: Memory> Core<M> {
         fx: &mut Effects<Mail>,
         input: impl FnOnce(&mut Array, &mut Sink<'_, M>),
     ) {
-        let Some(mut state) = self.arrays.get_mut(id.index()).and_then(Option::take) else { return };
-        input(&mut state.array, &mut Sink { now, issued: now, array: id, core: self, fx });
-        self.arrays[id.index()] = Some(state);
+        let Some(state) = self.arrays.get_mut(id.index()).and_then(Option::take) else { return };
+        self.enter(now, now, id, state, fx, input);
     }
 
     /// The same, unless its lanes are dealt by another map, or are about to be.
@@ -835,10 +850,7 @@ impl<M: Memory> Core<M> {
         if given_up {
             figures.hung -= 1;
             self.let_go(data, fx);
-            let io = &mut Sink { now, issued: now, array: id, core: self, fx };
-            state.array.on_drive_late(now, tag, io);
-            self.arrays[id.index()] = Some(state);
-            return;
+            return self.enter(now, now, id, state, fx, |array, io| array.on_drive_late(now, tag, io));
         }
         figures.in_flight -= 1;
         if held {
@@ -865,12 +877,10 @@ impl<M: Memory> Core<M> {
                 figures.last_error = Some(error);
             }
         }
-        let io = &mut Sink { now, issued: since, array: id, core: self, fx };
-        state.array.on_drive_done(now, tag, result, io);
         if now >= state.window.end {
             self.end_window(now, id, &mut state, fx);
         }
-        self.arrays[id.index()] = Some(state);
+        self.enter(now, since, id, state, fx, |array, io| array.on_drive_done(now, tag, result, io));
     }
 
     /// The kernel let go of an operation whose array is gone.

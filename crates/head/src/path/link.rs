@@ -11,8 +11,8 @@ use crate::shard::{Left, LinkDeadlines};
 use base::front::{Close, Intervention};
 use base::view::{Portal, Protocol, View};
 use base::{
-    Answer, Ask, Command, ConnectionFault, ConnectionId, Duration, Effects, FrontIo, HostId, Instant, Memory,
-    Outbox, PortalId, Slice, Status, Tag, Want,
+    Answer, Ask, Bug, Command, ConnectionFault, ConnectionId, Duration, Effects, FrontIo, HostId, Instant,
+    Memory, Outbox, PortalId, Slice, Status, Tag, Want, planted,
 };
 use core::net::SocketAddr;
 use finding::LoginFate;
@@ -23,6 +23,9 @@ pub const CLOSE_LINGER: Duration = Duration::from_secs(5);
 /// A connection whose commands cost no more than that in all has little: it waits for each of them.
 const LITTLE: u64 = 64 << 10;
 const NO_REQUEST: u32 = u32::MAX;
+/// Slots for each command that a connection may have under way: an answered command keeps its slot until the kernel has
+/// taken the answer, and the host may send the next one meanwhile.
+pub const SLOTS_EACH: u32 = 2;
 
 /// The protocol's side of a connection.
 pub(crate) enum Front {
@@ -205,8 +208,9 @@ pub(crate) struct Link {
     pub timer: Option<Instant>,
     /// The request of each tag.
     pub tags: Vec<u32>,
-    /// Requests that still exist, with or without a tag.
+    /// Requests that still exist, with or without a tag, and those of them that have none: their answers are not sent yet.
     pub live: u32,
+    pub unsent: u32,
     /// The account of its host in the buffer quota, once it is admitted.
     pub account: u32,
     /// Its bytes lie in a staging buffer, and cannot be taken yet.
@@ -253,15 +257,29 @@ pub(crate) struct Io<'a, M: Memory> {
 }
 
 impl<M: Memory> Io<'_, M> {
-    fn open(&mut self, tag: Tag, phase: Phase) -> u32 {
+    fn open(&mut self, tag: Tag, phase: Phase, buffer: Option<Slice>, purpose: Purpose) -> u32 {
         assert!(self.link.request(tag).is_none(), "a tag is under way already");
-        let request = Request { phase, ..Request::new(self.link.index, tag, self.link.account, self.now) };
-        let Ok(index) = self.core.requests.insert(request) else {
+        let (who, now) = (self.link.holder(), self.now);
+        let request = || Request { phase, buffer, purpose, ..Request::new(who.link, tag, who.account, now) };
+        let Some(index) = self.core.requests.insert_with(request) else {
             panic!("admission reserves slots for every tag, under way and being sent");
         };
         self.link.tags[tag.index()] = index;
         self.link.live += 1;
         index
+    }
+    /// Opens a request with a buffer, or puts it in line for one.
+    #[inline]
+    fn take_or_wait(&mut self, tag: Tag, len: u32, purpose: Purpose) -> Option<Slice> {
+        let data = self.core.take_in_turn(self.link.holder(), len, purpose);
+        match data {
+            Some(_) => drop(self.open(tag, Phase::Connection, data, purpose)),
+            None => {
+                let index = self.open(tag, Phase::Buffer(len), None, purpose);
+                self.core.wait_for_memory(index);
+            }
+        }
+        data
     }
     fn touch(&mut self) {
         self.core.touch(self.link);
@@ -313,23 +331,20 @@ impl<M: Memory> FrontIo for Io<'_, M> {
         Ok(())
     }
     fn reserve(&mut self, tag: Tag, len: u32) -> Option<Slice> {
-        let index = self.open(tag, Phase::Buffer(len));
-        self.core.take_or_wait(index, len, Purpose::Asked)
+        self.take_or_wait(tag, len, Purpose::Asked)
     }
     fn reserve_inline(&mut self, tag: Tag, len: u32) -> Option<Slice> {
-        let index = self.open(tag, Phase::Buffer(len));
-        self.core.take_or_wait(index, len, Purpose::Unasked)
+        self.take_or_wait(tag, len, Purpose::Unasked)
     }
     fn reserve_spare(&mut self, tag: Tag, len: u32) -> Option<Slice> {
         let data = self.core.take_spare(self.link.holder(), len)?;
-        let index = self.open(tag, Phase::Connection);
-        self.core.give_buffer(index, data, Purpose::Asked);
+        self.open(tag, Phase::Connection, Some(data), Purpose::Asked);
         Some(data)
     }
     fn submit(&mut self, tag: Tag, command: Command, data: Slice) {
         let index = match self.link.request(tag) {
             Some(index) => index,
-            None => self.open(tag, Phase::Connection),
+            None => self.open(tag, Phase::Connection, None, Purpose::Asked),
         };
         let request = &mut self.core.requests[index];
         assert_eq!(request.phase, Phase::Connection, "a tag is submitted while it is with its connection");
@@ -345,11 +360,17 @@ impl<M: Memory> FrontIo for Io<'_, M> {
         if self.core.timing.is_due() {
             self.core.time(index, self.link.path(), came, self.now);
         }
-        self.core.arrive(self.now, index);
+        self.core.arrive(self.now, index, self.fx);
     }
     #[inline]
     fn goes_on(&mut self) -> bool {
         self.core.turn.take()
+    }
+    #[inline]
+    fn has_slot(&self) -> bool {
+        // Then all that it has under way may end, and still wait for the kernel. Before it is admitted it has none.
+        let unsent = if planted(Bug::UnsentUncounted) { 0 } else { self.link.unsent };
+        unsent < self.link.tags.len().max(1) as u32
     }
     fn finish(&mut self, tag: Tag) {
         let index = self.link.forget(tag);
@@ -358,6 +379,7 @@ impl<M: Memory> FrontIo for Io<'_, M> {
     fn finish_after_send(&mut self, tag: Tag) {
         let index = self.link.forget(tag);
         if self.link.outbox.release_after(index) {
+            self.link.unsent += 1;
             self.core.requests[index].phase = Phase::Sending;
         } else {
             self.core.retire(self.link, index, Some(self.now));
@@ -365,6 +387,7 @@ impl<M: Memory> FrontIo for Io<'_, M> {
     }
     fn finish_with(&mut self, tag: Tag, header: &[u8], data: Slice, trailer: &[u8]) {
         let index = self.link.forget(tag);
+        self.link.unsent += 1;
         self.core.requests[index].phase = Phase::Sending;
         self.link.outbox.framed(&mut self.core.memory, header, data, trailer, index);
         self.touch();

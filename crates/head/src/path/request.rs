@@ -9,7 +9,7 @@ use crate::layout::ArrayId;
 use crate::mail::FlightId;
 use crate::path::door::Door;
 use crate::path::stages::UNTIMED;
-use array::{ArrayCommand, OpView, Ticket};
+use array::{ArrayCommand, OpView};
 use base::{Command, Instant, Slice, Status, Tag, Token, VolumeId};
 
 /// What a request waits for.
@@ -49,17 +49,11 @@ pub(crate) struct Request {
     pub command: Command,
     /// The part of the buffer that holds the command's data.
     pub data: Slice,
-    /// Compare reads into this, the end of its buffer.
-    pub compare: Option<Slice>,
-    /// The next buffer for what is read, of the same size: some drive still holds the first one and may write
-    /// to it after the answer. What was read there (`seconds`: offset and length) is there already.
-    pub second: Option<Slice>,
-    pub seconds: Vec<(u32, u32)>,
-    /// A buffer of the same size into which some part of a late read comes from another leg, too.
-    pub hedge: Option<Slice>,
+    /// What few requests have.
+    pub detour: Option<Box<Detour>>,
     /// `buffer` is another one than the connection was granted.
     pub moved: bool,
-    /// Its command was checked, `length` and `compare` are set.
+    /// Its command was checked, `length` and `Detour::compare` are set.
     pub begun: bool,
     /// Bytes of the command handed to arrays, of `length`. A Flush counts arrays instead.
     pub cursor: u64,
@@ -85,6 +79,19 @@ pub(crate) struct Request {
     pub started: Instant,
 }
 
+/// The memory of a request that compares, or of which a drive is late.
+#[derive(Debug, Default)]
+pub(crate) struct Detour {
+    /// Compare reads into this, the end of its buffer.
+    pub compare: Option<Slice>,
+    /// The next buffer for what is read, of the same size: some drive still holds the first one and may write
+    /// to it after the answer. What was read there (`seconds`: offset and length) is there already.
+    pub second: Option<Slice>,
+    pub seconds: Vec<(u32, u32)>,
+    /// A buffer of the same size into which some part of a late read comes from another leg, too.
+    pub hedge: Option<Slice>,
+}
+
 impl Stands for Request {
     fn place(&mut self) -> &mut Place {
         &mut self.place
@@ -106,10 +113,7 @@ impl Request {
             purpose: Purpose::Asked,
             command: Command { volume: VolumeId(0), op: base::Op::Flush, at: 0, blocks: 0, fua: false },
             data: Slice::default(),
-            compare: None,
-            second: None,
-            seconds: vec![],
-            hedge: None,
+            detour: None,
             moved: false,
             begun: false,
             cursor: 0,
@@ -134,7 +138,18 @@ impl Request {
     }
     /// What its reads fill.
     pub fn read_into(&self) -> Option<Slice> {
-        self.compare.or(self.buffer)
+        self.compare().or(self.buffer)
+    }
+    pub fn detour(&mut self) -> &mut Detour {
+        self.detour.get_or_insert_default()
+    }
+    /// See `Detour::compare`.
+    pub fn compare(&self) -> Option<Slice> {
+        self.detour.as_ref()?.compare
+    }
+    /// See `Detour::hedge`.
+    pub fn hedge(&self) -> Option<Slice> {
+        self.detour.as_ref()?.hedge
     }
 }
 
@@ -154,10 +169,10 @@ pub(crate) enum Owner {
     },
 }
 
-/// A command of an array has ended.
+/// A flight has ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Landed {
-    pub ticket: Ticket,
+    pub flight: u32,
     pub status: Status,
     /// When the drive operation had started that ended it; this turn, if none did.
     pub issued: Instant,

@@ -384,6 +384,7 @@ impl<M: Memory> Shard<M> {
             timer: None,
             tags: vec![],
             live: 0,
+            unsent: 0,
             account: u32::MAX,
             stalled: false,
             deadlines: Default::default(),
@@ -559,20 +560,19 @@ pub(super) mod tests {
                 match effect {
                     Effect::Close { connection } => self.closed.push(connection),
                     Effect::Send { connection } => self.sends.push(connection),
-                    Effect::Mail { mail: Mail::Steward(StewardMail::LoginOutcome { fate, .. }), .. } => {
-                        let (finding::LoginFate::Rejected { why } | finding::LoginFate::CutOff { why }) =
-                            fate
-                        else {
-                            panic!("a shard rejects or cuts off: {fate:?}")
-                        };
-                        self.rejected.push(why)
-                    }
-                    Effect::Mail { mail: Mail::Steward(StewardMail::Gone { why, .. }), .. } => {
-                        self.gone.push(why)
-                    }
-                    Effect::Mail { mail: Mail::Steward(StewardMail::Ask { ask, .. }), .. } => {
-                        self.asks.push(ask)
-                    }
+                    Effect::Mail { mail: Mail::Steward(mail), .. } => match *mail {
+                        StewardMail::LoginOutcome { fate, .. } => {
+                            let (finding::LoginFate::Rejected { why } | finding::LoginFate::CutOff { why }) =
+                                fate
+                            else {
+                                panic!("a shard rejects or cuts off: {fate:?}")
+                            };
+                            self.rejected.push(why)
+                        }
+                        StewardMail::Gone { why, .. } => self.gone.push(why),
+                        StewardMail::Ask { ask, .. } => self.asks.push(ask),
+                        _ => {}
+                    },
                     _ => {}
                 }
             }

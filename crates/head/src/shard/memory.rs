@@ -3,7 +3,7 @@
 use super::Core;
 use crate::admission::buffer_quota::{Holder, Purpose};
 use crate::limits;
-use crate::path::link::Link;
+use crate::path::link::{Link, SLOTS_EACH};
 use crate::path::request::Phase;
 use crate::path::stages::UNTIMED;
 use crate::report::PathId;
@@ -27,9 +27,7 @@ impl<M: Memory> Core<M> {
             return false;
         }
         self.promised += commands;
-        // Twice: an answered command keeps its slot until the kernel has taken the answer, and the
-        // host may send the next one meanwhile.
-        let need = 2 * self.promised;
+        let need = SLOTS_EACH * self.promised;
         if need > self.requests.capacity() {
             let more = (need - self.requests.capacity()).max(256);
             self.requests.reserve(more);
@@ -48,23 +46,23 @@ impl<M: Memory> Core<M> {
         };
         request.timed = self.timing.begin((request.command.volume, path), write, came, now);
     }
-    /// Takes a buffer for a request, or puts it in line.
-    pub fn take_or_wait(&mut self, index: u32, len: u32, purpose: Purpose) -> Option<Slice> {
-        // A request passes neither waiting ones of its own connection nor the host whose turn it is.
-        let who = self.requests[index].holder();
-        let data = if self.may_take(who, len, purpose) { self.take(len, purpose) } else { None };
-        match data {
-            Some(data) => self.give_buffer(index, data, purpose),
-            None => {
-                self.requests[index].purpose = purpose;
-                self.quota.wait(who, purpose, index);
-                if self.exhausted {
-                    self.wait_no_more(index);
-                    self.end(index, Status::NotReady);
-                }
-            }
+    /// A buffer for a connection's next request. None: it has to wait.
+    #[inline]
+    pub fn take_in_turn(&mut self, who: Holder, len: u32, purpose: Purpose) -> Option<Slice> {
+        // It passes neither waiting ones of its own connection nor the host whose turn it is.
+        let data = if self.may_take(who, len, purpose) { self.take(len, purpose) } else { None }?;
+        self.quota.take(who, purpose, data.len);
+        Some(data)
+    }
+    /// Puts a request in line for its buffer.
+    #[cold]
+    pub fn wait_for_memory(&mut self, index: u32) {
+        let request = &self.requests[index];
+        self.quota.wait(request.holder(), request.purpose, index);
+        if self.exhausted {
+            self.wait_no_more(index);
+            self.end(index, Status::NotReady);
         }
-        data
     }
     /// Whether a connection may have `len` more bytes without passing anybody whose turn is earlier.
     #[inline]
@@ -75,9 +73,11 @@ impl<M: Memory> Core<M> {
         let left = self.buffers.left(purpose);
         self.quota.host_may(who, purpose, len, left) && self.quota.link_may(who, purpose, len, left)
     }
-    /// A buffer that nobody waits for.
+    /// A buffer that nobody waits for, for a connection's next request.
     pub fn take_spare(&mut self, who: Holder, len: u32) -> Option<Slice> {
-        if self.may_take(who, len, Purpose::Asked) { self.buffers.take_spare(len) } else { None }
+        let data = if self.may_take(who, len, Purpose::Asked) { self.buffers.take_spare(len) } else { None }?;
+        self.quota.take(who, Purpose::Asked, data.len);
+        Some(data)
     }
     fn take(&mut self, len: u32, purpose: Purpose) -> Option<Slice> {
         match purpose {
@@ -85,9 +85,8 @@ impl<M: Memory> Core<M> {
             Purpose::Unasked => self.buffers.take_inline(len),
         }
     }
-    /// The request has this buffer.
-    #[inline]
-    pub fn give_buffer(&mut self, index: u32, data: Slice, purpose: Purpose) {
+    /// The request that waited has this buffer.
+    fn give_buffer(&mut self, index: u32, data: Slice, purpose: Purpose) {
         let request = &mut self.requests[index];
         request.buffer = Some(data);
         request.purpose = purpose;
@@ -147,13 +146,12 @@ impl<M: Memory> Core<M> {
     /// `answered`: when its host had the answer, if it got one.
     pub fn retire(&mut self, link: &mut Link, index: u32, answered: Option<Instant>) {
         let request = &self.requests[index];
+        let (who, purpose) = (request.holder(), request.purpose);
+        let (buffer, second) = (request.buffer, request.detour.as_ref().and_then(|detour| detour.second));
         if request.timed != UNTIMED {
             let well = request.status == Status::Good;
             self.timing.end(request.timed, answered.filter(|_| well));
         }
-        let request = &self.requests[index];
-        let (who, purpose) = (request.holder(), request.purpose);
-        let (buffer, second) = (request.buffer, request.second);
         self.requests.free(index);
         link.live -= 1;
         if let Some(data) = buffer {

@@ -294,7 +294,7 @@ impl Machine for Steward {
                 self.procedures.context_mut().free_drive(drive);
             }
             Event::State { token, result } => self.rt.on_state(token, result),
-            Event::Mail { from, mail: Mail::Steward(mail) } => self.on_mail(from, mail, fx),
+            Event::Mail { from, mail: Mail::Steward(mail) } => self.on_mail(from, *mail, fx),
             Event::Accepted { .. }
             | Event::Connected { .. }
             | Event::Received { .. }

@@ -459,9 +459,9 @@ impl Connection {
         }
     }
 
-    /// Begins with a PDU once every answer that it can cause at once has room.
+    /// Begins with a PDU once every answer that it can cause at once has room, and a command has a slot.
     fn begin_with_room(&mut self, io: &mut impl FrontIo) {
-        if !matches!(self.state, State::Asking(_)) && io.room() >= CONTROL_ROOM {
+        if !matches!(self.state, State::Asking(_)) && io.room() >= CONTROL_ROOM && io.has_slot() {
             self.begin(io);
         }
     }

@@ -448,11 +448,9 @@ impl Session {
         self.task_tags.find(task_tag)
     }
 
-    pub(super) fn insert(&mut self, task: Task) -> u32 {
-        let (task_tag, numbered) = (task.task_tag, task.numbered);
-        let Ok(slot) = self.tasks.insert(task) else {
-            unreachable!("the window and the immediate limit leave a slot");
-        };
+    #[inline]
+    pub(super) fn insert(&mut self, task_tag: u32, numbered: bool, task: impl FnOnce() -> Task) -> u32 {
+        let slot = self.tasks.insert_with(task).expect("the window and the immediate limit leave a slot");
         self.task_tags.insert(task_tag, slot);
         if numbered {
             self.numbered += 1;

@@ -31,6 +31,23 @@ fn transfer_tag(slot: u32, sequence: u32, generation: u32) -> u32 {
     (generation & 0x3fff) << 18 | (sequence & 0xff) << 10 | slot
 }
 
+/// Bytes that a command needs.
+struct Needs {
+    /// Of the host: so many it defines, and so many come.
+    out: u64,
+    wire: u32,
+    /// For the host, as many as it defines.
+    back: u64,
+    /// Of memory.
+    buffer: u32,
+}
+
+impl Needs {
+    fn read(bytes: u64) -> Self {
+        Self { out: 0, wire: 0, back: bytes, buffer: bytes as u32 }
+    }
+}
+
 impl Session {
     /// A SCSI command whose CmdSN is right; `odd`: it has an additional header that we do not take.
     pub(super) fn begin_command(&mut self, c: &ScsiCommand, odd: bool, io: &mut impl FrontIo) -> Begun {
@@ -73,48 +90,31 @@ impl Session {
             _ => {}
         }
         let unit = unit.unwrap_or(NO_UNIT);
-        let data_out = work.data_out(unit.block_bytes);
-        let announced = if c.write { c.expected } else { 0 };
-        let wire = u64::from(announced).min(data_out) as u32;
-        // A command that wants data of a host that has none to send, or not enough to mean anything.
-        let least = match work {
-            Work::Same { .. } | Work::Unmap { .. } | Work::ModeSelect { .. } => data_out,
-            _ => 0,
-        };
-        if u64::from(wire) < least {
-            work = Work::Fail(Sense::NOT_ENOUGH_DATA);
-        }
-        let long = self.scratch.len().min(c.expected as usize) > ANSWER_BYTES_MAX;
-        let nothing = data_out > 0 && wire == 0 && !matches!(work, Work::Fail(_));
-        if work.is_instant() && !unsolicited && !long || nothing && !unsolicited {
-            let work = if nothing { Work::Good } else { work };
-            return Begun::Instant(work);
-        }
-        let bytes = |blocks: u32| u64::from(blocks) * u64::from(unit.block_bytes);
-        let data_in = match work {
-            Work::Read { blocks, .. } => bytes(blocks),
-            Work::Data | Work::SenseData | Work::Luns => self.scratch.len() as u64,
-            _ => 0,
-        };
-        let buffer_len = match work {
-            Work::Read { .. } => data_in as u32,
-            Work::Write { .. } => wire.next_multiple_of(unit.block_bytes),
-            // What is read to be compared lies behind it.
-            Work::Compare { .. } => 2 * wire.next_multiple_of(unit.block_bytes),
-            Work::Verify { blocks, .. } | Work::Same { blocks, .. } => {
-                bytes(blocks).min(u64::from(COPY_STEP)) as u32
+        let (needs, long) = match work {
+            // As most commands.
+            Work::Read { blocks, .. } if !c.write => {
+                (Needs::read(u64::from(blocks) * u64::from(unit.block_bytes)), false)
             }
-            Work::Unmap { .. } | Work::ModeSelect { .. } => wire,
-            Work::Data | Work::SenseData | Work::Luns if long => self.scratch.len() as u32,
-            _ => 0,
+            _ => {
+                let long = self.scratch.len().min(c.expected as usize) > ANSWER_BYTES_MAX;
+                let needs = self.needs(&mut work, &unit, c, long);
+                let nothing = needs.out > 0 && needs.wire == 0 && !matches!(work, Work::Fail(_));
+                if work.is_instant() && !unsolicited && !long || nothing && !unsolicited {
+                    let work = if nothing { Work::Good } else { work };
+                    return Begun::Instant(work);
+                }
+                (needs, long)
+            }
         };
+        let Needs { out: data_out, wire, back: data_in, buffer: buffer_len } = needs;
         let inline = c.data_len > 0 || unsolicited;
         let unasked = if unsolicited { first_burst } else { c.data_len };
         self.generation = self.generation.wrapping_add(1);
         let answer = if long { core::mem::take(&mut self.scratch) } else { Vec::new() };
-        let slot = self.insert(Task {
-            task_tag: c.task_tag,
-            numbered: !c.immediate,
+        let (task_tag, numbered, generation) = (c.task_tag, !c.immediate, self.generation);
+        let slot = self.insert(task_tag, numbered, || Task {
+            task_tag,
+            numbered,
             held: buffer_len > 0,
             lun_field: c.lun,
             unit,
@@ -141,7 +141,7 @@ impl Session {
                 sent: 0,
                 pdus: 0,
             },
-            generation: self.generation,
+            generation,
             steps: Steps::default(),
             answer,
         });
@@ -158,6 +158,40 @@ impl Session {
             }
             None => Begun::Task { slot, waits: inline },
         }
+    }
+
+    /// What `work` needs. It becomes a failure if the host does not send enough for it.
+    fn needs(&self, work: &mut Work, unit: &Unit, c: &ScsiCommand, long: bool) -> Needs {
+        let out = work.data_out(unit.block_bytes);
+        let announced = if c.write { c.expected } else { 0 };
+        let wire = u64::from(announced).min(out) as u32;
+        // A command that wants data of a host that has none to send, or not enough to mean anything.
+        let least = match work {
+            Work::Same { .. } | Work::Unmap { .. } | Work::ModeSelect { .. } => out,
+            _ => 0,
+        };
+        if u64::from(wire) < least {
+            *work = Work::Fail(Sense::NOT_ENOUGH_DATA);
+        }
+        let bytes = |blocks: u32| u64::from(blocks) * u64::from(unit.block_bytes);
+        let back = match *work {
+            Work::Read { blocks, .. } => bytes(blocks),
+            Work::Data | Work::SenseData | Work::Luns => self.scratch.len() as u64,
+            _ => 0,
+        };
+        let buffer = match *work {
+            Work::Read { .. } => back as u32,
+            Work::Write { .. } => wire.next_multiple_of(unit.block_bytes),
+            // What is read to be compared lies behind it.
+            Work::Compare { .. } => 2 * wire.next_multiple_of(unit.block_bytes),
+            Work::Verify { blocks, .. } | Work::Same { blocks, .. } => {
+                bytes(blocks).min(u64::from(COPY_STEP)) as u32
+            }
+            Work::Unmap { .. } | Work::ModeSelect { .. } => wire,
+            Work::Data | Work::SenseData | Work::Luns if long => self.scratch.len() as u32,
+            _ => 0,
+        };
+        Needs { out, wire, back, buffer }
     }
 
     /// The command's PDU is here, with `data` bytes of immediate data.

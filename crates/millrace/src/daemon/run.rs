@@ -81,36 +81,40 @@ impl Machines {
         let moved = Arc::clone(&addresses);
         let pending = Arc::new(Pending::default());
         let answered = Arc::clone(&pending);
-        let manager = move |_from: Address, mail: Mail| match mail {
-            Mail::Manager(ManagerMail::Answered { id, answer }) => {
-                if let Some(to) = answered.lock().remove(&id) {
-                    // Whoever asked may have gone away meanwhile.
-                    let _ = to.send(answer);
+        let manager = move |_from: Address, mail: Mail| {
+            let Mail::Manager(mail) = mail else {
+                return tracing::error!("a letter that is not for the manager: {mail:?}");
+            };
+            match *mail {
+                ManagerMail::Answered { id, answer } => {
+                    if let Some(to) = answered.lock().remove(&id) {
+                        // Whoever asked may have gone away meanwhile.
+                        let _ = to.send(answer);
+                    }
+                }
+                ManagerMail::Peer(work) => peer.work(work),
+                ManagerMail::FromPeer(bytes) => peer.on_peer(&bytes),
+                ManagerMail::Leads(leads) => peer.leads(leads),
+                ManagerMail::Out(why) => {
+                    // First of all: the head that leads now has them.
+                    moved.let_go();
+                    drop(news.send(News::Out(why)));
+                }
+                ManagerMail::Addresses { number, here, gone } => moved.order(number, here, gone),
+                ManagerMail::Announce(resets) => moved.announce(resets),
+                ManagerMail::Happened(line) => {
+                    setup::log_event(&line);
+                    if let Some(alarms) = &alarms {
+                        alarms.on_event(&line);
+                    }
+                }
+                ManagerMail::Ready { .. } => {
+                    let _ = news.send(News::Ready);
+                }
+                ManagerMail::Stopped => {
+                    let _ = news.send(News::Stopped);
                 }
             }
-            Mail::Manager(ManagerMail::Peer(work)) => peer.work(work),
-            Mail::Manager(ManagerMail::FromPeer(bytes)) => peer.on_peer(&bytes),
-            Mail::Manager(ManagerMail::Leads(leads)) => peer.leads(leads),
-            Mail::Manager(ManagerMail::Out(why)) => {
-                // First of all: the head that leads now has them.
-                moved.let_go();
-                drop(news.send(News::Out(why)));
-            }
-            Mail::Manager(ManagerMail::Addresses { number, here, gone }) => moved.order(number, here, gone),
-            Mail::Manager(ManagerMail::Announce(resets)) => moved.announce(resets),
-            Mail::Manager(ManagerMail::Happened(line)) => {
-                setup::log_event(&line);
-                if let Some(alarms) = &alarms {
-                    alarms.on_event(&line);
-                }
-            }
-            Mail::Manager(ManagerMail::Ready { .. }) => {
-                let _ = news.send(News::Ready);
-            }
-            Mail::Manager(ManagerMail::Stopped) => {
-                let _ = news.send(News::Stopped);
-            }
-            other => tracing::error!("a letter that is not for the manager: {other:?}"),
         };
         let mut house = House::build(house_config(config), manager).map_err(cannot_start)?;
         spawn(&mut house, config, hold, system.settings())?;

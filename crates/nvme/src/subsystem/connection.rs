@@ -97,10 +97,6 @@ pub struct Connection {
     table: Table,
     /// Tags whose R2T or answer waits for room, in order.
     out: VecDeque<u16>,
-    /// Tags whose last bytes are at this position of the output.
-    sending: VecDeque<(u16, u64)>,
-    /// Bytes ever handed to the outbox.
-    handed: u64,
     /// Bytes were offered and not taken: more are not wanted.
     blocked: bool,
     login_deadline: Option<Instant>,
@@ -149,8 +145,6 @@ impl Connection {
             queue: Queue::default(),
             table: Table::new(0),
             out: VecDeque::new(),
-            sending: VecDeque::new(),
-            handed: 0,
             blocked: false,
             login_deadline: None,
             pdu_since: None,
@@ -437,7 +431,7 @@ impl Connection {
             },
             Rx::Parked { sqe, data, digest } => {
                 self.flush(now, io);
-                if !self.table.has_room() {
+                if !self.table.has_room() || !io.has_slot() {
                     return Step::Wait;
                 }
                 self.rx = Rx::Header;
@@ -561,9 +555,9 @@ impl Connection {
                 }
                 if matches!(self.stage, Stage::AwaitingConnect) {
                     self.before_connect(sqe, incoming.data, incoming.digest, io);
-                } else if self.table.has_room() {
+                } else if self.table.has_room() && io.has_slot() {
                     self.command(now, sqe, incoming.data, incoming.digest, io);
-                } else if self.sending.is_empty() && self.out.is_empty() {
+                } else if !self.table.has_room() && self.out.is_empty() {
                     return Err(Violation::new(fes::LIMIT, NvmeFault::QueueOverrun));
                 } else {
                     self.rx = Rx::Parked { sqe, data: incoming.data, digest: incoming.digest };
@@ -759,16 +753,11 @@ impl Connection {
         }
     }
 
-    fn send(&mut self, io: &mut impl FrontIo, bytes: &[u8]) {
-        io.header(bytes);
-        self.handed += bytes.len() as u64;
-    }
-
     /// The host broke the protocol: it gets the place of the fault, and the connection ends (NVMe/TCP 3.5).
     fn fail(&mut self, violation: Violation, io: &mut impl FrontIo) {
         let term = Term { fes: violation.fes, fei: violation.fei };
         let bytes = encode::term(kind::C2H_TERM, term, self.decoder.quote());
-        self.send(io, &bytes);
+        io.header(&bytes);
         self.close(io, Close::Protocol(violation.why.into()));
     }
     fn close(&mut self, io: &mut impl FrontIo, why: Close) {

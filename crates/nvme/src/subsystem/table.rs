@@ -2,7 +2,6 @@
 
 use crate::spec::{Sqe, StatusField};
 use base::{Instant, Slice, Tag};
-use std::collections::VecDeque;
 
 /// How a command ended, as its completion will say.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,8 +50,6 @@ pub(crate) enum Phase {
     AwaitingEvent,
     /// The I/O queues of its controller (Abort, Host Behavior Support).
     AwaitingQueues,
-    /// Its last bytes to be sent; the command is over for the host.
-    Sending,
 }
 
 /// One command.
@@ -90,8 +87,8 @@ const _: () = assert!(size_of::<Slot>() <= 136);
 #[derive(Debug)]
 pub(crate) struct Table {
     slots: Vec<Slot>,
-    /// The tag that has been free for the longest time is taken first.
-    free: VecDeque<u16>,
+    /// The tag that was freed last is taken first: its slot is in the processor's cache.
+    free: Vec<u16>,
     /// Chains of slots whose command identifiers end in the same bits.
     heads: Vec<u16>,
 }
@@ -117,7 +114,7 @@ impl Table {
         };
         Self {
             slots: vec![slot; usize::from(commands_max)],
-            free: (0..commands_max).collect(),
+            free: (0..commands_max).rev().collect(),
             heads: vec![NONE; usize::from(commands_max).next_power_of_two()],
         }
     }
@@ -152,7 +149,7 @@ impl Table {
     }
     /// Takes a slot; it must have room. `duplicate` commands are not found by their identifier.
     pub fn insert(&mut self, sqe: Sqe, now: Instant, duplicate: bool) -> u16 {
-        let tag = self.free.pop_front().expect("the caller asked whether there is room");
+        let tag = self.free.pop().expect("the caller asked whether there is room");
         let chain = self.chain(sqe.cid.get());
         let head = self.heads[chain];
         let slot = &mut self.slots[usize::from(tag)];
@@ -178,10 +175,13 @@ impl Table {
         }
         tag
     }
-    /// The host may use the command's identifier again; the tag stays taken.
-    pub fn forget(&mut self, tag: u16) {
+    /// The command is answered: the host may use its identifier again, and the tag is free.
+    pub fn release(&mut self, tag: u16) {
         let slot = &mut self.slots[usize::from(tag)];
-        if !std::mem::take(&mut slot.indexed) {
+        assert!(slot.phase != Phase::Free, "a slot is freed once");
+        slot.phase = Phase::Free;
+        self.free.push(tag);
+        if !slot.indexed {
             return;
         }
         let (cid, next) = (slot.sqe.cid.get(), slot.next);
@@ -195,14 +195,6 @@ impl Table {
             at = self.slots[usize::from(at)].next;
         }
         self.slots[usize::from(at)].next = next;
-    }
-    /// The tag is free.
-    pub fn release(&mut self, tag: u16) {
-        self.forget(tag);
-        let slot = &mut self.slots[usize::from(tag)];
-        assert!(slot.phase != Phase::Free, "a slot is freed once");
-        slot.phase = Phase::Free;
-        self.free.push_back(tag);
     }
 }
 

@@ -18,7 +18,7 @@ use crate::host::{Host, Ledger};
 use crate::memory::SimMemory;
 use crate::operator::Repair;
 use crate::operator::{ISCSI, NVME, iqn, lets_in, nqn};
-use crate::slow_peer::{self, SlowPeer};
+use crate::slow_peer::{self, Habit, SlowPeer};
 use crate::volume::Volume;
 use crate::world::{ActorId, Crash, Step, World};
 use base::view::Protocol;
@@ -676,6 +676,8 @@ impl Run {
                 let mut c = nvme::host::Config::new(&nqn(host), [host as u8 + 1; 16], &snapshot.system.nqn);
                 c.depth = slow_peer::DEPTH;
                 c.queues = 2;
+                // Answers that are made up do not say how far the queue is read.
+                c.flow_control = habit != Habit::Presumes;
                 (NVME, load::Target::Nvme(c))
             }
             Protocol::Iscsi => {

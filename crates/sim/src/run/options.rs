@@ -537,7 +537,10 @@ impl Options {
         let mut rng = Prng::new(seed ^ 0x7374_696e_6779);
         let protocols = [Protocol::Nvme, Protocol::Iscsi];
         let slow_peers: Vec<_> = (0..rng.between(1, 6))
-            .map(|_| (*rng.pick(&protocols), *rng.pick(&[Habit::Withholds, Habit::Dribbles, Habit::Deaf])))
+            .map(|_| {
+                let habits = [Habit::Withholds, Habit::Dribbles, Habit::Deaf, Habit::Presumes];
+                (*rng.pick(&protocols), *rng.pick(&habits))
+            })
             .collect();
         Self::beside(seed, *rng.pick(&protocols), &slow_peers)
     }
@@ -548,7 +551,9 @@ impl Options {
         options.slow_peers = slow_peers.to_vec();
         options.shards = 1;
         options.mirrors = 1;
-        options.shard_bytes = 11 * MIB;
+        // Those that presume are to run out of slots, not of memory.
+        let presumes = slow_peers.iter().any(|(_, habit)| *habit == Habit::Presumes);
+        options.shard_bytes = if presumes { 32 * MIB } else { 11 * MIB };
         options.block_bytes = 4096;
         options.habits.depth = 16;
         options.habits.blocks_max = 32;

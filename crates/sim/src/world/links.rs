@@ -293,10 +293,16 @@ impl World {
         }
     }
     pub(super) fn hang_up(&mut self, link: usize, to: usize) {
-        if let Some(l) = &mut self.links.all[link] {
-            l.ways[to].ended = true;
-            self.deliver(link, to);
+        let Some(l) = &mut self.links.all[link] else { return };
+        l.ways[to].ended = true;
+        let end = l.ends[to];
+        if end.open && l.ways[1 - to].held_up && !core::mem::replace(&mut l.ways[to].reported, true) {
+            // A send that waits for the other end fails, whatever is still to be received.
+            let broken = || Event::Broken { connection: end.id };
+            let host_broken = || Event::Broken { connection: end.id };
+            return self.send_to_either(end.actor, 1, broken, host_broken);
         }
+        self.deliver(link, to);
     }
 
     /// What goes over a network of the heads' link waits for a while; what waits too long is over.

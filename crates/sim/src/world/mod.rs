@@ -619,7 +619,7 @@ impl World {
     fn mail(&mut self, from: ActorId, to: Address, mail: Mail) {
         let server = self.server_of(from).expect("hosts write no mail");
         let mail = match mail {
-            Mail::Manager(mail) => return self.to_manager.push_back((server, mail)),
+            Mail::Manager(mail) => return self.to_manager.push_back((server, *mail)),
             other => other,
         };
         let addresses = &self.servers[server].addresses;

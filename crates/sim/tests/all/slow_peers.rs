@@ -15,31 +15,31 @@ fn beside(good: Protocol, slow_peers: &[(Protocol, Habit)], seed: u64) {
 
 #[test]
 fn a_host_works_on_beside_hosts_that_keep_what_they_are_lent() {
-    use Habit::{Deaf, Dribbles, Withholds};
+    use Habit::{Deaf, Dribbles, Presumes, Withholds};
     use Protocol::{Iscsi, Nvme};
     let mut seed = 0;
     for good in [Nvme, Iscsi] {
         for bad in [Nvme, Iscsi] {
-            for habit in [Withholds, Dribbles, Deaf] {
+            for habit in [Withholds, Dribbles, Deaf, Presumes] {
                 for count in [1, 4] {
                     seed += 1;
                     beside(good, &vec![(bad, habit); count], seed);
                 }
             }
         }
-        let all = [Withholds, Dribbles, Deaf].map(|habit| [(Nvme, habit), (Iscsi, habit)]).concat();
+        let all = [Withholds, Dribbles, Deaf, Presumes].map(|habit| [(Nvme, habit), (Iscsi, habit)]).concat();
         beside(good, &all, seed);
     }
 }
 
 #[test]
 fn a_host_works_on_beside_its_own_sessions_that_keep_what_they_are_lent() {
-    use Habit::{Deaf, Dribbles, Withholds};
+    use Habit::{Deaf, Dribbles, Presumes, Withholds};
     use Protocol::{Iscsi, Nvme};
     let mut seed = 100;
     for good in [Nvme, Iscsi] {
         for bad in [Nvme, Iscsi] {
-            for habit in [Withholds, Dribbles, Deaf] {
+            for habit in [Withholds, Dribbles, Deaf, Presumes] {
                 seed += 1;
                 let options = Options { kin: true, ..Options::beside(seed, good, &[(bad, habit); 2]) };
                 match run(options) {

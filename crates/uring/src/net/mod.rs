@@ -479,7 +479,8 @@ impl Net {
             self.watch.add(slot as u32);
         }
         let (fd, flags) = conn.target();
-        let entry = opcode::SendMsg::new(fd, &frame.header).flags(libc::MSG_NOSIGNAL as u32).build().flags(flags);
+        let entry =
+            opcode::SendMsg::new(fd, &frame.header).flags(libc::MSG_NOSIGNAL as u32).build().flags(flags);
         // SAFETY: the frame is boxed and not reused until the completion; the bytes lie in the region, and
         // the machine keeps them as they are until `Sent` or `Closed`.
         unsafe { ring.push(&entry.user_data(Kind::Send.user(slot as u32))) };

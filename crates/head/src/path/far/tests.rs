@@ -289,7 +289,10 @@ impl World {
         let at = place % PLACES * (1 << 20) / u64::from(BLOCK) + place / PLACES * BLOCKS;
         let command = Command { volume: VOLUME, op, at, blocks: BLOCKS, fua: false };
         self.workers[w].doing = doing;
-        self.machines[machine].direct_submit(self.now, Tag(w as u16), Door::Volume, command, data);
+        let at = (Tag(w as u16), Door::Volume);
+        let mut fx = vec![];
+        self.machines[machine].direct_submit(self.now, at, command, data, &mut fx);
+        self.carry_out(machine, fx);
         let now = self.now;
         self.push(now, machine, Ev::Bytes(u64::MAX, vec![]));
     }

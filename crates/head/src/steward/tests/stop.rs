@@ -9,15 +9,13 @@ const SOON: u64 = 6;
 impl World {
     /// The manager asks for the end. Time passes only with `pass`.
     fn stop(&mut self) -> Instant {
-        self.events.push_back(Event::Mail { from: Address::Manager, mail: Mail::Steward(StewardMail::Stop) });
+        self.events.push_back(Event::Mail { from: Address::Manager, mail: StewardMail::Stop.into() });
         self.now
     }
     /// An order whose answer nobody waits for.
     fn post(&mut self, id: u64, order: Order) {
-        self.events.push_back(Event::Mail {
-            from: Address::Manager,
-            mail: Mail::Steward(StewardMail::Order { id, order }),
-        });
+        self.events
+            .push_back(Event::Mail { from: Address::Manager, mail: StewardMail::Order { id, order }.into() });
     }
     fn answer(&self, id: u64) -> Option<String> {
         self.answers.get(&id).map(|a| a.as_ref().map_or_else(|r| r.why.name().into(), |_| "done".into()))

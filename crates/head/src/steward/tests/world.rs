@@ -357,7 +357,7 @@ impl World {
                 self.events.push_back(Event::State { token, result });
             }
             Effect::Mail { to: Address::Shard(n), mail: Mail::Shard(mail) } => self.shard(n, mail),
-            Effect::Mail { mail: Mail::Manager(mail), .. } => match mail {
+            Effect::Mail { mail: Mail::Manager(mail), .. } => match *mail {
                 ManagerMail::Answered { id, answer } => assert!(self.answers.insert(id, answer).is_none()),
                 ManagerMail::Ready { notices } => self.ready = Some(notices),
                 ManagerMail::Stopped => self.stopped = Some(self.now),
@@ -580,10 +580,8 @@ impl World {
     pub(super) fn send(&mut self, order: Order) -> u64 {
         let id = self.next_order;
         self.next_order += 1;
-        self.events.push_back(Event::Mail {
-            from: Address::Manager,
-            mail: Mail::Steward(StewardMail::Order { id, order }),
-        });
+        self.events
+            .push_back(Event::Mail { from: Address::Manager, mail: StewardMail::Order { id, order }.into() });
         id
     }
     pub(super) fn order(&mut self, order: Order) -> Answered {

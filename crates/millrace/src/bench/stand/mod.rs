@@ -92,10 +92,13 @@ impl Stand {
         let dir = std::env::temp_dir().join(name);
         let (tell, answers) = channel();
         let (ready, is_ready) = channel();
-        let manager = move |_: Address, mail: Mail| match mail {
-            Mail::Manager(ManagerMail::Answered { id, answer }) => drop(tell.send((id, answer))),
-            Mail::Manager(ManagerMail::Ready { .. }) => drop(ready.send(())),
-            _ => {}
+        let manager = move |_: Address, mail: Mail| {
+            let Mail::Manager(mail) = mail else { return };
+            match *mail {
+                ManagerMail::Answered { id, answer } => drop(tell.send((id, answer))),
+                ManagerMail::Ready { .. } => drop(ready.send(())),
+                _ => {}
+            }
         };
         let mut machines: Vec<MachineConfig> = (0..shape.shards)
             .map(|n| MachineConfig {

@@ -152,11 +152,9 @@ impl Connection {
             Phase::AwaitingData => self.abort_transfer(tag),
             // The host is sending its capsule; the command cannot end before that does.
             Phase::AwaitingCapsule => {}
-            Phase::AwaitingRoom
-            | Phase::Free
-            | Phase::AwaitingEvent
-            | Phase::AwaitingQueues
-            | Phase::Sending => return io.intervened(id, false),
+            Phase::AwaitingRoom | Phase::Free | Phase::AwaitingEvent | Phase::AwaitingQueues => {
+                return io.intervened(id, false);
+            }
         }
         self.table[tag].aborted = true;
         self.aborts.push((id, tag));

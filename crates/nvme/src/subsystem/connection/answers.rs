@@ -25,10 +25,6 @@ impl Connection {
         if matches!(self.stage, Stage::Closed) {
             return;
         }
-        let sent = self.handed - io.pending();
-        while let Some((tag, _)) = self.sending.pop_front_if(|(_, at)| *at <= sent) {
-            self.table.release(tag);
-        }
         while io.room() >= ROOM_MIN {
             let Some(tag) = self.out.pop_front() else { break };
             match self.table[tag].phase {
@@ -47,8 +43,9 @@ impl Connection {
         // NVMe/TCP 3.6.2.8: SUCCESS stands for the response, whose SQHD is not needed without flow control.
         let success = gives && !self.queue.flow_control && (answer.dw0, answer.dw1) == (0, 0);
         let response = (!success).then(|| self.response(cid, answer));
-        self.table.forget(tag);
         self.answer_aborts(tag, answer.status, io);
+        // The host may use its identifier again. The head keeps its buffer until it is sent.
+        self.table.release(tag);
         if gives {
             let t = Transfer { cccid: cid, ttag: 0, offset: 0, length: data.len };
             let mut both = Trailer::default();
@@ -60,30 +57,25 @@ impl Connection {
             } else {
                 response
             };
-            let header = match self.hpda {
+            let tag = head_tag(tag);
+            match self.hpda {
                 0 => {
                     let header = encode::c2h_data_unpadded(t, true, success, self.digests);
-                    io.finish_with(head_tag(tag), &header, data, trailer);
-                    header.len()
+                    io.finish_with(tag, &header, data, trailer);
                 }
                 hpda => {
                     let header = encode::c2h_data(t, true, success, self.digests, hpda);
-                    io.finish_with(head_tag(tag), &header, data, trailer);
-                    header.len()
+                    io.finish_with(tag, &header, data, trailer);
                 }
-            };
-            self.handed += (header + data.len as usize + trailer.len()) as u64;
-            self.table[tag].phase = Phase::Sending;
-            self.sending.push_back((tag, self.handed));
+            }
             return;
         }
         if let Some(response) = response {
-            self.send(io, &response);
+            io.header(&response);
         }
         if held {
             io.finish(head_tag(tag));
         }
-        self.table.release(tag);
     }
 
     pub(super) fn response(&self, cid: u16, completion: Completion) -> encode::Response {
@@ -100,6 +92,6 @@ impl Connection {
     }
     pub(super) fn respond(&mut self, io: &mut impl FrontIo, cid: u16, completion: Completion) {
         let response = self.response(cid, completion);
-        self.send(io, &response);
+        io.header(&response);
     }
 }

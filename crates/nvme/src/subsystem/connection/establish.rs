@@ -28,7 +28,7 @@ impl Connection {
         self.hpda = request.hpda;
         self.decoder.negotiated(self.digests, 0);
         let response = IcResp { pfv: 0, cpda: 0, digests: self.digests, maxh2cdata: H2C_DATA_MAX };
-        self.send(io, &encode::ic_resp(response));
+        io.header(&encode::ic_resp(response));
         self.stage = Stage::AwaitingConnect;
         Ok(())
     }
@@ -116,7 +116,6 @@ impl Connection {
         }
         self.table = Table::new(commands_max);
         self.out = VecDeque::with_capacity(usize::from(commands_max));
-        self.sending = VecDeque::with_capacity(usize::from(commands_max));
         let flow_control = login.flow_control();
         let entries = u32::from(login.entries());
         // Connect was the queue's first command. SQHD FFFFh says that flow control is off
@@ -146,6 +145,6 @@ impl Connection {
         self.login_deadline = None;
         let head = if flow_control { self.queue.head as u16 } else { 0xffff };
         let cqe = Cqe { dw0: u32::from(id).into(), cid: cid.into(), sqhd: head.into(), ..Cqe::default() };
-        self.send(io, &encode::response(&cqe, self.digests));
+        io.header(&encode::response(&cqe, self.digests));
     }
 }

@@ -22,7 +22,7 @@ impl Connection {
         self.transfers += 1;
         self.last_r2t = slot.length;
         self.transfers_check.get_or_insert(now + DATA_TIME);
-        self.send(io, &encode::r2t(t, self.digests));
+        io.header(&encode::r2t(t, self.digests));
     }
 
     /// NVMe/TCP 3.6.2.7: a part of the data that an R2T asked for.
