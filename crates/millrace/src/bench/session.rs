@@ -72,6 +72,9 @@ pub struct SingleArgs {
     /// Use header and data digests
     #[arg(long)]
     pub digests: bool,
+    /// Connect without flow control of the submission queue, so that data read need no response behind them (NVMe/TCP)
+    #[arg(long)]
+    pub disable_sqflow: bool,
     /// Start of the region, as an offset in the volume
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true, default_value = "0", value_parser = offset)]
     pub region_at: u64,
@@ -143,6 +146,7 @@ impl SingleArgs {
             ("--read-back", self.read_back),
             ("--fua", self.fua),
             ("--digests", self.digests),
+            ("--disable-sqflow", self.disable_sqflow),
         ] {
             words.extend(set.then(|| flag.to_string()));
         }
@@ -206,6 +210,7 @@ pub fn sessions(args: &SingleArgs, url: &Url) -> Result<Vec<load::Config>, Failu
             config.depth = args.qd;
             config.header_digest = args.digests;
             config.data_digest = args.digests;
+            config.flow_control = !args.disable_sqflow;
             let portals = spread(peer);
             let (each, more) =
                 (args.connections / portals.len() as u16, usize::from(args.connections) % portals.len());

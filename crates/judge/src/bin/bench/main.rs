@@ -8,6 +8,7 @@
 mod controllers;
 mod heads;
 mod shares;
+mod zram;
 
 use judge::measure::{self, CLIENT_CORE, Run, Shown, TARGET_CORE, Time, median, middle, pin, spread};
 use judge::{Head, binary, load};
@@ -217,7 +218,6 @@ fn rows() -> Vec<Row> {
 const ELSEWHERE: &[(&str, &str)] = &[
     ("instructions of the rooms", "make count (rooms-read-mirrors, rooms-write-mirrors)"),
     ("shaped drives, weights, mirrors", "make rates"),
-    ("zram", "a device of its own: millrace bench ladder --drive /dev/zramN --force"),
 ];
 /// Volumes of the rows with many.
 const VOLUMES: usize = 16;
@@ -347,6 +347,12 @@ impl Bench {
         }
         if wanted(self, "forwarded write") {
             lines.extend(heads::forwarded(self.rounds, Time { ramp: RAMP, seconds: self.seconds }));
+        }
+        if wanted(self, "zram") {
+            match zram::mirror(self.rounds.min(3)) {
+                Ok(rows) => lines.extend(rows),
+                Err(why) => println!("\nnot measured: a mirror on zram: no device of that kind: {why}"),
+            }
         }
         if wanted(self, "controllers") && controllers::is_possible() {
             lines.extend(controllers::idle());
