@@ -537,9 +537,10 @@ impl Options {
         let mut rng = Prng::new(seed ^ 0x7374_696e_6779);
         let protocols = [Protocol::Nvme, Protocol::Iscsi];
         // Where there are many hosts, none uses up the slots of all.
-        let (most, habits): (u64, &[Habit]) = match rng.chance(1, 4) {
-            true => (2, &[Habit::Presumes]),
-            false => (6, &[Habit::Withholds, Habit::Dribbles, Habit::Deaf, Habit::Presumes]),
+        let (most, habits): (u64, &[Habit]) = if rng.chance(1, 4) {
+            (2, &[Habit::Presumes])
+        } else {
+            (6, &[Habit::Withholds, Habit::Dribbles, Habit::Deaf, Habit::Presumes])
         };
         let slow_peers: Vec<_> =
             (0..rng.between(1, most)).map(|_| (*rng.pick(&protocols), *rng.pick(habits))).collect();
