@@ -539,9 +539,7 @@ impl<M: Memory> Shard<M> {
             let request = &mut self.core.requests[index];
             let (tag, status, moved) = (request.tag, request.status, core::mem::take(&mut request.moved));
             request.phase = Phase::Connection;
-            if let Some(detour) = &mut request.detour {
-                detour.compare = None;
-            }
+            request.compare = None;
             let request = &self.core.requests[index];
             let ended = ended(request.status, request.command.op, request.length);
             let took = now.0.saturating_sub(request.started.0);

@@ -356,9 +356,7 @@ impl<M: Memory> Core<M> {
         let request = &mut self.requests[index];
         request.length = length;
         request.begun = true;
-        if compare.is_some() {
-            request.detour().compare = compare;
-        }
+        request.compare = compare;
         Ok(())
     }
 
@@ -420,7 +418,7 @@ impl<M: Memory> Core<M> {
         }
         let Span { array, at, len } = self.span(index);
         let request = &self.requests[index];
-        let buffer = request.compare().unwrap_or(request.data);
+        let buffer = request.compare.unwrap_or(request.data);
         let kind = match command.op {
             base::Op::Read | base::Op::Compare => Kind::Read,
             base::Op::Write => Kind::Write,
@@ -642,7 +640,7 @@ impl<M: Memory> Core<M> {
         }
         request.status = status;
         request.phase = Phase::Completed;
-        if request.detour.is_some() {
+        if request.detour.is_some() || request.compare.is_some() {
             self.leave_first(index);
             self.compare(index);
         }
@@ -652,7 +650,7 @@ impl<M: Memory> Core<M> {
     /// What a comparison that went well found.
     fn compare(&mut self, index: u32) {
         let request = &mut self.requests[index];
-        if let (Some(found), Status::Good) = (request.compare(), request.status) {
+        if let (Some(found), Status::Good) = (request.compare, request.status) {
             let at = request.data;
             let differs =
                 self.memory.bytes(found).iter().zip(self.memory.bytes(at)).position(|(a, b)| a != b);
@@ -666,21 +664,19 @@ impl<M: Memory> Core<M> {
     /// goes by what lies there.
     fn leave_first(&mut self, index: u32) {
         let request = &mut self.requests[index];
-        let Some(first) = request.read_into() else { return };
-        let detour = request.detour();
+        let (Some(first), Some(detour)) = (request.read_into(), &mut request.detour) else { return };
         let (Some(second), seconds) = (detour.second.take(), core::mem::take(&mut detour.seconds)) else {
             return;
         };
-        let compares = detour.compare.is_some();
+        let compares = request.compare.is_some();
         if request.status != Status::Good {
             self.buffers.release(second);
             return;
         }
         if compares {
             // The first one is part of the command's buffer, and ends with it; so does the second.
-            let detour = request.detour();
-            detour.compare = Some(second);
             detour.second = Some(second);
+            request.compare = Some(second);
         } else {
             request.buffer = Some(second);
             request.moved = true;

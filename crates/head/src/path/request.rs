@@ -49,11 +49,13 @@ pub(crate) struct Request {
     pub command: Command,
     /// The part of the buffer that holds the command's data.
     pub data: Slice,
+    /// Compare reads into this, the end of its buffer.
+    pub compare: Option<Slice>,
     /// What few requests have.
     pub detour: Option<Box<Detour>>,
     /// `buffer` is another one than the connection was granted.
     pub moved: bool,
-    /// Its command was checked, `length` and `Detour::compare` are set.
+    /// Its command was checked, `length` and `compare` are set.
     pub begun: bool,
     /// Bytes of the command handed to arrays, of `length`. A Flush counts arrays instead.
     pub cursor: u64,
@@ -79,11 +81,9 @@ pub(crate) struct Request {
     pub started: Instant,
 }
 
-/// The memory of a request that compares, or of which a drive is late.
+/// The memory of a request for which a drive is late.
 #[derive(Debug, Default)]
 pub(crate) struct Detour {
-    /// Compare reads into this, the end of its buffer.
-    pub compare: Option<Slice>,
     /// The next buffer for what is read, of the same size: some drive still holds the first one and may write
     /// to it after the answer. What was read there (`seconds`: offset and length) is there already.
     pub second: Option<Slice>,
@@ -113,6 +113,7 @@ impl Request {
             purpose: Purpose::Asked,
             command: Command { volume: VolumeId(0), op: base::Op::Flush, at: 0, blocks: 0, fua: false },
             data: Slice::default(),
+            compare: None,
             detour: None,
             moved: false,
             begun: false,
@@ -138,14 +139,10 @@ impl Request {
     }
     /// What its reads fill.
     pub fn read_into(&self) -> Option<Slice> {
-        self.compare().or(self.buffer)
+        self.compare.or(self.buffer)
     }
     pub fn detour(&mut self) -> &mut Detour {
         self.detour.get_or_insert_default()
-    }
-    /// See `Detour::compare`.
-    pub fn compare(&self) -> Option<Slice> {
-        self.detour.as_ref()?.compare
     }
     /// See `Detour::hedge`.
     pub fn hedge(&self) -> Option<Slice> {
