@@ -241,9 +241,6 @@ impl FrontIo for Head {
     fn payload(&mut self, data: Slice) {
         self.outbox.payload(data);
     }
-    fn pending(&self) -> u64 {
-        self.outbox.pending()
-    }
     fn ask(&mut self, ask: Ask) {
         self.asks.push_back(ask);
     }

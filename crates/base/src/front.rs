@@ -228,8 +228,6 @@ pub trait FrontIo {
     fn header(&mut self, bytes: &[u8]);
     /// Sends part of a tag's buffer from where it lies.
     fn payload(&mut self, data: Slice);
-    /// Bytes handed over by `header` and `payload` that are not yet sent.
-    fn pending(&self) -> u64;
     /// Asks the Steward; the answer comes by `on_answer`.
     fn ask(&mut self, ask: Ask);
     /// A peer is rejected: the operator gets the name that it gave (empty if it gave none) and the reason, never a

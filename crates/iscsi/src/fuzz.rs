@@ -156,9 +156,6 @@ impl FrontIo for Head {
     fn payload(&mut self, data: Slice) {
         assert!(data.end() <= 2 * u64::from(TRANSFER_MAX));
     }
-    fn pending(&self) -> u64 {
-        u64::from(self.ring_used)
-    }
     fn ask(&mut self, _: Ask) {
         assert!(!self.asked, "one question at a time");
         self.asked = true;

@@ -42,8 +42,8 @@ fn serve(mut stream: TcpStream, view: View, disks: Disks) {
     let mut unread: Vec<u8> = vec![];
     loop {
         loop {
-            if head.pending() > 0 {
-                let bytes = head.sent(head.pending() as u32);
+            if head.outbox.pending() > 0 {
+                let bytes = head.sent(head.outbox.pending() as u32);
                 if stream.write_all(&bytes).is_err() {
                     return;
                 }

@@ -10,7 +10,7 @@ use crate::subsystem::{Connection, ConnectionConfig, OUTBOX_BYTES};
 use base::fake::Head;
 use base::front::{Close, Intervention};
 use base::view::{Export, Host, PathState, Portal, Protocol, System, View};
-use base::{Answer, Duration, FrontIo, HostId, Instant, Memory, PortalId, Slice, Status, VolumeId, Want};
+use base::{Answer, Duration, HostId, Instant, Memory, PortalId, Slice, Status, VolumeId, Want};
 use zerocopy::IntoBytes;
 
 const NQN: &str = "nqn.fuzz:system";
@@ -214,7 +214,7 @@ impl World {
                 return;
             }
             assert!(self.io.under_way() <= 2 * TAGS_MAX, "more under way than the queue has entries");
-            let mut moved = self.io.pending() > 0;
+            let mut moved = self.io.outbox.pending() > 0;
             if self.io.asks.pop_front().is_some() {
                 moved = true;
                 self.target.on_answer(self.now, Answer::Admitted { id: 1 }, &mut self.io);
@@ -247,7 +247,7 @@ impl World {
                 let status = if command.at.is_multiple_of(7) { Status::NotReady } else { Status::Good };
                 self.target.on_done(self.now, tag, status, &mut self.io);
             }
-            let n = if all { self.io.pending() } else { self.io.pending().min(100) };
+            let n = if all { self.io.outbox.pending() } else { self.io.outbox.pending().min(100) };
             self.io.sent(n as u32);
             if self.io.closed.is_none() {
                 self.target.on_sent(self.now, &mut self.io);

@@ -164,9 +164,8 @@ impl Ring {
     /// Puts a drive's descriptor into the kernel's table, which saves a look-up for each operation; its number there. None: it
     /// has to be used by its own.
     pub(crate) fn register_drive(&mut self, drive: u32, fd: RawFd) -> Option<i32> {
-        let slot = drive;
-        let registered = drive < self.drive_files && self.register(slot, fd);
-        registered.then_some(slot as i32)
+        let registered = drive < self.drive_files && self.register(drive, fd);
+        registered.then_some(drive as i32)
     }
     /// The same with a connection's, by its slot.
     pub(crate) fn register_connection(&mut self, connection: u32, fd: RawFd) -> Option<i32> {

@@ -109,7 +109,7 @@ impl<M: Memory> Core<M> {
     /// A command without a connection has ended.
     pub fn complete_direct(&mut self, now: Instant, index: u32) {
         let Request { tag, status, data, timed, .. } = self.requests[index];
-        let second = self.requests[index].detour.as_ref().and_then(|detour| detour.second);
+        let second = self.requests[index].second();
         if timed != UNTIMED {
             self.timing.end(timed, (status == Status::Good).then_some(now));
         }

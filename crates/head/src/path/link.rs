@@ -422,9 +422,6 @@ impl<M: Memory> FrontIo for Io<'_, M> {
         self.link.outbox.payload(data);
         self.touch();
     }
-    fn pending(&self) -> u64 {
-        self.link.outbox.pending()
-    }
     fn ask(&mut self, ask: Ask) {
         self.link.known = true;
         self.link.host = match &ask {

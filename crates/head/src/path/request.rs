@@ -144,6 +144,10 @@ impl Request {
     pub fn detour(&mut self) -> &mut Detour {
         self.detour.get_or_insert_default()
     }
+    /// See `Detour::second`.
+    pub fn second(&self) -> Option<Slice> {
+        self.detour.as_ref()?.second
+    }
     /// See `Detour::hedge`.
     pub fn hedge(&self) -> Option<Slice> {
         self.detour.as_ref()?.hedge

@@ -147,7 +147,7 @@ impl<M: Memory> Core<M> {
     pub fn retire(&mut self, link: &mut Link, index: u32, answered: Option<Instant>) {
         let request = &self.requests[index];
         let (who, purpose) = (request.holder(), request.purpose);
-        let (buffer, second) = (request.buffer, request.detour.as_ref().and_then(|detour| detour.second));
+        let (buffer, second) = (request.buffer, request.second());
         if request.timed != UNTIMED {
             let well = request.status == Status::Good;
             self.timing.end(request.timed, answered.filter(|_| well));

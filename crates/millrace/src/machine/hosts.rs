@@ -372,19 +372,7 @@ mod tests {
 
     #[test]
     fn hosts_are_told_the_heads_own_addresses() {
-        let portal = |protocol, address: &str| api::Portal {
-            protocol,
-            address: address.parse().expect("an address"),
-            listening: true,
-            cause: None,
-            reason: String::new(),
-            connections: 0,
-            head: None,
-            served_by: None,
-            prefix: None,
-            interface: None,
-            on: None,
-        };
+        let portal = |protocol, address: &str| crate::words::connect::tests::portal(protocol, address, true);
         let mut status = api::Status::default();
         status.system.nqn = "nqn.x".into();
         status.system.iqn = "iqn.y".into();

@@ -175,7 +175,7 @@ fn socket(address: &str, port: u16) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use std::net::Ipv4Addr;
 
@@ -183,11 +183,11 @@ mod tests {
         how_to_connect(status, &status.hosts[0], own)
     }
 
-    fn status(portals: &[(Protocol, &str, bool)], host: Host) -> Status {
-        let portal = |(protocol, address, listening): &(Protocol, &str, bool)| Portal {
-            protocol: *protocol,
+    pub(crate) fn portal(protocol: Protocol, address: &str, listening: bool) -> Portal {
+        Portal {
+            protocol,
             address: address.parse().expect("an address"),
-            listening: *listening,
+            listening,
             cause: None,
             reason: String::new(),
             connections: 0,
@@ -196,10 +196,14 @@ mod tests {
             prefix: None,
             interface: None,
             on: None,
-        };
+        }
+    }
+
+    fn status(portals: &[(Protocol, &str, bool)], host: Host) -> Status {
         let mut status = crate::words::say::status(Default::default());
         (status.system.nqn, status.system.iqn) = ("nqn.a".into(), "iqn.a".into());
-        status.portals = portals.iter().map(portal).collect();
+        status.portals =
+            portals.iter().map(|(p, address, listening)| portal(*p, address, *listening)).collect();
         status.hosts = vec![host];
         status
     }
