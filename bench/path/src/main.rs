@@ -481,6 +481,7 @@ fn configuration(scenario: &Scenario) -> (View, Layout) {
         unclean: false,
         uncleared: Default::default(),
         shared: scenario.is_one_of_two,
+        lacks_path: false,
     };
     let spaces: Vec<pool::ArraySpace> =
         arrays.clone().map(|_| pool::ArraySpace { bytes: geometry.data_bytes, weight: 1 }).collect();
