@@ -9,6 +9,7 @@ use crate::steward::context::head::HeadContext;
 use crate::steward::context::pool::PoolContext;
 use crate::steward::context::probe::Probe;
 use crate::steward::context::spare::SpareContext;
+use crate::steward::health::drives::WrittenConfig;
 use crate::steward::health::shaped::{bare, split};
 use crate::steward::join::{self, Boxed};
 use crate::steward::lanes::Marked;
@@ -489,12 +490,16 @@ impl Procedures {
             }
             self.context_mut().pool_mut(id).expect("it was just added").is_troubled(Some(why));
         }
-        let also = self.write_config(id, &slot).await;
-        for (a, l, error) in failed.into_iter().chain(also) {
+        let WrittenConfig { failed: also, counts, .. } = self.write_config(id, &slot).await;
+        counts?;
+        let failed: Vec<_> = failed.into_iter().chain(also).collect();
+        for (a, l, error) in failed.clone() {
             let mut context = self.context_mut();
             let p = context.pool_mut(id).expect("it was just added");
             let fault = DriveFault::from(error);
-            if p.is_last(a, l) {
+            // One that is left has the record and the configuration.
+            let took = p.is_whole_without(a, &failed) || planted(Bug::ImportUntaken) && !p.is_last(a, l);
+            if !took {
                 let drive = p.drive_path(a, l).to_string();
                 return Err(PoolRefusal::LastNotWritten { drive, fault }.into());
             }
