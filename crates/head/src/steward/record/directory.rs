@@ -46,7 +46,13 @@ impl Procedures {
             self.cx.sleep(LOOK_INTERVAL).await;
         }
     }
-    async fn probe_directory(&self) {
+    /// Whether its file system would take something, as far as that is known without writing.
+    pub(crate) async fn directory_looks_well(&self) -> bool {
+        self.cx.state(StateOp::Look { bytes: PROBE_BYTES as u64 }).await.is_ok()
+    }
+
+    /// Writes something, and remembers whether that went well.
+    pub(crate) async fn probe_directory(&self) {
         let contents = vec![b'#'; PROBE_BYTES];
         let written = self.cx.state(StateOp::Write { name: PROBE.into(), contents }).await;
         let _ = self.cx.state(StateOp::Remove { name: PROBE.into() }).await;
