@@ -39,6 +39,7 @@ impl Host {
             chap_secret: self.chap_secret.clone(),
             chap_user: self.chap_user.clone(),
             mutual_secret: self.mutual_secret.clone(),
+            proof_generation: 0,
             exports,
         }
     }

@@ -23,7 +23,7 @@
 //!
 //! After `close` the connection gets no more inputs.
 
-use crate::view::View;
+use crate::view::{LoginName, Principal, View};
 use crate::{Command, ConnectionFault, HostId, Slice, VolumeId};
 use std::sync::Arc;
 
@@ -55,11 +55,10 @@ pub enum Want {
 /// What a connection asks the Steward, one question at a time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Ask {
-    /// A host's admin queue: NVMe-oF Connect with queue id 0. `host` is None for a discovery
-    /// controller opened by an unknown host.
+    /// A host's admin queue: NVMe-oF Connect with queue id 0.
     NvmeAdmin {
-        /// The host, as found in the view.
-        host: Option<HostId>,
+        /// What it is let in by; None for a discovery controller of an unknown host.
+        principal: Option<Principal>,
         /// Its qualified name.
         nqn: String,
         /// Its 128-bit identifier.
@@ -69,6 +68,8 @@ pub enum Ask {
     },
     /// A host's I/O queue.
     NvmeIo {
+        /// What it is let in by.
+        principal: Option<Principal>,
         /// The controller that it belongs to.
         controller: u16,
         /// Must be the controller's.
@@ -80,8 +81,8 @@ pub enum Ask {
     },
     /// The end of an iSCSI login.
     Iscsi {
-        /// The host; None for a discovery session of an unknown host.
-        host: Option<HostId>,
+        /// What it was judged by when the login began; None for a discovery session of an unknown host.
+        principal: Option<Principal>,
         /// Its iSCSI name.
         initiator: String,
         /// Initiator session id.
@@ -93,6 +94,30 @@ pub enum Ask {
     },
 }
 
+impl Ask {
+    /// What the connection is let in by.
+    pub fn principal(&self) -> Option<Principal> {
+        match self {
+            Ask::NvmeAdmin { principal, .. }
+            | Ask::NvmeIo { principal, .. }
+            | Ask::Iscsi { principal, .. } => *principal,
+        }
+    }
+
+    /// The host, if it is known.
+    pub fn host(&self) -> Option<HostId> {
+        self.principal().map(|p| p.host)
+    }
+
+    /// The name by which it asks.
+    pub fn name(&self) -> LoginName<'_> {
+        match self {
+            Ask::NvmeAdmin { nqn, .. } | Ask::NvmeIo { nqn, .. } => LoginName::Nqn(nqn),
+            Ask::Iscsi { initiator, .. } => LoginName::Iqn(initiator),
+        }
+    }
+}
+
 /// The Steward's answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Answer {
@@ -102,6 +127,8 @@ pub enum Answer {
         /// Controller id or TSIH.
         id: u16,
     },
+    /// What it was judged by does not hold any more: an order has changed or removed its host or portal.
+    Changed,
     /// No such controller or session.
     Unknown,
     /// No more controllers or sessions.

@@ -156,6 +156,12 @@ bugs! {
     LentUncounted promise 8 within 100 in SlowPeers,
     /// answers that a host does not take need no slots
     UnsentUncounted promise 8 within 100 in SlowPeers,
+    /// a login is let in by what its host had to prove when it began
+    LoginOutlives promise 10 within 80 in Access,
+    /// a session goes on after what it was let in by was taken away
+    SessionOutlives promise 10 within 20 in Access,
+    /// commands start on a volume that was taken from their host
+    UnexportedStarts promise 10 within 0 in Access,
     /// the space of a removed volume is handed out as it is
     UnclearedHandedOut promise 13 within 100 in Volumes,
     /// what is uncleared is only in memory
@@ -328,6 +334,8 @@ pub enum Worlds {
     SlowPeers,
     /// Volumes are removed, shrunk and made anew, on used drives.
     Volumes,
+    /// An operator changes hosts while they log in.
+    Access,
     /// Of the least memory, with many hosts.
     Scarce,
     /// Every order of what two heads do to decide on their next record: no seeds.

@@ -248,8 +248,32 @@ pub struct Host {
     pub chap_user: String,
     /// If set, we prove this secret to it (mutual CHAP with `System::iqn` as user name).
     pub mutual_secret: Option<Secret>,
+    /// Generation of the first view with these secrets and this user name. Each head counts for its own shards.
+    #[serde(skip)]
+    pub proof_generation: u64,
     /// What it sees, sorted by `nsid`.
     pub exports: Vec<Export>,
+}
+
+/// What a login is let in by: the host that has the name, and what this host must prove.
+///
+/// A login takes several messages, and an order of the operator may come between any two of them. So a login is compared
+/// with the present view where it is let in, and a session whenever the view changes (`View::admits`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Principal {
+    /// The host.
+    pub host: HostId,
+    /// `Host::proof_generation`; 0 over NVMe, where hosts prove nothing.
+    pub proof_generation: u64,
+}
+
+/// The name by which a host logs in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LoginName<'a> {
+    /// NVMe qualified name.
+    Nqn(&'a str),
+    /// iSCSI name.
+    Iqn(&'a str),
 }
 
 /// A volume as one host sees it.
@@ -300,6 +324,24 @@ impl View {
     pub fn host_by_iqn(&self, iqn: &str) -> Option<&Host> {
         self.hosts.iter().find(|h| h.iqns.iter().any(|n| n.eq_ignore_ascii_case(iqn)))
     }
+    /// What a login by this name is let in by; None: no host has the name.
+    pub fn principal(&self, name: LoginName<'_>) -> Option<Principal> {
+        let (host, proof_generation) = match name {
+            LoginName::Nqn(nqn) => (self.host_by_nqn(nqn)?, 0),
+            LoginName::Iqn(iqn) => self.host_by_iqn(iqn).map(|h| (h, h.proof_generation))?,
+        };
+        Some(Principal { host: host.id, proof_generation })
+    }
+    /// Whether a login that was judged as this principal would be judged so now. An unknown host has nothing that can be
+    /// taken away.
+    pub fn admits(&self, name: LoginName<'_>, principal: Option<Principal>) -> bool {
+        principal.is_none() || self.principal(name) == principal
+    }
+    /// Whether the system has the portal with this id, at either head. A head that closes its portals shows none, and
+    /// ends no session for that.
+    pub fn has_portal(&self, id: PortalId) -> bool {
+        self.portals.is_empty() || self.portals.iter().any(|p| p.id == id)
+    }
     /// The host with this id, if it is still let in.
     pub fn host(&self, id: HostId) -> Option<&Host> {
         self.hosts.iter().find(|h| h.id == id)
@@ -307,6 +349,13 @@ impl View {
 }
 
 impl Host {
+    /// Whether it must prove the same as another version of it.
+    pub fn proves_as(&self, other: &Host) -> bool {
+        self.chap_secret == other.chap_secret
+            && self.chap_user == other.chap_user
+            && self.mutual_secret == other.mutual_secret
+    }
+
     /// The export with this namespace id.
     pub fn by_nsid(&self, nsid: u32) -> Option<&Export> {
         let i = self.exports.binary_search_by_key(&nsid, |e| e.nsid).ok()?;

@@ -15,11 +15,13 @@
 
 use crate::fault::PlanFault;
 use base::front::ControllerLife;
+use base::view::Secret;
 use base::{
     ConnectionId, Duration, Effect, Effects, Event, HostCommand, HostDone, HostIo, HostStatus, Instant,
     Memory, NetError, Outbox, Slice, Want,
 };
 use core::net::SocketAddr;
+use iscsi::initiator::Credential;
 use std::collections::VecDeque;
 
 /// Whom to talk to, and as whom.
@@ -318,6 +320,20 @@ impl Initiator {
             config,
         }
     }
+    /// From its next session on, an iSCSI host proves this secret, or none. Nothing happens while a session is up.
+    pub fn prove(&mut self, secret: Option<&Secret>) {
+        let Target::Iscsi(config) = &mut self.config.target else { return };
+        if config.chap.as_ref().map(|c| &c.secret) == secret
+            || !matches!(self.state, State::Idle | State::Down(_))
+        {
+            return;
+        }
+        let credential =
+            |secret: &Secret| Credential { name: config.initiator.clone(), secret: secret.clone() };
+        config.chap = secret.map(credential);
+        self.session = Session::Iscsi(Box::new(iscsi::initiator::Session::new(config.clone())));
+    }
+
     /// Its configuration.
     pub fn config(&self) -> &Config {
         &self.config

@@ -4,8 +4,9 @@
 use crate::failover::{Failover, Other};
 use crate::memory::SimMemory;
 use crate::oracle::WriteId;
-use crate::path::{Copy, Path};
+use crate::path::{AGAIN, Copy, Path};
 use crate::volume::{Broken, Flush, Read, Volume, Write, stamp};
+use base::view::Secret;
 use base::{
     ConnectionId, Dma, Duration, Effects, Event, Fault, FaultKind, HostCommand, HostStatus, Instant, Machine,
     Memory, Op, Prng, Slice,
@@ -152,6 +153,8 @@ pub struct Ledger {
     pub path_lost: bool,
     /// Controllers that it had another one end, and which were over then.
     pub ended: u64,
+    /// The secret that its operator has told it.
+    pub secret: Option<Secret>,
     /// Nothing new is started.
     pub stop: bool,
     /// What happened, for the log, if it is printed.
@@ -292,6 +295,9 @@ impl Host {
                 }
                 HostStatus::ConnectionLost => ledger.lost += 1,
                 HostStatus::Failed(fault) => {
+                    if fault.kind == FaultKind::NoVolume {
+                        self.pause_until = self.pause_until.max(now + AGAIN);
+                    }
                     ledger.failed += 1;
                     ledger.refused.insert((fault.kind, fault.raw));
                 }
@@ -533,6 +539,7 @@ impl Host {
     }
     /// A path goes on; its first session begins, or another one.
     fn keep_up(&mut self, path: usize, now: Instant, fx: &mut Effects<()>) {
+        self.paths[path].initiator.prove(self.ledger.borrow().secret.as_ref());
         self.paths[path].keep_up(now);
         if self.paths[path].initiator.state() != State::Ready {
             return;

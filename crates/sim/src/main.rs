@@ -15,6 +15,7 @@ usage: sim --seed N [--story | --trace]  one world; the same seed gives the same
   --story   the last events before a failure
   --trace   every event, as it happens, on standard error
   --heads N         2: worlds of two heads over the same drives
+  --access  the same, whose operator changes hosts and exports while hosts log in; also without --heads 2
   --one-path        the same, with hosts that send all commands by one path each
   --paths   the same, of which one loses its path to a drive, and nothing else happens
   --turns   the same, whose lanes go round again and again under load, while connections between them break
@@ -74,6 +75,8 @@ enum OfTwo {
     Turns,
     /// Each head waits for memory of the other one.
     Full,
+    /// An operator changes hosts while they log in.
+    Access,
 }
 
 impl OfTwo {
@@ -84,6 +87,7 @@ impl OfTwo {
             OfTwo::Paths => "paths",
             OfTwo::Turns => "turns",
             OfTwo::Full => "full",
+            OfTwo::Access => "access --heads 2",
         }
     }
     fn options(self, seed: u64) -> sim::two::Options {
@@ -93,6 +97,7 @@ impl OfTwo {
             OfTwo::Paths => sim::two::Options::paths(seed),
             OfTwo::Turns => sim::two::Options::turns(seed),
             OfTwo::Full => sim::two::Options::full(seed),
+            OfTwo::Access => sim::two::Options::access(seed),
         }
     }
 }
@@ -107,6 +112,7 @@ enum Kind {
     Older,
     Power,
     Dealt,
+    Access,
     Volumes,
     Scarce,
     Calm,
@@ -124,6 +130,7 @@ impl Words {
             Kind::Older => Options::older(seed),
             Kind::Power => Options::power(seed),
             Kind::Dealt => Options::dealt(seed),
+            Kind::Access => Options::access(seed),
             Kind::Volumes => Options::volumes(seed),
             Kind::Scarce => Options::scarce(seed),
             Kind::Calm => Options::calm(seed),
@@ -141,6 +148,7 @@ impl Words {
             Kind::Older => Some("older"),
             Kind::Power => Some("power"),
             Kind::Dealt => Some("dealt"),
+            Kind::Access => Some("access"),
             Kind::Volumes => Some("volumes"),
             Kind::Scarce => Some("scarce"),
             Kind::Calm => Some("calm"),
@@ -201,11 +209,17 @@ fn words() -> Option<Words> {
             "--older" => words.kind = Kind::Older,
             "--power" => words.kind = Kind::Power,
             "--dealt" => words.kind = Kind::Dealt,
+            "--access" => words.kind = Kind::Access,
             "--volumes" => words.kind = Kind::Volumes,
             "--scarce" => words.kind = Kind::Scarce,
             "--calm" => words.kind = Kind::Calm,
             _ => return None,
         }
+    }
+    // Worlds of access are of one head or of two.
+    if let (Kind::Access, Some(two @ OfTwo::Heads)) = (words.kind, &mut words.two) {
+        *two = OfTwo::Access;
+        words.kind = Kind::Usual;
     }
     Some(words)
 }

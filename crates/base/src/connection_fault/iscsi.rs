@@ -56,6 +56,8 @@ faults! {
         ChallengeUnanswered,
         /// The host has no secret any more.
         SecretGone,
+        /// Its host or portal was changed while the login was under way.
+        ChangedMeanwhile,
         /// A wrong CHAP name or secret.
         SecretWrong,
         /// A CHAP challenge that is none.

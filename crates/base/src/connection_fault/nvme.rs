@@ -50,6 +50,8 @@ faults! {
         ControllersFull,
         /// The host was removed.
         HostRemoved,
+        /// Its host or portal was changed while the Connect was under way.
+        ChangedMeanwhile,
         /// No transfer has this tag.
         TransferTag,
         /// The transfer belongs to another command.

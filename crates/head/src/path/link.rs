@@ -424,10 +424,7 @@ impl<M: Memory> FrontIo for Io<'_, M> {
     }
     fn ask(&mut self, ask: Ask) {
         self.link.known = true;
-        self.link.host = match &ask {
-            Ask::NvmeAdmin { host, .. } | Ask::Iscsi { host, .. } => *host,
-            Ask::NvmeIo { nqn, .. } => self.core.view.host_by_nqn(nqn).map(|h| h.id),
-        };
+        self.link.host = ask.host();
         let (queue, discovery) = match ask {
             Ask::NvmeAdmin { discovery, .. } | Ask::Iscsi { discovery, .. } => (0, discovery),
             Ask::NvmeIo { queue, .. } => (queue, false),

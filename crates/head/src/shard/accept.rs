@@ -473,10 +473,10 @@ pub(super) mod tests {
     pub(in crate::shard) const STAGING: u64 = 1 << 30;
     pub(in crate::shard) const NOW: Instant = Instant(1_000_000_000);
     pub(in crate::shard) const NVME: PortalId = PortalId(0);
-    const ISCSI: PortalId = PortalId(1);
+    pub(in crate::shard) const ISCSI: PortalId = PortalId(1);
     const OURS: &str = "nqn.2026-01.test:head";
     pub(in crate::shard) const NQN: &str = "nqn.2026-01.test:host";
-    const IQN: &str = "iqn.2026-01.test:host";
+    pub(in crate::shard) const IQN: &str = "iqn.2026-01.test:host";
     const OTHER_NQN: &str = "nqn.2026-01.test:other";
     const OTHER_IQN: &str = "iqn.2026-01.test:other";
     const DISCOVERY: &str = "nqn.2014-08.org.nvmexpress.discovery";
@@ -495,7 +495,7 @@ pub(super) mod tests {
     }
 
     impl World {
-        fn new() -> Self {
+        pub(in crate::shard) fn new() -> Self {
             Self::with(MEMORY)
         }
         fn with(bytes: usize) -> Self {
@@ -551,7 +551,7 @@ pub(super) mod tests {
             world.on(Event::Mail { from: Address::Steward, mail: mail.into() });
             world
         }
-        fn on(&mut self, event: Event<Mail>) {
+        pub(in crate::shard) fn on(&mut self, event: Event<Mail>) {
             let mut fx = vec![];
             self.shard.on_event(NOW, event, &mut fx);
             self.shard.end_of_turn(NOW, &mut fx);
@@ -587,7 +587,7 @@ pub(super) mod tests {
                 self.on(Event::Closed { connection: self.closed[i] });
             }
         }
-        fn accept(&mut self, portal: PortalId) -> ConnectionId {
+        pub(in crate::shard) fn accept(&mut self, portal: PortalId) -> ConnectionId {
             let id = ConnectionId::new(self.next, 0);
             self.next += 1;
             let local = "10.0.0.1:4420".parse().expect("an address");
@@ -619,7 +619,7 @@ pub(super) mod tests {
             self.let_in(peer, (self.next % 4096) as u16 + 1);
             peer
         }
-        fn is_here(&self, connection: ConnectionId) -> bool {
+        pub(in crate::shard) fn is_here(&self, connection: ConnectionId) -> bool {
             !self.closed.contains(&connection)
         }
         fn say(&mut self, connection: ConnectionId, bytes: &[u8]) {

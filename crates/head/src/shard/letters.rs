@@ -4,10 +4,11 @@ use super::{Shard, set};
 use crate::admission::lines::Place;
 use crate::layout::{ArrayId, Layout};
 use crate::mail::{Mail, ShardMail, StewardMail, to_steward};
+use crate::path::far::is_far;
 use crate::path::link::{Front, Io};
 use crate::path::request::Parked;
 use crate::report::{ConnectionReport, Counters, DriveReport, ShardReport};
-use base::front::Answer;
+use base::front::{Answer, Close};
 use base::view::View;
 use base::{Address, Effect, Effects, Instant, Memory};
 use std::sync::Arc;
@@ -31,9 +32,7 @@ impl<M: Memory> Shard<M> {
         core.apply_arrays(now, &layout, fx);
         core.set_limiters(now, fx);
         let view = &core.view;
-        // A head that closes its portals shows none.
-        let listens = |id| view.portals.is_empty() || view.portals.iter().any(|p| p.id == id);
-        core.ended.retain(|path, _| view.host(path.host).is_some() && listens(path.portal));
+        core.ended.retain(|path, _| view.host(path.host).is_some() && view.has_portal(path.portal));
 
         self.listen(fx);
         let view = self.core.view.clone();
@@ -46,7 +45,14 @@ impl<M: Memory> Shard<M> {
         });
         let all: Vec<u32> = self.connections.iter().map(|(i, _)| i).collect();
         for index in all {
-            self.with(now, index, fx, |front, io| front.on_view(now, io));
+            self.with(now, index, fx, |front, io| {
+                let portal = io.link.portal;
+                if is_far(portal) || view.has_portal(portal) {
+                    front.on_view(now, io);
+                } else {
+                    base::FrontIo::close(io, Close::Replaced);
+                }
+            });
         }
         fx.push(to_steward(StewardMail::Applied { generation: layout.generation }));
     }
@@ -221,7 +227,7 @@ fn used(drive: &DriveReport) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shard::accept::tests::{NOW, World};
+    use crate::shard::accept::tests::{IQN, ISCSI, NOW, NQN, NVME, World};
     use base::view::{Portal, Protocol};
     use base::{ConnectionId, Event, Machine, PortalId};
 
@@ -269,5 +275,46 @@ mod tests {
                 assert_eq!(fx.iter().any(|e| matches!(e, Effect::Close { .. })), leaves, "portal {id}");
             }
         }
+    }
+
+    /// A session stays until what it was let in by is taken away, and no longer.
+    #[test]
+    fn a_view_ends_the_sessions_that_it_admits_no_longer() {
+        type Order = fn(&mut View);
+        let orders: [(&str, Order, [bool; 2]); 8] = [
+            ("nothing", |_| {}, [true, true]),
+            ("a secret is set", |v| v.hosts[0].proof_generation = 2, [true, false]),
+            ("another host gets a secret", |v| v.hosts[1].proof_generation = 2, [true, true]),
+            ("the NQN is taken away", |v| v.hosts[0].nqns.clear(), [false, true]),
+            (
+                "the IQN is another host's",
+                |v| v.hosts[1].iqns = core::mem::take(&mut v.hosts[0].iqns),
+                [true, false],
+            ),
+            ("the host is removed", |v| drop(v.hosts.remove(0)), [false, false]),
+            ("a portal is removed", |v| v.portals.retain(|p| p.id != ISCSI), [true, false]),
+            ("the head closes its portals", |v| v.portals.clear(), [true, true]),
+        ];
+        for (what, order, stay) in orders {
+            let mut world = World::new();
+            let sessions = [world.log_in(NVME, NQN, 32), world.log_in(ISCSI, IQN, 0)];
+            let mut view = View::clone(&world.shard.core.view);
+            order(&mut view);
+            let mail = ShardMail::Configure { view: view.into(), layout: Layout::default().into() };
+            world.on(Event::Mail { from: Address::Steward, mail: mail.into() });
+            assert_eq!(sessions.map(|s| world.is_here(s)), stay, "{what}");
+        }
+    }
+
+    /// A login by a portal that is removed meanwhile goes with it.
+    #[test]
+    fn a_login_under_way_ends_with_its_portal() {
+        let mut world = World::new();
+        let [nvme, iscsi] = [NVME, ISCSI].map(|portal| world.accept(portal));
+        let mut view = View::clone(&world.shard.core.view);
+        view.portals.retain(|p| p.id != ISCSI);
+        let mail = ShardMail::Configure { view: view.into(), layout: Layout::default().into() };
+        world.on(Event::Mail { from: Address::Steward, mail: mail.into() });
+        assert_eq!([nvme, iscsi].map(|c| world.is_here(c)), [true, false]);
     }
 }

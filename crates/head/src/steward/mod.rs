@@ -120,7 +120,6 @@ impl Steward {
             Address::Steward | Address::Manager => u16::MAX,
         };
         if let Address::Shard(shard) = from {
-            self.procedures.has_view(shard, &mail);
             // A follower's shards may tell the leader.
             let Some(own) = self.procedures.pass_on(shard, mail) else { return };
             mail = own;

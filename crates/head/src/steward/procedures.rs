@@ -38,9 +38,10 @@ impl Procedures {
         self.context.borrow_mut()
     }
     /// Changes who is connected, and carries out what follows from that.
-    pub(crate) fn in_sessions(&self, work: impl FnOnce(&mut Sessions, &mut Effects<Mail>)) {
+    pub(crate) fn in_sessions<R>(&self, work: impl FnOnce(&mut Sessions, &mut Effects<Mail>) -> R) -> R {
         let mut fx = vec![];
-        work(&mut self.context_mut().sessions, &mut fx);
+        let result = work(&mut self.context_mut().sessions, &mut fx);
         self.cx.carry_out(fx);
+        result
     }
 }

@@ -1,7 +1,6 @@
 //! From the context to every shard: a new view and a new layout at each change.
 
 use crate::layout::{ArrayLayout, Layout, PoolId, PoolLayout, VolumeLayout};
-use crate::mail::StewardMail;
 use crate::steward::context::head::{HeadContext, Stop};
 use crate::steward::context::pool::PoolContext;
 use crate::steward::procedures::Procedures;
@@ -21,15 +20,6 @@ impl Procedures {
             context.applied.iter().take(shards.into()).all(|g| *g >= generation)
         };
         self.cx.until(all).await;
-    }
-    /// What a shard says of the view that it has.
-    pub(crate) fn has_view(&self, shard: u16, mail: &StewardMail) {
-        let own = self.context().own_shards;
-        if let StewardMail::Applied { generation } = mail
-            && shard < own
-        {
-            self.in_sessions(|s, fx| s.has_view(shard, *generation, own, fx));
-        }
     }
     /// Makes a new view and layout; `Applied` follows from every shard.
     pub(crate) fn publish_now(&self) -> u64 {

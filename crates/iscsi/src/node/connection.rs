@@ -24,7 +24,8 @@ use crate::scsi::{Sense, Work};
 use crate::text::{self, LENGTH_RANGE, key};
 use base::crc::crc32c_append;
 use base::front::{Close, Intervention};
-use base::{Answer, Ask, FrontIo, Instant, IscsiFault, Prng, Slice, Status, Tag, Want};
+use base::view::LoginName;
+use base::{Answer, Ask, Bug, FrontIo, Instant, IscsiFault, Prng, Slice, Status, Tag, Want, planted};
 
 const HEAD_BYTES_MAX: usize = BHS_BYTES + AHS_BYTES_MAX + DIGEST_BYTES;
 /// The tag of text exchanges that go on; there is one at a time.
@@ -226,11 +227,15 @@ impl Connection {
         };
         let (login, mut response, text) = *asking;
         let slots = if login.discovery { 0 } else { self.config.commands_max };
-        let admitted = match answer {
+        let name = LoginName::Iqn(&login.initiator);
+        let changed = !io.view().admits(name, login.principal) && !planted(Bug::LoginOutlives);
+        let admitted = match if changed { Answer::Changed } else { answer } {
             Answer::Admitted { id } => match io.admit(slots) {
                 Ok(()) => Ok(id),
                 Err(why) => Err((login_status::OUT_OF_RESOURCES, why)),
             },
+            // The initiator may try again, and is judged anew.
+            Answer::Changed => Err((login_status::UNAVAILABLE, IscsiFault::ChangedMeanwhile.into())),
             Answer::Unknown => Err((login_status::NO_SESSION, IscsiFault::NoSession.into())),
             Answer::Full => Err((login_status::OUT_OF_RESOURCES, IscsiFault::SessionsFull.into())),
             Answer::Disabled | Answer::Taken => unreachable!("an answer to an NVMe queue"),
@@ -244,11 +249,12 @@ impl Connection {
                 session.stat_sn = self.session.stat_sn;
                 session.exp_cmd_sn = self.session.exp_cmd_sn;
                 session.discovery = login.discovery;
-                session.host = login.host;
+                session.principal = login.principal;
                 session.max_recv = if login.declared_max_recv { MAX_RECV } else { MAX_RECV_DEFAULT };
                 session.refresh(true, io);
                 self.send_login(response, &text, io);
                 session.stat_sn = self.session.stat_sn;
+                session.initiator = login.initiator;
                 self.session = session;
                 self.state = State::Full;
                 self.progress = now;
@@ -271,13 +277,18 @@ impl Connection {
         let Intervention::ClearTasks { units, reset } = what else {
             unreachable!("not an intervention for an iSCSI session")
         };
-        let receiving = match (self.stage, self.current) {
+        let receiving = self.receiving();
+        self.session.clear(id, units, *reset, receiving, io);
+        self.run(now, &[], io);
+    }
+
+    /// The task whose command is just coming in.
+    fn receiving(&self) -> Option<u32> {
+        match (self.stage, self.current) {
             (Stage::Header | Stage::Begin, _) => None,
             (_, Current::Command(Begun::Task { slot, .. })) => Some(slot),
             _ => None,
-        };
-        self.session.clear(id, units, *reset, receiving, io);
-        self.run(now, &[], io);
+        }
     }
 
     /// Other sessions have done their part of a task management function.
@@ -291,11 +302,13 @@ impl Connection {
         if !matches!(self.state, State::Full) {
             return;
         }
-        if self.session.host.is_some_and(|id| io.view().host(id).is_none()) {
-            // The host is not let in any more.
+        let (name, principal) = (LoginName::Iqn(&self.session.initiator), self.session.principal);
+        if !io.view().admits(name, principal) && !planted(Bug::SessionOutlives) {
             return self.close(Close::Replaced, io);
         }
+        let receiving = self.receiving();
         self.session.refresh(false, io);
+        self.session.end_tasks_of_gone_units(receiving, io);
         self.run(now, &[], io);
     }
 
@@ -762,7 +775,7 @@ impl Connection {
                         text::put(&mut out, pair.key, text::REJECT);
                     }
                     key::SEND_TARGETS => {
-                        let known = s.host.is_some_and(|id| io.view().host(id).is_some());
+                        let known = s.host().is_some_and(|id| io.view().host(id).is_some());
                         discovery::send_targets(pair.value, known, io.view(), &self.config, &mut out);
                     }
                     key::MAX_RECV_DATA_SEGMENT_LENGTH => {
@@ -838,7 +851,7 @@ impl Connection {
             Outcome::Finish => {
                 self.cid = request.cid;
                 let ask = Ask::Iscsi {
-                    host: login.host,
+                    principal: login.principal,
                     initiator: login.initiator.clone(),
                     isid: request.isid,
                     tsih: request.tsih,

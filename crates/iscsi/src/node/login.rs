@@ -10,8 +10,8 @@ use super::{ConnectionConfig, FIRST_BURST, MAX_BURST, MAX_OUTSTANDING_R2T, MAX_R
 use crate::chap::{self, Algorithm};
 use crate::pdu::{LoginRequest, Stage, login_status as status};
 use crate::text::{self, LENGTH_RANGE, Parameters, key};
-use base::view::{Host, View};
-use base::{HostId, IscsiFault, Prng};
+use base::view::{Host, LoginName, Principal, View};
+use base::{IscsiFault, Prng};
 
 /// Login PDUs of one login: more is a loop.
 const REQUESTS_MAX: u32 = 64;
@@ -47,7 +47,8 @@ pub(super) struct Login {
     pub first: Option<LoginRequest>,
     pub initiator: String,
     pub discovery: bool,
-    pub host: Option<HostId>,
+    /// What it is let in by, as of its first request.
+    pub principal: Option<Principal>,
     pub parameters: Parameters,
     /// Our MaxRecvDataSegmentLength is declared.
     pub declared_max_recv: bool,
@@ -88,7 +89,7 @@ impl Login {
             first: None,
             initiator: String::new(),
             discovery: false,
-            host: None,
+            principal: None,
             parameters: Parameters::default(),
             declared_max_recv: false,
             target: None,
@@ -234,8 +235,7 @@ impl Login {
         self.session_type = Some(self.discovery);
         let target = find(key::TARGET_NAME).map(|p| p.value);
         self.target = target.map(str::to_owned);
-        let host = view.host_by_iqn(&self.initiator);
-        self.host = host.map(|h| h.id);
+        self.principal = view.principal(LoginName::Iqn(&self.initiator));
         match (target, self.discovery) {
             (None, false) => return missing(IscsiFault::NoTargetName),
             (Some(name), _) if !name.eq_ignore_ascii_case(&view.system.iqn) => {
@@ -243,14 +243,14 @@ impl Login {
             }
             _ => {}
         }
-        if host.is_none() && !self.discovery {
+        if self.principal.is_none() && !self.discovery {
             return Err((status::FORBIDDEN, IscsiFault::NotLetIn));
         }
         Ok(())
     }
 
     fn host<'v>(&self, view: &'v View) -> Option<&'v Host> {
-        view.host(self.host?)
+        view.host(self.principal?.host)
     }
 
     fn without_proof(&mut self, view: &View) -> Result<(), Failure> {

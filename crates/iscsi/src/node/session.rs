@@ -16,7 +16,7 @@ use crate::scsi::{Sense, Unit, Work, lun_of};
 use crate::text::Parameters;
 use base::crc::crc32c;
 use base::front::{Close, Intervention};
-use base::view::PathState;
+use base::view::{PathState, Principal};
 use base::{FrontIo, HostId, Slice, Slots, Tag, VolumeId};
 use std::collections::VecDeque;
 
@@ -48,6 +48,9 @@ pub(super) enum Ending {
     /// Another session cleared it while it was at the head: with GOOD if the head carries it out all the same,
     /// otherwise with TASK ABORTED.
     Cleared,
+    /// Its unit was taken from the host while it was at the head: with GOOD if the head carries it out all the same,
+    /// otherwise with LOGICAL UNIT NOT SUPPORTED.
+    Gone,
     /// With TASK ABORTED.
     Aborted,
 }
@@ -58,22 +61,30 @@ impl Ending {
         match self {
             Self::Good => *self = Self::Failed(sense),
             Self::Cleared => *self = Self::Aborted,
+            Self::Gone => *self = Self::Failed(Sense::NO_UNIT),
             Self::Failed(_) | Self::Aborted => {}
         }
     }
+    /// Its unit was taken from the host.
+    pub(super) fn lose_unit(&mut self) {
+        if !self.is_failure() {
+            *self = Self::Gone;
+        }
+    }
+
     /// Another session cleared the task.
     pub(super) fn clear(&mut self) {
         match self {
             Self::Good => *self = Self::Cleared,
             Self::Failed(_) => *self = Self::Aborted,
-            Self::Cleared | Self::Aborted => {}
+            Self::Gone | Self::Cleared | Self::Aborted => {}
         }
     }
     pub(super) fn is_failure(self) -> bool {
         matches!(self, Self::Failed(_) | Self::Aborted)
     }
     pub(super) fn is_cleared(self) -> bool {
-        matches!(self, Self::Cleared | Self::Aborted)
+        matches!(self, Self::Gone | Self::Cleared | Self::Aborted)
     }
 }
 
@@ -247,7 +258,9 @@ pub(super) enum Order {
 #[derive(Debug)]
 pub(super) struct Session {
     pub discovery: bool,
-    pub host: Option<HostId>,
+    /// What it was let in by, under this name.
+    pub principal: Option<Principal>,
+    pub initiator: String,
     pub parameters: Parameters,
     pub framing: Framing,
     pub port: u16,
@@ -286,7 +299,8 @@ impl Session {
     pub(super) fn new(config: &ConnectionConfig, parameters: Parameters, slots: u16) -> Self {
         Self {
             discovery: false,
-            host: None,
+            principal: None,
+            initiator: String::new(),
             parameters,
             framing: Framing { header_digest: parameters.header_digest, data_digest: parameters.data_digest },
             port: config.port(),
@@ -393,7 +407,7 @@ impl Session {
 
     /// The units that the host sees now; attentions for what has changed (SAM-5 5.14).
     pub(super) fn refresh(&mut self, login: bool, io: &impl FrontIo) {
-        let host = self.host.and_then(|id| io.view().host(id));
+        let host = self.host().and_then(|id| io.view().host(id));
         let exports = host.map_or(&[][..], |h| &h.exports);
         // SPC-4 5.15.2.3: a change of any group is reported to every session.
         let paths = [0, 1].map(|head| io.view().path_of(head));
@@ -418,6 +432,11 @@ impl Session {
             self.units.push(KnownUnit { lun: export.lun, unit, attentions });
         }
         self.units.sort_unstable_by_key(|u| u.lun);
+    }
+
+    /// The host whose session it is, if it is known.
+    pub(super) fn host(&self) -> Option<HostId> {
+        self.principal.map(|p| p.host)
     }
 
     fn place(&self, lun: Option<u16>) -> Option<usize> {

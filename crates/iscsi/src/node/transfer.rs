@@ -23,7 +23,7 @@ pub(super) enum Begun {
     Task { slot: u32, waits: bool },
 }
 
-const NO_UNIT: Unit =
+pub(super) const NO_UNIT: Unit =
     Unit { volume: VolumeId(u32::MAX), block_bytes: 512, blocks: 0, deallocate: false, ready: false };
 
 /// Bits of a transfer tag: slot, R2T number, generation. Slots are below 1023, so no tag is all ones.
@@ -66,7 +66,7 @@ impl Session {
         let (unit, attention) = self.unit(lun);
         let mut scratch = core::mem::take(&mut self.scratch);
         scratch.clear();
-        let (view, host) = (io.view(), self.host);
+        let (view, host) = (io.view(), self.host());
         let asked = Asked { cdb: &c.cdb, lun, unit, attention, view, host, port: self.port };
         let mut work = plan(&asked, &mut scratch);
         self.scratch = scratch;
@@ -466,7 +466,7 @@ impl Session {
             let (status, sense, defined) = match task.ending {
                 Ending::Aborted => (status::TASK_ABORTED, None, from_host.defined),
                 Ending::Failed(sense) => (status::CHECK_CONDITION, Some(sense), from_host.defined),
-                Ending::Good | Ending::Cleared => {
+                Ending::Good | Ending::Gone | Ending::Cleared => {
                     (status::GOOD, None, task.to_host.defined.max(from_host.defined))
                 }
             };

@@ -4,8 +4,8 @@ use super::ConnectionConfig;
 use super::table::Completion;
 use crate::spec::fabrics::{CATTR_NO_FLOW_CONTROL, CNTLID_DYNAMIC, NQN_MAX};
 use crate::spec::{ConnectData, ConnectFields, DISCOVERY_NQN, StatusField, text_of};
-use base::view::{Protocol, View};
-use base::{Ask, HostId, NvmeFault};
+use base::view::{LoginName, Principal, Protocol, View};
+use base::{Ask, NvmeFault};
 use zerocopy::{FromZeros, IntoBytes};
 
 /// A Connect on its way: its command, and its data as they come in.
@@ -13,7 +13,7 @@ use zerocopy::{FromZeros, IntoBytes};
 pub(crate) struct Login {
     pub fields: ConnectFields,
     pub data: ConnectData,
-    pub host: Option<HostId>,
+    pub principal: Option<Principal>,
     pub discovery: bool,
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn why(refused: &Completion) -> NvmeFault {
 
 impl Login {
     pub fn new(fields: ConnectFields) -> Box<Self> {
-        Box::new(Self { fields, data: ConnectData::new_zeroed(), host: None, discovery: false })
+        Box::new(Self { fields, data: ConnectData::new_zeroed(), principal: None, discovery: false })
     }
     pub fn data_mut(&mut self) -> &mut [u8] {
         self.data.as_mut_bytes()
@@ -94,9 +94,10 @@ impl Login {
         if f.sqsize.get() == 0 || u32::from(f.sqsize.get()) >= u32::from(config.queue_depth_max) {
             return Err(invalid(false, SQSIZE));
         }
-        self.host = view.host_by_nqn(hostnqn).map(|h| h.id);
+        let principal = view.principal(LoginName::Nqn(hostnqn));
+        self.principal = principal;
         // A discovery controller opens for anybody; what it shows depends on who asks.
-        if self.host.is_none() && !self.discovery {
+        if principal.is_none() && !self.discovery {
             return Err(Completion::failed(StatusField::CONNECT_HOST.dnr()));
         }
         let (nqn, host_id) = (hostnqn.to_owned(), self.data.hostid);
@@ -106,9 +107,9 @@ impl Login {
             if controller != CNTLID_DYNAMIC {
                 return Err(invalid(true, CNTLID));
             }
-            return Ok(Ask::NvmeAdmin { host: self.host, nqn, host_id, discovery: self.discovery });
+            return Ok(Ask::NvmeAdmin { principal, nqn, host_id, discovery: self.discovery });
         }
-        Ok(Ask::NvmeIo { controller, nqn, host_id, queue })
+        Ok(Ask::NvmeIo { principal, controller, nqn, host_id, queue })
     }
     /// The host's name, after `check`.
     pub fn hostnqn(&self) -> &str {

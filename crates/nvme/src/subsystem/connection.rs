@@ -268,7 +268,11 @@ impl Connection {
     /// Answers a command that the head did not carry out.
     fn refuse(&mut self, tag: u16, status: Status) {
         let retry_delay = matches!(&self.role, Role::Io(queue) if queue.retry_delay);
-        let status = status_of(self.table[tag].sqe.opcode, status, retry_delay);
+        let slot = &self.table[tag];
+        let status = match status {
+            Status::Aborted => slot.abort_status(),
+            other => status_of(slot.sqe.opcode, other, retry_delay),
+        };
         self.answer(tag, Completion::failed(status));
     }
     /// The outbox has more room.
@@ -293,8 +297,10 @@ impl Connection {
             Role::Admin(controller) => controller.on_view(&self.config, io.view()),
             Role::Io(queue) => {
                 let host = io.view().host(queue.host).filter(|h| h.nqns.contains(&queue.hostnqn));
-                queue.namespaces = Namespaces::of(host);
-                host.is_some()
+                let was = core::mem::replace(&mut queue.namespaces, Namespaces::of(host));
+                let (stays, gone) = (host.is_some(), was.gone_from(&queue.namespaces));
+                self.end_commands_of_gone(&gone, io);
+                stays
             }
         };
         if !stays {
@@ -715,7 +721,7 @@ impl Connection {
             return self.answer(tag, Completion::failed(StatusField::TRANSIENT_TRANSPORT));
         }
         if slot.aborted {
-            return self.answer(tag, Completion::failed(StatusField::ABORT_REQUESTED));
+            return self.answer(tag, Completion::failed(slot.abort_status()));
         }
         match &mut self.role {
             Role::Io(_) => self.work(tag, io),

@@ -53,6 +53,11 @@ impl Namespaces {
         let ids = old.0.iter().chain(&self.0).map(|n| n.nsid);
         ids.filter(|id| old.get(*id) != self.get(*id)).collect()
     }
+    /// Ids that stand for nothing in `new`, or for another volume.
+    pub fn gone_from(&self, new: &Namespaces) -> Vec<u32> {
+        let stays = |n: &Namespace| new.get(n.nsid).is_some_and(|m| m.volume == n.volume);
+        self.iter().filter(|n| !stays(n)).map(|n| n.nsid).collect()
+    }
 }
 
 #[cfg(test)]

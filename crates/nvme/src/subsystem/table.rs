@@ -61,6 +61,8 @@ pub(crate) struct Slot {
     pub held: bool,
     /// The host has aborted it: what is not at a drive never starts.
     pub aborted: bool,
+    /// Its namespace was taken from the host, and it was aborted for that.
+    pub gone: bool,
     /// A data digest was wrong.
     pub corrupt: bool,
     /// The data goes to the host.
@@ -78,6 +80,14 @@ pub(crate) struct Slot {
     pub since: Instant,
     indexed: bool,
     next: u16,
+}
+
+impl Slot {
+    /// What it ends in if it was aborted. On a namespace that is gone it is not to be tried again: the id may stand for another
+    /// volume by then.
+    pub fn abort_status(&self) -> StatusField {
+        if self.gone { StatusField::INVALID_NAMESPACE.dnr() } else { StatusField::ABORT_REQUESTED }
+    }
 }
 
 const NONE: u16 = u16::MAX;
@@ -100,6 +110,7 @@ impl Table {
             phase: Phase::Free,
             held: false,
             aborted: false,
+            gone: false,
             corrupt: false,
             gives: false,
             length: 0,
@@ -161,6 +172,7 @@ impl Table {
             next: if duplicate { NONE } else { head },
             held: false,
             aborted: false,
+            gone: false,
             corrupt: false,
             gives: false,
             length: 0,

@@ -107,6 +107,7 @@ fn failure(worlds: Worlds, seed: u64) -> Option<String> {
         Worlds::Older => Options::older(seed),
         Worlds::Power => Options::power(seed),
         Worlds::Dealt => Options::dealt(seed),
+        Worlds::Access => Options::access(seed),
         Worlds::Decision => {
             return LARGE.iter().find_map(|s| walk(*s, seed).err()).map(|what| one_line(&what));
         }

@@ -21,6 +21,8 @@ const UP_LATE: Duration = Duration::from_secs(60);
 impl Run {
     /// What the hosts have seen so far: only data that may be there, and no error without a cause.
     pub(super) fn check_hosts(&mut self) -> Result<(), String> {
+        let now = self.world.now();
+        self.access.as_mut().map_or(Ok(()), |access| access.check(now))?;
         for (i, ledger) in self.ledgers.iter().enumerate() {
             let ledger = ledger.borrow();
             if let Some(broken) = ledger.broken.first() {
@@ -100,12 +102,12 @@ impl Run {
             FaultKind::Unsupported => !self.options.deallocate_zeroes,
             // The last leg of a mirror refuses writes.
             FaultKind::Medium => self.options.pairs,
+            FaultKind::NoVolume => self.access.is_some(),
             FaultKind::OutOfRange
             | FaultKind::NoSpace
             | FaultKind::WriteProtected
             | FaultKind::Busy
             | FaultKind::Transport
-            | FaultKind::NoVolume
             | FaultKind::Other => false,
         }
     }

@@ -13,6 +13,7 @@ mod trouble;
 
 pub use options::{Act, Deed, Options, Trouble, Wrap};
 
+use crate::access::{Access, SLACK};
 use crate::disk::{Disk, DiskCopy};
 use crate::host::{Host, Ledger};
 use crate::memory::SimMemory;
@@ -25,7 +26,7 @@ use base::view::Protocol;
 use base::{Address, Duration, Instant, Prng, Slice};
 use head::layout::ArrayId;
 use head::mail::{ManagerMail, ShardMail, StewardMail};
-use head::order::{Answered, ArraySpec, ErrorKind, HostSettings, Order, Reply, State, Status};
+use head::order::{Answered, ArraySpec, ErrorKind, HostSettings, Order, Reply, State, Status, VolumeCaps};
 use head::steward::{Steward, StewardConfig};
 use head::{Deadlines, Shard, ShardConfig};
 use std::cell::{Cell, RefCell};
@@ -80,6 +81,8 @@ pub struct Outcome {
     pub troubles: u32,
     /// How often all lanes went round.
     pub deals: u32,
+    /// How often something was taken from a host.
+    pub taken: u32,
     /// Longest time that a read took, and a write or a flush.
     pub slowest: (Duration, Duration),
     /// Longest time in which no command of a host ended well, between two that did.
@@ -119,6 +122,7 @@ const ALARM_DOOM: u64 = 6;
 const ALARM_STOP: u64 = 7;
 const ALARM_HOLD: u64 = 8;
 const ALARM_DEAL: u64 = 9;
+const ALARM_ACCESS: u64 = 10;
 const ALARM_HEAL: u64 = 1000;
 const ALARM_ACT: u64 = 2000;
 
@@ -191,6 +195,10 @@ struct Run {
     moving: bool,
     /// What was given back by volumes that came and went.
     freed: crate::moves::Freed,
+    /// Takes from hosts what they log in by.
+    access: Option<Access>,
+    /// The order that was given last is its.
+    accessing: bool,
     /// How often all lanes went round, and were to.
     deals: u32,
     deals_tried: u32,
@@ -261,6 +269,8 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
         restless: String::new(),
         moving: false,
         freed: crate::moves::Freed::default(),
+        access: None,
+        accessing: false,
         deals: 0,
         deals_tried: 0,
         moves: 0,
@@ -286,6 +296,7 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
         by_server: vec![],
         troubles: run.troubles,
         deals: run.deals,
+        taken: run.access.as_ref().map_or(0, Access::taken),
         slowest: run.ledgers.iter().fold(Default::default(), |(r, w): (Duration, Duration), l| {
             let l = l.borrow();
             (r.max(l.slowest_read), w.max(l.slowest_write))
@@ -476,6 +487,10 @@ impl Run {
             bytes: VOLUME_BYTES,
             block_bytes: Some(self.options.block_bytes),
         }]);
+        if self.options.iops_max.is_some() {
+            let caps = VolumeCaps { iops_max: self.options.iops_max, ..VolumeCaps::default() };
+            orders.push_back(Order::VolumeCaps { volume: "tank/v".into(), caps });
+        }
         orders.extend(lets_in(self.options.hosts.len()));
         for i in 0..self.options.slow_peers.len() {
             let host = self.options.hosts.len() + i;
@@ -534,7 +549,10 @@ impl Run {
         if self.world.now() < self.hold_until {
             return;
         }
-        if let Some(order) = self.orders.pop_front() {
+        let ordered = self.orders.pop_front();
+        self.accessing = ordered.is_none();
+        let next = |access: &mut Access| access.next(self.world.now());
+        if let Some(order) = ordered.or_else(|| self.access.as_mut().and_then(next)) {
             if self.stage == Stage::Ordering && matches!(order, Order::VolumeRemove { .. }) {
                 self.soil();
             }
@@ -562,6 +580,12 @@ impl Run {
 
     fn answered(&mut self, answer: Answered) -> Result<(), String> {
         let sent = self.sent.take();
+        if let Some(access) = self.access.as_mut().filter(|_| self.accessing) {
+            access.answered(self.world.now(), answer.is_ok())?;
+            let due = access.next_deadline().map(|at| at.since(self.world.now()));
+            due.into_iter().for_each(|after| self.world.alarm(after, ALARM_ACCESS));
+            return Ok(());
+        }
         self.deals += u32::from(sent == Some(Order::LanesTurn) && answer.is_ok());
         if answer.is_ok() && matches!(sent, Some(Order::PoolCreate { .. } | Order::PoolAdd { .. })) {
             self.pace();
@@ -678,6 +702,10 @@ impl Run {
             self.world.alarm(act.after, ALARM_ACT + i as u64);
         }
         self.world.alarm(LOOK, ALARM_LOOK);
+        if self.options.access > 0 {
+            let (hosts, ledgers) = (self.options.hosts.clone(), self.ledgers.clone());
+            self.access = Some(Access::new(self.options.seed, hosts, ledgers, SLACK, self.options.access));
+        }
         self.next_trouble();
         self.next_move();
         self.next_deal();
@@ -764,7 +792,11 @@ impl Run {
                     self.last_look = Some(snapshot);
                 }
                 let finished = self.ledgers.iter().all(|l| l.borrow().finished);
-                if finished && !self.down && self.moves >= self.options.moves {
+                let given = self.access.as_ref().is_none_or(Access::is_done);
+                if given && self.access.is_some() {
+                    self.ledgers.iter().for_each(|l| l.borrow_mut().stop = true);
+                }
+                if finished && given && !self.down && self.moves >= self.options.moves {
                     self.calm();
                 } else if self.world.now().since(Instant(0)) > Duration::from_secs(900) {
                     // Long enough: hosts may finish in calm weather.
@@ -824,6 +856,7 @@ impl Run {
         self.stage = Stage::Calming { since: self.world.now() };
         self.ailed_at = self.world.now();
         self.over.set(true);
+        self.access.iter_mut().for_each(Access::calm);
         self.pace();
         for disk in &mut self.world.disks {
             disk.faults = Default::default();

@@ -192,6 +192,10 @@ pub struct Options {
     pub former: bool,
     /// Lanes are dealt anew so often, on average.
     pub deals: Option<Duration>,
+    /// So often an operator takes from a host what it logs in by, or the volume, and gives it back.
+    pub access: u32,
+    /// Cap of the hosts' volume, commands a second.
+    pub iops_max: Option<u32>,
     /// Bytes that an array's instance copies or clears in a second while there are faults; 0 for what is usual.
     pub pace: u64,
 }
@@ -280,6 +284,8 @@ impl Options {
             former: false,
             cuts_in_sync: false,
             deals: None,
+            access: 0,
+            iops_max: None,
             pace: 0,
         }
     }
@@ -311,6 +317,33 @@ impl Options {
         let mut rng = Prng::new(seed ^ 0x6465_616c_7302);
         options.shards = rng.between(2, 4) as u16;
         options.deals = Some(Duration::from_millis(1 << rng.between(0, 8)));
+        options
+    }
+    /// A world whose operator changes hosts and exports while hosts log in again and again. In a third of these worlds commands wait
+    /// for the volume's cap, so that something is taken from a host while much of it has not begun.
+    pub fn access(seed: u64) -> Self {
+        let mut options = Self::calm(seed);
+        let mut rng = Prng::new(seed ^ 0x6163_6365_7301);
+        options.mirrors = 1;
+        options.access = 15;
+        let protocols = [Protocol::Nvme, Protocol::Iscsi, Protocol::Iscsi];
+        options.hosts = (0..rng.between(1, 3)).map(|_| *rng.pick(&protocols)).collect();
+        // They work until the operator has done all that.
+        options.commands = u32::MAX;
+        options.delivery.drive_us = rng.between(500, 2000);
+        options.habits.depth = rng.between(1, 4) as u32;
+        options.habits.reset_ppm = *rng.pick(&[1000, 10_000, 100_000]);
+        if rng.chance(1, 3) {
+            options.iops_max = Some(rng.between(10, 60) as u32);
+            options.habits.depth = rng.between(4, 8) as u32;
+            options.habits.reset_ppm = 0;
+        }
+        if rng.chance(1, 3) {
+            options.troubles = vec![Trouble::Cut];
+        }
+        if rng.chance(1, 4) {
+            options.troubles.push(Trouble::Kill);
+        }
         options
     }
     /// Least memory of each shard in this world.

@@ -5,6 +5,7 @@ use super::{
     ALARM_BOOT, ALARM_DEAL, ALARM_DOOM, ALARM_HEAL, ALARM_LANDED, ALARM_MOVE, ALARM_STOP, ALARM_TROUBLE,
     NOTICED, OldCopy, Run, WRITE_MAX,
 };
+use crate::access::Access;
 use crate::moves;
 use crate::world::Crash;
 use array::format::{
@@ -67,6 +68,7 @@ impl Run {
         let cut = crash == Crash::PowerCut || self.world.now() < self.drained_until;
         self.volume.borrow_mut().head_fell(cut && self.options.volatile);
         self.down = true;
+        self.access.iter_mut().for_each(Access::is_unknown);
         let pause = Duration::from_micros(self.rng.between(10, 20_000));
         self.world.alarm(pause, ALARM_BOOT);
         if let Some(disk) = self.copies_at_end.take() {

@@ -100,6 +100,8 @@ impl Run {
     }
     /// What hosts have seen: only data that may be there, and no error without a cause.
     pub(super) fn check_hosts(&mut self) -> Result<(), String> {
+        let now = self.world.now();
+        self.access.as_mut().map_or(Ok(()), |access| access.check(now)).map_err(|e| e + &self.ills())?;
         for (i, ledger) in self.ledgers.iter().enumerate() {
             let mut ledger = ledger.borrow_mut();
             match ledger.broken.first() {
@@ -114,7 +116,9 @@ impl Run {
             }
             // A head that begins, or is out and has not heard of it, has nothing to serve.
             use FaultKind::{Aborted, Changed, Miscompare, NotReady};
-            let may = |kind: FaultKind| matches!(kind, Aborted | Changed | Miscompare | NotReady);
+            let taken = |kind: FaultKind| kind == FaultKind::NoVolume && self.access.is_some();
+            let may =
+                |kind: FaultKind| matches!(kind, Aborted | Changed | Miscompare | NotReady) || taken(kind);
             if let Some((kind, raw)) = ledger.refused.iter().find(|(kind, _)| !may(*kind)) {
                 return Err(format!("status: host {i} got {kind:?} ({raw:#x}), for no reason"));
             }

@@ -13,6 +13,7 @@ mod trouble;
 pub use cut::{Cut, Doing, End};
 pub use options::{Options, Trouble};
 
+use crate::access::{Access, SLACK, SLACK_OUT};
 use crate::disk::Disk;
 use crate::host::{Host, Ledger};
 use crate::memory::SimMemory;
@@ -54,6 +55,7 @@ const ALARM_TROUBLE: u64 = 1;
 const ALARM_LOOK: u64 = 2;
 const ALARM_CALM: u64 = 3;
 const ALARM_CUT: u64 = 4;
+const ALARM_ACCESS: u64 = 5;
 const ALARM_BOOT: u64 = 10;
 const ALARM_OUT: u64 = 20;
 const ALARM_PATH: u64 = 100;
@@ -93,6 +95,10 @@ struct Run {
     /// What was asked last, of whom, and when.
     waiting: Option<(u64, usize, Instant, Order)>,
     ordered: Ordered,
+    /// Takes from hosts what they log in by.
+    access: Option<Access>,
+    /// What was asked last is its.
+    accessing: bool,
     volume: Rc<RefCell<Volume>>,
     ledgers: Vec<Rc<RefCell<Ledger>>>,
     /// Hosts, in the order of their ledgers.
@@ -156,6 +162,8 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
         asked: 0,
         waiting: None,
         ordered: Ordered::default(),
+        access: None,
+        accessing: false,
         volume: Rc::default(),
         ledgers: vec![],
         hosts: vec![],
@@ -197,6 +205,7 @@ impl Run {
             lost: sum(|l| l.lost),
             troubles: self.troubles,
             deals: 0,
+            taken: self.access.as_ref().map_or(0, Access::taken),
             slowest: self.ledgers.iter().fold(Default::default(), |(r, w): (Duration, Duration), l| {
                 let l = l.borrow();
                 (r.max(l.slowest_read), w.max(l.slowest_write))
@@ -305,6 +314,9 @@ impl Run {
     fn forget_order(&mut self, server: usize) {
         if let Some((.., order)) = self.waiting.take_if(|(_, of, ..)| *of == server) {
             self.ordered.is_unknown(&order);
+            if core::mem::take(&mut self.accessing) {
+                self.access.iter_mut().for_each(Access::is_unknown);
+            }
         }
     }
 
@@ -460,7 +472,10 @@ impl Run {
             self.turned = now;
             self.orders.push_back(Order::LanesTurn);
         }
-        let Some(mut order) = self.orders.pop_front() else { return };
+        let ordered = self.orders.pop_front();
+        self.accessing = ordered.is_none();
+        let next = |access: &mut Access| access.next(now);
+        let Some(mut order) = ordered.or_else(|| self.access.as_mut().and_then(next)) else { return };
         if let Order::SystemCreate { settings } = &mut order {
             // Its name is that of the first head, which is known now.
             **settings = self.settings(server);
@@ -474,6 +489,22 @@ impl Run {
     fn answered(&mut self, server: usize, order: Order, answer: Answered) -> Result<(), String> {
         if self.cuts(&order) {
             return self.cut_answered(&order, answer);
+        }
+        if let Some(access) = self.access.as_mut().filter(|_| core::mem::take(&mut self.accessing)) {
+            let now = self.world.now();
+            let kind = answer.as_ref().err().map(|refusal| refusal.kind());
+            match kind {
+                None => self.ordered.is_done(&order),
+                Some(_) => self.ordered.is_unknown(&order),
+            }
+            match kind {
+                // The host has it already, or the pool is not here yet.
+                Some(kind) if kind != ErrorKind::Conflict && self.options.ails() => access.is_refused(now),
+                _ => access.answered(now, kind.is_none())?,
+            }
+            let due = access.next_deadline().map(|at| at.since(now));
+            due.into_iter().for_each(|after| self.world.alarm(after, ALARM_ACCESS));
+            return Ok(());
         }
         match answer {
             // A drive was late, and who makes the system tries again.
@@ -585,6 +616,11 @@ impl Run {
             None => {
                 self.stage = Stage::Working;
                 self.world.alarm(self.options.work, ALARM_CALM);
+                if self.options.access {
+                    let (hosts, ledgers) = (self.options.hosts.clone(), self.ledgers.clone());
+                    let slack = if self.options.ails() { SLACK_OUT } else { SLACK };
+                    self.access = Some(Access::new(self.options.seed, hosts, ledgers, slack, u32::MAX));
+                }
                 if let Some((server, disk)) = self.options.loses {
                     self.world.lose_path(server, disk, true);
                     self.world.alarm(LOST, ALARM_PATH + (10 * server + disk) as u64);
@@ -672,7 +708,8 @@ impl Run {
                     snapshot.health == State::Optimal && quiet(&snapshot) && !snapshot.pools.is_empty();
                 self.nurse(&snapshot);
                 self.last_look = Some(snapshot);
-                let finished = self.ledgers.iter().all(|l| l.borrow().finished);
+                let given = self.access.as_ref().is_none_or(Access::is_done);
+                let finished = given && self.ledgers.iter().all(|l| l.borrow().finished);
                 let leader = self.leader();
                 let rests = leader.is_some_and(|l| self.world.heads_at_rest(|s| s == l).is_ok());
                 let there = self.is_alone() || self.follower_has_all();

@@ -95,6 +95,8 @@ pub struct Options {
     pub in_turns: bool,
     /// What may go wrong.
     pub troubles: Vec<Trouble>,
+    /// An operator takes from hosts what they log in by, or the volume, and gives it back.
+    pub access: bool,
     /// One trouble happens, to the head that leads, and no other.
     pub once: bool,
     /// Mean time between troubles.
@@ -156,6 +158,7 @@ impl Options {
             failover: false,
             in_turns: false,
             troubles,
+            access: false,
             once: false,
             pause: Duration::from_millis(rng.between(200, 3000)),
             work: Duration::from_secs(rng.between(5, 15)),
@@ -260,6 +263,31 @@ impl Options {
         habits.write_permille = *rng.pick(&[600, 900]);
         habits.depth = rng.between(32, 64) as u32;
         options
+    }
+    /// A world whose operator changes hosts and exports while hosts log in again and again, at both heads. In half of these worlds heads
+    /// fall, too, or lose each other.
+    pub fn access(seed: u64) -> Self {
+        let mut options = Self::one_path(seed);
+        let mut rng = Prng::new(seed ^ 0x6163_6365_7302);
+        options.access = true;
+        options.both = true;
+        options.used = false;
+        options.failover = false;
+        options.habits.lose_ppm = 0;
+        options.in_turns = rng.chance(1, 3);
+        options.hosts =
+            (0..rng.between(2, 3)).map(|_| *rng.pick(&[Protocol::Nvme, Protocol::Iscsi])).collect();
+        options.habits.reset_ppm = *rng.pick(&[1000, 10_000, 50_000]);
+        options.habits.blocks = 200;
+        let ails = rng.chance(1, 2);
+        let all = [Trouble::Kill, Trouble::CutLink, Trouble::SlowNetwork, Trouble::ResetNetwork];
+        options.troubles = all.into_iter().filter(|_| ails && rng.chance(1, 2)).collect();
+        options.delivery.late_permille = 0;
+        options
+    }
+    /// Whether anything may go wrong.
+    pub(super) fn ails(&self) -> bool {
+        !self.troubles.is_empty()
     }
     /// A world in which nothing happens but that a system is made, or ends, and is cut off.
     pub fn of_cut(seed: u64, cut: Cut) -> Self {

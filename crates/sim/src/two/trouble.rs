@@ -1,6 +1,7 @@
 //! Faults of a run of two heads, and what an operator does about them.
 
 use super::{ALARM_OUT, ALARM_PATH, ALARM_TROUBLE, Run, Stage, Trouble};
+use crate::access::Access;
 use crate::world::{Crash, Pause};
 use base::{Address, Duration};
 use head::layout::ArrayId;
@@ -208,6 +209,7 @@ impl Run {
         self.world.all_paths_are_back();
         self.world.let_fences_go_on();
         self.pace();
+        self.access.iter_mut().for_each(Access::calm);
         self.ledgers.iter().for_each(|l| l.borrow_mut().stop = true);
         self.snapshot = None;
     }

@@ -71,8 +71,8 @@ impl Procedures {
             let layout = numbers.translate(layout, own, |uuid| s.open_drive(uuid));
             let names = numbers.drives.iter().filter_map(|(name, uuid)| Some((s.open_drive(*uuid)?, *name)));
             let names: BTreeMap<DriveId, DriveId> = names.collect();
-            let (view, layout) = (Arc::new(view), Arc::new(layout));
-            s.far_mut().is_given(view.clone(), layout.clone(), names);
+            let layout = Arc::new(layout);
+            s.far_mut().is_given(Arc::new(view.clone()), layout.clone(), names);
             (view, layout)
         });
         if let Some((view, layout)) = told {
@@ -82,9 +82,9 @@ impl Procedures {
             self.configure_own(view, layout);
         }
     }
-    pub(super) fn configure_own(&self, view: Arc<View>, layout: Arc<Layout>) {
+    pub(super) fn configure_own(&self, view: View, layout: Arc<Layout>) {
         // Before the other head opens what goes there: it asks here what of a host is still ending.
-        self.in_sessions(|s, fx| s.on_view(&view, fx));
+        let view = self.in_sessions(|s, fx| s.on_view(view, fx));
         for shard in 0..self.context().own_shards {
             self.cx.to_shard(shard, ShardMail::Configure { view: view.clone(), layout: layout.clone() });
         }
@@ -196,7 +196,7 @@ impl Procedures {
             context.next_view();
             context.generation
         };
-        self.configure_own(Arc::new(View { generation, ..view }), Arc::new(Layout { generation, ..layout }));
+        self.configure_own(View { generation, ..view }, Arc::new(Layout { generation, ..layout }));
         let procedures = self.clone();
         self.cx.until(move || procedures.context().applied.iter().all(|g| *g >= generation)).await;
     }

@@ -88,6 +88,7 @@ mod tests {
             chap_secret: Some(Secret(b"twelve-bytes!".to_vec())),
             chap_user: "me".into(),
             mutual_secret: None,
+            proof_generation: 0,
             exports: vec![export.clone(), Export { nsid: 8, lun: 4, ready: false, ..export }],
         };
         let interface = Some("eth0".parse().expect("a name"));

@@ -75,9 +75,8 @@ impl Procedures {
         if !self.may_tell() {
             return;
         }
-        let (view, layout) = (Arc::new(own.0), Arc::new(own.1));
         let shards = self.context().own_shards;
-        self.configure_own(view, layout);
+        self.configure_own(own.0, Arc::new(own.1));
         let Some((view, layout)) = far else { return };
         let drives = {
             let context = self.context();

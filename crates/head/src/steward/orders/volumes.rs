@@ -323,15 +323,17 @@ impl Procedures {
         }
         // The file first: until the pools follow, exports find the host by the names that it keeps.
         self.propose(Change::HostPut { host: new.clone() }).await?;
-        self.edit_exports(&old, |volume, grant| {
+        let edited = self.edit_exports(&old, |volume, grant| {
             let renamed = Grant::to(&new, grant.lun);
             let before = (!renamed.shares_name(grant)).then(|| grant.clone());
             let before = before.map(|grant| Edit::Unexported { volume, grant });
             let after = (renamed != *grant).then_some(Edit::Exported { volume, grant: renamed });
             before.into_iter().chain(after).collect()
-        })
-        .await?;
+        });
+        let edited = edited.await;
+        // What is decided of the host is in force, though a pool could not follow.
         self.publish().await;
+        edited?;
         self.note(format!("host {name}"), HostEvent::HostChanged);
         Ok(Reply::Done)
     }
@@ -356,10 +358,15 @@ impl Procedures {
             let hosts = self.context().connected_host(host.id, |_| true);
             refuse_in_use(hosts, |hosts| HostRefusal::HostRemoveInUse { force, hosts })?;
         }
-        self.edit_exports(&host, |volume, grant| vec![Edit::Unexported { volume, grant: grant.clone() }])
-            .await?;
-        self.propose(Change::HostRemoved { name: name.into() }).await?;
+        let taken =
+            self.edit_exports(&host, |volume, grant| vec![Edit::Unexported { volume, grant: grant.clone() }]);
+        let removed = match taken.await {
+            Ok(()) => self.propose(Change::HostRemoved { name: name.into() }).await,
+            Err(e) => Err(e),
+        };
+        // What was taken from the host is, though the rest could not be.
         self.publish().await;
+        removed?;
         self.note(format!("host {name}"), HostEvent::HostRemoved);
         Ok(Reply::Done)
     }
@@ -544,7 +551,6 @@ impl Procedures {
         self.propose(Change::PortalRemoved { id }).await?;
         self.context_mut().portals.retain(|p| p.portal.id != id);
         self.publish().await;
-        self.in_sessions(|s, fx| s.end_portal(id, fx));
         moves.into_iter().for_each(|moves| self.let_address_go(address.ip(), moves));
         self.note(what, PortalEvent::PortalRemoved);
         Ok(Reply::Done)

@@ -69,7 +69,13 @@ impl HeadContext {
                 Identity::Session { .. } => Protocol::Iscsi,
             };
             let connections = s.places.len();
-            Some(Use { host: s.host?, portal: s.portal, protocol, connections, identity: Some(&s.identity) })
+            Some(Use {
+                host: s.host()?,
+                portal: s.portal,
+                protocol,
+                connections,
+                identity: Some(&s.identity),
+            })
         })
     }
     /// As the other head's shards told last.

@@ -99,9 +99,11 @@ impl HeadContext {
     }
     /// A host asks to be let in: worth a word if it will find nothing.
     pub fn on_comes(&mut self, now: Instant, portal: PortalId, peer: SocketAddr, ask: &Ask) {
-        let (host, name, discovery) = match ask {
-            Ask::NvmeAdmin { host, nqn: name, discovery, .. }
-            | Ask::Iscsi { host, initiator: name, discovery, .. } => (*host, name, *discovery),
+        let host = ask.host();
+        let (name, discovery) = match ask {
+            Ask::NvmeAdmin { nqn: name, discovery, .. } | Ask::Iscsi { initiator: name, discovery, .. } => {
+                (name, *discovery)
+            }
             Ask::NvmeIo { .. } => return,
         };
         if discovery {

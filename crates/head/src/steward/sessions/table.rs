@@ -7,7 +7,7 @@ use crate::admission::buffer_quota::has_share;
 use crate::mail::{Mail, ShardMail, to_shard};
 use crate::steward::sessions::interventions::Interventions;
 use base::front::{Close, ControllerLife, Intervention};
-use base::view::{Host, View};
+use base::view::{LoginName, Principal, View};
 use base::{Answer, Ask, Bug, ConnectionId, Effects, HostId, PortalId, VolumeId, planted};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -58,8 +58,8 @@ pub enum Identity {
 pub struct Session {
     /// Who.
     pub identity: Identity,
-    /// The host, once known.
-    pub host: Option<HostId>,
+    /// What it was let in by, once its host is known.
+    principal: Option<Principal>,
     /// The portal of its first connection.
     pub portal: PortalId,
     /// Admin queue or only connection first, then I/O queues.
@@ -167,12 +167,8 @@ pub struct Sessions {
     other: Other,
     words: Vec<Word>,
     asked: u64,
-    /// Portals of the other head.
-    elsewhere: BTreeSet<PortalId>,
-    /// What hosts may use: the view that all shards have in force, the one that they have been given since, and which each has.
+    /// The view that shards were given last.
     view: Arc<View>,
-    next_view: Arc<View>,
-    has: BTreeMap<u16, u64>,
     /// How many ids are the other head's, which come before ours.
     others: u16,
     last_controller: u16,
@@ -186,23 +182,24 @@ impl Session {
             Identity::Controller { discovery, .. } | Identity::Session { discovery, .. } => discovery,
         }
     }
-    /// What has become of the view leaves it its host and its portal. A head that closes its portals shows none, and ends no session for that.
-    fn may_stay(&self, was: &View, is: &View) -> bool {
-        let shown = |view: &View| view.portals.iter().any(|p| p.id == self.portal);
-        if shown(was) && !shown(is) && !is.portals.is_empty() {
-            return false;
-        }
-        let Some(id) = self.host else { return true };
-        let Some(host) = is.host(id) else { return false };
+    /// Its host, if it is known.
+    pub fn host(&self) -> Option<HostId> {
+        self.principal.map(|p| p.host)
+    }
+
+    /// The name by which its host logged in.
+    fn name(&self) -> LoginName<'_> {
         match &self.identity {
-            Identity::Controller { nqn, .. } => host.nqns.contains(nqn),
-            Identity::Session { initiator, .. } => {
-                let proof = |h: &Host| (h.chap_secret.clone(), h.mutual_secret.clone(), h.chap_user.clone());
-                let same = was.host(id).is_none_or(|before| proof(before) == proof(host));
-                same && host.iqns.iter().any(|name| name.eq_ignore_ascii_case(initiator))
-            }
+            Identity::Controller { nqn, .. } => LoginName::Nqn(nqn),
+            Identity::Session { initiator, .. } => LoginName::Iqn(initiator),
         }
     }
+
+    /// Whether its host would be let in now as it was then.
+    fn is_admitted(&self, view: &View) -> bool {
+        view.admits(self.name(), self.principal) || planted(Bug::LoginOutlives)
+    }
+
     /// Its connections that have begun to end: their writes may still be at the drives.
     fn leaving(&self) -> &[Place] {
         if self.ending { &self.places } else { &self.dying }
@@ -315,21 +312,24 @@ impl Sessions {
         self.words.push(word(self.asked));
         asked_place(self.asked)
     }
-    /// Portals that are the other head's from now on: hosts that came by them come there, and nothing of theirs begins here any more.
-    pub fn on_view(&mut self, view: &Arc<View>, fx: &mut Effects<Mail>) {
-        self.next_view = view.clone();
-        let there = view.portals.iter().filter(|p| p.head != view.head);
-        self.elsewhere = there.map(|p| p.id).collect();
-        if planted(Bug::PortalLeavesAlone) {
-            return;
+    /// A view that shards are about to get. Hosts keep the numbers of what they must prove, or get new ones. Portals that are the
+    /// other head's from now on: hosts that came by them come there, and nothing of theirs begins here any more. Everything
+    /// else that the view takes away shards end themselves.
+    pub fn on_view(&mut self, mut view: View, fx: &mut Effects<Mail>) -> Arc<View> {
+        let generation = view.generation;
+        for host in &mut view.hosts {
+            let before = self.view.host(host.id).filter(|before| before.proves_as(host));
+            host.proof_generation = before.map_or(generation, |before| before.proof_generation);
         }
-        let elsewhere = self.elsewhere.clone();
-        self.end_all(|s| elsewhere.contains(&s.portal), fx);
+        let there = view.portals.iter().filter(|p| p.head != view.head);
+        let elsewhere: BTreeSet<PortalId> = there.map(|p| p.id).collect();
+        self.view = Arc::new(view);
+        if !planted(Bug::PortalLeavesAlone) {
+            self.end_all(|s| elsewhere.contains(&s.portal), fx);
+        }
+        self.view.clone()
     }
-    /// What came by a portal that is gone ends.
-    pub fn end_portal(&mut self, portal: PortalId, fx: &mut Effects<Mail>) {
-        self.end_all(|s| s.portal == portal, fx);
-    }
+
     fn end_all(&mut self, ends: impl Fn(&Session) -> bool, fx: &mut Effects<Mail>) {
         for session in self.controllers.values_mut().chain(self.sessions.values_mut()) {
             if !session.ending && ends(session) {
@@ -337,18 +337,6 @@ impl Sessions {
                 drop_all(&session.places, fx);
             }
         }
-    }
-    /// One of so many shards has this view in force. Once all have it, sessions end that it admits no longer: of a host that is gone, by a name that it has no longer
-    /// or by a secret that has changed, and of a portal that is gone.
-    pub fn has_view(&mut self, shard: u16, generation: u64, shards: u16, fx: &mut Effects<Mail>) {
-        self.has.insert(shard, generation);
-        let has = |shard| self.has.get(&shard).is_some_and(|has| *has >= self.next_view.generation);
-        if self.next_view.generation == self.view.generation || !(0..shards).all(has) {
-            return;
-        }
-        let was = std::mem::replace(&mut self.view, self.next_view.clone());
-        let is = self.view.clone();
-        self.end_all(|s| !s.may_stay(&was, &is), fx);
     }
     /// The other head is out. What it had sent to these shards may still be at drives: nobody is let in before that is over, as it may be
     /// of somebody who comes here next.
@@ -366,14 +354,21 @@ impl Sessions {
         self.parting.retain(|p| *p != place);
         self.on_gone(place, fx);
     }
+    /// Whether this head listens at a portal. One that closes its portals shows none, and answers who came before.
+    fn listens(&self, portal: PortalId) -> bool {
+        self.view.portals.is_empty() || self.view.listens(portal)
+    }
+
     /// A connection asks to be let in.
     pub fn on_ask(&mut self, place: Place, portal: PortalId, ask: Ask, fx: &mut Effects<Mail>) {
-        if self.elsewhere.contains(&portal) {
-            // It was on the way as the portal went.
-            return answer(place, Answer::Unknown, fx);
+        // An order came while it logged in, or while its question was on the way.
+        let is_admitted = self.view.admits(ask.name(), ask.principal()) || planted(Bug::LoginOutlives);
+        if !is_admitted || !self.listens(portal) {
+            return answer(place, Answer::Changed, fx);
         }
+        let host = ask.host();
         match ask {
-            Ask::NvmeAdmin { host, nqn, host_id, discovery } => {
+            Ask::NvmeAdmin { principal, nqn, host_id, discovery } => {
                 // NVMe lets one host have several controllers (one for each path): none is replaced.
                 let ids = (self.others, CONTROLLERS_MAX);
                 let Some(id) = free_id(&self.controllers, host, &mut self.last_controller, ids) else {
@@ -385,7 +380,7 @@ impl Sessions {
                 before.extend(asked);
                 let session = Session {
                     identity,
-                    host,
+                    principal,
                     portal,
                     places: vec![place],
                     queues: vec![],
@@ -398,8 +393,9 @@ impl Sessions {
                 self.controllers.insert(id, session);
                 self.admit(Waiting { place, id, controller: true, before }, fx);
             }
-            Ask::NvmeIo { controller, nqn, host_id, queue } => {
+            Ask::NvmeIo { principal, controller, nqn, host_id, queue } => {
                 let found = self.controllers.get_mut(&controller).filter(|s| !s.ending);
+                let found = found.filter(|s| s.principal == principal);
                 let identity = Identity::Controller { nqn, host_id, discovery: false };
                 match found.filter(|s| s.identity == identity) {
                     Some(session) if !session.enabled => answer(place, Answer::Disabled, fx),
@@ -415,7 +411,7 @@ impl Sessions {
                     None => answer(place, Answer::Unknown, fx),
                 }
             }
-            Ask::Iscsi { host, initiator, isid, tsih, discovery } => {
+            Ask::Iscsi { principal, initiator, isid, tsih, discovery } => {
                 let asked = if discovery { None } else { self.ask_other(&initiator) };
                 // RFC 7143 6.3.5: the same initiator and ISID replace the session that has them.
                 let identity = Identity::Session { initiator, isid, discovery };
@@ -439,7 +435,7 @@ impl Sessions {
                 };
                 let session = Session {
                     identity,
-                    host,
+                    principal,
                     portal,
                     places: vec![place],
                     queues: vec![],
@@ -586,8 +582,13 @@ impl Sessions {
         if w.before.is_empty() {
             let table = if w.controller { &self.controllers } else { &self.sessions };
             let session = table.get(&w.id).filter(|s| !s.ending);
-            let alive = session.is_some();
-            answer(w.place, if alive { Answer::Admitted { id: w.id } } else { Answer::Unknown }, fx);
+            // An order may have come while it waited.
+            let what = match session {
+                Some(s) if s.is_admitted(&self.view) => Answer::Admitted { id: w.id },
+                Some(_) => Answer::Changed,
+                None => Answer::Unknown,
+            };
+            answer(w.place, what, fx);
             if session.is_some_and(|s| s.retry_delay) {
                 let what = Intervention::RetryDelay { enabled: true };
                 self.interventions.tell(w.place, what, fx);
@@ -619,7 +620,7 @@ fn free_id(
     last: &mut u16,
     (others, max): (u16, u16),
 ) -> Option<u16> {
-    let own = table.values().filter(|s| host.is_some() && s.host == host).count() as u64;
+    let own = table.values().filter(|s| host.is_some() && s.host() == host).count() as u64;
     let left = u64::from(max) - table.len() as u64;
     if own > 0 && !has_share(own, 1, left) {
         return None;

@@ -379,7 +379,7 @@ fn a_portal_is_at_its_head_and_an_address_that_moves_at_the_one_that_leads() {
 fn controller(w: &mut World, id: u16) -> ControllerLife {
     let (connection, peer) =
         (ConnectionId::new(u32::from(id), 0), "10.0.0.9:40000".parse().expect("an address"));
-    let ask = Ask::NvmeAdmin { host: None, nqn: NQN.into(), host_id: [1; 16], discovery: false };
+    let ask = Ask::NvmeAdmin { principal: None, nqn: NQN.into(), host_id: [1; 16], discovery: false };
     w.mail(0, StewardMail::Ask { connection, portal: PortalId(0), local: peer, peer, ask });
     let life = ControllerLife { id, uniquifier: 1, random: 40 + u64::from(id) };
     let what = Intervention::BeginQueues { life };

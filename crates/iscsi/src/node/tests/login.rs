@@ -359,3 +359,97 @@ fn a_discovery_session_takes_no_commands_and_logs_out() {
     assert_eq!((answer.response, answer.task_tag), (0, 9));
     assert_eq!(talk.io.closed, Some(Close::Logout));
 }
+
+/// What the target has answered when an order comes.
+#[derive(Clone, Copy, Debug)]
+enum Before {
+    /// AuthMethod, with or without a proof.
+    Proof,
+    /// Everything but the last request, which the Steward has.
+    Question,
+}
+
+/// AuthMethod=None was answered, an order set a secret, and the next request was let in.
+#[test]
+fn a_login_is_let_in_by_what_holds_when_it_ends() {
+    type Order = fn(&mut base::view::View);
+    let orders: [(Order, u16); 6] = [
+        (|v| v.hosts[0].exports.clear(), 0),
+        (|v| v.hosts[0].proof_generation = 2, status::UNAVAILABLE),
+        (|v| v.hosts[0].iqns[0] = "iqn.2026-01.org.example:new".into(), status::UNAVAILABLE),
+        (|v| v.hosts[0].iqns.push("iqn.2026-01.org.example:new".into()), 0),
+        (|v| v.hosts[0].id = base::HostId(9), status::UNAVAILABLE),
+        (|v| v.hosts.clear(), status::UNAVAILABLE),
+    ];
+    for (order, want) in orders {
+        for mutual in [None, Some(false), Some(true)] {
+            for before in [Before::Proof, Before::Question] {
+                let mut talk = mutual.map_or_else(Talk::new, chap);
+                prove(&mut talk, mutual);
+                if let Before::Question = before {
+                    talk.answers = false;
+                    talk.send(last_request(), &[]);
+                }
+                order(&mut talk.io.view);
+                talk.connection.on_view(talk.now, &mut talk.io);
+                if let Before::Proof = before {
+                    talk.send(last_request(), &[]);
+                }
+                talk.answers = true;
+                talk.settle();
+                let Some(Heard { response: Response::Login(answer), .. }) = talk.hear() else {
+                    panic!("no login response; closed: {:?}", talk.io.closed)
+                };
+                assert_eq!(answer.status, want, "{mutual:?} {before:?}");
+                assert_eq!((talk.io.closed.is_some(), talk.io.admitted.is_none()), (want != 0, want != 0));
+            }
+        }
+    }
+}
+
+/// From the first request to the last answer of the security stage.
+fn prove(talk: &mut Talk, mutual: Option<bool>) {
+    let Some(mutual) = mutual else {
+        let keys = [NAMES[0], NAMES[1], ("AuthMethod", "None")];
+        let (answer, _) = talk.login_step(Stage::Security, Some(Stage::Operational), &keys);
+        return assert_eq!((answer.status, answer.transit), (0, true));
+    };
+    let (algorithm, id, theirs) = challenge(talk, "5");
+    let (r, c) = (hex(&algorithm.response(id, b"0123456789ab", &theirs)), hex(&[9; 20]));
+    let mut keys = vec![("CHAP_N", "user"), ("CHAP_R", r.as_str())];
+    if mutual {
+        keys.extend([("CHAP_I", "200"), ("CHAP_C", c.as_str())]);
+    }
+    let (answer, _) = talk.login_step(Stage::Security, Some(Stage::Operational), &keys);
+    assert_eq!((answer.status, answer.transit), (0, true));
+}
+
+fn last_request() -> crate::pdu::Bhs {
+    let request = LoginRequest {
+        transit: true,
+        current: Stage::Operational,
+        next: Stage::FullFeature,
+        isid: [0x40, 1, 2, 3, 4, 5],
+        cmd_sn: 1,
+        exp_stat_sn: 50,
+        ..LoginRequest::default()
+    };
+    request.encode()
+}
+
+#[test]
+fn a_session_ends_when_what_it_was_let_in_by_is_taken_away() {
+    type Order = fn(&mut base::view::View);
+    let orders: [(Order, bool); 4] = [
+        (|v| v.hosts[0].iqns.push("iqn.2026-01.org.example:new".into()), false),
+        (|v| v.hosts[0].proof_generation = 2, true),
+        (|v| v.hosts[0].iqns[0] = "iqn.2026-01.org.example:new".into(), true),
+        (|v| v.hosts.clear(), true),
+    ];
+    for (order, ends) in orders {
+        let mut talk = Talk::ready(&[]);
+        order(&mut talk.io.view);
+        talk.connection.on_view(talk.now, &mut talk.io);
+        assert_eq!(talk.io.closed, ends.then_some(Close::Replaced));
+    }
+}

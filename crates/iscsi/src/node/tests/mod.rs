@@ -38,6 +38,8 @@ struct Talk {
     answer: Answer,
     /// Ended commands are reported at once.
     prompt: bool,
+    /// The Steward answers.
+    answers: bool,
     /// Other sessions do at once what is wanted of them.
     agreeable: bool,
     /// At most so many bytes at a time.
@@ -83,6 +85,7 @@ impl Talk {
             unread: vec![],
             answer: Answer::Admitted { id: 7 },
             prompt: true,
+            answers: true,
             agreeable: true,
             split: usize::MAX,
             came: vec![],
@@ -159,7 +162,7 @@ impl Talk {
             if self.io.closed.is_some() {
                 return;
             }
-            if self.io.asks.pop_front().is_some() {
+            if self.answers && self.io.asks.pop_front().is_some() {
                 self.connection.on_answer(self.now, self.answer, &mut self.io);
             } else if self.agreeable && !self.io.interventions.is_empty() {
                 let (key, _) = self.io.interventions.pop_front().expect("there is one");
@@ -185,7 +188,7 @@ impl Talk {
                     }
                 };
                 self.unread.drain(..took);
-                if took == 0 && self.io.outbox.pending() == 0 && self.io.asks.is_empty() {
+                if took == 0 && self.io.outbox.pending() == 0 && (self.io.asks.is_empty() || !self.answers) {
                     return;
                 }
             }

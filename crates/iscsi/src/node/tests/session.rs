@@ -349,6 +349,43 @@ fn unit_attentions_report_what_changed_once() {
     assert_eq!(talk.io.closed, Some(Close::Replaced));
 }
 
+/// Data that came after an `unexport` were written all the same.
+#[test]
+fn tasks_on_a_unit_that_is_taken_away_start_no_more() {
+    let mut talk = Talk::ready(&[("ImmediateData", "No")]);
+    talk.prompt = false;
+    let mut waits = talk.command(0, &write10(0, 1), 512);
+    waits.write = true;
+    talk.send(waits.encode(), &[]);
+    let Some(Heard { response: Response::R2t(r2t), .. }) = talk.hear() else { panic!("no R2T") };
+    let mut at_head = talk.command(0, &read10(0, 1), 512);
+    at_head.read = true;
+    talk.send(at_head.encode(), &[]);
+    let mut other = talk.command(300, &read10(0, 1), 4096);
+    other.read = true;
+    talk.send(other.encode(), &[]);
+    talk.io.view.hosts[0].exports.remove(0);
+    talk.connection.on_view(talk.now, &mut talk.io);
+    talk.settle();
+    assert_eq!(talk.io.stopped.len(), 1, "the head is to start no more of the one that it has");
+    talk.data_out(waits.task_tag, r2t.transfer_tag, 0, 0, true, &[1; 512]);
+    talk.end_one();
+    talk.end_one();
+    let ends: Vec<(u32, u8)> = talk
+        .hear_all()
+        .into_iter()
+        .filter_map(|heard| match heard.response {
+            Response::ScsiResponse(r) => Some((r.task_tag, r.status)),
+            Response::DataIn(d) => d.status.map(|status| (d.task_tag, status)),
+            other => panic!("unexpected {other:?}"),
+        })
+        .collect();
+    const REFUSED: u8 = crate::scsi::status::CHECK_CONDITION;
+    assert_eq!(ends, [(waits.task_tag, REFUSED), (at_head.task_tag, REFUSED), (other.task_tag, 0)]);
+    assert!(talk.log.iter().all(|c| c.op != base::Op::Write), "late data belong to nobody");
+    talk.no_leaks();
+}
+
 #[test]
 fn request_sense_reports_and_ends_a_unit_attention() {
     let mut talk = Talk::new();

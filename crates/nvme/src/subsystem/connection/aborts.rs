@@ -10,7 +10,7 @@ use crate::subsystem::ABORTS_MAX;
 use crate::subsystem::controller::Then;
 use crate::subsystem::resets::impacted;
 use base::front::Intervention;
-use base::{FrontIo, Instant};
+use base::{Bug, FrontIo, Instant, planted};
 
 impl Connection {
     /// Another connection of the controller wants something of this one.
@@ -131,6 +131,27 @@ impl Connection {
     fn abort_command(&mut self, id: u32, cid: u16, io: &mut impl FrontIo) {
         let io_queue = matches!(self.role, Role::Io(_));
         let Some(tag) = self.table.find(cid).filter(|_| io_queue) else { return io.intervened(id, false) };
+        if !self.stop_command(tag, io) {
+            return io.intervened(id, false);
+        }
+        self.aborts.push((id, tag));
+    }
+
+    /// Ends the commands on namespaces that the host does not see any more: what is not at a drive never starts.
+    pub(super) fn end_commands_of_gone(&mut self, gone: &[u32], io: &mut impl FrontIo) {
+        if gone.is_empty() || planted(Bug::UnexportedStarts) {
+            return;
+        }
+        let meant = |t: &u16| gone.contains(&self.table[*t].sqe.nsid.get());
+        let tags: Vec<u16> = self.table.tags().filter(meant).collect();
+        for tag in tags {
+            self.table[tag].gone = true;
+            self.stop_command(tag, io);
+        }
+    }
+
+    /// Ends a command of this I/O queue without carrying out more of it. False: it has an answer already.
+    fn stop_command(&mut self, tag: u16, io: &mut impl FrontIo) -> bool {
         let slot = &mut self.table[tag];
         match slot.phase {
             Phase::AwaitingBuffer | Phase::AwaitingCapsuleBuffer | Phase::Submitted => {
@@ -141,23 +162,21 @@ impl Connection {
             // Nothing was done for it yet.
             Phase::AwaitingTurn => {
                 self.waiting.retain(|t| *t != tag);
-                self.answer(tag, Completion::failed(StatusField::ABORT_REQUESTED));
+                self.answer(tag, Completion::failed(self.table[tag].abort_status()));
             }
             // It is in line for its R2T: its answer goes in its place.
             Phase::AwaitingR2t => {
                 self.asked -= u64::from(slot.length);
                 slot.phase = Phase::AwaitingRoom;
-                slot.answer = Completion::failed(StatusField::ABORT_REQUESTED);
+                slot.answer = Completion::failed(slot.abort_status());
             }
             Phase::AwaitingData => self.abort_transfer(tag),
             // The host is sending its capsule; the command cannot end before that does.
             Phase::AwaitingCapsule => {}
-            Phase::AwaitingRoom | Phase::Free | Phase::AwaitingEvent | Phase::AwaitingQueues => {
-                return io.intervened(id, false);
-            }
+            Phase::AwaitingRoom | Phase::Free | Phase::AwaitingEvent | Phase::AwaitingQueues => return false,
         }
         self.table[tag].aborted = true;
-        self.aborts.push((id, tag));
+        true
     }
 
     /// A command was answered: so are the aborts that wait for it.

@@ -12,7 +12,8 @@ use crate::subsystem::rx::{Payload, Rx, To};
 use crate::subsystem::table::{Completion, Table};
 use crate::subsystem::{ASYNC_EVENTS_MAX, H2C_DATA_MAX};
 use base::front::Close;
-use base::{Answer, FrontIo, Instant, NvmeFault};
+use base::view::LoginName;
+use base::{Answer, Bug, FrontIo, Instant, NvmeFault, planted};
 use std::collections::VecDeque;
 
 impl Connection {
@@ -81,8 +82,17 @@ impl Connection {
     /// The Steward has answered: the queue exists, or not.
     pub(super) fn connected(&mut self, now: Instant, login: &Login, answer: Answer, io: &mut impl FrontIo) {
         let cid = login.fields.cid.get();
-        let id = match answer {
+        let name = LoginName::Nqn(login.hostnqn());
+        let changed = !io.view().admits(name, login.principal) && !planted(Bug::LoginOutlives);
+        let id = match if changed { Answer::Changed } else { answer } {
             Answer::Admitted { id } => id,
+            Answer::Changed => {
+                let gone = io.view().principal(name).is_none();
+                let status = if gone { StatusField::CONNECT_HOST.dnr() } else { StatusField::CONNECT_BUSY };
+                io.refused(login.hostnqn(), NvmeFault::ChangedMeanwhile.into());
+                self.respond(io, cid, Completion::failed(status));
+                return self.close(io, Close::Refused(NvmeFault::ChangedMeanwhile.into()));
+            }
             Answer::Unknown => {
                 io.refused(login.hostnqn(), NvmeFault::ControllerGone.into());
                 return self.respond(io, cid, Login::unknown_controller());
@@ -103,12 +113,7 @@ impl Connection {
         };
         let is_admin = login.fields.qid.get() == 0;
         let commands_max = login.entries() + if is_admin { ASYNC_EVENTS_MAX } else { 0 };
-        // The view may have changed while the Steward thought.
-        let host = io.view().host_by_nqn(login.hostnqn()).map(|h| h.id);
-        if host.is_none() && !login.discovery {
-            self.respond(io, cid, Completion::failed(StatusField::CONNECT_HOST.dnr()));
-            return self.close(io, Close::Refused(NvmeFault::HostRemoved.into()));
-        }
+        let host = login.principal.map(|p| p.host);
         if let Err(why) = io.admit(commands_max) {
             io.refused(login.hostnqn(), why);
             self.respond(io, cid, Completion::failed(StatusField::CONNECT_BUSY));

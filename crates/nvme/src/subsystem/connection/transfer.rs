@@ -4,7 +4,7 @@
 //! still arrive, and are read and dropped. Each transfer that is given up changes the transfer tags, so that late data
 //! are never taken for data of the tag's next command.
 
-use super::{Completion, Connection, Phase, StatusField};
+use super::{Completion, Connection, Phase};
 use crate::pdu::{Transfer, Violation, encode, fes};
 use crate::subsystem::DATA_TIME;
 use crate::subsystem::rx::{Payload, Rx, To};
@@ -75,7 +75,7 @@ impl Connection {
         self.given_up = self.given_up.wrapping_add(1);
         self.transfers -= 1;
         self.asked -= u64::from(slot.length);
-        self.answer(tag, Completion::failed(StatusField::ABORT_REQUESTED));
+        self.answer(tag, Completion::failed(self.table[tag].abort_status()));
     }
 
     fn tag_bits(&self) -> u32 {

@@ -322,3 +322,32 @@ fn host_behavior_is_answered_when_the_io_queues_know_it() {
     t.hold_interventions = true;
     assert_eq!(t.write(sqe, &behavior), StatusField::SUCCESS, "nothing new to report");
 }
+
+const GONE: StatusField = StatusField::INVALID_NAMESPACE.dnr();
+
+/// Data that came after an `unexport` were written all the same, to whatever had the namespace id by then.
+#[test]
+fn commands_on_a_namespace_that_is_taken_away_start_no_more() {
+    let orders: [fn(&mut View); 2] =
+        [|v| v.hosts[0].exports.retain(|e| e.nsid != 1), |v| v.hosts[0].exports[0].volume = VolumeId(77)];
+    for order in orders {
+        let mut t = Talk::io(NONE, 0);
+        let waits = write(&mut t, Sgl::transport(2048));
+        let r2t = t.r2t();
+        t.hold = true;
+        let at_head = t.start(ranged(nvm::WRITE_ZEROES, 1, 0, 8));
+        let mut other = Sqe::new(nvm::FLUSH, 0);
+        other.nsid = 2.into();
+        let other = t.start(other);
+        t.new_view(order);
+        assert_eq!(t.io.stopped.len(), 1, "the head is to start no more of the one that it has");
+        let cqe = t.cqe();
+        assert_eq!((cqe.cid.get(), cqe.status()), (waits, GONE));
+        t.complete(Some(Status::Aborted));
+        t.hold = false;
+        t.h2c(r2t, true, &[1; 2048]);
+        let ends = [(); 2].map(|()| t.cqe()).map(|cqe| (cqe.cid.get(), cqe.status()));
+        assert_eq!(ends, [(at_head, GONE), (other, StatusField::SUCCESS)]);
+        assert!(t.done.iter().all(|c| c.op != Op::Write), "late data belong to nobody");
+    }
+}

@@ -24,7 +24,8 @@ fn an_admin_queue_comes_up_and_the_steward_hears_who_it_is() {
     t.cid = 1;
     t.capsule(&connect(0).sqe(), data(0xffff, NQN, HOST).as_bytes());
     assert_eq!(t.target.want(), Want::Nothing);
-    let ask = Ask::NvmeAdmin { host: Some(HostId(3)), nqn: HOST.into(), host_id: [9; 16], discovery: false };
+    let principal = Some(base::view::Principal { host: HostId(3), proof_generation: 0 });
+    let ask = Ask::NvmeAdmin { principal, nqn: HOST.into(), host_id: [9; 16], discovery: false };
     assert_eq!(t.io.asks, [ask]);
     t.answer = Some(Answer::Admitted { id: 0x1234 });
     t.settle();
@@ -41,7 +42,8 @@ fn an_io_queue_names_its_controller_and_may_do_without_flow_control() {
     fields.cattr = CATTR_NO_FLOW_CONTROL;
     t.answer = None;
     t.capsule(&fields.sqe(), data(5, NQN, HOST).as_bytes());
-    let ask = Ask::NvmeIo { controller: 5, nqn: HOST.into(), host_id: [9; 16], queue: 3 };
+    let principal = Some(base::view::Principal { host: HostId(3), proof_generation: 0 });
+    let ask = Ask::NvmeIo { principal, controller: 5, nqn: HOST.into(), host_id: [9; 16], queue: 3 };
     assert_eq!(t.io.asks, [ask]);
     t.answer = Some(Answer::Admitted { id: 5 });
     t.settle();
@@ -224,4 +226,49 @@ fn the_steward_may_take_longer_than_a_host() {
     assert_eq!(t.io.closed, None);
     t.later(Duration::from_secs(1));
     assert_eq!(t.io.closed, Some(Close::Slow));
+}
+
+/// An order came while the Connect was under way, and the Steward had not heard of it, or had.
+#[test]
+fn a_connect_is_let_in_by_what_holds_when_it_ends() {
+    type Order = fn(&mut View);
+    let orders: [(Order, StatusField); 4] = [
+        (|_| {}, StatusField::SUCCESS),
+        (|v| v.hosts.clear(), StatusField::CONNECT_HOST.dnr()),
+        (|v| v.hosts[0].nqns[0] = STRANGER.into(), StatusField::CONNECT_HOST.dnr()),
+        // Another host has the name: it may come by it, but not by what the first one was let in by.
+        (|v| v.hosts[0].id = HostId(9), StatusField::CONNECT_BUSY),
+    ];
+    for (order, ends) in orders {
+        for queue in [0, 1] {
+            for answer in [Answer::Admitted { id: 5 }, Answer::Changed] {
+                let changed = ends != StatusField::SUCCESS;
+                if !changed && answer == Answer::Changed {
+                    continue;
+                }
+                let mut t = Talk::initialized(NONE, 0);
+                t.answer = None;
+                let controller = if queue == 0 { 0xffff } else { 5 };
+                t.capsule(&connect(queue).sqe(), data(controller, NQN, HOST).as_bytes());
+                t.new_view(order);
+                t.answer = Some(answer);
+                t.settle();
+                t.drain();
+                assert_eq!(t.cqe().status(), ends, "queue {queue}");
+                assert_eq!((t.io.closed.is_some(), t.io.admitted.is_none()), (changed, changed));
+                assert_eq!(t.io.refused.len(), usize::from(changed), "reported once");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_discovery_controller_of_an_unknown_host_has_nothing_to_be_taken_away() {
+    let mut t = Talk::initialized(NONE, 0);
+    t.answer = None;
+    t.capsule(&connect(0).sqe(), data(0xffff, DISCOVERY_NQN, STRANGER).as_bytes());
+    t.new_view(|v| v.hosts[0].nqns.push(STRANGER.into()));
+    t.answer = Some(Answer::Admitted { id: 5 });
+    t.settle();
+    assert_eq!(t.cqe().status(), StatusField::SUCCESS);
 }

@@ -86,7 +86,7 @@ mod tests {
         (s, life)
     }
     fn io(controller: u16) -> Ask {
-        Ask::NvmeIo { controller, nqn: "nqn.a".into(), host_id: [1; 16], queue: 1 }
+        Ask::NvmeIo { principal: None, controller, nqn: "nqn.a".into(), host_id: [1; 16], queue: 1 }
     }
     fn reset(s: &mut Sessions, n: u32, life: ControllerLife) -> Vec<String> {
         let mut fx = vec![];
@@ -141,7 +141,8 @@ mod tests {
         s.on_ending(place(3), false, &mut fx);
         assert_eq!(reset(&mut s, 1, ControllerLife { random: 8, ..life }), [""; 0]);
         assert_eq!(gone(&mut s, 3), [DONE]);
-        let stranger = Ask::NvmeAdmin { host: None, nqn: "nqn.b".into(), host_id: [1; 16], discovery: false };
+        let stranger =
+            Ask::NvmeAdmin { principal: None, nqn: "nqn.b".into(), host_id: [1; 16], discovery: false };
         s.on_ask(place(9), PortalId(0), stranger, &mut fx);
         told(&mut fx);
         enable(&mut s, 9);

@@ -1,6 +1,7 @@
 //! Who is let in, waits and is ended, at one head and at two.
 
 use super::*;
+use base::view::{Host, View};
 use base::{Effect, VolumeId};
 
 pub(super) fn place(n: u32) -> Place {
@@ -8,13 +9,13 @@ pub(super) fn place(n: u32) -> Place {
 }
 fn login(tsih: u16) -> Ask {
     let initiator = "iqn.2026-01.test:a".into();
-    Ask::Iscsi { host: None, initiator, isid: [1; 6], tsih, discovery: false }
+    Ask::Iscsi { principal: None, initiator, isid: [1; 6], tsih, discovery: false }
 }
 pub(super) fn admin(id: u8) -> Ask {
-    Ask::NvmeAdmin { host: None, nqn: "nqn.a".into(), host_id: [id; 16], discovery: false }
+    Ask::NvmeAdmin { principal: None, nqn: "nqn.a".into(), host_id: [id; 16], discovery: false }
 }
 fn io(queue: u16) -> Ask {
-    Ask::NvmeIo { controller: 1, nqn: "nqn.a".into(), host_id: [1; 16], queue }
+    Ask::NvmeIo { principal: None, controller: 1, nqn: "nqn.a".into(), host_id: [1; 16], queue }
 }
 #[test]
 fn a_host_that_comes_from_one_head_to_the_other_gets_ids_that_it_never_had() {
@@ -151,7 +152,8 @@ fn a_queue_that_lives_is_not_replaced_and_one_that_ends_is_waited_for() {
 #[test]
 fn io_queues_come_only_while_their_controller_is_enabled() {
     let (mut s, mut fx) = (Sessions::default(), vec![]);
-    let io = || Ask::NvmeIo { controller: 1, nqn: "nqn.a".into(), host_id: [1; 16], queue: 1 };
+    let io =
+        || Ask::NvmeIo { principal: None, controller: 1, nqn: "nqn.a".into(), host_id: [1; 16], queue: 1 };
     s.on_ask(place(1), PortalId(0), admin(1), &mut fx);
     told(&mut fx);
     for _ in 0..2 {
@@ -169,8 +171,13 @@ fn io_queues_come_only_while_their_controller_is_enabled() {
 #[test]
 fn what_an_admin_queue_wants_is_done_by_the_queues_of_its_controller() {
     let (mut s, mut fx) = (Sessions::default(), vec![]);
-    let io =
-        |controller, id, queue| Ask::NvmeIo { controller, nqn: "nqn.a".into(), host_id: [id; 16], queue };
+    let io = |controller, id, queue| Ask::NvmeIo {
+        principal: None,
+        controller,
+        nqn: "nqn.a".into(),
+        host_id: [id; 16],
+        queue,
+    };
     s.on_ask(place(1), PortalId(0), admin(1), &mut fx);
     s.on_ask(place(2), PortalId(0), admin(2), &mut fx);
     enable(&mut s, 1);
@@ -214,7 +221,7 @@ fn the_tasks_of_a_unit_are_ended_in_all_other_sessions() {
     let (mut s, mut fx) = (Sessions::default(), vec![]);
     for n in 1..4 {
         let initiator = format!("iqn.2026-01.test:{n}");
-        let ask = Ask::Iscsi { host: None, initiator, isid: [1; 6], tsih: 0, discovery: n == 3 };
+        let ask = Ask::Iscsi { principal: None, initiator, isid: [1; 6], tsih: 0, discovery: n == 3 };
         s.on_ask(place(n), PortalId(0), ask, &mut fx);
     }
     s.on_ask(place(4), PortalId(0), admin(1), &mut fx);
@@ -232,7 +239,7 @@ fn a_reset_at_one_head_is_done_once_both_have_ended_the_tasks() {
         let (mut s, mut fx) = (Sessions::default(), vec![]);
         for n in 1..3 {
             let initiator = format!("iqn.2026-01.test:{n}");
-            let ask = Ask::Iscsi { host: None, initiator, isid: [1; 6], tsih: 0, discovery: false };
+            let ask = Ask::Iscsi { principal: None, initiator, isid: [1; 6], tsih: 0, discovery: false };
             s.on_ask(place(n), PortalId(0), ask, &mut fx);
         }
         told(&mut fx);
@@ -299,7 +306,13 @@ fn a_reset_at_one_head_is_done_once_both_have_ended_the_tasks() {
 fn the_end_of_the_admin_queue_ends_the_association_and_the_next_waits_for_it() {
     let (mut s, mut fx) = (Sessions::default(), vec![]);
     s.on_ask(place(1), PortalId(0), admin(1), &mut fx);
-    let io = |controller, id| Ask::NvmeIo { controller, nqn: "nqn.a".into(), host_id: [id; 16], queue: 1 };
+    let io = |controller, id| Ask::NvmeIo {
+        principal: None,
+        controller,
+        nqn: "nqn.a".into(),
+        host_id: [id; 16],
+        queue: 1,
+    };
     assert_eq!(told(&mut fx), ["1 Admitted { id: 1 }"]);
     enable(&mut s, 1);
     s.on_ask(place(2), PortalId(0), io(1, 1), &mut fx);
@@ -328,10 +341,10 @@ fn the_end_of_the_admin_queue_ends_the_association_and_the_next_waits_for_it() {
     assert_eq!(s.all().count(), 0);
 }
 
-#[test]
-fn what_a_view_admits_no_longer_ends_once_all_shards_have_it() {
-    let host = |id: u32, name: &str| Host {
-        id: HostId(id),
+/// A view of hosts a, b and c, with a portal for each place of a test.
+fn view_of(generation: u64, change: impl FnOnce(&mut Vec<Host>)) -> View {
+    let host = |(n, name): (u32, &str)| Host {
+        id: HostId(n),
         nqns: vec![format!("nqn.{name}")],
         iqns: vec![format!("iqn.{name}")],
         ..Host::default()
@@ -343,48 +356,116 @@ fn what_a_view_admits_no_longer_ends_once_all_shards_have_it() {
         head: 0,
         moves: None,
     };
-    let view = |generation, hosts: Vec<Host>, portals: &[u32]| {
-        Arc::new(View {
-            generation,
-            hosts,
-            portals: portals.iter().map(|id| portal(*id)).collect(),
-            ..View::default()
-        })
-    };
-    let (mut s, mut fx) = (Sessions::default(), vec![]);
-    let mut comes = |n: u32, id: u32, name: &str, nvme: bool| {
-        let (host, host_id, isid) = (Some(HostId(id)), [n as u8; 16], [n as u8; 6]);
-        let ask = if nvme {
-            Ask::NvmeAdmin { host, nqn: format!("nqn.{name}"), host_id, discovery: false }
-        } else {
-            Ask::Iscsi { host, initiator: format!("IQN.{name}"), isid, tsih: 0, discovery: false }
-        };
-        s.on_ask(place(n), PortalId(n), ask, &mut vec![]);
-    };
-    for (n, id, name, nvme) in
-        [(1, 1, "a", true), (2, 1, "a", false), (3, 2, "b", true), (4, 2, "b", false), (5, 3, "c", true)]
-    {
-        comes(n, id, name, nvme);
+    let mut hosts: Vec<Host> = [(1, "a"), (2, "b"), (3, "c")].map(host).to_vec();
+    change(&mut hosts);
+    View { generation, hosts, portals: (0..8).map(portal).collect(), ..View::default() }
+}
+
+/// What a host asks that was found in this view.
+fn by_nqn(view: &View, name: &str, n: u32) -> Ask {
+    let principal = view.principal(LoginName::Nqn(name));
+    Ask::NvmeAdmin { principal, nqn: name.into(), host_id: [n as u8; 16], discovery: false }
+}
+
+fn by_iqn(view: &View, name: &str, n: u32) -> Ask {
+    let principal = view.principal(LoginName::Iqn(name));
+    Ask::Iscsi { principal, initiator: name.into(), isid: [n as u8; 6], tsih: 0, discovery: false }
+}
+
+/// AuthMethod=None was answered, an order set a secret, and the next request was let in.
+#[test]
+fn a_login_is_let_in_by_what_holds_when_it_ends() {
+    type Order = fn(&mut Vec<Host>);
+    let orders: [(Order, [&str; 2]); 6] = [
+        (|_| {}, ["Admitted", "Admitted"]),
+        // NVMe proves nothing.
+        (|h| h[0].chap_secret = Some(base::view::Secret(vec![1; 16])), ["Admitted", "Changed"]),
+        (|h| h[0].chap_user = "other".into(), ["Admitted", "Changed"]),
+        (|h| h[0].nqns.clear(), ["Changed", "Admitted"]),
+        (|h| h[0].iqns[0] = "iqn.new".into(), ["Admitted", "Changed"]),
+        (|h| drop(h.remove(0)), ["Changed", "Changed"]),
+    ];
+    for (order, ends) in orders {
+        for waits in [false, true] {
+            let (mut s, mut fx) = (Sessions::default(), vec![]);
+            let began = s.on_view(view_of(1, |_| {}), &mut fx);
+            if waits {
+                // Something of the other head's must be over first.
+                s.parts(1);
+            } else {
+                s.on_view(view_of(2, order), &mut fx);
+            }
+            s.on_ask(place(1), PortalId(1), by_nqn(&began, "nqn.a", 1), &mut fx);
+            s.on_ask(place(2), PortalId(1), by_iqn(&began, "iqn.A", 2), &mut fx);
+            s.on_ask(place(3), PortalId(1), by_iqn(&began, "iqn.b", 3), &mut fx);
+            if waits {
+                assert_eq!(told(&mut fx), [""; 0]);
+                s.on_view(view_of(2, order), &mut fx);
+                s.has_parted(0, 1, &mut fx);
+            }
+            let answers = told(&mut fx);
+            let word = |a: &String| a.split_whitespace().nth(1).expect("an answer").to_owned();
+            let answers: Vec<String> = answers.iter().map(word).collect();
+            assert_eq!(answers, [ends[0], ends[1], "Admitted"], "waits: {waits}");
+        }
     }
-    let is = |s: &mut Sessions, fx: &mut Effects<Mail>, view: Arc<View>| {
-        let generation = view.generation;
-        s.on_view(&view, fx);
-        s.has_view(0, generation, 2, fx);
-        assert_eq!(told(fx), [""; 0], "one shard has not got it");
-        s.has_view(1, generation, 2, fx);
-        told(fx)
+}
+
+#[test]
+fn a_secret_that_is_taken_away_and_given_back_lets_no_login_in_that_began_before() {
+    let (mut s, mut fx) = (Sessions::default(), vec![]);
+    let secret =
+        |byte: u8| move |h: &mut Vec<Host>| h[0].chap_secret = Some(base::view::Secret(vec![byte; 16]));
+    let began = s.on_view(view_of(1, secret(1)), &mut fx);
+    s.on_view(view_of(2, secret(2)), &mut fx);
+    let again = s.on_view(view_of(3, secret(1)), &mut fx);
+    s.on_ask(place(1), PortalId(1), by_iqn(&began, "iqn.a", 1), &mut fx);
+    s.on_ask(place(2), PortalId(1), by_iqn(&again, "iqn.a", 1), &mut fx);
+    assert_eq!(told(&mut fx), ["1 Changed", "2 Admitted { id: 1 }"]);
+    // An order that leaves it as it is ends nothing.
+    let later = s.on_view(view_of(4, secret(1)), &mut fx);
+    assert_eq!(later.principal(LoginName::Iqn("iqn.a")), again.principal(LoginName::Iqn("iqn.a")));
+}
+
+#[test]
+fn a_login_that_is_refused_for_an_order_replaces_no_session_of_its_host() {
+    let (mut s, mut fx) = (Sessions::default(), vec![]);
+    let secret = |h: &mut Vec<Host>| h[0].chap_secret = Some(base::view::Secret(vec![2; 16]));
+    let began = s.on_view(view_of(1, |_| {}), &mut fx);
+    let is = s.on_view(view_of(2, secret), &mut fx);
+    s.on_ask(place(1), PortalId(1), by_iqn(&is, "iqn.a", 1), &mut fx);
+    s.on_ask(place(2), PortalId(1), by_iqn(&began, "iqn.a", 1), &mut fx);
+    assert_eq!(told(&mut fx), ["1 Admitted { id: 1 }", "2 Changed"]);
+}
+
+#[test]
+fn a_login_by_a_portal_that_is_gone_is_not_let_in() {
+    let (mut s, mut fx) = (Sessions::default(), vec![]);
+    let began = s.on_view(view_of(1, |_| {}), &mut fx);
+    let mut is = view_of(2, |_| {});
+    is.portals.retain(|p| p.id != PortalId(1));
+    s.on_view(is, &mut fx);
+    s.on_ask(place(1), PortalId(1), by_nqn(&began, "nqn.a", 1), &mut fx);
+    s.on_ask(place(2), PortalId(2), by_nqn(&began, "nqn.a", 1), &mut fx);
+    assert_eq!(told(&mut fx), ["1 Changed", "2 Admitted { id: 1 }"]);
+    // A head that closes its portals shows none.
+    s.on_view(View { portals: vec![], ..view_of(3, |_| {}) }, &mut fx);
+    s.on_ask(place(3), PortalId(1), by_nqn(&began, "nqn.a", 1), &mut fx);
+    assert_eq!(told(&mut fx), ["3 Admitted { id: 2 }"]);
+}
+
+#[test]
+fn an_io_queue_is_its_controllers_only_while_its_host_has_the_name() {
+    let (mut s, mut fx) = (Sessions::default(), vec![]);
+    let began = s.on_view(view_of(1, |_| {}), &mut fx);
+    s.on_ask(place(1), PortalId(1), by_nqn(&began, "nqn.a", 1), &mut fx);
+    enable(&mut s, 1);
+    let is = s.on_view(view_of(2, |h| h[1].nqns = core::mem::take(&mut h[0].nqns)), &mut fx);
+    let queue = |view: &View, queue| {
+        let principal = view.principal(LoginName::Nqn("nqn.a"));
+        Ask::NvmeIo { principal, controller: 1, nqn: "nqn.a".into(), host_id: [1; 16], queue }
     };
-    let all = || vec![host(1, "a"), host(2, "b"), host(3, "c")];
-    assert_eq!(is(&mut s, &mut fx, view(1, all(), &[1, 2, 3, 4, 5])), [""; 0]);
-    // A secret is of iSCSI; names are of each protocol.
-    let mut changed = all();
-    changed[0].chap_user = "other".into();
-    changed[1].nqns.clear();
-    assert_eq!(is(&mut s, &mut fx, view(2, changed.clone(), &[1, 2, 3, 4, 5])), ["drop 3", "drop 2"]);
-    // A head that closes its portals ends nobody for that; a portal that is gone does.
-    assert_eq!(is(&mut s, &mut fx, view(3, changed.clone(), &[])), [""; 0]);
-    assert_eq!(is(&mut s, &mut fx, view(4, changed.clone(), &[1, 4, 5])), [""; 0]);
-    assert_eq!(is(&mut s, &mut fx, view(5, changed.clone(), &[1, 4])), ["drop 5"]);
-    changed.remove(1);
-    assert_eq!(is(&mut s, &mut fx, view(6, changed, &[1, 4])), ["drop 4"]);
+    s.on_ask(place(2), PortalId(1), queue(&began, 1), &mut fx);
+    s.on_ask(place(3), PortalId(1), queue(&is, 2), &mut fx);
+    assert_eq!(told(&mut fx)[1..], ["2 Changed", "3 Unknown"], "the name is another host's");
 }
