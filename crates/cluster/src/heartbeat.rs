@@ -84,6 +84,28 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_heartbeat_is_its_heads_alone_so_that_only_what_forbids_to_read_it_counts() {
+        let heartbeat = Heartbeat {
+            system: Uuid([3; 16]),
+            head: HeadNo::B,
+            hosts: true,
+            reaches: 3,
+            process: Process { pid: 4711, started: 99 },
+            life: 5,
+            count: 8,
+            epoch: 2,
+        };
+        let with = |word: usize| {
+            let mut bytes = heartbeat.encode();
+            bytes[16 + 8 * word + 7] = 0x80;
+            seal(&mut bytes);
+            Heartbeat::decode(&bytes)
+        };
+        assert_eq!((with(0), with(1)), (Ok(heartbeat), Ok(heartbeat)));
+        assert_eq!(with(2), Err(Fault::Newer(base::record::Newer::Incompat(1 << 63))));
+    }
+
+    #[test]
     fn a_heartbeat_is_read_as_it_was_written_and_any_other_byte_is_damage() {
         let process = Process { pid: 4711, started: 99 };
         let (head, life) = (HeadNo::B, 5);

@@ -65,7 +65,9 @@ impl Slot {
             return Err(Fault::Damaged);
         }
         let opened = open(MAGIC, 0, bytes)?;
-        let (_, mut r) = opened.checked(checksum(bytes))?;
+        let (features, mut r) = opened.checked(checksum(bytes))?;
+        // To vote is to write.
+        features.forbids_writing().map_or(Ok(()), |newer| Err(Fault::Newer(newer)))?;
         let mut fields = || {
             let system = Uuid(r.array()?);
             let (number, _) = (r.u8()?, r.bytes(7)?);
@@ -101,7 +103,7 @@ impl Slot {
 pub fn newest(places: [Result<Slot, Fault>; 2]) -> Result<Option<Slot>, Fault> {
     match places {
         [Ok(a), Ok(b)] => Ok(Some(if a.sequence > b.sequence { a } else { b })),
-        [Err(Fault::Newer), _] | [_, Err(Fault::Newer)] => Err(Fault::Newer),
+        [Err(Fault::Newer(what)), _] | [_, Err(Fault::Newer(what))] => Err(Fault::Newer(what)),
         [Ok(one), _] | [_, Ok(one)] => Ok(Some(one)),
         [Err(Fault::Damaged), Err(Fault::Damaged)] => Err(Fault::Damaged),
         // The very first one was torn.
@@ -149,6 +151,20 @@ mod tests {
     }
 
     #[test]
+    fn a_block_with_features_that_forbid_to_read_or_to_write_is_no_vote() {
+        let with = |word: usize| {
+            let mut bytes = slot(4).encode();
+            bytes[16 + 8 * word + 7] = 0x80;
+            seal(&mut bytes);
+            Slot::decode(HeadNo::B, &bytes)
+        };
+        use base::record::Newer::{Incompat, RoCompat};
+        assert_eq!(with(0), Ok(slot(4)));
+        assert_eq!(with(1), Err(Fault::Newer(RoCompat(1 << 63))));
+        assert_eq!(with(2), Err(Fault::Newer(Incompat(1 << 63))));
+    }
+
+    #[test]
     fn a_torn_write_leaves_the_place_before_it() {
         let (old, new) = (Ok(slot(4)), Ok(slot(5)));
         assert_eq!(newest([old.clone(), new.clone()]), Ok(Some(slot(5))));
@@ -158,6 +174,7 @@ mod tests {
         assert_eq!(newest([Err(Fault::Absent), Err(Fault::Absent)]), Ok(None));
         assert_eq!(newest([Err(Fault::Damaged), Err(Fault::Absent)]), Ok(None));
         assert_eq!(newest([Err(Fault::Damaged), Err(Fault::Damaged)]), Err(Fault::Damaged));
-        assert_eq!(newest([Ok(slot(4)), Err(Fault::Newer)]), Err(Fault::Newer));
+        let newer = Err(Fault::Newer(base::record::Newer::Incompat(1)));
+        assert_eq!(newest([Ok(slot(4)), newer.clone()]), newer.map(Some));
     }
 }

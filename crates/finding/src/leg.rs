@@ -1,6 +1,8 @@
 //! Findings about drives, legs and spares.
 
-use crate::{Cause, DriveFault, OpenFault, ShapeFault, Signature, UnopenedDrive, Why};
+use crate::{
+    Cause, DriveFault, NewerPart, NewerRecord, OpenFault, ShapeFault, Signature, UnopenedDrive, Why,
+};
 
 refusals! {
     /// Why an order about drives, legs and spares was not carried out.
@@ -190,6 +192,8 @@ findings! {
         DriveUnlabelled { leg: String, path: String },
         /// The label of the drive cannot be used.
         DriveLabelUnreadable { leg: String, path: String, fault: LabelFault },
+        /// A record on the drive is of a newer program, which this one may not overwrite.
+        DriveNewer { leg: String, path: String, newer: NewerRecord },
         /// The drive is there, and cannot be read.
         DriveUnreadable { leg: String, fault: DriveFault },
         /// The drive was used apart from the others, and may hold newer writes.
@@ -237,7 +241,7 @@ findings! {
         /// The drive is labelled as one of a pool.
         DriveLabelled { drive: String, pool: String, uuid: String, unfinished: bool },
         /// The drive carries a label of a newer program.
-        DriveLabelNewer { drive: String },
+        DriveLabelNewer { drive: String, part: NewerPart },
         /// The drive carries a damaged label.
         DriveLabelDamaged { drive: String },
         /// The drive holds other data.
@@ -412,7 +416,7 @@ impl From<base::record::Fault> for LabelFault {
     fn from(fault: base::record::Fault) -> Self {
         match fault {
             base::record::Fault::Absent => LabelFault::Absent,
-            base::record::Fault::Newer => LabelFault::Newer,
+            base::record::Fault::Newer(_) => LabelFault::Newer,
             base::record::Fault::Damaged => LabelFault::Damaged,
         }
     }

@@ -29,9 +29,9 @@ pub use leg::{
 };
 pub use parts::{
     AddressFault, AlarmFault, ConnectedHost, DriveFault, FenceFault, FileFault, FollowerFault, IqnFault,
-    JoinDenial, KeyFault, LineFault, LinkFault, LoginFate, NetFault, NqnFault, OpenFault, OutReason,
-    SecretFault, ShapeFault, ShutOutFault, StateFault, StateFile, TokenFault, TrialFault, TriedAddress,
-    UnopenedDrive, UnreachedFault,
+    JoinDenial, KeyFault, LineFault, LinkFault, LoginFate, NetFault, NewerPart, NewerRecord, NqnFault,
+    OpenFault, OutReason, RecordName, SecretFault, ShapeFault, ShutOutFault, StateFault, StateFile,
+    TokenFault, TrialFault, TriedAddress, UnopenedDrive, UnreachedFault,
 };
 pub use pool::{
     CutOffWork, Difference, DriveBusy, FailedDrive, ImportFault, Leftovers, OneDrive, PoolCause, PoolDoubt,

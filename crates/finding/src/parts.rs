@@ -55,6 +55,56 @@ impl DriveFault {
 }
 
 findings! {
+    /// A kind of record on a drive.
+    pub enum RecordName {
+        /// The label.
+        Label,
+        /// The membership record.
+        Membership,
+        /// The configuration of the pool.
+        Configuration,
+    }
+}
+
+findings! {
+    /// What of a record is of a newer program.
+    pub enum NewerPart {
+        /// The layout of its fixed part.
+        Version { version: u32 },
+        /// Features without which nothing may be written (`ro_compat`), as hex digits.
+        RoCompat { bits: String },
+        /// Features without which the rest means nothing (`incompat`), as hex digits.
+        Incompat { bits: String },
+    }
+}
+
+impl From<base::record::Newer> for NewerPart {
+    fn from(part: base::record::Newer) -> Self {
+        use base::record::Newer::{Incompat, RoCompat, Version};
+        match part {
+            Version(version) => NewerPart::Version { version },
+            RoCompat(bits) => NewerPart::RoCompat { bits: format!("{bits:#x}") },
+            Incompat(bits) => NewerPart::Incompat { bits: format!("{bits:#x}") },
+        }
+    }
+}
+
+/// A record that this program may not overwrite.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub struct NewerRecord {
+    /// Which.
+    pub record: RecordName,
+    /// What of it is newer.
+    pub part: NewerPart,
+}
+
+impl crate::Sample for NewerRecord {
+    fn sample(field: &str) -> Self {
+        Self { record: crate::Sample::sample(field), part: crate::Sample::sample(field) }
+    }
+}
+
+findings! {
     /// Why a drive was not opened, or is not used as it was.
     pub enum OpenFault {
         /// The machine could not open it.

@@ -1,6 +1,9 @@
 //! Findings about pools.
 
-use crate::{Cause, ConnectedHost, DriveFault, FileFault, Notice, OpenFault, Sample, StateFault, Why};
+use crate::{
+    Cause, ConnectedHost, DriveFault, FileFault, NewerPart, NewerRecord, Notice, OpenFault, Sample,
+    StateFault, Why,
+};
 
 refusals! {
     /// Why an order about pools was not carried out.
@@ -87,8 +90,8 @@ refusals! {
         MemoryBusy = NotReady @ "memory",
         /// None of the pool's drives was found.
         PoolWithoutDrives = NotFound @ "pool",
-        /// The pool was written by a newer version.
-        PoolNewer { pool: String, drive: String } = NotReady @ "pool",
+        /// The pool was written by a newer version, in a way that forbids this one to write there.
+        PoolNewer { pool: String, drive: String, newer: NewerRecord } = NotReady @ "pool",
         /// Two of the drives found of the pool are one.
         PoolDrivesAreOne { pool: String, how: OneDrive } = Conflict @ "pool",
         /// One of two drives is a copy of the other.
@@ -506,7 +509,7 @@ findings! {
         /// The drive has no label.
         LabelAbsent { drive: String },
         /// The drive's label is of a newer version.
-        LabelNewer { drive: String },
+        LabelNewer { drive: String, part: NewerPart },
         /// The drive's label is damaged.
         LabelDamaged { drive: String },
         /// Nothing is where the drives were.

@@ -152,7 +152,7 @@ pub fn newest_label(first: &[u8], second: &[u8]) -> Result<Label, Fault> {
     match (Label::decode(first), Label::decode(second)) {
         (Ok(label), _) => Ok(label),
         // A newer program's label in front is not overruled by an older copy behind it.
-        (Err(Fault::Newer), _) => Err(Fault::Newer),
+        (Err(Fault::Newer(what)), _) => Err(Fault::Newer(what)),
         (Err(_), Ok(label)) => Ok(label),
         (Err(a), Err(b)) => Err(a.max(b)),
     }
@@ -161,6 +161,7 @@ pub fn newest_label(first: &[u8], second: &[u8]) -> Result<Label, Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::Newer;
 
     fn label() -> Label {
         Label {
@@ -209,10 +210,9 @@ mod tests {
     fn a_newer_programs_label_is_not_read_but_named() {
         let mut newer = label();
         newer.features.incompat = 4;
-        assert_eq!(Label::decode(&newer.encode()), Err(Fault::Newer));
-        assert_eq!(newest_label(&newer.encode(), &label().encode()), Err(Fault::Newer));
-        let read_only = Label { features: Features { ro_compat: 1, ..Features::default() }, ..label() };
-        assert!(!Label::decode(&read_only.encode()).expect("may be looked at").features.writable());
+        let unknown = Err(Fault::Newer(Newer::Incompat(4)));
+        assert_eq!(Label::decode(&newer.encode()), unknown);
+        assert_eq!(newest_label(&newer.encode(), &label().encode()), unknown);
         let mut version = label().encode();
         version[8] = 2;
         assert_eq!(
@@ -222,7 +222,7 @@ mod tests {
         );
         assert_eq!(newest_label(&version, &label().encode()), Ok(label()));
         seal(&mut version);
-        assert_eq!(Label::decode(&version), Err(Fault::Newer));
+        assert_eq!(Label::decode(&version), Err(Fault::Newer(Newer::Version(2))));
     }
 
     #[test]

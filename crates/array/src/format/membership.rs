@@ -311,7 +311,7 @@ pub fn newest_membership(slots: [&[u8]; 2]) -> Result<MembershipRecord, Fault> {
     match slots.map(MembershipRecord::decode) {
         [Ok(a), Ok(b)] => Ok(if (a.counter, a.settled) >= (b.counter, b.settled) { a } else { b }),
         // The newer program's record is the later one: what this program could still read is history.
-        [Err(Fault::Newer), _] | [_, Err(Fault::Newer)] => Err(Fault::Newer),
+        [Err(Fault::Newer(what)), _] | [_, Err(Fault::Newer(what))] => Err(Fault::Newer(what)),
         [Ok(a), Err(_)] | [Err(_), Ok(a)] => Ok(a),
         [Err(a), Err(b)] => Err(a.max(b)),
     }
@@ -320,6 +320,7 @@ pub fn newest_membership(slots: [&[u8]; 2]) -> Result<MembershipRecord, Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::Newer;
 
     fn record(arrays: usize, legs: usize) -> MembershipRecord {
         let leg = |a: usize, l: usize| MemberLeg {
@@ -427,7 +428,7 @@ mod tests {
         }
         let newer =
             MembershipRecord { features: Features { incompat: 1, ..Features::default() }, ..record(1, 2) };
-        assert_eq!(newest_membership([&newer.encode(), &bytes]), Err(Fault::Newer));
+        assert_eq!(newest_membership([&newer.encode(), &bytes]), Err(Fault::Newer(Newer::Incompat(1))));
         assert_eq!(newest_membership([&[], &[]]), Err(Fault::Absent));
     }
 }

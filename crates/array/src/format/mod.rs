@@ -16,7 +16,7 @@ pub use label::{Label, newest_label};
 pub use membership::{Incarnation, LegState, MemberLeg, MembershipRecord, RecordArray, newest_membership};
 pub use slot::{ConfigSlot, config_bytes, newest_config};
 
-pub use base::record::{Fault, Features};
+pub use base::record::{Fault, Features, Newer};
 
 /// Label, first copy, at this byte of the drive.
 pub const LABEL_AT: u64 = 4096;

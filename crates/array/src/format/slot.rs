@@ -73,7 +73,7 @@ pub fn config_bytes(first: &[u8]) -> Option<u64> {
 pub fn newest_config(slots: [&[u8]; 2]) -> Result<ConfigSlot, Fault> {
     match slots.map(ConfigSlot::decode) {
         [Ok(a), Ok(b)] => Ok(if (a.generation >= b.generation) != planted(Bug::OldConfig) { a } else { b }),
-        [Err(Fault::Newer), _] | [_, Err(Fault::Newer)] => Err(Fault::Newer),
+        [Err(Fault::Newer(what)), _] | [_, Err(Fault::Newer(what))] => Err(Fault::Newer(what)),
         [Ok(a), Err(_)] | [Err(_), Ok(a)] => Ok(a),
         [Err(a), Err(b)] => Err(a.max(b)),
     }

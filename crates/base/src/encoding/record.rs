@@ -12,15 +12,26 @@ pub enum Fault {
     /// There is none: the magic is not there.
     Absent,
     /// It was written by a newer program, in a way that this one must not read.
-    Newer,
+    Newer(Newer),
     /// It is damaged: the checksum or a field is wrong.
     Damaged,
+}
+
+/// What of a record this program does not know.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Newer {
+    /// The layout of its fixed part.
+    Version(u32),
+    /// Features without which nothing of the pool may be written.
+    RoCompat(u64),
+    /// Features without which the rest of the record means nothing.
+    Incompat(u64),
 }
 
 /// Feature bits (docs/formats/drive.md).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Features {
-    /// Others may ignore these.
+    /// Others may ignore these, and keep them.
     pub compat: u64,
     /// Others may look and not write.
     pub ro_compat: u64,
@@ -29,12 +40,14 @@ pub struct Features {
 }
 
 impl Features {
-    /// Whether this program may write what carries these bits.
-    pub fn writable(self) -> bool {
-        self.ro_compat == 0
+    /// Why this program may not write what carries these bits, if it may not: it knows no `ro_compat` bit.
+    pub fn forbids_writing(self) -> Option<Newer> {
+        (self.ro_compat != 0).then_some(Newer::RoCompat(self.ro_compat))
     }
-    fn readable(self, known: u64) -> bool {
-        self.incompat & !known == 0
+
+    fn forbids_reading(self, known: u64) -> Option<Newer> {
+        let unknown = self.incompat & !known;
+        (unknown != 0).then_some(Newer::Incompat(unknown))
     }
 }
 
@@ -65,7 +78,7 @@ pub fn seal(bytes: &mut [u8]) {
 pub struct Opened<'a> {
     features: Features,
     crc: u32,
-    newer: bool,
+    newer: Option<Newer>,
     /// What follows.
     pub rest: Reader<'a>,
 }
@@ -79,8 +92,8 @@ impl<'a> Opened<'a> {
     pub fn checked(self, checksum: u32) -> Result<(Features, Reader<'a>), Fault> {
         match (self.crc == checksum || planted(Bug::ChecksumIgnored), self.newer) {
             (false, _) => Err(Fault::Damaged),
-            (true, true) => Err(Fault::Newer),
-            (true, false) => Ok((self.features, self.rest)),
+            (true, Some(newer)) => Err(Fault::Newer(newer)),
+            (true, None) => Ok((self.features, self.rest)),
         }
     }
 }
@@ -103,6 +116,9 @@ pub fn open<'a>(magic: &[u8; 8], known: u64, bytes: &'a [u8]) -> Result<Opened<'
         ro_compat: r.u64().map_err(damaged)?,
         incompat: r.u64().map_err(damaged)?,
     };
-    let newer = version > VERSION || version == VERSION && !features.readable(known);
+    let newer = match version {
+        VERSION => features.forbids_reading(known),
+        version => Some(Newer::Version(version)),
+    };
     if version == 0 { Err(Fault::Damaged) } else { Ok(Opened { features, crc, newer, rest: r }) }
 }

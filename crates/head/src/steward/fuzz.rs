@@ -62,6 +62,7 @@ pub fn configuration_example() -> Vec<u8> {
             }),
         },
         accounted: true,
+        newer_compat: 0,
         shared: Some(Uuid([7; 16])),
         uuid: Uuid([9; 16]),
         name: "tank".into(),

@@ -26,6 +26,7 @@ mod addresses;
 mod connected;
 mod directory;
 mod far;
+mod features;
 mod figures;
 mod legs;
 mod limit;

@@ -1,9 +1,9 @@
 //! A drive that was opened and looked at.
 
 use crate::steward::context::open::OpenDrive;
-use array::format::{ConfigSlot, Fault, Label, MembershipRecord};
+use array::format::{ConfigSlot, Fault, Features, Label, MembershipRecord, Newer};
 use base::{DriveId, DriveInfo};
-use finding::{LegCause, Signature};
+use finding::{LegCause, NewerRecord, RecordName, Signature};
 
 /// A drive that was opened and looked at.
 pub(crate) struct Probe {
@@ -28,6 +28,23 @@ impl Probe {
     pub fn good_label(&self) -> Option<&Label> {
         self.label.as_ref().ok().filter(|l| l.drive_bytes <= self.info.bytes)
     }
+    /// What on the drive is of a newer program, so that this one may not write there. Who has found this drive among others has to
+    /// ask: what is only newer in part still says whose it is.
+    pub fn newer(&self) -> Option<NewerRecord> {
+        fn part<R>(read: &Result<R, Fault>, features: impl Fn(&R) -> Features) -> Option<Newer> {
+            match read {
+                Ok(record) => features(record).forbids_writing(),
+                Err(Fault::Newer(part)) => Some(*part),
+                Err(Fault::Absent | Fault::Damaged) => None,
+            }
+        }
+        let label = part(&self.label, |l| l.features).map(|p| (RecordName::Label, p));
+        let membership = || part(&self.record, |r| r.features).map(|p| (RecordName::Membership, p));
+        let config = || part(&self.config, |c| c.features).map(|p| (RecordName::Configuration, p));
+        let (record, part) = label.or_else(membership).or_else(config)?;
+        Some(NewerRecord { record, part: part.into() })
+    }
+
     /// As a member of an array.
     pub fn opened(&self) -> Option<OpenDrive> {
         Some(OpenDrive { id: self.id, info: self.info.clone(), label: self.good_label()?.clone() })
@@ -42,7 +59,7 @@ impl Probe {
                 uuid: l.pool.to_string(),
                 unfinished: self.config.as_ref().is_ok_and(ConfigSlot::is_unfinished),
             }),
-            (Err(Fault::Newer), _) => Some(LegCause::DriveLabelNewer { drive }),
+            (Err(Fault::Newer(part)), _) => Some(LegCause::DriveLabelNewer { drive, part: (*part).into() }),
             (Err(Fault::Damaged), _) => Some(LegCause::DriveLabelDamaged { drive }),
             (Err(Fault::Absent), Some(holds)) => Some(LegCause::DriveHolds { drive, holds }),
             (Err(Fault::Absent), None) => None,

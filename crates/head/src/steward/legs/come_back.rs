@@ -315,6 +315,11 @@ impl Procedures {
         if label.drive != uuid {
             return Err(LegCause::DriveLabelOfOther { pool: label.pool_name.clone() }.into());
         }
+        // What a newer program wrote there may be newer than all that is here.
+        if let Some(newer) = probe.newer() {
+            let (leg, path) = (path.into(), probe.info.path.clone());
+            return Err(LegCause::DriveNewer { leg, path, newer }.into());
+        }
         let (verdict, slot) = {
             let context = self.context();
             let p = context.pool(pool).ok_or(LegCause::PoolGone)?;
@@ -346,7 +351,8 @@ impl Procedures {
 
     /// A spare was found, or something else.
     fn take_spare(&self, pool: PoolId, uuid: Uuid, path: &str, found: Result<Probe, LegCause>) -> Answered {
-        let ours = |p: &Probe| p.good_label().is_some_and(|l| l.drive == uuid && is_spare(l));
+        let ours =
+            |p: &Probe| p.newer().is_none() && p.good_label().is_some_and(|l| l.drive == uuid && is_spare(l));
         let (open, found, answer) = match &found {
             Ok(p) if ours(p) => (p.opened(), None, Ok(Reply::Done)),
             Ok(p) => {

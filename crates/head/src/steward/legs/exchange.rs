@@ -415,7 +415,8 @@ impl Procedures {
             return Ok(None);
         }
         let probe = self.probe(path).await.map_err(LegCause::from)?;
-        let label = probe.good_label().filter(|l| l.drive == uuid).cloned();
+        let ours = |l: &&Label| l.drive == uuid && probe.newer().is_none();
+        let label = probe.good_label().filter(ours).cloned();
         if label.is_none() {
             self.let_go(probe.id);
         }

@@ -145,6 +145,7 @@ impl Procedures {
             let p = context.pool_mut(pool)?;
             // Nobody else went on from it, and it was not overwritten.
             let ours = probe.whole
+                && probe.newer().is_none()
                 && probe.good_label().is_some_and(|l| l.array == array as u32)
                 && is_current(probe.record.as_ref().ok(), p.record());
             // The keeper may wait for this very drive, so nobody waits for the keeper.

@@ -465,7 +465,7 @@ impl Procedures {
         }
         let probe = self.probe(&spare.path).await;
         let probe = probe.map_err(LegRefusal::from)?;
-        let ours = probe.good_label().is_some_and(|l| l.drive == spare.uuid);
+        let ours = probe.newer().is_none() && probe.good_label().is_some_and(|l| l.drive == spare.uuid);
         let like = {
             let context = self.context();
             let p = context.pool(pool);

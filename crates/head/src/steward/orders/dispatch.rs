@@ -143,7 +143,7 @@ impl Procedures {
                 Ok(p) => {
                     let role = match (&p.label, p.foreign) {
                         (Ok(_), _)
-                        | (Err(array::format::Fault::Newer | array::format::Fault::Damaged), _) => {
+                        | (Err(array::format::Fault::Newer(_) | array::format::Fault::Damaged), _) => {
                             DriveRole::Labelled
                         }
                         (Err(_), Some(_)) => DriveRole::Foreign,

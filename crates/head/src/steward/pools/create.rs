@@ -146,6 +146,7 @@ impl Procedures {
             grants: Grants::default(),
             extras: Extras { uncleared: uncleared_of(plans, 1), ..Extras::default() },
             accounted: true,
+            newer_compat: 0,
             shared: self.system(),
         })
     }

@@ -68,7 +68,7 @@ impl Unfit {
             }
             Ok(l) => ImportFault::OfOtherPool { drive, pool: l.pool_name.clone() },
             Err(Fault::Absent) => ImportFault::LabelAbsent { drive },
-            Err(Fault::Newer) => ImportFault::LabelNewer { drive },
+            Err(Fault::Newer(part)) => ImportFault::LabelNewer { drive, part: (*part).into() },
             Err(Fault::Damaged) => ImportFault::LabelDamaged { drive },
         };
         Self { path, held: false, missing: false, why }
@@ -125,6 +125,9 @@ impl Procedures {
                     if ours {
                         good.push(p);
                     } else {
+                        // Of what pool a drive with a newer label is nobody can say: it may be any.
+                        let newer = matches!(p.label, Err(Fault::Newer(_)));
+                        let pool = pool.or(newer.then(Uuid::default));
                         failures.extend(pool.map(|pool| Unfit::other(&p, pool)));
                         self.let_go(p.id);
                     }

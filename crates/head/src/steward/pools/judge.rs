@@ -9,8 +9,7 @@ use crate::steward::procedures::Procedures;
 use crate::steward::state::config::{LegRow, PoolConfig};
 use crate::steward::words::array_word;
 use array::format::{
-    Assembly, ConfigSlot, Fault, Found, LegState, LegVerdict, MembershipRecord, RecordArray, Verdict,
-    assemble,
+    Assembly, ConfigSlot, Found, LegState, LegVerdict, MembershipRecord, RecordArray, Verdict, assemble,
 };
 use base::DriveKind;
 use base::Uuid;
@@ -33,11 +32,10 @@ impl Procedures {
         let label_pool = || label_name.clone();
         for p in probes {
             let label = p.good_label().expect("gathered by label");
-            let newer = !label.features.writable()
-                || [p.record.as_ref().err(), p.config.as_ref().err()].contains(&Some(&Fault::Newer));
-            if newer {
+            // To import a pool is to write to it: there is no import for reading alone.
+            if let Some(newer) = p.newer() {
                 let drive = p.info.path.clone();
-                return Err(PoolRefusal::PoolNewer { pool: label_pool(), drive }.into());
+                return Err(PoolRefusal::PoolNewer { pool: label_pool(), drive, newer }.into());
             }
             let twin = probes
                 .iter()

@@ -39,6 +39,8 @@ pub struct PoolConfig {
     pub extras: Extras,
     /// No free space holds anything but what is uncleared or returned.
     pub accounted: bool,
+    /// Compat bits of a newer program: they are kept.
+    pub newer_compat: u64,
     /// The system of two heads that share its drives: no head that is not of it may take it.
     pub shared: Option<Uuid>,
 }
@@ -109,7 +111,8 @@ impl PoolConfig {
     /// The same of the body and the feature bits.
     pub fn of_body(body: &[u8], compat: u64, incompat: u64) -> Result<Self, Malformed> {
         let config = Self::decode(body, incompat)?;
-        Ok(Self { accounted: compat & feature::ACCOUNTED != 0, ..config })
+        let newer_compat = compat & !feature::ACCOUNTED;
+        Ok(Self { accounted: compat & feature::ACCOUNTED != 0, newer_compat, ..config })
     }
     /// Reads what `encode` wrote; the feature bits tell which parts the extras have.
     pub fn decode(bytes: &[u8], incompat: u64) -> Result<Self, Malformed> {
@@ -155,6 +158,7 @@ impl PoolConfig {
             volumes,
             grants,
             accounted: false,
+            newer_compat: 0,
             shared,
         };
         if r.0.is_empty() && config.is_sound() { Ok(config) } else { Err(Malformed) }
@@ -184,7 +188,8 @@ impl PoolConfig {
         let shared = if self.shared.is_some() { feature::SHARED } else { 0 };
         let legs = if legs { feature::LEGS } else { 0 };
         let incompat = extras | prefers | caps | weights | uncleared | legs | shared;
-        let compat = if self.accounted { feature::ACCOUNTED } else { 0 };
+        let accounted = if self.accounted { feature::ACCOUNTED } else { 0 };
+        let compat = accounted | self.newer_compat;
         let features = Features { compat, incompat, ..Features::default() };
         ConfigSlot { features, generation, body: self.encode() }
     }
@@ -302,6 +307,7 @@ pub(crate) mod tests {
             grants,
             extras: Extras::default(),
             accounted: true,
+            newer_compat: 0,
             shared: None,
         }
     }

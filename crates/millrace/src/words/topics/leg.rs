@@ -6,8 +6,8 @@ use super::signature::signature;
 use super::{Said, cause as any_cause, why as any_why};
 use base::size::{print, print_free, print_needed};
 use finding::{
-    DriveFault, DriveHelp, Instead, LabelFault, LegCause, LegEvent, LegNotice, LegRefusal, NotInBay, OldLeg,
-    SpareFit, SpareUnfit,
+    DriveFault, DriveHelp, Instead, LabelFault, LegCause, LegEvent, LegNotice, LegRefusal, NewerPart,
+    NotInBay, OldLeg, RecordName, SpareFit, SpareUnfit,
 };
 
 /// Why an order was not carried out.
@@ -307,6 +307,12 @@ pub fn cause(f: &LegCause) -> Said {
         LegCause::DriveLabelUnreadable { leg, path, fault } => {
             Said::new(format!("its label is {}", label_fault(fault))).then(overwrite(leg, path))
         }
+        LegCause::DriveNewer { leg, path, newer } => Said::new(format!(
+            "a newer version of millrace wrote there: {} has {}",
+            record_name(&newer.record),
+            newer_part(&newer.part)
+        ))
+        .then(format!("install that version, or a later one; {}", overwrite(leg, path))),
         LegCause::DriveUnreadable { leg, fault } => {
             Said::new(format!("it cannot be read: {}", the_drive(fault))).then(format!(
                 "millrace drive return {leg}, once it answers, or millrace drive replace {leg} NEW"
@@ -397,8 +403,8 @@ pub fn cause(f: &LegCause) -> Said {
             if *unfinished { ", which was never finished and holds nothing" } else { "" }
         )
         .into(),
-        LegCause::DriveLabelNewer { drive } => {
-            format!("{drive} carries a label of a newer version of millrace").into()
+        LegCause::DriveLabelNewer { drive, part } => {
+            format!("{drive} carries a label of a newer version of millrace, with {}", newer_part(part)).into()
         }
         LegCause::DriveLabelDamaged { drive } => format!("{drive} carries a damaged label of millrace").into(),
         LegCause::DriveHolds { drive, holds } => format!("{drive} holds {}", signature(*holds)).into(),
@@ -521,6 +527,24 @@ pub fn it_is_unfit(why: &SpareUnfit) -> String {
             print_free(*bytes),
             print_needed(*needed_bytes)
         ),
+    }
+}
+
+/// A kind of record on a drive.
+pub fn record_name(record: &RecordName) -> &'static str {
+    match record {
+        RecordName::Label => "the label",
+        RecordName::Membership => "the membership record",
+        RecordName::Configuration => "the configuration",
+    }
+}
+
+/// What of a record this program does not know.
+pub fn newer_part(part: &NewerPart) -> String {
+    match part {
+        NewerPart::Version { version } => format!("version {version}"),
+        NewerPart::RoCompat { bits } => format!("unknown ro_compat features, {bits}"),
+        NewerPart::Incompat { bits } => format!("unknown incompat features, {bits}"),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Words about pools.
 
+use super::leg::{newer_part, record_name};
 use super::machine::open_fault;
 use super::parts::{STATE_DISK, connected, count, drive_fault, file_fault, size, size_free, state_fault};
 use super::{Said, cause as cause_said, notice as notice_said, way, why as why_said};
@@ -175,10 +176,12 @@ pub fn refusal(f: &PoolRefusal) -> Said {
         .then("this again when they do less"),
         R::PoolWithoutDrives => Said::new("none of its drives was found")
             .then("millrace pool import --list --drive DRIVE, if they are files"),
-        R::PoolNewer { pool, drive } => {
-            Said::new(format!("pool {pool} was written by a newer version of millrace ({drive})"))
-                .then("install that version, or a later one")
-        }
+        R::PoolNewer { pool, drive, newer } => Said::new(format!(
+            "pool {pool} was written by a newer version of millrace: {} of {drive} has {}",
+            record_name(&newer.record),
+            newer_part(&newer.part)
+        ))
+        .then("install that version, or a later one"),
         R::PoolDrivesAreOne { pool, how } => Said::new(format!("pool {pool}: {}", one_drive(how)))
             .then(format!("millrace pool import {pool}, naming each drive once")),
         R::DriveCopied { drive, other } => {
@@ -540,8 +543,9 @@ fn import_fault(f: &ImportFault) -> String {
         ImportFault::NotItself { drive, why } => format!("{drive}: {}", cause_said(why).message),
         ImportFault::OfOtherPool { drive, pool } => format!("{drive} is a drive of pool {pool}"),
         ImportFault::LabelAbsent { drive } => format!("the label of {drive} is absent"),
-        ImportFault::LabelNewer { drive } => {
-            format!("the label of {drive} is written by a newer version of millrace")
+        ImportFault::LabelNewer { drive, part } => {
+            let part = newer_part(part);
+            format!("the label of {drive} is written by a newer version of millrace, with {part}")
         }
         ImportFault::LabelDamaged { drive } => format!("the label of {drive} is damaged"),
         ImportFault::NotThere { drives } => format!("{} {} not there", drives.join(", "), is(drives)),
