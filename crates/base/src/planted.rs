@@ -161,7 +161,7 @@ bugs! {
     /// a session goes on after what it was let in by was taken away
     SessionOutlives promise 10 within 20 in Access,
     /// commands start on a volume that was taken from their host
-    UnexportedStarts promise 10 within 0 in Access,
+    UnexportedStarts promise 10 within 20 in Access,
     /// the space of a removed volume is handed out as it is
     UnclearedHandedOut promise 13 within 100 in Volumes,
     /// what is uncleared is only in memory
