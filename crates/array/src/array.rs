@@ -194,6 +194,14 @@ impl Array {
             self.uncleared_owner(at).unwrap_or(self.shard)
         }
     }
+    /// The shard that has the lane of byte `at`, with redundancy or without.
+    pub fn lane_of(&self, at: u64) -> u16 {
+        self.geometry.owner_of_region(self.geometry.region(at), &self.lanes)
+    }
+    /// Whether a leg in sync is reached from here.
+    pub fn reaches_leg(&self) -> bool {
+        self.in_sync() != 0
+    }
     /// Whether this instance may read here. If not (the legs may differ since a crash, or pieces are uncleared) the owner does.
     #[inline]
     pub fn read_is_local(&self, at: u64, len: u64) -> bool {

@@ -129,6 +129,18 @@ impl Array {
         }
     }
 
+    /// A leg joined while a flush was under way: other shards may have written to it what the flush must cover, and it may be in sync by
+    /// the time of the answer.
+    #[cold]
+    fn flush_joined(&mut self, now: Instant, id: u32, io: &mut impl ArrayIo) {
+        let joined = self.writable() & !self.flights[id].wrote;
+        self.flights[id].wrote |= joined;
+        self.flush_legs(now, id, joined & self.volatile(), io);
+        if joined & self.volatile() == 0 {
+            self.settle(now, id, io);
+        }
+    }
+
     fn flush_legs(&mut self, now: Instant, id: u32, targets: Legs, io: &mut impl ArrayIo) {
         self.flights[id].pending = targets.count_ones() as u8;
         for leg in members(targets) {
@@ -234,6 +246,9 @@ impl Array {
             }
             self.try_finish(now, id, io);
             return;
+        }
+        if plan == Plan::Flush && self.writable() & !wrote != 0 && !planted(Bug::FlushMissesJoined) {
+            return self.flush_joined(now, id, io);
         }
         let cached = wrote & self.volatile() & self.writable();
         let zeroes = plan == Plan::Change && kind != Kind::Write;

@@ -118,6 +118,10 @@ bugs! {
     SyncedWithoutFlush promise 5 within 2000 in Power,
     /// a leg is taken back while given-up writes may land on it
     TakenBackEarly promise 5 within 500 in Seesaw,
+    /// an import counts although no leg in sync took both its record and its configuration
+    ImportUntaken promise 14 within 0 in Pairs,
+    /// a configuration that the state directory alone has beside drives that are away does not count
+    KeptIsNoConfig promise 14 within 0 in Pairs,
     /// the older of two configuration slots counts
     OldConfig promise 6 within 100,
     /// what the Steward writes may stay in the drives' caches
@@ -280,6 +284,12 @@ bugs! {
     ReadsBereft promise 2 within 0 in Heads,
     /// a leg is taken back while the other head has writes there that it has given up
     OtherHoldsOn promise 5 within 0 in Heads,
+    /// a flush is carried out by the head where it arrives, though that does not reach every leg
+    FlushHere promise 1 within 30 in Outages,
+    /// a flush does not cover a leg that joins while it is under way
+    FlushMissesJoined promise 1 within 0 in Power,
+    /// a head goes on in its lanes without a leg in sync that it does not reach
+    OwnerSkipsUnreached promise 5 within 0 in Heads,
     /// a drive that one head does not reach any more is lost, although the other one reaches it
     PathIsLeg promise 7 within 20 in Paths,
     /// a logical unit reset ends what this head has alone
@@ -346,6 +356,8 @@ pub enum Worlds {
     Heads,
     /// The same, of which one loses its path to a drive.
     Paths,
+    /// The same, and the power of everything goes meanwhile.
+    Outages,
     /// Two heads whose lanes go round under load.
     Turns,
     /// Two heads that wait for memory of each other.

@@ -83,6 +83,9 @@ pub struct ArrayLayout {
     pub uncleared: Arc<UnclearedMap>,
     /// Two heads share its drives.
     pub shared: bool,
+    /// This head has no path to a leg in use, which the head that leads reaches. Each head finds that out by itself.
+    #[serde(skip)]
+    pub lacks_path: bool,
 }
 
 /// One volume.

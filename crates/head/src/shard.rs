@@ -139,6 +139,8 @@ pub(crate) struct ArrayState {
     pub rest: Rest,
     /// The number under which the Steward asked for it last.
     pub rest_number: u32,
+    /// A leg in use is not reached from here, as far as the array knows.
+    pub lacks_path: bool,
     /// By which map lanes are dealt here.
     pub map: u32,
     /// Epoch of the membership that it knows.

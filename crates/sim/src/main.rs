@@ -18,6 +18,7 @@ usage: sim --seed N [--story | --trace]  one world; the same seed gives the same
   --access  the same, whose operator changes hosts and exports while hosts log in; also without --heads 2
   --one-path        the same, with hosts that send all commands by one path each
   --paths   the same, of which one loses its path to a drive, and nothing else happens
+  --outages the same, of which one loses its path to a drive with a volatile cache, and the power of everything goes meanwhile
   --turns   the same, whose lanes go round again and again under load, while connections between them break
   --full    the same, with so many long commands that each head waits for memory of the other one, and nothing else happens
   --plant BUG       with --seed: one of the planted bugs, by its name (a build with the feature `planted`)
@@ -71,6 +72,8 @@ enum OfTwo {
     OnePath,
     /// One head loses its path to a drive.
     Paths,
+    /// The same, and the power of everything goes meanwhile.
+    Outages,
     /// Lanes go round.
     Turns,
     /// Each head waits for memory of the other one.
@@ -85,6 +88,7 @@ impl OfTwo {
             OfTwo::Heads => "heads 2",
             OfTwo::OnePath => "heads 2 one-path",
             OfTwo::Paths => "paths",
+            OfTwo::Outages => "outages",
             OfTwo::Turns => "turns",
             OfTwo::Full => "full",
             OfTwo::Access => "access --heads 2",
@@ -95,6 +99,7 @@ impl OfTwo {
             OfTwo::Heads => sim::two::Options::swarm(seed),
             OfTwo::OnePath => sim::two::Options::one_path(seed),
             OfTwo::Paths => sim::two::Options::paths(seed),
+            OfTwo::Outages => sim::two::Options::outages(seed),
             OfTwo::Turns => sim::two::Options::turns(seed),
             OfTwo::Full => sim::two::Options::full(seed),
             OfTwo::Access => sim::two::Options::access(seed),
@@ -195,6 +200,7 @@ fn words() -> Option<Words> {
             "--shard-bytes" => words.shard_bytes = Some(number()?),
             "--from" => words.from = number()?,
             "--paths" => words.two = Some(OfTwo::Paths),
+            "--outages" => words.two = Some(OfTwo::Outages),
             "--turns" => words.two = Some(OfTwo::Turns),
             "--plant" => words.plant = Some(given.next()?),
             "--full" => words.two = Some(OfTwo::Full),

@@ -327,6 +327,22 @@ fn a_leg_that_hangs_four_reads_is_failed() {
     assert!(b.done().iter().all(|d| d.1 == Status::Good));
 }
 
+/// Another shard may have written to the leg since it joined, have called it synced, and seen it in sync by the time of the answer.
+#[test]
+fn a_flush_covers_a_leg_that_joins_while_it_is_under_way() {
+    let mut b = Bench::new(&[InSync, Missing]);
+    b.command(1, Kind::Flush, 0, 0);
+    let flush = b.io.ops.remove(0);
+    assert_eq!((flush.kind, flush.drive), (DriveOpKind::Flush, DriveId(0)));
+    b.array.on_membership(b.now, &members(2, &[InSync, Rebuilding]), &mut b.io);
+    b.end(flush.token.0, Ok(()));
+    let joined = |op: &DriveOp| (op.kind, op.drive) == (DriveOpKind::Flush, DriveId(1));
+    assert!(b.io.ops.iter().any(joined));
+    assert_eq!(b.done(), [], "the leg that joined may hold in its cache what the flush covers");
+    b.run();
+    assert_eq!(b.done(), [(1, Status::Good)]);
+}
+
 #[test]
 fn a_flush_goes_to_a_rebuilding_leg_too_and_a_read_does_not() {
     let mut b = Bench::new(&[InSync, Missing]);

@@ -274,6 +274,7 @@ impl Trial {
                 unclean: false,
                 uncleared: Default::default(),
                 shared: false,
+                lacks_path: false,
             }],
             volumes: caps.iter().enumerate().map(volume).collect(),
             waits: false,

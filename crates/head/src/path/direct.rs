@@ -176,6 +176,7 @@ mod tests {
             unclean: false,
             uncleared: Default::default(),
             shared: false,
+            lacks_path: false,
         };
         let space = pool::ArraySpace { bytes: geometry.data_bytes, weight: 1 };
         let blocks = 4 * volume::GRANULE_BYTES / 4096;

@@ -301,7 +301,12 @@ impl<M: Memory> Core<M> {
             Kind::Read => state.array.read_is_local(at, len),
             _ => state.array.owner(at) == self.id,
         };
-        if len < length || !here || state.rest.is_halted() || !state.has_credit(granted == Some(array)) {
+        if len < length
+            || !here
+            || state.lacks_path
+            || state.rest.is_halted()
+            || !state.has_credit(granted == Some(array))
+        {
             return false;
         }
         let request = &mut self.requests[index];
@@ -436,6 +441,10 @@ impl<M: Memory> Core<M> {
         }
         let map = state.map;
         let place = match kind {
+            _ if state.lacks_path => match self.place_by_path(state, kind, at, len) {
+                Some(place) => place,
+                None => return Started::Far(u16::MAX),
+            },
             Kind::Read if state.array.read_is_local(at, len) => self.id,
             Kind::Flush => self.id,
             Kind::Read | Kind::Write | Kind::WriteZeroes | Kind::Deallocate => state.array.owner(at),

@@ -28,6 +28,7 @@ impl<M: Memory> Core<M> {
                     let state = self.arrays[wanted.id.index()].as_mut().expect("found above");
                     state.epoch = wanted.membership.epoch;
                     state.legs = legs_of(wanted);
+                    state.lacks_path = wanted.lacks_path;
                     self.with_array(now, wanted.id, fx, |a, io| {
                         a.on_membership(now, &wanted.membership, io);
                     });
@@ -66,6 +67,7 @@ impl<M: Memory> Core<M> {
         state.array = build_array(self.id, wanted, state.scratch);
         state.epoch = wanted.membership.epoch;
         state.legs = legs_of(wanted);
+        state.lacks_path = wanted.lacks_path;
         state.map = wanted.map;
         state.rest = Rest::No;
         state.bereft = false;
@@ -113,6 +115,7 @@ impl<M: Memory> Core<M> {
             rest: Rest::No,
             rest_number: 0,
             bereft: false,
+            lacks_path: wanted.lacks_path,
             map: wanted.map,
             epoch,
             legs: legs_of(wanted),

@@ -191,5 +191,6 @@ fn array_layout(pool: &PoolContext, a: usize, of: Head) -> ArrayLayout {
         unclean: array.unclean,
         uncleared: if is_read { Arc::default() } else { array.uncleared.clone() },
         shared: pool.config().shared.is_some(),
+        lacks_path: false,
     }
 }

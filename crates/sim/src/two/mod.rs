@@ -11,7 +11,7 @@ mod options;
 mod trouble;
 
 pub use cut::{Cut, Doing, End};
-pub use options::{Options, Trouble};
+pub use options::{Options, Outage, Trouble};
 
 use crate::access::{Access, SLACK, SLACK_OUT};
 use crate::disk::Disk;
@@ -56,6 +56,8 @@ const ALARM_LOOK: u64 = 2;
 const ALARM_CALM: u64 = 3;
 const ALARM_CUT: u64 = 4;
 const ALARM_ACCESS: u64 = 5;
+const ALARM_OUTAGE: u64 = 6;
+const ALARM_DARK: u64 = 7;
 const ALARM_BOOT: u64 = 10;
 const ALARM_OUT: u64 = 20;
 const ALARM_PATH: u64 = 100;
@@ -625,6 +627,9 @@ impl Run {
                     self.world.lose_path(server, disk, true);
                     self.world.alarm(LOST, ALARM_PATH + (10 * server + disk) as u64);
                 }
+                if let Some(outage) = self.options.outage {
+                    self.world.alarm(outage.begins, ALARM_OUTAGE);
+                }
                 self.next_trouble();
             }
         }
@@ -646,6 +651,8 @@ impl Run {
             }
             ALARM_CALM => self.calm(),
             ALARM_CUT => self.begin_cut(),
+            ALARM_OUTAGE => self.begin_outage(),
+            ALARM_DARK => self.power_goes(),
             mark if mark >= ALARM_PATH => self.path_is_back(mark - ALARM_PATH),
             mark if mark >= ALARM_OUT => self.is_out((mark - ALARM_OUT) as usize),
             mark if mark >= ALARM_BOOT => {

@@ -36,6 +36,37 @@ pub enum Trouble {
     HoldFencesUp,
 }
 
+/// A head loses its path to a drive for long, and the power of both servers and all drives goes again and again meanwhile.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Outage {
+    /// The head that leads loses the path; else the follower.
+    pub of_leader: bool,
+    /// The drive.
+    pub disk: usize,
+    /// How long hosts work before.
+    pub begins: Duration,
+    /// How long the path is lost, if the power does not bring it back.
+    pub lost: Duration,
+    /// From the loss of the path to the first cut of the power, and from one cut to the next.
+    pub dark: Duration,
+    /// The path is back when the power is.
+    pub back: bool,
+}
+
+impl Outage {
+    fn drawn(rng: &mut Prng, mirrors: usize) -> Self {
+        // A follower takes part without a drive once it has lacked that for 10 s.
+        Self {
+            of_leader: rng.chance(1, 3),
+            disk: rng.below(2 * mirrors as u64) as usize,
+            begins: Duration::from_millis(rng.between(200, 3000)),
+            lost: Duration::from_secs(rng.between(20, 35)),
+            dark: Duration::from_millis(rng.between(12_500, 18_000)),
+            back: rng.chance(1, 2),
+        }
+    }
+}
+
 impl Trouble {
     /// Those that the first worlds had.
     const USUAL: [Trouble; 10] = [
@@ -68,6 +99,8 @@ pub struct Options {
     pub lying: Option<usize>,
     /// This server loses its path to this drive for `LOST`, once both heads are in. Server 1 follows then.
     pub loses: Option<(usize, usize)>,
+    /// A path is lost while the power goes.
+    pub outage: Option<Outage>,
     /// Lanes go round so often while both heads serve.
     pub turns: Option<Duration>,
     /// The making or the end of a system is cut off.
@@ -114,8 +147,18 @@ pub struct Options {
 }
 
 impl Options {
-    /// The options that belong to `seed`: half of the worlds in which both heads serve have hosts that use paths in turns.
+    /// The options that belong to `seed`: one in four of the worlds in which both heads serve drives with caches has a path that is lost while
+    /// the power goes.
     pub fn swarm(seed: u64) -> Self {
+        let mut options = Self::powered(seed);
+        let mut outage = Prng::new(seed ^ 0x6f75_7461_6701);
+        if options.both && options.volatile && outage.chance(1, 4) {
+            options = options.with_outage(&mut outage);
+        }
+        options
+    }
+    /// The same world without that: half of the worlds in which both heads serve have hosts that use paths in turns.
+    pub fn powered(seed: u64) -> Self {
         let mut options = Self::one_path(seed);
         let mut turns = Prng::new(seed ^ 0x7475_726e_7301);
         if options.both && !options.failover && turns.chance(3, 4) {
@@ -146,6 +189,7 @@ impl Options {
             shard_bytes: 27 << 20,
             lying: None,
             loses: None,
+            outage: None,
             turns: None,
             cut: None,
             volatile: rng.chance(1, 2),
@@ -196,9 +240,31 @@ impl Options {
         self.troubles.push(Trouble::PauseSteward);
         self
     }
+    /// Hosts work on until the path is back.
+    fn with_outage(mut self, rng: &mut Prng) -> Self {
+        let outage = Outage::drawn(rng, self.mirrors);
+        self.work = self.work.max(outage.begins + outage.lost + Duration::from_secs(2));
+        self.habits.flush_permille = self.habits.flush_permille.max(20);
+        // Else hosts would do much in that time.
+        self.delivery.drive_us = self.delivery.drive_us.max(3000);
+        self.outage = Some(outage);
+        self
+    }
+    /// A world in which nothing happens but that a head loses its path to a drive with a volatile cache, and the power goes meanwhile.
+    pub fn outages(seed: u64) -> Self {
+        let mut options = Self::powered(seed);
+        options.troubles.clear();
+        options.both = true;
+        options.volatile = true;
+        options.used = false;
+        options.habits.reset_ppm = 0;
+        let mut rng = Prng::new(seed ^ 0x6f75_7461_6702);
+        options.work = Duration::ZERO;
+        options.with_outage(&mut rng)
+    }
     /// A world of quick drives in which this happens to the head that leads, once, and else nothing: how long do hosts wait?
     pub fn of_one(seed: u64, trouble: Trouble) -> Self {
-        let mut options = Self::swarm(seed);
+        let mut options = Self::powered(seed);
         options.troubles = vec![trouble];
         options.once = true;
         options.addresses_move = true;
@@ -213,7 +279,7 @@ impl Options {
     }
     /// A world in which nothing happens but that one head loses its path to a drive for a while: no leg may be lost.
     pub fn paths(seed: u64) -> Self {
-        let mut options = Self::swarm(seed);
+        let mut options = Self::powered(seed);
         options.troubles.clear();
         options.both = true;
         options.used = false;
@@ -227,7 +293,7 @@ impl Options {
     }
     /// A world in which lanes go round again and again under load at both heads, while connections between them break.
     pub fn turns(seed: u64) -> Self {
-        let mut options = Self::swarm(seed);
+        let mut options = Self::powered(seed);
         options.troubles = vec![Trouble::ResetNetwork, Trouble::SlowNetwork];
         options.shards = options.shards.max(2);
         options.used = false;
@@ -242,7 +308,7 @@ impl Options {
     }
     /// A world of long commands, so many at both heads that each waits for memory of the other one: nothing breaks, and all must end.
     pub fn full(seed: u64) -> Self {
-        let mut options = Self::swarm(seed);
+        let mut options = Self::powered(seed);
         options.troubles.clear();
         options.both = true;
         options.used = false;
@@ -291,7 +357,7 @@ impl Options {
     }
     /// A world in which nothing happens but that a system is made, or ends, and is cut off.
     pub fn of_cut(seed: u64, cut: Cut) -> Self {
-        let mut options = Self::swarm(seed);
+        let mut options = Self::powered(seed);
         options.troubles.clear();
         options.cut = Some(cut);
         options.mirrors = 2;

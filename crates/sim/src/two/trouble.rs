@@ -1,6 +1,6 @@
 //! Faults of a run of two heads, and what an operator does about them.
 
-use super::{ALARM_OUT, ALARM_PATH, ALARM_TROUBLE, Run, Stage, Trouble};
+use super::{ALARM_DARK, ALARM_OUT, ALARM_OUTAGE, ALARM_PATH, ALARM_TROUBLE, Outage, Run, Stage, Trouble};
 use crate::access::Access;
 use crate::world::{Crash, Pause};
 use base::{Address, Duration};
@@ -12,6 +12,8 @@ use head::order::{HostSettings, Order, State, Status};
 const DOOM_EFFECTS: u64 = 40;
 /// Bytes a second that an array of used drives clears by itself.
 const SLOW: u64 = 128 << 10;
+/// When it is looked again whether a path may be lost.
+const OUTAGE_AGAIN: Duration = Duration::from_secs(1);
 /// Names of things that come and go.
 const NAMES: u64 = 4;
 
@@ -58,12 +60,7 @@ impl Run {
                 let effects = self.rng.below(DOOM_EFFECTS) as u32;
                 self.world.doom_on(1 - victim, effects, Crash::Killed);
             }
-            Trouble::Blackout => {
-                self.ends(victim, Crash::PowerCut);
-                self.ends(1 - victim, Crash::PowerCut);
-                self.world.drives_fall();
-                self.volume.borrow_mut().head_fell(self.options.volatile);
-            }
+            Trouble::Blackout => self.black_out(victim),
             Trouble::Pause => {
                 let until = self.world.now() + self.some_time(30_000);
                 let kernel = self.rng.chance(1, 2);
@@ -104,6 +101,45 @@ impl Run {
                     _ => {}
                 }
             }
+        }
+    }
+    /// Both servers and all drives lose their power, this server first.
+    fn black_out(&mut self, first: usize) {
+        self.ends(first, Crash::PowerCut);
+        self.ends(1 - first, Crash::PowerCut);
+        self.world.drives_fall();
+        self.volume.borrow_mut().head_fell(self.options.volatile);
+    }
+    /// A head loses its path to a drive for long, once the other one reaches every leg.
+    pub(super) fn begin_outage(&mut self) {
+        let Some(Outage { of_leader, disk, lost, dark, .. }) = self.options.outage else { return };
+        if self.stage != Stage::Working {
+            return;
+        }
+        let well = self.last_look.as_ref().is_some_and(|s| s.health == State::Optimal);
+        let Some(leader) = self.leader().filter(|_| well && self.world.has_all_paths()) else {
+            return self.world.alarm(OUTAGE_AGAIN, ALARM_OUTAGE);
+        };
+        let server = if of_leader { leader } else { 1 - leader };
+        self.world.say(|| format!("outage: server {server} loses its path to d{disk}"));
+        self.world.lose_path(server, disk, true);
+        self.world.alarm(lost, ALARM_PATH + (server * 10 + disk) as u64);
+        self.world.alarm(dark, ALARM_DARK);
+    }
+    /// Everything loses its power while a path is lost.
+    pub(super) fn power_goes(&mut self) {
+        let Some(Outage { dark, back, .. }) = self.options.outage else { return };
+        if self.stage != Stage::Working || self.world.has_all_paths() {
+            return;
+        }
+        self.troubles += 1;
+        let first = self.rng.below(2) as usize;
+        self.world.say(|| "outage: the power goes".into());
+        self.black_out(first);
+        if back {
+            self.world.all_paths_are_back();
+        } else {
+            self.world.alarm(dark, ALARM_DARK);
         }
     }
     /// Hosts that say so lose their path, and no head gets an event.

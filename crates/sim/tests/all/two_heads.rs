@@ -77,6 +77,20 @@ fn hosts_that_lose_a_path_have_its_controller_ended_and_go_on_by_another() {
     }
 }
 
+/// What hosts flushed at a head that lacks a path is on the leg that it does not reach, too.
+#[test]
+fn what_was_flushed_survives_a_power_cut_while_a_head_lacks_a_path() {
+    pass_all(Options::outages, "--outages", 0..8);
+}
+
+#[test]
+fn a_quarter_of_the_worlds_in_which_both_heads_serve_drives_with_caches_lose_a_path_and_the_power() {
+    let caches: Vec<Options> = (0..1000).map(Options::swarm).filter(|o| o.both && o.volatile).collect();
+    let outages = caches.iter().filter(|o| o.outage.is_some()).count();
+    let share = outages * 100 / caches.len();
+    assert!((18..=32).contains(&share), "{outages} of {}", caches.len());
+}
+
 /// Each head waits for memory of the other one while it lends its own: neither waits for ever.
 #[test]
 fn two_full_heads_do_not_wait_for_each_other() {

@@ -5,7 +5,8 @@ use super::wire::Message;
 use super::{FarLink, Out, Sent};
 use crate::mail::{FlightId, Mail, ShardMail, to_shard};
 use crate::path::request::{Owner, Parked, Phase};
-use crate::shard::Core;
+use crate::shard::{ArrayState, Core};
+use array::Kind;
 use base::{Bug, Effects, Instant, Memory, Slice, Status, planted};
 
 impl<M: Memory> Core<M> {
@@ -35,6 +36,18 @@ impl<M: Memory> Core<M> {
             ShardMail::Lease { volume, kind, cost } => link.say(Message::Lease { volume, kind, cost }),
             ShardMail::Leased { volume, kind, cost } => link.say(Message::Leased { volume, kind, cost }),
             other => unreachable!("this letter goes to no far shard: {other:?}"),
+        }
+    }
+    /// Where a command is carried out on an array of which this head does not reach every leg. A flush goes to the head that reaches all:
+    /// what that one has written may lie in a cache that no flush from here gets to. None: that head is gone.
+    #[cold]
+    pub fn place_by_path(&self, state: &ArrayState, kind: Kind, at: u64, len: u64) -> Option<u16> {
+        let far = self.far.len() as u16;
+        match kind {
+            Kind::Flush if planted(Bug::FlushHere) => Some(self.id),
+            Kind::Flush => (far > 0).then(|| self.shards + self.id % far),
+            Kind::Read if state.array.reaches_leg() && state.array.read_is_local(at, len) => Some(self.id),
+            Kind::Read | Kind::Write | Kind::WriteZeroes | Kind::Deallocate => Some(state.array.lane_of(at)),
         }
     }
     /// A command of a far shard has ended here.

@@ -29,6 +29,9 @@ const BLOCK: u32 = 4096;
 const PLACES: u64 = 60;
 const BLOCKS: u64 = 8;
 
+/// Tag of a host's flush: no worker has that number.
+const FLUSH: Tag = Tag(999);
+
 type Machines = Vec<Shard<PlainMemory>>;
 
 enum Ev {
@@ -94,6 +97,13 @@ struct World {
     caps: Caps,
     /// Nobody reads.
     only_writes: bool,
+    /// Heads that do not reach drives.
+    lacks: Vec<(u16, u16)>,
+    /// Which drives were flushed, by which machine; and flushes of hosts that have ended well.
+    flushed: Vec<(usize, u16)>,
+    flushes: u32,
+    /// The number of the last map.
+    map: u32,
 }
 
 fn region(machine: usize) -> u64 {
@@ -147,6 +157,10 @@ impl World {
             sends: 0,
             caps: Caps::default(),
             only_writes: false,
+            lacks: vec![],
+            flushed: vec![],
+            flushes: 0,
+            map: 0,
         };
         for head in 0..2 {
             // Lanes by head and shard; each head counts its own shards first.
@@ -163,9 +177,12 @@ impl World {
         self.configure_by(head, lanes, 1);
     }
     fn configure_by(&mut self, head: u16, lanes: Lanes, map: u32) {
+        self.map = map;
         let geometry = Geometry::plan(true, 1 << 20, DRIVE_BYTES, 1 << 20).expect("there is room");
         let leg = |n| {
-            let (state, volatile_cache, deallocate_zeroes) = (LegState::InSync, false, true);
+            let lacks = self.lacks.contains(&(head, n));
+            let state = if lacks { LegState::Missing } else { LegState::InSync };
+            let (volatile_cache, deallocate_zeroes) = (!self.lacks.is_empty(), true);
             Some(Leg { drive: DriveId(n), state, volatile_cache, deallocate_zeroes, map_at: 1 << 40 })
         };
         let space = pool::ArraySpace { bytes: geometry.data_bytes, weight: 1 };
@@ -192,6 +209,7 @@ impl World {
                 unclean: false,
                 uncleared: Default::default(),
                 shared: true,
+                lacks_path: self.lacks.iter().any(|(of, _)| *of == head) && self.dead.is_empty(),
             }],
             volumes: vec![VolumeLayout {
                 id: VOLUME,
@@ -274,6 +292,32 @@ impl World {
         self.mail(machine, ShardMail::Quiesce { array, number: 1 });
         self.until(|w| w.quiet.contains(&machine));
     }
+    /// Both heads have all lanes of an array dealt to one of them, and some drives are not reached by one.
+    fn with_lost_paths(seed: u64, owner: u16, lacks: &[(u16, u16)]) -> Self {
+        let mut w = Self::new(seed, 2, |lane| 2 * owner + lane as u16 % 2);
+        w.lacks = lacks.to_vec();
+        w.run(Duration::from_millis(2));
+        (0..4).for_each(|machine| w.rests(machine));
+        w.halted.clear();
+        w.quiet.clear();
+        for head in 0..2 {
+            let first = if head == owner { 0 } else { 2 };
+            w.configure_by(head, Lanes::new(core::array::from_fn(|l| first + l as u16 % 2)), 2);
+        }
+        w.run(Duration::from_millis(1));
+        w
+    }
+    /// A host flushes at this machine.
+    fn flush(&mut self, machine: usize) {
+        assert!(self.machines[machine].direct_admit(1));
+        let command = Command { volume: VOLUME, op: Op::Flush, at: 0, blocks: 0, fua: false };
+        let mut fx = vec![];
+        let at = (FLUSH, Door::Volume);
+        self.machines[machine].direct_submit(self.now, at, command, Slice::default(), &mut fx);
+        self.carry_out(machine, fx);
+        let now = self.now;
+        self.push(now, machine, Ev::Bytes(u64::MAX, vec![]));
+    }
     fn work(&mut self, w: usize) {
         let writes = self.only_writes || self.rng.chance(1, 2);
         let Worker { machine, place, data, known, .. } = self.workers[w];
@@ -298,6 +342,11 @@ impl World {
     }
     fn ended(&mut self, machine: usize) {
         while let Some(done) = self.machines[machine].direct_done() {
+            if done.tag == FLUSH {
+                assert_eq!(done.status, Status::Good);
+                self.flushes += 1;
+                continue;
+            }
             let w = usize::from(done.tag.0);
             assert_eq!(done.status, Status::Good, "worker {w}");
             let worker = &mut self.workers[w];
@@ -394,6 +443,7 @@ impl World {
                             }
                         });
                     }
+                    DriveOpKind::Flush => self.flushed.push((machine, op.drive.0)),
                     _ => {}
                 }
                 self.machines[machine].on_event(
@@ -580,7 +630,7 @@ impl World {
         self.until(|w| w.halted.len() == shards);
         (0..shards).for_each(|m| self.mail(m, ShardMail::Quiesce { array, number: 1 }));
         self.until(|w| w.quiet.len() == shards);
-        self.configure_by(0, Lanes::dealt(self.shards), 2);
+        self.configure_by(0, Lanes::dealt(self.shards), self.map + 1);
     }
     fn until(&mut self, over: impl Fn(&Self) -> bool) {
         let began = self.now;
@@ -741,4 +791,57 @@ fn a_command_by_an_old_map_is_sent_back_and_done_by_the_new_one() {
     let sends = world.sends;
     world.run(Duration::from_millis(10));
     assert!(world.done()[0] > 5 && world.sends <= sends + 2, "it goes on here");
+}
+
+/// What the head with all paths has written may lie in the cache of a drive that the other one does not reach.
+#[test]
+fn a_flush_reaches_every_leg_though_its_head_does_not() {
+    for seed in 0..20 {
+        let mut w = World::with_lost_paths(seed, 0, &[(1, 2)]);
+        let sends = w.sends;
+        w.flush(1);
+        w.run(Duration::from_millis(5));
+        assert_eq!((w.flushes, w.sends), (1, sends), "seed {seed}: a head with all paths asks nobody");
+        let by: Vec<usize> = w.flushed.drain(..).map(|(machine, _)| machine).collect();
+        assert_eq!(by, [1, 1], "seed {seed}");
+        w.flush(3);
+        w.flush(2);
+        if seed % 2 == 1 {
+            // It is sent again by the next connection, and answered once.
+            w.cut_one();
+        }
+        w.run(Duration::from_millis(200));
+        assert_eq!(w.flushes, 3, "seed {seed}");
+        for drive in [1, 2] {
+            let by: BTreeSet<usize> =
+                w.flushed.iter().filter(|(_, d)| *d == drive).map(|(machine, _)| *machine).collect();
+            assert_eq!(by, BTreeSet::from([0, 1]), "seed {seed}: drive {drive}");
+        }
+    }
+}
+
+/// A leg that was not reached is put out by then.
+#[test]
+fn a_flush_at_a_head_that_is_gone_is_done_again() {
+    for seed in 0..20 {
+        let mut w = World::with_lost_paths(seed, 1, &[(0, 2)]);
+        w.drive = Duration::from_secs(10);
+        w.flush(0);
+        w.run(Duration::from_micros(100));
+        w.drive = Duration::from_micros(100);
+        w.second_dies();
+        w.run(Duration::from_millis(10));
+        assert_eq!(w.flushes, 1, "seed {seed}");
+        let here: Vec<_> = w.flushed.iter().filter(|(machine, _)| *machine < 2).collect();
+        assert_eq!(here, [&(0, 1)], "seed {seed}");
+    }
+}
+
+/// Its hosts need not know which head reaches the drives.
+#[test]
+fn a_head_that_reaches_no_leg_serves_by_the_other_one() {
+    let mut w = World::with_lost_paths(7, 0, &[(1, 1), (1, 2)]);
+    w.employ(2);
+    w.run(Duration::from_millis(100));
+    assert!(w.done().iter().all(|done| *done > 5), "{:?}", w.done());
 }

@@ -233,16 +233,39 @@ mod tests {
             unclean: false,
             uncleared: Arc::new(UnclearedMap::none()),
             shared: true,
+            lacks_path: false,
         };
-        let layout = Layout { arrays: vec![array], ..Layout::default() };
+        let mut layout = Layout { arrays: vec![array], ..Layout::default() };
         // The leader has two shards, this head three: 2, 3 and 4 are its own.
         let drives = [(DriveId(1), Uuid([11; 16])), (DriveId(2), Uuid([12; 16]))].into();
         let open = |uuid: Uuid| (uuid == Uuid([11; 16])).then_some(DriveId(40));
-        let layout = Numbers { shards: 2, drives }.translate(layout, 3, open);
-        let lanes: Vec<u16> = (0..5).map(|region| layout.arrays[0].lanes.of_region(region)).collect();
+        let numbers = Numbers { shards: 2, drives };
+        let translated = |layout: &Layout| numbers.translate(layout.clone(), 3, open).arrays.remove(0);
+        let legs = |array: &ArrayLayout| -> Vec<_> {
+            array.membership.legs.iter().map(|l| l.map(|l| (l.drive.0, l.state))).collect()
+        };
+        let array = translated(&layout);
+        let lanes: Vec<u16> = (0..5).map(|region| array.lanes.of_region(region)).collect();
         assert_eq!(lanes, [3, 4, 0, 1, 2]);
-        let legs = layout.arrays[0].membership.legs.iter();
-        let legs: Vec<_> = legs.map(|l| l.map(|l| (l.drive.0, l.state == LegState::InSync))).collect();
-        assert_eq!(legs, [Some((40, true)), Some((0, false)), None, Some((0, false))]);
+        // This head has lanes: what it does on a leg in sync that it does not reach fails.
+        let (in_sync, missing) = (LegState::InSync, LegState::Missing);
+        assert_eq!(legs(&array), [Some((40, in_sync)), Some((0, in_sync)), None, Some((0, in_sync))]);
+        assert!(array.lacks_path);
+        // It has none: the leg is missing to it.
+        layout.arrays[0].lanes = Lanes::dealt(2);
+        let array = translated(&layout);
+        assert_eq!(legs(&array), [Some((40, in_sync)), Some((0, missing)), None, Some((0, missing))]);
+        assert!(array.lacks_path);
+        // What is copied to a leg begins anew with the next map.
+        layout.arrays[0].lanes = Lanes::dealt(5);
+        for leg in layout.arrays[0].membership.legs.iter_mut().flatten().skip(1) {
+            leg.state = LegState::Rebuilding;
+        }
+        let array = translated(&layout);
+        assert_eq!(legs(&array), [Some((40, in_sync)), Some((0, missing)), None, Some((0, missing))]);
+        assert!(array.lacks_path);
+        // A leg that is out is nobody's to reach.
+        layout.arrays[0].membership.legs.iter_mut().flatten().skip(1).for_each(|leg| leg.state = missing);
+        assert!(!translated(&layout).lacks_path);
     }
 }

@@ -133,6 +133,7 @@ mod tests {
             unclean: true,
             uncleared: Arc::new(uncleared),
             shared: true,
+            lacks_path: false,
         };
         let space = pool::ArraySpace { bytes: 512 << 20, weight: 1 };
         let map = pool::StripeMap::new(65536, &[space, space]).expect("a good map");

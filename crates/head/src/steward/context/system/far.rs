@@ -1,8 +1,9 @@
 //! Shards of one head that take part in what the other one leads.
 
 use crate::layout::Layout;
+use array::LegState;
 use base::view::View;
-use base::{DriveId, Uuid};
+use base::{Bug, DriveId, Uuid, planted};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -43,7 +44,8 @@ pub(crate) struct Numbers {
 
 impl Numbers {
     /// A layout of the leader's as it is for shards here: their numbers come first, and drives are those that are open here. The others
-    /// are missing.
+    /// are missing, and the array lacks a path. A leg in sync of an array with lanes here is never missing: its operations fail, so that
+    /// this head is put out instead of going on without the leg.
     pub fn translate(
         &self,
         mut layout: Layout,
@@ -57,11 +59,16 @@ impl Numbers {
         layout.volumes.iter_mut().for_each(|v| v.home = number(v.home));
         for array in &mut layout.arrays {
             array.lanes = array.lanes.renumbered(number);
+            let has_lanes = (0..shards).any(|shard| array.lanes.has(shard));
             for leg in array.membership.legs.iter_mut().flatten() {
                 let drive = self.drives.get(&leg.drive).and_then(|uuid| open(*uuid));
                 leg.drive = drive.unwrap_or_default();
-                if drive.is_none() {
-                    leg.state = array::LegState::Missing;
+                if drive.is_some() {
+                    continue;
+                }
+                array.lacks_path |= leg.state != LegState::Missing;
+                if leg.state != LegState::InSync || !has_lanes || planted(Bug::OwnerSkipsUnreached) {
+                    leg.state = LegState::Missing;
                 }
             }
         }
