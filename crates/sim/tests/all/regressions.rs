@@ -66,3 +66,18 @@ fn what_was_mended_stays_mended() {
         }
     }
 }
+
+/// The same of worlds of one mirror of which both legs fall ill (`sim --pairs`).
+const PAIRS: [(u64, &str); 1] = [(
+    7_700_117,
+    "both legs were pulled, one after the other, while an import wrote its first record and its configuration: one leg took the record \
+     alone and the other nothing, and the pool was served by a configuration that no drive had",
+)];
+
+#[test]
+fn worlds_of_pairs_that_failed_once_pass() {
+    for (seed, story) in PAIRS {
+        run(Options::pairs(seed))
+            .unwrap_or_else(|failure| panic!("seed {seed}: {}\nonce: {story}", failure.what));
+    }
+}

@@ -1,7 +1,9 @@
 //! What is read from and written to drives about drives. Only the Steward writes there.
 
 use crate::layout::PoolId;
+use crate::order::Refusal;
 use crate::steward::context::open::OpenDrive;
+use crate::steward::context::pool::PoolContext;
 use crate::steward::context::probe::Probe;
 use crate::steward::context::system::Standby;
 use crate::steward::context::witness::{Witness, puts_out};
@@ -14,8 +16,8 @@ use crate::steward::runtime::Patience;
 use crate::steward::state::Change;
 use crate::steward::state::config::geometry_of;
 use array::format::{
-    ConfigSlot, Fault, LABEL_AT, Label, MembershipRecord, RECORD_BYTES, config_bytes, label_copy_at,
-    newest_config, newest_label, newest_membership,
+    ConfigSlot, Fault, LABEL_AT, Label, LegState, MembershipRecord, RECORD_BYTES, config_bytes,
+    label_copy_at, newest_config, newest_label, newest_membership,
 };
 use array::{Bitmap, Geometry, UnclearedMap};
 use base::machine::Shape;
@@ -33,6 +35,37 @@ pub(crate) struct Maps<'a> {
     /// Regions that may differ between legs, of a mirror.
     pub dirty: &'a Bitmap,
     pub uncleared: &'a UnclearedMap,
+}
+
+/// What became of a configuration that was written.
+pub(crate) struct WrittenConfig {
+    /// Legs that failed to take it.
+    pub failed: Vec<(usize, usize, DriveError)>,
+    /// No leg took it.
+    pub none: bool,
+    /// Whether every start that believes what it finds finds it: it is on all legs in sync of a mirror, or in the state directory. A leg
+    /// that lacks it may be found alone before its loss is on record.
+    pub counts: Result<(), Refusal>,
+}
+
+impl PoolContext {
+    /// Of each leg in sync of an array: whether it is reached, and is none of those that failed.
+    fn in_sync_but(&self, array: usize, failed: &[(usize, usize, DriveError)]) -> impl Iterator<Item = bool> {
+        let reachable = self.reachable();
+        let legs = 0..self.arrays[array].legs.len();
+        legs.filter(move |l| self.leg_state(array, *l) == LegState::InSync).map(move |l| {
+            reachable.iter().any(|(x, m, _)| (*x, *m) == (array, l))
+                && !failed.iter().any(|(x, m, _)| (*x, *m) == (array, l))
+        })
+    }
+    /// Whether some leg in sync of this array is none of those that failed.
+    pub fn is_whole_without(&self, array: usize, failed: &[(usize, usize, DriveError)]) -> bool {
+        self.in_sync_but(array, failed).any(|took| took)
+    }
+    /// Whether all legs in sync of some array are none of those that failed.
+    fn has_array_without(&self, failed: &[(usize, usize, DriveError)]) -> bool {
+        (0..self.arrays.len()).any(|a| self.in_sync_but(a, failed).all(|took| took))
+    }
 }
 
 impl Procedures {
@@ -427,18 +460,16 @@ impl Procedures {
         }
     }
 
-    /// Puts the pool's configuration on every reachable drive, then in the state directory. Returns the legs that failed to take it.
-    pub(crate) async fn write_config(
-        &self,
-        pool: PoolId,
-        slot: &ConfigSlot,
-    ) -> Vec<(usize, usize, DriveError)> {
+    /// Puts the pool's configuration on every reachable drive, then in the state directory.
+    pub(crate) async fn write_config(&self, pool: PoolId, slot: &ConfigSlot) -> WrittenConfig {
         let all = self.context().pool(pool).map_or(0, |p| p.reachable().len());
         let failed = self.put_config(pool, slot).await;
-        if failed.len() < all {
-            self.keep_config(pool, slot).await;
+        if failed.len() >= all {
+            return WrittenConfig { failed, none: true, counts: Ok(()) };
         }
-        failed
+        let kept = self.keep_config(pool, slot).await;
+        let whole = self.context().pool(pool).is_some_and(|p| p.has_array_without(&failed));
+        WrittenConfig { failed, none: false, counts: if whole { Ok(()) } else { kept } }
     }
     /// The same on the drives alone.
     pub(crate) async fn put_config(

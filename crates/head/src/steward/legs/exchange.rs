@@ -370,7 +370,7 @@ impl Procedures {
             core::iter::once(removed).chain(over).collect()
         };
         let planned = self.plan(pool, edits).await?;
-        let failed = self.write_config(pool, &planned.slot()).await;
+        let failed = self.write_config(pool, &planned.slot()).await.failed;
         self.propose_losses(pool, failed, Untaken::Config);
         let gone = {
             let mut context = self.context_mut();
@@ -605,7 +605,7 @@ impl Procedures {
         written.map_err(|e| not_labelled(&probe.info, e))?;
         self.mark_all(pool, array).await?;
         self.write_pools_and(Some((pool, &probe.info.path))).await?;
-        let failed = self.write_config(pool, &slot).await;
+        let failed = self.write_config(pool, &slot).await.failed;
         self.propose_losses(pool, failed, Untaken::Config);
         self.decided(planned);
         let mut departed = None;

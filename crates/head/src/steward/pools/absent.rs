@@ -3,10 +3,10 @@
 //! When everything of such a pool is back it is imported by itself; any doubt is left to the operator.
 //!
 //! The file `config-UUID` (docs/formats/state.md) is all that is known of such a pool: names, numbers, sizes and
-//! grants. Nothing about data is taken from it.
+//! grants. Nothing about data is taken from it. If drives are found that lack the last configuration, it has that, too (`later_kept`).
 
 use crate::layout::PoolId;
-use crate::order::{Answered, Notice, Order, Reply};
+use crate::order::{Answered, Notice, Order, Refusal, Reply};
 use crate::steward::context::absent::{AbsentPool, Kept, Shown};
 use crate::steward::context::head::HeadContext;
 use crate::steward::context::pool::PoolContext;
@@ -14,12 +14,12 @@ use crate::steward::context::probe::Probe;
 use crate::steward::pools::import::Claim;
 use crate::steward::procedures::Procedures;
 use crate::steward::record::kept::{KeptFile, kept_name};
-use crate::steward::record::texts::state_cause;
+use crate::steward::record::texts::{state_cause, state_refusal};
 use crate::steward::state::config::PoolConfig;
 use crate::steward::state::{Change, PoolRow};
-use array::format::{ConfigSlot, LegVerdict};
+use array::format::{ConfigSlot, LegVerdict, MembershipRecord};
 use base::machine::{StateError, StateOp};
-use base::{Duration, Uuid, VolumeId};
+use base::{Bug, Duration, Uuid, VolumeId, planted};
 use finding::{Cause, FileFault, PoolEvent, PoolNotice, RecordCause, StateFile};
 use std::collections::BTreeSet;
 
@@ -65,17 +65,40 @@ impl Procedures {
         Ok(Some((config, file)))
     }
 
-    /// Keeps what hosts shall be told if the pool's drives are not found at the next start. The drives have it
-    /// already: a failure is told and refuses nothing.
-    pub(crate) async fn keep_config(&self, pool: PoolId, slot: &ConfigSlot) {
+    /// What this head has kept of a pool, if that is later than what was found on its drives: those that took it are away, and the loss of the
+    /// others is not on record yet. It counts only in a state directory that is as new as the drives.
+    pub(crate) async fn later_kept(
+        &self,
+        found: &ConfigSlot,
+        pool: Uuid,
+        witness: Option<&MembershipRecord>,
+        record: &MembershipRecord,
+    ) -> Option<ConfigSlot> {
+        if planted(Bug::KeptIsNoConfig) {
+            return None;
+        }
+        let (config, KeptFile { slot, .. }) = self.read_kept_file(pool).await.ok().flatten()?;
+        let me = self.context().me();
+        let follows = |w: &MembershipRecord| record.head == me && record.ancestors[0] == w.incarnation;
+        let is_new = witness.is_some_and(|w| w.incarnation == record.incarnation || follows(w));
+        let fits = config.holder == me && config.arrays.len() <= record.arrays.len();
+        (is_new && fits && slot.generation > found.generation && !slot.is_unfinished()).then_some(slot)
+    }
+
+    /// Keeps what hosts shall be told if the pool's drives are not found at the next start, and what counts if drives are found that lack
+    /// it.
+    ///
+    /// # Errors
+    /// It is not kept, which is told: nothing is, then.
+    pub(crate) async fn keep_config(&self, pool: PoolId, slot: &ConfigSlot) -> Result<(), Refusal> {
         let found =
             self.context().pool(pool).map(|p| (p.config().uuid, p.config().name.clone(), p.deallocates()));
-        let Some((uuid, name, deallocates)) = found else { return };
+        let Some((uuid, name, deallocates)) = found else { return Ok(()) };
         let text = KeptFile { slot: slot.clone(), deallocates }.text();
         let op = StateOp::Write { name: kept_name(uuid), contents: text.into_bytes() };
-        if let Err(e) = self.change_file(op).await {
-            self.not_kept(uuid, &name, &e).await;
-        }
+        let Err(error) = self.change_file(op).await else { return Ok(()) };
+        self.not_kept(uuid, &name, &error).await;
+        Err(state_refusal(StateFile::Kept { pool: Some(name) }, &error))
     }
     async fn not_kept(&self, uuid: Uuid, name: &str, error: &StateError) {
         // What it was before would tell hosts of volumes that are not there.

@@ -207,7 +207,8 @@ impl Procedures {
         self.came(id);
         self.leave_creating(uuid, vec![]).await;
         let slot = self.context().pool(id).expect("orders come one by one").config_slot();
-        self.keep_config(id, &slot).await;
+        // Every drive has it.
+        let _ = self.keep_config(id, &slot).await;
         self.start_keeper(id);
         Ok(notices)
     }
@@ -683,6 +684,8 @@ impl Procedures {
             self.free_again(uuid, &drives, &left).await;
             return Err(PoolRefusal::NoDriveWritten { pool: config.name.clone() }.into());
         }
+        // Those of the drives that fail to take it are put out by the next one.
+        let _ = self.keep_config(id, &slot).await;
         {
             let mut context = self.context_mut();
             let p = context.pool_mut(id).expect("orders come one by one");

@@ -9,6 +9,7 @@ use crate::steward::context::head::HeadContext;
 use crate::steward::context::pool::PoolContext;
 use crate::steward::context::probe::Probe;
 use crate::steward::context::spare::SpareContext;
+use crate::steward::health::drives::WrittenConfig;
 use crate::steward::health::shaped::{bare, split};
 use crate::steward::join::{self, Boxed};
 use crate::steward::lanes::Marked;
@@ -493,7 +494,8 @@ impl Procedures {
             self.context_mut().pool_mut(id).expect("it was just added").is_troubled(Some(why));
         }
         self.settle_first_record(id, failed).await?;
-        let failed = self.write_config(id, &slot).await;
+        let WrittenConfig { failed, counts, .. } = self.write_config(id, &slot).await;
+        counts?;
         let lost = self.lost_at_import(id, failed)?;
         self.context_mut().pool_mut(id).expect("it was just added").pending.extend(lost);
         Ok(())
@@ -533,7 +535,7 @@ impl Procedures {
     /// The losses of legs that did not take what an import writes.
     ///
     /// # Errors
-    /// One of them is the last of its array.
+    /// An array has no other leg in sync that took it.
     fn lost_at_import(
         &self,
         id: PoolId,
@@ -543,14 +545,15 @@ impl Procedures {
         let p = context.pool(id).expect("it was just added");
         let lost = |(array, leg, error): (usize, usize, DriveError)| {
             let fault = DriveFault::from(error);
-            if p.is_last(array, leg) {
+            let took = p.is_whole_without(array, &failed) || planted(Bug::ImportUntaken) && !p.is_last(array, leg);
+            if !took {
                 let drive = p.drive_path(array, leg).to_string();
                 return Err(PoolRefusal::LastNotWritten { drive, fault }.into());
             }
             let why = PoolCause::LegNotWritten { fault }.into();
             Ok(PendingChange::Lost { array, leg, why, outlook: outlook(error), there: None })
         };
-        failed.into_iter().map(lost).collect()
+        failed.iter().copied().map(lost).collect()
     }
 
     /// Order: import.

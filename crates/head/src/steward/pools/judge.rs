@@ -109,6 +109,8 @@ impl Procedures {
         let Some((slot, _)) = newest else {
             return Err(PoolRefusal::PoolConfigUnreadable { pool: label_pool() }.into());
         };
+        let kept = self.later_kept(slot, uuid, witness.as_ref(), &assembly.record).await;
+        let slot = kept.as_ref().unwrap_or(slot);
         let Ok(mut config) = PoolConfig::of_slot(slot) else {
             let generation = slot.generation;
             return Err(PoolRefusal::PoolConfigContradicts { pool: label_pool(), generation }.into());

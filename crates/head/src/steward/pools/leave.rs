@@ -190,7 +190,7 @@ impl Procedures {
                 Ok(planned) => planned,
                 Err(r) => return Err(self.take_back(id, changed, r).await),
             };
-            let also = self.write_config(id, &planned.slot()).await;
+            let also = self.write_config(id, &planned.slot()).await.failed;
             self.decided(planned);
             failed.retain(|(a, l, _)| !also.iter().any(|(x, m, _)| (x, m) == (a, l)));
             failed.extend(also);

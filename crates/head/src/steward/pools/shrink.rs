@@ -245,7 +245,8 @@ impl Procedures {
     async fn put_on_stayers(&self, cut: &Cut, slot: &ConfigSlot) -> Result<(), Refusal> {
         let failed = self.put_config_below(cut.pool, slot, cut.first).await;
         let Some((a, l, error)) = failed.first() else {
-            self.keep_config(cut.pool, slot).await;
+            // Every drive that stays has it.
+            let _ = self.keep_config(cut.pool, slot).await;
             return Ok(());
         };
         let drive = self.context().pool(cut.pool).map_or(String::new(), |p| p.drive_path(*a, *l).to_string());

@@ -3,6 +3,7 @@
 
 use crate::layout::PoolId;
 use crate::order::Refusal;
+use crate::steward::health::drives::WrittenConfig;
 use crate::steward::legs::exchange::Untaken;
 use crate::steward::procedures::Procedures;
 use crate::steward::record::texts::{
@@ -99,21 +100,22 @@ impl Procedures {
     /// Edits of a pool's configuration: checked, on its drives, applied.
     ///
     /// # Errors
-    /// They may not happen, or no drive took them: nothing has changed.
+    /// They may not happen, or no drive took them: nothing has changed. Or some drives lack them, and so does the state directory: then a
+    /// start may find them or not.
     pub(crate) async fn configure(&self, pool: PoolId, edits: Vec<Edit>) -> Result<(), Refusal> {
         let planned = self.plan(pool, edits).await?;
-        let reachable = self.context().pool(pool).map_or(0, |p| p.reachable().len());
         let slot = planned.slot();
         if planted(Bug::AppliedBeforeDurable) {
             self.decided(planned);
             self.write_config(pool, &slot).await;
             return Ok(());
         }
-        let failed = self.write_config(pool, &slot).await;
-        if failed.len() >= reachable {
+        let WrittenConfig { failed, none, counts } = self.write_config(pool, &slot).await;
+        if none {
             return Err(PoolRefusal::NoDriveWritten { pool: planned.next.config().name.clone() }.into());
         }
         self.propose_losses(pool, failed, Untaken::Config);
+        counts?;
         self.decided(planned);
         Ok(())
     }
@@ -123,7 +125,7 @@ impl Procedures {
     /// The pool is gone.
     pub(crate) async fn configure_again(&self, pool: PoolId) -> Result<(), Refusal> {
         let planned = self.plan(pool, vec![]).await?;
-        let failed = self.write_config(pool, &planned.slot()).await;
+        let failed = self.write_config(pool, &planned.slot()).await.failed;
         self.propose_losses(pool, failed, Untaken::Config);
         self.decided(planned);
         Ok(())

@@ -219,9 +219,12 @@ impl Procedures {
     async fn restore_kept(&self, pool: Uuid) -> Result<(), Cause> {
         let Some(id) = self.context().pool_of(pool) else { return self.keep_absent(pool).await };
         self.hold_keeper(id).await;
+        // What is about to be written there is later.
+        let procedures = self.clone();
+        self.cx.until(move || procedures.context().pool(id).is_none_or(|p| !p.configuring)).await;
         let slot = self.context().pool(id).filter(|p| !p.leaving).map(PoolContext::config_slot);
         if let Some(slot) = slot {
-            self.keep_config(id, &slot).await;
+            let _ = self.keep_config(id, &slot).await;
         }
         self.free_keeper(id);
         Ok(())

@@ -50,6 +50,57 @@ fn a_configuration_that_one_drive_takes_has_happened_and_the_other_is_put_out() 
     assert!(pool(&state).record().ancestors.contains(&record.incarnation), "and goes on from it");
 }
 
+/// One leg took it and is gone. The other one failed to, and is rightly believed: its loss was on no record yet as the head fell.
+#[test]
+fn a_configuration_that_the_leg_which_is_left_lacks_is_in_the_state_directory() {
+    let mut w = usual();
+    // One leg of each mirror: a mirror whose legs all have it would bring it along.
+    let lacks = ["/f/b", "/f/d"].map(|name| (name.to_string(), w.rest.drives[name].clone()));
+    w.good(volume("second", 8 << 20));
+    w.good(Order::VolumeRemove { volume: "tank/vm1".into(), force: true, disconnect: true });
+    let (before, mut rest) = (decided(&w), w.rest);
+    rest.drives.retain(|name, _| !["/f/a", "/f/c"].contains(&name.as_str()));
+    rest.drives.extend(lacks);
+
+    let mut w = World::start(rest.clone(), 7);
+    w.pass(10);
+    let found = decided(&w);
+    assert_eq!(pool(&found).config().volumes, pool(&before).config().volumes);
+    assert!(pool(&found).generation() > pool(&before).generation(), "what the drive is told is later");
+    let mut rest_of_it = w.rest.clone();
+    rest_of_it.files.retain(|name, _| !name.starts_with("config-"));
+    let mut w = World::start(rest_of_it, 8);
+    w.pass(10);
+    assert_eq!(pool(&decided(&w)).config().volumes, pool(&before).config().volumes, "it was told");
+
+    // A directory that is older than the drives says nothing: neither of the leg nor of the configuration.
+    let mut old = rest.clone();
+    old.files.retain(|name, _| !name.starts_with("witness-"));
+    let mut w = World::start(old, 9);
+    w.pass(10);
+    assert!(
+        w.status().pools.iter().all(|p| p.state == crate::order::State::Offline),
+        "the leg alone proves nothing"
+    );
+}
+
+#[test]
+fn a_configuration_that_a_leg_and_the_state_directory_lack_is_refused() {
+    let mut w = usual();
+    let before = decided(&w);
+    // A leg of each mirror does not take it, nor does the directory.
+    for name in ["/f/b", "/f/d"] {
+        w.rest.drives.get_mut(name).expect("it is there").full = true;
+    }
+    w.rest.disk_full = true;
+    let (.., message) = w.refused(volume("second", 8 << 20));
+    assert!(message.contains("StateNoSpace"), "{message}");
+    assert_eq!(pool(&decided(&w)).config(), pool(&before).config(), "it is not decided");
+    w.rest.disk_full = false;
+    w.pass(10);
+    w.good(volume("second", 8 << 20));
+}
+
 #[test]
 fn what_a_file_does_not_take_changes_nothing() {
     let mut w = usual();
