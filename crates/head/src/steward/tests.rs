@@ -630,7 +630,10 @@ fn a_full_state_disk_refuses_and_changes_nothing() {
     let settings =
         HostSettings { iqns: Some(vec!["iqn.1998-01.com.example:h2".into()]), ..HostSettings::default() };
     let (kind, _, words) = w.refused(Order::HostAdd { name: "h2".into(), settings });
-    assert!(kind == ErrorKind::NoSpace && words.contains("StateNoSpace"), "{words}");
+    assert!(
+        kind == ErrorKind::NotReady && words.contains("NothingDurable") && words.contains("NoSpace"),
+        "{words}"
+    );
     assert_eq!(w.view.hosts.len(), 1);
 }
 

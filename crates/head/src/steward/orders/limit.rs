@@ -79,11 +79,7 @@ impl Procedures {
         if !order.decides() {
             return Ok(());
         }
-        let was_unwritable = self.context().unwritable.is_some();
-        if was_unwritable || !self.directory_looks_well().await {
-            self.probe_directory().await;
-        }
-        match self.context().unwritable.clone() {
+        match self.directory_fault().await {
             Some(fault) => Err(RecordRefusal::NothingDurable { fault }.into()),
             None => Ok(()),
         }

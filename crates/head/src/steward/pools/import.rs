@@ -545,7 +545,8 @@ impl Procedures {
         let p = context.pool(id).expect("it was just added");
         let lost = |(array, leg, error): (usize, usize, DriveError)| {
             let fault = DriveFault::from(error);
-            let took = p.is_whole_without(array, &failed) || planted(Bug::ImportUntaken) && !p.is_last(array, leg);
+            let took =
+                p.is_whole_without(array, &failed) || planted(Bug::ImportUntaken) && !p.is_last(array, leg);
             if !took {
                 let drive = p.drive_path(array, leg).to_string();
                 return Err(PoolRefusal::LastNotWritten { drive, fault }.into());
