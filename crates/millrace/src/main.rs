@@ -34,6 +34,7 @@ mod man;
 mod output;
 mod screen;
 mod spelling;
+mod state;
 mod support;
 mod top;
 mod words;

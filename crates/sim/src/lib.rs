@@ -3,6 +3,7 @@
 //! Owns the simulated kernel (links, drives, state directory), hosts that speak the real PDUs, faults, and
 //! the checkers. Promise: the same seed gives the same run, to the last event. Does not know the kernel.
 
+pub mod directory;
 pub mod disk;
 pub mod failover;
 pub mod host;

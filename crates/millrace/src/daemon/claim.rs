@@ -95,6 +95,10 @@ impl Claim {
         let file = lock_file(folder)?;
         Ok(Self { folder: folder.to_path_buf(), directory, file })
     }
+    /// The state directory.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
     /// Makes again what somebody removed. True: something was.
     pub fn renew(&mut self) -> Result<bool, RecordCause> {
         let same = |file: &File, path: &Path| {

@@ -1,5 +1,6 @@
 //! Whole heads in simulated worlds. One program, since every test program costs a link.
 
+mod access;
 mod allocations;
 mod contract;
 mod cut_system;
