@@ -44,6 +44,19 @@ pub struct Pool {
     pub scrub: Scrub,
     /// Its hot spares, in the order in which they are used.
     pub spares: Vec<Spare>,
+    /// A spare took the place of a drive, and none is left for the next one.
+    #[serde(default)]
+    pub no_spare: bool,
+}
+
+impl Pool {
+    /// Its state, for people: one that is optimal may have used up its spares.
+    pub fn state_word(&self) -> &'static str {
+        match (self.state, self.no_spare) {
+            (State::Optimal, true) => "optimal, no spare",
+            (state, _) => state.word(),
+        }
+    }
 }
 
 /// A hot spare: a drive that takes the place of a leg that fails.

@@ -24,6 +24,14 @@ pub struct Reason {
     pub next: Option<String>,
 }
 
+impl Status {
+    /// The health, for people: one that is optimal may be so without a spare for the next drive.
+    pub fn health_word(&self) -> &'static str {
+        let used_up = self.pools.iter().find(|p| p.no_spare).filter(|_| self.health == State::Optimal);
+        used_up.map_or(self.health.word(), |p| p.state_word())
+    }
+}
+
 impl Reason {
     /// A reason whose sentence the daemon adds as it answers.
     pub fn new(state: State, what: impl Into<String>, cause: impl Into<Cause>) -> Self {

@@ -116,6 +116,8 @@ bugs! {
     SyncedWithoutFlush promise 5 within 2000 in Power,
     /// a leg is taken back while given-up writes may land on it
     TakenBackEarly promise 5 within 500 in Seesaw,
+    /// a leg that failed is taken back at the next start, though nobody returned it
+    FailedComesBack promise 6 within 0 in Failed,
     /// the older of two configuration slots counts
     OldConfig promise 6 within 100,
     /// what the Steward writes may stay in the drives' caches
@@ -324,6 +326,8 @@ pub enum Worlds {
     Dealt,
     /// Slow peers, which keep buffers, beside one host that works.
     SlowPeers,
+    /// An order fails a drive, and the head falls.
+    Failed,
     /// Volumes are removed, shrunk and made anew, on used drives.
     Volumes,
     /// Of the least memory, with many hosts.

@@ -286,6 +286,11 @@ pub enum Order {
         /// The pool.
         pool: crate::layout::PoolId,
     },
+    /// The Steward's own: legs that are out for good are listed in the configuration.
+    LegFailed {
+        /// The pool.
+        pool: crate::layout::PoolId,
+    },
     /// The Steward's own: a spare takes the place of a leg that is out.
     SpareUse {
         /// The pool.

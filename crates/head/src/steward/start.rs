@@ -142,7 +142,6 @@ impl Procedures {
             self.context_mut().orders(true);
             let stop = matches!(order, crate::order::Order::Shutdown);
             let answer = self.carry_out(order).await;
-            self.context_mut().forget_stand_ins();
             self.context_mut().orders(false);
             // A head that is out has done nothing that counts: the other one may lead without it.
             let is_over = |s: &SystemContext| s.part() == cluster::Part::Over && !planted(Bug::OutAnswers);

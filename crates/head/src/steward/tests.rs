@@ -25,6 +25,7 @@ mod absent;
 mod addresses;
 mod connected;
 mod directory;
+mod failed;
 mod far;
 mod figures;
 mod legs;

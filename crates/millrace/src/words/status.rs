@@ -66,6 +66,11 @@ pub fn cause(f: &StatusCause) -> Said {
                 "millrace drive rm {spare}, and millrace pool add {pool} spare DRIVE, one that fits"
             ))
         }
+        StatusCause::NoSpareLeft { pool, spare, old, seconds } => Said::new(format!(
+            "no spare is left: {spare} took the place of {old} {}, and the next drive that fails is not replaced",
+            ago(*seconds)
+        ))
+        .then(format!("replace {old}, and millrace pool add {pool} spare DRIVE")),
         StatusCause::ScrubDiffered { pool, bytes, running } => Said::new(format!(
             "the last scrub found {} in which legs differ, and did not repair them (pool show and events tell where)",
             print(*bytes)

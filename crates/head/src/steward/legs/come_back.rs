@@ -315,19 +315,23 @@ impl Procedures {
         if label.drive != uuid {
             return Err(LegCause::DriveLabelOfOther { pool: label.pool_name.clone() }.into());
         }
-        let (verdict, slot) = {
+        let verdict = {
             let context = self.context();
             let p = context.pool(pool).ok_or(LegCause::PoolGone)?;
             if label.array != array as u32 {
                 return Err(LegCause::DriveLabelElsewhere.into());
             }
-            (judge_return(probe.record.as_ref().ok(), uuid, p.record()), p.config_slot())
+            judge_return(probe.record.as_ref().ok(), uuid, p.record())
         };
         let full = match verdict {
             Return::Partial => !probe.whole,
             Return::Full => true,
             Return::Diverged => return Err(Unfit::Apart),
         };
+        // The configuration that is written to it below does not call it failed any more.
+        let listed = self.unfail(pool, uuid).await;
+        listed.map_err(|_| LegCause::PoolGone)?;
+        let slot = self.context().pool(pool).ok_or(LegCause::PoolGone)?.config_slot();
         let cleared = self.clear_newcomer(probe).await;
         cleared.map_err(|e| LegCause::DriveNotCleared { fault: e.into() })?;
         let bytes = slot.encode().expect("it lies on the other drives");
