@@ -89,6 +89,8 @@ pub struct Array {
     pub(crate) scrub: Option<Scrubbing>,
     pub(crate) judging: Judging,
     pub(crate) uncleared: Uncleared,
+    /// Its bitmap and its map are written to every leg once more, and the Steward waits for that.
+    pub(crate) rewrites_maps: bool,
     /// Another head may be let in at its drives, and this one shut out.
     pub(crate) shared: bool,
 }
@@ -168,6 +170,7 @@ impl Array {
             scrub: None,
             judging: Judging::default(),
             uncleared,
+            rewrites_maps: false,
             shared: config.shared,
         };
         array.resync.crash_total = array.unclean_bytes();

@@ -270,6 +270,11 @@ pub enum Note {
         /// Bytes.
         len: u64,
     },
+    /// The end of `Array::rewrite_maps`: durable on every leg in use.
+    MapsRewritten {
+        /// The membership in force.
+        epoch: u64,
+    },
     /// This leg could not read these blocks, and another shard owns them: to be handed to
     /// `Array::on_heal` of the owner. Never leaves the head, and so comes last, as serde numbers variants.
     #[serde(skip)]

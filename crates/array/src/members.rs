@@ -7,7 +7,7 @@
 //! error that hosts retry.
 
 use crate::array::Array;
-use crate::door::{ArrayIo, Leg, LegState, Membership};
+use crate::door::{ArrayIo, Leg, LegState, Membership, Note};
 use crate::flight::{Legs, Phase, bit, members};
 use base::{Bug, Instant, planted};
 
@@ -72,6 +72,31 @@ impl Array {
         self.review(now, io);
         self.kick_blocks(now, io);
         self.drain(now, io);
+    }
+
+    /// Somebody wrote over what lies on a leg: every block of bitmap and map is written to all legs in use once more.
+    /// `Note::MapsRewritten` says when.
+    pub fn rewrite_maps(&mut self, now: Instant, io: &mut impl ArrayIo) {
+        let legs = members(self.writable());
+        self.spoil_clearing();
+        for leg in legs {
+            self.rewrite_blocks(leg, self.in_sync() & bit(leg) != 0);
+        }
+        self.rewrite_map(self.writable());
+        self.rewrites_maps = true;
+        self.maps_rewritten(io);
+        self.kick_blocks(now, io);
+        self.drain(now, io);
+    }
+
+    /// Says so once every leg in use has every block.
+    pub(crate) fn maps_rewritten(&mut self, io: &mut impl ArrayIo) {
+        let held = self.intent.held_by_all_blocks() & self.uncleared.held_by_all_blocks();
+        let legs = self.writable();
+        if self.rewrites_maps && legs != 0 && legs & !held == 0 {
+            self.rewrites_maps = false;
+            io.note(Note::MapsRewritten { epoch: self.epoch });
+        }
     }
 
     /// Flights that missed this leg now wait for this epoch to be on record.

@@ -118,6 +118,10 @@ bugs! {
     TakenBackEarly promise 5 within 500 in Seesaw,
     /// a leg that failed is taken back at the next start, though nobody returned it
     FailedComesBack promise 6 within 0 in Failed,
+    /// nobody looks whether labels of drives in use are as they were
+    LabelsUnseen promise 6 within 0 in Labels,
+    /// what lies where a label was is written over, whoever wrote it
+    OthersOverwritten promise 6 within 0 in Labels,
     /// the older of two configuration slots counts
     OldConfig promise 6 within 100,
     /// what the Steward writes may stay in the drives' caches
@@ -328,6 +332,8 @@ pub enum Worlds {
     SlowPeers,
     /// An order fails a drive, and the head falls.
     Failed,
+    /// Labels of drives in use are written over.
+    Labels,
     /// Volumes are removed, shrunk and made anew, on used drives.
     Volumes,
     /// Of the least memory, with many hosts.

@@ -109,6 +109,16 @@ refusals! {
         LegFileSystemFull { drive: String } = NotReady @ "drive",
         /// The drive may not return to its pool.
         LegMayNotReturn { drive: String, pool: String, why: Box<Cause>, instead: Instead } = Conflict @ "drive",
+        /// What was written over the drive's label may have damaged what volumes hold: that must be meant.
+        RestoreMayHideDamage { drive: String, pool: String } = Unsafe @ "disconnect",
+        /// Somebody else's bytes lie where the drive's label was.
+        RestoreOverOthers { drive: String, written: Written } = Unsafe @ "force",
+        /// The drive's label, records and configuration are whole: there is nothing to restore.
+        LabelWhole { drive: String } = Conflict @ "drive",
+        /// The leg is out: it gets a label with everything else, when it is replaced by itself.
+        LabelOfLegOut { drive: String } = Conflict @ "drive",
+        /// The drive did not take what was to be restored.
+        LabelNotRestored { drive: String, fault: DriveFault } = NotReady @ "drive",
         /// A drive has missed so many membership records that it must be back before others return.
         LegFarBehind { drive: Option<String>, records: u64 } = NotReady @ "drive",
         /// The machine has no such drive.
@@ -136,6 +146,20 @@ findings! {
         Null,
         /// A file.
         File { path: String, bytes: u64 },
+    }
+}
+
+findings! {
+    /// What was found where the label of a drive in use was.
+    pub enum Written {
+        /// Zeroes, or bytes that are nobody's that is known.
+        Bytes,
+        /// Something of which the signature is known.
+        Holds { holds: Signature },
+        /// The label of a drive of another pool, or of another drive of this one.
+        Label { pool: String },
+        /// A label of a newer program.
+        NewerLabel,
     }
 }
 
@@ -244,6 +268,21 @@ findings! {
         DriveHolds { drive: String, holds: Signature },
         /// The drive failed in a pool, and nobody has returned it or used it since.
         DriveHasFailed { drive: String, pool: String, why: Box<Cause>, errors: u64 },
+        /// Blocks of the label were overwritten while the drive is in use: they are written again.
+        LabelDamaged { drive: String },
+        /// The label and more of what the pool keeps on the drive was overwritten while the drive is in use: data may be damaged.
+        DriveOverwrittenInUse {
+            drive: String,
+            written: Written,
+            /// No other leg has what it holds: it stays in use, and nothing is written there by itself.
+            last: bool,
+        },
+        /// The label of a drive that both heads have was overwritten: this one only follows.
+        LabelSeenOverwritten { written: Option<Written> },
+        /// The label of a spare was overwritten.
+        SpareLabelOverwritten { spare: String, pool: String, written: Written },
+        /// Somebody else's bytes lie in front of the drive's label, which is whole.
+        FrontOverwritten { drive: String, holds: Signature },
     }
 }
 
@@ -371,6 +410,14 @@ events! {
         DriveUnhealthy { why: Box<Cause> } = Error,
         /// A drive is healthy again.
         DriveHealthy = Note,
+        /// Blocks of the label of a drive in use had been overwritten, and were written again.
+        LabelRewritten { pool: String } = Warning,
+        /// An order restored label, records and configuration of a drive in use.
+        LabelRestored { pool: String } = Warning,
+        /// A follower sees that the label of a drive was overwritten.
+        LabelSeenOverwritten { written: Written } = Error,
+        /// A follower sees the label of a drive again.
+        LabelSeenWhole = Note,
         /// A drive that had failed and was removed is not listed any more.
         FailedForgotten { pool: String } = Note,
     }

@@ -25,7 +25,7 @@ pub use client::{ClientFault, CommandFault};
 pub use host::{HostEvent, HostNotice, HostRefusal};
 pub use leg::{
     DriveHelp, Instead, LabelFault, LegCause, LegEvent, LegNotice, LegRefusal, NotInBay, OldLeg, SpareFit,
-    SpareUnfit,
+    SpareUnfit, Written,
 };
 pub use parts::{
     AddressFault, AlarmFault, ConnectedHost, DriveFault, FenceFault, FileFault, FollowerFault, IqnFault,

@@ -98,6 +98,8 @@ findings! {
         Attach { leg: String },
         /// A return, or another drive.
         Return { leg: String },
+        /// The drive in its own place, as a new one, or another drive.
+        Renew { leg: String, force: bool },
     }
 }
 

@@ -149,6 +149,11 @@ pub enum ShardMail {
     },
     /// Asks for figures. `Reported` follows.
     Report,
+    /// Write bitmap and uncleared map of an array to every leg once more. `Note::MapsRewritten` follows.
+    RewriteMaps {
+        /// The array.
+        array: ArrayId,
+    },
     /// An array that is halted is about to leave the layout, and another one takes its place: what waits there goes on by that. `Quiesced`
     /// follows, and nothing of it is begun any more.
     #[serde(skip)]

@@ -232,6 +232,15 @@ pub enum Order {
         /// As in `PoolCreate`.
         force: bool,
     },
+    /// Write label, records, configuration and maps of a drive in use again, which somebody has written over.
+    DriveRestoreLabel {
+        /// Its path, or its UUID.
+        drive: String,
+        /// Even though somebody else's bytes lie there.
+        force: bool,
+        /// Even though what volumes hold there may be damaged.
+        disconnect: bool,
+    },
     /// Make a drive behave artificially. Not kept over a restart.
     DriveShape {
         /// Its path, or its UUID.

@@ -279,6 +279,14 @@ impl Disk {
         self.cached.remove(&sector);
         self.rotted.insert(sector);
     }
+    /// Somebody else writes to it, whole sectors, durably.
+    pub fn is_overwritten(&mut self, at: u64, bytes: &[u8]) {
+        for (i, contents) in bytes.chunks(self.sector as usize).enumerate() {
+            let sector = at / self.sector + i as u64;
+            self.durable.insert(sector, Sector::from(contents));
+            self.cached.remove(&sector);
+        }
+    }
     /// Whether this sector rotted, once.
     pub fn has_rotted(&self, sector: u64) -> bool {
         self.rotted.contains(&sector)

@@ -27,6 +27,7 @@ usage: sim --seed N [--story | --trace]  one world; the same seed gives the same
   --power   the power goes again and again; drives have volatile caches
   --older   the head is stopped in order, and a drive exchanged for an older copy of itself
   --failed  an order fails a drive, and the head falls
+  --labels  labels of drives in use are written over
   --volumes the hosts' volume lies where somebody had data before
   --tight   the least memory that works, or a little more, and long commands
   --scarce  the same, with many hosts and the longest commands beside short ones; a leg hangs for long
@@ -107,6 +108,7 @@ enum Kind {
     Frozen,
     Older,
     Failed,
+    Labels,
     Power,
     Dealt,
     Volumes,
@@ -125,6 +127,7 @@ impl Words {
             Kind::Frozen => Options::frozen(seed),
             Kind::Older => Options::older(seed),
             Kind::Failed => Options::failed(seed),
+            Kind::Labels => Options::labels(seed),
             Kind::Power => Options::power(seed),
             Kind::Dealt => Options::dealt(seed),
             Kind::Volumes => Options::volumes(seed),
@@ -143,6 +146,7 @@ impl Words {
             Kind::Frozen => Some("frozen"),
             Kind::Older => Some("older"),
             Kind::Failed => Some("failed"),
+            Kind::Labels => Some("labels"),
             Kind::Power => Some("power"),
             Kind::Dealt => Some("dealt"),
             Kind::Volumes => Some("volumes"),
@@ -204,6 +208,7 @@ fn words() -> Option<Words> {
             "--frozen" => words.kind = Kind::Frozen,
             "--older" => words.kind = Kind::Older,
             "--failed" => words.kind = Kind::Failed,
+            "--labels" => words.kind = Kind::Labels,
             "--power" => words.kind = Kind::Power,
             "--dealt" => words.kind = Kind::Dealt,
             "--volumes" => words.kind = Kind::Volumes,

@@ -264,6 +264,7 @@ impl Array {
             at = next;
         }
         self.marks_done(io);
+        self.maps_rewritten(io);
         self.resync.poke = true;
         self.kick_blocks(now, io);
     }

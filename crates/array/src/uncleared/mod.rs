@@ -314,6 +314,7 @@ impl Array {
             id = next;
         }
         self.marks_step(io);
+        self.maps_rewritten(io);
         self.resync.poke = true;
         self.kick_map(now, io);
     }

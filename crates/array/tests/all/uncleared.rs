@@ -319,3 +319,34 @@ fn a_write_that_is_taken_back_while_its_piece_is_cleared_never_starts() {
     assert_eq!((b.asked(), b.done()), (String::new(), vec![(1, Status::Aborted)]));
     assert!(b.array.idle());
 }
+
+#[test]
+fn maps_that_somebody_wrote_over_are_written_to_every_leg_once_more_and_that_is_reported_when_durable() {
+    for states in [&[InSync][..], &[InSync, InSync]] {
+        let mut b = used(states);
+        b.io.notes.clear();
+        b.array.rewrite_maps(b.now, &mut b.io);
+        assert!(b.run() >= states.len());
+        let told = |n: &Note| matches!(n, Note::MapsRewritten { .. });
+        assert_eq!(b.io.notes.iter().filter(|n| told(n)).count(), 1, "{:?}", b.io.notes);
+        // What is uncleared still is.
+        b.command(1, Kind::Read, 200 * MIB, 4096);
+        assert_eq!((b.asked(), b.done()), (String::new(), vec![(1, Status::Good)]));
+    }
+}
+
+#[test]
+fn maps_are_rewritten_only_once_the_last_block_is_durable() {
+    let mut b = used(&[InSync]);
+    b.io.notes.clear();
+    b.array.rewrite_maps(b.now, &mut b.io);
+    let told = |b: &Bench| b.io.notes.iter().any(|n| matches!(n, Note::MapsRewritten { .. }));
+    let mut tags = b.tags();
+    assert!(!tags.is_empty());
+    while let Some(tag) = tags.pop() {
+        assert!(!told(&b), "a block is under way");
+        b.end(tag, Ok(()));
+        tags.extend(b.tags());
+    }
+    assert!(told(&b));
+}

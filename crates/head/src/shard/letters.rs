@@ -81,6 +81,9 @@ impl<M: Memory> Shard<M> {
             ShardMail::AddDirty { array, dirty } => {
                 self.core.with_array(now, array, fx, |a, io| a.add_dirty(now, &dirty, io));
             }
+            ShardMail::RewriteMaps { array } => {
+                self.core.with_array(now, array, fx, |a, io| a.rewrite_maps(now, io));
+            }
             ShardMail::Unmark { array } => self.core.with_array(now, array, fx, |a, _| a.unmark()),
             ShardMail::Scrub { array, order } => {
                 self.core.with_array(now, array, fx, |a, io| a.scrub(now, order, io));

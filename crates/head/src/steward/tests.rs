@@ -28,6 +28,7 @@ mod directory;
 mod failed;
 mod far;
 mod figures;
+mod labels;
 mod legs;
 mod lost;
 mod meant;

@@ -17,6 +17,11 @@ pub struct Consent {
 }
 
 impl Consent {
+    /// As an option of its own said.
+    pub fn of(yes: bool) -> Self {
+        Self { yes }
+    }
+
     /// Does what may send connected hosts away; `act` is told whether that is meant.
     pub fn obtain<T>(
         self,

@@ -1,5 +1,6 @@
 //! `millrace drive`.
 
+use super::consent::Consent;
 use super::times;
 use crate::arguments::{count_in, drive_name, drive_path};
 use crate::client::segment;
@@ -89,6 +90,24 @@ Examples:
         /// Use the new drive even if it holds other data, which is lost
         #[arg(long)]
         force: bool,
+    },
+    /// Write the label of a drive in use again after something wrote over it
+    #[command(after_help = "\
+Label, records, configuration and maps are written from the running daemon. Data of volumes may have been damaged by the same write: check what they hold afterwards. Where only blocks of the label are damaged, the daemon writes them again by itself.
+
+Examples:
+  millrace drive restore-label /dev/nvme3n1 --yes
+  millrace drive restore-label /dev/nvme3n1 --yes --force  # a file system was made there")]
+    RestoreLabel {
+        /// The drive: its path, the last part of the path, or its UUID
+        #[arg(value_name = "DRIVE", add = super::complete::drives())]
+        drive: String,
+        /// Write over what somebody else has written there
+        #[arg(long)]
+        force: bool,
+        /// Do not ask, even though data may be damaged
+        #[arg(long, short)]
+        yes: bool,
     },
     /// Remove a hot spare from its pool, or a leg from its mirror
     #[command(after_help = "\
@@ -207,6 +226,15 @@ pub fn run(command: DriveCommand, context: &Context) -> Result<String, Failure> 
             client.act(&format!("{path}/fail?force={force}"), &serde_json::json!({}))?;
             let next = format!("millrace drive return {name}, or millrace drive replace {name} NEW");
             Ok(context.done(format!("Drive {name} is out of its mirror."), &next))
+        }
+        DriveCommand::RestoreLabel { drive, force, yes } => {
+            let (path, name) = resource(&drive, context)?;
+            Consent::of(yes).obtain(context, |yes| {
+                let order = format!("{path}/restore-label?force={force}&disconnect={yes}");
+                client.act(&order, &serde_json::json!({}))
+            })?;
+            let done = format!("The label of {name} is restored; what volumes hold there may be damaged.");
+            Ok(context.done(done, "millrace status, and check what the volumes hold"))
         }
         DriveCommand::Return { drive } => {
             let (path, name) = resource(&drive, context)?;

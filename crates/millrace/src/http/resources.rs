@@ -37,6 +37,7 @@ pub fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(get_drive, remove_drive))
         .routes(routes!(fail_drive))
         .routes(routes!(return_drive))
+        .routes(routes!(restore_label))
         .routes(routes!(replace_drive))
         .routes(routes!(shape_drive))
         .routes(routes!(list_pools, create_pool))
@@ -204,6 +205,18 @@ async fn fail_drive(State(api): State<Api>, Path(drive): Path<String>, mut param
     let force = params.one("force", false)?;
     params.end()?;
     done(api.order(Order::DriveFail { drive, force }).await?)
+}
+
+/// Write the label of a drive in use again, with all that the pool keeps there, after somebody wrote over it
+#[utoipa::path(post, path = "/drives/{drive}/restore-label", tag = "drives",
+    params(("drive" = String, Path, description = "Path or UUID"),
+        ("force" = Option<bool>, Query, description = "Even though somebody else's bytes lie there"),
+        ("disconnect" = Option<bool>, Query, description = "Even though what volumes hold there may be damaged")),
+    responses((status = 204, description = "It is done"), (status = "default", description = "Why not", body = ErrorBody)))]
+async fn restore_label(State(api): State<Api>, Path(drive): Path<String>, mut params: Params) -> Done {
+    let (force, disconnect) = (params.one("force", false)?, params.one("disconnect", false)?);
+    params.end()?;
+    done(api.order(Order::DriveRestoreLabel { drive, force, disconnect }).await?)
 }
 
 /// Take a drive back into its mirror

@@ -147,6 +147,12 @@ fn way_back(help: &WayBack, why: Option<&Cause>) -> Option<String> {
         WayBack::Attach { leg } => {
             format!("attach {leg} again: it comes back by itself then, or millrace drive replace {leg} NEW")
         }
+        WayBack::Renew { leg, force } => {
+            let force = if *force { " --force" } else { "" };
+            format!(
+                "millrace drive replace {leg} {leg}{force}, which copies everything to it, or millrace drive replace {leg} NEW"
+            )
+        }
         WayBack::Return { leg } => {
             format!("millrace drive return {leg}, or millrace drive replace {leg} NEW")
         }

@@ -8,9 +8,10 @@ use std::collections::BTreeSet;
 pub struct Failed(BTreeSet<String>);
 
 /// The drives that an order gives a place, or takes one from.
-fn named(order: &Order) -> Vec<&String> {
+pub fn named(order: &Order) -> Vec<&String> {
     match order {
         Order::DriveReturn { drive }
+        | Order::DriveRestoreLabel { drive, .. }
         | Order::DriveRemove { drive, .. }
         | Order::SpareAdd { drive, .. }
         | Order::LegAdd { drive, .. } => vec![drive],

@@ -8,11 +8,12 @@
 
 mod check;
 mod failed;
+mod labels;
 mod options;
 mod replay;
 mod trouble;
 
-pub use options::{Act, Deed, Options, Trouble, Wrap};
+pub use options::{Act, Deed, Options, Overwrite, Trouble, Wrap};
 
 use crate::disk::{Disk, DiskCopy};
 use crate::host::{Host, Ledger};
@@ -189,6 +190,8 @@ struct Run {
     over: Rc<Cell<bool>>,
     /// Drives that an order failed.
     failed: failed::Failed,
+    /// Drives that somebody wrote over.
+    labels: labels::Labels,
     /// Takes what the head decides.
     replica: replay::Replica,
     done: bool,
@@ -255,6 +258,7 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
         moves: 0,
         over: Rc::default(),
         failed: failed::Failed::default(),
+        labels: labels::Labels::default(),
         replica: replay::Replica::default(),
         done: false,
     };
@@ -308,6 +312,7 @@ impl Run {
         if rng.chance(1, 3) { rng.between(1, 4) as u32 } else { head::TURN_PDUS }
     }
     fn boot(&mut self) {
+        self.labels.reborn(self.world.now());
         self.lives += 1;
         self.booted = self.world.now();
         self.down = false;
@@ -527,6 +532,7 @@ impl Run {
                 self.soil();
             }
             self.failed.ordered(&order);
+            self.labels.ordered(&order);
             self.sent = Some(order.clone());
             self.asked += 1;
             self.waiting = Some(self.asked);
@@ -576,6 +582,7 @@ impl Run {
                 }
                 self.freed.verdict(self.world.now(), &snapshot)?;
                 self.failed.verdict(&snapshot)?;
+                self.labels.verdict(self.world.now(), &snapshot, &self.world.disks)?;
                 let served = |p: &head::order::Pool| !p.arrays.is_empty() && p.state != State::Offline;
                 if !self.serves && !snapshot.pools.is_empty() && snapshot.pools.iter().all(served) {
                     self.serves = true;

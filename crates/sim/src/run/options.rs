@@ -98,6 +98,23 @@ pub enum Deed {
     Stop,
     /// An order fails it.
     Fail,
+    /// Somebody writes over its label and what lies there beside it.
+    Overwrite(Overwrite),
+}
+
+/// What somebody writes over a drive in use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Overwrite {
+    /// Zeroes, over the first copy of the label alone.
+    First,
+    /// Zeroes, over both copies, and nothing else.
+    Copies,
+    /// Zeroes, over all in front of the bitmap, and over the last MiB.
+    Ends,
+    /// The beginning of a file system.
+    FileSystem,
+    /// The label of a drive of another pool, over the first copy.
+    OtherLabel,
 }
 
 /// A step of a script.
@@ -547,6 +564,33 @@ impl Options {
         for (millis, deed) in [(begins, Deed::Fail), (begins + rng.between(100, 3000), falls)] {
             options.script.push(Act { after: Duration::from_millis(millis), disk: leg, deed });
         }
+        options
+    }
+    /// A world in which somebody writes over labels of drives in use, of one leg or of all of a mirror. The head falls long after that was
+    /// said, and mended.
+    pub fn labels(seed: u64) -> Self {
+        let mut options = Self::slow_mirrors(seed);
+        let mut rng = Prng::new(seed ^ 0x6c61_6265_6c73);
+        let leg = rng.below(options.legs as u64) as usize;
+        let begins = rng.between(200, 4000);
+        let mut add = |millis: u64, disk: usize, deed: Deed| {
+            options.script.push(Act { after: Duration::from_millis(millis), disk, deed });
+        };
+        let kinds = [
+            Overwrite::First,
+            Overwrite::Copies,
+            Overwrite::Ends,
+            Overwrite::Ends,
+            Overwrite::FileSystem,
+            Overwrite::OtherLabel,
+        ];
+        let legs = if rng.chance(1, 2) { 1 } else { options.legs };
+        for l in 0..legs {
+            let later = if rng.chance(1, 2) { 0 } else { rng.below(9000) };
+            add(begins + later, (leg + l) % options.legs, Deed::Overwrite(*rng.pick(&kinds)));
+        }
+        let falls = *rng.pick(&[Deed::Kill, Deed::PowerCut, Deed::Stop]);
+        add(begins + 30_000 + rng.below(5000), leg, falls);
         options
     }
     /// One or two mirrors on slow drives, where an operator does what `status` says.

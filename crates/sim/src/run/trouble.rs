@@ -1,5 +1,6 @@
 //! Faults of a run: when, which, and what an operator does about them.
 
+use super::labels;
 use super::options::{Act, Deed, Options, Trouble};
 use super::{
     ALARM_BOOT, ALARM_DEAL, ALARM_DOOM, ALARM_HEAL, ALARM_LANDED, ALARM_MOVE, ALARM_STOP, ALARM_TROUBLE,
@@ -270,6 +271,10 @@ impl Run {
                 self.orders.push_back(Order::DriveFail { drive: format!("d{disk}"), force: false });
                 return;
             }
+            Deed::Overwrite(what) => {
+                let now = self.world.now();
+                self.labels.overwrite(now, disk, &mut self.world.disks[disk], what);
+            }
         }
         self.ailed_at = self.world.now();
         self.ailed = true;
@@ -429,8 +434,9 @@ impl Run {
     /// Does what `status` says, as an operator would: drives that are out are taken back.
     pub(super) fn nurse(&mut self, snapshot: &Status) {
         if self.options.nursed && self.orders.is_empty() {
+            self.orders.extend(labels::nursing(snapshot));
             // What was failed stays so while there are faults.
-            if matches!(self.stage, super::Stage::Calming { .. }) {
+            if matches!(self.stage, super::Stage::Calming { .. }) && self.orders.is_empty() {
                 self.orders.extend(crate::operator::nursing(snapshot));
             }
             return;

@@ -7,6 +7,7 @@ mod dealt;
 mod directory;
 mod failed;
 mod hangs;
+mod labels;
 mod memory;
 mod older;
 mod overheats;

@@ -32,6 +32,8 @@ pub(crate) struct ArrayContext {
     pub cleared: BTreeSet<u16>,
     /// Shards that have marked every region dirty, durably.
     pub all_dirty: BTreeSet<u16>,
+    /// Shards that have written bitmap and map to every leg once more.
+    pub rewritten: BTreeSet<u16>,
     pub legs: Vec<LegContext>,
     pub healed: u64,
     pub medium_lost: u64,
@@ -73,6 +75,8 @@ pub(crate) struct LegContext {
     pub look_at: Option<Instant>,
     pub looks: u32,
     pub dead: Option<DriveId>,
+    /// Somebody else's bytes lie where its records were: none are written there.
+    pub others: bool,
 }
 
 impl ArrayContext {
@@ -91,6 +95,10 @@ impl ArrayContext {
         self.cleared.clear();
         self.marks
     }
+    /// Its bitmap and its map are to be written once more: no shard has.
+    pub fn rewrites(&mut self) {
+        self.rewritten.clear();
+    }
     /// Shards of the other head build it by its map.
     pub fn far_reads(&mut self) {
         self.far_map = Some(self.map);
@@ -98,7 +106,8 @@ impl ArrayContext {
     /// What shards that are not of this head have said is forgotten.
     pub fn far_goes(&mut self, now: Instant, own: u16) {
         self.far_map = None;
-        for told in [&mut self.clean, &mut self.marked, &mut self.cleared, &mut self.all_dirty] {
+        let (clean, marked, cleared) = (&mut self.clean, &mut self.marked, &mut self.cleared);
+        for told in [clean, marked, cleared, &mut self.all_dirty, &mut self.rewritten] {
             told.retain(|shard| *shard < own);
         }
         for leg in &mut self.legs {
@@ -112,7 +121,8 @@ impl ArrayContext {
         (self.lanes, self.map) = (lanes, self.map + 1);
         (self.dirty, self.uncleared) = (Arc::new(dirty), Arc::new(uncleared));
         self.marks = 0;
-        for told in [&mut self.clean, &mut self.marked, &mut self.cleared, &mut self.all_dirty] {
+        let (clean, marked, cleared) = (&mut self.clean, &mut self.marked, &mut self.cleared);
+        for told in [clean, marked, cleared, &mut self.all_dirty, &mut self.rewritten] {
             told.clear();
         }
         for leg in &mut self.legs {
@@ -174,6 +184,7 @@ impl LegContext {
     pub fn takes(&mut self, open: Option<OpenDrive>, path: &str) {
         self.open = open;
         self.path = path.into();
+        self.others = false;
     }
     /// Another drive takes its place.
     pub fn becomes(&mut self, uuid: Uuid, open: Option<OpenDrive>, path: &str) {
@@ -222,6 +233,10 @@ impl LegContext {
     pub fn has_returned(&mut self) {
         self.returns += 1;
     }
+    /// Somebody else's bytes lie where its records were, or do not.
+    pub fn holds_others(&mut self, others: bool) {
+        self.others = others;
+    }
     /// It was told that no spare fits in its place, this time.
     pub fn unfit_told(&mut self) {
         self.told_unfit = self.out_since;
@@ -259,6 +274,7 @@ impl LegContext {
             look_at,
             looks,
             dead,
+            others: false,
         }
     }
 }

@@ -299,8 +299,15 @@ impl PoolContext {
     pub fn is_out(&self, array: usize, leg: usize) -> bool {
         matches!(self.leg_state(array, leg), LegState::Out | LegState::JustOut)
     }
-    /// Legs that get metadata: those that take part and whose drive is open.
+    /// Legs that get metadata: those that take part and whose drive is open, but for those that hold what somebody else wrote.
     pub fn reachable(&self) -> Vec<(usize, usize, OpenDrive)> {
+        let mut legs = self.taking_part();
+        legs.retain(|(a, l, _)| !self.arrays[*a].legs[*l].others);
+        legs
+    }
+
+    /// Legs that take part and whose drive is open.
+    pub fn taking_part(&self) -> Vec<(usize, usize, OpenDrive)> {
         let mut out = vec![];
         for (a, array) in self.arrays.iter().enumerate() {
             for (l, leg) in array.legs.iter().enumerate() {

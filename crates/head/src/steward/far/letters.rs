@@ -183,6 +183,7 @@ mod tests {
             ShardMail::Halt { array, number: 8 },
             ShardMail::Resume { array },
             ShardMail::Report,
+            ShardMail::RewriteMaps { array },
         ]
     }
 
@@ -202,6 +203,7 @@ mod tests {
             Note::Returned { marks: 3 },
             Note::AllCleared { marks: 0 },
             Note::MediumLost { at, len },
+            Note::MapsRewritten { epoch },
         ]
     }
 

@@ -21,6 +21,7 @@ fn array_of(letter: &ShardMail) -> Option<ArrayId> {
         | ShardMail::MarkAll { array }
         | ShardMail::AddDirty { array, .. }
         | ShardMail::Unmark { array }
+        | ShardMail::RewriteMaps { array }
         | ShardMail::Returned { array, .. }
         | ShardMail::AllCleared { array, .. }
         | ShardMail::Pace { array, .. }

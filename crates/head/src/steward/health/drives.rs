@@ -171,12 +171,16 @@ impl Procedures {
         })
     }
     /// Reads several places at once: a slow drive takes its time once, and not for each.
-    async fn read_all(&self, id: DriveId, places: &[(u64, usize)]) -> Vec<Result<Vec<u8>, DriveError>> {
+    pub(super) async fn read_all(
+        &self,
+        id: DriveId,
+        places: &[(u64, usize)],
+    ) -> Vec<Result<Vec<u8>, DriveError>> {
         let one = |(at, len): &(u64, usize)| -> Boxed<'_, _> { Box::pin(self.cx.read(id, *at, *len)) };
         join::all(places.iter().map(one).collect()).await
     }
     /// What can be read of a slot: its first block, and the rest if that says how long it is.
-    async fn read_config_slot(&self, id: DriveId, at: u64) -> Result<Vec<u8>, DriveError> {
+    pub(super) async fn read_config_slot(&self, id: DriveId, at: u64) -> Result<Vec<u8>, DriveError> {
         let first = self.cx.read(id, at, RECORD_BYTES).await?;
         match config_bytes(&first) {
             Some(n) if n > RECORD_BYTES as u64 => self.cx.read(id, at, n as usize).await,
@@ -244,7 +248,7 @@ impl Procedures {
         self.put_label(id, label).await
     }
     /// The last step: from here on it is ours.
-    async fn put_label(&self, id: DriveId, label: &Label) -> Result<(), DriveError> {
+    pub(super) async fn put_label(&self, id: DriveId, label: &Label) -> Result<(), DriveError> {
         self.cx.flush(id).await?;
         self.cx.write(id, label_copy_at(label.drive_bytes), &label.encode()).await?;
         self.cx.write(id, LABEL_AT, &label.encode()).await

@@ -1,6 +1,8 @@
 //! Looks at drives: whether they are there, what is on them, how they were shaped.
 
 pub(crate) mod drives;
+pub(crate) mod labels;
+pub(crate) mod restore;
 pub(crate) mod shaped;
 pub(crate) mod signature;
 pub(crate) mod watch;

@@ -10,9 +10,10 @@ use crate::order::State;
 use crate::steward::context::array::PendingChange;
 use crate::steward::context::head::{HeadContext, Ill};
 use crate::steward::context::open::OpenDrive;
+use crate::steward::health::labels::Kept;
 use crate::steward::join::{self, Boxed};
 use crate::steward::procedures::Procedures;
-use array::format::{LABEL_AT, LegState, RECORD_BYTES};
+use array::format::LegState;
 use base::DriveKind;
 use base::{DriveError, DriveHealth, DriveId, Duration, FileName, Instant};
 use finding::{Cause, DriveFault, DriveHelp, LegCause, LegEvent};
@@ -82,10 +83,25 @@ impl Procedures {
         self.context_mut().forget_slow(self.cx.now());
         let legs = watched(&self.context());
         seen.retain(|id, _| legs.iter().any(|w| w.open.id == *id));
-        let looks: Vec<Boxed<'_, Look>> =
+        let looks: Vec<Boxed<'_, (Look, Kept)>> =
             legs.iter().map(|w| -> Boxed<'_, _> { Box::pin(self.look_from_outside(&w.open)) }).collect();
-        for (w, look) in legs.iter().zip(join::all(looks).await) {
-            self.conclude(w, look, seen.entry(w.open.id).or_default());
+        let looked = join::all(looks).await;
+        // Whether another leg has what one holds that was overwritten is known once all were looked at.
+        let sound = |w: &Watched, (look, kept): &(Look, Kept)| {
+            let context = self.context();
+            let p = context.pool(w.pool);
+            let in_sync = p.is_some_and(|p| p.leg_state(w.array, w.leg) == LegState::InSync);
+            in_sync && matches!(look, Look::Well(_)) && kept.is_sound()
+        };
+        let good: Vec<bool> = legs.iter().zip(&looked).map(|(w, look)| sound(w, look)).collect();
+        for (i, (w, (look, kept))) in legs.iter().zip(looked).enumerate() {
+            let same = |o: &Watched| (o.pool, o.array) == (w.pool, w.array) && o.leg != w.leg;
+            let alone = !legs.iter().zip(&good).any(|(o, good)| *good && same(o));
+            self.conclude(w, look, (&kept, alone), seen.entry(w.open.id).or_default());
+            if kept == Kept::Label && self.is_looked_at(&legs[i]) {
+                let pool = self.context().pool(w.pool).map(|p| p.config().name.clone());
+                self.rewrite_label(&w.open, &pool.unwrap_or_default()).await;
+            }
         }
     }
     /// Has the drives looked at soon: who is the last leg in sync, and so what ails it, has changed.
@@ -102,19 +118,28 @@ impl Procedures {
         self.cx.until_within(LOOK_PATIENCE, move || procedures.context().looks.ended >= look).await;
     }
 
+    /// The drive is in its place still.
+    fn is_looked_at(&self, w: &Watched) -> bool {
+        let context = self.context();
+        let p = context.pool(w.pool).filter(|p| !p.leaving && !p.is_out(w.array, w.leg));
+        let leg = p.and_then(|p| p.arrays.get(w.array)?.legs.get(w.leg));
+        leg.and_then(|l| l.open.as_ref()).is_some_and(|o| o.id == w.open.id)
+    }
+
     /// From outside first; then its label is read, which a drive that hangs does not answer.
-    async fn look_from_outside(&self, open: &OpenDrive) -> Look {
+    async fn look_from_outside(&self, open: &OpenDrive) -> (Look, Kept) {
         match self.cx.inspect(open.id).await {
-            Ok(health) if health.bytes < open.label.drive_bytes => Look::Cut(health.bytes),
-            Ok(health) => match self.cx.read(open.id, LABEL_AT, RECORD_BYTES).await {
-                Ok(_) => Look::Well(health),
-                Err(e) => Look::Failed(e),
+            Ok(health) if health.bytes < open.label.drive_bytes => (Look::Cut(health.bytes), Kept::Whole),
+            Ok(health) => match self.read_kept(open).await {
+                Ok(kept) => (Look::Well(health), kept),
+                Err(e) => (Look::Failed(e), Kept::Whole),
             },
-            Err(e) => Look::Failed(e),
+            Err(e) => (Look::Failed(e), Kept::Whole),
         }
     }
 
-    fn conclude(&self, w: &Watched, look: Look, seen: &mut Seen) {
+    /// `alone`: no other leg in sync is sound.
+    fn conclude(&self, w: &Watched, look: Look, (kept, alone): (&Kept, bool), seen: &mut Seen) {
         let now = self.cx.now();
         let mut context = self.context_mut();
         // Another drive may stand there by now.
@@ -177,11 +202,22 @@ impl Procedures {
             }
             return;
         }
+        if let Some((why, outlook)) = kept.loss(path).filter(|_| !alone) {
+            if let Some(p) = context.pool_mut(w.pool) {
+                let (array, leg) = (w.array, w.leg);
+                p.pending.push_back(PendingChange::Lost { array, leg, why, outlook, there: None });
+            }
+            return;
+        }
         if let Some(p) = context.pool_mut(w.pool) {
             let leg = &mut p.arrays[w.array].legs[w.leg];
             leg.is_there();
+            if matches!(look, Look::Well(_)) {
+                leg.holds_others(kept.is_of_others());
+            }
         }
-        let ill = nameless(path, &look, last).or_else(|| match &look {
+        let overwritten = kept.ill(path, alone);
+        let ill = overwritten.or_else(|| nameless(path, &look, last)).or_else(|| match &look {
             // Hosts wait for it, and nothing else has what it has: that is told at once.
             Look::Failed(DriveError::TimedOut) if last => Some(silent_at_first(path, shaped)),
             Look::Well(_) | Look::Cut(_) | Look::Failed(_) => {
@@ -266,7 +302,7 @@ fn ill_of(now: Instant, open: &OpenDrive, look: &Look, seen: &Seen) -> Option<Il
 fn watched(context: &HeadContext) -> Vec<Watched> {
     let mut out = vec![];
     for p in context.pools.iter().filter(|p| p.serving && !p.leaving) {
-        out.extend(p.reachable().into_iter().map(|(array, leg, open)| Watched {
+        out.extend(p.taking_part().into_iter().map(|(array, leg, open)| Watched {
             pool: p.id,
             array,
             leg,

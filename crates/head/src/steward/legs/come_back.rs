@@ -315,16 +315,16 @@ impl Procedures {
         if label.drive != uuid {
             return Err(LegCause::DriveLabelOfOther { pool: label.pool_name.clone() }.into());
         }
-        let verdict = {
+        let (verdict, overwritten) = {
             let context = self.context();
             let p = context.pool(pool).ok_or(LegCause::PoolGone)?;
             if label.array != array as u32 {
                 return Err(LegCause::DriveLabelElsewhere.into());
             }
-            judge_return(probe.record.as_ref().ok(), uuid, p.record())
+            (judge_return(probe.record.as_ref().ok(), uuid, p.record()), p.was_overwritten(uuid))
         };
         let full = match verdict {
-            Return::Partial => !probe.whole,
+            Return::Partial => !probe.whole || overwritten,
             Return::Full => true,
             Return::Diverged => return Err(Unfit::Apart),
         };

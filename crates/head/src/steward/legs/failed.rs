@@ -50,6 +50,12 @@ impl PoolContext {
         found
     }
 
+    /// Whether a leg is out because somebody wrote over its label: nothing that it holds can be believed.
+    pub(crate) fn was_overwritten(&self, drive: Uuid) -> bool {
+        let row = self.config().extras.failed(drive);
+        row.is_some_and(|row| matches!(row.cause(), Cause::Leg(LegCause::DriveOverwrittenInUse { .. })))
+    }
+
     /// A spare that took a failed drive's place, as long as it is there and no spare was added since.
     pub(crate) fn stands_in(&self) -> Option<(&FailedRow, &str)> {
         let legs = || self.arrays.iter().flat_map(|a| &a.legs);

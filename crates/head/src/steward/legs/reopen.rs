@@ -49,7 +49,9 @@ impl crate::steward::context::pool::PoolContext {
     pub(crate) fn all_in_sync_are_open(&self) -> bool {
         let mut legs =
             self.arrays.iter().enumerate().flat_map(|(a, x)| x.legs.iter().enumerate().map(move |l| (a, l)));
-        legs.all(|(a, (l, leg))| leg.open.is_some() || self.leg_state(a, l) != LegState::InSync)
+        legs.all(|(a, (l, leg))| {
+            leg.open.is_some() && !leg.others || self.leg_state(a, l) != LegState::InSync
+        })
     }
 }
 

@@ -5,12 +5,12 @@
 
 use crate::layout::PoolId;
 use crate::steward::context::open::OpenDrive;
+use crate::steward::health::labels::Kept;
 use crate::steward::health::watch::{Look, SILENT_MAX};
 use crate::steward::join::{self, Boxed};
 use crate::steward::procedures::Procedures;
-use array::format::{LABEL_AT, RECORD_BYTES};
 use base::{DriveError, DriveId, FileName};
-use finding::{DriveHelp, LegCause, LegEvent};
+use finding::{DriveHelp, LegCause, LegEvent, Written};
 use std::collections::BTreeMap;
 
 /// What a look says of a spare.
@@ -32,35 +32,41 @@ impl Procedures {
             pools.flat_map(|p| p.spares.iter().filter_map(|s| Some((p.id, s.open.clone()?)))).collect()
         };
         unwell.retain(|id, _| spares.iter().any(|(_, o)| o.id == *id));
-        let looks: Vec<Boxed<'_, Option<Look>>> = spares
+        let looks: Vec<Boxed<'_, Option<(Look, Kept)>>> = spares
             .iter()
             .map(|(pool, o)| -> Boxed<'_, _> { Box::pin(self.look_at_spare(*pool, o)) })
             .collect();
         for ((pool, open), look) in spares.iter().zip(join::all(looks).await) {
-            let Some(look) = look else { continue };
+            let Some((look, kept)) = look else { continue };
             let times = unwell.entry(open.id).or_default();
             *times = if matches!(look, Look::Failed(_)) { *times + 1 } else { 0 };
-            self.conclude_spare(*pool, open, &look, *times);
+            self.conclude_spare(*pool, open, (&look, &kept), *times);
+            if kept == Kept::Label {
+                let name = self.context().pool(*pool).map(|p| p.config().name.clone());
+                self.rewrite_label(open, &name.unwrap_or_default()).await;
+            }
         }
     }
     /// None: it was let go of meanwhile.
-    async fn look_at_spare(&self, pool: PoolId, open: &OpenDrive) -> Option<Look> {
+    async fn look_at_spare(&self, pool: PoolId, open: &OpenDrive) -> Option<(Look, Kept)> {
         let is_open = || {
             let context = self.context();
             let p = context.pool(pool).filter(|p| !p.leaving);
             p.is_some_and(|p| p.spares.iter().any(|s| s.open.as_ref().is_some_and(|o| o.id == open.id)))
         };
         match self.cx.inspect(open.id).await {
-            Ok(health) if health.bytes < open.label.drive_bytes => Some(Look::Cut(health.bytes)),
-            Err(e) => Some(Look::Failed(e)),
+            Ok(health) if health.bytes < open.label.drive_bytes => {
+                Some((Look::Cut(health.bytes), Kept::Whole))
+            }
+            Err(e) => Some((Look::Failed(e), Kept::Whole)),
             Ok(_) if !is_open() => None,
-            Ok(health) => match self.cx.read(open.id, LABEL_AT, RECORD_BYTES).await {
-                Ok(_) => Some(Look::Well(health)),
-                Err(e) => Some(Look::Failed(e)),
+            Ok(health) => match self.read_kept(open).await {
+                Ok(kept) => Some((Look::Well(health), kept)),
+                Err(e) => Some((Look::Failed(e), Kept::Whole)),
             },
         }
     }
-    fn conclude_spare(&self, pool: PoolId, open: &OpenDrive, look: &Look, times: u32) {
+    fn conclude_spare(&self, pool: PoolId, open: &OpenDrive, (look, kept): (&Look, &Kept), times: u32) {
         let now = self.cx.now();
         let mut context = self.context_mut();
         // An order may be just about to use it, or have taken it away.
@@ -76,7 +82,8 @@ impl Procedures {
         };
         let (path, was) = (spare.path.clone(), spare.ill.clone());
         let mut gone = false;
-        let event = match verdict(&name, &path, open, look, times, shaped) {
+        let event = match verdict(&name, &path, open, look, times, shaped).or_overwritten(&name, &path, kept)
+        {
             Verdict::Unsure => return,
             Verdict::Well => {
                 spare.is_ill(None);
@@ -98,6 +105,23 @@ impl Procedures {
         drop(context);
         if gone {
             self.let_go(open.id);
+        }
+    }
+}
+
+impl Verdict {
+    /// The same, unless somebody wrote over its label.
+    fn or_overwritten(self, pool: &str, path: &str, kept: &Kept) -> Self {
+        match (self, kept) {
+            (Self::Well, Kept::Overwritten(written)) => {
+                let (spare, pool, written) = (path.into(), pool.into(), written.clone());
+                Self::Ill(LegCause::SpareLabelOverwritten { spare, pool, written })
+            }
+            (Self::Well, Kept::Front(holds)) => {
+                let (spare, pool, written) = (path.into(), pool.into(), Written::Holds { holds: *holds });
+                Self::Ill(LegCause::SpareLabelOverwritten { spare, pool, written })
+            }
+            (verdict, _) => verdict,
         }
     }
 }

@@ -80,6 +80,11 @@ impl Procedures {
             Order::PoolReturn { pool } => self.pool_return(pool).await,
             Order::StateRestore { files } => self.state_restore(files).await,
             Order::LegReturn { pool } => self.legs_return(pool).await,
+            Order::DriveRestoreLabel { drive, force, disconnect } => {
+                let answer = self.drive_restore_label(&drive, force, disconnect).await;
+                self.look_now().await;
+                answer
+            }
             Order::LegFailed { pool } => self.legs_failed(pool).await,
             Order::SpareUse { pool } => self.spare_use(pool).await,
             Order::PoolScrub { pool, action } => self.pool_scrub(&pool, action).await,

@@ -473,6 +473,7 @@ impl Procedures {
                 compared_since: None,
                 clean: BTreeSet::new(),
                 all_dirty: BTreeSet::new(),
+                rewritten: BTreeSet::new(),
                 legs,
                 healed: 0,
                 medium_lost: 0,

@@ -324,6 +324,7 @@ impl Procedures {
                 marked: BTreeSet::new(),
                 cleared: BTreeSet::new(),
                 all_dirty: BTreeSet::new(),
+                rewritten: BTreeSet::new(),
                 legs,
                 healed: 0,
                 medium_lost: 0,

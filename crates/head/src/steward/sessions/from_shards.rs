@@ -181,6 +181,9 @@ impl HeadContext {
             Note::AllDirty { epoch: _ } => {
                 pool.arrays[a].all_dirty.insert(shard);
             }
+            Note::MapsRewritten { epoch: _ } => {
+                pool.arrays[a].rewritten.insert(shard);
+            }
             Note::Returned { marks } => {
                 if marks == pool.arrays[a].marks {
                     pool.arrays[a].marked.insert(shard);

@@ -12,6 +12,7 @@ use crate::steward::context::array::{ArrayContext, LegContext};
 use crate::steward::context::found::Found;
 use crate::steward::context::head::{HeadContext, Ill, PortalContext, Stop};
 use crate::steward::context::pool::PoolContext;
+use crate::steward::health::labels::Kept;
 use crate::steward::procedures::Procedures;
 use crate::steward::status::paths;
 use crate::steward::status::speed::Work;
@@ -21,8 +22,8 @@ use base::{Duration, HostId, Instant, PortalId};
 use cluster::{HeadNo, Part};
 use core::net::SocketAddr;
 use finding::{
-    DriveFault, Event, Notice, PortalCause, RecordCause, SpareFit, StatusCause, StatusNotice, SystemEvent,
-    SystemRefusal, WayBack,
+    DriveFault, Event, LegCause, Notice, PortalCause, RecordCause, SpareFit, StatusCause, StatusNotice,
+    SystemEvent, SystemRefusal, WayBack, Written,
 };
 use std::collections::BTreeSet;
 
@@ -211,6 +212,7 @@ fn build(context: &mut HeadContext, now: Instant) -> Status {
         let cause = RecordCause::StateUnwritable { fault };
         reasons.push(Reason::new(State::Degraded, "state directory", cause));
     }
+    reasons.extend(labels_seen(context));
     reasons.sort_by_key(|r| core::cmp::Reverse(r.state));
     context.times.turn(now);
     let mut volumes: Vec<Volume> = context.shown().flat_map(|p| volumes_of(context, &p, &pools)).collect();
@@ -269,6 +271,22 @@ fn system_of(s: &base::view::System) -> SystemInfo {
         model: s.model.clone(),
         firmware: s.firmware.clone(),
     }
+}
+
+/// Of a follower: drives whose labels it sees overwritten.
+fn labels_seen(context: &HeadContext) -> Vec<Reason> {
+    let standby = context.system.iter().flat_map(|s| s.standby().values());
+    let seen = standby.filter_map(|d| {
+        let written = match d.kept.clone() {
+            Kept::Whole => return None,
+            Kept::Label => None,
+            Kept::Front(holds) => Some(Written::Holds { holds }),
+            Kept::Overwritten(written) => Some(written),
+        };
+        let what = format!("drive {}", d.info.path);
+        Some(Reason::new(State::Degraded, what, LegCause::LabelSeenOverwritten { written }))
+    });
+    seen.collect()
 }
 
 /// Spares that took the places of drives: which, and when.
@@ -556,6 +574,7 @@ fn way_back(context: &HeadContext, p: &PoolContext, a: usize, l: usize) -> WayBa
         Some(DriveFault::NoSpace) => WayBack::FreeFileSystem { leg },
         Some(DriveFault::NoSpaceBlock) => WayBack::RestoreSpace { leg },
         // A return would say that it is not there.
+        _ if p.was_overwritten(row.uuid) => WayBack::Renew { leg, force: true },
         _ if row.open.is_none() => WayBack::Attach { leg },
         _ => WayBack::Return { leg },
     }

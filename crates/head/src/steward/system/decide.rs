@@ -1,9 +1,10 @@
 //! What the member wants done on voters: blocks and heartbeats, on drives and in the state directory.
 
+use crate::steward::context::open::OpenDrive;
 use crate::steward::procedures::Procedures;
 use base::machine::{StateError, StateOp};
 use base::record::Fault;
-use base::{DriveError, DriveId, Uuid};
+use base::{DriveError, DriveId, Duration, Uuid};
 use cluster::decide::{Ask, Found};
 use cluster::heartbeat::{HEARTBEAT_BYTES, HEARTBEATS_AT};
 use cluster::member::NotReached;
@@ -18,6 +19,9 @@ const HEADS: [HeadNo; 2] = [HeadNo::A, HeadNo::B];
 fn slot_file(head: HeadNo) -> String {
     format!("system-slot-{}", head.index())
 }
+
+/// How long a write of the other head's block may take.
+const BEING_WRITTEN: Duration = Duration::from_secs(1);
 
 impl Procedures {
     /// What is decided, as far as this state directory says, and the epoch of the newest record that it knows of, decided or accepted.
@@ -75,6 +79,12 @@ impl Procedures {
     /// The open drive that is this voter.
     fn voter_drive(&self, uuid: Uuid) -> Option<DriveId> {
         let context = self.context();
+        let mut legs = context.pools.iter().flat_map(|p| &p.arrays).flat_map(|a| &a.legs);
+        let standby = context.system.as_ref().and_then(|s| s.standby().values().find(|d| d.uuid == uuid));
+        // What somebody else has written there is not written over.
+        if legs.any(|l| l.uuid == uuid && l.others) || standby.is_some_and(|d| d.kept.is_of_others()) {
+            return None;
+        }
         let leg = context.open_drives().find(|o| o.label.drive == uuid).map(|o| o.id);
         leg.or_else(|| context.system.as_ref()?.open_drive(uuid))
     }
@@ -121,6 +131,47 @@ impl Procedures {
             s.frees_voter(voter);
             s.tell().on_voted_for(round, found);
         });
+    }
+    /// Somebody wrote over a drive on which votes may lie: what is none goes. This head's own block is there again, as this state
+    /// directory has it; the other head writes its own, and its heartbeat, by itself.
+    pub(in crate::steward) async fn restore_votes(&self, open: &OpenDrive) -> Result<(), DriveError> {
+        let me = self.context().system.as_ref().map(|s| s.member().me());
+        let Some(me) = me else { return self.clear_area(open.id).await };
+        let voter = Voter::Drive(open.label.drive);
+        self.wait_for_voter(voter).await;
+        let mut done = Ok(());
+        for head in HEADS {
+            if done.is_ok() {
+                done = self.restore_slots(open.id, head, head == me).await;
+            }
+        }
+        self.in_system(|s| s.frees_voter(voter));
+        done
+    }
+    async fn restore_slots(&self, drive: DriveId, head: HeadNo, own: bool) -> Result<(), DriveError> {
+        let [first, _] = SLOTS_AT[head.index()];
+        let read = || self.cx.read(drive, first, 2 * SLOT_BYTES);
+        let there = read().await?;
+        let good = |b: &[u8]| Slot::decode(head, b).is_ok();
+        if there.chunks(SLOT_BYTES).any(good) {
+            return Ok(());
+        }
+        if !own {
+            // It may be writing just now.
+            self.cx.sleep(BEING_WRITTEN).await;
+            return if read().await? == there {
+                self.cx.zero(drive, first, there.len() as u64).await
+            } else {
+                Ok(())
+            };
+        }
+        self.cx.zero(drive, first, there.len() as u64).await?;
+        match self.read_slot_file(head).await {
+            Ok(Some(slot)) => {
+                self.cx.write(drive, SLOTS_AT[head.index()][slot.place()], &slot.encode()).await
+            }
+            Ok(None) | Err(_) => Ok(()),
+        }
     }
     async fn wait_for_voter(&self, voter: Voter) {
         let procedures = self.clone();

@@ -5,19 +5,23 @@
 
 use super::live::name_of;
 use super::upper::Upper;
-use crate::steward::context::system::{ReachNews, SystemContext};
+use crate::steward::context::open::OpenDrive;
+use crate::steward::context::system::{ReachNews, Standby, SystemContext};
+use crate::steward::health::labels::Kept;
 use crate::steward::join::{self, Boxed};
 use crate::steward::procedures::Procedures;
 use crate::steward::runtime::Patience;
 use base::{DriveError, DriveId, Duration, Uuid};
 use cluster::Part;
-use finding::SystemEvent;
+use finding::{LegEvent, SystemEvent, Written};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How often it is looked whether anything has changed.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 /// So many of these looks read from drives once.
 const READ_EVERY: u32 = 2;
+/// So many of these looks read the labels of drives once.
+const LABELS_EVERY: u32 = 10;
 const PATIENCE: Patience = Patience { op: Duration::from_secs(1), look: Duration::from_secs(1) };
 const READ_BYTES: usize = 4096;
 
@@ -31,6 +35,10 @@ impl Procedures {
             match part {
                 Part::Over => return,
                 Part::Outside => continue,
+                Part::Follower if looks % LABELS_EVERY == 0 => {
+                    self.read_standby().await;
+                    self.read_standby_labels().await;
+                }
                 Part::Follower if looks % READ_EVERY == 0 => self.read_standby().await,
                 Part::Follower | Part::Leader => {}
             }
@@ -73,6 +81,38 @@ impl Procedures {
             let open: BTreeSet<DriveId> = s.standby().values().map(|d| d.id).collect();
             s.reach().only(&open);
         });
+    }
+    /// Looks at the labels of all drives: the head that leads does, too, and mends what may be mended. This one only says what it sees.
+    async fn read_standby_labels(&self) {
+        let drives: Vec<(String, OpenDrive)> = {
+            let context = self.context();
+            let standby = context.system.iter().flat_map(|s| s.standby());
+            let open = |s: &Standby| OpenDrive { id: s.id, info: s.info.clone(), label: s.label.clone() };
+            standby.map(|(spec, s)| (spec.clone(), open(s))).collect()
+        };
+        let procedures = self.with(self.cx.with(PATIENCE));
+        let procedures = &procedures;
+        let one =
+            |open: OpenDrive| -> Boxed<'_, _> { Box::pin(async move { procedures.read_kept(&open).await }) };
+        let kept = join::all(drives.iter().map(|(_, open)| one(open.clone())).collect()).await;
+        let now = self.cx.now();
+        for ((spec, open), kept) in drives.into_iter().zip(kept) {
+            let Ok(kept) = kept else { continue };
+            let was = self.in_system(|s| s.sees_label(&spec, open.id, kept.clone())).flatten();
+            let event = match (was, kept) {
+                (None | Some(Kept::Whole), Kept::Whole) => continue,
+                (None, _) => continue,
+                (Some(was), kept) if was == kept => continue,
+                (Some(_), Kept::Whole) => LegEvent::LabelSeenWhole,
+                (Some(_), Kept::Label) => LegEvent::LabelSeenOverwritten { written: Written::Bytes },
+                (Some(_), Kept::Front(holds)) => {
+                    LegEvent::LabelSeenOverwritten { written: Written::Holds { holds } }
+                }
+                (Some(_), Kept::Overwritten(written)) => LegEvent::LabelSeenOverwritten { written },
+            };
+            self.context_mut().happened(now, format!("drive {}", open.info.path), event);
+            self.cx.changed();
+        }
     }
     /// Drives of pools that this head has open.
     fn reached_here(&self) -> BTreeSet<Uuid> {

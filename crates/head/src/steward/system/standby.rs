@@ -1,6 +1,7 @@
 //! A follower: its drives are open, so that it votes and beats there, and takes over what is open already.
 
 use crate::steward::context::system::Standby;
+use crate::steward::health::labels::Kept;
 use crate::steward::health::shaped;
 use crate::steward::procedures::Procedures;
 use crate::steward::record::texts::{POOLS, parse_pools};
@@ -86,10 +87,11 @@ impl Procedures {
         let _ = self.register(id).await;
         let looked = self.look_at(spec, id, info.clone()).await.ok();
         // What is another system's, or nobody's any more, is left alone: a former head of it would fence the others off.
-        let uuid = looked.filter(|p| self.is_of_system(p)).and_then(|p| p.good_label().map(|l| l.drive));
-        match uuid {
-            Some(uuid) => {
-                self.in_system(|s| s.stands_by(spec.to_string(), Standby { id, info, uuid }));
+        let label = looked.filter(|p| self.is_of_system(p)).and_then(|p| p.good_label().cloned());
+        match label {
+            Some(label) => {
+                let standby = Standby { id, info, uuid: label.drive, label, kept: Kept::Whole };
+                self.in_system(|s| s.stands_by(spec.to_string(), standby));
             }
             None => {
                 self.unregister(id).await;

@@ -547,6 +547,10 @@ impl World {
                 }))
             }
             ShardMail::MarkAll { array } => StewardMail::Note { array, note: Note::AllDirty { epoch: 0 } },
+            ShardMail::RewriteMaps { array } => {
+                self.log.push(format!("rewrite {n} {array}"));
+                StewardMail::Note { array, note: Note::MapsRewritten { epoch: 0 } }
+            }
             ShardMail::Recorded { epoch, .. } => return self.log.push(format!("recorded {n} {epoch}")),
             ShardMail::LossNotOnRecord { array } => return self.log.push(format!("unrecorded {n} {array}")),
             ShardMail::Clean { .. } => return self.log.push(format!("clean {n}")),

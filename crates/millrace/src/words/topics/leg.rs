@@ -7,7 +7,7 @@ use super::{Said, cause as any_cause, why as any_why};
 use base::size::{print, print_free, print_needed};
 use finding::{
     DriveFault, DriveHelp, Instead, LabelFault, LegCause, LegEvent, LegNotice, LegRefusal, NotInBay, OldLeg,
-    SpareFit, SpareUnfit,
+    SpareFit, SpareUnfit, Written,
 };
 
 /// Why an order was not carried out.
@@ -223,6 +223,27 @@ pub fn refusal(f: &LegRefusal) -> Said {
             drive.as_deref().unwrap_or("a drive")
         ))
         .then("millrace status"),
+        LegRefusal::RestoreMayHideDamage { drive, pool } => Said::new(format!(
+            "what was written over the label of {drive} may have damaged what volumes of pool {pool} hold: once the label is restored, the pool says nothing of that any more"
+        ))
+        .then(format!("millrace drive restore-label {drive} --yes, then check what the volumes hold")),
+        LegRefusal::RestoreOverOthers { drive, written } => Said::new(format!(
+            "where the label of {drive} was, there {}: it would be overwritten",
+            written_there(written)
+        ))
+        .then(format!("find out who wrote it; if nobody needs it, millrace drive restore-label {drive} --yes --force")),
+        LegRefusal::LabelWhole { drive } => {
+            Said::new(format!("the label of {drive} and what belongs to it are whole: there is nothing to restore"))
+                .then("millrace status")
+        }
+        LegRefusal::LabelOfLegOut { drive } => {
+            Said::new(format!("{drive} is out of its mirror, whose other drives have its data"))
+                .then(format!("{}, which labels it anew", overwrite(drive, drive)))
+        }
+        LegRefusal::LabelNotRestored { drive, fault } => {
+            Said::new(format!("{drive} did not take its label: {}", the_drive(fault)))
+                .then(format!("millrace drive show {drive}, and this again"))
+        }
         LegRefusal::DriveNotInMachine { drive } => {
             Said::new(format!("there is no drive {drive} in this machine"))
                 .then("millrace topology, which lists drives with their slots")
@@ -410,6 +431,44 @@ pub fn cause(f: &LegCause) -> Said {
             };
             format!("{drive} has failed in pool {pool}: {}{errors}", any_cause(why).message).into()
         }
+        LegCause::LabelDamaged { drive } => {
+            Said::new("blocks of its label were overwritten: they are written again")
+                .then(format!("find out who wrote to {drive}: fuser -v {drive}, history, cron"))
+        }
+        LegCause::DriveOverwrittenInUse { drive, written, last } => Said::new(format!(
+            "its label and more of what the pool keeps there were overwritten while it is in use, and now there {}: {}",
+            written_there(written),
+            match last {
+                true => "what volumes hold there may be damaged, and the next start will not find it",
+                false => "what it holds may be damaged",
+            }
+        ))
+        .then(match (last, written) {
+            (false, _) => overwrite(drive, drive),
+            (true, Written::Bytes) => format!(
+                "do not stop the daemon; find out who wrote there, then millrace drive restore-label {drive}, and check what the volumes hold"
+            ),
+            (true, _) => format!(
+                "do not stop the daemon; find out who uses {drive} and stop that, then millrace drive restore-label {drive} --force, and check what the volumes hold"
+            ),
+        }),
+        LegCause::LabelSeenOverwritten { written } => {
+            let now = written.as_ref().map_or(String::new(), |w| format!(", and now there {}", written_there(w)));
+            Said::new(format!("its label was overwritten while it is in use{now}"))
+                .then("millrace status, on the head that leads: it says what helps")
+        }
+        LegCause::SpareLabelOverwritten { spare, pool, written } => {
+            Said::new(format!("its label was overwritten, and now there {}", written_there(written))).then(format!(
+                "millrace drive rm {spare}, then millrace pool add {pool} spare {spare} --force"
+            ))
+        }
+        LegCause::FrontOverwritten { drive, holds } => Said::new(format!(
+            "{} was written to its first bytes while it is in use; its label is whole",
+            signature(*holds)
+        ))
+        .then(format!(
+            "find out who uses {drive} and stop that, then millrace drive restore-label {drive} --force, and check what the volumes hold"
+        )),
     }
 }
 
@@ -491,6 +550,16 @@ pub fn event(f: &LegEvent) -> String {
         }
         LegEvent::DriveUnhealthy { why } => format!("it is not healthy: {}", any_cause(why).message),
         LegEvent::DriveHealthy => "it is healthy again".into(),
+        LegEvent::LabelRewritten { pool } => {
+            format!("blocks of its label of pool {pool} had been overwritten, and were written again")
+        }
+        LegEvent::LabelRestored { pool } => format!(
+            "its label, records and configuration of pool {pool} were restored by order: what volumes hold there may be damaged"
+        ),
+        LegEvent::LabelSeenOverwritten { written } => {
+            format!("its label was overwritten while it is in use, and now there {}", written_there(written))
+        }
+        LegEvent::LabelSeenWhole => "its label is there again".into(),
         LegEvent::FailedForgotten { pool } => {
             format!("it failed in pool {pool}, and is not listed there any more")
         }
@@ -532,6 +601,16 @@ pub fn it_is_unfit(why: &SpareUnfit) -> String {
             print_free(*bytes),
             print_needed(*needed_bytes)
         ),
+    }
+}
+
+/// What was found where a label was.
+fn written_there(written: &Written) -> String {
+    match written {
+        Written::Bytes => "is nothing that is known".into(),
+        Written::Holds { holds } => format!("is {}", signature(*holds)),
+        Written::Label { pool } => format!("is the label of another drive, of pool {pool}"),
+        Written::NewerLabel => "is a label of a newer version of millrace".into(),
     }
 }
 

@@ -7,6 +7,7 @@ pub(crate) mod trials;
 use crate::path::far::wire::Pairing;
 use crate::path::far::{FarSetup, FarSide};
 use crate::peer::{OutSince, PeerNews, PeerWork, SystemSettings};
+use crate::steward::health::labels::Kept;
 use base::fence::{Process, Registrants};
 use base::{DriveId, DriveInfo, Duration, FenceKey, Instant, Uuid};
 use cluster::link::{Do, Fault};
@@ -27,6 +28,9 @@ pub(crate) struct Standby {
     pub info: DriveInfo,
     /// The drive, by its label.
     pub uuid: Uuid,
+    /// That label, and what was found where it was.
+    pub label: array::format::Label,
+    pub kept: Kept,
 }
 
 /// What the Steward knows of its system.
@@ -329,6 +333,11 @@ impl SystemContext {
         self.drives.retain(|_, id| *id != drive);
         self.confirmed.remove(&drive);
         self.late.remove(&drive);
+    }
+    /// What was found where the label of an open drive was. Returns what was found before; None: it is not open any more.
+    pub fn sees_label(&mut self, spec: &str, id: DriveId, kept: Kept) -> Option<Kept> {
+        let drive = self.standby.get_mut(spec).filter(|d| d.id == id)?;
+        Some(core::mem::replace(&mut drive.kept, kept))
     }
     /// The open drive with this label.
     pub fn open_drive(&self, uuid: Uuid) -> Option<DriveId> {
