@@ -223,6 +223,15 @@ pub enum Order {
         /// Its path, or its UUID.
         drive: String,
     },
+    /// Write the label of a leg in sync anew, and all else that the head keeps on its drive, from what the head knows.
+    LabelRestore {
+        /// Its path, or its UUID.
+        drive: String,
+        /// Even though data of the drive may be damaged, too.
+        yes: bool,
+        /// Even though something else was written there.
+        force: bool,
+    },
     /// Put another drive in a leg's place: full resync. A leg in sync serves until that is over.
     DriveReplace {
         /// The leg's drive: path or UUID.
@@ -283,6 +292,11 @@ pub enum Order {
     },
     /// The Steward's own: legs that were gone or silent are tried again.
     LegReturn {
+        /// The pool.
+        pool: crate::layout::PoolId,
+    },
+    /// The Steward's own: copies of labels that were overwritten are written again.
+    LabelsMend {
         /// The pool.
         pool: crate::layout::PoolId,
     },

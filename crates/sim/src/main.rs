@@ -25,6 +25,7 @@ usage: sim --seed N [--story | --trace]  one world; the same seed gives the same
   --seesaw  the same, where shards lose different legs at the same moment
   --frozen  a leg is lost while the state directory becomes read-only, and is found alone by the next head
   --power   the power goes again and again; drives have volatile caches
+  --wiped   something else overwrites the label of a drive in use, or more
   --older   the head is stopped in order, and a drive exchanged for an older copy of itself
   --volumes the hosts' volume lies where somebody had data before
   --tight   the least memory that works, or a little more, and long commands
@@ -105,6 +106,7 @@ enum Kind {
     Seesaw,
     Frozen,
     Older,
+    Wiped,
     Power,
     Dealt,
     Volumes,
@@ -122,6 +124,7 @@ impl Words {
             Kind::Seesaw => Options::seesaw(seed),
             Kind::Frozen => Options::frozen(seed),
             Kind::Older => Options::older(seed),
+            Kind::Wiped => Options::wiped(seed),
             Kind::Power => Options::power(seed),
             Kind::Dealt => Options::dealt(seed),
             Kind::Volumes => Options::volumes(seed),
@@ -139,6 +142,7 @@ impl Words {
             Kind::Seesaw => Some("seesaw"),
             Kind::Frozen => Some("frozen"),
             Kind::Older => Some("older"),
+            Kind::Wiped => Some("wiped"),
             Kind::Power => Some("power"),
             Kind::Dealt => Some("dealt"),
             Kind::Volumes => Some("volumes"),
@@ -199,6 +203,7 @@ fn words() -> Option<Words> {
             "--seesaw" => words.kind = Kind::Seesaw,
             "--frozen" => words.kind = Kind::Frozen,
             "--older" => words.kind = Kind::Older,
+            "--wiped" => words.kind = Kind::Wiped,
             "--power" => words.kind = Kind::Power,
             "--dealt" => words.kind = Kind::Dealt,
             "--volumes" => words.kind = Kind::Volumes,

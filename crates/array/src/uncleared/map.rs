@@ -202,6 +202,11 @@ impl UnclearedMap {
     pub fn is_clear(&self) -> bool {
         self.pieces.is_empty()
     }
+    /// Whether any block was read from a drive.
+    pub fn is_written(&self) -> bool {
+        self.newest.iter().any(|generation| *generation != 0)
+    }
+
     /// Bytes of the data space that are uncleared.
     pub fn bytes(&self, geometry: &Geometry) -> u64 {
         let pieces = Pieces::of(geometry);

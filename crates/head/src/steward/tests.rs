@@ -27,6 +27,7 @@ mod connected;
 mod directory;
 mod far;
 mod figures;
+mod labels;
 mod legs;
 mod lost;
 mod meant;

@@ -11,7 +11,7 @@ mod options;
 mod replay;
 mod trouble;
 
-pub use options::{Act, Deed, Options, Trouble, Wrap};
+pub use options::{Act, Deed, Options, Trouble, Wipe, Wrap};
 
 use crate::disk::{Disk, DiskCopy};
 use crate::host::{Host, Ledger};
@@ -169,6 +169,8 @@ struct Run {
     /// Some drive was pulled, and came back as another.
     pulled: bool,
     repair: Repair,
+    /// A drive of which something was overwritten, when, and whether the head has said so.
+    wiped: Option<(usize, Instant, bool)>,
     steps: u64,
     snapshot: Option<Box<Status>>,
     /// What `status` said when it was last looked at.
@@ -240,6 +242,7 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
         ailed: false,
         pulled: false,
         repair: Repair::default(),
+        wiped: None,
         steps: 0,
         snapshot: None,
         last_look: None,
@@ -567,6 +570,7 @@ impl Run {
                     crate::operator::verdict(&snapshot)?;
                 }
                 self.freed.verdict(self.world.now(), &snapshot)?;
+                self.hear_of_wipe(&snapshot)?;
                 let served = |p: &head::order::Pool| !p.arrays.is_empty() && p.state != State::Offline;
                 if !self.serves && !snapshot.pools.is_empty() && snapshot.pools.iter().all(served) {
                     self.serves = true;
@@ -764,7 +768,7 @@ impl Run {
                     self.snapshot = None;
                     return Ok(());
                 }
-                if finished && optimal && looked {
+                if finished && optimal && looked && self.wiped.is_none_or(|(.., said)| said) {
                     // Twice, so that no letter between machines is overlooked.
                     self.last_look = self.snapshot.take();
                     let rested = self.at_rest_since.take();

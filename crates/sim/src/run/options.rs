@@ -96,6 +96,23 @@ pub enum Deed {
     Copy,
     /// Nothing is done to it: the head is stopped in order, and comes back.
     Stop,
+    /// Something else on the machine overwrites a part of it.
+    Wipe(Wipe),
+}
+
+/// What is overwritten of a drive in use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wipe {
+    /// The label's first copy.
+    First,
+    /// Its second copy.
+    Second,
+    /// Both.
+    Both,
+    /// All in front of the data.
+    Front,
+    /// The same, and data.
+    Long,
 }
 
 /// A step of a script.
@@ -530,6 +547,21 @@ impl Options {
             }
             at = stopped + again;
         }
+        options
+    }
+    /// A world in which something else overwrites the label of a drive in use, or more. Nothing else goes wrong.
+    pub fn wiped(seed: u64) -> Self {
+        let mut options = Self::calm(seed);
+        let mut rng = Prng::new(seed ^ 0x0077_6970_6564);
+        options.legs = *rng.pick(&[2, 2, 2, 3]);
+        options.mirrors = if options.legs == 2 { rng.between(1, 2) as usize } else { 1 };
+        options.ill_max = 1;
+        options.habits.reset_ppm = 0;
+        options.habits.abort_permille = 0;
+        let drives = (options.legs * options.mirrors) as u64;
+        let wipe = *rng.pick(&[Wipe::First, Wipe::Second, Wipe::Both, Wipe::Front, Wipe::Long, Wipe::Long]);
+        let after = Duration::from_millis(rng.between(1, 1500));
+        options.script.push(Act { after, disk: rng.below(drives) as usize, deed: Deed::Wipe(wipe) });
         options
     }
     /// A world with hosts that ask for much and then give or take nothing, beside one that works.

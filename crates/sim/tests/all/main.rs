@@ -18,3 +18,4 @@ mod slow_peers;
 mod starts;
 mod two_heads;
 mod volumes;
+mod wiped;

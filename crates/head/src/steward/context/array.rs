@@ -73,6 +73,8 @@ pub(crate) struct LegContext {
     pub look_at: Option<Instant>,
     pub looks: u32,
     pub dead: Option<DriveId>,
+    /// It was put out as its label was lost, and this was open: it is labelled anew before it returns.
+    pub unlabelled: Option<OpenDrive>,
 }
 
 impl ArrayContext {
@@ -143,8 +145,15 @@ impl LegContext {
         self.full = full;
         self.synced.clear();
         self.out_since = None;
+        self.unlabelled = None;
         self.is_told(reason, None);
     }
+
+    /// Its label is lost: by what is open it is known once it returns.
+    pub fn loses_label(&mut self) {
+        self.unlabelled = self.open.clone();
+    }
+
     /// Shards know nothing of what they have copied to it, nor how fast it is, and find out anew.
     pub fn is_built_anew(&mut self) {
         self.synced.clear();
@@ -178,6 +187,7 @@ impl LegContext {
     /// Another drive takes its place.
     pub fn becomes(&mut self, uuid: Uuid, open: Option<OpenDrive>, path: &str) {
         self.uuid = uuid;
+        self.unlabelled = None;
         self.takes(open, path);
     }
     /// Its drive lies there today.
@@ -237,7 +247,7 @@ impl LegContext {
     pub fn new(uuid: Uuid, place: usize, path: String, open: Option<OpenDrive>, joined: u64) -> Self {
         let (reason, found, synced, slow, told_slow, quiet_since) = Default::default();
         let (full, out_since, outlook, return_at, returns) = Default::default();
-        let (look_at, looks, dead, told_unfit) = Default::default();
+        let (look_at, looks, dead, told_unfit, unlabelled) = Default::default();
         Self {
             uuid,
             place,
@@ -259,6 +269,7 @@ impl LegContext {
             look_at,
             looks,
             dead,
+            unlabelled,
         }
     }
 }

@@ -20,8 +20,8 @@ use crate::steward::health::watch::lacks_room_below;
 use crate::steward::patience::RETURN_PATIENCE;
 use crate::steward::procedures::Procedures;
 use array::format::{Return, judge_return};
-use base::Uuid;
 use base::machine::Shape;
+use base::{Bug, Uuid, planted};
 use finding::{Instead, LegCause, LegEvent, LegRefusal};
 
 /// A drive that a pool lacks.
@@ -91,6 +91,7 @@ impl Procedures {
         match who {
             Lacking::Leg { array, leg, .. } => {
                 let probe = found.map_err(|why| not_back(&path, why))?;
+                let probe = self.relabel(pool, array, leg, probe).await?;
                 self.rejoin(pool, (array, leg), (uuid, &path), &probe).await
             }
             Lacking::LastLeg { array, leg, .. } => {
@@ -325,7 +326,7 @@ impl Procedures {
         };
         let full = match verdict {
             Return::Partial => !probe.whole,
-            Return::Full => true,
+            Return::Full => !planted(Bug::WipedByBitmap) || !self.is_unlabelled(pool, array, uuid),
             Return::Diverged => return Err(Unfit::Apart),
         };
         let cleared = self.clear_newcomer(probe).await;
@@ -342,6 +343,13 @@ impl Procedures {
             }
         }
         Ok(full)
+    }
+
+    /// Whether the leg was put out as its label was lost.
+    fn is_unlabelled(&self, pool: PoolId, array: usize, uuid: Uuid) -> bool {
+        let context = self.context();
+        let legs = context.pool(pool).map_or(&[][..], |p| &p.arrays[array].legs);
+        legs.iter().any(|l| l.uuid == uuid && l.unlabelled.is_some())
     }
 
     /// A spare was found, or something else.

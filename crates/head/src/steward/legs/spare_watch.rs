@@ -5,10 +5,10 @@
 
 use crate::layout::PoolId;
 use crate::steward::context::open::OpenDrive;
+use crate::steward::health::labels::LabelState;
 use crate::steward::health::watch::{Look, SILENT_MAX};
 use crate::steward::join::{self, Boxed};
 use crate::steward::procedures::Procedures;
-use array::format::{LABEL_AT, RECORD_BYTES};
 use base::{DriveError, DriveId, FileName};
 use finding::{DriveHelp, LegCause, LegEvent};
 use std::collections::BTreeMap;
@@ -54,12 +54,14 @@ impl Procedures {
             Ok(health) if health.bytes < open.label.drive_bytes => Some(Look::Cut(health.bytes)),
             Err(e) => Some(Look::Failed(e)),
             Ok(_) if !is_open() => None,
-            Ok(health) => match self.cx.read(open.id, LABEL_AT, RECORD_BYTES).await {
-                Ok(_) => Some(Look::Well(health)),
+            Ok(health) => match self.has_label(open).await {
+                Ok(true) => Some(Look::Well(health, LabelState::Intact)),
+                Ok(false) => Some(Look::Well(health, LabelState::Lost(vec![]))),
                 Err(e) => Some(Look::Failed(e)),
             },
         }
     }
+
     fn conclude_spare(&self, pool: PoolId, open: &OpenDrive, look: &Look, times: u32) {
         let now = self.cx.now();
         let mut context = self.context_mut();
@@ -118,7 +120,10 @@ fn verdict(pool: &str, path: &str, open: &OpenDrive, look: &Look, times: u32, sh
             let (pool, bytes, had_bytes) = (pool.into(), *bytes, open.label.drive_bytes);
             Verdict::Ill(LegCause::SpareCutOff { spare, pool, bytes, had_bytes })
         }
-        Look::Well(health) => match health.name {
+        Look::Well(_, label) if *label != LabelState::Intact => {
+            Verdict::Ill(LegCause::SpareLabelOverwritten { spare, pool: pool.into() })
+        }
+        Look::Well(health, _) => match health.name {
             FileName::There => Verdict::Well,
             FileName::Moved => Verdict::Ill(LegCause::SpareFileMoved { spare }),
             FileName::Removed => Verdict::Gone(LegCause::SpareFileRemoved),

@@ -1,5 +1,6 @@
 //! What the member wants done on voters: blocks and heartbeats, on drives and in the state directory.
 
+use crate::steward::context::open::OpenDrive;
 use crate::steward::procedures::Procedures;
 use base::machine::{StateError, StateOp};
 use base::record::Fault;
@@ -96,6 +97,42 @@ impl Procedures {
         }
         Some(found)
     }
+    /// The blocks of both heads, as other voter drives have them, on a voter that lost its own: a head writes the same to all.
+    pub(in crate::steward) async fn restore_votes(&self, open: &OpenDrive) -> Result<(), DriveError> {
+        let mine = Voter::Drive(open.label.drive);
+        let voters = self.context().system.as_ref().map(|s| s.member().known().voters.clone());
+        let voters = voters.filter(|all| all.contains(&mine)).unwrap_or_default();
+        let mut newest: [Option<Slot>; 2] = [None, None];
+        for voter in voters.into_iter().filter(|v| *v != mine) {
+            let found = match voter.drive().and_then(|uuid| self.voter_drive(uuid)) {
+                Some(drive) => self.vote_on(drive, None).await,
+                None => None,
+            };
+            for (best, slot) in newest.iter_mut().zip(found.unwrap_or_default()) {
+                let sequence = best.as_ref().map_or(0, |s| s.sequence);
+                if let Some(slot) = slot.filter(|s| s.sequence > sequence) {
+                    *best = Some(slot);
+                }
+            }
+        }
+        self.wait_for_voter(mine).await;
+        let written = self.write_votes(open.id, newest).await;
+        self.in_system(|s| s.frees_voter(mine));
+        written
+    }
+
+    /// Writes what is newer than what a voter has.
+    async fn write_votes(&self, drive: DriveId, newest: [Option<Slot>; 2]) -> Result<(), DriveError> {
+        let there = self.vote_on(drive, None).await.unwrap_or_default();
+        for (slot, there) in newest.into_iter().zip(there) {
+            let known = there.map_or(0, |s| s.sequence);
+            if let Some(slot) = slot.filter(|s| s.sequence > known) {
+                self.cx.write(drive, SLOTS_AT[slot.head.index()][slot.place()], &slot.encode()).await?;
+            }
+        }
+        Ok(())
+    }
+
     /// Does what a voter is asked for, one after the other.
     pub(super) async fn vote(&self, ask: Ask) {
         let Ask { voter, round, write } = ask;
