@@ -82,7 +82,8 @@ impl Procedures {
         let follows = |w: &MembershipRecord| record.head == me && record.ancestors[0] == w.incarnation;
         let is_new = witness.is_some_and(|w| w.incarnation == record.incarnation || follows(w));
         let fits = config.holder == me && config.arrays.len() <= record.arrays.len();
-        (is_new && fits && slot.generation > found.generation && !slot.is_unfinished()).then_some(slot)
+        let is_later = (slot.generation > found.generation) != planted(Bug::OldConfig);
+        (is_new && fits && is_later && !slot.is_unfinished()).then_some(slot)
     }
 
     /// Keeps what hosts shall be told if the pool's drives are not found at the next start, and what counts if drives are found that lack
