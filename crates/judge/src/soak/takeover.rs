@@ -84,7 +84,7 @@ pub fn takeovers(rounds: u32) -> Rows {
             println!("{}", system.kernel_log());
         }
     }
-    let (loads, share) = system.start_loads(LAST);
+    let (loads, share) = system.start_loads(system.leader(), LAST);
     shares.push(share);
     written += system.finish(loads).iter().map(|host| host.blocks).sum::<u64>();
     assert_eq!(system.vm.warnings().expect("dmesg"), Vec::<String>::new());
@@ -161,9 +161,10 @@ impl System {
         let said = self.try_cli(head, &format!("{words} --json")).good(words).expect("it answers").stdout;
         serde_json::from_str(&said).expect("JSON")
     }
-    /// What the head that leads says of both; None: none does. One that is stopped answers nothing.
+    /// What the head that leads says of both; None: none does. One that is stopped answers nothing, and one beside loads and
+    /// compilers answers after some seconds.
     fn heads(&self) -> Option<Value> {
-        const ASK: &str = "for h in a b; do timeout 3 on-head $h head ls --json >/run/ls-$h 2>/dev/null & done; wait; \
+        const ASK: &str = "for h in a b; do timeout 9 on-head $h head ls --json >/run/ls-$h 2>/dev/null & done; wait; \
                            cat /run/ls-a /run/ls-b";
         let said = self.vm.try_run(ASK, 60).unwrap_or_else(|e| panic!("{e:#}\n{}", self.logs())).stdout;
         let all = serde_json::Deserializer::from_str(&said).into_iter::<Value>();
@@ -254,10 +255,10 @@ impl System {
 
     /// Verified I/O by both protocols, for so many seconds at so many blocks a second; head a's percentage of each, as it goes to
     /// both.
-    fn start_loads(&self, [seconds, rate]: [u32; 2]) -> ([Job; 2], [u64; 2]) {
+    fn start_loads(&self, leads: usize, [seconds, rate]: [u32; 2]) -> ([Job; 2], [u64; 2]) {
         let loads = [0, 1].map(|i| self.vm.spawn(&fio_paced(&self.disks[i], seconds, rate)).expect("fio"));
         sleep(BEGINS);
-        let status = || paths::commands(&self.json(["a", "b"][self.leader()], "status"), "guest");
+        let status = || paths::commands(&self.json(["a", "b"][leads], "status"), "guest");
         let before = status();
         sleep(LOOKED_AT);
         let share = paths::went_to_both(&before, status);
@@ -276,7 +277,7 @@ impl System {
         let goes = if matches!(blow, Blow::Kill | Blow::Stop) { leads } else { 1 - leads };
         let [first, who, stays] = [leads, goes, 1 - goes].map(|i| ["a", "b"][i]);
         let both = |word| if goes == 0 { [word, "leads"] } else { ["leads", word] };
-        let (loads, share) = self.start_loads(LOAD);
+        let (loads, share) = self.start_loads(leads, LOAD);
         let began = Instant::now();
         let out = |how: &str| {
             self.until_heads(&format!("{who} is out and {stays} leads"), both("out"));
