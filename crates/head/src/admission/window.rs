@@ -56,6 +56,8 @@ const SHRINK: f32 = 0.85;
 const FADE: f32 = 0.995;
 /// At least this many operations of an interval are sampled, if there are as many.
 const SAMPLES: u32 = 128;
+/// So many volumes may wait for an array before a list of their claims grows.
+const CLAIMS_USUAL: usize = 16;
 const STRIDE_MAX: u32 = 15;
 /// While the window is small, long commands go in pieces of this many bytes: others wait for one piece, not for all.
 const PIECE: u64 = 64 << 10;
@@ -110,7 +112,7 @@ impl Load {
             long: false,
             full: false,
             swift: false,
-            claims: Vec::with_capacity(16),
+            claims: Vec::with_capacity(CLAIMS_USUAL),
             credits: COMMANDS_MAX,
             until: Instant(0),
         }
@@ -312,7 +314,12 @@ pub(crate) struct Governor {
 impl Governor {
     pub fn new(shards: u16) -> Self {
         let mut report = vec![];
-        report.resize_with(usize::from(shards), || Report { credits: COMMANDS_MAX, ..Report::default() });
+        let none = || Report {
+            credits: COMMANDS_MAX,
+            claims: Vec::with_capacity(CLAIMS_USUAL),
+            ..Report::default()
+        };
+        report.resize_with(usize::from(shards), none);
         Self {
             shards: report,
             at: Instant(0),
