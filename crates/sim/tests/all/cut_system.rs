@@ -11,7 +11,16 @@ fn all(doing: Doing, end: End) -> u32 {
     for after in (0..).step_by(step) {
         let cut = Cut { doing, after, end, away: None };
         let outcome = run(Options::of_cut(u64::from(after % 5), cut));
-        let outcome = outcome.unwrap_or_else(|f| panic!("{cut:?}, seed {}: {}", f.seed, f.what));
+        let outcome = outcome.unwrap_or_else(|f| {
+            // Once more, with its story: keeping one costs more than the run itself.
+            let again = run(Options {
+                log: true,
+                trace: std::env::var("CUT_TRACE").is_ok(),
+                ..Options::of_cut(f.seed, cut)
+            });
+            println!("{}", again.map_or_else(|f| f.story.join("\n"), |_| String::new()));
+            panic!("{cut:?}, seed {}: {}", f.seed, f.what)
+        });
         if outcome.troubles == 0 {
             assert!(after > 30, "nothing was cut off: {cut:?}");
             return after;

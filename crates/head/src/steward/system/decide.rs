@@ -44,10 +44,13 @@ impl Procedures {
         let newest = accepted.max(known.epoch);
         (known, newest)
     }
-    /// Keeps what is decided, for the next start. It may be older than the truth at any time. False: it could not be written.
-    pub(super) async fn keep_record(&self, record: SystemRecord) -> bool {
+    /// Keeps what is decided, for the next start. It may be older than the truth at any time.
+    ///
+    /// # Errors
+    /// The file is not written.
+    pub(super) async fn keep_record(&self, record: SystemRecord) -> Result<(), StateError> {
         let contents = record.to_bytes();
-        self.cx.state(StateOp::Write { name: RECORD.into(), contents }).await.is_ok()
+        self.cx.state(StateOp::Write { name: RECORD.into(), contents }).await.map(drop)
     }
     async fn read_slot_file(&self, head: HeadNo) -> Result<Option<Slot>, Fault> {
         match self.cx.state(StateOp::Read { name: slot_file(head) }).await {

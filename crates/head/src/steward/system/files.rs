@@ -193,7 +193,7 @@ impl Procedures {
                 let mut good = self.cx.state(op).await.is_ok();
                 // Whoever has it knows of the decision that was made for it.
                 if marked && let Some(known) = self.in_system(|s| s.member().known().clone()) {
-                    good &= self.keep_record(known).await;
+                    good &= self.keep_record(known).await.is_ok();
                 }
                 (seq, good)
             }
@@ -204,7 +204,7 @@ impl Procedures {
                 }
                 // Whoever has all knows that he is in: a directory that does not is an older copy.
                 if let Some(known) = self.in_system(|s| s.member().known().clone()) {
-                    good &= self.keep_record(known).await;
+                    good &= self.keep_record(known).await.is_ok();
                 }
                 self.in_system(|s| s.far_mut().has_all());
                 (seq, good)
