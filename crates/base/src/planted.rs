@@ -106,8 +106,10 @@ bugs! {
     RecordedBeforeLegs promise 5 within 100,
     /// a write is answered whose loss record an older witness contradicts
     WitnessOutlives promise 5 within 100 in Frozen,
-    /// an older copy of a drive is taken for current after a clean stop
+    /// an older copy of a drive is taken for current
     OlderCopyBelieved promise 5 within 100 in Older,
+    /// a leg that was put out and is an older copy than its loss is copied by bitmap
+    OlderLegByBitmap promise 5 within 100 in Older,
     /// legs that differ since a crash are believed after a clean stop
     StopForgetsUnclean promise 3 within 1000,
     /// a leg returns without what its own bitmap says

@@ -9,6 +9,17 @@ refusals! {
         StateNoSpace { what: StateFile } = NoSpace @ "",
         /// The state directory did not do what was asked.
         StateFailed { what: StateFile, fault: StateFault } = Internal @ "",
+        /// The state directory takes nothing, so nothing that the order decides could be made durable.
+        NothingDurable { fault: StateFault } = NotReady @ "",
+        /// An order is not over at its limit, and goes on.
+        OrderUnfinished {
+            /// The command.
+            order: String,
+            /// How long it has taken so far.
+            seconds: u64,
+            /// What it waits for, if that is known.
+            waits_for: Option<Box<Cause>>,
+        } = NotReady @ "",
         /// A file of the state directory is not written over: something is wrong with it.
         FileNotWrittenOver { why: Box<Cause> } = Conflict @ "",
         /// A portal has this address.
@@ -37,6 +48,13 @@ findings! {
         StateFailed { what: StateFile, fault: StateFault },
         /// The state directory cannot be written.
         StateUnwritable { fault: StateFault },
+        /// An order is not over at its limit, and goes on: no other one is carried out.
+        OrderUnfinished {
+            /// The command.
+            order: String,
+            /// What it waits for, if that is known.
+            waits_for: Option<Box<Cause>>,
+        },
         /// The witness of a pool is damaged.
         WitnessDamaged { file: String },
         /// The membership record could not be written everywhere.
@@ -119,6 +137,15 @@ events! {
     pub enum RecordEvent {
         /// The state directory cannot be written.
         StateUnwritable { fault: StateFault } = Warning,
+        /// An order that was not over at its limit has ended.
+        LateOrderEnded {
+            /// The command.
+            order: String,
+            /// How long it took.
+            seconds: u64,
+            /// Why it was refused in the end; None: it was carried out.
+            refused: Option<Box<Why>>,
+        } = Note,
         /// The state directory can be written again.
         StateWritable = Note,
         /// A file of the state directory could not be read.

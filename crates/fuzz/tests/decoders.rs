@@ -176,8 +176,7 @@ fn fuzz_membership_records() {
             assert_eq!(MembershipRecord::decode(&record.encode()), Ok(record));
         }
     };
-    let legs =
-        |n: u8| (1..=n).map(|i| MemberLeg { drive: base::Uuid([i; 16]), state: LegState::InSync }).collect();
+    let legs = |n: u8| (1..=n).map(|i| MemberLeg::new(base::Uuid([i; 16]), LegState::InSync)).collect();
     let arrays = vec![
         RecordArray { epoch: 1, rivals: 0, legs: legs(2) },
         RecordArray { epoch: 1, rivals: 0, legs: legs(4) },

@@ -354,6 +354,95 @@ pub enum Order {
     Shutdown,
 }
 
+impl Order {
+    /// Whether it only looks at what is there.
+    pub fn only_looks(&self) -> bool {
+        matches!(
+            self,
+            Self::PoolImportable { .. }
+                | Self::DriveList { .. }
+                | Self::HostCheck { .. }
+                | Self::Status
+                | Self::Figures
+                | Self::Events { .. }
+                | Self::System
+        )
+    }
+
+    /// Whether it decides something that the state directory must take. What lies on the pools' drives alone (volumes and
+    /// exports) is not among them, nor what this head asks of itself to carry on, nor what helps a head whose directory takes
+    /// nothing.
+    pub fn decides(&self) -> bool {
+        match self {
+            Self::Status | Self::Figures | Self::Events { .. } | Self::System | Self::Happened { .. } => {
+                false
+            }
+            Self::PoolImportable { .. } | Self::DriveList { .. } | Self::HostCheck { .. } => false,
+            Self::DriveShape { .. } | Self::StateRestore { .. } | Self::Shutdown => false,
+            Self::Replaced { .. } | Self::PoolReturn { .. } | Self::LegReturn { .. } => false,
+            Self::ScrubKeep { .. } | Self::SpaceMarked { .. } | Self::PoolScrub { .. } => false,
+            Self::VolumeCreate { .. } | Self::VolumeResize { .. } | Self::VolumeRename { .. } => false,
+            Self::VolumeCaps { .. } | Self::VolumeRemove { .. } => false,
+            Self::Export { .. } | Self::Unexport { .. } => false,
+            Self::LanesDeal | Self::FarJoins | Self::LanesTurn => false,
+            Self::HeadLead | Self::HeadFence { .. } | Self::HeadRelease { .. } | Self::SystemLeave => false,
+            Self::PoolCreate { .. } | Self::PoolAdd { .. } | Self::ArrayRemove { .. } => true,
+            Self::PoolRelease { .. } | Self::PoolImport { .. } | Self::PoolDestroy { .. } => true,
+            Self::SystemCreate { .. } => true,
+            Self::HostAdd { .. } | Self::HostSet { .. } | Self::HostRemove { .. } => true,
+            Self::PortalAdd { .. } | Self::PortalRemove { .. } => true,
+            Self::DriveFail { .. } | Self::DriveReturn { .. } | Self::DriveReplace { .. } => true,
+            Self::SpareAdd { .. } | Self::SpareUse { .. } => true,
+            Self::DriveRemove { .. } | Self::LegAdd { .. } => true,
+        }
+    }
+
+    /// The command that gives it, or a name in the same form for what the head asks of itself.
+    pub fn command(&self) -> &'static str {
+        match self {
+            Self::PoolCreate { .. } => "pool create",
+            Self::PoolAdd { .. } => "pool add",
+            Self::ArrayRemove { .. } => "pool rm",
+            Self::PoolRelease { .. } => "pool release",
+            Self::PoolImport { .. } | Self::PoolImportable { .. } | Self::PoolReturn { .. } => "pool import",
+            Self::PoolDestroy { .. } => "pool destroy",
+            Self::PoolScrub { .. } | Self::ScrubKeep { .. } => "pool scrub",
+            Self::VolumeCreate { .. } => "volume create",
+            Self::VolumeResize { .. } => "volume resize",
+            Self::VolumeRename { .. } => "volume rename",
+            Self::VolumeCaps { .. } => "volume set",
+            Self::VolumeRemove { .. } | Self::SpaceMarked { .. } => "volume rm",
+            Self::HostAdd { .. } => "host add",
+            Self::HostSet { .. } => "host set",
+            Self::HostCheck { .. } => "host check",
+            Self::HostRemove { .. } => "host rm",
+            Self::PortalAdd { .. } => "portal add",
+            Self::PortalRemove { .. } => "portal rm",
+            Self::Export { .. } => "export",
+            Self::Unexport { .. } => "unexport",
+            Self::DriveList { .. } => "drive ls",
+            Self::DriveFail { .. } => "drive fail",
+            Self::DriveReturn { .. } | Self::LegReturn { .. } => "drive return",
+            Self::DriveReplace { .. } | Self::Replaced { .. } | Self::SpareUse { .. } => "drive replace",
+            Self::DriveShape { .. } => "drive shape",
+            Self::SpareAdd { .. } | Self::LegAdd { .. } => "pool add",
+            Self::DriveRemove { .. } => "drive rm",
+            Self::StateRestore { .. } => "state restore",
+            Self::LanesDeal | Self::LanesTurn => "lanes deal",
+            Self::FarJoins => "head join",
+            Self::Status | Self::Happened { .. } => "status",
+            Self::Figures => "top",
+            Self::Events { .. } => "events",
+            Self::SystemCreate { .. } => "system create",
+            Self::System | Self::HeadLead => "head ls",
+            Self::HeadFence { .. } => "head fence",
+            Self::HeadRelease { .. } => "head release",
+            Self::SystemLeave => "system leave",
+            Self::Shutdown => "stop",
+        }
+    }
+}
+
 /// What a volume may have. None leaves it as it is, 0 takes a cap away.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct VolumeCaps {

@@ -177,6 +177,11 @@ fn look(dir: &Path, bytes: u64) -> Result<(), StateError> {
     if below.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY) {
         return Err(StateError::Failed(StateFault::ReadOnly { path: dir.display().to_string() }));
     }
+    // Whoever may not write there: its owner, or a mark that nothing there may be changed (chattr +i).
+    let access = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
+    if let Err(e) = rustix::fs::access(dir, access) {
+        return Err(StateError::Failed(fault(dir, Some(e.raw_os_error()))));
+    }
     let free = below.f_bavail.saturating_mul(below.f_frsize.max(1));
     // File systems without a table of inodes say that there are none at all.
     let nameless = below.f_files > 0 && below.f_favail == 0;

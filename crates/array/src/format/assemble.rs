@@ -3,7 +3,7 @@
 
 use super::membership::Kin;
 use super::{Incarnation, LegState, MemberLeg, MembershipRecord, RecordArray};
-use base::Uuid;
+use base::{Bug, Uuid, planted};
 
 /// A drive that was found, with its newest good record.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -125,7 +125,9 @@ pub fn assemble(
                 .collect();
             // Rule 4, first half.
             let all_found = array.legs.iter().zip(&legs).enumerate().all(|(i, (leg, verdict))| {
-                let rival = leg.state == LegState::JustOut || array.rivals & 1 << i != 0;
+                // Every leg that takes part has what is settled: nobody went on without it.
+                let may_be_rival = leg.state == LegState::JustOut || array.rivals & 1 << i != 0;
+                let rival = may_be_rival && !record.is_settled();
                 match leg.state {
                     LegState::InSync => *verdict == LegVerdict::Current,
                     _ => !rival || !matches!(verdict, LegVerdict::Missing { .. }),
@@ -152,15 +154,31 @@ pub enum Return {
 /// Judges a drive that is to be a leg again: `own` is the record found on it, `record` the pool's.
 pub fn judge_return(own: Option<&MembershipRecord>, drive: Uuid, record: &MembershipRecord) -> Return {
     let Some(own) = own else { return Return::Full };
-    let was_full = own.leg(drive).is_none_or(|l| l.state == LegState::RebuildingFull);
     match own.kin(record) {
         Kin::Same | Kin::Ancestor(_) if was_source(own, drive, record) => Return::Diverged,
-        Kin::Same | Kin::Ancestor(_) if was_full => Return::Full,
+        Kin::Same | Kin::Ancestor(_) if lacks_unmarked(own, drive, record) => Return::Full,
         Kin::Same | Kin::Ancestor(_) => Return::Partial,
         Kin::TooOld if was_left_behind(own, drive, record) => Return::Full,
         Kin::Unrelated if is_cut_short(own, record) => Return::Full,
         Kin::TooOld | Kin::Unrelated => Return::Diverged,
     }
+}
+
+/// Whether a leg that is out or rebuilding may lack more than the bitmaps of the others say: it lacked everything, or its own
+/// record is older than any that it can rightly have, and bits were cleared since.
+fn lacks_unmarked(own: &MembershipRecord, drive: Uuid, record: &MembershipRecord) -> bool {
+    let steps = match own.kin(record) {
+        Kin::Same => 0,
+        Kin::Ancestor(n) => n,
+        Kin::TooOld | Kin::Unrelated => return true,
+    };
+    let Some(leg) = record.leg(drive) else { return true };
+    let reach = match leg.state {
+        LegState::Out | LegState::JustOut => u64::from(leg.reach),
+        LegState::InSync | LegState::Rebuilding | LegState::RebuildingFull => record.lag_max(),
+    };
+    let was_full = own.leg(drive).is_none_or(|l| l.state == LegState::RebuildingFull);
+    was_full || steps > reach && !planted(Bug::OlderLegByBitmap)
 }
 
 /// Whether those that are in sync today in a leg's mirror all were so by its own record, however old that is: nothing was
@@ -205,7 +223,6 @@ pub fn is_current(own: Option<&MembershipRecord>, record: &MembershipRecord) -> 
 /// Rules 2 and 3.
 fn judge(state: LegState, found: &Found, record: &MembershipRecord) -> LegVerdict {
     let Some(own) = &found.record else { return LegVerdict::Stale { full: true } };
-    let was_full = own.leg(found.drive).is_none_or(|l| l.state == LegState::RebuildingFull);
     match (state, own.kin(record)) {
         (LegState::InSync, Kin::Same) => LegVerdict::Current,
         (LegState::InSync, Kin::Ancestor(n)) if n <= record.lag_max() => LegVerdict::Current,
@@ -219,7 +236,7 @@ fn judge(state: LegState, found: &Found, record: &MembershipRecord) -> LegVerdic
             LegVerdict::Apart
         }
         (LegState::Out | LegState::JustOut | LegState::Rebuilding, Kin::Same | Kin::Ancestor(_)) => {
-            LegVerdict::Stale { full: was_full }
+            LegVerdict::Stale { full: lacks_unmarked(own, found.drive, record) }
         }
         // Too old to be placed: it may have been away through anything, so it starts from nothing.
         (LegState::Out | LegState::JustOut | LegState::Rebuilding, Kin::TooOld | Kin::Unrelated) => {
@@ -233,8 +250,10 @@ fn sides<'a>(
     found: &'a [Found],
     witness: Option<&'a MembershipRecord>,
 ) -> Vec<(&'a MembershipRecord, Vec<Uuid>)> {
-    let records: Vec<&MembershipRecord> =
+    let mut records: Vec<&MembershipRecord> =
         found.iter().filter_map(|f| f.record.as_ref()).chain(witness).collect();
+    // Of a record that some have and others have settled, the settled copy counts.
+    records.sort_by_key(|r| core::cmp::Reverse(r.settled));
     let mut tips: Vec<&MembershipRecord> = vec![];
     for r in &records {
         let superseded = |later: &&MembershipRecord| {
@@ -317,7 +336,7 @@ mod tests {
         Uuid([100 + n; 16])
     }
     fn first(arrays: usize) -> MembershipRecord {
-        let leg = |n: usize| MemberLeg { drive: drive(n as u8), state: InSync };
+        let leg = |n: usize| MemberLeg::new(drive(n as u8), InSync);
         let arrays = (0..arrays)
             .map(|a| RecordArray { epoch: 1, rivals: 0, legs: vec![leg(2 * a), leg(2 * a + 1)] })
             .collect();
@@ -331,9 +350,14 @@ mod tests {
     ) -> MembershipRecord {
         let mut n = r.next(head, incarnation);
         n.settled = r.counter;
-        for leg in n.arrays.iter_mut().flat_map(|a| &mut a.legs) {
-            if let Some((_, state)) = changes.iter().find(|(d, _)| drive(*d) == leg.drive) {
-                leg.state = if *state == Out && leg.state != Out { JustOut } else { *state };
+        for array in 0..n.arrays.len() {
+            for leg in 0..n.arrays[array].legs.len() {
+                let row = &n.arrays[array].legs[leg];
+                match changes.iter().find(|(d, _)| drive(*d) == row.drive) {
+                    Some((_, Out | JustOut)) => n.put_out(array, leg),
+                    Some((_, state)) => n.arrays[array].legs[leg] = MemberLeg::new(row.drive, *state),
+                    None => {}
+                }
             }
         }
         n
@@ -454,6 +478,48 @@ mod tests {
     }
 
     #[test]
+    fn a_leg_older_than_the_start_is_not_believed_once_the_record_of_it_is_settled() {
+        let mut closed = next(&first(1), ME, 2, &[]);
+        closed.settle();
+        let open = next(&closed, ME, 3, &[]);
+        let mut settled = open.clone();
+        settled.settle();
+        // The head fell before: nothing was answered.
+        check(&[found(0, &open), found(1, &closed)], Some(&open), "3 current,current");
+        // Behind it: leg 1 is an older copy, wherever the settled one is known.
+        check(&[found(0, &settled), found(1, &closed)], Some(&settled), "3 current,full");
+        check(&[found(0, &settled), found(1, &closed)], None, "3 current,full?");
+        check(&[found(0, &open), found(1, &closed)], Some(&settled), "3 current,full");
+        check(&[found(0, &settled), found(1, &open)], Some(&open), "3 current,current");
+        // All legs are older: only the state directory can tell.
+        check(&[found(0, &closed), found(1, &closed)], Some(&settled), "3 full,full?");
+        check(&[found(0, &closed), found(1, &closed)], None, "2 current,current");
+    }
+
+    #[test]
+    fn a_leg_that_is_out_and_older_than_its_loss_is_copied_in_full() {
+        let mut r = first(1);
+        r.settle();
+        let mut later = next(&r, ME, 2, &[]);
+        later.settle();
+        let lost = next(&later, ME, 3, &[(1, Out)]);
+        let now = next(&lost, ME, 4, &[]);
+        check(&[found(0, &now), found(1, &later)], None, "4 current,stale");
+        check(&[found(0, &now), found(1, &r)], None, "4 current,full");
+        assert_eq!(judge_return(Some(&later), drive(1), &now), Return::Partial);
+        assert_eq!(judge_return(Some(&r), drive(1), &now), Return::Full);
+        // It returns, and is an older copy of then at the next start.
+        let mut joined = next(&now, ME, 5, &[(1, Rebuilding)]);
+        joined.settle();
+        check(&[found(0, &joined), found(1, &joined)], None, "5 current,stale");
+        check(&[found(0, &joined), found(1, &later)], None, "5 current,full");
+        // An older program does not say how far back it may be.
+        let mut unsaid = now.clone();
+        unsaid.arrays[0].legs[1].reach = 0;
+        check(&[found(0, &unsaid), found(1, &later)], None, "4 current,full");
+    }
+
+    #[test]
     fn two_histories_are_distinguished_by_parentage_and_refused_until_somebody_chooses() {
         let r = first(1);
         let mine = next(&r, ME, 2, &[(1, Out)]);
@@ -519,7 +585,7 @@ mod tests {
     #[test]
     fn a_record_that_was_cut_short_is_no_history_of_its_own() {
         let mut line = first(1);
-        line.arrays[0].legs.push(MemberLeg { drive: drive(2), state: InSync });
+        line.arrays[0].legs.push(MemberLeg::new(drive(2), InSync));
         line.settle();
         // The head fell while it wrote its first record, which leg 1 alone has; the next one came up without it.
         let short = next(&line, ME, 2, &[]);
@@ -559,7 +625,7 @@ mod tests {
         check(&[found(0, &line), found(1, &own_way)], Some(&line), "diverged 59:[0] 99:[1]");
         // A drive that joined meanwhile says nothing of it; without a drive from that time it cannot be known.
         let mut joined = line.next(ME, 60);
-        joined.arrays[0].legs.push(MemberLeg { drive: drive(2), state: InSync });
+        joined.arrays[0].legs.push(MemberLeg::new(drive(2), InSync));
         check(&[found(0, &joined), found(1, &r), found(2, &joined)], None, "60 current,full,current");
         check(&[found(0, &joined), found(1, &own_way)], Some(&joined), "diverged 60:[0] 99:[1]");
         joined.arrays[0].legs.remove(0);

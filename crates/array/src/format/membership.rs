@@ -8,6 +8,8 @@ use base::record::{HEADER_BYTES, checksum, header, open, seal};
 const MAGIC: &[u8; 8] = b"MILLMEMB";
 /// Ancestors that a record names.
 const ANCESTORS: usize = 32;
+/// The longest reach of a leg; no record names so many ancestors.
+const REACH_MAX: u8 = u8::MAX;
 
 /// A record's random name; never 0.
 pub type Incarnation = u64;
@@ -35,6 +37,23 @@ pub struct MemberLeg {
     pub drive: Uuid,
     /// What it is.
     pub state: LegState,
+    /// Of a leg that is out: how many records before this one its own may be, so that the bitmaps of the others still say
+    /// all that it lacks. `REACH_MAX`: that many or more. 0: nothing is known, and everything is copied.
+    pub reach: u8,
+}
+
+impl MemberLeg {
+    /// A leg that is not out.
+    pub fn new(drive: Uuid, state: LegState) -> Self {
+        Self { drive, state, reach: 0 }
+    }
+
+    /// Puts it out by `record`, its next one. While it was written it had each record back to the settled one, and no bit is
+    /// cleared beside a leg that is out.
+    fn go_out(&mut self, lag_max: u64) {
+        self.state = if self.state == LegState::InSync { LegState::JustOut } else { LegState::Out };
+        self.reach = u8::try_from(lag_max).unwrap_or(REACH_MAX);
+    }
 }
 
 /// An array in a record.
@@ -99,7 +118,7 @@ impl MembershipRecord {
         assert!(incarnation != 0, "0 names nothing");
         let settled = self.counter - self.lag_max();
         let mut next = Self { counter: self.counter + 1, incarnation, settled, head, ..self.clone() };
-        let is_settled = settled == self.counter;
+        let is_settled = self.is_settled();
         for array in &mut next.arrays {
             let in_sync = array.legs.iter().enumerate().filter(|(_, l)| l.state == LegState::InSync);
             let in_sync = in_sync.map(|(i, _)| 1 << i).sum::<u8>();
@@ -111,9 +130,22 @@ impl MembershipRecord {
             if leg.state == LegState::JustOut {
                 leg.state = LegState::Out;
             }
+            if leg.reach > 0 {
+                leg.reach = leg.reach.saturating_add(1);
+            }
         }
         next
     }
+
+    /// Puts a leg out that was written until the record before this one. One that is out already stays as it is.
+    pub fn put_out(&mut self, array: usize, leg: usize) {
+        let lag_max = self.lag_max();
+        let leg = &mut self.arrays[array].legs[leg];
+        if !matches!(leg.state, LegState::Out | LegState::JustOut) {
+            leg.go_out(lag_max);
+        }
+    }
+
     /// Whether no head can have gone on from a leg without knowledge of its loss: then its place is free.
     pub fn is_gone(&self, array: usize, leg: usize) -> bool {
         let row = &self.arrays[array];
@@ -128,10 +160,17 @@ impl MembershipRecord {
         let below = (1u8 << leg) - 1;
         row.rivals = row.rivals & below | row.rivals >> 1 & !below;
     }
-    /// Every leg that takes part has it.
+
+    /// Every leg that takes part has it: this is its settled copy from now on.
     pub fn settle(&mut self) {
         self.settled = self.counter;
     }
+
+    /// Whether this is the settled copy.
+    pub fn is_settled(&self) -> bool {
+        self.settled == self.counter
+    }
+
     /// How many steps behind this record the own record of a leg in sync may be: records that nobody knew
     /// to be everywhere when this one was written.
     pub fn lag_max(&self) -> u64 {
@@ -166,9 +205,9 @@ impl MembershipRecord {
         let near = last.saturating_sub(ANCESTORS as u64)..=last;
         near.rev().find(|c| self.name_at(*c).is_some_and(|name| other.name_at(*c) == Some(name)))
     }
-    /// Which of the two slots it goes to.
+    /// Which of the two slots it goes to. The settled copy lies beside the record, so that a torn write leaves that.
     pub fn slot(&self) -> usize {
-        (self.counter % 2) as usize
+        ((self.counter + u64::from(self.is_settled())) % 2) as usize
     }
     /// The 4096 bytes.
     pub fn encode(&self) -> Vec<u8> {
@@ -191,6 +230,9 @@ impl MembershipRecord {
                 LegState::JustOut => 4,
             };
             w.bytes(&leg.drive.0).u8(state);
+        }
+        for leg in self.arrays.iter().flat_map(|a| &a.legs) {
+            w.u8(leg.reach);
         }
         let mut bytes = w.0;
         assert!(bytes.len() <= RECORD_BYTES, "the limits fit the record");
@@ -245,9 +287,12 @@ impl MembershipRecord {
                     4 => LegState::JustOut,
                     _ => return Err(Malformed),
                 };
-                array.legs.push(MemberLeg { drive, state });
+                array.legs.push(MemberLeg::new(drive, state));
             }
             out.push(array);
+        }
+        for leg in out.iter_mut().flat_map(|a| &mut a.legs) {
+            leg.reach = r.u8()?;
         }
         Ok(Self { features, pool, counter, incarnation, settled, head, open, ancestors, arrays: out })
     }
@@ -257,14 +302,14 @@ impl MembershipRecord {
 }
 
 const _: () = assert!(
-    HEADER_BYTES + 64 + 8 * ANCESTORS + 10 * ARRAYS_MAX + 17 * DRIVES_MAX <= RECORD_BYTES,
+    HEADER_BYTES + 64 + 8 * ANCESTORS + 10 * ARRAYS_MAX + 18 * DRIVES_MAX <= RECORD_BYTES,
     "the largest pool fits the record"
 );
 
 /// The newest good record of a drive's two slots.
 pub fn newest_membership(slots: [&[u8]; 2]) -> Result<MembershipRecord, Fault> {
     match slots.map(MembershipRecord::decode) {
-        [Ok(a), Ok(b)] => Ok(if a.counter >= b.counter { a } else { b }),
+        [Ok(a), Ok(b)] => Ok(if (a.counter, a.settled) >= (b.counter, b.settled) { a } else { b }),
         // The newer program's record is the later one: what this program could still read is history.
         [Err(Fault::Newer(what)), _] | [_, Err(Fault::Newer(what))] => Err(Fault::Newer(what)),
         [Ok(a), Err(_)] | [Err(_), Ok(a)] => Ok(a),
@@ -281,6 +326,7 @@ mod tests {
         let leg = |a: usize, l: usize| MemberLeg {
             drive: Uuid::from_random(a as u64, l as u64),
             state: [LegState::InSync, LegState::Out, LegState::Rebuilding, LegState::RebuildingFull][l % 4],
+            reach: [0, 7, 0, 0][l % 4],
         };
         let arrays = (0..arrays)
             .map(|a| RecordArray {
@@ -317,6 +363,43 @@ mod tests {
             assert!(found == old || found == new, "cut at {cut}");
             assert_eq!(found == new, new.encode()[cut..] == older[cut..], "cut at {cut}");
         }
+    }
+
+    #[test]
+    fn the_settled_copy_counts_and_a_torn_one_leaves_the_record() {
+        let before = record(2, 2).next(Uuid::default(), 100);
+        let record = before.next(Uuid::default(), 101);
+        let mut copy = record.clone();
+        copy.settle();
+        assert_eq!(copy.slot(), before.slot(), "the record stays in its own slot");
+        assert_eq!((record.lag_max(), copy.lag_max()), (2, 0));
+        for cut in 0..=RECORD_BYTES {
+            let mut torn = before.encode();
+            torn[..cut].copy_from_slice(&copy.encode()[..cut]);
+            let mut slots = [record.encode(), record.encode()];
+            slots[copy.slot()] = torn;
+            let found = newest_membership([&slots[0], &slots[1]]).expect("one of them");
+            assert!(found == record || found == copy, "cut at {cut}");
+            assert_eq!(found == copy, copy.encode()[cut..] == before.encode()[cut..], "cut at {cut}");
+        }
+        let next = copy.next(Uuid::default(), 102);
+        assert_eq!(next.slot(), copy.slot(), "the next one leaves the record, too");
+    }
+
+    #[test]
+    fn a_leg_that_goes_out_reaches_back_to_the_settled_record() {
+        let mut first = record(1, 1).next(Uuid::default(), 100);
+        first.settle();
+        let mut lost = first.next(Uuid::default(), 101);
+        lost.put_out(0, 0);
+        assert_eq!((lost.arrays[0].legs[0].state, lost.arrays[0].legs[0].reach), (LegState::JustOut, 1));
+        let mut later = (0..300).fold(lost, |r, i| r.next(Uuid::default(), 200 + i));
+        assert_eq!(
+            (later.arrays[0].legs[0].state, later.arrays[0].legs[0].reach),
+            (LegState::Out, REACH_MAX)
+        );
+        later.put_out(0, 0);
+        assert_eq!(later.arrays[0].legs[0].state, LegState::Out, "whoever is out stays as it is");
     }
 
     #[test]

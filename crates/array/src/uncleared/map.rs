@@ -235,7 +235,8 @@ impl UnclearedMap {
     }
     /// What the areas of the legs in sync say together (each `UNCLEARED_AREA_BYTES` long, None for one that could not be
     /// read). Where legs differ, *uncleared* counts: no write there was answered before all of them said otherwise. A leg whose
-    /// copy is damaged says nothing if another one has a newer copy (docs/formats/uncleared.md).
+    /// copy is damaged, or older than two writes of the block can leave it, says nothing if another one has a newer copy
+    /// (docs/formats/uncleared.md).
     pub fn merge(geometry: &Geometry, array: Uuid, life: u64, legs: &[Option<&[u8]>]) -> Merged {
         let pieces = Pieces::of(geometry);
         let mut map = Self {
@@ -252,6 +253,7 @@ impl UnclearedMap {
                 for (leg, area) in legs.iter().enumerate().filter_map(|(i, a)| Some((i, (*a)?))) {
                     let mut damaged = false;
                     let mut newest: Option<(u64, &[u8])> = None;
+                    let mut before = None;
                     for slot in 0..SLOTS {
                         let at = Pieces::slot_at(lane, block, u64::from(slot)) as usize;
                         let block = &area[at..][..BITMAP_BLOCK_BYTES as usize];
@@ -259,27 +261,32 @@ impl UnclearedMap {
                             Copy::Absent => {}
                             Copy::Damaged => damaged = true,
                             Copy::Whole(generation, bits) if newest.is_none_or(|(g, _)| g < generation) => {
-                                newest = Some((generation, bits));
+                                before = newest.replace((generation, bits)).map(|(g, _)| g);
                             }
-                            Copy::Whole(..) => {}
+                            Copy::Whole(generation, _) => before = Some(generation),
                         }
                     }
-                    copies.push((leg, newest, damaged));
+                    copies.push((leg, newest, before, damaged));
                 }
-                let newest = copies.iter().filter_map(|(_, copy, _)| *copy).max_by_key(|(g, _)| *g);
-                let Some((generation, bits)) = newest else {
+                let with_copy = copies.iter().filter_map(|(_, copy, before, _)| Some(((*copy)?, *before)));
+                let Some(((generation, bits), before)) = with_copy.max_by_key(|((g, _), _)| *g) else {
                     lost += u32::from(copies.iter().any(|(.., damaged)| *damaged));
                     continue;
                 };
                 let behind = |copy: &Option<(u64, &[u8])>| copy.is_none_or(|(g, _)| g < generation);
-                for (leg, ..) in copies.iter().filter(|(_, copy, damaged)| *damaged && behind(copy)) {
+                // One write of a block follows the other, on all legs: no leg lacks two.
+                let older =
+                    |copy: &Option<(u64, &[u8])>| copy.is_some_and(|(g, _)| before.is_some_and(|b| g < b));
+                let says_nothing =
+                    |copy: &Option<(u64, &[u8])>, damaged: bool| damaged && behind(copy) || older(copy);
+                for (leg, ..) in copies.iter().filter(|(_, copy, _, damaged)| says_nothing(copy, *damaged)) {
                     let is_set = |bit: u32| bits[(bit / 8) as usize] >> (bit % 8) & 1 == 1;
                     let mut bytes = vec![0; BITMAP_BLOCK_BYTES as usize];
                     encode_block(&pieces, (array, life), place, generation, is_set, &mut bytes);
                     mends.push(Mend { leg: *leg, at: Pieces::slot_at(lane, block, generation), bytes });
                 }
-                let believed = copies.iter().filter(|(_, copy, damaged)| !(*damaged && behind(copy)));
-                let whole: Vec<&[u8]> = believed.filter_map(|(_, copy, _)| Some((*copy)?.1)).collect();
+                let believed = copies.iter().filter(|(_, copy, _, damaged)| !says_nothing(copy, *damaged));
+                let whole: Vec<&[u8]> = believed.filter_map(|(_, copy, ..)| Some((*copy)?.1)).collect();
                 map.newest[(lane * BLOCKS_PER_LANE + block) as usize] = generation;
                 for bit in 0..pieces.bits_of(block) {
                     let piece = pieces.of_lane(lane, block * BITS_PER_BLOCK + bit);
@@ -431,5 +438,29 @@ mod tests {
         let (a, b) = (map.encode(&geometry, array), less.encode(&geometry, array));
         let read = UnclearedMap::merge(&geometry, array, LIFE, &[Some(&a), Some(&b)]);
         assert_eq!((read.map.pieces, read.mends), (map.pieces, vec![]));
+    }
+
+    #[test]
+    fn a_map_that_was_restored_from_before_two_writes_says_nothing_and_is_mended() {
+        let (geometry, array, map) = sample();
+        let pieces = Pieces::of(&geometry);
+        let old = map.encode(&geometry, array);
+        let mut now = old.clone();
+        for generation in [2, 3] {
+            let at = Pieces::slot_at(0, 0, generation) as usize;
+            let one = legs_after(&geometry, array, &old, &now);
+            assert!(one.mends.is_empty() && one.map.pieces == map.pieces, "a leg may lack one write");
+            encode_block(&pieces, (array, LIFE), (0, 0), generation, |_| false, &mut now[at..at + 4096]);
+        }
+        let two = legs_after(&geometry, array, &old, &now);
+        assert!(
+            two.map.pieces.iter().all(|p| pieces.in_lane(p).0 != 0),
+            "what was written is not taken for unwritten"
+        );
+        assert_eq!(two.mends.iter().map(|m| m.leg).collect::<Vec<_>>(), [1]);
+    }
+
+    fn legs_after(geometry: &Geometry, array: Uuid, old: &[u8], now: &[u8]) -> Merged {
+        UnclearedMap::merge(geometry, array, LIFE, &[Some(now), Some(old)])
     }
 }

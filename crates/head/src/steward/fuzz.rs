@@ -87,7 +87,7 @@ pub fn state_file(bytes: &[u8]) {
 
 /// Files that are good, one of each kind.
 pub fn state_file_examples() -> Vec<Vec<u8>> {
-    let leg = array::format::MemberLeg { drive: Uuid([3; 16]), state: array::format::LegState::InSync };
+    let leg = array::format::MemberLeg::new(Uuid([3; 16]), array::format::LegState::InSync);
     let row = array::format::RecordArray { epoch: 1, rivals: 0, legs: vec![leg] };
     let record = array::format::MembershipRecord::first(Uuid([1; 16]), Uuid([2; 16]), 5, vec![row]).encode();
     let text = [

@@ -137,13 +137,14 @@ impl Procedures {
         self.cx.to_manager(ManagerMail::Ready { notices });
         loop {
             let procedures = self.clone();
-            self.cx.until(move || !procedures.context().orders.is_empty()).await;
-            let (id, order) = self.context_mut().orders.pop_front().expect("there is one");
+            self.cx.until(move || procedures.context().has_next_order()).await;
+            let (id, order) = self.context_mut().next_order().expect("there is one");
             self.context_mut().orders(true);
             let stop = matches!(order, crate::order::Order::Shutdown);
             let answer = self.carry_out(order).await;
             self.context_mut().forget_stand_ins();
-            self.context_mut().orders(false);
+            let overdue = self.context().overdue.is_some();
+            self.context_mut().orders(overdue);
             // A head that is out has done nothing that counts: the other one may lead without it.
             let is_over = |s: &SystemContext| s.part() == cluster::Part::Over && !planted(Bug::OutAnswers);
             if let Some(id) = id

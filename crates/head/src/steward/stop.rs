@@ -19,7 +19,7 @@ use base::front::Close;
 use finding::{SystemEvent, SystemRefusal};
 
 /// How long the order under way has to end by itself.
-const ORDER_PATIENCE: Duration = Duration::from_secs(2);
+pub(in crate::steward) const ORDER_PATIENCE: Duration = Duration::from_secs(2);
 /// How long shards may take to become quiet.
 const QUIET_PATIENCE: Duration = Duration::from_secs(3);
 /// How long drives may take to come back from the kernel: otherwise they do when the process ends.
@@ -55,11 +55,8 @@ impl Procedures {
     }
     /// Carries out an order; gives it up if the head is to stop and it does not end. Every procedure may be dropped
     /// wherever it waits, as at a crash.
-    pub(crate) async fn carry_out(&self, order: Order) -> Answered {
-        if matches!(order, Order::Shutdown) {
-            return self.execute(order).await;
-        }
-        let only_looks = matches!(order, Order::DriveList { .. } | Order::PoolImportable { .. });
+    pub(in crate::steward) async fn execute_unless_stopped(&self, order: Order) -> Answered {
+        let only_looks = order.only_looks();
         let procedures = self.clone();
         let over = move || {
             let stop = procedures.context().stop;

@@ -29,10 +29,12 @@ mod far;
 mod features;
 mod figures;
 mod legs;
+mod limit;
 mod lost;
 mod meant;
 mod moved;
 mod names;
+mod older;
 mod promote;
 mod propose;
 mod released;
@@ -628,18 +630,21 @@ fn a_full_state_disk_refuses_and_changes_nothing() {
     let settings =
         HostSettings { iqns: Some(vec!["iqn.1998-01.com.example:h2".into()]), ..HostSettings::default() };
     let (kind, _, words) = w.refused(Order::HostAdd { name: "h2".into(), settings });
-    assert!(kind == ErrorKind::NoSpace && words.contains("StateNoSpace"), "{words}");
+    assert!(
+        kind == ErrorKind::NotReady && words.contains("NothingDurable") && words.contains("NoSpace"),
+        "{words}"
+    );
     assert_eq!(w.view.hosts.len(), 1);
 }
 
 #[test]
 fn a_pool_that_the_state_directory_cannot_take_leaves_its_drives_free() {
     // Nothing fits; the witness does, and the list of pools does not.
-    for (full, refused) in [(true, None), (false, Some("pools"))] {
+    for (full, refused, why) in [(true, None, "NothingDurable"), (false, Some("pools"), "StateNoSpace")] {
         let mut w = World::start(four(), 1);
         (w.rest.disk_full, w.rest.refused) = (full, refused);
         let (_, _, words) = w.refused(tank());
-        assert!(words.contains("StateNoSpace"), "{words}");
+        assert!(words.contains(why), "{words}");
         assert!(w.open.is_empty() && w.status().pools.is_empty() && w.layout.arrays.is_empty());
         assert!(w.rest.files.keys().all(|name| !name.starts_with("witness-")), "{:?}", w.rest.files.keys());
         (w.rest.disk_full, w.rest.refused) = (false, None);

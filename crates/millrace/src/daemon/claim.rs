@@ -93,6 +93,7 @@ impl Claim {
             Err(TryLockError::Error(_)) => None,
         };
         let file = lock_file(folder)?;
+        try_write(folder)?;
         Ok(Self { folder: folder.to_path_buf(), directory, file })
     }
     /// Makes again what somebody removed. True: something was.
@@ -133,6 +134,13 @@ fn lock_file(folder: &Path) -> Result<File, Obstacle> {
     let _ = file.set_len(0);
     let _ = (&file).write_all(format!("{}\n", std::process::id()).as_bytes());
     Ok(file)
+}
+
+/// Makes and removes a file: a directory in which nothing can be replaced may still let its lock be opened.
+fn try_write(folder: &Path) -> io::Result<()> {
+    let path = folder.join(".writable");
+    File::options().write(true).create(true).truncate(true).mode(0o600).open(&path)?;
+    std::fs::remove_file(&path)
 }
 
 /// Whether a file of ours is not the one that lies at its path. An error that is not of this says nothing: what cannot be

@@ -126,6 +126,14 @@ const ALARM_ACCESS: u64 = 10;
 const ALARM_HEAL: u64 = 1000;
 const ALARM_ACT: u64 = 2000;
 
+/// A drive, as it was at some moment.
+struct OldCopy {
+    disk: usize,
+    contents: DiskCopy,
+    /// The life of the head in which it was made.
+    life: u64,
+}
+
 struct Run {
     options: Options,
     world: World,
@@ -135,8 +143,12 @@ struct Run {
     ready: bool,
     /// It is being stopped in order.
     stopping: bool,
-    /// A drive, as it was at some moment of this life of the head.
-    copy: Option<(usize, DiskCopy)>,
+    /// A drive, as it was at some moment.
+    copy: Option<OldCopy>,
+    /// Of this drive a copy is made when the head ends.
+    copies_at_end: Option<usize>,
+    /// The head ends since it was stopped in order.
+    stopped_in_order: bool,
     orders: VecDeque<Order>,
     /// The one that was given last, and until when the next one waits.
     sent: Option<Order>,
@@ -233,6 +245,8 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
         hosts: vec![],
         stopping: false,
         copy: None,
+        copies_at_end: None,
+        stopped_in_order: false,
         lives: 0,
         troubles: 0,
         kills: 0,
@@ -322,7 +336,9 @@ impl Run {
         self.waiting = None;
         self.serves = false;
         self.stopping = false;
-        self.copy = None;
+        if self.options.script.is_empty() {
+            self.copy = None;
+        }
         let shards = self.options.shards;
         let extents: Vec<(u64, u64)> =
             (0..shards).map(|s| ((1 + u64::from(s)) << 32, self.options.shard_bytes)).collect();

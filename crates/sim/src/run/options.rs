@@ -92,8 +92,13 @@ pub enum Deed {
     Freeze,
     /// The same: the state directory can be written again.
     Thaw,
-    /// A copy of it is made. It is put in its place when the head has been stopped, if all legs were in sync then.
+    /// A copy of it is made. It is put in its place when the head has been stopped, or when a later one than this falls, if all
+    /// legs were in sync then.
     Copy,
+    /// The same, when the head ends next.
+    CopyAtEnd,
+    /// It was pulled, and its leg is out: the copy, made before this head began, is put in its place.
+    Exchange,
     /// Nothing is done to it: the head is stopped in order, and comes back.
     Stop,
 }
@@ -523,8 +528,8 @@ impl Options {
         }
         options
     }
-    /// A world whose head is stopped in order, once or twice. Before the next one begins a drive is exchanged for an
-    /// older copy of itself, which lacks what hosts wrote since.
+    /// A world in which a drive is exchanged for an older copy of itself, which lacks what hosts wrote since: after the head was
+    /// stopped in order, once or twice; after a head fell, for a copy from before it began; or while the leg is out.
     pub fn older(seed: u64) -> Self {
         let mut options = Self::calm(seed);
         let mut rng = Prng::new(seed ^ 0x6f6c_6465_7200);
@@ -536,13 +541,15 @@ impl Options {
         options.habits.abort_permille = 0;
         let blocks = super::VOLUME_BYTES / u64::from(options.block_bytes);
         // When the copy is made, and how long before the stop, milliseconds.
-        let (made, before, again) = if rng.chance(1, 2) {
+        let way = rng.below(3);
+        let (made, before, again) = if way == 2 || rng.chance(1, 2) {
             // Slowly, and few writes, to all regions: most have no bit set when the copy is made, so that nobody compares
             // them afterwards.
             options.delivery.drive_us = rng.between(50_000, 100_000);
             options.habits.depth = 1;
             options.habits.blocks = blocks;
-            options.habits.write_permille = rng.between(20, 100);
+            // Of a leg that is lost, most bits were cleared since the copy was made.
+            options.habits.write_permille = if way == 2 { rng.between(5, 20) } else { rng.between(20, 100) };
             (6000, 6000, 40_000)
         } else {
             // Quickly, to few blocks: the same are read and written all the time.
@@ -554,11 +561,26 @@ impl Options {
         options.habits.blocks_max = options.habits.blocks_max.min(4);
         let drives = (options.legs * options.mirrors) as u64;
         let mut at = 0;
-        for _ in 0..rng.between(1, 2) {
+        for _ in 0..if way == 0 { rng.between(1, 2) } else { 1 } {
             let copied = at + made + rng.below(before);
             let stopped = copied + 1 + rng.below(before);
             let disk = rng.below(drives) as usize;
-            for (millis, deed) in [(copied, Deed::Copy), (stopped, Deed::Stop)] {
+            let fall = *rng.pick(&[Deed::Kill, Deed::PowerCut]);
+            let copy = (copied, *rng.pick(&[Deed::Copy, Deed::CopyAtEnd]));
+            // When the next head has come up, and hosts have written.
+            let later = stopped + 500 + again / 2 + rng.below(before);
+            let deeds = match way {
+                0 => vec![(copied, Deed::Copy), (stopped, Deed::Stop)],
+                1 => vec![copy, (stopped, *rng.pick(&[fall, Deed::Stop])), (later, fall)],
+                _ => vec![
+                    copy,
+                    (stopped, fall),
+                    (later, Deed::Pull),
+                    (later + 4000, Deed::Exchange),
+                    (later + 4100, Deed::Heal),
+                ],
+            };
+            for (millis, deed) in deeds {
                 options.script.push(Act { after: Duration::from_millis(millis), disk, deed });
             }
             at = stopped + again;

@@ -3,7 +3,7 @@
 use super::options::{Act, Deed, Options, Trouble};
 use super::{
     ALARM_BOOT, ALARM_DEAL, ALARM_DOOM, ALARM_HEAL, ALARM_LANDED, ALARM_MOVE, ALARM_STOP, ALARM_TROUBLE,
-    NOTICED, Run, WRITE_MAX,
+    NOTICED, OldCopy, Run, WRITE_MAX,
 };
 use crate::access::Access;
 use crate::moves;
@@ -71,6 +71,37 @@ impl Run {
         self.access.iter_mut().for_each(Access::is_unknown);
         let pause = Duration::from_micros(self.rng.between(10, 20_000));
         self.world.alarm(pause, ALARM_BOOT);
+        if let Some(disk) = self.copies_at_end.take() {
+            self.copy_drive(disk);
+        } else {
+            self.exchange_at_end(crash);
+        }
+    }
+    fn copy_drive(&mut self, disk: usize) {
+        self.copy = Some(OldCopy { disk, contents: self.world.disks[disk].copy(), life: self.lives });
+    }
+    /// The head has ended. An older copy of a drive takes its place, if the next head can know that: it was made before this one
+    /// began to serve, or this one was stopped in order; and what is copied over it comes from the others, which are well.
+    fn exchange_at_end(&mut self, crash: Crash) {
+        let stopped = core::mem::take(&mut self.stopped_in_order);
+        let (lives, ready) = (self.lives, self.ready);
+        let is_known = |copy: &mut OldCopy| stopped || ready && copy.life < lives;
+        let Some(copy) = self.copy.take_if(is_known) else { return };
+        // What the kernel still holds of the drive ends on what was there before.
+        if crash == Crash::Killed {
+            self.world.unplug(copy.disk, false);
+            self.world.disks[copy.disk].faults.gone = false;
+        }
+        if self.world.disks.iter().all(|d| !d.faults.any()) && self.is_whole(stopped) {
+            self.put_copy(copy);
+        }
+    }
+    fn put_copy(&mut self, copy: OldCopy) {
+        let OldCopy { disk, contents, .. } = copy;
+        self.world.say(|| format!("d{disk} is exchanged for an older copy of itself"));
+        self.world.disks[disk].put_copy(contents);
+        self.ailed_at = self.world.now();
+        self.ailed = true;
     }
 
     /// The head is asked to stop. It is ended when it says that it has, or when that takes too long.
@@ -85,17 +116,8 @@ impl Run {
     /// It has.
     pub(super) fn stopped(&mut self) {
         let crash = if self.rng.chance(1, 2) { Crash::Killed } else { Crash::PowerCut };
+        self.stopped_in_order = true;
         self.ends(crash);
-        if let Some((disk, copy)) = self.copy.take()
-            // What is copied over it comes from the others, which must be well.
-            && self.world.disks.iter().all(|d| !d.faults.any())
-            && self.is_closed_and_whole()
-        {
-            self.world.say(|| format!("d{disk} is exchanged for an older copy of itself"));
-            self.world.disks[disk].put_copy(copy);
-            self.ailed_at = self.world.now();
-            self.ailed = true;
-        }
     }
     pub(super) fn ends(&mut self, crash: Crash) {
         self.world.fall(crash);
@@ -108,24 +130,24 @@ impl Run {
         let wanted = troubles.contains(&Trouble::Stop) && *ill_max == 1 && *moves == 0 && !rots;
         if wanted && !self.down && self.rng.chance(1, 4) {
             let disk = self.rng.below(self.world.disks.len() as u64) as usize;
-            self.copy = Some((disk, self.world.disks[disk].copy()));
+            self.copy_drive(disk);
         }
     }
-    /// Each drive has the record that closes the pool, in which every leg is in sync.
-    fn is_closed_and_whole(&self) -> bool {
+    /// Each drive has the same record, in which every leg is in sync; after a stop it is the one that closes the pool.
+    fn is_whole(&self, stopped: bool) -> bool {
         let newest = |disk: &crate::disk::Disk| {
             let slots = MEMBERSHIP_AT.map(|at| {
                 let mut bytes = vec![0; RECORD_BYTES];
                 disk.read(at, &mut bytes);
                 MembershipRecord::decode(&bytes).ok()
             });
-            slots.into_iter().flatten().max_by_key(|r| r.counter)
+            slots.into_iter().flatten().max_by_key(|r| (r.counter, r.settled))
         };
         let records: Vec<_> = self.world.disks.iter().map(newest).collect();
         let first = records.first().cloned().flatten();
         first.is_some_and(|r| {
             let mut legs = r.arrays.iter().flat_map(|a| &a.legs);
-            !r.open
+            !(r.open && stopped)
                 && legs.all(|l| l.state == LegState::InSync)
                 && records.iter().flatten().filter(|o| o.incarnation == r.incarnation).count()
                     == records.len()
@@ -264,7 +286,20 @@ impl Run {
                 return;
             }
             Deed::Copy => {
-                self.copy = Some((disk, self.world.disks[disk].copy()));
+                self.copy_drive(disk);
+                return;
+            }
+            Deed::CopyAtEnd => {
+                self.copies_at_end = Some(disk);
+                return;
+            }
+            Deed::Exchange => {
+                let out = self.world.is_out_on_record(disk);
+                if let Some(copy) =
+                    self.copy.take_if(|copy| out && copy.disk == disk && copy.life < self.lives)
+                {
+                    self.put_copy(copy);
+                }
                 return;
             }
             Deed::Stop => return self.stop(),

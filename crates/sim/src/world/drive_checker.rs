@@ -569,6 +569,10 @@ impl World {
                 .breaks(|| format!("d{disk} is in sync from now on, and differs from d{leg} at byte {at}"));
         }
     }
+    /// Whether a drive's leg is out.
+    pub fn is_out_on_record(&self, disk: usize) -> bool {
+        self.drive_checker.is_out(disk)
+    }
     /// Whether a loss of then can be put on record nowhere yet: the state directory takes nothing, and what lies there
     /// proved the leg still.
     pub fn may_have_loss_not_on_record(&self, then: Instant) -> bool {

@@ -12,6 +12,7 @@ use crate::steward::context::found::Found;
 use crate::steward::context::looks::Looks;
 use crate::steward::context::loss::Loss;
 use crate::steward::context::open::OpenDrive;
+use crate::steward::context::overdue::Overdue;
 use crate::steward::context::pool::PoolContext;
 use crate::steward::context::probe::Probe;
 use crate::steward::context::spare::SpareContext;
@@ -94,6 +95,8 @@ pub(crate) struct HeadContext {
     early: Vec<PeerNews>,
     pub orders: VecDeque<(Option<u64>, Order)>,
     pub ordering: bool,
+    /// The order that was not over at its limit.
+    pub overdue: Option<Overdue>,
     /// Pools that are being imported at this moment.
     pub importing: BTreeSet<Uuid>,
     pub ready: bool,
@@ -308,6 +311,7 @@ impl HeadContext {
             early: vec![],
             orders: VecDeque::new(),
             ordering: false,
+            overdue: None,
             importing: BTreeSet::new(),
             ready: false,
             held: false,
@@ -481,6 +485,30 @@ impl HeadContext {
     pub fn orders(&mut self, ordering: bool) {
         self.ordering = ordering;
     }
+    /// An order is not over at its limit, or none is. Returns the one that was not.
+    pub fn is_overdue(&mut self, order: Option<Overdue>) -> Option<Overdue> {
+        core::mem::replace(&mut self.overdue, order)
+    }
+
+    /// Whether there is an order that may be carried out.
+    pub fn has_next_order(&self) -> bool {
+        self.next_order_at().is_some()
+    }
+
+    /// The next order that may be carried out.
+    pub fn next_order(&mut self) -> Option<(Option<u64>, Order)> {
+        let at = self.next_order_at()?;
+        self.orders.remove(at)
+    }
+
+    /// While an order is overdue, what this head asks of itself waits.
+    fn next_order_at(&self) -> Option<usize> {
+        let may = |(id, order): &(Option<u64>, Order)| {
+            self.overdue.is_none() || id.is_some() || matches!(order, Order::Shutdown)
+        };
+        self.orders.iter().position(may)
+    }
+
     /// The head is being stopped so far.
     pub fn stops(&mut self, stop: Stop) {
         self.stop = stop;

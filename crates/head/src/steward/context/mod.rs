@@ -9,6 +9,7 @@ pub(crate) mod head;
 pub(crate) mod looks;
 pub(crate) mod loss;
 pub(crate) mod open;
+pub(crate) mod overdue;
 pub(crate) mod pool;
 pub(crate) mod probe;
 pub(crate) mod scrub;

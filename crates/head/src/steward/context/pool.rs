@@ -24,6 +24,8 @@ pub(crate) struct PoolContext {
     state: Arc<Pool>,
     /// The record in force, while it is not known to be where it must be: shards go by it, and nobody is answered.
     proposed: Option<MembershipRecord>,
+    /// The record whose settled copy was written last; 0: none.
+    settled_copy: Incarnation,
     /// The generation that was used last, also for a configuration that was refused: whatever comes next is above it.
     pub generation_used: u64,
     /// A configuration is being written: the next one waits.
@@ -98,6 +100,7 @@ impl PoolContext {
             generation_used: state.generation(),
             state: Arc::new(state),
             proposed: None,
+            settled_copy: 0,
             configuring: false,
             arrays,
             shards,
@@ -266,6 +269,17 @@ impl PoolContext {
     pub fn is_proposed(&self) -> bool {
         self.proposed.is_some()
     }
+    /// Whether every leg that takes part has the record in force, and none was given its settled copy yet.
+    pub fn lacks_settled_copy(&self) -> bool {
+        !self.is_proposed() && self.record().is_settled() && self.settled_copy != self.record().incarnation
+    }
+
+    /// The settled copy of the record in force is being written. It is written once: a leg that does not take it is put out, or
+    /// is the last one, which the next record may find well.
+    pub fn has_settled_copy(&mut self) {
+        self.settled_copy = self.record().incarnation;
+    }
+
     /// The record in force, if it is not decided yet: it is about to be.
     pub fn take_proposed(&mut self) -> Option<MembershipRecord> {
         self.proposed.take()

@@ -373,7 +373,9 @@ impl Procedures {
         let targets = targets.into_iter().filter(|(a, l, _)| !had.contains(&(*a, *l)));
         let mut writes = self.record_writes(targets, record, bytes);
         let (mut failed, mut witness) = (vec![], Ok(()));
-        if puts_out(record) {
+        // Of its record the settled copy says nothing new: whoever has not got it is as well off with the record.
+        let is_copy = record.is_settled();
+        if puts_out(record) && !is_copy {
             // The witness first: if it can neither be replaced nor removed, it would prove the leg that is lost, and what the
             // legs that are left had from then on would be a history apart from that one's.
             witness = self.write_witness(uuid, bytes).await;
@@ -413,6 +415,7 @@ impl Procedures {
             let on_each = p.is_on_each_array(record, &failed);
             match witness {
                 Ok(()) => p.witness_is(Witness::Newest, on_each),
+                Err(_) if is_copy => {}
                 Err(_) => {
                     let missed = p.witness.missed(on_all && !puts_out(record));
                     p.witness_is(missed, p.known_on_legs || on_each);
@@ -423,13 +426,29 @@ impl Procedures {
             }
             on_each
         };
-        if witness.is_err() {
+        if witness.is_err() && !is_copy {
             // One that stayed behind would prove a leg that does not know of its loss. Where some array's legs have not
             // got the record, the older one may be all that knows of a loss: there it stays.
             self.remove_stale_witness(pool, uuid, on_each).await;
         }
         (failed, witness)
     }
+
+    /// Every leg that takes part has the pool's record: each gets its settled copy, and so does the witness. Returns the legs
+    /// that failed to take it.
+    pub(crate) async fn write_settled_copy(&self, pool: PoolId) -> Vec<(usize, usize, DriveError)> {
+        let record = {
+            let mut context = self.context_mut();
+            let Some(p) = context.pool_mut(pool).filter(|p| p.record().is_settled()) else { return vec![] };
+            p.has_settled_copy();
+            p.record().clone()
+        };
+        if planted(Bug::OlderCopyBelieved) {
+            return vec![];
+        }
+        self.write_record(pool, &record, &[]).await.0
+    }
+
     async fn remove_stale_witness(&self, pool: PoolId, uuid: Uuid, removable: bool) {
         let is_there = self.context().pool(pool).is_some_and(|p| p.witness != Witness::Gone);
         if is_there

@@ -18,7 +18,7 @@ use crate::steward::context::pool::PoolContext;
 use crate::steward::legs::exchange::Untaken;
 use crate::steward::procedures::Procedures;
 use crate::steward::status::speed::{Speed, Work};
-use array::format::{LegState, MembershipRecord};
+use array::format::{LegState, MemberLeg, MembershipRecord};
 use base::{Bug, DriveError, Duration, Instant, planted};
 use finding::{Cause, DriveFault, FailedLeg, LegCause, LegEvent, RecordCause};
 use std::collections::VecDeque;
@@ -46,7 +46,8 @@ impl Procedures {
             let procedures = self.clone();
             let anything = move || {
                 // While the pool is let go of, who does that writes its last record.
-                let works = |p: &PoolContext| !p.leaving && !p.held && !p.pending.is_empty();
+                let due = |p: &PoolContext| !p.pending.is_empty() || p.lacks_settled_copy();
+                let works = |p: &PoolContext| !p.leaving && !p.held && due(p);
                 procedures.context().pool(pool).is_none_or(works)
             };
             self.cx.until(anything).await;
@@ -57,12 +58,16 @@ impl Procedures {
                     next_pending(&mut p.pending)
                 }
             };
-            match pending[0] {
-                PendingChange::Lost { .. } => self.lose(pool, pending).await,
-                PendingChange::Joined { array, leg, full, new } => {
+            match pending.first() {
+                None => {
+                    let failed = self.write_settled_copy(pool).await;
+                    self.propose_losses(pool, failed, Untaken::Record);
+                }
+                Some(PendingChange::Lost { .. }) => self.lose(pool, pending).await,
+                Some(&PendingChange::Joined { array, leg, full, new }) => {
                     self.join_leg(pool, array, leg, full, new).await;
                 }
-                PendingChange::Synced { array, leg } => self.promote(pool, array, leg).await,
+                Some(&PendingChange::Synced { array, leg }) => self.promote(pool, array, leg).await,
             }
             if let Some(p) = self.context_mut().pool_mut(pool) {
                 p.is_kept(false);
@@ -180,7 +185,7 @@ impl Procedures {
             let state = LegState::Rebuilding;
             let drive = p.arrays[array].legs[leg].uuid;
             let legs = &mut record.arrays[array].legs;
-            let row = array::format::MemberLeg { drive, state };
+            let row = MemberLeg::new(drive, state);
             match legs.get_mut(leg) {
                 Some(place) => *place = row,
                 None => legs.push(row),
@@ -335,9 +340,7 @@ impl HeadContext {
                 // Promise 7: the last good leg is never ejected.
                 continue;
             }
-            let was = legs[leg].state;
-            let out = if was == LegState::InSync { LegState::JustOut } else { LegState::Out };
-            record.arrays[array].legs[leg].state = out;
+            record.put_out(array, leg);
             record.arrays[array].epoch = record.counter;
             put_out.push((array, leg));
             let pool = p.config().name.clone();

@@ -800,6 +800,6 @@ fn too_many_arrays() -> PoolRefusal {
 
 /// Rows of a membership record in which everybody is in sync.
 fn record_rows(rows: &[ArrayRow], epoch: u64) -> Vec<RecordArray> {
-    let leg = |l: &LegRow| MemberLeg { drive: l.drive, state: LegState::InSync };
+    let leg = |l: &LegRow| MemberLeg::new(l.drive, LegState::InSync);
     rows.iter().map(|r| RecordArray { epoch, rivals: 0, legs: r.legs.iter().map(leg).collect() }).collect()
 }

@@ -3,7 +3,7 @@
 use crate::layout::PoolId;
 use crate::order::{Answered, Cause, ErrorKind, Importable, Notice, Refusal, Reply, State};
 use crate::steward::context::absent::AbsentPool;
-use crate::steward::context::array::{ArrayContext, LegContext};
+use crate::steward::context::array::{ArrayContext, LegContext, PendingChange, outlook};
 use crate::steward::context::found::Found;
 use crate::steward::context::head::HeadContext;
 use crate::steward::context::pool::PoolContext;
@@ -22,11 +22,11 @@ use crate::steward::state::config::{PoolConfig, geometry_of};
 use crate::steward::state::{Change, Pool, PoolRow};
 use crate::steward::words::array_word;
 use access::Grant;
-use array::format::{ConfigSlot, Fault, LegState, LegVerdict, MembershipRecord};
-use base::DriveKind;
+use array::format::{ConfigSlot, Fault, LegState, LegVerdict, MemberLeg, MembershipRecord};
 use base::drive_kind::path_in;
 use base::machine::StateOp;
 use base::{Bug, Uuid, planted};
+use base::{DriveError, DriveKind};
 use finding::{
     DriveFault, ImportFault, LegCause, PoolCause, PoolDoubt, PoolEvent, PoolNotice, PoolRefusal,
     UnopenedDrive, Why,
@@ -248,7 +248,10 @@ impl Procedures {
                         (LegState::Out, Some(LegCause::DriveNotFound.into()))
                     }
                 };
-                next.arrays[i].legs[l].state = state;
+                match state {
+                    LegState::Out | LegState::JustOut => next.put_out(i, l),
+                    _ => next.arrays[i].legs[l] = MemberLeg::new(uuid, state),
+                }
                 used.extend(open.as_ref().map(|o| o.id));
                 let row = &mut config.arrays[i].legs[l];
                 row.drive = uuid;
@@ -490,29 +493,68 @@ impl Procedures {
             }
             self.context_mut().pool_mut(id).expect("it was just added").is_troubled(Some(why));
         }
-        let WrittenConfig { failed: also, counts, .. } = self.write_config(id, &slot).await;
+        self.settle_first_record(id, failed).await?;
+        let WrittenConfig { failed, counts, .. } = self.write_config(id, &slot).await;
         counts?;
-        let failed: Vec<_> = failed.into_iter().chain(also).collect();
-        for (a, l, error) in failed.clone() {
-            let mut context = self.context_mut();
-            let p = context.pool_mut(id).expect("it was just added");
+        let lost = self.lost_at_import(id, failed)?;
+        self.context_mut().pool_mut(id).expect("it was just added").pending.extend(lost);
+        Ok(())
+    }
+
+    /// Brings the record of a pool that comes to its settled copy, before any host is answered: no leg that is older than
+    /// this start is believed from then on. Legs that do not take the one or the other are put out.
+    async fn settle_first_record(
+        &self,
+        id: PoolId,
+        mut failed: Vec<(usize, usize, DriveError)>,
+    ) -> Result<(), Refusal> {
+        loop {
+            while !failed.is_empty() {
+                let lost = self.lost_at_import(id, failed)?;
+                let record = {
+                    let mut context = self.context_mut();
+                    let (me, incarnation) = (context.me(), context.new_incarnation());
+                    let p = context.pool_mut(id).expect("it was just added");
+                    let mut record = p.record().next(me, incarnation);
+                    context.take_out(id, &mut record, lost, self.cx.now());
+                    let p = context.pool_mut(id).expect("seen above");
+                    p.propose(record.clone());
+                    record
+                };
+                let (again, witness) = self.write_record(id, &record, &[]).await;
+                witness.map_err(no_witness)?;
+                failed = again;
+            }
+            failed = self.write_settled_copy(id).await;
+            if failed.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The losses of legs that did not take what an import writes.
+    ///
+    /// # Errors
+    /// An array has no other leg in sync that took it.
+    fn lost_at_import(
+        &self,
+        id: PoolId,
+        failed: Vec<(usize, usize, DriveError)>,
+    ) -> Result<Vec<PendingChange>, Refusal> {
+        let context = self.context();
+        let p = context.pool(id).expect("it was just added");
+        let lost = |(array, leg, error): (usize, usize, DriveError)| {
             let fault = DriveFault::from(error);
-            // One that is left has the record and the configuration.
-            let took = p.is_whole_without(a, &failed) || planted(Bug::ImportUntaken) && !p.is_last(a, l);
+            let took =
+                p.is_whole_without(array, &failed) || planted(Bug::ImportUntaken) && !p.is_last(array, leg);
             if !took {
-                let drive = p.drive_path(a, l).to_string();
+                let drive = p.drive_path(array, leg).to_string();
                 return Err(PoolRefusal::LastNotWritten { drive, fault }.into());
             }
-            let outlook = crate::steward::context::array::outlook(error);
-            p.pending.push_back(crate::steward::context::array::PendingChange::Lost {
-                array: a,
-                leg: l,
-                why: PoolCause::LegNotWritten { fault }.into(),
-                outlook,
-                there: None,
-            });
-        }
-        Ok(())
+            let why = PoolCause::LegNotWritten { fault }.into();
+            Ok(PendingChange::Lost { array, leg, why, outlook: outlook(error), there: None })
+        };
+        failed.iter().copied().map(lost).collect()
     }
 
     /// Order: import.

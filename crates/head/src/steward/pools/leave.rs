@@ -16,7 +16,7 @@ use crate::steward::state::{Edit, PoolRow};
 use crate::steward::words::array_word;
 use array::format::LegState;
 use base::DriveKind;
-use base::{Bug, DriveError, DriveId, Duration, Uuid, planted};
+use base::{DriveError, DriveId, Duration, Uuid};
 use finding::{DriveBusy, DriveFault, FailedDrive, PoolCause, PoolEvent, PoolNotice, PoolRefusal};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -376,23 +376,11 @@ impl Procedures {
         let drive = self.context().pool(id).map_or(String::new(), |p| p.drive_path(*a, *l).to_string());
         Err(PoolRefusal::PoolNotClosed { drive, fault: (*error).into() }.into())
     }
-    /// Writes the last records of a quiet pool: one that every leg takes now that nothing changes any more, and behind it
-    /// the one that says that the pool is closed. A leg that has neither was not there at the end: it is an older copy
-    /// (docs/formats/membership.md).
+    /// Writes a quiet pool's last record, which says that it is closed, and the settled copy of it. A leg that lacks the record was
+    /// not there at the end: it is an older copy (docs/formats/membership.md).
     async fn write_last_record(&self, id: PoolId) -> Option<LastRecord> {
-        let mut last = LastRecord { failed: vec![], witness: Ok(()), changed: vec![] };
-        if !planted(Bug::OlderCopyBelieved) {
-            self.write_record_at_rest(id, true, &mut last).await?;
-        }
-        if last.witness.is_ok() {
-            self.write_record_at_rest(id, false, &mut last).await?;
-        }
-        Some(last)
-    }
-    /// Writes a quiet pool's next record, open or closed.
-    async fn write_record_at_rest(&self, id: PoolId, open: bool, last: &mut LastRecord) -> Option<()> {
         let now = self.cx.now();
-        let record = {
+        let (record, changed) = {
             let mut context = self.context_mut();
             let (me, incarnation) = (context.me(), context.new_incarnation());
             let p = context.pool_mut(id)?;
@@ -400,20 +388,18 @@ impl Procedures {
             // Losses that were told last are on record too: nobody reads the leg as in sync again.
             let losses = losses(&mut p.pending);
             context.take_out(id, &mut record, losses, now);
-            record.open = open;
+            record.open = false;
             let p = context.pool_mut(id)?;
-            last.changed.extend(p.changed(&record));
+            let changed = p.changed(&record);
             p.propose(record.clone());
-            record
+            (record, changed)
         };
-        let (failed, witness) = self.write_record(id, &record, &[]).await;
-        last.failed.retain(|(a, l, _)| !failed.iter().any(|(x, m, _)| (x, m) == (a, l)));
-        last.failed.extend(failed);
+        let (mut failed, witness) = self.write_record(id, &record, &[]).await;
         if witness.is_ok() {
             self.context_mut().decide(id, &record);
+            failed.extend(self.write_settled_copy(id).await);
         }
-        last.witness = witness;
-        Some(())
+        Some(LastRecord { failed, witness, changed })
     }
 
     /// Takes quiet pools from the context and lets go of their drives, waiting at most so long for the kernel.

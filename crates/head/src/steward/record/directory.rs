@@ -46,11 +46,26 @@ impl Procedures {
             self.cx.sleep(LOOK_INTERVAL).await;
         }
     }
-    async fn probe_directory(&self) {
+    /// Why the directory takes nothing now: by its file system, or, if it took nothing before, by writing something.
+    pub(crate) async fn directory_fault(&self) -> Option<StateFault> {
+        if self.context().unwritable.is_some() {
+            return self.try_directory().await;
+        }
+        let looked = self.cx.state(StateOp::Look { bytes: PROBE_BYTES as u64 }).await;
+        looked.err().map(|e| StateFault::from(&e))
+    }
+
+    /// Writes something: why that failed, if it did.
+    async fn try_directory(&self) -> Option<StateFault> {
         let contents = vec![b'#'; PROBE_BYTES];
         let written = self.cx.state(StateOp::Write { name: PROBE.into(), contents }).await;
         let _ = self.cx.state(StateOp::Remove { name: PROBE.into() }).await;
-        let fault = written.err().map(|e| StateFault::from(&e));
+        written.err().map(|e| StateFault::from(&e))
+    }
+
+    /// Writes something, and remembers whether that went well.
+    async fn probe_directory(&self) {
+        let fault = self.try_directory().await;
         let now = self.cx.now();
         let well = fault.is_none();
         {

@@ -435,7 +435,7 @@ mod tests {
 
     #[test]
     fn a_witness_is_whole_or_none() {
-        let leg = array::format::MemberLeg { drive: Uuid([3; 16]), state: array::format::LegState::InSync };
+        let leg = array::format::MemberLeg::new(Uuid([3; 16]), array::format::LegState::InSync);
         let row = array::format::RecordArray { epoch: 1, rivals: 0, legs: vec![leg] };
         let record = MembershipRecord::first(Uuid([1; 16]), Uuid([2; 16]), 5, vec![row]);
         let text = witness_text(&record.encode());

@@ -30,7 +30,7 @@ fn host(name: &str) -> Host {
 }
 
 fn record(arrays: usize) -> MembershipRecord {
-    let leg = |n: usize| MemberLeg { drive: uuid(n as u8), state: LegState::InSync };
+    let leg = |n: usize| MemberLeg::new(uuid(n as u8), LegState::InSync);
     let row = |a: usize| RecordArray { epoch: 1, rivals: 0, legs: vec![leg(2 * a), leg(2 * a + 1)] };
     MembershipRecord::first(sample().uuid, uuid(8), 5, (0..arrays).map(row).collect())
 }

@@ -211,6 +211,11 @@ fn build(context: &mut HeadContext, now: Instant) -> Status {
         let cause = RecordCause::StateUnwritable { fault };
         reasons.push(Reason::new(State::Degraded, "state directory", cause));
     }
+    if let Some(overdue) = &context.overdue {
+        let waits_for = context.waits_for().map(Box::new);
+        let cause = RecordCause::OrderUnfinished { order: overdue.order.into(), waits_for };
+        reasons.push(Reason::new(State::Degraded, "orders", cause));
+    }
     reasons.sort_by_key(|r| core::cmp::Reverse(r.state));
     context.times.turn(now);
     let mut volumes: Vec<Volume> = context.shown().flat_map(|p| volumes_of(context, &p, &pools)).collect();

@@ -58,6 +58,8 @@ pub(super) struct Rest {
     pub(super) read_only: bool,
     /// The one file that its disk has no room for.
     pub(super) refused: Option<&'static str>,
+    /// Files whose names begin so can be neither replaced nor removed.
+    pub(super) immutable: Option<&'static str>,
 }
 
 pub(super) struct World {
@@ -454,8 +456,14 @@ impl World {
     pub(super) fn state(&mut self, op: StateOp) -> Result<Vec<u8>, StateError> {
         let full = self.rest.disk_full;
         let (refused, read_only) = (self.rest.refused, self.rest.read_only);
+        let immutable = self.rest.immutable;
         let files = &mut self.rest.files;
         match op {
+            StateOp::Write { name, .. } | StateOp::Remove { name }
+                if immutable.is_some_and(|prefix| name.starts_with(prefix)) =>
+            {
+                Err(StateError::Failed(unwritable("/state")))
+            }
             StateOp::Look { .. } if read_only => Err(StateError::Failed(unwritable("/state"))),
             StateOp::Look { .. } if full => Err(StateError::NoSpace),
             StateOp::Read { name } => files.get(&name).cloned().ok_or(StateError::Missing),

@@ -3,7 +3,7 @@
 use super::Said;
 use super::parts::{STATE_DISK, drive_fault, file_fault, list, state_fault};
 use finding::{
-    FileFault, ListFault, RecordCause, RecordEvent, RecordNotice, RecordRefusal, StateFault, StateFile,
+    Cause, FileFault, ListFault, RecordCause, RecordEvent, RecordNotice, RecordRefusal, StateFault, StateFile,
 };
 
 /// What helps against a file that was removed.
@@ -18,6 +18,14 @@ pub fn refusal(f: &RecordRefusal) -> Said {
             StateFile::OldWitness => Said::new(state_fault(what, fault)).then(STATE_DISK),
             _ => state_fault(what, fault).into(),
         },
+        RecordRefusal::NothingDurable { fault } => {
+            Said::new(format!("nothing was done: {}", unwritable(fault))).then(STATE_DISK)
+        }
+        RecordRefusal::OrderUnfinished { order, seconds, waits_for } => {
+            let Said { message, next } = waited(waits_for.as_deref());
+            let message = format!("{order} is not done after {seconds} s, and goes on: {message}");
+            Said { message, next }
+        }
         RecordRefusal::FileNotWrittenOver { why } => {
             let Said { message, next } = super::cause(why);
             Said { message: format!("{message}, and is not written over"), next }
@@ -37,6 +45,12 @@ pub fn refusal(f: &RecordRefusal) -> Said {
 pub fn event(f: &RecordEvent) -> String {
     match f {
         RecordEvent::StateUnwritable { fault } => unwritable(fault),
+        RecordEvent::LateOrderEnded { order, seconds, refused: None } => {
+            format!("{order} is done, after {seconds} s")
+        }
+        RecordEvent::LateOrderEnded { order, seconds, refused: Some(why) } => {
+            format!("{order} was refused after {seconds} s: {}", super::why(why).message)
+        }
         RecordEvent::StateWritable => "it can be written again".into(),
         RecordEvent::FileUnreadable { file, why } => unread(file, why),
         RecordEvent::IdentityMissing { file } => identity_missing(file),
@@ -54,6 +68,12 @@ pub fn cause(f: &RecordCause) -> Said {
     match f {
         RecordCause::StateFailed { what, fault } => Said::new(state_fault(what, fault)).then(STATE_DISK),
         RecordCause::StateUnwritable { fault } => Said::new(unwritable(fault)).then(STATE_DISK),
+        RecordCause::OrderUnfinished { order, waits_for } => {
+            let Said { message, next } = waited(waits_for.as_deref());
+            let message =
+                format!("{order} is not done yet, and no other order is carried out meanwhile: {message}");
+            Said { message, next }
+        }
         RecordCause::WitnessDamaged { file } => {
             format!("the file {file} of the state directory is damaged").into()
         }
@@ -140,6 +160,14 @@ pub fn notice(f: &RecordNotice) -> String {
 /// What helps where membership records cannot be written.
 fn record_next() -> String {
     format!("{STATE_DISK}; if its file system became read-only, repair it and mount -o remount,rw")
+}
+
+/// What an order waits for.
+fn waited(cause: Option<&Cause>) -> Said {
+    match cause {
+        Some(cause) => super::cause(cause),
+        None => Said::new("it waits for drives or for hosts' commands").then("millrace status"),
+    }
 }
 
 fn unwritable(fault: &StateFault) -> String {

@@ -1,0 +1,121 @@
+//! Every order is answered: one that cannot be made durable is refused before it begins, and one that does not end within its
+//! limit is answered with what it waits for, and goes on.
+//!
+//! ```text
+//! the state directory takes nothing ▶ refused, nothing has begun
+//! begun ▶ ended ▶ its answer
+//!   └─ the limit ▶ "not done yet: …" ▶ whoever orders something else hears that, too ▶ ended ▶ an event
+//! ```
+
+use crate::order::{Answered, Cause, Order};
+use crate::steward::context::head::HeadContext;
+use crate::steward::context::overdue::Overdue;
+use crate::steward::procedures::Procedures;
+use crate::steward::stop::ORDER_PATIENCE;
+use base::{Duration, Instant};
+use finding::{RecordCause, RecordEvent, RecordRefusal};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// How long whoever gave an order waits for its end. A client waits longer.
+const ORDER_LIMIT: Duration = Duration::from_secs(120);
+
+/// The same if it is known by then that a record can be put nowhere.
+const UNRECORDED_LIMIT: Duration = Duration::from_secs(5);
+
+impl Procedures {
+    /// Carries out an order, and answers it within its limit.
+    pub(crate) async fn carry_out(&self, order: Order) -> Answered {
+        if matches!(order, Order::Shutdown) {
+            // What is under way is given up by then.
+            let procedures = self.clone();
+            let none = move || procedures.context().overdue.is_none();
+            self.cx.until_within(ORDER_PATIENCE * 2, none).await;
+            return self.execute(order).await;
+        }
+        self.check_may_begin(&order).await?;
+        let overdue = Overdue { order: order.command(), since: self.cx.now() };
+        let answer = Rc::new(RefCell::new(None));
+        let (procedures, ended) = (self.clone(), answer.clone());
+        self.cx.spawn(async move {
+            let result = procedures.execute_unless_stopped(order).await;
+            procedures.order_ended(result, &ended);
+        });
+        let (procedures, ended, since) = (self.clone(), answer.clone(), overdue.since);
+        let over = move || {
+            let now = procedures.cx.now();
+            ended.borrow().is_some()
+                || now >= since + UNRECORDED_LIMIT && procedures.context().is_unrecorded(now)
+        };
+        self.cx.until_within(ORDER_LIMIT, over).await;
+        if let Some(result) = answer.take() {
+            return result;
+        }
+        let mut context = self.context_mut();
+        let refusal = context.unfinished(&overdue, self.cx.now());
+        context.is_overdue(Some(overdue));
+        Err(refusal.into())
+    }
+
+    /// Whether an order may begin.
+    ///
+    /// # Errors
+    /// An order before it goes on still, or nothing that it decides can be made durable.
+    async fn check_may_begin(&self, order: &Order) -> Result<(), crate::order::Refusal> {
+        if order.only_looks() {
+            return Ok(());
+        }
+        if let Some(overdue) = self.context().overdue.clone() {
+            return Err(self.context().unfinished(&overdue, self.cx.now()).into());
+        }
+        if !order.decides() {
+            return Ok(());
+        }
+        match self.directory_fault().await {
+            Some(fault) => Err(RecordRefusal::NothingDurable { fault }.into()),
+            None => Ok(()),
+        }
+    }
+
+    /// An order is over: whoever waits for it is answered; if nobody waits any more, it is an event.
+    fn order_ended(&self, result: Answered, answer: &RefCell<Option<Answered>>) {
+        let now = self.cx.now();
+        let mut context = self.context_mut();
+        match context.is_overdue(None) {
+            None => *answer.borrow_mut() = Some(result),
+            Some(Overdue { order, since }) => {
+                let refused = result.err().map(|r| r.why);
+                let seconds = now.since(since).as_secs();
+                let event = RecordEvent::LateOrderEnded { order: order.into(), seconds, refused };
+                context.happened(now, "head", event);
+                context.orders(false);
+            }
+        }
+        drop(context);
+        self.cx.changed();
+    }
+}
+
+impl HeadContext {
+    /// Whether a record of some pool is written in vain for so long that whoever waits for it is told.
+    fn is_unrecorded(&self, now: Instant) -> bool {
+        let in_vain = |began: Instant| now >= began + UNRECORDED_LIMIT;
+        self.pools.iter().any(|p| p.trouble.is_some() && p.recording.is_some_and(in_vain))
+    }
+
+    /// What an order that is not over waits for, as far as that is known.
+    pub(crate) fn waits_for(&self) -> Option<Cause> {
+        let record = self.pools.iter().filter(|p| p.recording.is_some()).find_map(|p| p.trouble.clone());
+        let unwritable =
+            || self.unwritable.clone().map(|fault| RecordCause::StateUnwritable { fault }.into());
+        record.or_else(unwritable)
+    }
+
+    fn unfinished(&self, overdue: &Overdue, now: Instant) -> RecordRefusal {
+        RecordRefusal::OrderUnfinished {
+            order: overdue.order.into(),
+            seconds: now.since(overdue.since).as_secs(),
+            waits_for: self.waits_for().map(Box::new),
+        }
+    }
+}
