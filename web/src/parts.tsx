@@ -33,6 +33,8 @@ const TONES: Record<string, Tone> = {
   dead: 'bad',
   leg: 'good',
   spare: 'none',
+  'removed-failed': 'bad',
+  'optimal, no spare': 'warn',
   free: 'none',
   missing: 'bad',
   foreign: 'none',
@@ -65,6 +67,10 @@ export function State({ word, tone, title }: { word: string; tone?: Tone | undef
     </span>
   );
 }
+
+/** A pool's state: one that is optimal may have used up its spares. */
+export const poolWord = (p: { state: string; no_spare?: boolean }) =>
+  p.state === 'optimal' && p.no_spare ? 'optimal, no spare' : p.state;
 
 export const Level = ({ weight }: { weight: Weight }) => <State word={weight} />;
 

@@ -57,6 +57,19 @@ pub struct Drive {
     pub shape: Option<Shape>,
 }
 
+impl Drive {
+    /// What was seen of the drive itself.
+    pub fn is_seen(&mut self, info: &base::DriveInfo) {
+        self.path.clone_from(&info.path);
+        self.kind = info.kind.word().into();
+        self.model.clone_from(&info.model);
+        self.serial.clone_from(&info.serial);
+        self.bytes = info.bytes;
+        self.block_bytes = info.block_bytes;
+        self.volatile_cache = info.volatile_cache;
+    }
+}
+
 /// How a drive says it is: it is asked once a minute.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct DriveHealth {
@@ -101,6 +114,9 @@ pub enum DriveRole {
     Missing,
     /// A hot spare of a pool of ours.
     Spare,
+    /// It failed in a pool of ours, and another drive has its place.
+    #[serde(rename = "removed-failed")]
+    RemovedFailed,
     /// Nobody's.
     #[default]
     Free,
@@ -119,6 +135,7 @@ impl DriveRole {
             DriveRole::Leg => "leg",
             DriveRole::Missing => "missing",
             DriveRole::Spare => "spare",
+            DriveRole::RemovedFailed => "removed-failed",
             DriveRole::Free => "free",
             DriveRole::Foreign => "foreign",
             DriveRole::Labelled => "labelled",

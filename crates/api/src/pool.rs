@@ -44,6 +44,9 @@ pub struct Pool {
     pub scrub: Scrub,
     /// Its hot spares, in the order in which they are used.
     pub spares: Vec<Spare>,
+    /// A spare took the place of a drive, and none is left for the next one.
+    #[serde(default)]
+    pub no_spare: bool,
 }
 
 /// A hot spare: a drive that takes the place of a leg that fails.

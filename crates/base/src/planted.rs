@@ -122,6 +122,8 @@ bugs! {
     ImportUntaken promise 14 within 0 in Pairs,
     /// a configuration that the state directory alone has beside drives that are away does not count
     KeptIsNoConfig promise 14 within 0 in Pairs,
+    /// a leg that failed is taken back at the next start, though nobody returned it
+    FailedComesBack promise 6 within 0 in Failed,
     /// the older of two configuration slots counts
     OldConfig promise 6 within 100,
     /// what the Steward writes may stay in the drives' caches
@@ -342,6 +344,8 @@ pub enum Worlds {
     Dealt,
     /// Slow peers, which keep buffers, beside one host that works.
     SlowPeers,
+    /// An order fails a drive, and the head falls.
+    Failed,
     /// Volumes are removed, shrunk and made anew, on used drives.
     Volumes,
     /// An operator changes hosts while they log in.

@@ -246,6 +246,8 @@ findings! {
         DriveLabelDamaged { drive: String },
         /// The drive holds other data.
         DriveHolds { drive: String, holds: Signature },
+        /// The drive failed in a pool, and nobody has returned it or used it since.
+        DriveHasFailed { drive: String, pool: String, why: Box<Cause>, errors: u64 },
     }
 }
 
@@ -373,6 +375,8 @@ events! {
         DriveUnhealthy { why: Box<Cause> } = Error,
         /// A drive is healthy again.
         DriveHealthy = Note,
+        /// A drive that had failed and was removed is not listed any more.
+        FailedForgotten { pool: String } = Note,
     }
 }
 

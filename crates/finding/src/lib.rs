@@ -303,6 +303,14 @@ union! {
     }
 }
 
+impl Cause {
+    /// Reads what `to_text` wrote of one. Of a text that is none, the text is all that is known.
+    pub fn of_text(text: &str) -> Self {
+        let unread = || Cause::Other { code: text.into(), fields: serde_json::Value::Null };
+        from_text(text).unwrap_or_else(unread)
+    }
+}
+
 union! {
     /// What happened.
     pub enum Event {

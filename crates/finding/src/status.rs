@@ -34,6 +34,8 @@ findings! {
         SpareUnhealthy { spare: String, why: Box<Cause> },
         /// A spare fits no mirror of its pool.
         SpareFitsNone { spare: String, pool: String, why: SpareUnfit },
+        /// A spare took the place of a drive, and no spare is left: the next drive that fails is not replaced.
+        NoSpareLeft { pool: String, spare: String, old: String, seconds: u64 },
         /// The last scrub found bytes in which legs differ, and did not repair them.
         ScrubDiffered {
             pool: String,

@@ -286,6 +286,11 @@ pub enum Order {
         /// The pool.
         pool: crate::layout::PoolId,
     },
+    /// The Steward's own: legs that are out for good are listed in the configuration.
+    LegFailed {
+        /// The pool.
+        pool: crate::layout::PoolId,
+    },
     /// The Steward's own: a spare takes the place of a leg that is out.
     SpareUse {
         /// The pool.
@@ -379,7 +384,8 @@ impl Order {
             }
             Self::PoolImportable { .. } | Self::DriveList { .. } | Self::HostCheck { .. } => false,
             Self::DriveShape { .. } | Self::StateRestore { .. } | Self::Shutdown => false,
-            Self::Replaced { .. } | Self::PoolReturn { .. } | Self::LegReturn { .. } => false,
+            Self::Replaced { .. } | Self::PoolReturn { .. } => false,
+            Self::LegReturn { .. } | Self::LegFailed { .. } => false,
             Self::ScrubKeep { .. } | Self::SpaceMarked { .. } | Self::PoolScrub { .. } => false,
             Self::VolumeCreate { .. } | Self::VolumeResize { .. } | Self::VolumeRename { .. } => false,
             Self::VolumeCaps { .. } | Self::VolumeRemove { .. } => false,
@@ -421,7 +427,7 @@ impl Order {
             Self::Export { .. } => "export",
             Self::Unexport { .. } => "unexport",
             Self::DriveList { .. } => "drive ls",
-            Self::DriveFail { .. } => "drive fail",
+            Self::DriveFail { .. } | Self::LegFailed { .. } => "drive fail",
             Self::DriveReturn { .. } | Self::LegReturn { .. } => "drive return",
             Self::DriveReplace { .. } | Self::Replaced { .. } | Self::SpareUse { .. } => "drive replace",
             Self::DriveShape { .. } => "drive shape",

@@ -28,6 +28,7 @@ usage: sim --seed N [--story | --trace]  one world; the same seed gives the same
   --frozen  a leg is lost while the state directory becomes read-only, and is found alone by the next head
   --power   the power goes again and again; drives have volatile caches
   --older   the head is stopped in order, and a drive exchanged for an older copy of itself
+  --failed  an order fails a drive, and the head falls
   --volumes the hosts' volume lies where somebody had data before
   --tight   the least memory that works, or a little more, and long commands
   --scarce  the same, with many hosts and the longest commands beside short ones; a leg hangs for long
@@ -115,6 +116,7 @@ enum Kind {
     Seesaw,
     Frozen,
     Older,
+    Failed,
     Power,
     Dealt,
     Access,
@@ -133,6 +135,7 @@ impl Words {
             Kind::Seesaw => Options::seesaw(seed),
             Kind::Frozen => Options::frozen(seed),
             Kind::Older => Options::older(seed),
+            Kind::Failed => Options::failed(seed),
             Kind::Power => Options::power(seed),
             Kind::Dealt => Options::dealt(seed),
             Kind::Access => Options::access(seed),
@@ -151,6 +154,7 @@ impl Words {
             Kind::Seesaw => Some("seesaw"),
             Kind::Frozen => Some("frozen"),
             Kind::Older => Some("older"),
+            Kind::Failed => Some("failed"),
             Kind::Power => Some("power"),
             Kind::Dealt => Some("dealt"),
             Kind::Access => Some("access"),
@@ -213,6 +217,7 @@ fn words() -> Option<Words> {
             "--seesaw" => words.kind = Kind::Seesaw,
             "--frozen" => words.kind = Kind::Frozen,
             "--older" => words.kind = Kind::Older,
+            "--failed" => words.kind = Kind::Failed,
             "--power" => words.kind = Kind::Power,
             "--dealt" => words.kind = Kind::Dealt,
             "--access" => words.kind = Kind::Access,

@@ -147,6 +147,9 @@ pub fn mend(snapshot: &Status, drives: &[String]) -> Vec<Order> {
 }
 
 fn free(snapshot: &Status, drives: &[String]) -> Vec<String> {
-    let used = |d: &&String| snapshot.drives.iter().any(|x| x.path == **d && x.pool.is_some());
+    // One that failed and was removed may be used again, if that is meant.
+    let is_ours =
+        |x: &head::order::Drive| x.pool.is_some() && x.role != head::order::DriveRole::RemovedFailed;
+    let used = |d: &&String| snapshot.drives.iter().any(|x| x.path == **d && is_ours(x));
     drives.iter().filter(|d| !used(d)).cloned().collect()
 }

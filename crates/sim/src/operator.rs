@@ -64,7 +64,7 @@ pub fn lets_in(hosts: usize) -> Vec<Order> {
 pub fn nursing(snapshot: &Status) -> Vec<Order> {
     let is_out = |d: &&Drive| {
         let ill = matches!(d.state, Some(State::Failed | State::Offline)) || d.role == DriveRole::Missing;
-        ill && d.role != DriveRole::Free
+        ill && !matches!(d.role, DriveRole::Free | DriveRole::RemovedFailed)
     };
     let returned = snapshot.drives.iter().filter(is_out);
     let mut orders: Vec<Order> = returned.map(|d| Order::DriveReturn { drive: d.path.clone() }).collect();

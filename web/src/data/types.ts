@@ -72,7 +72,7 @@ export interface Drive {
   block_bytes: number;
   volatile_cache: boolean;
   pool?: string | null;
-  role: 'leg' | 'missing' | 'spare' | 'free' | 'foreign' | 'labelled' | 'unusable';
+  role: 'leg' | 'missing' | 'spare' | 'removed-failed' | 'free' | 'foreign' | 'labelled' | 'unusable';
   state?: State | null;
   reason: string;
   slow?: boolean;
@@ -155,6 +155,8 @@ export interface Pool {
   arrays: ArrayOf[];
   spares: Spare[];
   scrub: Scrub;
+  /** A spare took the place of a drive, and none is left. */
+  no_spare?: boolean;
   clearing?: { left_bytes: number; rate: number; seconds_left?: number | null } | null;
 }
 export interface Exported {

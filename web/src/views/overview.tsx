@@ -1,6 +1,6 @@
 // The overview: live charts, pools, the busiest volumes, the latest events and what limits now.
 import { perSecond, percent, plural, size, throughput } from '../format';
-import { Bar, Card, Empty, Level, Notices, Progress, State, Time } from '../parts';
+import { Bar, Card, Empty, Level, Notices, poolWord, Progress, State, Time } from '../parts';
 import { OrderButton } from '../orders/dialog';
 import { CreateVolume } from '../orders/volume';
 import { link } from '../route';
@@ -99,7 +99,7 @@ function PoolLine({ pool: p }: { pool: Pool }) {
         <a href={link(['pools'])}>
           <b>{p.name}</b>
         </a>
-        <State word={p.state} title={p.reason || undefined} />
+        <State word={poolWord(p)} title={p.reason || undefined} />
         <span class="spring" />
         <span class="num">
           {size(p.bytes - p.used_bytes)} free of {size(p.bytes)}

@@ -1,6 +1,6 @@
 // Pools as trees: arrays, legs and spares, with resync, scrub and clearing under way.
 import { duration, percent, perSecond, plural, shortPath, size, throughput } from '../format';
-import { Bar, Empty, Facts, Progress, State, Time } from '../parts';
+import { Bar, Empty, Facts, poolWord, Progress, State, Time } from '../parts';
 import { OrderButton, WhyNoOrders } from '../orders/dialog';
 import { FailDrive, ReplaceDrive, ReturnDrive, StartScrub, StopScrub } from '../orders/drive';
 import { CreateVolume } from '../orders/volume';
@@ -37,7 +37,7 @@ function OnePool({ pool: p, drives }: { pool: Pool; drives: Map<string, Drive> }
     <section class="card pool" aria-label={`Pool ${p.name}`}>
       <header>
         <h2>{p.name}</h2>
-        <State word={p.state} />
+        <State word={poolWord(p)} />
         <span class="spring" />
         <span class="actions">
           <OrderButton order={() => <CreateVolume pool={p.name} />}>Create volume</OrderButton>

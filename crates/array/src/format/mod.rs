@@ -72,8 +72,11 @@ pub mod feature {
     pub const UNCLEARED: u64 = 128;
     /// Incompat, of configurations: two heads share the drives, and decide which may write (docs/rfcs/0007-cluster.md).
     pub const SHARED: u64 = 256;
+    /// Incompat, of configurations: the extras end with drives that failed (docs/formats/config.md).
+    pub const FAILED: u64 = 512;
     /// Compat, of configurations: no free space holds anything but what is uncleared. Programs that know nothing of it drop it.
     pub const ACCOUNTED: u64 = 1;
     /// What this program knows in configurations.
-    pub const CONFIG: u64 = EXTRAS | LEGS | PREFERS | CAPS | UNFINISHED | WEIGHTS | UNCLEARED | SHARED;
+    pub const CONFIG: u64 =
+        EXTRAS | LEGS | PREFERS | CAPS | UNFINISHED | WEIGHTS | UNCLEARED | SHARED | FAILED;
 }

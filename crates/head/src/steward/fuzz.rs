@@ -60,6 +60,12 @@ pub fn configuration_example() -> Vec<u8> {
                 all_free: false,
                 runs: vec![volume::Run { first: 12, count: 2 }],
             }),
+            failed: vec![crate::steward::state::extras::FailedRow {
+                drive: Uuid([3; 16]),
+                path: "/dev/f".into(),
+                why: "{}".into(),
+                ..Default::default()
+            }],
         },
         accounted: true,
         newer_compat: 0,

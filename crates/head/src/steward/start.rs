@@ -142,7 +142,6 @@ impl Procedures {
             self.context_mut().orders(true);
             let stop = matches!(order, crate::order::Order::Shutdown);
             let answer = self.carry_out(order).await;
-            self.context_mut().forget_stand_ins();
             let overdue = self.context().overdue.is_some();
             self.context_mut().orders(overdue);
             // A head that is out has done nothing that counts: the other one may lead without it.

@@ -25,6 +25,7 @@ mod absent;
 mod addresses;
 mod connected;
 mod directory;
+mod failed;
 mod far;
 mod features;
 mod figures;
@@ -340,13 +341,17 @@ fn the_operator_fails_and_replaces_drives_but_never_the_last() {
     let mut w = w.crash(2);
     assert_eq!(w.legs(0), [LegState::InSync, LegState::InSync]);
     assert!(w.status().drives.iter().any(|d| d.path == "/f/new"));
-    // The old one is nobody's any more, and its label says so.
+    // The old one is no leg any more, and is listed as one that failed.
     w.pass(6);
     let Ok(Reply::Drives(list)) = w.order(Order::DriveList { drives: vec!["/f/a".into()] }) else {
         panic!("a list")
     };
     let old = list.iter().find(|d| d.path == "/f/a").expect("listed");
-    assert_eq!((old.role, old.state, old.cause.as_ref()), (DriveRole::Free, None, None));
+    let by_hand = LegCause::LegOutByHand.into();
+    assert_eq!(
+        (old.role, old.state, old.cause.as_ref()),
+        (DriveRole::RemovedFailed, Some(State::Failed), Some(&by_hand))
+    );
 }
 
 #[test]

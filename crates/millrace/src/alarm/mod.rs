@@ -13,7 +13,7 @@ mod send;
 mod text;
 
 pub use cli::{AlarmCommand, run};
-pub use reasons::level;
+pub use reasons::level_of;
 pub use runner::Head;
 
 use crate::config::Config;

@@ -16,12 +16,23 @@ const NAMES: [&str; 13] = [
 ];
 
 /// How weighty something is that is in such a state.
-pub fn level(state: State) -> Weight {
+fn level(state: State) -> Weight {
     match state {
         State::Optimal => Weight::Note,
         State::Rebuilding | State::Degraded => Weight::Warning,
         State::Offline | State::Failed => Weight::Error,
     }
+}
+
+/// How weighty a reason is: even beside a health that is optimal it is there to be dealt with.
+fn level_of_reason(state: State) -> Weight {
+    level(state).max(Weight::Warning)
+}
+
+/// How weighty what ails the head is.
+pub fn level_of(status: &api::Status) -> Weight {
+    let worst = status.reasons.iter().map(|r| level_of_reason(r.state)).max();
+    level(status.health).max(worst.unwrap_or(Weight::Note))
 }
 
 /// What makes a reason this one: its code, its subject, and the names in it.
@@ -35,7 +46,7 @@ fn alarm_of(reason: &Reason, at: Time) -> Alarm {
     let json = serde_json::to_value(&reason.cause).expect("plain data");
     Alarm {
         state: AlarmState::Raised,
-        level: level(reason.state),
+        level: level_of_reason(reason.state),
         at,
         since: Some(at),
         subject: reason.what.clone(),
@@ -135,6 +146,15 @@ mod tests {
         assert_eq!(standing(&all).len(), 1);
         all.look(at(9), &[]);
         assert!(standing(&all).is_empty() && all.0.is_empty());
+    }
+
+    #[test]
+    fn a_reason_beside_an_optimal_health_is_a_warning_all_the_same() {
+        let used_up = reason("tank", "/dev/a", State::Optimal);
+        assert_eq!(alarm_of(&used_up, at(0).at).level, Weight::Warning);
+        let status = api::Status { reasons: vec![used_up], ..api::Status::default() };
+        assert_eq!(level_of(&status), Weight::Warning);
+        assert_eq!(level_of(&api::Status::default()), Weight::Note);
     }
 
     #[test]

@@ -43,7 +43,7 @@ impl Present<'_> {
                 DriveRole::Unusable => {
                     return Err(Impossible::DriveUnusable { drive, reason: found.reason.clone() });
                 }
-                DriveRole::Foreign => foreign.push(drive),
+                DriveRole::Foreign | DriveRole::RemovedFailed => foreign.push(drive),
                 DriveRole::Leg | DriveRole::Missing | DriveRole::Spare | DriveRole::Free => {}
             }
         }

@@ -408,6 +408,7 @@ fn state_cell(drive: &Drive) -> Cell {
         DriveRole::Free => Cell::new(Look::Good, "free"),
         DriveRole::Foreign | DriveRole::Labelled => Cell::new(Look::Warn, drive.role.word()),
         DriveRole::Unusable => Cell::new(Look::Bad, "unusable"),
+        DriveRole::RemovedFailed => Cell::new(Look::Bad, drive.role.word()),
     }
 }
 
@@ -416,7 +417,9 @@ fn list(placed: &[Placed], context: &Context) -> String {
     let drives = &drives[..];
     // Ours first; each by name.
     let mut sorted: Vec<&Placed> = placed.iter().collect();
-    let ours = |d: &Drive| matches!(d.role, DriveRole::Leg | DriveRole::Missing | DriveRole::Spare);
+    let ours = |d: &Drive| {
+        matches!(d.role, DriveRole::Leg | DriveRole::Missing | DriveRole::Spare | DriveRole::RemovedFailed)
+    };
     sorted.sort_by_key(|p| (!ours(&p.drive), p.in_use, natural(&drive_name(&p.drive))));
     let mut told = String::new();
     if drives.is_empty() {

@@ -449,7 +449,7 @@ fn list(pools: &[Pool], context: &Context) -> String {
         };
         table.row([
             Cell::new(Look::Bold, p.name.clone()),
-            Cell::state(p.state),
+            state_cell(p),
             known(p.bytes).into(),
             known(p.used_bytes).into(),
             known_free(p).into(),
@@ -459,6 +459,13 @@ fn list(pools: &[Pool], context: &Context) -> String {
         ]);
     }
     table.print(context.terminal, 0)
+}
+
+/// Its state, and that it has used up its spares.
+pub fn state_cell(pool: &Pool) -> Cell {
+    let spent = pool.no_spare && pool.state == api::State::Optimal;
+    let look = if spent { Look::Warn } else { look_of(pool.state) };
+    Cell::new(look, crate::words::pool_state(pool))
 }
 
 fn importable(found: &[Importable], context: &Context) -> String {
@@ -539,7 +546,7 @@ fn show(pool: &Pool, status: &Status, context: &Context) -> String {
     let mut table = Table::new(&["", ""]).prose();
     let mut row = |name: &str, value: Cell| table.row([Cell::new(Look::Dim, name), value]);
     row("pool", Cell::new(Look::Bold, pool.name.clone()));
-    row("state", Cell::state(pool.state));
+    row("state", state_cell(pool));
     // With its drives at hand, the tree says it where it is.
     if !pool.reason.is_empty() && pool.arrays.is_empty() {
         row("reason", Cell::new(look_of(pool.state), pool.reason.clone()));

@@ -4,6 +4,7 @@ mod check;
 
 pub use check::check;
 
+use super::pool::state_cell;
 use super::volume::{caps_words, exports_words, weight_words};
 use super::{events, host, portal, times};
 use crate::context::Context;
@@ -130,7 +131,8 @@ fn screen(status: &Status, earlier: Earlier, verbose: bool, terminal: Terminal) 
 
 /// The health word and its reasons.
 fn head(status: &Status, verbose: bool, terminal: Terminal) -> String {
-    let word = terminal.text(look_of(status.health), &format!("● {}", status.health.word()));
+    let health = crate::words::health(status);
+    let word = terminal.text(look_of(status.health), &format!("● {health}"));
     let mut facts = vec![format!("up {}", print_seconds(status.uptime_seconds))];
     if status.daemon.management_only {
         facts.insert(0, "management only".to_string());
@@ -142,7 +144,7 @@ fn head(status: &Status, verbose: bool, terminal: Terminal) -> String {
     }
     facts.push(status.at.to_string());
     facts.push(format!("version {}", status.daemon.version));
-    let begin = columns("millrace  ● ") + status.health.word().len() + 2;
+    let begin = columns("millrace  ● ") + health.len() + 2;
     let facts = terminal.facts(begin, &facts);
     let mut out = format!("{}  {word}  {facts}\n", terminal.text(Look::Bold, "millrace"));
     let at_the_end = next_action(status);
@@ -224,7 +226,7 @@ fn tree(pool: &Pool, status: &Status, earlier: Earlier, terminal: Terminal, verb
     };
     let name = Cell::new(Look::Bold, name);
     let note = Cell::new(Look::Warn, weakness(pool, status));
-    row(&mut table, (name, "│"), pool.state, pool.bytes, total, total_before, note);
+    row(&mut table, (name, "│"), state_cell(pool), pool.bytes, total, total_before, note);
     for (a, array) in pool.arrays.iter().enumerate() {
         let last = volumes.is_empty() && pool.spares.is_empty() && a + 1 == pool.arrays.len();
         let single = array.layout == ArrayLayout::Single;
@@ -283,7 +285,7 @@ fn tree(pool: &Pool, status: &Status, earlier: Earlier, terminal: Terminal, verb
             format!("→ {exports}{caps}{weight}").into()
         };
         let name = format!("{branch}{name}").into();
-        row(&mut table, (name, below(branch)), v.state, v.bytes, v.counters, before, note);
+        row(&mut table, (name, below(branch)), Cell::state(v.state), v.bytes, v.counters, before, note);
     }
     let mut out = table.print(terminal, 0);
     for (a, array) in pool.arrays.iter().enumerate() {
@@ -395,13 +397,13 @@ fn leg_row(table: &mut Table, stem: &str, branch: &str, leg: &Leg, status: &Stat
     let bytes = drive.map_or(0, |d| d.bytes);
     let name = format!("{stem}{branch}{path}").into();
     let below = format!("{stem}{}", below(branch));
-    row(table, (name, &below), leg.state, bytes, counters, before, note.into());
+    row(table, (name, &below), Cell::state(leg.state), bytes, counters, before, note.into());
 }
 
 fn row(
     table: &mut Table,
     (name, below): (Cell, &str),
-    state: State,
+    state: Cell,
     bytes: u64,
     c: Counters,
     before: Option<(Counters, f64)>,
@@ -424,7 +426,7 @@ fn row(
     let [reads, writes, read, written] = figures;
     let size = if bytes == 0 { "-".to_string() } else { print(bytes) };
     let errors = Cell::errors(c.errors);
-    let cells = [name, Cell::state(state), size.into(), reads, writes, read, written, errors, note];
+    let cells = [name, state, size.into(), reads, writes, read, written, errors, note];
     table.branch(cells, below.to_string());
 }
 

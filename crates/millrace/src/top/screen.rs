@@ -92,7 +92,7 @@ fn cell(unit: Unit, value: &Value) -> Cell {
 /// What is above the table: health, what all volumes do, and the first thing that is wrong.
 pub fn head(figures: &Figures, terminal: Terminal) -> Vec<Line> {
     let status = figures.status();
-    let health = (look_of(status.health), format!("● {}", status.health.word()));
+    let health = (look_of(status.health), format!("● {}", crate::words::health(status)));
     let facts = format!("  up {} · {}", print_seconds(status.uptime_seconds), status.at);
     let first =
         vec![(Look::Bold, "millrace".to_string()), (Look::Plain, "  ".into()), health, (Look::Dim, facts)];

@@ -23,6 +23,7 @@ mod topics;
 pub mod topology;
 
 pub use parser::{Wrong, of_parser, read};
+pub use status::{health, pool_state};
 pub use topics::client::client;
 pub use topics::pool::difference;
 pub use topics::system::{fence_trial, head_out};

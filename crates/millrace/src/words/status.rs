@@ -3,8 +3,23 @@
 use super::leg::{it_is_unfit, spares_unfit};
 use super::parts::{count, net_fault};
 use super::{Said, cause as any_cause};
+use api::{Pool, State, Status};
 use base::size::print;
 use finding::{Cause, NetFault, StatusCause, StatusNotice, WayBack};
+
+/// A pool's state: one that is optimal may have used up its spares.
+pub fn pool_state(pool: &Pool) -> &'static str {
+    match (pool.state, pool.no_spare) {
+        (State::Optimal, true) => "optimal, no spare",
+        (state, _) => state.word(),
+    }
+}
+
+/// A head's health: one that is optimal may have no spare for the next drive.
+pub fn health(status: &Status) -> &'static str {
+    let used_up = status.pools.iter().find(|p| p.no_spare).filter(|_| status.health == State::Optimal);
+    used_up.map_or(status.health.word(), pool_state)
+}
 
 /// Why something is not optimal.
 pub fn cause(f: &StatusCause) -> Said {
@@ -66,6 +81,11 @@ pub fn cause(f: &StatusCause) -> Said {
                 "millrace drive rm {spare}, and millrace pool add {pool} spare DRIVE, one that fits"
             ))
         }
+        StatusCause::NoSpareLeft { pool, spare, old, seconds } => Said::new(format!(
+            "no spare is left: {spare} took the place of {old} {}, and the next drive that fails is not replaced",
+            ago(*seconds)
+        ))
+        .then(format!("replace {old}, and millrace pool add {pool} spare DRIVE")),
         StatusCause::ScrubDiffered { pool, bytes, running } => Said::new(format!(
             "the last scrub found {} in which legs differ, and did not repair them (pool show and events tell where)",
             print(*bytes)

@@ -105,6 +105,7 @@ fn failure(worlds: Worlds, seed: u64) -> Option<String> {
         Worlds::Seesaw => Options::seesaw(seed),
         Worlds::Frozen => Options::frozen(seed),
         Worlds::Older => Options::older(seed),
+        Worlds::Failed => Options::failed(seed),
         Worlds::Power => Options::power(seed),
         Worlds::Dealt => Options::dealt(seed),
         Worlds::Access => Options::access(seed),

@@ -7,6 +7,7 @@
 //! ```
 
 mod check;
+mod failed;
 mod options;
 mod replay;
 mod trouble;
@@ -206,6 +207,8 @@ struct Run {
     moves: u32,
     /// SlowPeer hosts are to go.
     over: Rc<Cell<bool>>,
+    /// Drives that an order failed.
+    failed: failed::Failed,
     /// Takes what the head decides.
     replica: replay::Replica,
     done: bool,
@@ -275,6 +278,7 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
         deals_tried: 0,
         moves: 0,
         over: Rc::default(),
+        failed: failed::Failed::default(),
         replica: replay::Replica::default(),
         done: false,
     };
@@ -556,6 +560,7 @@ impl Run {
             if self.stage == Stage::Ordering && matches!(order, Order::VolumeRemove { .. }) {
                 self.soil();
             }
+            self.failed.ordered(&order);
             self.sent = Some(order.clone());
             self.asked += 1;
             self.waiting = Some(self.asked);
@@ -586,6 +591,9 @@ impl Run {
             due.into_iter().for_each(|after| self.world.alarm(after, ALARM_ACCESS));
             return Ok(());
         }
+        if answer.is_ok() {
+            self.failed.carried_out(sent.as_ref());
+        }
         self.deals += u32::from(sent == Some(Order::LanesTurn) && answer.is_ok());
         if answer.is_ok() && matches!(sent, Some(Order::PoolCreate { .. } | Order::PoolAdd { .. })) {
             self.pace();
@@ -607,6 +615,7 @@ impl Run {
                     crate::operator::verdict(&snapshot)?;
                 }
                 self.freed.verdict(self.world.now(), &snapshot)?;
+                self.failed.verdict(&snapshot)?;
                 let served = |p: &head::order::Pool| !p.arrays.is_empty() && p.state != State::Offline;
                 if !self.serves && !snapshot.pools.is_empty() && snapshot.pools.iter().all(served) {
                     self.serves = true;

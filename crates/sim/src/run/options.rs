@@ -101,6 +101,8 @@ pub enum Deed {
     Exchange,
     /// Nothing is done to it: the head is stopped in order, and comes back.
     Stop,
+    /// An order fails it.
+    Fail,
 }
 
 /// A step of a script.
@@ -198,6 +200,8 @@ pub struct Options {
     pub iops_max: Option<u32>,
     /// Bytes that an array's instance copies or clears in a second while there are faults; 0 for what is usual.
     pub pace: u64,
+    /// Beside the script an operator does what `status` says.
+    pub nursed: bool,
 }
 
 impl Options {
@@ -287,6 +291,7 @@ impl Options {
             access: 0,
             iops_max: None,
             pace: 0,
+            nursed: false,
         }
     }
     /// A world whose hosts' volume lies where somebody had data before: on drives that were somebody's, or in the space of a
@@ -585,6 +590,35 @@ impl Options {
             }
             at = stopped + again;
         }
+        options
+    }
+    /// A world in which an order fails a drive, and the head falls: the next one leaves that drive alone.
+    pub fn failed(seed: u64) -> Self {
+        let mut options = Self::slow_mirrors(seed);
+        let mut rng = Prng::new(seed ^ 0x6661_696c_6564);
+        let leg = rng.below(options.legs as u64) as usize;
+        let begins = rng.between(200, 4000);
+        let falls = *rng.pick(&[Deed::Kill, Deed::PowerCut, Deed::Stop]);
+        for (millis, deed) in [(begins, Deed::Fail), (begins + rng.between(100, 3000), falls)] {
+            options.script.push(Act { after: Duration::from_millis(millis), disk: leg, deed });
+        }
+        options
+    }
+    /// One or two mirrors on slow drives, where an operator does what `status` says.
+    fn slow_mirrors(seed: u64) -> Self {
+        let mut options = Self::calm(seed);
+        let mut rng = Prng::new(seed ^ 0x736c_6f77_6d69);
+        options.legs = *rng.pick(&[2, 2, 3]);
+        options.mirrors = if options.legs == 2 { rng.between(1, 2) as usize } else { 1 };
+        options.ill_max = 1;
+        options.nursed = true;
+        options.commands = 1000;
+        options.delivery.drive_us = rng.between(10_000, 50_000);
+        options.habits.depth = rng.between(1, 4) as u32;
+        options.habits.blocks = 8 << rng.between(0, 6);
+        options.habits.blocks_max = options.habits.blocks_max.min(4);
+        options.habits.reset_ppm = 0;
+        options.habits.abort_permille = 0;
         options
     }
     /// A world with hosts that ask for much and then give or take nothing, beside one that works.

@@ -303,6 +303,10 @@ impl Run {
                 return;
             }
             Deed::Stop => return self.stop(),
+            Deed::Fail => {
+                self.orders.push_back(Order::DriveFail { drive: format!("d{disk}"), force: false });
+                return;
+            }
         }
         self.ailed_at = self.world.now();
         self.ailed = true;
@@ -461,6 +465,13 @@ impl Run {
 
     /// Does what `status` says, as an operator would: drives that are out are taken back.
     pub(super) fn nurse(&mut self, snapshot: &Status) {
+        if self.options.nursed && self.orders.is_empty() {
+            // What was failed stays so while there are faults.
+            if matches!(self.stage, super::Stage::Calming { .. }) {
+                self.orders.extend(crate::operator::nursing(snapshot));
+            }
+            return;
+        }
         if !self.orders.is_empty() || !self.options.script.is_empty() {
             return;
         }

@@ -6,6 +6,7 @@ mod contract;
 mod cut_system;
 mod dealt;
 mod directory;
+mod failed;
 mod hangs;
 mod memory;
 mod older;

@@ -151,8 +151,6 @@ pub(crate) struct HeadContext {
     pub found: BTreeMap<String, Found>,
     /// Drives that were legs and have left, with where they lay: newest last.
     pub departed: Vec<(Uuid, String)>,
-    /// Spares that took the places of drives, are there still, and were not followed by another spare yet.
-    pub stood_in: Vec<StoodIn>,
     /// Under which numbers shards know volumes and hosts by the former leader's words: they keep them.
     pub former_volumes: BTreeMap<Uuid, VolumeId>,
     pub former_hosts: BTreeMap<String, base::HostId>,
@@ -226,18 +224,6 @@ pub(crate) struct Unread {
     pub file: &'static str,
     /// What is wrong.
     pub cause: RecordCause,
-}
-
-/// A spare took the place of a drive.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct StoodIn {
-    pub pool: Uuid,
-    pub spare: String,
-    /// The leg that it is.
-    pub leg: Uuid,
-    pub old: String,
-    /// Seconds since 1970-01-01 UTC.
-    pub at: u64,
 }
 
 /// What ails a drive that stays in use, since nothing else has what it has (or it may well recover).
@@ -343,7 +329,6 @@ impl HeadContext {
             lives: BTreeMap::new(),
             found: BTreeMap::new(),
             departed: vec![],
-            stood_in: vec![],
             former_volumes: BTreeMap::new(),
             former_hosts: BTreeMap::new(),
             former_listens: BTreeMap::new(),
@@ -841,15 +826,6 @@ impl HeadContext {
         let spares = self.pools.iter().flat_map(|p| &p.spares);
         let names = legs.map(|l| (&l.path, l.uuid)).chain(spares.map(|s| (&s.path, s.uuid)));
         names.filter(|(path, u)| *path == drive || uuid == Some(*u)).count()
-    }
-    /// An order was carried out: of spares that are no legs any more nothing is told.
-    pub fn forget_stand_ins(&mut self) {
-        let pools = &self.pools;
-        self.stood_in.retain(|s| {
-            let pool = pools.iter().find(|p| p.config().uuid == s.pool);
-            let mut legs = pool.into_iter().flat_map(|p| &p.arrays).flat_map(|a| &a.legs);
-            legs.any(|l| l.uuid == s.leg)
-        });
     }
     /// A drive was looked at.
     pub fn note_found(&mut self, probe: &Probe) {

@@ -14,6 +14,8 @@ pub(crate) struct Probe {
     pub label: Result<Label, Fault>,
     /// The name of what others left there.
     pub foreign: Option<Signature>,
+    /// It has failed in a pool that is here: which, and why.
+    pub failed: Option<LegCause>,
     /// Our label is there and something else too, in front.
     pub front_written: bool,
     /// Both copies of the label are there and the same. If not, part of the drive was overwritten or cut
@@ -51,6 +53,9 @@ impl Probe {
     }
     /// Why the drive must not be taken without `force`; None if it is free.
     pub fn objection(&self) -> Option<LegCause> {
+        if let Some(failed) = &self.failed {
+            return Some(failed.clone());
+        }
         let drive = self.info.path.clone();
         match (&self.label, self.foreign) {
             (Ok(l), _) => Some(LegCause::DriveLabelled {

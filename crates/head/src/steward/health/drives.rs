@@ -189,7 +189,19 @@ impl Procedures {
             }
         };
         let foreign = foreign.foreign();
-        Ok(Probe { spec: spec.into(), id, info, label, foreign, front_written, whole, record, config })
+        let failed = self.context().failed_here(label.as_ref().ok(), &info);
+        Ok(Probe {
+            failed,
+            spec: spec.into(),
+            id,
+            info,
+            label,
+            foreign,
+            front_written,
+            whole,
+            record,
+            config,
+        })
     }
     /// Reads several places at once: a slow drive takes its time once, and not for each.
     async fn read_all(&self, id: DriveId, places: &[(u64, usize)]) -> Vec<Result<Vec<u8>, DriveError>> {

@@ -320,19 +320,23 @@ impl Procedures {
             let (leg, path) = (path.into(), probe.info.path.clone());
             return Err(LegCause::DriveNewer { leg, path, newer }.into());
         }
-        let (verdict, slot) = {
+        let verdict = {
             let context = self.context();
             let p = context.pool(pool).ok_or(LegCause::PoolGone)?;
             if label.array != array as u32 {
                 return Err(LegCause::DriveLabelElsewhere.into());
             }
-            (judge_return(probe.record.as_ref().ok(), uuid, p.record()), p.config_slot())
+            judge_return(probe.record.as_ref().ok(), uuid, p.record())
         };
         let full = match verdict {
             Return::Partial => !probe.whole,
             Return::Full => true,
             Return::Diverged => return Err(Unfit::Apart),
         };
+        // The configuration that is written to it below does not call it failed any more.
+        let listed = self.unfail(pool, uuid).await;
+        listed.map_err(|_| LegCause::PoolGone)?;
+        let slot = self.context().pool(pool).ok_or(LegCause::PoolGone)?.config_slot();
         let cleared = self.clear_newcomer(probe).await;
         cleared.map_err(|e| LegCause::DriveNotCleared { fault: e.into() })?;
         let bytes = slot.encode().expect("it lies on the other drives");

@@ -21,7 +21,7 @@ use crate::steward::pools::meant::Unused;
 use crate::steward::procedures::Procedures;
 use crate::steward::state::Edit;
 use crate::steward::state::config::{LegRow, geometry_of};
-use crate::steward::state::extras::Replacement;
+use crate::steward::state::extras::{FailedRow, Replacement};
 use crate::steward::words::array_word;
 use array::format::{DRIVES_MAX, Label, LegState};
 use array::{LEGS_MAX, PLACES_MAX};
@@ -63,6 +63,9 @@ pub(crate) fn not_labelled(info: &DriveInfo, error: DriveError) -> Refusal {
     let drives = vec![FailedDrive::of(info, error)];
     Refusal::from(PoolRefusal::DrivesNotLabelled { drives }).about("new")
 }
+
+/// A drive that is open, with its label.
+type Labelled = (base::DriveId, Label, DriveInfo);
 
 /// A drive that leaves: its name, and where it was last seen.
 pub(crate) type Leaver = (Uuid, String);
@@ -367,7 +370,10 @@ impl Procedures {
             let over = p.config().extras.replacements.iter().filter(|r| r.new == gone);
             let removed = Edit::LegRemoved { array: array as u32, leg: leg as u32 };
             let over = over.map(|r| Edit::ReplacementRemoved { old: r.old });
-            core::iter::once(removed).chain(over).collect()
+            let failed = p.config().extras.failed(gone);
+            let failed = failed.map(|row| FailedRow { removed: true, ..row.clone() });
+            let failed = failed.map(|row| Edit::FailedPut { row });
+            core::iter::once(removed).chain(over).chain(failed).collect()
         };
         let planned = self.plan(pool, edits).await?;
         let failed = self.write_config(pool, &planned.slot()).await.failed;
@@ -386,18 +392,23 @@ impl Procedures {
         self.recorded(&changed);
         Ok(Some(gone))
     }
-    /// Takes our mark from a drive that is none of ours any more, if it answers, and says how that went.
+    /// Takes our mark from a drive that is none of ours any more, if it answers, and says how that went. One that has failed keeps its
+    /// label.
     async fn strip(&self, pool: &str, uuid: Uuid, path: &str, open: Option<OpenDrive>) {
         let found = match open {
-            Some(open) => Ok(Some((open.id, open.label))),
+            Some(open) => Ok(Some((open.id, open.label, open.info))),
             None => self.find_label(uuid, path).await,
         };
         let done = match found {
             Ok(None) => return,
-            Ok(Some((id, label))) => {
-                let done = self.unlabel_drive(id, &label).await;
+            Ok(Some((id, label, info))) => {
+                let failed = self.context().failed_here(Some(&label), &info);
+                let done = match &failed {
+                    Some(_) => self.retire(id, &label).await,
+                    None => self.unlabel_drive(id, &label).await,
+                };
                 self.let_go_wholly(id, RETURN_PATIENCE).await;
-                done.map_err(|e| LegCause::failed(e.into()))
+                done.map_err(|e| LegCause::failed(e.into())).and(failed.map_or(Ok(()), Err))
             }
             Err(why) => Err(why),
         };
@@ -410,7 +421,7 @@ impl Procedures {
         self.context_mut().happened(now, format!("drive {path}"), event);
     }
     /// The drive that was last seen at a path, if that is still it.
-    async fn find_label(&self, uuid: Uuid, path: &str) -> Result<Option<(base::DriveId, Label)>, LegCause> {
+    pub(super) async fn find_label(&self, uuid: Uuid, path: &str) -> Result<Option<Labelled>, LegCause> {
         if self.context().holds(path).is_some() {
             return Ok(None);
         }
@@ -420,7 +431,7 @@ impl Procedures {
         if label.is_none() {
             self.let_go(probe.id);
         }
-        Ok(label.map(|label| (probe.id, label)))
+        Ok(label.map(|label| (probe.id, label, probe.info)))
     }
 
     /// Looks at a drive that is to become a leg: in the place of `out`, which may have lain at the same path.
@@ -457,7 +468,8 @@ impl Procedures {
                 if !others {
                     return Err(LegRefusal::MirrorNotInSync { drive: old.into() }.into());
                 }
-                self.drive_fail(old, false).await.map(drop)
+                let why = LegCause::LegOutByHand;
+                self.put_out(pool, array, leg, why, Outlook::Leaves).await
             }
         }
     }
@@ -546,7 +558,8 @@ impl Procedures {
         if let Seat::Of(leg) = seat {
             self.wait_until_gone(pool, array, leg).await?;
         }
-        let (like, config, record, uuid, dirty_uuid) = {
+        let was = probe.good_label().map(|l| l.drive);
+        let (like, config, record, uuid, dirty_uuid, used_again, leaver) = {
             let mut context = self.context_mut();
             let uuid = context.new_uuid();
             let created = context.unix(self.cx.now());
@@ -554,12 +567,24 @@ impl Procedures {
             let mut there = p.arrays[array].legs.iter().filter_map(|l| l.open.as_ref());
             let like = there.next().expect("the check has seen one").label.clone();
             let like = Label { created, ..like };
-            (like, p.config().clone(), p.record().clone(), uuid, p.array_uuid(array))
+            let leaver = match seat {
+                Seat::Of(leg) => Some(context.failed_row(p, array, leg, created)),
+                Seat::Beside => None,
+            };
+            let used_again = p.used_again(was, &probe.info);
+            (like, p.config().clone(), p.record().clone(), uuid, p.array_uuid(array), used_again, leaver)
         };
         // A spare is one no more in the same write that makes it a leg.
-        let was = probe.good_label().map(|l| l.drive);
         let spares = config.extras.spares.iter().filter(|s| Some(s.drive) == was);
         let mut edits: Vec<Edit> = spares.map(|s| Edit::SpareRemoved { drive: s.drive }).collect();
+        let stands_in = !edits.is_empty();
+        // One that failed stays listed; and so does any in whose place a spare is.
+        let failed = leaver.filter(|row| stands_in || config.extras.failed(row.drive).is_some());
+        if let Some(row) = failed {
+            let spare = if stands_in { uuid } else { Uuid::default() };
+            edits.push(Edit::FailedPut { row: FailedRow { removed: true, spare, ..row } });
+        }
+        edits.extend(used_again);
         let row = LegRow { drive: uuid, path: probe.info.path.clone() };
         let leg = match seat {
             Seat::Of(leg) => leg,

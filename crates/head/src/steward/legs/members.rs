@@ -11,6 +11,7 @@
 
 use crate::layout::{ArrayId, PoolId};
 use crate::mail::ShardMail;
+use crate::order::Order;
 use crate::steward::context::array::{Outlook, PendingChange, outlook};
 use crate::steward::context::found::Found;
 use crate::steward::context::head::HeadContext;
@@ -133,6 +134,11 @@ impl Procedures {
             p.loses();
         }
         self.put_on_record(pool, &changed, &[]).await;
+        let broken =
+            |p: &PoolContext| put_out.iter().any(|(a, l)| p.arrays[*a].legs[*l].outlook == Outlook::Broken);
+        if self.context().pool(pool).is_some_and(broken) {
+            self.context_mut().orders.push_back((None, Order::LegFailed { pool }));
+        }
         for (array, leg) in put_out {
             let procedures = self.clone();
             self.cx.spawn(async move { procedures.look_if_cut_off(pool, array, leg).await });

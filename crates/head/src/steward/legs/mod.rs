@@ -2,6 +2,7 @@
 
 pub(crate) mod come_back;
 pub(crate) mod exchange;
+pub(crate) mod failed;
 pub(crate) mod members;
 pub(crate) mod paths;
 pub(crate) mod promote;

@@ -9,7 +9,6 @@
 use crate::layout::PoolId;
 use crate::order::{Answered, Order, Refusal, Reply, Spare};
 use crate::steward::context::array::{LegContext, Outlook};
-use crate::steward::context::head::StoodIn;
 use crate::steward::context::open::OpenDrive;
 use crate::steward::context::pool::PoolContext;
 use crate::steward::context::probe::Probe;
@@ -172,6 +171,7 @@ impl PoolContext {
         let Some(label) = probe.good_label() else { return false };
         let mut legs = self.record().arrays.iter().flat_map(|a| &a.legs);
         label.pool == self.config().uuid
+            && self.config().extras.failed(label.drive).is_none()
             && !legs.any(|l| l.drive == label.drive)
             && !self.spares.iter().any(|s| s.uuid == label.drive)
     }
@@ -207,18 +207,14 @@ impl Procedures {
         self.write_pools().await?;
         let now = self.cx.now();
         let path = &probe.info.path;
-        let (uuid, fit, unused) = {
+        let (fit, unused) = {
             let context = self.context();
             let p = context.pool(id);
             let spare =
                 p.and_then(|p| p.spares.iter().find(|s| s.open.as_ref().is_some_and(|o| o.id == probe.id)));
             let fit = p.zip(spare).and_then(|(p, s)| p.fit_of(s));
-            (p.map(|p| p.config().uuid), fit, p.and_then(|p| p.unused_as_spare(&probe)))
+            (fit, p.and_then(|p| p.unused_as_spare(&probe)))
         };
-        if let Some(uuid) = uuid {
-            // Who adds a spare has seen that the last one was used.
-            self.context_mut().stood_in.retain(|s| s.pool != uuid);
-        }
         let event = LegEvent::SpareAdded { spare: path.clone(), fit: fit.clone() };
         self.context_mut().happened(now, format!("pool {pool}"), event);
         let fits = fit.map(|fit| LegNotice::SpareFits { spare: path.clone(), fit });
@@ -270,7 +266,17 @@ impl Procedures {
         labelled.map_err(|e| not_labelled(&probe.info, e).about("drive"))?;
         // The label first: a drive that the configuration does not list is nobody's.
         let row = SpareRow { drive: uuid, path: path.clone() };
-        if let Err(r) = self.configure(pool, vec![Edit::SparePut { row }]).await {
+        let was = probe.good_label().map(|l| l.drive);
+        let edits = {
+            let context = self.context();
+            let p = context.pool(pool).ok_or(PoolRefusal::PoolGone)?;
+            // Who adds a spare has seen that the last one was used.
+            let mut edits = p.spares_seen();
+            edits.extend(p.used_again(was, &probe.info));
+            edits.push(Edit::SparePut { row });
+            edits
+        };
+        if let Err(r) = self.configure(pool, edits).await {
             let _ = self.unlabel_drive(probe.id, &label).await;
             return Err(r);
         }
@@ -296,6 +302,12 @@ impl Procedures {
     pub(crate) async fn drive_remove(&self, drive: &str, force: bool) -> Answered {
         self.check_one_meant("drive", drive)?;
         let spare = self.context().spare_named(drive);
+        if spare.is_none()
+            && self.context().leg_named(drive).is_none()
+            && let Some(answer) = self.forget_failed(drive).await
+        {
+            return answer;
+        }
         match spare {
             Some((pool, spare)) => self.spare_remove(pool, spare).await,
             None => self.leg_remove(drive, force).await,
@@ -375,7 +387,7 @@ impl Procedures {
             };
             self.cx.until_within(interval, due).await;
             self.tell_unfit(pool);
-            let (back, needed, over) = {
+            let (back, needed, over, failed) = {
                 let (context, now) = (self.context(), self.cx.now());
                 let Some(p) = context.pool(pool) else { return };
                 interval =
@@ -386,8 +398,11 @@ impl Procedures {
                 let needed = !p.spares.is_empty() && p.match_spare(now).is_some();
                 let missed = p.spares.iter().any(|s| s.is_due(now));
                 let back = missed || !p.due_to_return(now).is_empty() || !p.due_to_reopen(now).is_empty();
-                (back, needed, p.replacement_over().is_some())
+                (back, needed, p.replacement_over().is_some(), !p.failed_unlisted().is_empty())
             };
+            if failed {
+                self.context_mut().orders.push_back((None, Order::LegFailed { pool }));
+            }
             if over {
                 self.context_mut().orders.push_back((None, Order::Replaced { pool }));
             }
@@ -431,13 +446,6 @@ impl Procedures {
         let event = LegEvent::SpareUsed { spare: spare.path.clone(), old: old.clone() };
         self.context_mut().happened(now, format!("pool {name}"), event);
         let result = self.use_spare(pool, array, leg, &spare).await;
-        if result.is_ok() {
-            let mut context = self.context_mut();
-            let at = context.unix(now);
-            let there = context.pool(pool).map(|p| (p.config().uuid, p.arrays[array].legs[leg].uuid));
-            let (uuid, leg) = there.unwrap_or_default();
-            context.stood_in.push(StoodIn { pool: uuid, spare: spare.path.clone(), leg, old, at });
-        }
         if let Err(r) = &result {
             // It is none that can be relied on: without it, the next one is tried.
             let now = self.cx.now();

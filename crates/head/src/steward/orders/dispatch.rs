@@ -80,6 +80,7 @@ impl Procedures {
             Order::PoolReturn { pool } => self.pool_return(pool).await,
             Order::StateRestore { files } => self.state_restore(files).await,
             Order::LegReturn { pool } => self.legs_return(pool).await,
+            Order::LegFailed { pool } => self.legs_failed(pool).await,
             Order::SpareUse { pool } => self.spare_use(pool).await,
             Order::PoolScrub { pool, action } => self.pool_scrub(&pool, action).await,
             Order::ScrubKeep { pool } => self.scrub_keep(pool).await,
@@ -140,6 +141,7 @@ impl Procedures {
             .collect();
         for (spec, result) in join::all(probes).await {
             match result {
+                Ok(p) if list_failed(&mut out, &p) => self.let_go(p.id),
                 Ok(p) => {
                     let role = match (&p.label, p.foreign) {
                         (Ok(_), _)
@@ -202,7 +204,7 @@ impl Procedures {
             self.leaves_a_named_leg(pool, array, leg).await?;
         }
         self.put_out(pool, array, leg, LegCause::LegOutByHand, Outlook::ByHand).await?;
-        Ok(Reply::Done)
+        self.legs_failed(pool).await
     }
 
     /// Whether a mirror is left with a leg in sync that the next start finds. A file that was removed while it is open works
@@ -381,4 +383,15 @@ impl Procedures {
             self.context_mut().shapes_at_start.insert(drive.into(), shape);
         }
     }
+}
+
+/// Completes what is listed of a drive that has failed and was removed by what was seen of it now; false: it is none.
+fn list_failed(listed: &mut [Drive], probe: &Probe) -> bool {
+    let label = probe.label.as_ref().ok();
+    let is_it = |d: &&mut Drive| {
+        let itself = label.map_or(d.path == probe.info.path, |l| d.uuid == Some(l.drive));
+        d.role == DriveRole::RemovedFailed && itself
+    };
+    let known = listed.iter_mut().find(is_it).filter(|_| probe.failed.is_some());
+    known.map(|d| d.is_seen(&probe.info)).is_some()
 }

@@ -3,7 +3,7 @@
 use crate::layout::PoolId;
 use crate::order::{Answered, Cause, ErrorKind, Importable, Notice, Refusal, Reply, State};
 use crate::steward::context::absent::AbsentPool;
-use crate::steward::context::array::{ArrayContext, LegContext, PendingChange, outlook};
+use crate::steward::context::array::{ArrayContext, LegContext, Outlook, PendingChange, outlook};
 use crate::steward::context::found::Found;
 use crate::steward::context::head::HeadContext;
 use crate::steward::context::pool::PoolContext;
@@ -13,6 +13,7 @@ use crate::steward::health::drives::WrittenConfig;
 use crate::steward::health::shaped::{bare, split};
 use crate::steward::join::{self, Boxed};
 use crate::steward::lanes::Marked;
+use crate::steward::legs::failed::{forget_used, outlook_of};
 use crate::steward::patience::return_after;
 use crate::steward::pools::judge::Judged;
 use crate::steward::pools::leave::no_witness;
@@ -227,9 +228,15 @@ impl Procedures {
                 kept_apart.extend(probe.filter(|_| apart).map(|p| p.id));
                 let open = probe.filter(|_| !apart).and_then(Probe::opened);
                 let was_in_sync = next.arrays[i].legs[l].state == LegState::InSync;
+                let failed = config.extras.failed(uuid).filter(|row| !row.removed).map(|row| row.cause());
+                let failed = failed.filter(|_| !planted(Bug::FailedComesBack));
                 let older = *judged == LegVerdict::Stale { full: true } && was_in_sync;
                 let (state, why): (_, Option<Cause>) = match judged {
                     LegVerdict::Current => (LegState::InSync, None),
+                    // Until somebody returns it.
+                    LegVerdict::Stale { .. } | LegVerdict::Missing { in_sync: false } if failed.is_some() => {
+                        (LegState::Out, failed.clone())
+                    }
                     LegVerdict::Stale { full: false } => {
                         (LegState::Rebuilding, Some(LegCause::LegResync.into()))
                     }
@@ -270,7 +277,8 @@ impl Procedures {
                     row.path = f.path().into();
                 }
                 let as_found = found.as_ref().map(|f| Cause::from(f.cause(&row.path)));
-                let why = as_found.or(why);
+                let failed = failed.filter(|_| out);
+                let why = failed.clone().or(as_found).or(why);
                 if older && found.is_none() {
                     let event = PoolEvent::LegOlder { pool: config_name.clone() };
                     lagging.push((row.path.clone(), event));
@@ -285,9 +293,11 @@ impl Procedures {
                     reason: why,
                     found,
                     full: state == LegState::RebuildingFull,
+                    outlook: failed.as_ref().map_or(Outlook::MayReturn, outlook_of),
                     ..LegContext::new(uuid, l, row.path.clone(), open, next.counter)
                 });
             }
+            forget_used(&mut config.extras.failed, &next.arrays[i]);
             next.arrays[i].epoch = next.counter;
             let is_current = |l: &usize| next.arrays[i].legs[*l].state == LegState::InSync;
             let geometry = (0..legs.len())

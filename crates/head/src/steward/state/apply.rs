@@ -178,6 +178,8 @@ impl PoolConfig {
                     None => rows.push(row.clone()),
                 }
             }
+            Edit::FailedPut { row } => self.extras.put_failed(row),
+            Edit::FailedRemoved { drive } => self.extras.failed.retain(|row| row.drive != *drive),
             Edit::Shared { system } => self.shared = Some(*system).filter(|system| !system.is_nil()),
             Edit::ReplacementRemoved { old } => self.extras.replacements.retain(|r| r.old != *old),
         }

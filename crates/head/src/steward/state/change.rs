@@ -2,7 +2,7 @@
 
 use super::codec::{Coded, coded_enum};
 use super::config::{ArrayRow, LegRow, PoolConfig};
-use super::extras::{Replacement, ScrubRow, SpareRow};
+use super::extras::{FailedRow, Replacement, ScrubRow, SpareRow};
 use super::{Identity, List, PoolRow};
 use crate::admission::caps::Caps;
 use access::{Grant, Host};
@@ -256,6 +256,16 @@ coded_enum! {
         25 Shared {
             /// The system of the two.
             system: Uuid,
+        },
+        /// A drive has failed, and stays so until somebody returns it; or something else is known of one that has.
+        26 FailedPut {
+            /// All that is known.
+            row: FailedRow,
+        },
+        /// A drive that had failed is used again, or is forgotten.
+        27 FailedRemoved {
+            /// The drive.
+            drive: Uuid,
         },
     }
 }

@@ -211,6 +211,8 @@ impl PoolConfig {
                 is(self.extras.spares.iter().any(|s| s.drive == *drive), Invalid::NotThere)
             }
             Edit::ReplacementPut { .. } | Edit::Shared { .. } => Ok(()),
+            Edit::FailedPut { row } => is(!row.drive.is_nil(), Invalid::Unsound),
+            Edit::FailedRemoved { drive } => is(self.extras.failed(*drive).is_some(), Invalid::NotThere),
             Edit::ReplacementRemoved { old } => {
                 is(self.extras.replacements.iter().any(|r| r.old == *old), Invalid::NotThere)
             }

@@ -2,7 +2,7 @@
 //! can be without an encoding.
 
 use super::config::{ArrayRow, LegRow, PoolConfig};
-use super::extras::{Found, LastScrub, Replacement, ScrubRow, ScrubRun, SpareRow};
+use super::extras::{FailedRow, Found, LastScrub, Replacement, ScrubRow, ScrubRun, SpareRow};
 use super::{Identity, List, PoolRow};
 use crate::admission::caps::Caps;
 use access::{Grant, Host};
@@ -86,6 +86,7 @@ coded_struct! {
     ArrayRow { mirror, weight, data_bytes, region_bytes, legs }
     SpareRow { drive, path }
     Replacement { old, old_path, new }
+    FailedRow { drive, path, serial, why, errors, since, removed, spare }
     Caps { iops_max, mbps_max }
     ScrubRow { every_days, repair, last, run }
     LastScrub { ended, found }

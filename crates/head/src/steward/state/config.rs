@@ -186,8 +186,9 @@ impl PoolConfig {
         let weights = if self.extras.weights.is_empty() { 0 } else { feature::WEIGHTS };
         let uncleared = if self.extras.uncleared.is_some() { feature::UNCLEARED } else { 0 };
         let shared = if self.shared.is_some() { feature::SHARED } else { 0 };
+        let failed = if self.extras.failed.is_empty() { 0 } else { feature::FAILED };
         let legs = if legs { feature::LEGS } else { 0 };
-        let incompat = extras | prefers | caps | weights | uncleared | legs | shared;
+        let incompat = extras | prefers | caps | weights | uncleared | legs | shared | failed;
         let accounted = if self.accounted { feature::ACCOUNTED } else { 0 };
         let compat = accounted | self.newer_compat;
         let features = Features { compat, incompat, ..Features::default() };
@@ -272,6 +273,7 @@ pub fn geometry_of(label: &Label) -> Geometry {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::steward::state::extras::FailedRow;
     use pool::ArraySpace;
     use volume::{Map, Run, Volume};
 
@@ -445,6 +447,51 @@ pub(crate) mod tests {
             config.extras.weights.push(WeightRow { volume: volume(0), weight });
             assert!(PoolConfig::of_slot(&config.slot(1)).is_err(), "{weight}");
         }
+    }
+
+    #[test]
+    fn failed_drives_survive_beside_every_other_part_and_are_a_feature_while_there_are_any() {
+        let row = |n: u8| FailedRow {
+            drive: Uuid([n; 16]),
+            path: format!("/dev/f{n}"),
+            serial: "S1".into(),
+            why: finding::to_text(&finding::Cause::from(finding::LegCause::LegOutByHand)),
+            errors: 7,
+            since: 9,
+            removed: n == 2,
+            spare: Uuid([n; 16]),
+        };
+        for weighed in [false, true] {
+            let mut config = sample();
+            if weighed {
+                let volume = config.volumes.iter().next().expect("it has two").uuid;
+                config.set_weight(volume, 300);
+            }
+            let before = config.slot(1).body.len();
+            config.extras.failed = vec![row(1), row(2)];
+            let slot = config.slot(1);
+            let weights = if weighed { feature::WEIGHTS } else { 0 };
+            assert_eq!(slot.features.incompat, feature::EXTRAS | feature::FAILED | weights);
+            assert_eq!(PoolConfig::of_slot(&slot), Ok(config.clone()));
+            assert_eq!(config.extras.failed[0].cause(), finding::LegCause::LegOutByHand.into());
+            for cut in before + 1..slot.body.len() {
+                let cut = PoolConfig::decode(&slot.body[..cut], slot.features.incompat);
+                assert_eq!(cut, Err(Malformed));
+            }
+            let older = PoolConfig::decode(&slot.body, slot.features.incompat & !feature::FAILED);
+            assert!(older.is_err(), "an older program");
+        }
+        let mut twice = sample();
+        twice.extras.failed = vec![row(1), row(1)];
+        assert!(PoolConfig::of_slot(&twice.slot(1)).is_err());
+        let mut many = sample();
+        for n in 0..200u32 {
+            let drive = Uuid::from_random(u64::from(n), 1);
+            many.extras.put_failed(&FailedRow { drive, removed: n != 0, ..row(1) });
+        }
+        assert_eq!(many.extras.failed.len(), 128);
+        assert!(!many.extras.failed[0].removed, "one that is a leg is not forgotten for others");
+        assert_eq!(PoolConfig::of_slot(&many.slot(1)), Ok(many));
     }
 
     #[test]

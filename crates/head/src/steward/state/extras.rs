@@ -5,6 +5,7 @@ use crate::admission::scheduler::{WEIGHT, WEIGHTS};
 use array::format::feature;
 use base::Uuid;
 use base::codec::{Malformed, Reader, Writer};
+use finding::Cause;
 use volume::Run;
 
 /// Written behind the rest, and only if there is something to say.
@@ -22,6 +23,44 @@ pub struct Extras {
     pub weights: Vec<WeightRow>,
     /// Some space is uncleared, or returned and not yet known to the arrays' maps.
     pub uncleared: Option<Returned>,
+    /// Drives that failed, and that nobody has returned or used again since.
+    pub failed: Vec<FailedRow>,
+}
+
+/// Most drives that a configuration lists as failed: those that are no legs any more are forgotten first.
+pub(super) const FAILED_MAX: usize = array::format::DRIVES_MAX;
+
+/// A drive that an order or its errors took out of its mirror.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct FailedRow {
+    /// The drive, as its label says.
+    pub drive: Uuid,
+    /// The place where it was last seen.
+    pub path: String,
+    /// Its serial number, empty if it has none.
+    pub serial: String,
+    /// The reason, as JSON of the API (docs/api-codes.md).
+    pub why: String,
+    /// Its operations that failed or were late by then.
+    pub errors: u64,
+    /// Seconds since 1970-01-01 UTC.
+    pub since: u64,
+    /// Another drive has its place: it is no leg any more.
+    pub removed: bool,
+    /// The leg that was a spare and took its place, as long as no other spare was added since; else nil.
+    pub spare: Uuid,
+}
+
+impl FailedRow {
+    /// The reason.
+    pub fn cause(&self) -> Cause {
+        Cause::of_text(&self.why)
+    }
+
+    /// Whether it is a drive with this serial number at this path. Where there is no serial number, the path alone tells.
+    pub fn is_like(&self, serial: &str, path: &str) -> bool {
+        if self.serial.is_empty() || serial.is_empty() { self.path == path } else { self.serial == serial }
+    }
 }
 
 /// Space that no host may read as it lies there: docs/formats/uncleared.md.
@@ -137,6 +176,27 @@ fn get_bool(r: &mut Reader<'_>) -> Result<bool, Malformed> {
     }
 }
 
+fn put_failed(w: &mut Writer, rows: &[FailedRow]) {
+    w.u16(rows.len() as u16);
+    for row in rows {
+        w.bytes(&row.drive.0).text(&row.path).text(&row.serial).text(&row.why);
+        w.u64(row.errors).u64(row.since).u8(u8::from(row.removed)).bytes(&row.spare.0);
+    }
+}
+
+fn get_failed(r: &mut Reader<'_>) -> Result<Vec<FailedRow>, Malformed> {
+    let mut rows: Vec<FailedRow> = vec![];
+    for _ in 0..r.u16()? {
+        let (drive, path, serial, why) = (Uuid(r.array()?), r.text()?, r.text()?, r.text()?);
+        let (errors, since, removed, spare) = (r.u64()?, r.u64()?, get_bool(r)?, Uuid(r.array()?));
+        if rows.iter().any(|row| row.drive == drive) {
+            return Err(Malformed);
+        }
+        rows.push(FailedRow { drive, path, serial, why, errors, since, removed, spare });
+    }
+    if rows.is_empty() || rows.len() > FAILED_MAX { Err(Malformed) } else { Ok(rows) }
+}
+
 impl Extras {
     /// Whether there is anything to write.
     pub fn is_empty(&self) -> bool {
@@ -146,6 +206,23 @@ impl Extras {
     pub fn prefers_several(&self) -> bool {
         self.scrub.run.as_ref().is_some_and(|run| run.prefer.len() > 1)
     }
+    /// A drive that failed.
+    pub fn failed(&self, drive: Uuid) -> Option<&FailedRow> {
+        self.failed.iter().find(|row| row.drive == drive)
+    }
+
+    /// A drive has failed, or something else is known of one that has.
+    pub(super) fn put_failed(&mut self, row: &FailedRow) {
+        match self.failed.iter_mut().find(|known| known.drive == row.drive) {
+            Some(known) => known.clone_from(row),
+            None => self.failed.push(row.clone()),
+        }
+        if self.failed.len() > FAILED_MAX {
+            let oldest = self.failed.iter().position(|row| row.removed).unwrap_or(0);
+            self.failed.remove(oldest);
+        }
+    }
+
     /// Appends it to a configuration.
     pub fn encode(&self, w: &mut Writer) {
         w.u16(self.spares.len() as u16);
@@ -173,6 +250,7 @@ impl Extras {
             || !self.caps.is_empty()
             || !self.weights.is_empty()
             || self.uncleared.is_some()
+            || !self.failed.is_empty()
         {
             w.u16(self.replacements.len() as u16);
             for r in &self.replacements {
@@ -203,6 +281,9 @@ impl Extras {
                 w.u64(run.first).u64(run.count);
             }
         }
+        if !self.failed.is_empty() {
+            put_failed(w, &self.failed);
+        }
     }
     /// Reads what `encode` wrote. `incompat` are the feature bits of the slot: they say which parts there are.
     pub fn decode(r: &mut Reader<'_>, incompat: u64) -> Result<Self, Malformed> {
@@ -210,6 +291,7 @@ impl Extras {
         let (with_prefers, with_caps, with_weights) =
             (has(feature::PREFERS), has(feature::CAPS), has(feature::WEIGHTS));
         let with_uncleared = has(feature::UNCLEARED);
+        let with_failed = has(feature::FAILED);
         let mut spares = vec![];
         for _ in 0..r.u16()? {
             spares.push(SpareRow { drive: Uuid(r.array()?), path: r.text()? });
@@ -228,7 +310,8 @@ impl Extras {
         let (mut replacements, mut run) = (vec![], run);
         if !r.0.is_empty() {
             let count = r.u16()?;
-            if count == 0 && !with_prefers && !with_caps && !with_weights && !with_uncleared {
+            let more = with_prefers || with_caps || with_weights || with_uncleared || with_failed;
+            if count == 0 && !more {
                 return Err(Malformed);
             }
             for _ in 0..count {
@@ -283,8 +366,9 @@ impl Extras {
         } else {
             None
         };
+        let failed = if with_failed { get_failed(r)? } else { vec![] };
         let scrub = ScrubRow { every_days, repair, last, run };
-        let extras = Self { spares, scrub, replacements, caps: capped, weights, uncleared };
+        let extras = Self { spares, scrub, replacements, caps: capped, weights, uncleared, failed };
         // What says nothing is not written: each configuration has one form.
         if extras.is_empty() { Err(Malformed) } else { Ok(extras) }
     }

@@ -2,7 +2,7 @@
 
 use super::config::tests::sample;
 use super::config::{ArrayRow, LegRow};
-use super::extras::{Replacement, ScrubRow, ScrubRun, SpareRow};
+use super::extras::{FailedRow, Replacement, ScrubRow, ScrubRun, SpareRow};
 use super::{Change, Edit, Identity, Invalid, List, PoolRow, State};
 use crate::admission::caps::Caps;
 use access::{Grant, Host};
@@ -110,6 +110,8 @@ fn edits() -> Vec<Edit> {
         Edit::SpareRemoved { drive: uuid(60) },
         Edit::ReplacementPut { row: Replacement { old: uuid(70), old_path: "/dev/o".into(), new: uuid(50) } },
         Edit::ReplacementRemoved { old: uuid(70) },
+        Edit::FailedPut { row: FailedRow { drive: uuid(90), why: "{}".into(), ..FailedRow::default() } },
+        Edit::FailedRemoved { drive: uuid(90) },
         Edit::Shared { system: uuid(80) },
         Edit::Shared { system: Uuid::default() },
     ]

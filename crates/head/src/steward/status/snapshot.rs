@@ -10,7 +10,7 @@ use crate::report::{self, ShardReport};
 use crate::steward::context::absent::Shown;
 use crate::steward::context::array::{ArrayContext, LegContext};
 use crate::steward::context::found::Found;
-use crate::steward::context::head::{HeadContext, Ill, PortalContext, StoodIn, Stop};
+use crate::steward::context::head::{HeadContext, Ill, PortalContext, Stop};
 use crate::steward::context::pool::PoolContext;
 use crate::steward::procedures::Procedures;
 use crate::steward::status::paths;
@@ -278,18 +278,19 @@ fn system_of(s: &base::view::System) -> SystemInfo {
 
 /// Spares that took the places of drives: which, and when.
 fn stood_in(context: &HeadContext, now: Instant) -> Vec<Notice> {
-    let notice = |s: &StoodIn| {
-        let p = context.pools.iter().find(|p| p.config().uuid == s.pool)?;
+    let notice = |p: &PoolContext| {
+        let (row, spare) = p.stands_in()?;
         let notice = StatusNotice::SpareStandsIn {
             pool: p.config().name.clone(),
-            spare: s.spare.clone(),
-            old: s.old.clone(),
-            seconds: context.unix(now).saturating_sub(s.at),
-            spares_left: p.spares.iter().filter(|s| s.ready().is_some()).count() as u64,
+            spare: spare.into(),
+            old: row.path.clone(),
+            seconds: context.unix(now).saturating_sub(row.since),
+            spares_left: p.spares_ready(),
         };
-        Some(notice.into())
+        // Where none is left that is a reason.
+        (p.spares_ready() > 0).then(|| notice.into())
     };
-    context.stood_in.iter().filter_map(notice).collect()
+    context.pools.iter().filter_map(notice).collect()
 }
 
 fn pool_of(context: &HeadContext, i: usize, now: Instant, reasons: &mut Vec<Reason>) -> Pool {
@@ -368,6 +369,13 @@ fn pool_of(context: &HeadContext, i: usize, now: Instant, reasons: &mut Vec<Reas
         let cause = StatusCause::SpareFitsNone { spare, pool, why };
         reasons.push(Reason::new(State::Degraded, what.clone(), cause));
     }
+    let used = p.stands_in().filter(|_| p.spares_ready() == 0);
+    if let Some((row, spare)) = used {
+        let (pool, seconds) = (p.config().name.clone(), context.unix(now).saturating_sub(row.since));
+        let (spare, old) = (spare.to_string(), row.path.clone());
+        let cause = StatusCause::NoSpareLeft { pool, spare, old, seconds };
+        reasons.push(Reason::new(State::Optimal, what.clone(), cause));
+    }
     let last = p.config().extras.scrub.last.map(|l| l.found).unwrap_or_default();
     if last.differed > last.repaired {
         // Which leg is right is for the operator to say: a repair that guesses may spread the wrong one.
@@ -427,6 +435,7 @@ fn pool_of(context: &HeadContext, i: usize, now: Instant, reasons: &mut Vec<Reas
         arrays,
         scrub,
         spares: p.spares_shown(),
+        no_spare: used.is_some(),
     }
 }
 
@@ -600,6 +609,9 @@ fn drives_of(context: &HeadContext) -> Vec<Drive> {
                     add(&mut drive.counters, &r.counters);
                     drive.errors += r.counters.errors + r.timeouts;
                 }
+                // A head that began since knows of none.
+                let failed = p.config().extras.failed(leg.uuid);
+                drive.errors = drive.errors.max(failed.map_or(0, |row| row.errors));
                 let ids = lives.into_iter().flatten();
                 drive.read_times = context.times.drive(ids.clone(), false);
                 drive.write_times = context.times.drive(ids, true);
@@ -636,6 +648,7 @@ fn drives_of(context: &HeadContext) -> Vec<Drive> {
             out.push(drive);
         }
     }
+    out.extend(context.removed_failed());
     out
 }
 

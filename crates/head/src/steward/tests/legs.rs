@@ -202,7 +202,7 @@ fn the_last_drive_in_sync_is_replaced_without_giving_it_up() {
     assert_eq!(legs(&mut w), ["/f/m rebuilding for /f/b", "/f/n optimal"]);
     copied(&mut w, "/f/m");
     w.pass(6);
-    assert_eq!(role(&mut w, "/f/b"), DriveRole::Free);
+    assert_eq!(role(&mut w, "/f/b"), DriveRole::RemovedFailed);
 }
 
 #[test]
@@ -337,6 +337,9 @@ fn a_drive_that_left_long_ago_and_one_that_was_away_meanwhile_are_no_other_histo
     let mut w = World::start(rest, 7);
     w.good(import(&["/f/a", "/f/b", "/f/c", "/f/d", "/f/n"], false));
     assert_eq!(legs(&mut w), ["/f/b optimal", "/f/n optimal"]);
+    // It was failed by an order, and waits for another one.
+    assert_eq!(w.legs(1), [LegState::InSync, LegState::Missing]);
+    w.good(Order::DriveReturn { drive: "/f/d".into() });
     assert_eq!(w.legs(1), [LegState::InSync, LegState::Rebuilding]);
 }
 
@@ -349,7 +352,7 @@ fn another_drive_in_the_same_place_takes_it() {
     // The old one is still there: its label says so.
     let (kind, field, words) = w.refused(replace("/f/b", "/f/b"));
     assert_eq!((kind, &*field), (ErrorKind::Unsafe, "new"), "{words}");
-    assert!(words.contains("DriveLabelled { drive: \"/f/b\", pool: \"tank\""), "{words}");
+    assert!(words.contains("DriveHasFailed { drive: \"/f/b\", pool: \"tank\""), "{words}");
     // Another one was put where it was.
     w.rest.drives.get_mut("/f/b").expect("there").blocks.clear();
     w.good(replace("/f/b", "/f/b"));

@@ -107,8 +107,10 @@ fn a_leg_that_fails_for_good_is_replaced_at_once() {
     let r = w.order(Order::DriveReturn { drive: "/f/b".into() }).expect_err("a refusal");
     let why = LegRefusal::LegWasReplaced { drive: "/f/b".into(), pool: "tank".into() };
     assert_eq!((r.kind(), *r.why), (ErrorKind::Conflict, why.into()));
-    w.good(spare("/f/b"));
-    assert_eq!(spares(&mut w), ["/f/b true"], "it may be used again without force");
+    let refused = w.refused(spare("/f/b"));
+    assert!(refused.2.contains("DriveHasFailed"), "{refused:?}");
+    w.good(Order::SpareAdd { pool: "tank".into(), drive: "/f/b".into(), force: true });
+    assert_eq!(spares(&mut w), ["/f/b true"]);
 }
 
 #[test]
@@ -277,17 +279,15 @@ fn a_spare_that_stands_in_is_told_until_another_one_is_there() {
     let hurt = w.open.iter().find(|(_, spec)| *spec == "/f/b").map(|(id, _)| *id).expect("it is open");
     let counters = crate::report::Counters { errors: 7, ..Default::default() };
     w.figures = vec![crate::report::DriveReport { drive: hurt, counters, ..Default::default() }];
+    w.status();
     let (array, epoch) = (w.layout.arrays[0].id, w.layout.arrays[0].membership.epoch);
     w.note(1, array, Note::LegFailed { leg: 1, epoch, error: DriveError::Medium });
     w.run();
     w.pass(6);
     synced(&mut w, 1);
     w.pass(7200);
-    let told = notices(&mut w);
-    let [
-        Notice::Status(StatusNotice::SpareStandsIn { pool, spare: stands_in, old, seconds, spares_left: 0 }),
-    ] = &told[..]
-    else {
+    let told: Vec<Cause> = w.status().reasons.into_iter().map(|r| r.cause).collect();
+    let [Cause::Status(StatusCause::NoSpareLeft { pool, spare: stands_in, old, seconds })] = &told[..] else {
         panic!("{told:?}")
     };
     assert_eq!((&**pool, &**stands_in, &**old), ("tank", "/f/s", "/f/b"));
@@ -298,7 +298,23 @@ fn a_spare_that_stands_in_is_told_until_another_one_is_there() {
     };
     assert_eq!(list.iter().find(|d| d.path == "/f/b").map(|d| d.errors), Some(7));
     w.good(spare("/f/t"));
-    assert!(notices(&mut w).is_empty());
+    assert!(w.status().reasons.is_empty() && notices(&mut w).is_empty());
+}
+
+#[test]
+fn a_spare_that_stands_in_beside_another_one_is_worth_a_notice_alone() {
+    let mut w = with_spare();
+    w.good(spare("/f/u"));
+    let (array, epoch) = (w.layout.arrays[0].id, w.layout.arrays[0].membership.epoch);
+    w.note(1, array, Note::LegFailed { leg: 1, epoch, error: DriveError::Medium });
+    w.run();
+    w.pass(6);
+    synced(&mut w, 1);
+    w.pass(6);
+    let told = notices(&mut w);
+    let left = |n: &Notice| matches!(n, Notice::Status(StatusNotice::SpareStandsIn { spares_left: 1, .. }));
+    assert!(told.len() == 1 && left(&told[0]), "{told:?}");
+    assert!(w.status().reasons.is_empty());
 }
 
 /// It was told until the head's next start, or until somebody added a spare that nobody needed.
@@ -311,19 +327,21 @@ fn a_spare_that_stands_in_no_more_is_told_no_more() {
         w.run();
         w.pass(6);
         synced(&mut w, 1);
-        assert_eq!(w.status().notices.len(), 1);
+        let used = |w: &mut World| w.status().pools[0].no_spare;
+        assert!(used(&mut w));
         if release {
             w.good(Order::PoolRelease { pool: "tank".into(), force: false, disconnect: false });
             let all = ["/f/a", "/f/c", "/f/d", "/f/s"].map(String::from).to_vec();
             w.good(Order::PoolImport { pool: Some("tank".into()), name: None, drives: all, force: false });
+            assert!(used(&mut w), "the pool has no spare, whichever head has it");
         } else {
             w.good(replace("/f/s", "/f/t"));
-            assert_eq!(w.status().notices.len(), 1, "it serves until everything is copied");
+            assert!(used(&mut w), "it serves until everything is copied");
             synced(&mut w, 2);
             w.pass(6);
             assert_eq!(legs_of(&mut w), ["/f/a", "/f/t"]);
+            assert!(!used(&mut w));
         }
-        assert!(notices(&mut w).is_empty(), "released: {release}");
     }
 }
 

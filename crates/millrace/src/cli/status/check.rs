@@ -24,7 +24,7 @@ fn word(level: Weight) -> &'static str {
 /// Prints the line, and ends with the code. A daemon that does not answer is critical: nobody knows how its volumes are.
 pub fn check(context: impl FnOnce() -> Result<Context, Failure>) -> Result<(), Failure> {
     let asked = context().and_then(|c| Ok((c.json, c.client.get_within::<Status>("/status", PATIENCE)?)));
-    let level = asked.as_ref().map_or(Weight::Error, |(_, status)| crate::alarm::level(status.health));
+    let level = asked.as_ref().map_or(Weight::Error, |(_, status)| crate::alarm::level_of(status));
     match &asked {
         Ok((true, status)) => put(&pretty(status))?,
         Ok((false, status)) => put(&line(status))?,
@@ -41,20 +41,20 @@ fn plain(text: &str) -> String {
 
 /// The line: how it is, and behind `|` figures.
 fn line(status: &Status) -> String {
-    let level = crate::alarm::level(status.health);
+    let level = crate::alarm::level_of(status);
     let sentence = match status.reasons.first() {
         Some(worst) => {
             let more = match status.reasons.len() {
                 1 => String::new(),
                 n => format!(" (and {} more)", n - 1),
             };
-            plain(&format!("{}, {}: {}", status.health.word(), worst.what, worst.message)) + &more
+            plain(&format!("{}, {}: {}", crate::words::health(status), worst.what, worst.message)) + &more
         }
         None => {
             let connected = count(status.connections.len(), "connection");
             format!(
                 "{}, {}, {}, {connected}",
-                status.health.word(),
+                crate::words::health(status),
                 count(status.pools.len(), "pool"),
                 count(status.volumes.len(), "volume")
             )
@@ -113,5 +113,20 @@ mod tests {
                 format!("MILLRACE {word} - {}, pool tank: a b c (and 1 more) | reasons=2", state.word());
             assert!(line(&status).starts_with(&begin), "{}", line(&status));
         }
+    }
+
+    #[test]
+    fn a_pool_whose_spares_are_used_up_is_optimal_and_a_warning() {
+        let pool = Pool { name: "tank".into(), no_spare: true, ..Pool::default() };
+        let reason = Reason {
+            message: "no spare is left".into(),
+            ..Reason::new(State::Optimal, "pool tank", StatusCause::PortalOpening)
+        };
+        let status = Status { pools: vec![pool], reasons: vec![reason], ..Status::default() };
+        let told = line(&status);
+        assert!(
+            told.starts_with("MILLRACE WARNING - optimal, no spare, pool tank: no spare is left | reasons=1"),
+            "{told}"
+        );
     }
 }

@@ -20,9 +20,10 @@ pub fn pools(status: &Status, out: &mut Out<'_>) -> fmt::Result {
         &healths(),
         all().map(|p| (of_pool(p), Some(p.state))),
     )?;
-    let gauges: [Field<Pool>; 9] = [
+    let gauges: [Field<Pool>; 10] = [
         ("pool_bytes", "Space for volumes.", |p| p.bytes),
         ("pool_used_bytes", "Space given to volumes.", |p| p.used_bytes),
+        ("pool_no_spare", "1 if a spare took the place of a drive and none is left.", |p| p.no_spare.into()),
         ("pool_freeing_bytes", "What of that was given back and becomes free soon.", |p| p.freeing_bytes),
         ("pool_scrub_running", "1 while the legs of a pool's mirrors are compared.", |p| {
             p.scrub.running.into()

@@ -383,6 +383,7 @@ pub fn snapshot() -> Status {
                     .into(),
             ),
             reason: String::new(),
+            no_spare: false,
             chunk_bytes: 65_536,
             bytes: 5_759_539_617_792,
             used_bytes: 549_755_813_888,

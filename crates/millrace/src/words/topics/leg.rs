@@ -408,6 +408,14 @@ pub fn cause(f: &LegCause) -> Said {
         }
         LegCause::DriveLabelDamaged { drive } => format!("{drive} carries a damaged label of millrace").into(),
         LegCause::DriveHolds { drive, holds } => format!("{drive} holds {}", signature(*holds)).into(),
+        LegCause::DriveHasFailed { drive, pool, why, errors } => {
+            let errors = match errors {
+                0 => String::new(),
+                1 => ", with 1 error".into(),
+                n => format!(", with {n} errors"),
+            };
+            format!("{drive} has failed in pool {pool}: {}{errors}", any_cause(why).message).into()
+        }
     }
 }
 
@@ -489,6 +497,9 @@ pub fn event(f: &LegEvent) -> String {
         }
         LegEvent::DriveUnhealthy { why } => format!("it is not healthy: {}", any_cause(why).message),
         LegEvent::DriveHealthy => "it is healthy again".into(),
+        LegEvent::FailedForgotten { pool } => {
+            format!("it failed in pool {pool}, and is not listed there any more")
+        }
     }
 }
 
