@@ -1,5 +1,6 @@
 //! A real kernel as host, by both protocols at once, while the daemon is killed, legs come and go, and the host is reset.
 
+use super::kills::give_back;
 use super::{Rows, legs_equal};
 use crate::{Head, fio_verify};
 use lab::{Job, Vm};
@@ -31,7 +32,7 @@ pub fn guest(rounds: u32) -> Rows {
     for disk in &host.disks {
         host.vm.run(&format!("mkfs.ext4 -q -F {disk}"), 180).expect("ext4");
     }
-    let mut turn = 0;
+    let (mut turn, mut failed) = (0, None);
     while done < rounds {
         let reset = turn % 3 == 2;
         let seconds = (10 * (rounds - done)).min(LOAD_SECONDS);
@@ -41,12 +42,16 @@ pub fn guest(rounds: u32) -> Rows {
             sleep(Duration::from_millis(u64::from(done * 701 % 3000) + 1500));
             if done % 3 == 1 {
                 let drive = head.drive(["a", "b", "c", "d"][done as usize / 3 % 4]);
-                out += u32::from(head.try_cli(&format!("drive fail {drive}")).code == 0);
+                if head.try_cli(&format!("drive fail {drive}")).code == 0 {
+                    out += 1;
+                    failed = Some(drive);
+                }
                 sleep(Duration::from_secs(1));
             }
             head.kill();
             sleep(Duration::from_millis(500));
             head.start();
+            give_back(&head, &mut failed);
             done += 1;
             kills += 1;
         }

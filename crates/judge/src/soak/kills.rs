@@ -14,7 +14,7 @@ pub fn kills(rounds: u32) -> Rows {
     let mut head = Head::with_tank("soak-kills");
     load::volumes(&head, "192M", "64M");
     let (mut report, mut compared, mut away) = (Report::default(), 0, Duration::ZERO);
-    let (mut out, mut copying) = (0, 0);
+    let (mut out, mut copying, mut failed) = (0, 0, None);
     let mut done = 0;
     while done < rounds {
         let mut loads = start_loads(&head);
@@ -25,11 +25,15 @@ pub fn kills(rounds: u32) -> Rows {
                 1 => {
                     // Refused while the other leg is still being copied.
                     let drive = head.drive(["a", "b", "c", "d"][done as usize / 4 % 4]);
-                    out += u32::from(head.try_cli(&format!("drive fail {drive}")).code == 0);
+                    if head.try_cli(&format!("drive fail {drive}")).code == 0 {
+                        out += 1;
+                        failed = Some(drive);
+                    }
                     sleep(Duration::from_millis(300));
                 }
                 2 => {
-                    // Legs that were out come back at the start of the daemon: into the middle of that.
+                    // It is still out, and returns: into the middle of that.
+                    give_back(&head, &mut failed);
                     copying += u32::from(head.health() == "rebuilding");
                 }
                 _ => {}
@@ -43,6 +47,7 @@ pub fn kills(rounds: u32) -> Rows {
         }
         sleep(Duration::from_secs(1));
         loads.into_iter().for_each(|load| report.add(&load.finish()));
+        give_back(&head, &mut failed);
         compared += legs_equal(&mut head);
         head.start();
     }
@@ -54,6 +59,13 @@ pub fn kills(rounds: u32) -> Rows {
         ("until it serves again", format!("{:.1} s at most", away.as_secs_f64())),
         ("legs", format!("equal: {compared} MiB of mirrors by scrub and by reading the files")),
     ]
+}
+
+/// Returns the drive that was failed, if one was.
+pub(super) fn give_back(head: &Head, failed: &mut Option<String>) {
+    if let Some(drive) = failed.take() {
+        head.cli(&format!("drive return {drive}"));
+    }
 }
 
 fn start_loads(head: &Head) -> Vec<Load> {

@@ -213,7 +213,7 @@ impl Story<'_> {
         // The spare serves until the drive is in, and leaves at the next look.
         self.truth.is(drive, COPIED);
         self.truth.is(spare, COMING);
-        self.head.cli(&format!("drive replace {spare} {drive}"));
+        self.head.cli(&format!("drive replace {spare} {drive} --force"));
         self.until_well(drive);
         until("the spare has left", 60, || self.leg(spare) == Value::Null);
         self.truth.is(spare, WELL);

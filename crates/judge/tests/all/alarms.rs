@@ -213,7 +213,8 @@ fn a_lost_leg_calls_all_receivers_and_its_return_too() {
     daemon.start();
     let last = daemon.good("events --last 1 --json");
     assert_eq!(serde_json::from_str::<Vec<Value>>(&last).expect("JSON").len(), 1);
-    // The head takes the leg back as it imports the pool.
+    assert!(!has(&hook, "recovered leg_not_optimal"), "who failed it returns it");
+    daemon.good(&format!("drive return {at}/b"));
     until("the webhook hears that it is well", 12, || has(&hook, "recovered leg_not_optimal"));
     let raised = alarms(&hook).iter().filter(|a| *a == "raised leg_not_optimal").count();
     assert_eq!(raised, 1, "{:?}", alarms(&hook));
