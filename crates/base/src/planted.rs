@@ -123,7 +123,7 @@ bugs! {
     /// a configuration that the state directory alone has beside drives that are away does not count
     KeptIsNoConfig promise 14 within 0 in Pairs,
     /// a leg that failed is taken back at the next start, though nobody returned it
-    FailedComesBack promise 6 within 0 in Failed,
+    FailedComesBack promise 6 within 20 in Failed,
     /// the older of two configuration slots counts
     OldConfig promise 6 within 100,
     /// what the Steward writes may stay in the drives' caches
@@ -147,7 +147,7 @@ bugs! {
     /// writes wait for blocks that a drive keeps as it hangs
     WaitsForHung promise 7 within 100 in Scarce,
     /// the last leg is asked again and again while it answers nothing
-    SilentIsAsked promise 8 within 100 in Scarce,
+    SilentIsAsked promise 8 within 500 in Scarce,
     /// a write waits for the record of a loss that the Steward has decided against
     KeptIsAwaited promise 7 within 400 in Scarce,
     /// the last leg in sync is given up
