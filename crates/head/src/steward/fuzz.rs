@@ -9,8 +9,12 @@ use base::Uuid;
 use std::sync::Arc;
 
 /// The features of [`configuration_example`].
-const EXAMPLE_HAS: u64 =
-    feature::EXTRAS | feature::CAPS | feature::WEIGHTS | feature::UNCLEARED | feature::SHARED;
+const EXAMPLE_HAS: u64 = feature::EXTRAS
+    | feature::CAPS
+    | feature::WEIGHTS
+    | feature::UNCLEARED
+    | feature::SHARED
+    | feature::FAILED;
 
 /// A pool's configuration as it lies on drives.
 pub fn configuration(bytes: &[u8]) {
