@@ -359,47 +359,49 @@ pub enum Order {
     Shutdown,
 }
 
-impl Order {
-    /// Whether it only looks at what is there.
-    pub fn only_looks(&self) -> bool {
-        matches!(
-            self,
-            Self::PoolImportable { .. }
-                | Self::DriveList { .. }
-                | Self::HostCheck { .. }
-                | Self::Status
-                | Self::Figures
-                | Self::Events { .. }
-                | Self::System
-        )
-    }
-
-    /// Whether it decides something that the state directory must take. What lies on the pools' drives alone (volumes and
-    /// exports) is not among them, nor what this head asks of itself to carry on, nor what helps a head whose directory takes
+/// What an order needs before it may begin.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Needs {
+    /// Nothing: it only looks at what is there.
+    Nothing,
+    /// That no order before it goes on still. It decides nothing that the state directory must take: it changes what lies on the
+    /// pools' drives alone (volumes and exports), carries on something of the head's own, or helps a head whose directory takes
     /// nothing.
-    pub fn decides(&self) -> bool {
+    ItsTurn,
+    /// A state directory that can be written, too.
+    StateDirectory,
+}
+
+impl Order {
+    /// What it needs.
+    pub fn needs(&self) -> Needs {
         match self {
-            Self::Status | Self::Figures | Self::Events { .. } | Self::System | Self::Happened { .. } => {
-                false
+            Self::PoolImportable { .. } | Self::DriveList { .. } | Self::HostCheck { .. } => Needs::Nothing,
+            Self::Status | Self::Figures | Self::Events { .. } | Self::System => Needs::Nothing,
+            Self::Happened { .. } | Self::DriveShape { .. } | Self::StateRestore { .. } => Needs::ItsTurn,
+            Self::Replaced { .. } | Self::PoolReturn { .. } => Needs::ItsTurn,
+            Self::LegReturn { .. } | Self::LegFailed { .. } => Needs::ItsTurn,
+            Self::ScrubKeep { .. } | Self::SpaceMarked { .. } | Self::PoolScrub { .. } => Needs::ItsTurn,
+            Self::VolumeCreate { .. } | Self::VolumeResize { .. } | Self::VolumeRename { .. } => {
+                Needs::ItsTurn
             }
-            Self::PoolImportable { .. } | Self::DriveList { .. } | Self::HostCheck { .. } => false,
-            Self::DriveShape { .. } | Self::StateRestore { .. } | Self::Shutdown => false,
-            Self::Replaced { .. } | Self::PoolReturn { .. } => false,
-            Self::LegReturn { .. } | Self::LegFailed { .. } => false,
-            Self::ScrubKeep { .. } | Self::SpaceMarked { .. } | Self::PoolScrub { .. } => false,
-            Self::VolumeCreate { .. } | Self::VolumeResize { .. } | Self::VolumeRename { .. } => false,
-            Self::VolumeCaps { .. } | Self::VolumeRemove { .. } => false,
-            Self::Export { .. } | Self::Unexport { .. } => false,
-            Self::LanesDeal | Self::FarJoins | Self::LanesTurn => false,
-            Self::HeadLead | Self::HeadFence { .. } | Self::HeadRelease { .. } | Self::SystemLeave => false,
-            Self::PoolCreate { .. } | Self::PoolAdd { .. } | Self::ArrayRemove { .. } => true,
-            Self::PoolRelease { .. } | Self::PoolImport { .. } | Self::PoolDestroy { .. } => true,
-            Self::SystemCreate { .. } => true,
-            Self::HostAdd { .. } | Self::HostSet { .. } | Self::HostRemove { .. } => true,
-            Self::PortalAdd { .. } | Self::PortalRemove { .. } => true,
-            Self::DriveFail { .. } | Self::DriveReturn { .. } | Self::DriveReplace { .. } => true,
-            Self::SpareAdd { .. } | Self::SpareUse { .. } => true,
-            Self::DriveRemove { .. } | Self::LegAdd { .. } => true,
+            Self::VolumeCaps { .. } | Self::VolumeRemove { .. } => Needs::ItsTurn,
+            Self::Export { .. } | Self::Unexport { .. } => Needs::ItsTurn,
+            Self::LanesDeal | Self::FarJoins | Self::LanesTurn => Needs::ItsTurn,
+            Self::HeadLead | Self::HeadFence { .. } | Self::HeadRelease { .. } => Needs::ItsTurn,
+            Self::SystemLeave | Self::Shutdown => Needs::ItsTurn,
+            Self::PoolCreate { .. } | Self::PoolAdd { .. } | Self::ArrayRemove { .. } => {
+                Needs::StateDirectory
+            }
+            Self::PoolRelease { .. } | Self::PoolImport { .. } => Needs::StateDirectory,
+            Self::PoolDestroy { .. } | Self::SystemCreate { .. } => Needs::StateDirectory,
+            Self::HostAdd { .. } | Self::HostSet { .. } | Self::HostRemove { .. } => Needs::StateDirectory,
+            Self::PortalAdd { .. } | Self::PortalRemove { .. } => Needs::StateDirectory,
+            Self::DriveFail { .. } | Self::DriveReturn { .. } => Needs::StateDirectory,
+            Self::DriveReplace { .. } | Self::SpareAdd { .. } | Self::SpareUse { .. } => {
+                Needs::StateDirectory
+            }
+            Self::DriveRemove { .. } | Self::LegAdd { .. } => Needs::StateDirectory,
         }
     }
 

@@ -203,7 +203,7 @@ fn mirror_of<'a>(
 /// Whether a leg was in sync, by its own record, when all that are in sync today were out: somebody took those by force, in a
 /// pool whose other arrays know the line, and this one may hold writes that they lack.
 fn was_source(own: &MembershipRecord, drive: Uuid, record: &MembershipRecord) -> bool {
-    let is_out = |l: &MemberLeg| matches!(l.state, LegState::Out | LegState::JustOut);
+    let is_out = |l: &MemberLeg| l.state.is_out();
     let Some((then, now)) = mirror_of(own, drive, record) else { return false };
     let itself = then.legs.iter().any(|l| l.drive == drive && l.state == LegState::InSync);
     let mut in_sync = now.legs.iter().filter(|l| l.state == LegState::InSync).peekable();

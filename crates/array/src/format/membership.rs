@@ -30,6 +30,13 @@ pub enum LegState {
     RebuildingFull,
 }
 
+impl LegState {
+    /// Whether the leg is out: nothing is written to it.
+    pub fn is_out(self) -> bool {
+        matches!(self, Self::Out | Self::JustOut)
+    }
+}
+
 /// A leg in a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MemberLeg {
@@ -141,7 +148,7 @@ impl MembershipRecord {
     pub fn put_out(&mut self, array: usize, leg: usize) {
         let lag_max = self.lag_max();
         let leg = &mut self.arrays[array].legs[leg];
-        if !matches!(leg.state, LegState::Out | LegState::JustOut) {
+        if !leg.state.is_out() {
             leg.go_out(lag_max);
         }
     }
@@ -149,7 +156,7 @@ impl MembershipRecord {
     /// Whether no head can have gone on from a leg without knowledge of its loss: then its place is free.
     pub fn is_gone(&self, array: usize, leg: usize) -> bool {
         let row = &self.arrays[array];
-        let out = matches!(row.legs[leg].state, LegState::Out | LegState::JustOut);
+        let out = row.legs[leg].state.is_out();
         out && row.rivals & 1 << leg == 0
     }
     /// Leaves a leg out that `is_gone`; those behind it move up.

@@ -10,7 +10,7 @@
 
 use crate::layout::PoolId;
 use crate::mail::{ManagerMail, ShardMail};
-use crate::order::{Answered, Order, Refusal, Reply};
+use crate::order::{Answered, Needs, Order, Refusal, Reply};
 use crate::steward::context::head::Stop;
 use crate::steward::join::{self, Boxed};
 use crate::steward::procedures::Procedures;
@@ -56,7 +56,7 @@ impl Procedures {
     /// Carries out an order; gives it up if the head is to stop and it does not end. Every procedure may be dropped
     /// wherever it waits, as at a crash.
     pub(in crate::steward) async fn execute_unless_stopped(&self, order: Order) -> Answered {
-        let only_looks = order.only_looks();
+        let only_looks = order.needs() == Needs::Nothing;
         let procedures = self.clone();
         let over = move || {
             let stop = procedures.context().stop;

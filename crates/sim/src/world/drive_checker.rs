@@ -169,11 +169,11 @@ impl DriveChecker {
     }
     /// Whether a drive is a leg that is out, on record or in the record that is on its way.
     fn is_out(&self, disk: usize) -> bool {
-        self.states(disk).any(|s| matches!(s, Some(LegState::Out | LegState::JustOut)))
+        self.states(disk).any(|s| s.is_some_and(LegState::is_out))
     }
     /// Whether a leg of this array is out, as far as shards must know.
     fn has_absent(&self, array: usize) -> bool {
-        let out = |l: &array::format::MemberLeg| matches!(l.state, LegState::Out | LegState::JustOut);
+        let out = |l: &array::format::MemberLeg| l.state.is_out();
         self.record().is_some_and(|r| r.arrays.get(array).is_some_and(|a| a.legs.iter().any(out)))
     }
     /// Drives that are legs of this array, on record.
@@ -181,7 +181,7 @@ impl DriveChecker {
         let is_leg = |d: &usize| {
             self.home(*d).is_some_and(|h| {
                 let state = self.record().and_then(|r| r.leg(h.drive)).map(|l| l.state);
-                h.array == array && state.is_some_and(|s| !matches!(s, LegState::Out | LegState::JustOut))
+                h.array == array && state.is_some_and(|s| !s.is_out())
             })
         };
         (0..self.homes.len()).filter(is_leg).collect()

@@ -24,8 +24,8 @@ pub(crate) struct PoolContext {
     state: Arc<Pool>,
     /// The record in force, while it is not known to be where it must be: shards go by it, and nobody is answered.
     proposed: Option<MembershipRecord>,
-    /// The record whose settled copy was written last; 0: none.
-    settled_copy: Incarnation,
+    /// The record whose settled copy was written last.
+    settled_copy: Option<Incarnation>,
     /// The generation that was used last, also for a configuration that was refused: whatever comes next is above it.
     pub generation_used: u64,
     /// A configuration is being written: the next one waits.
@@ -100,7 +100,7 @@ impl PoolContext {
             generation_used: state.generation(),
             state: Arc::new(state),
             proposed: None,
-            settled_copy: 0,
+            settled_copy: None,
             configuring: false,
             arrays,
             shards,
@@ -271,13 +271,15 @@ impl PoolContext {
     }
     /// Whether every leg that takes part has the record in force, and none was given its settled copy yet.
     pub fn lacks_settled_copy(&self) -> bool {
-        !self.is_proposed() && self.record().is_settled() && self.settled_copy != self.record().incarnation
+        !self.is_proposed()
+            && self.record().is_settled()
+            && self.settled_copy != Some(self.record().incarnation)
     }
 
     /// The settled copy of the record in force is being written. It is written once: a leg that does not take it is put out, or
     /// is the last one, which the next record may find well.
     pub fn has_settled_copy(&mut self) {
-        self.settled_copy = self.record().incarnation;
+        self.settled_copy = Some(self.record().incarnation);
     }
 
     /// The record in force, if it is not decided yet: it is about to be.
@@ -311,14 +313,14 @@ impl PoolContext {
     }
     /// Whether a leg gets nothing.
     pub fn is_out(&self, array: usize, leg: usize) -> bool {
-        matches!(self.leg_state(array, leg), LegState::Out | LegState::JustOut)
+        self.leg_state(array, leg).is_out()
     }
     /// Legs that get metadata: those that take part and whose drive is open.
     pub fn reachable(&self) -> Vec<(usize, usize, OpenDrive)> {
         let mut out = vec![];
         for (a, array) in self.arrays.iter().enumerate() {
             for (l, leg) in array.legs.iter().enumerate() {
-                let takes_part = !matches!(self.leg_state(a, l), LegState::Out | LegState::JustOut);
+                let takes_part = !self.is_out(a, l);
                 if let Some(open) = leg.open.as_ref().filter(|_| takes_part) {
                     out.push((a, l, open.clone()));
                 }

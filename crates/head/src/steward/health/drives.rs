@@ -41,11 +41,19 @@ pub(crate) struct Maps<'a> {
 pub(crate) struct WrittenConfig {
     /// Legs that failed to take it.
     pub failed: Vec<(usize, usize, DriveError)>,
-    /// No leg took it.
-    pub none: bool,
-    /// Whether every start that believes what it finds finds it: it is on all legs in sync of a mirror, or in the state directory. A leg
-    /// that lacks it may be found alone before its loss is on record.
-    pub counts: Result<(), Refusal>,
+    /// Whether a start that believes what it finds finds it.
+    pub found: ConfigFound,
+}
+
+/// Whether a start that believes what it finds finds a configuration.
+pub(crate) enum ConfigFound {
+    /// None does: no leg took it.
+    Never,
+    /// It may find a leg alone that lacks it, before the loss of that one is on record: some leg in sync of each array lacks it, and so does
+    /// the state directory, for this reason.
+    Perhaps(Refusal),
+    /// Each does.
+    Always,
 }
 
 impl PoolContext {
@@ -309,11 +317,18 @@ impl Procedures {
         let zeroes = [0u8; RECORD_BYTES];
         self.cx.write(id, LABEL_AT, &zeroes).await?;
         self.cx.write(id, label_copy_at(label.drive_bytes), &zeroes).await?;
+        self.clear_records(id, label).await
+    }
+
+    /// Takes a pool's records from a drive that leaves it: what they say of the pool becomes older and older.
+    pub(crate) async fn clear_records(&self, id: DriveId, label: &Label) -> Result<(), DriveError> {
+        let zeroes = [0u8; RECORD_BYTES];
         for at in label.membership_at.into_iter().chain(label.config_at) {
             self.cx.write(id, at, &zeroes).await?;
         }
         Ok(())
     }
+
     /// The uncleared map of a leg. Blocks of it that are bad on the drive count as damaged.
     ///
     /// # Errors
@@ -477,11 +492,15 @@ impl Procedures {
         let all = self.context().pool(pool).map_or(0, |p| p.reachable().len());
         let failed = self.put_config(pool, slot).await;
         if failed.len() >= all {
-            return WrittenConfig { failed, none: true, counts: Ok(()) };
+            return WrittenConfig { failed, found: ConfigFound::Never };
         }
         let kept = self.keep_config(pool, slot).await;
         let whole = self.context().pool(pool).is_some_and(|p| p.has_array_without(&failed));
-        WrittenConfig { failed, none: false, counts: if whole { Ok(()) } else { kept } }
+        let found = match kept {
+            Err(why) if !whole => ConfigFound::Perhaps(why),
+            Ok(()) | Err(_) => ConfigFound::Always,
+        };
+        WrittenConfig { failed, found }
     }
     /// The same on the drives alone.
     pub(crate) async fn put_config(

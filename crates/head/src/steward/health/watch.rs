@@ -12,7 +12,7 @@ use crate::steward::context::head::{HeadContext, Ill};
 use crate::steward::context::open::OpenDrive;
 use crate::steward::join::{self, Boxed};
 use crate::steward::procedures::Procedures;
-use array::format::{LABEL_AT, LegState, RECORD_BYTES};
+use array::format::{LABEL_AT, RECORD_BYTES};
 use base::DriveKind;
 use base::{DriveError, DriveHealth, DriveId, Duration, FileName, Instant};
 use finding::{Cause, DriveFault, DriveHelp, LegCause, LegEvent};
@@ -121,8 +121,7 @@ impl Procedures {
         let p = context.pool(w.pool).filter(|p| !p.leaving);
         let same = |p: &crate::steward::context::pool::PoolContext| {
             let open = p.arrays.get(w.array).and_then(|a| a.legs.get(w.leg)).and_then(|l| l.open.as_ref());
-            open.is_some_and(|o| o.id == w.open.id)
-                && !matches!(p.leg_state(w.array, w.leg), LegState::Out | LegState::JustOut)
+            open.is_some_and(|o| o.id == w.open.id) && !p.leg_state(w.array, w.leg).is_out()
         };
         let Some(p) = p.filter(|p| same(p)) else { return };
         let last = p.is_last(w.array, w.leg);

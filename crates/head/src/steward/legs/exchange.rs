@@ -404,7 +404,7 @@ impl Procedures {
             Ok(Some((id, label, info))) => {
                 let failed = self.context().failed_here(Some(&label), &info);
                 let done = match &failed {
-                    Some(_) => self.retire(id, &label).await,
+                    Some(_) => self.clear_records(id, &label).await,
                     None => self.unlabel_drive(id, &label).await,
                 };
                 self.let_go_wholly(id, RETURN_PATIENCE).await;

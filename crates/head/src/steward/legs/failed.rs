@@ -18,7 +18,7 @@ use crate::steward::patience::RETURN_PATIENCE;
 use crate::steward::procedures::Procedures;
 use crate::steward::state::Edit;
 use crate::steward::state::extras::FailedRow;
-use array::format::{Label, LegState, RecordArray};
+use array::format::{Label, RecordArray};
 use base::{DriveInfo, Uuid};
 use finding::{Cause, LegCause, LegEvent};
 
@@ -32,8 +32,7 @@ pub(crate) fn outlook_of(why: &Cause) -> Outlook {
 
 /// Nobody is called failed who is a leg in use of this array.
 pub(crate) fn forget_used(rows: &mut Vec<FailedRow>, array: &RecordArray) {
-    let is_out = |state| matches!(state, LegState::Out | LegState::JustOut);
-    rows.retain(|row| row.removed || !array.legs.iter().any(|l| l.drive == row.drive && !is_out(l.state)));
+    rows.retain(|row| row.removed || !array.legs.iter().any(|l| l.drive == row.drive && !l.state.is_out()));
 }
 
 impl PoolContext {
@@ -162,16 +161,6 @@ impl Procedures {
     pub(crate) async fn unfail(&self, pool: PoolId, drive: Uuid) -> Result<(), Refusal> {
         let failed = self.context().pool(pool).is_some_and(|p| p.config().extras.failed(drive).is_some());
         if failed { self.configure(pool, vec![Edit::FailedRemoved { drive }]).await } else { Ok(()) }
-    }
-
-    /// A drive that has left its pool after it failed keeps its label, so that nobody takes it for a good one. Its records go: what they
-    /// say of the pool becomes older and older.
-    pub(crate) async fn retire(&self, id: base::DriveId, label: &Label) -> Result<(), base::DriveError> {
-        let zeroes = [0u8; array::format::RECORD_BYTES];
-        for at in label.membership_at.into_iter().chain(label.config_at) {
-            self.cx.write(id, at, &zeroes).await?;
-        }
-        Ok(())
     }
 
     /// Part of the order to remove a drive: one that has failed and was removed is not listed any more. None: there is no such drive.

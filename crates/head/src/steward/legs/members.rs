@@ -338,7 +338,7 @@ impl HeadContext {
             };
             let legs = &record.arrays[array].legs;
             // Every shard reports the loss: the first one is told, also where both share a record.
-            if legs.get(leg).is_none_or(|l| matches!(l.state, LegState::Out | LegState::JustOut)) {
+            if legs.get(leg).is_none_or(|l| l.state.is_out()) {
                 continue;
             }
             let others = (0..legs.len()).any(|l| l != leg && legs[l].state == LegState::InSync);

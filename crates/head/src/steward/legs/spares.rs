@@ -134,7 +134,7 @@ impl PoolContext {
                 continue;
             }
             for (l, leg) in array.legs.iter().enumerate() {
-                let out = matches!(self.leg_state(a, l), LegState::Out | LegState::JustOut);
+                let out = self.leg_state(a, l).is_out();
                 let long = leg
                     .out_since
                     .is_some_and(|at| leg.outlook == Outlook::Broken || now.since(at) >= SPARE_AFTER);
@@ -157,7 +157,7 @@ impl PoolContext {
         let mut due = vec![];
         for (a, array) in self.arrays.iter().enumerate() {
             for (l, leg) in array.legs.iter().enumerate() {
-                let out = matches!(self.leg_state(a, l), LegState::Out | LegState::JustOut);
+                let out = self.leg_state(a, l).is_out();
                 let time = leg.return_at.is_some_and(|at| at <= now);
                 if out && time && leg.outlook == Outlook::MayReturn {
                     due.push((a, l));

@@ -7,7 +7,7 @@
 //!   └─ the limit ▶ "not done yet: …" ▶ whoever orders something else hears that, too ▶ ended ▶ an event
 //! ```
 
-use crate::order::{Answered, Cause, Order};
+use crate::order::{Answered, Cause, Needs, Order};
 use crate::steward::context::head::HeadContext;
 use crate::steward::context::overdue::Overdue;
 use crate::steward::procedures::Procedures;
@@ -62,13 +62,14 @@ impl Procedures {
     /// # Errors
     /// An order before it goes on still, or nothing that it decides can be made durable.
     async fn check_may_begin(&self, order: &Order) -> Result<(), crate::order::Refusal> {
-        if order.only_looks() {
+        let needs = order.needs();
+        if needs == Needs::Nothing {
             return Ok(());
         }
         if let Some(overdue) = self.context().overdue.clone() {
             return Err(self.context().unfinished(&overdue, self.cx.now()).into());
         }
-        if !order.decides() {
+        if needs == Needs::ItsTurn {
             return Ok(());
         }
         match self.directory_fault().await {

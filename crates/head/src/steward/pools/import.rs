@@ -3,13 +3,13 @@
 use crate::layout::PoolId;
 use crate::order::{Answered, Cause, ErrorKind, Importable, Notice, Refusal, Reply, State};
 use crate::steward::context::absent::AbsentPool;
-use crate::steward::context::array::{ArrayContext, LegContext, Outlook, PendingChange, outlook};
+use crate::steward::context::array::{ArrayContext, LegContext, Outlook};
 use crate::steward::context::found::Found;
 use crate::steward::context::head::HeadContext;
 use crate::steward::context::pool::PoolContext;
 use crate::steward::context::probe::Probe;
 use crate::steward::context::spare::SpareContext;
-use crate::steward::health::drives::WrittenConfig;
+use crate::steward::health::drives::{ConfigFound, WrittenConfig};
 use crate::steward::health::shaped::{bare, split};
 use crate::steward::join::{self, Boxed};
 use crate::steward::lanes::Marked;
@@ -24,10 +24,10 @@ use crate::steward::state::{Change, Pool, PoolRow};
 use crate::steward::words::array_word;
 use access::Grant;
 use array::format::{ConfigSlot, Fault, LegState, LegVerdict, MemberLeg, MembershipRecord};
+use base::DriveKind;
 use base::drive_kind::path_in;
 use base::machine::StateOp;
 use base::{Bug, Uuid, planted};
-use base::{DriveError, DriveKind};
 use finding::{
     DriveFault, ImportFault, LegCause, PoolCause, PoolDoubt, PoolEvent, PoolNotice, PoolRefusal,
     UnopenedDrive, Why,
@@ -255,9 +255,10 @@ impl Procedures {
                         (LegState::Out, Some(LegCause::DriveNotFound.into()))
                     }
                 };
-                match state {
-                    LegState::Out | LegState::JustOut => next.put_out(i, l),
-                    _ => next.arrays[i].legs[l] = MemberLeg::new(uuid, state),
+                if state.is_out() {
+                    next.put_out(i, l);
+                } else {
+                    next.arrays[i].legs[l] = MemberLeg::new(uuid, state);
                 }
                 used.extend(open.as_ref().map(|o| o.id));
                 let row = &mut config.arrays[i].legs[l];
@@ -268,7 +269,7 @@ impl Procedures {
                         notices.push(PoolNotice::FrontWritten { drive: p.info.path.clone() }.into());
                     }
                 }
-                let out = matches!(state, LegState::Out | LegState::JustOut);
+                let out = state.is_out();
                 let found = match open {
                     None => self.context().found_for(uuid, &row.path),
                     Some(_) => None,
@@ -504,67 +505,13 @@ impl Procedures {
             self.context_mut().pool_mut(id).expect("it was just added").is_troubled(Some(why));
         }
         self.settle_first_record(id, failed).await?;
-        let WrittenConfig { failed, counts, .. } = self.write_config(id, &slot).await;
-        counts?;
+        let WrittenConfig { failed, found } = self.write_config(id, &slot).await;
+        if let ConfigFound::Perhaps(why) = found {
+            return Err(why);
+        }
         let lost = self.lost_at_import(id, failed)?;
         self.context_mut().pool_mut(id).expect("it was just added").pending.extend(lost);
         Ok(())
-    }
-
-    /// Brings the record of a pool that comes to its settled copy, before any host is answered: no leg that is older than
-    /// this start is believed from then on. Legs that do not take the one or the other are put out.
-    async fn settle_first_record(
-        &self,
-        id: PoolId,
-        mut failed: Vec<(usize, usize, DriveError)>,
-    ) -> Result<(), Refusal> {
-        loop {
-            while !failed.is_empty() {
-                let lost = self.lost_at_import(id, failed)?;
-                let record = {
-                    let mut context = self.context_mut();
-                    let (me, incarnation) = (context.me(), context.new_incarnation());
-                    let p = context.pool_mut(id).expect("it was just added");
-                    let mut record = p.record().next(me, incarnation);
-                    context.take_out(id, &mut record, lost, self.cx.now());
-                    let p = context.pool_mut(id).expect("seen above");
-                    p.propose(record.clone());
-                    record
-                };
-                let (again, witness) = self.write_record(id, &record, &[]).await;
-                witness.map_err(no_witness)?;
-                failed = again;
-            }
-            failed = self.write_settled_copy(id).await;
-            if failed.is_empty() {
-                return Ok(());
-            }
-        }
-    }
-
-    /// The losses of legs that did not take what an import writes.
-    ///
-    /// # Errors
-    /// An array has no other leg in sync that took it.
-    fn lost_at_import(
-        &self,
-        id: PoolId,
-        failed: Vec<(usize, usize, DriveError)>,
-    ) -> Result<Vec<PendingChange>, Refusal> {
-        let context = self.context();
-        let p = context.pool(id).expect("it was just added");
-        let lost = |(array, leg, error): (usize, usize, DriveError)| {
-            let fault = DriveFault::from(error);
-            let took =
-                p.is_whole_without(array, &failed) || planted(Bug::ImportUntaken) && !p.is_last(array, leg);
-            if !took {
-                let drive = p.drive_path(array, leg).to_string();
-                return Err(PoolRefusal::LastNotWritten { drive, fault }.into());
-            }
-            let why = PoolCause::LegNotWritten { fault }.into();
-            Ok(PendingChange::Lost { array, leg, why, outlook: outlook(error), there: None })
-        };
-        failed.iter().copied().map(lost).collect()
     }
 
     /// Order: import.

@@ -5,6 +5,7 @@ pub(crate) mod files;
 pub(crate) mod kept;
 pub(crate) mod lost;
 pub(crate) mod propose;
+pub(crate) mod settle;
 pub(crate) mod text;
 pub(crate) mod texts;
 pub(crate) mod vanished;

@@ -3,7 +3,7 @@
 
 use crate::layout::PoolId;
 use crate::order::Refusal;
-use crate::steward::health::drives::WrittenConfig;
+use crate::steward::health::drives::{ConfigFound, WrittenConfig};
 use crate::steward::legs::exchange::Untaken;
 use crate::steward::procedures::Procedures;
 use crate::steward::record::texts::{
@@ -110,12 +110,14 @@ impl Procedures {
             self.write_config(pool, &slot).await;
             return Ok(());
         }
-        let WrittenConfig { failed, none, counts } = self.write_config(pool, &slot).await;
-        if none {
+        let WrittenConfig { failed, found } = self.write_config(pool, &slot).await;
+        if matches!(found, ConfigFound::Never) {
             return Err(PoolRefusal::NoDriveWritten { pool: planned.next.config().name.clone() }.into());
         }
         self.propose_losses(pool, failed, Untaken::Config);
-        counts?;
+        if let ConfigFound::Perhaps(why) = found {
+            return Err(why);
+        }
         self.decided(planned);
         Ok(())
     }
