@@ -56,6 +56,8 @@ enum Unfit {
     /// Somebody used it without the others.
     Apart,
     Other(LegCause),
+    /// It is fit, but its pool could not be changed for it.
+    Refused(Refusal),
 }
 
 impl From<LegCause> for Unfit {
@@ -213,20 +215,22 @@ impl Procedures {
                 self.write_pools().await?;
                 Ok(Reply::Done)
             }
-            Err(r) => {
+            Err(unfit) => {
                 self.stays_out(pool, array, leg, probe).await;
+                let why = match unfit {
+                    Unfit::Refused(refusal) => return Err(refusal),
+                    Unfit::Apart => None,
+                    Unfit::Other(why) => Some(why),
+                };
                 // The leg may have lain elsewhere.
                 let here = &probe.info.path;
-                let found = match r {
-                    Unfit::Apart => Found::Apart { drive: uuid, path: here.clone(), pool: pool_name.clone() },
-                    Unfit::Other(_) => Found::of(probe),
+                let found = match why {
+                    None => Found::Apart { drive: uuid, path: here.clone(), pool: pool_name.clone() },
+                    Some(_) => Found::of(probe),
                 };
                 let cut_off = matches!(&found, Found::CutOff { drive, .. } if *drive == uuid);
                 let apart = matches!(&found, Found::Apart { .. });
-                let why = match r {
-                    Unfit::Apart => found.cause(path),
-                    Unfit::Other(why) => why,
-                };
+                let why = why.unwrap_or_else(|| found.cause(path));
                 // A drive of another pool of this head has its place there, and is not to be overwritten.
                 let listed = self.context().listing(probe, &[]).filter(|_| found.drive() != Some(uuid));
                 let instead = match (cut_off || apart, listed) {
@@ -334,8 +338,7 @@ impl Procedures {
             Return::Diverged => return Err(Unfit::Apart),
         };
         // The configuration that is written to it below does not call it failed any more.
-        let listed = self.unfail(pool, uuid).await;
-        listed.map_err(|_| LegCause::PoolGone)?;
+        self.unfail(pool, uuid).await.map_err(Unfit::Refused)?;
         let slot = self.context().pool(pool).ok_or(LegCause::PoolGone)?.config_slot();
         let cleared = self.clear_newcomer(probe).await;
         cleared.map_err(|e| LegCause::DriveNotCleared { fault: e.into() })?;

@@ -252,3 +252,17 @@ fn a_failed_drive_in_its_own_place_again_as_a_new_one_is_failed_no_more() {
     let w = w.crash(2);
     assert_eq!(w.legs(0), [LegState::InSync, LegState::InSync]);
 }
+
+/// What is wrong is with the pool's other drive, and nothing is to be overwritten for it.
+#[test]
+fn a_return_that_the_pool_cannot_note_is_refused_for_that() {
+    let mut w = World::start(four(), 1);
+    w.good(create("tank", vec![mirror("/f/a", "/f/b")]));
+    w.good(Order::DriveFail { drive: "/f/b".into(), force: false });
+    w.rest.drives.get_mut("/f/a").expect("there").full = true;
+    let (_, _, why) = w.refused(Order::DriveReturn { drive: "/f/b".into() });
+    assert!(why.contains("NoDriveWritten") && !why.contains("Overwrite"), "{why}");
+    w.rest.drives.get_mut("/f/a").expect("there").full = false;
+    w.good(Order::DriveReturn { drive: "/f/b".into() });
+    assert_eq!(w.legs(0), [LegState::InSync, LegState::Rebuilding]);
+}
