@@ -11,22 +11,32 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("nvme", &["base"]),
     ("iscsi", &["base"]),
     ("finding", &["base"]),
+    ("files", &["base", "finding"]),
     ("access", &["base", "finding"]),
     ("volume", &["base", "finding"]),
     ("pool", &["base"]),
     ("array", &["base"]),
     ("cluster", &["base"]),
-    ("head", &["base", "finding", "api", "nvme", "iscsi", "access", "volume", "pool", "array", "cluster"]),
+    (
+        "head",
+        &["base", "finding", "files", "api", "nvme", "iscsi", "access", "volume", "pool", "array", "cluster"],
+    ),
     ("load", &["base", "nvme", "iscsi"]),
     ("uring", &["base"]),
     (
         "sim",
-        &["base", "finding", "nvme", "iscsi", "access", "volume", "pool", "array", "cluster", "head", "load"],
+        &[
+            "base", "finding", "files", "nvme", "iscsi", "access", "volume", "pool", "array", "cluster",
+            "head", "load",
+        ],
     ),
     ("engine", &["base", "head", "load", "uring"]),
     ("api", &["base", "finding"]),
     ("topology", &["api"]),
-    ("millrace", &["base", "finding", "cluster", "head", "uring", "load", "engine", "api", "topology"]),
+    (
+        "millrace",
+        &["base", "finding", "files", "cluster", "head", "uring", "load", "engine", "api", "topology"],
+    ),
     ("lab", &[]),
     ("fuzz", &["base", "nvme", "iscsi", "access", "volume", "pool", "array", "cluster", "head", "topology"]),
     ("judge", &["lab"]),
@@ -43,8 +53,8 @@ const TEST_ARROWS: &[(&str, &[&str])] = &[("sim", &["uring"]), ("millrace", &["f
 const ROOMS: &[&str] =
     &["base", "nvme", "iscsi", "access", "volume", "pool", "array", "cluster", "head", "load", "sim"];
 
-/// Not rooms, since they may use serde_json, and yet without clock, thread and files: their words are the rooms'.
-const PURE: &[&str] = &["topology", "finding", "api"];
+/// Not rooms, since they may use serde_json and toml, and yet without clock, thread and files: their words are the rooms'.
+const PURE: &[&str] = &["topology", "finding", "files", "api"];
 
 /// Crates of others that a room may use: small, without I/O, clock or thread.
 const ROOM_CRATES: &[&str] = &[

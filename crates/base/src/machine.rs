@@ -92,6 +92,8 @@ pub enum StateError {
     NoSpace,
     /// Something else.
     Failed(StateFault),
+    /// A file was replaced, and it is not known whether that outlives a crash: after one it is the old file or the new one.
+    Unsettled(StateFault),
 }
 
 /// What else failed at the state directory.

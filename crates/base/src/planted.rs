@@ -196,6 +196,10 @@ bugs! {
     DealtUnquiet promise 2 within 300 in Dealt,
     /// commands of other shards go on where an array is halted
     HaltUnheeded promise 2 within 300 in Dealt,
+    /// a file that was cut off or changed is read as far as it goes
+    CutFileBelieved promise 10 within 100 in Directory,
+    /// a file that may have been written although its order was refused is left so
+    UnsettledForgotten promise 10 within 100 in Directory,
     /// a change counts before anything durable says it
     AppliedBeforeDurable promise 14 within 300,
     /// something that is decided is changed by no change
@@ -336,6 +340,8 @@ pub enum Worlds {
     Seesaw,
     /// A leg is lost while the state directory becomes read-only, and is found alone by the next head.
     Frozen,
+    /// The state directory of a head alone refuses writes, and its files are damaged between its lives.
+    Directory,
     /// The head is stopped in order, and a drive exchanged for an older copy of itself.
     Older,
     /// The power goes again and again, and drives have volatile caches.

@@ -28,8 +28,8 @@ pub use leg::{
     SpareUnfit,
 };
 pub use parts::{
-    AddressFault, AlarmFault, ConnectedHost, DriveFault, FenceFault, FileFault, FollowerFault, IqnFault,
-    JoinDenial, KeyFault, LineFault, LinkFault, LoginFate, NetFault, NewerPart, NewerRecord, NqnFault,
+    AddressFault, AlarmFault, ConnectedHost, ContentFault, DriveFault, FenceFault, FileFault, FollowerFault,
+    IqnFault, JoinDenial, KeyFault, LinkFault, LoginFate, NetFault, NewerPart, NewerRecord, NqnFault,
     OpenFault, OutReason, RecordName, SecretFault, ShapeFault, ShutOutFault, StateFault, StateFile,
     TokenFault, TrialFault, TriedAddress, UnopenedDrive, UnreachedFault,
 };

@@ -386,7 +386,9 @@ impl From<&base::machine::StateError> for StateFault {
         match error {
             base::machine::StateError::Missing => StateFault::Missing,
             base::machine::StateError::NoSpace => StateFault::NoSpace,
-            base::machine::StateError::Failed(error) => StateFault::Failed { why: error.clone() },
+            base::machine::StateError::Failed(error) | base::machine::StateError::Unsettled(error) => {
+                StateFault::Failed { why: error.clone() }
+            }
         }
     }
 }
@@ -542,26 +544,39 @@ findings! {
         State { fault: StateFault },
         /// It is not UTF-8 text.
         NotText,
-        /// A line cannot be understood. 0 stands for the file as a whole.
-        Line { line: u64, why: LineFault },
+        /// It is empty.
+        Empty,
+        /// It has no end: it was cut off, or another program wrote it.
+        NoEnd,
+        /// Its checksum is another one: it was damaged, or edited by hand.
+        Checksum,
+        /// It cannot be understood.
+        Syntax {
+            /// As the decoder has it.
+            error: String,
+        },
+        /// It has another version of the format.
+        Version { version: u64 },
+        /// It is another file, by what it says of itself.
+        OtherFile { name: String },
+        /// A field is missing.
+        FieldMissing { field: String },
+        /// A field that this program does not know, and that may restrict what the file says.
+        FieldUnknown { field: String },
+        /// A line in the format of a former version cannot be understood. 0 stands for the file as a whole.
+        OldLine { line: u64 },
+        /// Something in it cannot be used.
+        Content {
+            /// The row, as operators call it; empty for the file as a whole.
+            row: String,
+            why: ContentFault,
+        },
     }
 }
 
 findings! {
-    /// What is wrong with a line of a file of the state directory.
-    pub enum LineFault {
-        /// A section does not end.
-        SectionOpen,
-        /// There is no such section.
-        SectionUnknown { section: String },
-        /// It is no key with a value.
-        NoKey,
-        /// There is no such key.
-        KeyUnknown { key: String },
-        /// The key stands there twice.
-        KeyTwice { key: String },
-        /// The key is missing.
-        KeyMissing { key: String },
+    /// What is wrong with something in a file of the state directory that is whole.
+    pub enum ContentFault {
         /// The value is no UUID.
         NoUuid { value: String },
         /// The serial number is too long, or not printable.
@@ -578,10 +593,6 @@ findings! {
         PortalImmovable { address: String },
         /// The address moves in another way than that of another portal.
         PortalMovesOtherwise { address: String },
-        /// It is no number of a portal.
-        NoPortalNumber { value: String },
-        /// `deallocate` is neither yes nor no.
-        NoAnswer { key: String },
         /// The value is not in hex digits.
         NoHex { key: String },
         /// The configuration is damaged.
@@ -591,6 +602,8 @@ findings! {
         },
         /// The configuration is too long.
         ConfigTooLong,
+        /// The rights of a token are none that this program knows.
+        NoRights { value: String },
     }
 }
 
@@ -605,20 +618,8 @@ findings! {
         NotWritten { errno: i32 },
         /// It is larger than any that a head writes.
         TooLarge { bytes_max: u64 },
-        /// It is not UTF-8 text.
-        NotText,
-        /// A line is no key with a value.
-        NoKey { line: u64 },
-        /// A value is not in hex digits.
-        NoHex { line: u64 },
-        /// There is no such key.
-        KeyUnknown { line: u64 },
-        /// The key stands there twice.
-        KeyTwice { line: u64 },
-        /// The key is missing.
-        KeyMissing { key: String },
-        /// Its checksum is wrong.
-        Checksum,
+        /// The file is not whole, or has something that this program does not know.
+        File { why: FileFault },
         /// The key is not that of the certificate.
         Mismatch,
     }

@@ -22,6 +22,8 @@ refusals! {
         } = NotReady @ "",
         /// A file of the state directory is not written over: something is wrong with it.
         FileNotWrittenOver { why: Box<Cause> } = Conflict @ "",
+        /// A file has a row with a field that this program does not know, and the order would contradict it.
+        RowNotUnderstood { path: String, row: String, field: String } = Conflict @ "",
         /// A portal has this address.
         PortalAddressTaken = Conflict @ "address",
         /// Another one has this name or number.
@@ -67,7 +69,13 @@ findings! {
             stale: bool,
         },
         /// A file of the state directory could not be read at the start.
-        FileUnreadable { file: String, why: FileFault },
+        FileUnreadable { file: String, path: String, why: FileFault },
+        /// A file that every head has was missing at the start.
+        FileMissing { file: String, path: String },
+        /// A row of a file has a field that this program does not know: it grants nothing.
+        RowNotUnderstood { file: String, path: String, row: String, field: String },
+        /// A file could not be written, may say what an order that was refused wanted, and could not be written as it was.
+        FileUnsettled { file: String, path: String, fault: StateFault },
         /// The file `identity` is missing, while other files are there: the head has new names.
         IdentityMissing { file: String },
         /// A file was removed from the state directory while the head ran.
@@ -149,7 +157,13 @@ events! {
         /// The state directory can be written again.
         StateWritable = Note,
         /// A file of the state directory could not be read.
-        FileUnreadable { file: String, why: FileFault } = Warning,
+        FileUnreadable { file: String, path: String, why: FileFault } = Warning,
+        /// A file that every head has was missing at the start.
+        FileMissing { file: String, path: String } = Warning,
+        /// A row of a file has a field that this program does not know: it grants nothing.
+        RowNotUnderstood { path: String, row: String, field: String } = Warning,
+        /// A file may say what an order that was refused wanted.
+        FileUnsettled { path: String, fault: StateFault } = Warning,
         /// The file `identity` is missing, while other files are there: the head has new names.
         IdentityMissing { file: String } = Warning,
         /// The list of pools does not name some that were found.
@@ -171,7 +185,7 @@ findings! {
     /// What is worth knowing of what is written down.
     pub enum RecordNotice {
         /// A file of the state directory could not be read.
-        FileUnreadable { file: String, why: FileFault },
+        FileUnreadable { file: String, path: String, why: FileFault },
         /// The event log could not be read.
         LogUnreadable { file: String, fault: StateFault },
         /// The event log could not be written.

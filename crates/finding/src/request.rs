@@ -1,5 +1,7 @@
 //! Findings about requests of the API, before they become orders.
 
+use crate::{FileFault, StateFault};
+
 refusals! {
     /// Why a request was not understood.
     pub enum RequestRefusal {
@@ -36,12 +38,10 @@ refusals! {
         TokensFull { tokens_max: u64 } = Conflict @ "",
         /// The token would expire at once, or never.
         TokenLifeInvalid { seconds: u64 } = Invalid @ "expires_seconds",
-        /// The file of the tokens cannot be read or written.
-        TokensUnusable {
-            path: String,
-            /// As the operating system has it, or the line that is not understood.
-            error: String,
-        } = Internal @ "",
+        /// The file of the tokens cannot be used.
+        TokensUnusable { path: String, why: FileFault } = Internal @ "",
+        /// The file of the tokens could not be written: nothing has changed.
+        TokensNotWritten { path: String, fault: StateFault } = Internal @ "",
         /// There is no resource of this path.
         ResourceUnknown { path: String } = NotFound @ "",
         /// The resource does not know this method.

@@ -1,6 +1,5 @@
 //! The door between the Steward and the transport of the link: streams of bytes to the other head, which begin and end.
 
-use crate::directory::{Whose, whose};
 use base::Uuid;
 use base::fence::Process;
 use base::view::Interface;
@@ -8,11 +7,12 @@ use cluster::link::{Do, Fault, VERSION, VERSION_MIN};
 use cluster::watch::{End, Times};
 use cluster::{HeadNo, SystemRecord};
 use core::net::{IpAddr, SocketAddr};
+use files::{Whose, kind};
 use finding::{Event, LinkFault, OutReason, TrialFault};
 
 /// Whether a file of the state directory belongs to a system: a head that leaves the system does not keep it.
 pub fn is_left_behind(name: &str) -> bool {
-    matches!(whose(name), Some(Whose::System | Whose::Member))
+    kind(name).is_some_and(|k| k.whose != Whose::Head)
 }
 
 /// What the transport reports.

@@ -4,6 +4,7 @@
 //! the checkers. Promise: the same seed gives the same run, to the last event. Does not know the kernel.
 
 pub mod access;
+pub mod directory;
 pub mod disk;
 pub mod failover;
 pub mod host;

@@ -26,6 +26,7 @@ usage: sim --seed N [--story | --trace]  one world; the same seed gives the same
   --pairs   worlds of one mirror of which both legs fall ill, side by side
   --seesaw  the same, where shards lose different legs at the same moment
   --frozen  a leg is lost while the state directory becomes read-only, and is found alone by the next head
+  --directory  a head alone, whose state directory refuses writes, and whose files are damaged between its lives
   --power   the power goes again and again; drives have volatile caches
   --older   the head is stopped in order, and a drive exchanged for an older copy of itself
   --failed  an order fails a drive, and the head falls
@@ -123,6 +124,7 @@ enum Kind {
     Volumes,
     Scarce,
     Calm,
+    Directory,
 }
 
 impl Words {
@@ -141,7 +143,7 @@ impl Words {
             Kind::Access => Options::access(seed),
             Kind::Volumes => Options::volumes(seed),
             Kind::Scarce => Options::scarce(seed),
-            Kind::Calm => Options::calm(seed),
+            Kind::Calm | Kind::Directory => Options::calm(seed),
         };
         options.shard_bytes = self.shard_bytes.unwrap_or(options.shard_bytes);
         if self.tight { options.tight() } else { options }
@@ -161,6 +163,7 @@ impl Words {
             Kind::Volumes => Some("volumes"),
             Kind::Scarce => Some("scarce"),
             Kind::Calm => Some("calm"),
+            Kind::Directory => Some("directory"),
         };
         kind.into_iter().chain(self.tight.then_some("tight")).chain(self.two.map(OfTwo::word)).collect()
     }
@@ -224,6 +227,7 @@ fn words() -> Option<Words> {
             "--volumes" => words.kind = Kind::Volumes,
             "--scarce" => words.kind = Kind::Scarce,
             "--calm" => words.kind = Kind::Calm,
+            "--directory" => words.kind = Kind::Directory,
             _ => return None,
         }
     }
@@ -277,6 +281,16 @@ fn one(seed: u64, words: &Words) -> ExitCode {
 impl Words {
     /// Runs one seed; a failure is printed with how to see it again.
     fn attempt(&self, seed: u64, log: bool, trace: bool) -> Result<Outcome, String> {
+        if matches!(self.kind, Kind::Directory) {
+            let result = std::panic::catch_unwind(|| sim::directory::run(seed));
+            let result = result.unwrap_or_else(|panic| {
+                let text = panic.downcast_ref::<String>().cloned();
+                Err(text.unwrap_or_else(|| "a panic".into()))
+            });
+            return result
+                .map(|hash| Outcome { hash, ..Outcome::default() })
+                .map_err(|what| format!("seed {seed}: {what}"));
+        }
         let result = if let Some(two) = self.two {
             let options = sim::two::Options { log, trace, ..two.options(seed) };
             std::panic::catch_unwind(|| sim::two::run(options))

@@ -40,4 +40,4 @@ pub use net::{address, ethtool};
 pub use probe::{Support, probe};
 pub use reactor::{Counters, TURN_BUDGET};
 pub use region::RegionPart;
-pub use state::{Taken, candidates, taken};
+pub use state::{Taken, candidates, on_state, taken};

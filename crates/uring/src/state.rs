@@ -5,9 +5,9 @@ pub use crate::drive::sysfs::Taken;
 use crate::mail::{Control, Inbox};
 use base::Token;
 use base::machine::{StateError, StateFault, StateOp};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
@@ -53,6 +53,11 @@ pub fn taken() -> Vec<Taken> {
     sysfs::taken()
 }
 
+/// Does `op` at once in a state directory, which the caller has claimed.
+pub fn on_state(dir: &Path, op: StateOp) -> Result<Vec<u8>, StateError> {
+    carry_out(Some(dir), op)
+}
+
 /// Does `op`, waiting for it.
 fn carry_out(dir: Option<&Path>, op: StateOp) -> Result<Vec<u8>, StateError> {
     let none = || StateError::Failed(StateFault::NoDirectory);
@@ -89,6 +94,10 @@ fn carry_out(dir: Option<&Path>, op: StateOp) -> Result<Vec<u8>, StateError> {
         StateOp::Candidates | StateOp::Clock => unreachable!("answered above"),
     };
     done.map_err(|e| match e.raw_os_error() {
+        _ if e.get_ref().is_some_and(|inner| inner.is::<Replaced>()) => {
+            let inner = e.into_inner().and_then(|inner| inner.downcast::<Replaced>().ok());
+            StateError::Unsettled(fault(&path, inner.and_then(|r| r.0.raw_os_error())))
+        }
         Some(libc::ENOENT) if matches!(op, StateOp::Read { .. }) => StateError::Missing,
         Some(libc::ENOSPC | libc::EDQUOT) => StateError::NoSpace,
         errno => StateError::Failed(fault(&path, errno)),
@@ -114,6 +123,18 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(contents)
 }
 
+/// The file was replaced, and its folder could not be flushed.
+#[derive(Debug)]
+struct Replaced(io::Error);
+
+impl core::fmt::Display for Replaced {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        core::fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl core::error::Error for Replaced {}
+
 /// Old or new contents after a crash, new once this has returned.
 fn replace(dir: &Path, path: &Path, contents: &[u8]) -> io::Result<()> {
     ensure(dir)?;
@@ -124,12 +145,14 @@ fn replace(dir: &Path, path: &Path, contents: &[u8]) -> io::Result<()> {
         let _ = fs::remove_file(&temporary);
         return Err(e);
     }
-    sync_dir(dir)
+    sync_dir(dir).map_err(|e| io::Error::other(Replaced(e)))
 }
 
 fn write_new(path: &Path, contents: &[u8]) -> io::Result<()> {
     // Secrets may be in it: the daemon's user only.
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    // One that a crash left may have another mode, and so may what the umask makes.
+    file.set_permissions(Permissions::from_mode(0o600))?;
     file.write_all(contents)?;
     file.sync_all()
 }

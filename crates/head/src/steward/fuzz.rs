@@ -21,7 +21,7 @@ pub fn configuration(bytes: &[u8]) {
     for incompat in [feature::EXTRAS, EXAMPLE_HAS] {
         let Ok(config) = PoolConfig::decode(bytes, incompat) else { continue };
         let kept = KeptFile { slot: config.slot(1), deallocates: true };
-        assert!(KeptFile::parse(kept.text().as_bytes()) == Ok(kept), "another kept file");
+        assert!(KeptFile::parse("config-x", &kept.bytes("config-x")) == Ok(kept), "another kept file");
         assert!(PoolConfig::of_slot(&config.slot(1)) == Ok(config), "another configuration");
     }
 }
@@ -90,26 +90,62 @@ pub fn configuration_example() -> Vec<u8> {
     bytes
 }
 
-/// Any file of the state directory: each of its readers is given the bytes.
+/// Any file of the state directory: each of its readers is given the bytes, as they are and as an operator accepts them, and so is the
+/// conversion of old files.
 pub fn state_file(bytes: &[u8]) {
-    texts::read_any(bytes);
+    for kind in files::FILES.iter().filter(|k| k.shape.is_sealed()) {
+        let name = if kind.name.ends_with('-') { format!("{}x", kind.name) } else { kind.name.to_string() };
+        if let Ok(signed) = files::sign(&name, bytes) {
+            assert!(files::check(&name, &signed).is_ok(), "{name} is accepted and not whole");
+            texts::read_any(&name, &signed);
+        }
+        texts::read_any(&name, bytes);
+        if let Ok(converted) = files::converted(&name, bytes) {
+            assert!(files::check(&name, &converted).is_ok(), "{name} is converted and not whole");
+            texts::read_any(&name, &converted);
+        }
+    }
+    texts::read_any_log(bytes);
 }
 
-/// Files that are good, one of each kind.
+/// Files that are good, one of each kind: in the format, and as former versions wrote them.
 pub fn state_file_examples() -> Vec<Vec<u8>> {
     let leg = array::format::MemberLeg::new(Uuid([3; 16]), array::format::LegState::InSync);
     let row = array::format::RecordArray { epoch: 1, rivals: 0, legs: vec![leg] };
     let record = array::format::MembershipRecord::first(Uuid([1; 16]), Uuid([2; 16]), 5, vec![row]).encode();
-    let text = [
-        "# Who\nuuid = 36ebf5a9-1df9-47b3-a6d0-e9ba32e428a2\nnqn = nqn.2014-08.org.nvmexpress:uuid:36ebf5a9-1df9-47b3-a6d0-e9ba32e428a2\niqn = iqn.2026-01.org.millrace:a\nserial = 0123456789\n",
-        "[host esx1]\niqn = iqn.1998-01.com.example:a\nchap_secret = twelve-bytes!\nchap_user = me\nmutual_secret = 0x00112233445566778899aabb\n",
-        "portal = iscsi 10.0.0.1:3260\nportal = nvme [::1]:4420 7\nportal = nvme [fd00::5]:4420 8 /64 eth1\nlast = 9\n",
-        "[pool 36ebf5a9-1df9-47b3-a6d0-e9ba32e428a2]\nname = tank\ndrive = /dev/a b\ndrive = ram:1G\n",
-        "7\t1700000000\twarning\tdrive /dev/a\tit is gone\n8\t1700000001\tnote\thead\tthe head serves\n",
+    let old = [
+        (
+            "identity",
+            "# Who\nuuid = 36ebf5a9-1df9-47b3-a6d0-e9ba32e428a2\nnqn = nqn.2014-08.org.nvmexpress:uuid:36ebf5a9-1df9-47b3-a6d0-e9ba32e428a2\niqn = iqn.2026-01.org.millrace:a\nserial = 0123456789\n",
+        ),
+        (
+            "hosts",
+            "[host esx1]\niqn = iqn.1998-01.com.example:a\nchap_secret = twelve-bytes!\nchap_user = me\nmutual_secret = 0x00112233445566778899aabb\n",
+        ),
+        (
+            "portals",
+            "portal = iscsi 10.0.0.1:3260\nportal = nvme [::1]:4420 7\nportal = nvme [fd00::5]:4420 8 /64 eth1\nlast = 9\n",
+        ),
+        (
+            "pools",
+            "[pool 36ebf5a9-1df9-47b3-a6d0-e9ba32e428a2]\nname = tank\ndrive = /dev/a b\ndrive = ram:1G\n",
+        ),
+        ("tokens", "ansible full 1 - 3 0000000000000000000000000000000000000000000000000000000000000000\n"),
+        ("link", "{\"head\": \"a\"}"),
+        ("alarms", "{\"version\":1,\"receivers\":{}}"),
+        ("witness-x", "record = 00ff\n"),
+        ("config-x", "deallocate = yes\nconfig = 00ff\n"),
     ];
-    let mut all: Vec<Vec<u8>> = text.iter().map(|t| t.as_bytes().to_vec()).collect();
-    all.push(texts::witness_text(&record));
+    let good =
+        |(name, text): &(&str, &str)| files::converted(name, text.as_bytes()).expect("a good old file");
+    let mut all: Vec<Vec<u8>> = old.iter().map(good).collect();
+    all.extend(old.iter().map(|(_, text)| text.as_bytes().to_vec()));
+    all.push(
+        b"7\t1700000000\twarning\tdrive /dev/a\tit is gone\n8\t1700000001\tnote\thead\tthe head serves\n"
+            .to_vec(),
+    );
+    all.push(texts::witness_file("witness-x", &record));
     let config = PoolConfig::decode(&configuration_example(), EXAMPLE_HAS).expect("the example is good");
-    all.push(KeptFile { slot: config.slot(1), deallocates: false }.text().into_bytes());
+    all.push(KeptFile { slot: config.slot(1), deallocates: false }.bytes("config-x"));
     all
 }

@@ -36,7 +36,7 @@ mod tests;
 mod words;
 
 pub use health::shaped::split as split_shape;
-pub use record::texts::first_file;
+pub use record::texts::{check_file, first_files};
 
 use crate::mail::{Mail, ManagerMail, StewardMail};
 use crate::order::{Order, Reply};
@@ -68,6 +68,8 @@ pub struct StewardConfig<M> {
     pub notices: Vec<finding::Notice>,
     /// That this head is one of two; None for one alone.
     pub system: Option<SystemSettings>,
+    /// Where the state directory is, as operators call it.
+    pub state_directory: String,
     /// How drives behave that are named so, whenever they are opened, until an order says otherwise (`split_shape`).
     pub shapes: BTreeMap<String, Shape>,
 }
@@ -84,6 +86,7 @@ impl Steward {
         let rt = Runtime::new(config.memory);
         let mut context = HeadContext::new(config.shards, config.entropy, config.version, config.notices);
         context.shapes_at_start = config.shapes;
+        context.state_directory = config.state_directory;
         let procedures = Procedures::new(rt.cx(), context);
         let (o, hold, system) = (procedures.clone(), config.hold, config.system);
         procedures.cx.spawn(async move { o.live(hold, system).await });

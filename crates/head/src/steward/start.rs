@@ -5,6 +5,7 @@ use crate::order::{ErrorKind, Notice};
 use crate::peer::SystemSettings;
 use crate::steward::context::absent::AbsentPool;
 use crate::steward::context::head::Stop;
+use crate::steward::context::loss::Loss;
 use crate::steward::context::probe::Probe;
 use crate::steward::context::system::SystemContext;
 use crate::steward::patience::{CLAIM_PATIENCE, CLAIM_RETRY};
@@ -15,7 +16,7 @@ use crate::steward::record::texts::POOLS;
 use crate::steward::state::PoolRow;
 use base::DriveKind;
 use base::{Bug, Duration, Instant, Uuid, planted};
-use finding::{ImportFault, PoolCause, PoolEvent, PoolNotice, SystemEvent};
+use finding::{ImportFault, PoolCause, PoolEvent, PoolNotice, RecordCause, SystemEvent};
 use std::collections::BTreeSet;
 
 /// How long the start waits for pools before it serves the others.
@@ -105,7 +106,8 @@ impl Procedures {
                 context.absent.iter().filter(waits).count() == busy.get() || context.stop != Stop::No
             };
             self.cx.until_within(START_PATIENCE, over).await;
-            if !self.context().losses.is_empty() {
+            let found = |l: &Loss| matches!(l.cause, RecordCause::PoolsFound { .. });
+            if self.context().losses.iter().any(found) {
                 // The list names them again. One that cannot be written is found to be lost at the next start, too.
                 let _ = self.write_pools().await;
             }

@@ -8,14 +8,11 @@ mod tokens;
 pub use backoff::Backoff;
 pub use sessions::Sessions;
 pub use tls::{Certificate, Verifier};
-pub use tokens::{Denied, Tokens, new_secret};
+pub use tokens::{Denied, Tokens, check_tokens, new_secret};
 
 use finding::Asker;
 use serde::{Deserialize, Serialize};
-use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
 use std::sync::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -99,37 +96,6 @@ pub fn is_own_origin(origin: &str, host: &str, tls: bool) -> bool {
 /// A connection, with TLS or without.
 pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
-
-/// Writes a file of secrets as a whole; with `durable`, it is there after a crash.
-fn put(path: &Path, text: &str, durable: bool) -> io::Result<()> {
-    let new = path.with_extension("new");
-    let mut file = std::fs::File::options().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
-    file.write_all(text.as_bytes())?;
-    if durable {
-        file.sync_all()?;
-    }
-    std::fs::rename(&new, path)?;
-    match path.parent().filter(|_| durable) {
-        Some(dir) => std::fs::File::open(dir)?.sync_all(),
-        None => Ok(()),
-    }
-}
-
-/// What shows that a file is another one than before, or changed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Stamp {
-    inode: u64,
-    bytes: u64,
-    changed: (i64, i64),
-}
-
-impl Stamp {
-    fn of(path: &Path) -> Option<Self> {
-        use std::os::unix::fs::MetadataExt;
-        let found = std::fs::metadata(path).ok()?;
-        Some(Self { inode: found.ino(), bytes: found.size(), changed: (found.ctime(), found.ctime_nsec()) })
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -1,8 +1,10 @@
 //! TLS of the API over TCP: the certificate that a head shows, and how the command line knows it.
 
-use super::{Stamp, put};
 use crate::failure::Failure;
 use crate::link::Fingerprint;
+use crate::state::{self, Stamp};
+use crate::words::parts::file_fault;
+use files::content;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
@@ -54,20 +56,24 @@ impl Certificate {
     /// Those of the state directory `dir`; where it has none, they are made, for these names and addresses.
     pub fn self_signed(dir: &Path, names: Vec<String>) -> Result<Self, Failure> {
         let path = dir.join(FILE);
-        if !path.exists() {
-            let text =
+        let next = format!(
+            "restore the file from a copy; or mv {0} {0}.old, and restart the daemon: it makes another one",
+            path.display()
+        );
+        let unusable = |why: &str| Failure::usage(why).with_next(&next);
+        let kept = state::read::<content::Certificate>(dir, FILE);
+        if kept.map_err(|why| unusable(&file_fault(&path.display().to_string(), &why)))?.is_none() {
+            let made =
                 make(names).map_err(|e| Failure::internal(format!("no certificate can be made: {e}")))?;
-            put(&path, &text, true).map_err(|e| {
-                Failure::usage(format!("{}: it cannot be written: {e}", path.display())).with_next(format!(
+            state::write(dir, FILE, &made).map_err(|e| {
+                Failure::usage(state::unwritten(FILE, &e)).with_next(format!(
                     "ls -ld {}, and make it writable for the daemon's user",
                     dir.display()
                 ))
             })?;
         }
         let files = [path.clone(), path];
-        let next =
-            format!("mv {0} {0}.rotten, and restart the daemon: it makes another one", files[0].display());
-        let loaded = load(&files).map_err(|why| Failure::usage(why).with_next(next))?;
+        let loaded = load(&files).map_err(|why| unusable(&why))?;
         Ok(Self { files, loaded: Mutex::new(loaded) })
     }
 
@@ -76,7 +82,7 @@ impl Certificate {
         let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         let stamps = stamps(&self.files);
         if stamps != loaded.stamps {
-            match load(&self.files) {
+            match self.checked().and_then(|()| load(&self.files)) {
                 Ok(new) => {
                     tracing::info!("the API has a new certificate, {}", new.fingerprint);
                     *loaded = new;
@@ -88,6 +94,14 @@ impl Certificate {
             }
         }
         Arc::clone(&loaded.config)
+    }
+
+    /// Whether the file of the state directory is whole, if this is it.
+    fn checked(&self) -> Result<(), String> {
+        let [path, key] = &self.files;
+        let (Some(dir), true) = (path.parent(), path == key && path.ends_with(FILE)) else { return Ok(()) };
+        let read = state::read::<content::Certificate>(dir, FILE);
+        read.map(drop).map_err(|why| file_fault(&path.display().to_string(), &why))
     }
 
     /// SHA-256 of the certificate.
@@ -119,15 +133,17 @@ fn load(files: &[PathBuf; 2]) -> Result<Loaded, String> {
     Ok(Loaded { stamps, config: Arc::new(config), fingerprint })
 }
 
-/// A key and a certificate for these names and addresses, as PEM.
-fn make(names: Vec<String>) -> Result<String, rcgen::Error> {
+/// A key and a certificate for these names and addresses.
+fn make(names: Vec<String>) -> Result<content::Certificate, rcgen::Error> {
     // Browsers do not take Ed25519.
     let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256)?;
     let mut parameters = rcgen::CertificateParams::new(names)?;
     parameters.distinguished_name = rcgen::DistinguishedName::new();
     parameters.distinguished_name.push(rcgen::DnType::CommonName, "Millrace API");
     let certificate = parameters.self_signed(&key)?;
-    Ok(pem("CERTIFICATE", certificate.der()) + &pem("PRIVATE KEY", &key.serialize_der()))
+    let (certificate, key) =
+        (pem("CERTIFICATE", certificate.der()), pem("PRIVATE KEY", &key.serialize_der()));
+    Ok(content::Certificate { certificate, key })
 }
 
 fn pem(label: &str, der: &[u8]) -> String {
@@ -257,10 +273,15 @@ mod tests {
         let before = first.fingerprint();
         assert_eq!(Certificate::self_signed(dir.path(), names()).expect("read").fingerprint(), before);
         let path = dir.path().join(FILE);
-        std::fs::write(&path, "garbage").expect("written");
-        first.config();
-        assert_eq!(first.fingerprint(), before, "what cannot be used changes nothing");
-        std::fs::write(&path, make(names()).expect("made")).expect("written");
+        let good = std::fs::read(&path).expect("there");
+        for bad in [&b"garbage"[..], &good[..good.len() - 3], &good[40..]] {
+            std::fs::write(&path, bad).expect("written");
+            first.config();
+            assert_eq!(first.fingerprint(), before, "what cannot be used changes nothing");
+            assert!(Certificate::self_signed(dir.path(), names()).is_err());
+            assert_eq!(std::fs::read(&path).expect("there"), bad, "nor is it written over");
+        }
+        state::write(dir.path(), FILE, &make(names()).expect("made")).expect("written");
         first.config();
         assert_ne!(first.fingerprint(), before);
         assert!(Certificate::given(&path, &path).is_ok());

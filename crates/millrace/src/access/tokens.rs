@@ -1,9 +1,10 @@
 //! The tokens of the API, in the file `tokens` of the state directory (docs/rfcs/0013-tokens.md).
 
-use super::{Stamp, put};
+use crate::state::{self, Stamp};
 use api::{Rights, Time, Token};
 use base::codec::{hex, unhex};
-use finding::{RequestRefusal, SystemRefusal};
+use files::{UnknownRow, content};
+use finding::{ContentFault, FileFault, RequestRefusal, SystemRefusal};
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,10 +22,6 @@ const TOKENS_MAX: usize = 64;
 const LIFE_MAX: u64 = 100 * 366 * 86_400;
 /// How old the time of last use in the file may be, seconds.
 const USED_EVERY: u64 = 60;
-const COMMENT: &str = "\
-# Tokens of the API: name, rights, made, expires, last used (seconds since 1970), SHA-256 of the secret.
-# The daemon writes this file: millrace token add, millrace token rm.
-";
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Row {
@@ -37,23 +34,22 @@ struct Row {
 }
 
 impl Row {
-    fn line(&self) -> String {
-        let time = |t: Option<u64>| t.map_or("-".to_string(), |t| t.to_string());
-        let (created, expires, used) = (time(self.created), time(self.expires), time(self.used));
-        format!("{} {} {created} {expires} {used} {}\n", self.name, self.rights, hex(&self.digest))
+    fn kept(&self) -> content::Token {
+        let (name, rights, sha256) = (self.name.clone(), self.rights.word().into(), hex(&self.digest));
+        let (created, expires, used) = (self.created, self.expires, self.used);
+        content::Token { name, rights, sha256, created, expires, used }
     }
-    fn parse(line: &str) -> Option<Self> {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let [name, rights, created, expires, used, digest] = words[..] else { return None };
-        let time = |word: &str| match word {
-            "-" => Some(None),
-            number => number.parse::<u64>().ok().map(Some),
-        };
-        let rights = [Rights::Read, Rights::Full].into_iter().find(|r| r.word() == rights)?;
-        let (created, expires, used) = (time(created)?, time(expires)?, time(used)?);
-        let digest = unhex(digest)?.try_into().ok()?;
-        Some(Self { name: name.into(), rights, created, expires, used, digest })
+
+    fn of(kept: content::Token) -> Result<Self, FileFault> {
+        let content::Token { name, rights, sha256, created, expires, used } = kept;
+        let wrong = |why| FileFault::Content { row: name.clone(), why };
+        let known = [Rights::Read, Rights::Full].into_iter().find(|r| r.word() == rights);
+        let rights = known.ok_or_else(|| wrong(ContentFault::NoRights { value: rights }))?;
+        let digest = unhex(&sha256).and_then(|d| d.try_into().ok());
+        let digest = digest.ok_or_else(|| wrong(ContentFault::NoHex { key: "sha256".into() }))?;
+        Ok(Self { name, rights, created, expires, used, digest })
     }
+
     fn told(&self) -> Token {
         let (created, expires, used) = (self.created.map(Time), self.expires.map(Time), self.used.map(Time));
         Token { name: self.name.clone(), rights: self.rights, created, expires, used }
@@ -79,13 +75,15 @@ struct Inner {
     /// Of the file as it was read.
     stamp: Option<Stamp>,
     rows: Vec<Row>,
+    /// Rows that this program does not understand: they let nobody in, and stay as they are.
+    unknown: Vec<UnknownRow>,
     /// Why the file cannot be used.
-    fault: Option<String>,
+    fault: Option<FileFault>,
 }
 
 /// The tokens of a head.
 pub struct Tokens {
-    path: PathBuf,
+    dir: PathBuf,
     configured: Option<Row>,
     inner: Mutex<Inner>,
 }
@@ -101,29 +99,37 @@ impl Tokens {
             used: None,
             digest: digest(secret),
         };
-        Self { path: dir.join(FILE), configured: configured.map(row), inner: Mutex::default() }
+        Self { dir: dir.to_path_buf(), configured: configured.map(row), inner: Mutex::default() }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.dir.join(FILE)
     }
 
     /// What is in the file now.
     fn inner(&self) -> MutexGuard<'_, Inner> {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        let stamp = Stamp::of(&self.path);
+        let stamp = Stamp::of(&self.path());
         if stamp != inner.stamp {
-            *inner = match std::fs::read_to_string(&self.path) {
-                Ok(text) => parse(&text),
-                Err(e) if e.kind() == std::io::ErrorKind::NotFound => Inner::default(),
-                Err(e) => Inner { fault: Some(e.to_string()), ..Inner::default() },
-            };
+            *inner = self.load();
             inner.stamp = stamp;
-            if let Some(fault) = &inner.fault {
-                tracing::error!("{}", crate::words::refusal(&self.unusable(fault).into()).message);
-            }
         }
         inner
     }
 
-    fn unusable(&self, error: &str) -> RequestRefusal {
-        RequestRefusal::TokensUnusable { path: self.path.display().to_string(), error: error.into() }
+    fn load(&self) -> Inner {
+        let read = state::bytes(&self.dir, FILE).and_then(|bytes| bytes.map(|b| parse(&b)).transpose());
+        match read {
+            Ok(inner) => inner.unwrap_or_default(),
+            Err(fault) => {
+                tracing::error!("{}", crate::words::refusal(&self.unusable(&fault).into()).message);
+                Inner { fault: Some(fault), ..Inner::default() }
+            }
+        }
+    }
+
+    fn unusable(&self, fault: &FileFault) -> RequestRefusal {
+        RequestRefusal::TokensUnusable { path: self.path().display().to_string(), why: fault.clone() }
     }
 
     /// Whose secret this is, at `now` in seconds since 1970.
@@ -133,7 +139,7 @@ impl Tokens {
 
     /// The same by the SHA-256 of the secret.
     pub fn check_digest(&self, shown: &[u8; 32], now: u64) -> Result<(String, Rights), Denied> {
-        let mut inner = self.inner();
+        let inner = &mut *self.inner();
         // All are compared, in constant time: how long it takes tells nothing of the secrets.
         let all = inner.rows.iter().chain(&self.configured);
         let mut found = 0u32;
@@ -149,17 +155,28 @@ impl Tokens {
         let answer = (row.name.clone(), row.rights);
         if row.used.is_none_or(|used| now >= used + USED_EVERY) {
             row.used = Some(now);
-            // It is worth no wait and no refusal.
-            let _ = self.save(&mut inner, false);
+            // It is worth no refusal, and no write with each request.
+            if self.save(inner).is_err() {
+                inner.rows.iter_mut().filter(|r| r.digest == *shown).for_each(|r| r.used = Some(now));
+            }
         }
         Ok(answer)
     }
 
-    fn save(&self, inner: &mut Inner, durable: bool) -> Result<(), RequestRefusal> {
-        let text: String =
-            core::iter::once(COMMENT.to_string()).chain(inner.rows.iter().map(Row::line)).collect();
-        put(&self.path, &text, durable).map_err(|e| self.unusable(&e.to_string()))?;
-        inner.stamp = Stamp::of(&self.path);
+    /// Writes what is there, durably. If that fails, what is there is what the file says.
+    fn save(&self, inner: &mut Inner) -> Result<(), RequestRefusal> {
+        let known = inner.rows.iter().map(Row::kept).map(files::Row::Known);
+        let unknown = inner.unknown.iter().cloned().map(files::Row::Unknown);
+        let written =
+            state::write(&self.dir, FILE, &content::Tokens { token: known.chain(unknown).collect() });
+        let stamp = Stamp::of(&self.path());
+        if let Err(error) = written {
+            *inner = self.load();
+            inner.stamp = stamp;
+            let path = self.path().display().to_string();
+            return Err(RequestRefusal::TokensNotWritten { path, fault: (&error).into() });
+        }
+        inner.stamp = stamp;
         Ok(())
     }
 
@@ -189,7 +206,8 @@ impl Tokens {
         if let Some(fault) = &inner.fault {
             return Err(self.unusable(fault));
         }
-        if name == CONFIGURED || inner.rows.iter().any(|r| r.name == name) {
+        let is_unknown = inner.unknown.iter().any(|row| row.text("name") == Some(name.as_str()));
+        if name == CONFIGURED || is_unknown || inner.rows.iter().any(|r| r.name == name) {
             return Err(RequestRefusal::TokenNameTaken { name });
         }
         if inner.rows.len() >= TOKENS_MAX {
@@ -204,11 +222,7 @@ impl Tokens {
             used: None,
             digest: digest(secret),
         });
-        let saved = self.save(&mut inner, true);
-        if saved.is_err() {
-            inner.rows.pop();
-        }
-        saved
+        self.save(&mut inner)
     }
 
     /// Removes one: it lets nobody in any more.
@@ -225,9 +239,8 @@ impl Tokens {
             let tokens = inner.rows.iter().map(|r| r.name.clone()).collect();
             return Err(RequestRefusal::TokenUnknown { name, tokens });
         };
-        // Whatever the file system says: here it is gone.
         inner.rows.remove(at);
-        self.save(&mut inner, true)
+        self.save(&mut inner)
     }
 }
 
@@ -243,16 +256,20 @@ pub fn digest(secret: &str) -> [u8; 32] {
     Sha256::digest(secret.as_bytes()).into()
 }
 
-fn parse(text: &str) -> Inner {
-    let lines = (1..).zip(text.lines()).filter(|(_, l)| !l.trim().is_empty() && !l.starts_with('#'));
-    let mut rows = Vec::new();
-    for (number, line) in lines {
-        match Row::parse(line) {
-            Some(row) => rows.push(row),
-            None => return Inner { fault: Some(format!("line {number}")), ..Inner::default() },
+fn parse(bytes: &[u8]) -> Result<Inner, FileFault> {
+    let mut inner = Inner::default();
+    for row in files::open::<content::Tokens>(FILE, bytes)?.token {
+        match row {
+            files::Row::Known(kept) => inner.rows.push(Row::of(kept)?),
+            files::Row::Unknown(row) => inner.unknown.push(row),
         }
     }
-    Inner { rows, ..Inner::default() }
+    Ok(inner)
+}
+
+/// Checks the bytes of the file.
+pub fn check_tokens(bytes: &[u8]) -> Result<(), FileFault> {
+    parse(bytes).map(drop)
 }
 
 #[cfg(test)]
@@ -280,7 +297,10 @@ mod tests {
         let again = Tokens::new(dir.path(), None);
         assert_eq!(again.check(&full, 1000), Ok(("ansible".into(), Rights::Full)));
         let text = std::fs::read_to_string(dir.path().join(FILE)).expect("there");
-        assert!(!text.contains(&full) && text.contains("monitor read 1000 1060 1059 "), "{text}");
+        assert!(
+            !text.contains(&full) && text.contains("created = 1000\nexpires = 1060\nused = 1059\n"),
+            "{text}"
+        );
         // What is taken back there counts here at once.
         again.remove("ansible").expect("removed");
         assert_eq!(tokens.check(&full, 1000), Err(Denied::Unknown));
@@ -311,10 +331,63 @@ mod tests {
         let tokens = Tokens::new(dir.path(), None);
         let secret = add(&tokens, "a", Rights::Full, None).expect("made");
         let path = dir.path().join(FILE);
-        let text = std::fs::read_to_string(&path).expect("there") + "b full\n";
-        std::fs::write(&path, &text).expect("written");
-        assert_eq!(tokens.check(&secret, 1000), Err(Denied::Unknown));
+        let good = std::fs::read(&path).expect("there");
+        let behind = [&good[..], b"# more\n"].concat();
+        for bad in (0..good.len()).map(|at| &good[..at]).chain([&behind[..]]) {
+            std::fs::write(&path, bad).expect("written");
+            assert_eq!(tokens.check(&secret, 1000), Err(Denied::Unknown), "{} bytes", bad.len());
+        }
         assert!(add(&tokens, "c", Rights::Full, None).is_err() && tokens.remove("a").is_err());
-        assert_eq!(std::fs::read_to_string(&path).expect("there"), text);
+        assert_eq!(std::fs::read(&path).expect("there"), behind);
+    }
+
+    #[test]
+    fn a_token_with_a_field_that_is_not_known_lets_nobody_in_and_is_kept() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let tokens = Tokens::new(dir.path(), None);
+        let secret = add(&tokens, "a", Rights::Full, None).expect("made");
+        let path = dir.path().join(FILE);
+        let text = std::fs::read_to_string(&path)
+            .expect("there")
+            .replace("name = \"a\"", "name = \"a\"\nonly_from = \"10.0.0.7\"");
+        std::fs::write(&path, files::sign(FILE, text.as_bytes()).expect("TOML")).expect("written");
+        assert_eq!(tokens.check(&secret, 1000), Err(Denied::Unknown));
+        assert!(add(&tokens, "a", Rights::Full, None).is_err(), "its name is taken");
+        add(&tokens, "b", Rights::Full, None).expect("made");
+        assert!(std::fs::read_to_string(&path).expect("there").contains("only_from = \"10.0.0.7\""));
+    }
+
+    #[test]
+    fn what_cannot_be_written_has_not_happened_and_the_refusal_says_so() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let tokens = Tokens::new(dir.path(), None);
+        let secret = add(&tokens, "a", Rights::Full, None).expect("made");
+        let path = dir.path().join(FILE);
+        let good = std::fs::read(&path).expect("there");
+        // The place of the new file is taken: not even root writes there.
+        let blocked = dir.path().join(".new.tokens");
+        std::fs::create_dir(&blocked).expect("a folder");
+        let refused = |why: RequestRefusal| {
+            let said = crate::words::refusal(&why.clone().into());
+            assert!(said.message.contains(&path.display().to_string()), "{said:?}");
+            assert!(said.next.is_some_and(|next| !next.contains("mv ")), "a good file stays where it is");
+            why.name().to_string()
+        };
+        assert_eq!(refused(tokens.remove("a").expect_err("not written")), "TokensNotWritten");
+        assert_eq!(
+            refused(add(&tokens, "b", Rights::Full, None).expect_err("not written")),
+            "TokensNotWritten"
+        );
+        // It was not removed, here or there, and the other was not made.
+        for tokens in [&tokens, &Tokens::new(dir.path(), None)] {
+            assert_eq!(tokens.check(&secret, 1000), Ok(("a".into(), Rights::Full)));
+            assert_eq!(tokens.list().expect("good").len(), 1);
+        }
+        assert_eq!(std::fs::read(&path).expect("there"), good);
+        std::fs::remove_dir(&blocked).expect("free again");
+        tokens.remove("a").expect("removed");
+        for tokens in [&tokens, &Tokens::new(dir.path(), None)] {
+            assert_eq!(tokens.check(&secret, 1000), Err(Denied::Unknown));
+        }
     }
 }

@@ -1,55 +1,46 @@
 //! The file `alarms` of the state directory: what receivers were told, and what waits for them.
 
 use super::receiver::Kept;
+use crate::state;
+use crate::words::parts::file_fault;
+use finding::FileFault;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::io::{ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Name of the file.
-const NAME: &str = "alarms";
+pub const NAME: &str = "alarms";
 
 /// What the file holds.
 #[derive(Serialize, Deserialize)]
 struct Content {
-    /// Of this shape: 1.
-    version: u32,
     receivers: BTreeMap<String, Kept>,
 }
 
-/// Where the file is.
-pub fn path(folder: &Path) -> PathBuf {
-    folder.join(NAME)
-}
-
 /// What is kept, by receiver; nothing, if that cannot be read: then what stands is told again.
-pub fn read(path: &Path) -> BTreeMap<String, Kept> {
-    let why = match std::fs::read(path) {
-        Ok(bytes) => match serde_json::from_slice::<Content>(&bytes) {
-            Ok(content) if content.version == 1 => return content.receivers,
-            Ok(content) => format!("its version is {}", content.version),
-            Err(e) => e.to_string(),
-        },
-        Err(e) if e.kind() == ErrorKind::NotFound => return BTreeMap::new(),
-        Err(e) => e.to_string(),
-    };
-    tracing::warn!("{} cannot be read ({why}): what is not well is told again", path.display());
-    BTreeMap::new()
+pub fn read(folder: &Path) -> BTreeMap<String, Kept> {
+    match state::read::<Content>(folder, NAME) {
+        Ok(content) => content.map_or(BTreeMap::new(), |c| c.receivers),
+        Err(why) => {
+            let why = file_fault(&folder.join(NAME).display().to_string(), &why);
+            tracing::warn!("{why}: what is not well is told again");
+            BTreeMap::new()
+        }
+    }
 }
 
-/// As it stands in the file.
-pub fn text(receivers: BTreeMap<String, Kept>) -> String {
-    serde_json::to_string(&Content { version: 1, receivers }).expect("plain data") + "\n"
+/// Checks the bytes of the file.
+pub fn check_kept(bytes: &[u8]) -> Result<(), FileFault> {
+    files::open::<Content>(NAME, bytes).map(drop)
 }
 
-/// Replaces the file.
-pub fn write(path: &Path, text: &str) -> std::io::Result<()> {
-    let new = path.with_extension("new");
-    let mut file = std::fs::File::options().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_data()?;
-    std::fs::rename(&new, path)
+/// Replaces the file. One that cannot be read is not written over.
+///
+/// # Errors
+/// In words.
+pub fn write(folder: &Path, receivers: BTreeMap<String, Kept>) -> Result<(), String> {
+    state::read::<Content>(folder, NAME).map_err(|why| file_fault(NAME, &why))?;
+    state::write(folder, NAME, &Content { receivers }).map_err(|e| state::unwritten(NAME, &e))
 }
 
 #[cfg(test)]
@@ -57,17 +48,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_is_read_again_and_a_damaged_file_is_as_none() {
+    fn what_is_kept_is_read_again_and_a_damaged_file_is_as_none_and_stays() {
         let folder = tempfile::tempdir().expect("a folder");
-        let path = path(folder.path());
-        assert!(read(&path).is_empty());
+        let dir = folder.path();
+        assert!(read(dir).is_empty());
         let kept = BTreeMap::from([("oncall".to_string(), Kept::default())]);
-        write(&path, &text(kept.clone())).expect("written");
-        write(&path, &text(kept.clone())).expect("replaced");
-        assert_eq!(read(&path), kept);
-        for text in ["", "{", "{\"version\":2,\"receivers\":{}}"] {
-            std::fs::write(&path, text).expect("written");
-            assert!(read(&path).is_empty(), "{text}");
+        write(dir, kept.clone()).expect("written");
+        write(dir, kept.clone()).expect("replaced");
+        assert_eq!(read(dir), kept);
+        let good = std::fs::read(dir.join(NAME)).expect("there");
+        for bad in [&b""[..], b"{", &good[..good.len() - 1]] {
+            std::fs::write(dir.join(NAME), bad).expect("written");
+            assert!(read(dir).is_empty() && write(dir, kept.clone()).is_err());
+            assert_eq!(std::fs::read(dir.join(NAME)).expect("there"), bad);
         }
     }
 }

@@ -13,6 +13,7 @@ mod send;
 mod text;
 
 pub use cli::{AlarmCommand, run};
+pub use kept::check_kept;
 pub use reasons::level_of;
 pub use runner::Head;
 

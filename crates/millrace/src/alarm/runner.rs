@@ -2,7 +2,7 @@
 
 use super::now::Now;
 use super::reasons::Reasons;
-use super::receiver::Receiver;
+use super::receiver::{Kept, Receiver};
 use super::{kept, send, text};
 use crate::config::alarm::ReceiverConfig;
 use api::{Alarm, AlarmReceiver, AlarmState, AlarmTested, Alarms, Reason, Status, Time, Weight};
@@ -79,7 +79,7 @@ enum Done {
     /// A trial of it.
     Tried { receiver: usize, taken: bool },
     /// The file.
-    Written(std::io::Result<()>),
+    Written(Result<(), String>),
 }
 
 /// The health of the head.
@@ -99,7 +99,7 @@ pub struct Runner {
     serial: String,
     looking: bool,
     next_look: Duration,
-    path: PathBuf,
+    folder: PathBuf,
     unwritten: bool,
     writing: bool,
     next_write: Duration,
@@ -117,8 +117,7 @@ impl Runner {
         head: Box<dyn Head>,
         inbox: Inbox,
     ) -> Self {
-        let path = kept::path(folder);
-        let mut kept = kept::read(&path);
+        let mut kept = kept::read(folder);
         let begin = Instant::now();
         let now = Now::since(begin);
         let one = |(name, config): (String, ReceiverConfig)| {
@@ -139,7 +138,7 @@ impl Runner {
             serial: String::new(),
             looking: false,
             next_look: Duration::ZERO,
-            path,
+            folder: folder.to_path_buf(),
             unwritten: false,
             writing: false,
             next_write: Duration::ZERO,
@@ -330,21 +329,18 @@ impl Runner {
         }
         (self.unwritten, self.writing) = (false, true);
         self.next_write = now.run + WRITE_INTERVAL;
-        let (path, text, done) = (self.path.clone(), self.text(), self.to_done.clone());
+        let (folder, kept, done) = (self.folder.clone(), self.kept(), self.to_done.clone());
         // A state directory that hangs holds up this file alone.
-        tokio::task::spawn_blocking(move || done.send(Done::Written(kept::write(&path, &text))));
+        tokio::task::spawn_blocking(move || done.send(Done::Written(kept::write(&folder, kept))));
     }
 
-    fn text(&self) -> String {
-        kept::text(self.receivers.iter().map(|r| (r.name.clone(), r.kept().clone())).collect())
+    fn kept(&self) -> BTreeMap<String, Kept> {
+        self.receivers.iter().map(|r| (r.name.clone(), r.kept().clone())).collect()
     }
 
-    fn on_written(&mut self, written: std::io::Result<()>) {
-        if let (Err(e), false) = (&written, self.write_failed) {
-            tracing::warn!(
-                "{} cannot be written, so a restart tells again what is not well: {e}",
-                self.path.display()
-            );
+    fn on_written(&mut self, written: Result<(), String>) {
+        if let (Err(why), false) = (&written, self.write_failed) {
+            tracing::warn!("a restart tells again what is not well, since it is not kept: {why}");
         }
         self.write_failed = written.is_err();
         // Once the directory can be written again, it has what is known.
@@ -355,7 +351,7 @@ impl Runner {
         while let Ok(line) = self.inbox.events.try_recv() {
             self.on_event(&line);
         }
-        let written = kept::write(&self.path, &self.text());
+        let written = kept::write(&self.folder, self.kept());
         self.on_written(written);
     }
 }

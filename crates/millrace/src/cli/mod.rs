@@ -11,6 +11,7 @@ mod misread;
 mod pool;
 mod portal;
 mod scrub;
+mod state;
 pub mod status;
 mod system;
 pub mod times;
@@ -109,6 +110,9 @@ enum Command {
     /// Make, list and remove the tokens of the API over TCP
     #[command(subcommand)]
     Token(token::TokenCommand),
+    /// Check the files of the state directory, and accept one that was edited
+    #[command(subcommand)]
+    State(state::StateCommand),
     /// Join two heads into one system, or separate them
     #[command(subcommand)]
     System(system::SystemCommand),
@@ -248,6 +252,7 @@ fn answer(command: Command, context: &Context) -> Result<String, Failure> {
         Command::Unexport(args) => export::unexport(args, context),
         Command::ExportConfig(_) => crate::apply::export_config(context),
         Command::Token(command) => token::run(command, context),
+        Command::State(command) => state::run(command, context),
         Command::System(command) => system::run(command, context),
         Command::Head(command) => system::head(command, context),
         Command::Topology(args) => crate::machine::topology(&args, context),

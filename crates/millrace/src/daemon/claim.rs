@@ -96,6 +96,10 @@ impl Claim {
         try_write(folder)?;
         Ok(Self { folder: folder.to_path_buf(), directory, file })
     }
+    /// The state directory.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
     /// Makes again what somebody removed. True: something was.
     pub fn renew(&mut self) -> Result<bool, RecordCause> {
         let same = |file: &File, path: &Path| {

@@ -6,6 +6,7 @@
 //! (kill -9, a power cut) does not count.
 
 use super::claim::place;
+use base::machine::StateOp;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -57,15 +58,9 @@ impl Crashes {
         let lines: Vec<&str> = text.lines().collect();
         if lines.len() > 2 * LINES_MAX {
             let kept = lines[lines.len() - LINES_MAX..].join("\n") + "\n";
-            let new = self.path.with_extension("new");
-            OpenOptions::new()
-                .write(true)
-                .create(true)
-                .truncate(true)
-                .mode(MODE)
-                .open(&new)?
-                .write_all(kept.as_bytes())?;
-            std::fs::rename(&new, &self.path)?;
+            let dir = self.path.parent().unwrap_or(Path::new("."));
+            let op = StateOp::Write { name: CRASHES.into(), contents: kept.into_bytes() };
+            uring::on_state(dir, op).map_err(|e| io::Error::other(crate::state::unwritten(CRASHES, &e)))?;
         }
         let file = self.append()?;
         Ok((file, too_many(&text)))

@@ -4,14 +4,20 @@
 use super::claim::{Claim, LOCK};
 use super::crash::{CRASHES, Crashes};
 use super::run::Machines;
-use finding::RecordCause;
+use crate::checked::fault_of;
+use crate::state::Stamp;
+use finding::{FileFault, RecordCause};
 use head::mail::Unmended;
 use std::fs::File;
 use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// How often it is looked.
 pub const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Files that the daemon reads itself: one that is not whole is told.
+const OWN: [&str; 6] = ["format", "tokens", "api-certificate", "link", "link-identity", "alarms"];
 
 /// Looks after them; the state directory is ours for as long as this lives.
 pub struct Keeper {
@@ -21,13 +27,35 @@ pub struct Keeper {
     record: (u64, u64),
     /// What was told last of what cannot be made again.
     told: Vec<Unmended>,
+    folder: PathBuf,
+    /// Of each file of its own: as it was seen last, and what is wrong with it.
+    own: [(Option<Stamp>, Option<FileFault>); OWN.len()],
 }
 
 impl Keeper {
     /// Of a directory that was claimed, and a crash record that was opened in it.
     pub fn new(claim: Claim, crashes: Crashes, record: &File) -> io::Result<Self> {
         let record = super::claim::place(&record.metadata()?);
-        Ok(Self { claim, crashes, record, told: Vec::new() })
+        let folder = claim.folder().to_path_buf();
+        Ok(Self { claim, crashes, record, told: Vec::new(), folder, own: Default::default() })
+    }
+    /// Files of its own that are not whole.
+    fn not_whole(&mut self) -> Vec<Unmended> {
+        let mut found = Vec::new();
+        for (name, (stamp, fault)) in OWN.into_iter().zip(&mut self.own) {
+            let path = self.folder.join(name);
+            let seen = Stamp::of(&path);
+            if seen != *stamp {
+                *stamp = seen;
+                *fault = fault_of(&self.folder, name);
+            }
+            if let Some(why) = fault.clone() {
+                let (file, path) = (name.to_string(), path.display().to_string());
+                let why = RecordCause::FileUnreadable { file: file.clone(), path, why }.into();
+                found.push(Unmended { file, why });
+            }
+        }
+        found
     }
     /// Looks, and lets the head tell what was found.
     pub fn look(&mut self, machines: &Machines) {
@@ -49,6 +77,7 @@ impl Keeper {
                 }
             }
         }
+        failed.extend(self.not_whole());
         if !again.is_empty() || failed != self.told {
             self.told.clone_from(&failed);
             machines.tell_renewed(again, failed);

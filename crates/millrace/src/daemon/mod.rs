@@ -1,7 +1,7 @@
 //! `millrace serve`: the daemon, from the command line to an orderly stop.
 //!
 //! ```text
-//! configuration ▶ state directory ▶ crash record ▶ privileges ▶ machines ▶ API ▶ READY=1 ▶ … ▶ stop
+//! configuration ▶ state directory, converted ▶ crash record ▶ privileges ▶ machines ▶ API ▶ READY=1 ▶ … ▶ stop
 //! ```
 
 mod addresses;
@@ -34,8 +34,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
-use system::LinkFile;
-pub use system::System;
+pub use system::{LinkFile, System};
 
 /// `millrace serve`.
 #[derive(Args, Debug)]
@@ -72,6 +71,11 @@ struct Ready {
     state_dir: String,
 }
 
+/// The state directory for whoever works on it while no daemon does.
+pub fn claim(config: &Config) -> Result<Claim, Failure> {
+    Claim::take(config, Duration::ZERO)
+}
+
 /// How long an orderly stop may take: about twice what the Steward allows itself where drives hang.
 const STOP_TIMEOUT: Duration = Duration::from_secs(15);
 /// A pool whose drives hang may take long to import; others serve meanwhile.
@@ -94,6 +98,7 @@ pub fn serve(args: ServeArgs, socket: Option<PathBuf>, json: bool) -> Result<(),
         })?;
     }
     let claim = Claim::take(&config, claim::CLAIM_PATIENCE)?;
+    crate::state::convert(&config.state_dir)?;
     let crashes = Crashes::of(&config.state_dir);
     let cannot =
         |e: std::io::Error| Failure::usage(format!("the crash record {}: {e}", crashes.path().display()));

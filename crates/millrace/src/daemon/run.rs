@@ -264,9 +264,20 @@ fn spawn(
         engine::spawn_shard(house, Address::Shard(id), Box::new(make)).map_err(cannot_start)?;
     }
     let shapes = config.shapes_by_drive();
+    let state_directory = config.state_dir.display().to_string();
     let make = move |memory: RegionPart, entropy: [u64; 4]| {
         let (version, notices) = (env!("CARGO_PKG_VERSION").into(), Vec::new());
-        Steward::new(StewardConfig { memory, shards, entropy, version, hold, notices, system, shapes })
+        Steward::new(StewardConfig {
+            memory,
+            shards,
+            entropy,
+            version,
+            hold,
+            notices,
+            system,
+            state_directory,
+            shapes,
+        })
     };
     house.spawn(Address::Steward, make).map_err(cannot_start)
 }

@@ -14,11 +14,16 @@ use crate::link::{
     Connection, Connects, Fingerprint, Happened, Identity, Invitation, LIFE_S, Limits, Link, Listens,
     Newcomer, Settings, Side, Token, Why, join,
 };
-use crate::words::{self, parts::link_fault};
+use crate::state;
+use crate::words::{
+    self,
+    parts::{file_fault, link_fault},
+};
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, StatusCode, header};
 use base::codec::{hex, unhex};
+use base::machine::{StateError, StateOp};
 use base::{Address, Uuid};
 use cluster::HeadNo;
 use cluster::link::{Do, Fault};
@@ -28,12 +33,11 @@ use finding::{Refusal, RequestRefusal, SystemRefusal, UnreachedFault};
 use head::mail::{Mail, StewardMail};
 use head::order::{Event, Weight};
 use head::peer::{PeerNews, PeerWork, SystemSettings, is_left_behind};
-use head::steward::first_file;
+use head::steward::first_files;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -92,19 +96,20 @@ impl LinkFile {
     }
     /// What the state directory says; None: this head is alone.
     pub fn load(dir: &Path) -> Result<Option<Self>, Failure> {
-        let path = dir.join(LINK);
-        let wrong = |why: String| {
-            Failure::usage(format!("{}: {why}", path.display()))
-                .with_next("put the file back from a backup of this head")
-        };
-        match std::fs::read_to_string(&path) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(e) => Err(wrong(e.to_string())),
-            Ok(text) => {
-                let mut file: Self = serde_json::from_str(&text).map_err(|e| wrong(e.to_string()))?;
+        let path = dir.join(LINK).display().to_string();
+        let wrong =
+            |why: String| Failure::usage(why).with_next("put the file back from a backup of this head");
+        match state::read::<Self>(dir, LINK) {
+            Err(why) => Err(wrong(file_fault(&path, &why))),
+            Ok(None) => Ok(None),
+            Ok(Some(mut file)) => {
                 file.name = short_name(&file.name);
                 let good = file.me().is_some() && file.uuid().is_some();
-                if good { Ok(Some(file)) } else { Err(wrong("it does not say which head this is".into())) }
+                if good {
+                    Ok(Some(file))
+                } else {
+                    Err(wrong(format!("{path} does not say which head this is")))
+                }
             }
         }
     }
@@ -122,8 +127,9 @@ impl LinkFile {
         }
         if leaving {
             // The log of events stays. Beside it a name is only missed by a head that has lost its own.
-            let (name, text) = first_file(System::new_uuid()?);
-            put(dir, name, &text).map_err(failed)?;
+            for (name, contents) in first_files(System::new_uuid()?) {
+                state::put(dir, name, contents).map_err(|e| Failure::internal(state::unwritten(name, &e)))?;
+            }
             // Last: what is cut off before is done again.
             std::fs::remove_file(dir.join(LINK)).map_err(failed)?;
             std::fs::File::open(dir).and_then(|d| d.sync_all()).map_err(failed)?;
@@ -131,8 +137,8 @@ impl LinkFile {
         Ok(file.filter(|_| !leaving))
     }
     /// Replaces the file, durably.
-    fn save(&self, dir: &Path) -> io::Result<()> {
-        put(dir, LINK, &(serde_json::to_string_pretty(self).expect("plain data") + "\n"))
+    fn save(&self, dir: &Path) -> Result<(), StateError> {
+        state::write(dir, LINK, self)
     }
     fn me(&self) -> Option<HeadNo> {
         match self.head.as_str() {
@@ -186,16 +192,6 @@ impl LinkFile {
             }
         })
     }
-}
-
-/// Replaces a file of the state directory, durably.
-fn put(dir: &Path, name: &str, text: &str) -> io::Result<()> {
-    let (path, new) = (dir.join(name), dir.join(format!("{name}.new")));
-    let mut file = std::fs::File::options().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    std::fs::rename(&new, &path)?;
-    std::fs::File::open(dir)?.sync_all()
 }
 
 /// A request that goes by the link, and its answer.
@@ -366,7 +362,9 @@ impl System {
             }
             Happened::Joined { newcomer, answer } => match self.keep_newcomer(newcomer) {
                 Ok(()) => answer.accept(),
-                Err(e) => tracing::error!("a head that joins could not be written down: {e}"),
+                Err(e) => {
+                    tracing::error!("a head that joins was not let in: {}", state::unwritten(LINK, &e));
+                }
             },
         }
     }
@@ -380,7 +378,7 @@ impl System {
             inner.asked.clear();
         }
     }
-    fn keep_newcomer(&self, newcomer: Newcomer) -> io::Result<()> {
+    fn keep_newcomer(&self, newcomer: Newcomer) -> Result<(), StateError> {
         let Newcomer { fingerprint, addresses, invitation } = newcomer;
         let mut inner = self.inner();
         let Some(mut file) = inner.file.clone() else { return Ok(()) };
@@ -593,8 +591,14 @@ impl System {
     pub fn undo(&self) {
         let mut inner = self.inner();
         if inner.link.is_none() {
-            inner.file = None;
-            let _ = std::fs::remove_file(self.dir.join(LINK));
+            match remove(&self.dir) {
+                Ok(()) => inner.file = None,
+                Err(e) => tracing::error!(
+                    "this head is in no system, and its file says that it is: {}; remove {}",
+                    state::unwritten(LINK, &e),
+                    self.dir.join(LINK).display()
+                ),
+            }
         }
     }
     /// Refuses what only a head that is in no system can do.
@@ -639,16 +643,19 @@ impl System {
     }
     fn note_leaving(&self, leaving: bool) -> Result<(), SystemRefusal> {
         let mut inner = self.inner();
-        let Some(file) = inner.file.as_mut() else { return Ok(()) };
+        let Some(mut file) = inner.file.clone() else { return Ok(()) };
         file.leaving = leaving;
-        file.save(&self.dir).map_err(not_written)
+        file.save(&self.dir).map_err(not_written)?;
+        inner.file = Some(file);
+        Ok(())
     }
     /// The other head is let go: it makes no connection any more, and another one may join by a new token.
     pub fn forget_peer(&self) -> Result<(), SystemRefusal> {
         let mut inner = self.inner();
-        let Some(file) = inner.file.as_mut() else { return Ok(()) };
-        (file.peer, file.peer_addresses, file.invitation) = (None, vec![], None);
+        let Some(file) = inner.file.clone() else { return Ok(()) };
+        let file = LinkFile { peer: None, peer_addresses: vec![], invitation: None, ..file };
         file.save(&self.dir).map_err(not_written)?;
+        inner.file = Some(file);
         if let Some(link) = &inner.link {
             link.forget();
         }
@@ -658,10 +665,8 @@ impl System {
     pub fn ends(&self) -> Result<(), SystemRefusal> {
         // Whoever would write the file again waits here, and finds that there is none.
         let mut inner = self.inner();
+        remove(&self.dir).map_err(|e| SystemRefusal::LinkFileNotRemoved { errno: state::errno_of(&e) })?;
         inner.file = None;
-        std::fs::remove_file(self.dir.join(LINK))
-            .and_then(|()| std::fs::File::open(&self.dir)?.sync_all())
-            .map_err(|e| SystemRefusal::LinkFileNotRemoved { errno: errno(&e) })?;
         (self.again)();
         Ok(())
     }
@@ -686,8 +691,13 @@ impl From<SystemRefusal> for Failure {
     }
 }
 
-fn not_written(error: io::Error) -> SystemRefusal {
-    SystemRefusal::LinkFileNotWritten { errno: errno(&error) }
+fn not_written(error: StateError) -> SystemRefusal {
+    SystemRefusal::LinkFileNotWritten { errno: state::errno_of(&error) }
+}
+
+/// Removes the file, durably.
+fn remove(dir: &Path) -> Result<(), StateError> {
+    uring::on_state(dir, StateOp::Remove { name: LINK.into() }).map(drop)
 }
 
 /// What the other head answered instead of a success: a code that this program does not know is kept as it is.
@@ -753,9 +763,9 @@ mod tests {
                 .map(|e| e.expect("there").file_name().to_string_lossy().into_owned())
                 .collect();
             there.sort();
-            assert_eq!(there, ["events", "identity", "link-identity"], "{gone}");
+            assert_eq!(there, ["events", "hosts", "identity", "link-identity", "pools", "portals"], "{gone}");
             let name = std::fs::read_to_string(path("identity")).expect("there");
-            assert!(name.contains("nqn = nqn.2014-08.org.nvmexpress:uuid:"), "{name}");
+            assert!(name.contains("nqn = \"nqn.2014-08.org.nvmexpress:uuid:"), "{name}");
             // From now on it is its own.
             assert_eq!(LinkFile::start(dir.path()).expect("good"), None);
             assert_eq!(std::fs::read_to_string(path("identity")).expect("there"), name);

@@ -1,15 +1,17 @@
 //! The key and the certificate by which the other head knows this one: made once, kept in the state directory.
 
+use crate::state;
 use base::codec::{hex, unhex};
 use core::fmt;
-use finding::{KeyFault, SystemRefusal};
+use files::content;
+use finding::{ContentFault, FileFault, KeyFault, SystemRefusal};
 use rustls::crypto::ring::default_provider;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::sign::CertifiedKey;
 use sha2::{Digest, Sha256};
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 use subtle::ConstantTimeEq;
@@ -20,11 +22,6 @@ pub const FILE: &str = "link-identity";
 
 /// A larger file is not ours.
 const FILE_BYTES_MAX: u64 = 16 << 10;
-
-const COMMENT: &str = "\
-# The key and the certificate by which the other head of the system knows this one.
-# Secret, and never to be copied to another head: two heads with one key are one head to their peer.
-";
 
 /// SHA-256 of a certificate's DER. Equality takes the same time wherever two differ.
 #[derive(Clone, Copy)]
@@ -93,11 +90,11 @@ impl Identity {
         let path = dir.join(FILE);
         let unusable = |why| SystemRefusal::LinkKeyUnusable { path: path.display().to_string(), why };
         match read(&path) {
-            Ok(Some(text)) => Self::decode(&text).map_err(unusable),
+            Ok(Some(bytes)) => Self::decode(&bytes).map_err(unusable),
             Ok(None) => {
                 let made = Self::make()?;
-                let written = write(dir, &path, &made.encode());
-                written.map_err(|e| unusable(KeyFault::NotWritten { errno: errno(&e) }))?;
+                let written = state::write(dir, FILE, &made.content());
+                written.map_err(|e| unusable(KeyFault::NotWritten { errno: state::errno_of(&e) }))?;
                 Ok(made)
             }
             Err(why) => Err(unusable(why)),
@@ -122,52 +119,24 @@ impl Identity {
         Ok(Self { key, certificate, certified: Arc::new(certified) })
     }
 
-    fn encode(&self) -> String {
-        let checksum = checksum(&self.key, &self.certificate);
-        format!(
-            "{COMMENT}key = {}\ncertificate = {}\nchecksum = {checksum:08x}\n",
-            hex(&self.key),
-            hex(&self.certificate)
-        )
+    fn content(&self) -> content::LinkIdentity {
+        content::LinkIdentity { key: hex(&self.key), certificate: hex(&self.certificate) }
     }
 
-    fn decode(text: &str) -> Result<Self, KeyFault> {
-        let (mut key, mut certificate, mut stated) = (None, None, None);
-        for (number, text) in (1..).zip(text.lines()) {
-            let text = text.trim();
-            if text.is_empty() || text.starts_with('#') {
-                continue;
-            }
-            let (name, value) = text.split_once('=').ok_or(KeyFault::NoKey { line: number })?;
-            let bytes = unhex(value.trim()).ok_or(KeyFault::NoHex { line: number })?;
-            let place = match name.trim() {
-                "key" => &mut key,
-                "certificate" => &mut certificate,
-                "checksum" => &mut stated,
-                _ => return Err(KeyFault::KeyUnknown { line: number }),
-            };
-            if place.replace(bytes).is_some() {
-                return Err(KeyFault::KeyTwice { line: number });
-            }
-        }
-        let missing = |key: &str| KeyFault::KeyMissing { key: key.into() };
-        let key = key.ok_or_else(|| missing("key"))?;
-        let certificate = certificate.ok_or_else(|| missing("certificate"))?;
-        let stated = stated.ok_or_else(|| missing("checksum"))?;
-        if stated != checksum(&key, &certificate).to_be_bytes() {
-            return Err(KeyFault::Checksum);
-        }
+    fn decode(bytes: &[u8]) -> Result<Self, KeyFault> {
+        let file = |why| KeyFault::File { why };
+        let content::LinkIdentity { key, certificate } = files::open(FILE, bytes).map_err(file)?;
+        let of = |name: &str, text: &str| {
+            let why = ContentFault::NoHex { key: name.into() };
+            unhex(text).ok_or_else(|| file(FileFault::Content { row: String::new(), why }))
+        };
+        let (key, certificate) = (of("key", &key)?, of("certificate", &certificate)?);
         Self::new(key, certificate).map_err(|_| KeyFault::Mismatch)
     }
 }
 
-/// CRC-32C of the key and the certificate behind it.
-fn checksum(key: &[u8], certificate: &[u8]) -> u32 {
-    base::crc::crc32c_append(base::crc::crc32c(key), certificate)
-}
-
-/// The file's text, if there is one and it is its owner's alone.
-fn read(path: &Path) -> Result<Option<String>, KeyFault> {
+/// The file's bytes, if there is one and it is its owner's alone.
+fn read(path: &Path) -> Result<Option<Vec<u8>>, KeyFault> {
     let failed = |e: io::Error| KeyFault::NotRead { errno: errno(&e) };
     let file = match File::open(path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -179,35 +148,14 @@ fn read(path: &Path) -> Result<Option<String>, KeyFault> {
     if bytes.len() as u64 > FILE_BYTES_MAX {
         return Err(KeyFault::TooLarge { bytes_max: FILE_BYTES_MAX });
     }
-    let text = String::from_utf8(bytes).map_err(|_| KeyFault::NotText)?;
-    if mode & 0o077 != 0 { Err(KeyFault::Open { mode }) } else { Ok(Some(text)) }
-}
-
-/// Writes the file beside its place, flushed, and moves it there: after a crash it is there whole or not at all.
-fn write(dir: &Path, path: &Path, text: &str) -> io::Result<()> {
-    if !dir.is_dir() {
-        DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
-    }
-    let temporary = dir.join(format!(".new.{FILE}"));
-    let written = write_new(&temporary, text).and_then(|()| fs::rename(&temporary, path));
-    if let Err(e) = written {
-        let _ = fs::remove_file(&temporary);
-        return Err(e);
-    }
-    File::open(dir)?.sync_all()
-}
-
-fn write_new(path: &Path, text: &str) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
-    // One that a crash left may have another mode, and so may what the umask makes.
-    file.set_permissions(Permissions::from_mode(0o600))?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()
+    if mode & 0o077 != 0 { Err(KeyFault::Open { mode }) } else { Ok(Some(bytes)) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn an_identity_is_made_once_and_kept_from_others() {
@@ -238,44 +186,28 @@ mod tests {
     fn a_rotten_identity_is_refused_and_stays() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join(FILE);
-        let good = Identity::load_or_make(folder.path()).expect("made").encode();
-        let other = Identity::make().expect("made");
-        let of_other = |name: &str| {
-            let theirs = other.encode();
-            let line = theirs.lines().find(|l| l.starts_with(name)).expect("has it").to_string();
-            good.lines().map(|l| if l.starts_with(name) { &line } else { l }).collect::<Vec<_>>().join("\n")
-        };
-        let mut pair = Identity { certificate: other.certificate.clone(), ..other.clone() };
-        pair.key = unhex(good.lines().find_map(|l| l.strip_prefix("key = ")).expect("it")).expect("hex");
-        let doubled = format!("{good}key = 00\n");
-        let cases = [
-            (String::new(), "missing"),
-            ("\0\0\0\0".into(), "line 1"),
-            (good.replace("certificate = 3", "certificate = 4"), "damaged"),
-            (good[..good.len() / 2].to_string(), ""),
-            (of_other("certificate"), "damaged"),
+        let good = files::seal(FILE, &Identity::load_or_make(folder.path()).expect("made").content());
+        let other = Identity::make().expect("made").content();
+        let mut pair: content::LinkIdentity = files::open(FILE, &good).expect("whole");
+        pair.certificate.clone_from(&other.certificate);
+        let mut odd = other.clone();
+        odd.key.push('0');
+        let cases: [(Vec<u8>, &str); 6] = [
+            (vec![], "empty"),
+            (b"\0\0\0\0".to_vec(), "no end"),
+            (good[..good.len() / 2].to_vec(), "no end"),
             // Whole, and yet no pair.
-            (pair.encode(), "do not fit"),
-            (good.replace("key = ", "kay = "), "does not know"),
-            (doubled, "again"),
-            ("x".repeat(20_000), "larger"),
+            (files::seal(FILE, &pair), "do not fit"),
+            (files::seal(FILE, &odd), "hex"),
+            (vec![b'x'; 20_000], "larger"),
         ];
-        for (text, word) in cases {
-            fs::write(&path, &text).expect("written");
+        for (bytes, word) in cases {
+            fs::write(&path, &bytes).expect("written");
             let refused = Identity::load_or_make(folder.path()).expect_err("rotten");
             let said = crate::words::why(&refused.into());
             assert!(said.message.contains(word) && said.message.contains(FILE), "{word}: {said:?}");
             assert!(said.next.is_some(), "{said:?}");
-            assert_eq!(fs::read_to_string(&path).expect("there"), text, "it is not replaced");
-        }
-        // Any digit counts.
-        for at in good.find("key = ").expect("there")..good.len() {
-            let mut bytes = good.clone().into_bytes();
-            bytes[at] = if bytes[at] == b'0' { b'1' } else { b'0' };
-            let changed = String::from_utf8(bytes).expect("ASCII");
-            if at % 37 == 0 {
-                assert!(Identity::decode(&changed).is_err(), "byte {at}");
-            }
+            assert_eq!(fs::read(&path).expect("there"), bytes, "it is not replaced");
         }
     }
 }

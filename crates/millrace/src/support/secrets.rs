@@ -15,8 +15,8 @@ const LONG: usize = 16;
 /// Parts of a name whose value is a secret.
 const NAMES: [&str; 9] =
     ["secret", "secrets", "password", "passwd", "passphrase", "psk", "token", "key", "authorization"];
-/// Files of the state directory with secrets: `key = value` lines, or JSON.
-const FILES: [&str; 4] = ["hosts", "link", "link-identity", "tokens"];
+/// Files of the state directory with secrets: TOML, or JSON.
+const FILES: [&str; 5] = ["hosts", "link", "link-identity", "tokens", "api-certificate"];
 
 /// The secrets of this machine.
 pub struct Secrets {
@@ -177,12 +177,16 @@ fn kept(text: &str) -> Vec<String> {
         }
     }
     let mut found = Vec::new();
-    match serde_json::from_str(text) {
-        Ok(value) => walk(&value, false, &mut found),
-        Err(_) => {
+    let said = serde_json::from_str(text).ok().or_else(|| toml::from_str(text).ok());
+    match said {
+        Some(value) => walk(&value, false, &mut found),
+        // It is damaged, or of a former version.
+        None => {
             let lines = text.lines().filter_map(|line| line.split_once('='));
             found.extend(
-                lines.filter(|(key, _)| is_secret(key.trim())).map(|(_, value)| value.trim().to_string()),
+                lines
+                    .filter(|(key, _)| is_secret(key.trim()))
+                    .map(|(_, value)| value.trim().trim_matches('"').to_string()),
             );
         }
     }
@@ -292,7 +296,8 @@ mod tests {
         write(
             "hosts",
             format!(
-                "[host a]\nchap_secret = {CHAP}\nmutual_secret = 0x73776f726466697368\ndhchap_key = {DHCHAP}\n"
+                "version = 1\n[[host]]\nchap_secret = {}\nmutual_secret = \"0x73776f726466697368\"\ndhchap_key = \"{DHCHAP}\"\n",
+                toml::Value::from(CHAP)
             ),
         );
         write("link", r#"{"name":"left","invitation":{"text":"an invitation"},"own":"10.0.0.1"}"#.into());

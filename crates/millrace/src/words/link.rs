@@ -57,13 +57,7 @@ pub fn key_fault(fault: &KeyFault) -> String {
         KeyFault::TooLarge { bytes_max } => format!(
             "the key of the link cannot be read: it is larger than {bytes_max} bytes, so it is not one of ours"
         ),
-        KeyFault::NotText => "the key of the link cannot be read: it is not UTF-8 text".into(),
-        KeyFault::NoKey { line } => format!("line {line} is not `key = value`"),
-        KeyFault::NoHex { line } => format!("line {line} is not hexadecimal"),
-        KeyFault::KeyUnknown { line } => format!("line {line} has a key that this version does not know"),
-        KeyFault::KeyTwice { line } => format!("line {line} says again what an earlier line says"),
-        KeyFault::KeyMissing { key } => format!("the line `{key} = …` is missing: the file is not whole"),
-        KeyFault::Checksum => "its checksum is wrong: the file is damaged".into(),
+        KeyFault::File { why } => super::parts::file_fault("link-identity", why),
         KeyFault::Mismatch => "key and certificate of the link do not fit each other".into(),
     }
 }
@@ -72,20 +66,14 @@ pub fn key_fault(fault: &KeyFault) -> String {
 pub fn key_next(path: &str, fault: &KeyFault) -> String {
     match fault {
         KeyFault::Open { .. } => format!("chmod 600 {path}"),
-        KeyFault::NotRead { .. } | KeyFault::TooLarge { .. } | KeyFault::NotText => {
+        KeyFault::NotRead { .. } | KeyFault::TooLarge { .. } => {
             format!("ls -l {path}, and make it readable for the daemon's user alone")
         }
         KeyFault::NotWritten { .. } => {
             let folder = Path::new(path).parent().unwrap_or(Path::new("/"));
             format!("ls -ld {}, and make it writable for the daemon's user", folder.display())
         }
-        KeyFault::NoKey { .. }
-        | KeyFault::NoHex { .. }
-        | KeyFault::KeyUnknown { .. }
-        | KeyFault::KeyTwice { .. }
-        | KeyFault::KeyMissing { .. }
-        | KeyFault::Checksum
-        | KeyFault::Mismatch => format!(
+        KeyFault::File { .. } | KeyFault::Mismatch => format!(
             "put the file back from a backup of this head; without one, `mv {path} {path}.rotten`, restart, and join the system anew"
         ),
     }

@@ -2,8 +2,8 @@
 
 pub use base::size::{print as size, print_free as size_free};
 use finding::{
-    AddressFault, AlarmFault, ConnectedHost, DriveFault, FenceFault, FileFault, FollowerFault, Immovable,
-    IqnFault, LineFault, LinkFault, NetFault, NoFence, NqnFault, OutReason, SecretFault, ShutOutFault,
+    AddressFault, AlarmFault, ConnectedHost, ContentFault, DriveFault, FenceFault, FileFault, FollowerFault,
+    Immovable, IqnFault, LinkFault, NetFault, NoFence, NqnFault, OutReason, SecretFault, ShutOutFault,
     StateFault, StateFile, TrialFault,
 };
 
@@ -390,48 +390,65 @@ pub fn head_called(head: &str, name: &str) -> String {
     if name.is_empty() { format!("head {head}") } else { format!("head {head} ({name})") }
 }
 
-/// Why a file of the state directory could not be read.
+/// Why a file of the state directory could not be read, by its path or its name.
 pub fn file_fault(file: &str, fault: &FileFault) -> String {
+    let file =
+        if file.contains('/') { file.into() } else { format!("the file {file} of the state directory") };
     match fault {
-        FileFault::State { fault } => state_fault(&StateFile::Named { file: file.into() }, fault),
-        FileFault::NotText => format!("the file {file} of the state directory is not UTF-8 text"),
-        FileFault::Line { line: 0, why } => {
-            format!("the file {file} of the state directory: {}", line_fault(why))
+        FileFault::State { fault: StateFault::Failed { why } } => super::machine::state_fault(why),
+        FileFault::Content { row, why } if row.is_empty() => format!("{file}: {}", content_fault(why)),
+        FileFault::Content { row, why } => format!("{file}, {row}: {}", content_fault(why)),
+        FileFault::OldLine { line: 0 } => format!("{file}, as a former version wrote it, is not understood"),
+        FileFault::OldLine { line } => {
+            format!("{file}, as a former version wrote it: line {line} is not understood")
         }
-        FileFault::Line { line, why } => {
-            format!("the file {file} of the state directory, line {line}: {}", line_fault(why))
-        }
+        _ => format!("{file} {}", whole_fault(fault)),
     }
 }
 
-/// What is wrong with a line of a file of the state directory.
-pub fn line_fault(fault: &LineFault) -> String {
+/// What is wrong with a file as a whole.
+fn whole_fault(fault: &FileFault) -> String {
     match fault {
-        LineFault::SectionOpen => "a section does not end with ]".into(),
-        LineFault::SectionUnknown { section } => format!("[{section}] is no section that belongs here"),
-        LineFault::NoKey => "a line is no \"key = value\"".into(),
-        LineFault::KeyUnknown { key } => format!("{key:?} is no key that belongs here"),
-        LineFault::KeyTwice { key } => format!("{key} stands there twice"),
-        LineFault::KeyMissing { key } => format!("{key} is missing"),
-        LineFault::NoUuid { value } => format!("{value:?} is no UUID"),
-        LineFault::Serial => "serial is longer than 20 printable characters".into(),
-        LineFault::Secret { key, fault } => format!("{key} {}", secret_fault(fault)),
-        LineFault::Refused { why } => super::why(why).message,
-        LineFault::NoPortal { value } => {
-            format!("{value:?} is no portal, as in \"iscsi 10.0.0.1:3260 1\"")
+        FileFault::State { fault: StateFault::Missing } => "is missing".into(),
+        FileFault::State { .. } => "cannot be read".into(),
+        FileFault::NotText => "is not UTF-8 text".into(),
+        FileFault::Empty => "is empty".into(),
+        FileFault::NoEnd => "has no end: it was cut off, or written by another program".into(),
+        FileFault::Checksum => "has another checksum than it says: it was damaged, or edited by hand".into(),
+        FileFault::Syntax { error } => format!("is not understood: {error}"),
+        FileFault::Version { version } => {
+            format!("has version {version} of its format, which a newer program wrote")
         }
-        LineFault::PortalNumberTwice { number } => format!("two portals have the number {number}"),
-        LineFault::PortalImmovable { address } => {
+        FileFault::OtherFile { name } => format!("is a copy of the file {name}"),
+        FileFault::FieldMissing { field } => format!("does not say {field}"),
+        FileFault::FieldUnknown { field } => {
+            format!("has the field {field}, which this version does not know and a newer one wrote")
+        }
+        FileFault::OldLine { .. } | FileFault::Content { .. } => unreachable!("said by the caller"),
+    }
+}
+
+/// What is wrong with something in a file of the state directory.
+pub fn content_fault(fault: &ContentFault) -> String {
+    match fault {
+        ContentFault::NoUuid { value } => format!("{value:?} is no UUID"),
+        ContentFault::Serial => "serial is longer than 20 printable characters".into(),
+        ContentFault::Secret { key, fault } => format!("{key} {}", secret_fault(fault)),
+        ContentFault::Refused { why } => super::why(why).message,
+        ContentFault::NoPortal { value } => {
+            format!("{value:?} is no protocol, address, number, head, prefix and interface of a portal")
+        }
+        ContentFault::PortalNumberTwice { number } => format!("two portals have the number {number}"),
+        ContentFault::PortalImmovable { address } => {
             format!("{address} cannot move from head to head with this prefix")
         }
-        LineFault::PortalMovesOtherwise { address } => {
+        ContentFault::PortalMovesOtherwise { address } => {
             format!("it moves in another way than that of {address}")
         }
-        LineFault::NoPortalNumber { value } => format!("last = {value} is no number of a portal"),
-        LineFault::NoAnswer { key } => format!("{key} is yes or no"),
-        LineFault::NoHex { key } => format!("{key} is not in hex digits"),
-        LineFault::Config { fault } => format!("config is {}", super::leg::label_fault(fault)),
-        LineFault::ConfigTooLong => "config is too long".into(),
+        ContentFault::NoHex { key } => format!("{key} is not in hex digits, or damaged"),
+        ContentFault::Config { fault } => format!("config is {}", super::leg::label_fault(fault)),
+        ContentFault::ConfigTooLong => "config is too long".into(),
+        ContentFault::NoRights { value } => format!("{value:?} are no rights of a token: read or full"),
     }
 }
 

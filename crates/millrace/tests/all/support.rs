@@ -53,7 +53,10 @@ fn the_archive_tells_of_the_head_and_the_machine_and_holds_no_secret() {
     daemon.cli(&format!("host add {TOKEN} --iqn iqn.1998-01.com.example:web2"));
     assert!(daemon.cli("status --json").contains(TOKEN));
     let kept = fs::read_to_string(daemon.path("state/hosts")).expect("hosts");
-    assert!(kept.contains(CHAP) && kept.contains("mutual_secret = 0x7374"), "the daemon keeps them: {kept}");
+    assert!(
+        kept.contains(CHAP) && kept.contains("mutual_secret = \"0x7374"),
+        "the daemon keeps them: {kept}"
+    );
 
     let (archive, config) = (daemon.path("report.tar.gz"), config.display().to_string());
     let output = archive.display().to_string();

@@ -118,6 +118,12 @@ fn failure(worlds: Worlds, seed: u64) -> Option<String> {
                 Err(panic) => Some(one_line(&words(&*panic))),
             };
         }
+        Worlds::Directory => {
+            return match std::panic::catch_unwind(|| sim::directory::run(seed)) {
+                Ok(result) => result.err().map(|what| one_line(&what)),
+                Err(panic) => Some(one_line(&words(&*panic))),
+            };
+        }
         Worlds::Heads | Worlds::Paths | Worlds::Outages | Worlds::Turns | Worlds::Full => {
             let options = match worlds {
                 Worlds::Paths => Two::paths(seed),

@@ -62,7 +62,7 @@ const LOOK: Duration = Duration::from_millis(500);
 const LOOK_CALM: Duration = Duration::from_millis(50);
 
 /// How a run went.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// Hash of everything that happened.
     pub hash: u64,
@@ -334,6 +334,7 @@ impl Run {
     }
     fn boot(&mut self) {
         self.lives += 1;
+        self.world.convert_state(0);
         self.booted = self.world.now();
         self.down = false;
         self.ready = false;
@@ -378,6 +379,7 @@ impl Run {
             version: "sim".into(),
             hold: None,
             notices: vec![],
+            state_directory: "/s".into(),
             shapes: BTreeMap::new(),
         });
         steward.keep_journal();

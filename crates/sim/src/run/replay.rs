@@ -63,6 +63,10 @@ impl Replica {
             match entry {
                 JournalEntry::Applied(bytes) => self.applied(&bytes)?,
                 JournalEntry::Proposed(bytes) => self.proposed(read(&bytes)?)?,
+                JournalEntry::Refused(bytes) => {
+                    let refused = read(&bytes)?;
+                    self.filing.retain(|change| *change != refused);
+                }
                 JournalEntry::Found(bytes) => self.found(read(&bytes)?)?,
             }
         }

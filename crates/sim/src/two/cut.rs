@@ -17,6 +17,7 @@ use cluster::{HeadNo, SystemRecord};
 use finding::{Cause, PoolCause, PoolRefusal, Why};
 use head::order::{Answered, Order, Reply, State, Status};
 use head::peer::is_left_behind;
+use head::steward::first_files;
 use head::steward::state::config::PoolConfig;
 
 /// Where a system has its own records on each drive.
@@ -161,7 +162,10 @@ impl Run {
                 // The other daemon forgets its system, and starts alone.
                 self.world.fall_on(1, Crash::Killed);
                 self.ready.retain(|s| *s != 1);
-                self.world.servers[1].state.retain(|name, _| !is_left_behind(name));
+                let state = &mut self.world.servers[1].state;
+                state.retain(|name, _| !is_left_behind(name));
+                let first = first_files(Uuid(*b"the head b alone"));
+                state.extend(first.into_iter().map(|(name, contents)| (name.to_string(), contents)));
                 self.give_orders(cut, Step::First);
             }
             (Step::Forced, _) => self.give_again(cut),

@@ -283,6 +283,7 @@ impl Run {
             let staging = Slice::new(at + bytes, MIB as u32);
             self.world.put_head_on(server, Address::Shard(id), Box::new(shard), staging);
         }
+        self.world.convert_state(server);
         let steward = Steward::new(StewardConfig {
             system: self.system.then(|| self.settings(server)),
             memory: SimMemory::new((1 + place) << 48, 8 * MIB),
@@ -291,6 +292,7 @@ impl Run {
             version: "sim".into(),
             hold: None,
             notices: vec![],
+            state_directory: "/s".into(),
             shapes: BTreeMap::new(),
         });
         let staging = Slice::new((1 + place) << 52, 1 << 16);

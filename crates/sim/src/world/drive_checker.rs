@@ -615,7 +615,7 @@ impl World {
     /// A file of the state directory was written.
     pub(super) fn checker_state(&mut self, name: &str, contents: &[u8]) {
         if name.starts_with("witness-") {
-            self.drive_checker.witness = witness(contents);
+            self.drive_checker.witness = witness(name, contents);
         }
     }
 
@@ -791,11 +791,10 @@ fn with_memory(actors: &mut [Actor], heads: &[ActorId], data: Slice, with: &mut 
     assert!(found, "drives work on memory of heads");
 }
 
-/// The record in a witness file: a line of hexadecimal digits, without the zeroes behind it.
-fn witness(file: &[u8]) -> Option<MembershipRecord> {
-    let text = core::str::from_utf8(file).ok()?;
-    let digits = text.lines().find_map(|line| line.strip_prefix("record = "))?;
-    let mut record = base::codec::unhex(digits)?;
+/// The record in a witness file, without the zeroes behind it.
+fn witness(name: &str, file: &[u8]) -> Option<MembershipRecord> {
+    let files::content::Record { record } = files::open(name, file).ok()?;
+    let mut record = base::codec::unhex(&record)?;
     record.resize(RECORD_BYTES, 0);
     MembershipRecord::decode(&record).ok()
 }

@@ -15,7 +15,7 @@ mod server;
 mod state;
 
 pub use drive_checker::Image;
-pub use server::{Clock, Pause, Server};
+pub use server::{Clock, Pause, Refusal, Server};
 
 pub use actor::{ActorId, HeadMachine, HostMachine, STAGING_PIECE};
 

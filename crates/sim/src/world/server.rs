@@ -4,7 +4,7 @@ use super::World;
 use super::actor::ActorId;
 use super::state::Pending;
 use base::{Address, Instant};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// What a server's clock shows. It runs at a rate of its own, and began at a time of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,6 +50,17 @@ pub struct Pause {
     pub kernel: bool,
 }
 
+/// What happens to a write that fails.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// The file stays as it was.
+    Refused,
+    /// The same, and nobody knows.
+    Unsettled,
+    /// The file was replaced, and nobody knows.
+    Landed,
+}
+
 /// One of the servers.
 pub struct Server {
     pub(super) addresses: BTreeMap<Address, ActorId>,
@@ -57,6 +68,8 @@ pub struct Server {
     pub state: BTreeMap<String, Vec<u8>>,
     /// Since then it takes nothing, and lets go of nothing.
     pub frozen_at: Option<Instant>,
+    /// What happens to the next writes of files.
+    pub refuses: VecDeque<Refusal>,
     pub(super) pending: Pending,
     pub(super) clock: Clock,
     pub(super) pause: Option<Pause>,
@@ -76,6 +89,7 @@ impl Server {
             addresses: BTreeMap::new(),
             state: BTreeMap::new(),
             frozen_at: None,
+            refuses: VecDeque::new(),
             pending: Pending::new(seed),
             clock: Clock::default(),
             pause: None,

@@ -2,6 +2,7 @@
 //! last ones that were not answered may be missing, and an append among them may be there in part.
 
 use super::actor::ActorId;
+use super::server::Refusal;
 use super::{HeadOrHost, Server, World};
 use base::{Duration, Event, Instant, Prng, StateError, StateFault, StateOp, Token};
 use std::collections::VecDeque;
@@ -89,6 +90,12 @@ impl World {
             undone -= 1;
         }
     }
+    /// Converts the state directory of a server, as a daemon does before its head begins.
+    pub fn convert_state(&mut self, server: usize) {
+        let state = &mut self.servers[server].state;
+        let steps = files::plan(state).unwrap_or_default();
+        steps.into_iter().for_each(|step| drop(state.insert(step.name, step.contents)));
+    }
     /// Carries an operation out: what it read, or the error that is its answer.
     pub fn state_op(&mut self, token: Token, op: StateOp) -> Result<Vec<u8>, StateError> {
         self.state_op_on(0, token, op)
@@ -104,6 +111,16 @@ impl World {
         if wants && self.servers[server].frozen_at.is_some() {
             return Err(StateError::Failed(StateFault::ReadOnly { path: "state".into() }));
         }
+        let refusal = match &op {
+            StateOp::Write { name, .. } if name != "probe" => self.servers[server].refuses.pop_front(),
+            _ => None,
+        };
+        let fault = || StateFault::Errno { path: "state".into(), errno: 5 };
+        match refusal {
+            Some(Refusal::Refused) => return Err(StateError::Failed(fault())),
+            Some(Refusal::Unsettled) => return Err(StateError::Unsettled(fault())),
+            Some(Refusal::Landed) | None => {}
+        }
         if let (StateOp::Write { name, contents }, false) = (&op, self.is_shared()) {
             self.checker_state(name, contents);
         }
@@ -112,6 +129,10 @@ impl World {
         let Server { state, pending, .. } = &mut servers[server];
         match op {
             StateOp::Read { name } => state.get(&name).cloned().ok_or(StateError::Missing),
+            StateOp::Write { name, contents } if refusal.is_some() => {
+                state.insert(name, contents);
+                Err(StateError::Unsettled(fault()))
+            }
             StateOp::Write { name, contents } => {
                 let before = Before::File(state.insert(name.clone(), contents));
                 pending.unanswered.push_back(Unanswered { token, name, before });

@@ -123,6 +123,10 @@ pub(crate) struct HeadContext {
     /// Those that somebody removed under the running head, and that were written again.
     pub restored: BTreeSet<String>,
     pub hosts_missing: bool,
+    /// Where the state directory is, as operators call it.
+    pub state_directory: String,
+    /// Rows of its files that this program does not understand, by file.
+    pub unknown_rows: BTreeMap<&'static str, Vec<files::UnknownRow>>,
     /// Why the state directory takes nothing, if that is so.
     pub unwritable: Option<StateFault>,
     /// The latest figures of each shard, and how often it has told them.
@@ -313,6 +317,8 @@ impl HeadContext {
             file_changes: BTreeMap::new(),
             restored: BTreeSet::new(),
             hosts_missing: false,
+            state_directory: String::new(),
+            unknown_rows: BTreeMap::new(),
             unwritable: None,
             reports: vec![None; usize::from(shards)],
             reported: vec![0; usize::from(shards)],
@@ -510,6 +516,16 @@ impl HeadContext {
     pub fn misses_hosts(&mut self, missing: bool) {
         self.hosts_missing = missing;
     }
+    /// The path of a file of the state directory.
+    pub fn state_path(&self, file: &str) -> String {
+        format!("{}/{file}", self.state_directory)
+    }
+
+    /// Rows of a file that are not understood.
+    pub fn keep_unknown(&mut self, file: &'static str, rows: Vec<files::UnknownRow>) {
+        self.unknown_rows.insert(file, rows);
+    }
+
     /// The head begins, at this moment of the clock in milliseconds.
     pub fn starts(&mut self, now: Instant, unix_ms: Option<u64>) {
         self.clock = unix_ms.map(|ms| (now, ms));

@@ -57,7 +57,7 @@ impl Procedures {
         let unreadable = |why| PoolNotice::KeptUnreadable { file: name.clone(), why };
         let bytes = self.read_file(&name).await.map_err(|fault| unreadable(FileFault::State { fault }))?;
         let Some(bytes) = bytes else { return Ok(None) };
-        let file = KeptFile::parse(&bytes).map_err(|e| unreadable(e.into()))?;
+        let file = KeptFile::parse(&name, &bytes).map_err(unreadable)?;
         let config = PoolConfig::of_slot(&file.slot)
             .ok()
             .filter(|c| c.uuid == pool)
@@ -95,8 +95,9 @@ impl Procedures {
         let found =
             self.context().pool(pool).map(|p| (p.config().uuid, p.config().name.clone(), p.deallocates()));
         let Some((uuid, name, deallocates)) = found else { return Ok(()) };
-        let text = KeptFile { slot: slot.clone(), deallocates }.text();
-        let op = StateOp::Write { name: kept_name(uuid), contents: text.into_bytes() };
+        let file = kept_name(uuid);
+        let contents = KeptFile { slot: slot.clone(), deallocates }.bytes(&file);
+        let op = StateOp::Write { name: file, contents };
         let Err(error) = self.change_file(op).await else { return Ok(()) };
         self.not_kept(uuid, &name, &error).await;
         Err(state_refusal(StateFile::Kept { pool: Some(name) }, &error))
@@ -120,7 +121,8 @@ impl Procedures {
             };
             kept.map(file).ok_or(RecordCause::KeptUnknown)?
         };
-        let op = StateOp::Write { name: kept_name(pool), contents: file.text().into_bytes() };
+        let name = kept_name(pool);
+        let op = StateOp::Write { contents: file.bytes(&name), name };
         self.change_file(op).await.map_err(|e| state_cause(StateFile::Kept { pool: None }, &e))
     }
     /// The pool is not this head's any more.

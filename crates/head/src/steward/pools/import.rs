@@ -163,6 +163,7 @@ impl Procedures {
         let taken = match here {
             Some(pool) => Err(PoolRefusal::PoolImportedAlready { pool }.into()),
             None => {
+                self.check_unknown_pool(uuid)?;
                 self.context_mut().importing.insert(uuid);
                 probes = self.fenced(probes).await;
                 let taken = self.try_take(uuid, &probes, claim).await;

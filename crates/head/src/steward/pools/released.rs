@@ -18,7 +18,7 @@ use finding::{Notice, PoolEvent};
 impl Procedures {
     /// Reads the list.
     pub(crate) async fn read_released(&self, troubles: &mut Vec<Notice>) {
-        let rows = self.read_known(RELEASED, parse_pools, troubles).await.flatten();
+        let rows = self.read_known(RELEASED, |bytes| parse_pools(RELEASED, bytes), troubles).await.flatten();
         for row in rows.unwrap_or_default() {
             self.context_mut().apply(Change::Listed { list: List::Released, row });
         }

@@ -44,7 +44,7 @@ pub(crate) struct Listed {
 impl Procedures {
     /// Reads the list.
     pub(crate) async fn read_creating(&self, troubles: &mut Vec<Notice>) {
-        let rows = self.read_known(CREATING, parse_pools, troubles).await.flatten();
+        let rows = self.read_known(CREATING, |bytes| parse_pools(CREATING, bytes), troubles).await.flatten();
         for row in rows.unwrap_or_default() {
             self.context_mut().apply(Change::Listed { list: List::Creating, row });
         }

@@ -4,18 +4,22 @@ use crate::layout::PoolId;
 use crate::mail::ManagerMail;
 use crate::order::{Cause, EventLine, Notice, Refusal};
 use crate::steward::context::head::Unread;
+use crate::steward::context::loss::Loss;
 use crate::steward::procedures::Procedures;
-use crate::steward::record::text::TextError;
 use crate::steward::record::texts::{
-    EVENTS, HOSTS, IDENTITY, POOLS, POOLS_ARE, PORTALS, event_text, named, new_identity, parse_events,
-    parse_hosts, parse_identity, parse_pools, parse_portals, parse_witness, pools_text, state_cause,
-    state_refusal, witness_name,
+    EVENTS, HOSTS, IDENTITY, POOLS, PORTALS, Read, event_text, lists_of_none, named, new_identity,
+    parse_events, parse_hosts, parse_identity, parse_pools, parse_portals, parse_witness, pools_file,
+    state_cause, state_refusal, witness_name,
 };
+use crate::steward::record::unknown::called;
 use crate::steward::state::{Change, PoolRow};
 use array::format::MembershipRecord;
 use base::Uuid;
 use base::machine::{StateError, StateOp};
+use files::UnknownRow;
 use finding::{FileFault, RecordCause, RecordEvent, RecordNotice, RecordRefusal, StateFault, StateFile};
+
+use std::collections::BTreeSet;
 
 const EVENTS_BYTES_MAX: u64 = 1 << 20;
 
@@ -33,9 +37,9 @@ impl Procedures {
         let Some(Unread { cause, .. }) = unread else { return Ok(()) };
         Err(RecordRefusal::FileNotWrittenOver { why: Cause::from(cause).into() }.into())
     }
-    pub(crate) async fn write_file(&self, name: &str, contents: String) -> Result<(), Refusal> {
+    pub(crate) async fn write_file(&self, name: &str, contents: Vec<u8>) -> Result<(), Refusal> {
         self.check_read(name)?;
-        let op = StateOp::Write { name: name.into(), contents: contents.into_bytes() };
+        let op = StateOp::Write { name: name.into(), contents };
         self.change_file(op).await.map_err(|e| state_refusal(named(name), &e))
     }
     /// Puts in the context what is wrong with a file.
@@ -50,22 +54,53 @@ impl Procedures {
     pub(crate) async fn read_known<T>(
         &self,
         file: &'static str,
-        parse: impl FnOnce(&[u8]) -> Result<T, TextError>,
+        parse: impl FnOnce(&[u8]) -> Result<Read<T>, FileFault>,
         troubles: &mut Vec<Notice>,
     ) -> Option<Option<T>> {
         let why = match self.read_file(file).await {
             Ok(None) => return Some(None),
             Ok(Some(bytes)) => match parse(&bytes) {
-                Ok(parsed) => return Some(Some(parsed)),
-                Err(e) => FileFault::from(e),
+                Ok(read) => {
+                    self.meet_unknown(file, read.unknown);
+                    return Some(Some(read.value));
+                }
+                Err(fault) => fault,
             },
             Err(fault) => FileFault::State { fault },
         };
-        let name = || file.to_string();
-        let event = RecordEvent::FileUnreadable { file: name(), why: why.clone() };
-        self.leave_unread(file, event, RecordCause::FileUnreadable { file: name(), why: why.clone() });
-        troubles.push(RecordNotice::FileUnreadable { file: name(), why }.into());
+        self.leave_unreadable(file, why.clone());
+        let path = self.context().state_path(file);
+        troubles.push(RecordNotice::FileUnreadable { file: file.into(), path, why }.into());
         None
+    }
+    /// A file cannot be read: `status` says so, and nobody writes over it.
+    pub(crate) fn leave_unreadable(&self, file: &'static str, why: FileFault) {
+        if self.check_read(file).is_err() {
+            return;
+        }
+        let path = self.context().state_path(file);
+        let event = RecordEvent::FileUnreadable { file: file.into(), path: path.clone(), why: why.clone() };
+        self.leave_unread(file, event, RecordCause::FileUnreadable { file: file.into(), path, why });
+    }
+    /// Rows that are not understood stay as they are.
+    fn meet_unknown(&self, file: &'static str, rows: Vec<UnknownRow>) {
+        let now = self.cx.now();
+        let mut context = self.context_mut();
+        for row in &rows {
+            let (path, row, field) = (context.state_path(file), called(row), row.field.clone());
+            context.happened(now, "state directory", RecordEvent::RowNotUnderstood { path, row, field });
+        }
+        context.keep_unknown(file, rows);
+    }
+    /// A file that every head has was not there at the start.
+    pub(crate) fn miss_file(&self, file: &str) {
+        let now = self.cx.now();
+        let mut context = self.context_mut();
+        let (file, path) = (file.to_string(), context.state_path(file));
+        let event = RecordEvent::FileMissing { file: file.clone(), path: path.clone() };
+        context.happened(now, "state directory", event);
+        let cause = RecordCause::FileMissing { file, path };
+        context.losses.push(Loss { file: String::new(), cause });
     }
 
     /// Reads the clock, and the events of former lives. Notices tell what could not be read.
@@ -91,10 +126,15 @@ impl Procedures {
     /// Reads who we are, who may come, where we listen. Notices tell what could not be read.
     pub(crate) async fn read_state(&self) -> Vec<Notice> {
         let mut troubles = vec![];
-        // A first start finds nothing of a head.
         let there = self.files_there().await;
-        let first = there.is_empty();
+        let first = self.is_first_start(&there).await;
         self.context_mut().files.extend(there);
+        if first {
+            // From now on one that is not there is lost. The identity comes last: until then, this is a first start.
+            for (file, contents) in lists_of_none() {
+                let _ = self.write_file(file, contents).await;
+            }
+        }
         match self.read_known(IDENTITY, parse_identity, &mut troubles).await {
             Some(Some(identity)) => self.context_mut().apply(Change::Identified { identity }),
             Some(None) => {
@@ -118,22 +158,41 @@ impl Procedures {
                 self.context_mut().apply(Change::Identified { identity });
             }
         }
-        let parse = |bytes: &[u8]| parse_hosts(bytes, || self.context_mut().new_host());
-        let hosts = self.read_known(HOSTS, parse, &mut troubles).await;
-        {
-            let mut context = self.context_mut();
-            context.misses_hosts(!first && matches!(hosts, Some(None)));
-            for host in hosts.flatten().unwrap_or_default().iter() {
-                let id = context.former_hosts.get(&host.name).copied().unwrap_or(host.id);
-                let host = access::Host { id, ..host.clone() };
-                context.apply(Change::HostPut { host });
+        self.read_hosts(first, &mut troubles).await;
+        self.read_portals(first, &mut troubles).await;
+        troubles
+    }
+    /// Whether nothing says that a head was here. The files of none are here if a first start was cut off.
+    async fn is_first_start(&self, there: &BTreeSet<String>) -> bool {
+        for file in there {
+            let none = lists_of_none().into_iter().find(|(name, _)| name == file);
+            let Some((_, contents)) = none else { return false };
+            if self.read_file(file).await != Ok(Some(contents)) {
+                return false;
             }
         }
-        if first {
-            // From now on one that is not there is lost. If it cannot be written, nothing is lost but this.
-            let _ = self.write_again(HOSTS).await;
+        true
+    }
+    async fn read_hosts(&self, first: bool, troubles: &mut Vec<Notice>) {
+        let parse = |bytes: &[u8]| parse_hosts(bytes, || self.context_mut().new_host());
+        let hosts = self.read_known(HOSTS, parse, troubles).await;
+        let missing = !first && matches!(hosts, Some(None));
+        if missing {
+            self.miss_file(HOSTS);
         }
-        let portals = self.read_known(PORTALS, parse_portals, &mut troubles).await;
+        let mut context = self.context_mut();
+        context.misses_hosts(missing);
+        for host in hosts.flatten().unwrap_or_default().iter() {
+            let id = context.former_hosts.get(&host.name).copied().unwrap_or(host.id);
+            let host = access::Host { id, ..host.clone() };
+            context.apply(Change::HostPut { host });
+        }
+    }
+    async fn read_portals(&self, first: bool, troubles: &mut Vec<Notice>) {
+        let portals = self.read_known(PORTALS, parse_portals, troubles).await;
+        if !first && matches!(portals, Some(None)) {
+            self.miss_file(PORTALS);
+        }
         let (portals, last) = portals.flatten().unwrap_or_default();
         let mut context = self.context_mut();
         for portal in portals {
@@ -142,13 +201,16 @@ impl Procedures {
         }
         context.apply(Change::PortalsCounted { last });
         context.portal_given_last(last);
-        drop(context);
-        troubles
     }
     /// The pools that should be here: those that the list names, and those that it should name.
     pub(crate) async fn read_pools(&self, troubles: &mut Vec<Notice>) -> Vec<PoolRow> {
-        let rows = self.read_known(POOLS, parse_pools, troubles).await.flatten();
-        self.find_lost(rows).await
+        let rows = self.read_known(POOLS, |bytes| parse_pools(POOLS, bytes), troubles).await;
+        let missing = matches!(rows, Some(None));
+        let found = self.find_lost(rows.flatten()).await;
+        if missing && found.is_empty() {
+            self.miss_file(POOLS);
+        }
+        found
     }
     /// Writes down which pools are here, and those that should be. A list that could not be read stays as it is: orders
     /// that make or give up a pool are refused then (`check_read`), and where drives lie is a hint.
@@ -172,7 +234,8 @@ impl Procedures {
         if self.check_read(POOLS).is_err() {
             return Ok(());
         }
-        self.write_file(POOLS, pools_text(POOLS_ARE, &rows)).await
+        let contents = pools_file(POOLS, &rows, self.context().unknown_rows_of(POOLS));
+        self.write_file(POOLS, contents).await
     }
     /// The witness of a pool. A witness that cannot be read is not one that agrees.
     pub(crate) async fn read_witness(&self, pool: Uuid) -> Result<Option<MembershipRecord>, Cause> {
@@ -180,7 +243,7 @@ impl Procedures {
         let failed = |fault| RecordCause::StateFailed { what: named(&file), fault };
         match self.read_file(&file).await.map_err(failed)? {
             None => Ok(None),
-            Some(bytes) => match parse_witness(&bytes) {
+            Some(bytes) => match parse_witness(&file, &bytes) {
                 Some(record) if record.pool == pool => Ok(Some(record)),
                 Some(_) | None => Err(RecordCause::WitnessDamaged { file }.into()),
             },

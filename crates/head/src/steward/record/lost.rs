@@ -50,7 +50,8 @@ impl Procedures {
         let mut lost = vec![];
         for file in self.files_there().await {
             let uuid = file.strip_prefix(KEPT).and_then(|u| u.parse::<Uuid>().ok());
-            let Some(uuid) = uuid.filter(|u| rows.iter().all(|r| r.uuid != *u)) else { continue };
+            let is_new = |u: &Uuid| rows.iter().all(|r| r.uuid != *u) && !self.context().is_unknown_pool(*u);
+            let Some(uuid) = uuid.filter(is_new) else { continue };
             // One that cannot be read says nothing; it is told if the pool is one of ours.
             let Ok(Some(config)) = self.read_kept_config(uuid).await else { continue };
             let released = self.context().released().iter().any(|r| r.uuid == uuid);

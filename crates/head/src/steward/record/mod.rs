@@ -6,7 +6,7 @@ pub(crate) mod kept;
 pub(crate) mod lost;
 pub(crate) mod propose;
 pub(crate) mod settle;
-pub(crate) mod text;
 pub(crate) mod texts;
+pub(crate) mod unknown;
 pub(crate) mod vanished;
 pub(crate) mod witness;

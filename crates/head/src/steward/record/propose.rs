@@ -3,12 +3,12 @@
 
 use crate::layout::PoolId;
 use crate::order::Refusal;
+use crate::steward::context::head::HeadContext;
 use crate::steward::health::drives::{ConfigFound, WrittenConfig};
 use crate::steward::legs::exchange::Untaken;
 use crate::steward::procedures::Procedures;
 use crate::steward::record::texts::{
-    CREATING, CREATING_IS, HOSTS, IDENTITY, PORTALS, RELEASED, RELEASED_IS, hosts_text, identity_text,
-    pools_text, portals_text,
+    CREATING, HOSTS, IDENTITY, PORTALS, RELEASED, hosts_file, identity_file, pools_file, portals_file,
 };
 use crate::steward::state::{Change, Edit, Invalid, List, Pool, PoolRow, State};
 use array::format::ConfigSlot;
@@ -65,7 +65,8 @@ impl Procedures {
         self.cx.until(move || !procedures.context().filing).await;
         self.context_mut().files(true);
         let _turn = Turn { procedures: self.clone(), pool: None };
-        let texts = {
+        self.check_unknown(&change)?;
+        let contents = {
             let mut context = self.context_mut();
             context.state().check(&change).map_err(|e| refusal(e, ""))?;
             context.journal.proposed(&change);
@@ -73,19 +74,33 @@ impl Procedures {
             next.apply(change.clone());
             let concerned = context.state().concerned(&change);
             debug_assert!(concerned.drives.is_empty(), "a change of drives has a procedure");
-            concerned.files.into_iter().map(|file| (text_of(&next, &file), file)).collect::<Vec<_>>()
+            let of = |file: String| (contents_of(&context, &next, &file), file);
+            concerned.files.into_iter().map(of).collect::<Vec<_>>()
         };
         let early = planted(Bug::AppliedBeforeDurable);
         if early {
             self.context_mut().apply(change.clone());
         }
-        for (text, file) in texts {
-            self.write_file(&file, text).await?;
+        for (contents, file) in contents {
+            if let Err(refusal) = self.write_file(&file, contents).await {
+                self.roll_back(&file, &change).await;
+                return Err(refusal);
+            }
         }
         if !early {
             self.context_mut().apply(change);
         }
         Ok(())
+    }
+    /// A file that was not written, and may have been all the same, is written as it was.
+    async fn roll_back(&self, file: &str, change: &Change) {
+        if self.is_unsettled(file) {
+            let before = contents_of(&self.context(), self.context().state(), file);
+            let _ = self.write_file(file, before).await;
+        }
+        if !self.is_unsettled(file) {
+            self.context_mut().journal.refused(change);
+        }
     }
     /// Writes a file of the state directory as it should be, once more.
     pub(crate) async fn write_again(&self, file: &'static str) -> Result<(), Refusal> {
@@ -93,8 +108,8 @@ impl Procedures {
         self.cx.until(move || !procedures.context().filing).await;
         self.context_mut().files(true);
         let _turn = Turn { procedures: self.clone(), pool: None };
-        let text = text_of(self.context().state(), file);
-        self.write_file(file, text).await
+        let contents = contents_of(&self.context(), self.context().state(), file);
+        self.write_file(file, contents).await
     }
 
     /// Edits of a pool's configuration: checked, on its drives, applied.
@@ -221,13 +236,14 @@ impl Procedures {
 }
 
 /// What a file says of a state.
-fn text_of(state: &State, file: &str) -> String {
+fn contents_of(context: &HeadContext, state: &State, file: &str) -> Vec<u8> {
+    let unknown = context.unknown_rows_of(file);
     match file {
-        IDENTITY => identity_text(state.identity()),
-        HOSTS => hosts_text(state.hosts()),
-        PORTALS => portals_text(state.portals(), state.portal_last()),
-        CREATING => pools_text(CREATING_IS, state.list(List::Creating)),
-        RELEASED => pools_text(RELEASED_IS, state.list(List::Released)),
+        IDENTITY => identity_file(state.identity()),
+        HOSTS => hosts_file(state.hosts(), unknown),
+        PORTALS => portals_file(state.portals(), state.portal_last(), unknown),
+        CREATING => pools_file(CREATING, state.list(List::Creating), unknown),
+        RELEASED => pools_file(RELEASED, state.list(List::Released), unknown),
         _ => unreachable!("{file} is written by its own procedure"),
     }
 }

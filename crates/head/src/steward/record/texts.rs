@@ -2,8 +2,7 @@
 
 use crate::order::{Cause, Event, EventLine, Refusal, Weight};
 use crate::steward::context::probe::Probe;
-use crate::steward::record::kept::KeptFile;
-use crate::steward::record::text::{self, Section, TextError};
+use crate::steward::record::kept::{KEPT, KeptFile};
 use crate::steward::state::{Identity, PoolRow};
 use access::{Host, Hosts, parse_secret, print_secret};
 use array::format::{MembershipRecord, RECORD_BYTES};
@@ -11,7 +10,8 @@ use base::codec::{hex, unhex};
 use base::machine::StateError;
 use base::view::{Moves, Portal, Protocol};
 use base::{Instant, PortalId, Uuid};
-use finding::{LineFault, RecordCause, RecordRefusal, StateFile};
+use files::{Row, UnknownRow, content};
+use finding::{ContentFault, FileFault, RecordCause, RecordRefusal, StateFile};
 
 pub(crate) const IDENTITY: &str = "identity";
 
@@ -20,8 +20,6 @@ pub(crate) const HOSTS: &str = "hosts";
 pub(crate) const PORTALS: &str = "portals";
 
 pub(crate) const POOLS: &str = "pools";
-
-pub(crate) const POOLS_ARE: &str = "# Pools of this head, and where their drives were seen last.";
 
 pub(crate) const EVENTS: &str = "events";
 
@@ -36,7 +34,7 @@ pub(crate) fn state_cause(what: StateFile, error: &StateError) -> Cause {
 pub(crate) fn state_refusal(what: StateFile, error: &StateError) -> Refusal {
     match error {
         StateError::NoSpace => RecordRefusal::StateNoSpace { what }.into(),
-        StateError::Missing | StateError::Failed(_) => {
+        StateError::Missing | StateError::Failed(_) | StateError::Unsettled(_) => {
             RecordRefusal::StateFailed { what, fault: error.into() }.into()
         }
     }
@@ -51,99 +49,108 @@ pub(crate) fn witness_name(pool: Uuid) -> String {
     format!("{WITNESS}{pool}")
 }
 
-pub(crate) fn witness_text(record: &[u8]) -> Vec<u8> {
-    let end = record.iter().rposition(|b| *b != 0).map_or(0, |i| i + 1);
-    let hex = hex(&record[..end]);
-    format!("# The latest membership record of a pool: do not edit, do not copy to another machine.\nrecord = {hex}\n").into_bytes()
+/// What a file says: what is understood, and rows that are kept as they are.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Read<T> {
+    pub value: T,
+    pub unknown: Vec<UnknownRow>,
 }
 
-pub(crate) fn parse_witness(bytes: &[u8]) -> Option<MembershipRecord> {
-    let sections = text::parse(bytes, &[("", &["record"])]).ok()?;
-    let mut record = unhex(&sections[0].must("record").ok()?).filter(|r| r.len() <= RECORD_BYTES)?;
+impl<T> Read<T> {
+    fn all(value: T) -> Self {
+        Self { value, unknown: vec![] }
+    }
+}
+
+/// Rows of a file, those that are not understood apart.
+fn split<T>(rows: Vec<Row<T>>) -> (Vec<T>, Vec<UnknownRow>) {
+    let (mut known, mut unknown) = (vec![], vec![]);
+    for row in rows {
+        match row {
+            Row::Known(row) => known.push(row),
+            Row::Unknown(row) => unknown.push(row),
+        }
+    }
+    (known, unknown)
+}
+
+/// Rows of a file: these, and those that are kept as they are.
+fn joined<T>(known: impl Iterator<Item = T>, unknown: &[UnknownRow]) -> Vec<Row<T>> {
+    known.map(Row::Known).chain(unknown.iter().cloned().map(Row::Unknown)).collect()
+}
+
+fn wrong(row: &str, why: ContentFault) -> FileFault {
+    FileFault::Content { row: row.into(), why }
+}
+
+pub(crate) fn witness_file(name: &str, record: &[u8]) -> Vec<u8> {
+    let end = record.iter().rposition(|b| *b != 0).map_or(0, |i| i + 1);
+    files::seal(name, &content::Record { record: hex(&record[..end]) })
+}
+
+pub(crate) fn parse_witness(name: &str, bytes: &[u8]) -> Option<MembershipRecord> {
+    let content::Record { record } = files::open(name, bytes).ok()?;
+    let mut record = unhex(&record).filter(|r| r.len() <= RECORD_BYTES)?;
     record.resize(RECORD_BYTES, 0);
     MembershipRecord::decode(&record).ok()
 }
 
-pub(crate) fn parse_identity(bytes: &[u8]) -> Result<Identity, TextError> {
-    let sections = text::parse(bytes, &[("", &["uuid", "nqn", "iqn", "serial"])])?;
-    let s = &sections[0];
-    let wrong = |why| TextError::new(s.line, why);
-    let value = s.must("uuid")?;
-    let uuid = value.parse().map_err(|_| wrong(LineFault::NoUuid { value }))?;
-    let serial = s.must("serial")?;
+pub(crate) fn parse_identity(bytes: &[u8]) -> Result<Read<Identity>, FileFault> {
+    let content::Identity { uuid, nqn, iqn, serial } = files::open(IDENTITY, bytes)?;
+    let uuid = uuid.parse().map_err(|_| wrong("", ContentFault::NoUuid { value: uuid.clone() }))?;
     if serial.len() > 20 || !serial.bytes().all(|b| (0x20..0x7f).contains(&b)) {
-        return Err(wrong(LineFault::Serial));
+        return Err(wrong("", ContentFault::Serial));
     }
-    let (nqn, iqn) = (s.must("nqn")?, s.must("iqn")?);
-    access::check_nqn(&nqn).map_err(|e| wrong(of_access(e)))?;
-    let iqn = access::normal_iqn(&iqn).map_err(|e| wrong(of_access(e)))?;
-    Ok(Identity { uuid, nqn, iqn, serial })
+    access::check_nqn(&nqn).map_err(|e| wrong("", of_access(e)))?;
+    let iqn = access::normal_iqn(&iqn).map_err(|e| wrong("", of_access(e)))?;
+    Ok(Read::all(Identity { uuid, nqn, iqn, serial }))
 }
 
-fn of_access(error: finding::HostRefusal) -> LineFault {
-    LineFault::Refused { why: Box::new(error.into()) }
+fn of_access(error: finding::HostRefusal) -> ContentFault {
+    ContentFault::Refused { why: Box::new(error.into()) }
 }
 
-pub(crate) fn identity_text(s: &Identity) -> String {
-    let mut out = String::from("# Who this system is, for life: hosts know it by these names.\n");
-    for (key, value) in [
-        ("uuid", s.uuid.to_string()),
-        ("nqn", s.nqn.clone()),
-        ("iqn", s.iqn.clone()),
-        ("serial", s.serial.clone()),
-    ] {
-        text::line(&mut out, key, &value);
-    }
-    out
+pub(crate) fn identity_file(s: &Identity) -> Vec<u8> {
+    let Identity { uuid, nqn, iqn, serial } = s.clone();
+    files::seal(IDENTITY, &content::Identity { uuid: uuid.to_string(), nqn, iqn, serial })
 }
 
 pub(crate) fn parse_hosts(
     bytes: &[u8],
     mut new_id: impl FnMut() -> base::HostId,
-) -> Result<Hosts, TextError> {
-    let keys: &[&str] = &["nqn", "iqn", "chap_secret", "chap_user", "mutual_secret"];
+) -> Result<Read<Hosts>, FileFault> {
+    let (rows, unknown) = split(files::open::<content::Hosts>(HOSTS, bytes)?.host);
     let mut hosts = Hosts::default();
-    for s in text::parse(bytes, &[("", &[]), ("host", keys)])?.iter().skip(1) {
-        let wrong = |why| TextError::new(s.line, why);
-        let secret = |key: &str| match s.one(key)? {
-            None => Ok(None),
-            Some(text) => {
-                let fault = |fault| LineFault::Secret { key: key.into(), fault };
-                parse_secret(&text).map(Some).map_err(|why| wrong(fault(why)))
-            }
+    for row in rows {
+        let wrong = |why| wrong(&row.name, why);
+        let secret = |key: &str, text: &Option<String>| {
+            let fault = |fault| wrong(ContentFault::Secret { key: key.into(), fault });
+            text.as_ref().map(|text| parse_secret(text).map_err(fault)).transpose()
         };
         let host = Host {
             id: new_id(),
-            name: s.name.clone(),
-            nqns: s.all("nqn"),
-            iqns: s.all("iqn"),
-            chap_secret: secret("chap_secret")?,
-            chap_user: s.one("chap_user")?.unwrap_or_default(),
-            mutual_secret: secret("mutual_secret")?,
+            name: row.name.clone(),
+            nqns: row.nqn.clone(),
+            iqns: row.iqn.clone(),
+            chap_secret: secret("chap_secret", &row.chap_secret)?,
+            chap_user: row.chap_user.clone().unwrap_or_default(),
+            mutual_secret: secret("mutual_secret", &row.mutual_secret)?,
         };
         hosts.add(host).map_err(|e| wrong(of_access(e)))?;
     }
-    Ok(hosts)
+    Ok(Read { value: hosts, unknown })
 }
 
-pub(crate) fn hosts_text(hosts: &Hosts) -> String {
-    let mut out =
-        String::from("# Who may come. Secrets stand here in the clear: keep this file to yourself.\n");
-    for h in hosts.iter() {
-        text::section(&mut out, "host", &h.name);
-        h.nqns.iter().for_each(|n| text::line(&mut out, "nqn", n));
-        h.iqns.iter().for_each(|n| text::line(&mut out, "iqn", n));
-        if let Some(s) = &h.chap_secret {
-            text::line(&mut out, "chap_secret", &print_secret(s));
-        }
-        if !h.chap_user.is_empty() {
-            text::line(&mut out, "chap_user", &h.chap_user);
-        }
-        if let Some(s) = &h.mutual_secret {
-            text::line(&mut out, "mutual_secret", &print_secret(s));
-        }
-    }
-    out
+pub(crate) fn hosts_file(hosts: &Hosts, unknown: &[UnknownRow]) -> Vec<u8> {
+    let row = |h: &Host| content::Host {
+        name: h.name.clone(),
+        nqn: h.nqns.clone(),
+        iqn: h.iqns.clone(),
+        chap_secret: h.chap_secret.as_ref().map(print_secret),
+        chap_user: (!h.chap_user.is_empty()).then(|| h.chap_user.clone()),
+        mutual_secret: h.mutual_secret.as_ref().map(print_secret),
+    };
+    files::seal(HOSTS, &content::Hosts { host: joined(hosts.iter().map(row), unknown) })
 }
 
 /// The word for a protocol.
@@ -155,109 +162,85 @@ pub(crate) fn protocol_word(p: Protocol) -> &'static str {
     }
 }
 
-/// Which head has a portal, from the word behind its number: nothing is said of the first one.
-fn parse_head(word: &str) -> Option<u8> {
-    ["head=a", "head=b"].iter().position(|w| *w == word).map(|head| head as u8)
-}
-
-/// How an address moves, from what is left of a line: nothing, or a prefix, or a prefix and an interface. The outer None: neither.
-fn parse_moves<'a>(words: &mut impl Iterator<Item = &'a str>) -> Option<Option<Moves>> {
-    let Some(word) = words.next() else { return Some(None) };
-    let prefix = word.strip_prefix('/')?.parse().ok()?;
-    let interface = words.next().map(str::parse).transpose().ok()?;
-    Some(Some(Moves { prefix, interface }))
-}
-
 /// Whether two portals would have the same address configured in two ways.
 pub(crate) fn contradict(one: &Portal, other: &Portal) -> bool {
     let both = one.moves.is_some() && other.moves.is_some();
     both && one.address.ip() == other.address.ip() && one.moves != other.moves
 }
 
+/// How an address moves. None: as no address can.
+fn moves_of(row: &content::Portal) -> Option<Option<Moves>> {
+    let Some(prefix) = row.prefix else { return row.interface.is_none().then_some(None) };
+    let interface = row.interface.as_ref().map(|name| name.parse()).transpose().ok()?;
+    Some(Some(Moves { prefix, interface }))
+}
+
+fn portal_of(row: &content::Portal) -> Option<Portal> {
+    let all = [Protocol::Nvme, Protocol::Discovery, Protocol::Iscsi];
+    let protocol = all.into_iter().find(|p| protocol_word(*p) == row.protocol)?;
+    let head = match row.head.as_deref() {
+        None | Some("a") => 0,
+        Some("b") => 1,
+        Some(_) => return None,
+    };
+    let id = PortalId(u32::from(row.number.checked_sub(1)?));
+    Some(Portal { id, protocol, address: row.address.parse().ok()?, head, moves: moves_of(row)? })
+}
+
 /// Where the head listens, and the number that was given to a portal last.
-pub(crate) fn parse_portals(bytes: &[u8]) -> Result<(Vec<Portal>, u16), TextError> {
-    let sections = text::parse(bytes, &[("", &["portal", "last"])])?;
+pub(crate) fn parse_portals(bytes: &[u8]) -> Result<Read<(Vec<Portal>, u16)>, FileFault> {
+    let content::Portals { last, portal } = files::open(PORTALS, bytes)?;
+    let (rows, unknown) = split(portal);
     let mut portals: Vec<Portal> = vec![];
-    let mut highest: u16 = 0;
-    for (line, _, value) in sections[0].entries.iter().filter(|(_, key, _)| key == "portal") {
-        let error = |why| TextError::new(*line, why);
-        let wrong = || error(LineFault::NoPortal { value: value.clone() });
-        let mut words = value.split_whitespace();
-        let word = words.next().ok_or_else(wrong)?;
-        let all = [Protocol::Nvme, Protocol::Discovery, Protocol::Iscsi];
-        let protocol = all.into_iter().find(|p| protocol_word(*p) == word).ok_or_else(wrong)?;
-        let address = words.next().and_then(|w| w.parse().ok()).ok_or_else(wrong)?;
-        let number = match words.next() {
-            // Versions before this one counted the lines.
-            None => highest.checked_add(1),
-            Some(word) => word.parse().ok().filter(|n| *n > 0),
-        };
-        let number = number.ok_or_else(wrong)?;
-        let mut words = words.peekable();
-        let head = words.next_if(|w| w.starts_with("head=")).map_or(Some(0), parse_head).ok_or_else(wrong)?;
-        let moves = parse_moves(&mut words).filter(|_| words.next().is_none()).ok_or_else(wrong)?;
-        let id = PortalId(u32::from(number) - 1);
-        if portals.iter().any(|p| p.id == id) {
-            return Err(error(LineFault::PortalNumberTwice { number }));
+    for row in &rows {
+        let wrong = |why| wrong(&row.address, why);
+        let words = format!("{} {} {}", row.protocol, row.address, row.number);
+        let portal = portal_of(row).ok_or_else(|| wrong(ContentFault::NoPortal { value: words }))?;
+        let (ip, number) = (portal.address.ip(), row.number);
+        if portals.iter().any(|p| p.id == portal.id) {
+            return Err(wrong(ContentFault::PortalNumberTwice { number }));
         }
-        highest = highest.max(number);
-        let portal = Portal { id, protocol, address, head, moves };
-        if moves.is_some_and(|m| m.check(address.ip()).is_err()) {
-            return Err(error(LineFault::PortalImmovable { address: address.ip().to_string() }));
+        if portal.moves.is_some_and(|m| m.check(ip).is_err()) {
+            return Err(wrong(ContentFault::PortalImmovable { address: ip.to_string() }));
         }
         if let Some(other) = portals.iter().find(|p| contradict(p, &portal)) {
-            return Err(error(LineFault::PortalMovesOtherwise { address: other.address.to_string() }));
+            return Err(wrong(ContentFault::PortalMovesOtherwise { address: other.address.to_string() }));
         }
         portals.push(portal);
     }
-    let last = match sections[0].one("last")? {
-        None => highest,
-        Some(word) => {
-            word.parse().map_err(|_| TextError::new(0, LineFault::NoPortalNumber { value: word.clone() }))?
-        }
+    Ok(Read { value: (portals, last), unknown })
+}
+
+pub(crate) fn portals_file(portals: &[Portal], last: u16, unknown: &[UnknownRow]) -> Vec<u8> {
+    let row = |p: &Portal| content::Portal {
+        number: crate::steward::state::portal_number(p.id),
+        protocol: protocol_word(p.protocol).into(),
+        address: p.address.to_string(),
+        head: (p.head > 0).then(|| "b".into()),
+        prefix: p.moves.map(|m| m.prefix),
+        interface: p.moves.and_then(|m| m.interface).map(|name| name.as_str().into()),
     };
-    Ok((portals, last))
+    files::seal(PORTALS, &content::Portals { last, portal: joined(portals.iter().map(row), unknown) })
 }
 
-pub(crate) fn portals_text(portals: &[Portal], last: u16) -> String {
-    let mut out =
-        String::from("# Where this head listens, under which numbers, and the number given last.\n");
-    for Portal { id, protocol, address, moves, head } in portals {
-        let mut line = format!("{} {address} {}", protocol_word(*protocol), id.0 + 1);
-        if *head > 0 {
-            line += " head=b";
-        }
-        if let Some(Moves { prefix, interface }) = moves {
-            line += &format!(" /{prefix}");
-            line.extend(interface.iter().flat_map(|name| [" ", name.as_str()]));
-        }
-        text::line(&mut out, "portal", &line);
-    }
-    text::line(&mut out, "last", &last.to_string());
-    out
-}
-
-pub(crate) fn parse_pools(bytes: &[u8]) -> Result<Vec<PoolRow>, TextError> {
-    let sections = text::parse(bytes, &[("", &[]), ("pool", &["name", "drive"])])?;
-    let row = |s: &Section| {
-        let uuid = s
-            .name
-            .parse()
-            .map_err(|_| TextError::new(s.line, LineFault::NoUuid { value: s.name.clone() }))?;
-        Ok(PoolRow { uuid, name: s.must("name")?, drives: s.all("drive") })
+/// `pools`, `released` or `creating`.
+pub(crate) fn parse_pools(name: &str, bytes: &[u8]) -> Result<Read<Vec<PoolRow>>, FileFault> {
+    let (rows, unknown) = split(files::open::<content::Pools>(name, bytes)?.pool);
+    let row = |content::Pool { uuid, name, drives }: content::Pool| {
+        let uuid = uuid.parse().map_err(|_| wrong(&name, ContentFault::NoUuid { value: uuid.clone() }))?;
+        Ok(PoolRow { uuid, name, drives })
     };
-    sections.iter().skip(1).map(row).collect()
+    Ok(Read { value: rows.into_iter().map(row).collect::<Result<_, _>>()?, unknown })
 }
 
-/// The text of `pools` or `released`, which begins with a comment.
-pub(crate) fn pools_text(comment: &str, pools: &[PoolRow]) -> String {
-    let mut out = format!("{comment}\n");
-    for p in pools {
-        text::section(&mut out, "pool", &p.uuid.to_string());
-        text::line(&mut out, "name", &p.name);
-        p.drives.iter().for_each(|d| text::line(&mut out, "drive", d));
-    }
-    out
+/// `pools`, `released` or `creating`.
+pub(crate) fn pools_file(name: &str, pools: &[PoolRow], unknown: &[UnknownRow]) -> Vec<u8> {
+    let row = |p: &PoolRow| content::Pool {
+        uuid: p.uuid.to_string(),
+        name: p.name.clone(),
+        drives: p.drives.clone(),
+    };
+    files::seal(name, &content::Pools { pool: joined(pools.iter().map(row), unknown) })
 }
 
 pub(crate) fn event_text(e: &EventLine) -> String {
@@ -285,27 +268,65 @@ pub(crate) fn parse_events(bytes: &[u8]) -> Vec<EventLine> {
     text.lines().filter_map(line).collect()
 }
 
-/// Gives bytes to every reader; what is understood is written and must be read as the same.
-pub(crate) fn read_any(bytes: &[u8]) {
-    if let Ok(system) = parse_identity(bytes) {
-        assert!(parse_identity(identity_text(&system).as_bytes()) == Ok(system), "another identity");
+/// What is wrong with a file that people may edit, by what its fields mean.
+///
+/// # Errors
+/// It is not whole, or something in it cannot be used.
+pub fn check_file(name: &str, bytes: &[u8]) -> Result<(), FileFault> {
+    let damaged = |key: &str| wrong("", ContentFault::NoHex { key: key.into() });
+    match name {
+        IDENTITY => parse_identity(bytes).map(drop),
+        HOSTS => parse_hosts(bytes, || base::HostId(1)).map(drop),
+        PORTALS => parse_portals(bytes).map(drop),
+        POOLS | RELEASED | CREATING => parse_pools(name, bytes).map(drop),
+        _ if name.starts_with(WITNESS) => {
+            files::check(name, bytes)?;
+            parse_witness(name, bytes).map(drop).ok_or_else(|| damaged("record"))
+        }
+        _ if name.starts_with(KEPT) => KeptFile::parse(name, bytes).map(drop),
+        _ => files::check(name, bytes).map(drop),
     }
-    if let Ok(hosts) = parse_hosts(bytes, || base::HostId(1)) {
-        assert!(parse_hosts(hosts_text(&hosts).as_bytes(), || base::HostId(1)) == Ok(hosts), "other hosts");
+}
+
+/// Gives bytes to the reader of a file; what is understood is written and must be read as the same.
+pub(crate) fn read_any(name: &str, bytes: &[u8]) {
+    let id = || base::HostId(1);
+    match name {
+        IDENTITY => {
+            let Ok(system) = parse_identity(bytes) else { return };
+            assert!(parse_identity(&identity_file(&system.value)) == Ok(system), "another identity");
+        }
+        HOSTS => {
+            let Ok(hosts) = parse_hosts(bytes, id) else { return };
+            assert!(parse_hosts(&hosts_file(&hosts.value, &hosts.unknown), id) == Ok(hosts), "other hosts");
+        }
+        PORTALS => {
+            let Ok(read) = parse_portals(bytes) else { return };
+            let (portals, last) = &read.value;
+            assert!(parse_portals(&portals_file(portals, *last, &read.unknown)) == Ok(read), "other portals");
+        }
+        POOLS | RELEASED | CREATING => {
+            let Ok(read) = parse_pools(name, bytes) else { return };
+            let again = pools_file(name, &read.value, &read.unknown);
+            assert!(parse_pools(name, &again) == Ok(read), "other pools");
+        }
+        _ if name.starts_with(WITNESS) => {
+            let Some(record) = parse_witness(name, bytes) else { return };
+            assert!(
+                parse_witness(name, &witness_file(name, &record.encode())) == Some(record),
+                "another witness"
+            );
+        }
+        _ if name.starts_with(KEPT) => {
+            let Ok(file) = KeptFile::parse(name, bytes) else { return };
+            assert!(KeptFile::parse(name, &file.bytes(name)) == Ok(file), "another kept configuration");
+        }
+        _ => drop(files::check(name, bytes)),
     }
-    if let Ok((portals, last)) = parse_portals(bytes) {
-        let again = parse_portals(portals_text(&portals, last).as_bytes());
-        assert!(again == Ok((portals, last)), "other portals");
-    }
-    if let Ok(pools) = parse_pools(bytes) {
-        assert!(parse_pools(pools_text(POOLS_ARE, &pools).as_bytes()) == Ok(pools), "other pools");
-    }
-    if let Some(record) = parse_witness(bytes) {
-        assert!(parse_witness(&witness_text(&record.encode())) == Some(record), "another witness");
-    }
-    if let Ok(file) = KeptFile::parse(bytes) {
-        assert!(KeptFile::parse(file.text().as_bytes()) == Ok(file), "another kept configuration");
-    }
+}
+
+/// The same for the log.
+pub(crate) fn read_any_log(bytes: &[u8]) {
     let events = parse_events(bytes);
     let text: String = events.iter().map(event_text).collect();
     assert!(parse_events(text.as_bytes()).len() == events.len(), "other events");
@@ -323,15 +344,25 @@ pub(crate) fn new_identity(uuid: Uuid) -> Identity {
     }
 }
 
-/// The first file of a head with this name, and what is in it: one that begins anew, where files of another one lay, has it before it starts.
-pub fn first_file(uuid: Uuid) -> (&'static str, String) {
-    (IDENTITY, identity_text(&new_identity(uuid)))
+/// The first files of a head, in the order in which they are written: until the last one is there, it has not begun. A head that
+/// begins anew, where files of another one lay, has them before it starts.
+pub fn first_files(uuid: Uuid) -> Vec<(&'static str, Vec<u8>)> {
+    let mut all = lists_of_none();
+    all.push((IDENTITY, identity_file(&new_identity(uuid))));
+    all
+}
+
+/// The files of a head that knows nobody yet.
+pub(crate) fn lists_of_none() -> Vec<(&'static str, Vec<u8>)> {
+    vec![
+        (HOSTS, hosts_file(&Hosts::default(), &[])),
+        (PORTALS, portals_file(&[], 0, &[])),
+        (POOLS, pools_file(POOLS, &[], &[])),
+    ]
 }
 
 /// The file.
 pub(crate) const RELEASED: &str = "released";
-
-pub(crate) const RELEASED_IS: &str = "# Pools that this head let go of, and where their drives lay.";
 
 /// In front of the path of a file that was made as a drive of the pool: the reactor takes it away with the drive, if it holds
 /// nothing.
@@ -359,109 +390,6 @@ pub(crate) fn listed(probe: &Probe) -> String {
 /// The file.
 pub(crate) const CREATING: &str = "creating";
 
-pub(crate) const CREATING_IS: &str = "# Pools that are being made, and where their drives lie.";
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use base::HostId;
-
-    #[test]
-    fn identity_portals_and_pools_survive_being_written() {
-        let system = new_identity(Uuid::from_random(1, 2));
-        assert_eq!(parse_identity(identity_text(&system).as_bytes()), Ok(system.clone()));
-        assert_eq!(system.serial.len(), 20);
-        let portals = b"portal = iscsi 10.0.0.1:3260\nportal = nvme [::1]:4420\n";
-        // As versions wrote it that counted the lines.
-        let (rows, last) = parse_portals(portals).expect("good");
-        assert_eq!((rows[0].id, rows[1].id, last), (PortalId(0), PortalId(1), 2));
-        let row = vec![rows[1]];
-        assert_eq!(parse_portals(portals_text(&row, 9).as_bytes()), Ok((row, 9)));
-        let heads = b"portal = iscsi 10.1.0.5:3260 3 head=b /24\nportal = nvme 10.1.0.6:4420 4 head=a\nportal = nvme 10.1.0.6:4421 5 head=b\n";
-        let (rows, last) = parse_portals(heads).expect("good");
-        assert_eq!(rows.iter().map(|p| p.head).collect::<Vec<_>>(), [1, 0, 1]);
-        assert_eq!(parse_portals(portals_text(&rows, last).as_bytes()), Ok((rows, last)));
-        assert!(parse_portals(b"portal = nvme 1.2.3.4:5 1 head=c").is_err());
-        let moving = b"portal = iscsi 10.1.0.5:3260 3 /24 eth1\nportal = nvme 10.1.0.5:4420 4 /24 eth1\nportal = nvme [fd00::5]:4420 5 /64\n";
-        let (rows, last) = parse_portals(moving).expect("good");
-        let interface: Vec<_> = rows.iter().map(|p| p.moves.and_then(|m| m.interface)).collect();
-        assert_eq!(interface, ["eth1".parse().ok(), "eth1".parse().ok(), None]);
-        assert_eq!(parse_portals(portals_text(&rows, last).as_bytes()), Ok((rows, last)));
-        let pools = vec![PoolRow {
-            uuid: Uuid::from_random(3, 4),
-            name: "tank".into(),
-            drives: vec!["/a b".into(), "/c".into()],
-        }];
-        assert_eq!(parse_pools(pools_text(POOLS_ARE, &pools).as_bytes()), Ok(pools));
-    }
-
-    #[test]
-    fn hosts_survive_being_written() {
-        let text = "[host esx1]\nnqn = nqn.2014-08.org.nvmexpress:x\niqn = iqn.1998-01.com.example:a\nchap_secret = twelve-bytes!\nmutual_secret = 0x00112233445566778899aabb\n";
-        let text = text.replace(":x", ":uuid:36ebf5a9-1df9-47b3-a6d0-e9ba32e428a2");
-        let hosts = parse_hosts(text.as_bytes(), || HostId(1)).expect("good");
-        assert_eq!(parse_hosts(hosts_text(&hosts).as_bytes(), || HostId(1)), Ok(hosts));
-    }
-
-    #[test]
-    fn files_that_cannot_be_read_say_where() {
-        let line = |r: Result<Hosts, TextError>| r.map(|_| ()).map_err(|e| e.line);
-        let id = || HostId(0);
-        assert_eq!(line(parse_hosts(b"[host a]\nnqn = x", id)), Err(1));
-        assert_eq!(line(parse_hosts(b"\n[host a]\nmodel = x", id)), Err(3));
-        assert_eq!(
-            line(parse_hosts(b"[host a]\niqn = iqn.1998-01.com.x:a\nchap_secret = short", id)),
-            Err(1)
-        );
-        assert_eq!(parse_portals(b"portal = ftp 1.2.3.4:5").map_err(|e| e.line), Err(1));
-        assert_eq!(parse_portals(b"\nportal = nvme nowhere").map_err(|e| e.line), Err(2));
-        assert_eq!(parse_portals(b"portal = nvme 1.2.3.4:5 0").map_err(|e| e.line), Err(1));
-        assert_eq!(parse_portals(b"portal = nvme 1.2.3.4:5 65536").map_err(|e| e.line), Err(1));
-        let twice = b"portal = nvme 1.2.3.4:5 7\nportal = nvme 1.2.3.4:6 7";
-        assert_eq!(parse_portals(twice).map_err(|e| e.line), Err(2));
-        assert!(parse_portals(b"last = none").is_err());
-        for moves in
-            ["24", "/", "/33", "/0", "/-1", "/24 a/b", "/24 eth1 eth2", "eth1", "/24 sixteen-letters-"]
-        {
-            let line = format!("portal = nvme 10.1.0.5:5 1 {moves}");
-            assert_eq!(parse_portals(line.as_bytes()).map_err(|e| e.line), Err(1), "{moves}");
-        }
-        assert!(parse_portals(b"portal = nvme 127.0.0.1:5 1 /8").is_err());
-        let two_ways = b"portal = nvme 10.1.0.5:5 1 /24\nportal = nvme 10.1.0.5:6 2 /16";
-        assert_eq!(parse_portals(two_ways).map_err(|e| e.line), Err(2));
-        assert!(parse_identity(b"uuid = 1").is_err());
-        assert!(parse_pools(b"[pool tank]\nname = tank").is_err());
-    }
-
-    #[test]
-    fn a_witness_is_whole_or_none() {
-        let leg = array::format::MemberLeg::new(Uuid([3; 16]), array::format::LegState::InSync);
-        let row = array::format::RecordArray { epoch: 1, rivals: 0, legs: vec![leg] };
-        let record = MembershipRecord::first(Uuid([1; 16]), Uuid([2; 16]), 5, vec![row]);
-        let text = witness_text(&record.encode());
-        assert_eq!(parse_witness(&text), Some(record));
-        for cut in 0..text.len() - 1 {
-            assert_eq!(parse_witness(&text[..cut]), None);
-        }
-    }
-
-    #[test]
-    fn the_log_is_read_back_and_broken_lines_are_passed_over() {
-        let e = EventLine {
-            number: 7,
-            at: 9,
-            monotonic: Some(Instant(11)),
-            weight: Weight::Warning,
-            what: "a\tb".into(),
-            event: Event::from_line(Weight::Warning, "c\nd"),
-        };
-        let text = format!("half a line\n{}x\t", event_text(&e));
-        let back = parse_events(text.as_bytes());
-        assert_eq!(
-            back,
-            [EventLine { what: "a b".into(), event: Event::from_line(Weight::Warning, "c d"), ..e.clone() }]
-        );
-        let older = parse_events(b"7\t9\twarning\ta b\tc d\n");
-        assert_eq!(older, [EventLine { monotonic: None, ..back[0].clone() }]);
-    }
-}
+#[path = "texts/tests.rs"]
+mod tests;

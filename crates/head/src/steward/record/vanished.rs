@@ -46,7 +46,10 @@ impl Procedures {
             *last += 1;
             *last
         };
-        self.cx.state(op).await?;
+        if let Err(error) = self.cx.state(op).await {
+            self.note_unsettled(&name, &error);
+            return Err(error);
+        }
         if [HOSTS, PORTALS].contains(&name.as_str()) {
             self.mark_change().await;
         }
@@ -62,6 +65,27 @@ impl Procedures {
             context.files.insert(name);
         }
         Ok(())
+    }
+    /// A file that may say something else after a crash is written again until it does not.
+    fn note_unsettled(&self, name: &str, error: &StateError) {
+        if !matches!(error, StateError::Unsettled(_)) || planted(Bug::UnsettledForgotten) {
+            return;
+        }
+        let now = self.cx.now();
+        let mut context = self.context_mut();
+        let (file, path, fault) = (name.to_string(), context.state_path(name), error.into());
+        let cause = RecordCause::FileUnsettled { file: file.clone(), path: path.clone(), fault };
+        if !context.losses.iter().any(|l| l.cause == cause) {
+            let event = RecordEvent::FileUnsettled { path, fault: error.into() };
+            context.happened(now, "state directory", event);
+        }
+        context.losses.retain(|l| l.file != file);
+        context.losses.push(Loss { file, cause });
+    }
+    /// Whether a file may say something else after a crash.
+    pub(crate) fn is_unsettled(&self, file: &str) -> bool {
+        let is = |l: &Loss| l.file == file && matches!(l.cause, RecordCause::FileUnsettled { .. });
+        self.context().losses.iter().any(is)
     }
     /// A look has found these files, where those of `before` should be.
     pub(crate) fn on_files_seen(&self, seen: &[u8], before: &BTreeSet<String>) {
@@ -115,6 +139,12 @@ impl Procedures {
     /// Order of the Steward's own: files that were removed under the running head are written again.
     pub(crate) async fn state_restore(&self, files: Vec<String>) -> Answered {
         let mut failed: Vec<Unmended> = vec![];
+        let (unsettled, files): (Vec<String>, Vec<String>) =
+            files.into_iter().partition(|file| self.is_unsettled(file));
+        for file in &unsettled {
+            // Until it can be written, `status` goes on to say so.
+            let _ = self.restore(file).await;
+        }
         for file in &files {
             if let Err(why) = self.restore(file).await {
                 failed.push(Unmended { file: file.clone(), why });
@@ -138,7 +168,10 @@ impl Procedures {
             let now = self.cx.now();
             self.context_mut().happened(now, "state directory", RecordEvent::FilesRemoved { files: gone });
         }
-        self.tell_restored(again, failed, |file, why| RecordCause::DaemonFileNotMade { file, why });
+        self.tell_restored(again, failed, |file, why| match *why {
+            Cause::Record(not_whole @ RecordCause::FileUnreadable { .. }) => not_whole,
+            why => RecordCause::DaemonFileNotMade { file, why: Box::new(why) },
+        });
     }
     fn forget_healed(&self, again: &[String], failed: &[Unmended]) {
         let now = self.cx.now();

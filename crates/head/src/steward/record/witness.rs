@@ -12,7 +12,7 @@ use crate::order::{Cause, Refusal};
 use crate::steward::context::pool::PoolContext;
 use crate::steward::context::witness::{Witness, puts_out};
 use crate::steward::procedures::Procedures;
-use crate::steward::record::texts::{WITNESS, state_cause, state_refusal, witness_name, witness_text};
+use crate::steward::record::texts::{WITNESS, state_cause, state_refusal, witness_file, witness_name};
 use array::format::{LegState, MembershipRecord};
 use base::machine::StateOp;
 use base::{Bug, DriveError, Uuid, planted};
@@ -63,7 +63,8 @@ impl PoolContext {
 impl Procedures {
     /// Writes the witness.
     pub(crate) async fn write_witness(&self, pool: Uuid, record: &[u8]) -> Result<(), Cause> {
-        let op = StateOp::Write { name: witness_name(pool), contents: witness_text(record) };
+        let name = witness_name(pool);
+        let op = StateOp::Write { contents: witness_file(&name, record), name };
         self.change_file(op).await.map_err(|e| state_cause(StateFile::Witness, &e))
     }
     /// The other head led since this one had the latest witnesses: they prove nothing.

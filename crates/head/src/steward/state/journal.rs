@@ -7,6 +7,8 @@ use super::Change;
 pub enum JournalEntry {
     /// This is about to become durable. After a crash it has happened, or it has not.
     Proposed(Vec<u8>),
+    /// What was about to become durable was refused: it is not found after a crash.
+    Refused(Vec<u8>),
     /// It has happened.
     Applied(Vec<u8>),
     /// A pool was found so on its drives, before this head wrote to them: as a change that brings it.
@@ -32,6 +34,11 @@ impl Journal {
     pub(in crate::steward) fn proposed(&mut self, change: &Change) {
         if let Some(entries) = &mut self.entries {
             entries.push(JournalEntry::Proposed(change.encode(0)));
+        }
+    }
+    pub(in crate::steward) fn refused(&mut self, change: &Change) {
+        if let Some(entries) = &mut self.entries {
+            entries.push(JournalEntry::Refused(change.encode(0)));
         }
     }
     pub(in crate::steward) fn found(&mut self, change: &Change) {

@@ -250,6 +250,6 @@ impl State {
 }
 
 /// The portal's number in the file and for hosts: NVMe port id, portal group tag and relative port are this.
-fn portal_number(id: PortalId) -> u16 {
+pub(crate) fn portal_number(id: PortalId) -> u16 {
     (id.0 + 1) as u16
 }

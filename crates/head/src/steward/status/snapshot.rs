@@ -165,6 +165,9 @@ fn build(context: &mut HeadContext, now: Instant) -> Status {
             unread.cause.clone(),
         ));
     }
+    for cause in context.unknown_causes() {
+        reasons.push(Reason::new(State::Degraded, "state directory", cause));
+    }
     for loss in context.losses.iter().cloned().chain(context.hosts_lost()) {
         let what = "state directory";
         reasons.push(Reason::new(State::Degraded, what, loss.cause));

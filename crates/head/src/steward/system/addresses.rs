@@ -91,15 +91,15 @@ impl Procedures {
     }
     /// The portals of the head that leads are these from now on.
     pub(super) fn note_portals(&self, contents: &[u8]) {
-        if let Ok((portals, _)) = parse_portals(contents) {
-            self.context_mut().addresses.leader_has(moving(portals.iter()));
+        if let Ok(read) = parse_portals(contents) {
+            self.context_mut().addresses.leader_has(moving(read.value.0.iter()));
         }
     }
     /// This head does not lead yet: what a process before it has left here goes.
     pub(super) async fn leave_addresses(&self) {
         let Ok(Some(bytes)) = self.read_file(PORTALS).await else { return };
-        let Ok((portals, _)) = parse_portals(&bytes) else { return };
-        let gone = moving(portals.iter());
+        let Ok(read) = parse_portals(&bytes) else { return };
+        let gone = moving(read.value.0.iter());
         self.context_mut().addresses.leader_has(gone.clone());
         if !gone.is_empty() {
             self.order_addresses(vec![], gone);

@@ -1,6 +1,9 @@
 //! What the member wants done on voters: blocks and heartbeats, on drives and in the state directory.
 
+use crate::order::Refusal;
 use crate::steward::procedures::Procedures;
+use crate::steward::record::texts::{named, state_refusal};
+use base::codec::{hex, unhex};
 use base::machine::{StateError, StateOp};
 use base::record::Fault;
 use base::{DriveError, DriveId, Uuid};
@@ -9,14 +12,22 @@ use cluster::heartbeat::{HEARTBEAT_BYTES, HEARTBEATS_AT};
 use cluster::member::NotReached;
 use cluster::slot::{self, SLOT_BYTES, SLOTS_AT, Slot};
 use cluster::{HeadNo, Heartbeat, SystemRecord, Voter};
+use files::content;
+use finding::{ContentFault, FileFault};
 
 /// The newest record that is known here to be decided.
 pub(crate) const RECORD: &str = "system-record";
 const HEADS: [HeadNo; 2] = [HeadNo::A, HeadNo::B];
 
 /// The file of a head's block.
-fn slot_file(head: HeadNo) -> String {
-    format!("system-slot-{}", head.index())
+fn slot_file(head: HeadNo) -> &'static str {
+    ["system-slot-0", "system-slot-1"][head.index()]
+}
+
+/// What a file that holds bytes in hex says, and what is wrong with it.
+fn bytes_of(key: &str, hex: &str) -> Result<Vec<u8>, FileFault> {
+    let why = ContentFault::NoHex { key: key.into() };
+    unhex(hex).ok_or(FileFault::Content { row: String::new(), why })
 }
 
 impl Procedures {
@@ -28,14 +39,21 @@ impl Procedures {
                 known = record;
             }
         };
-        if let Ok(bytes) = self.cx.state(StateOp::Read { name: RECORD.into() }).await
-            && let Ok(record) = SystemRecord::from_bytes(&bytes)
-        {
-            hear(record);
+        if let Ok(bytes) = self.cx.state(StateOp::Read { name: RECORD.into() }).await {
+            let read =
+                files::open::<content::Record>(RECORD, &bytes).and_then(|r| bytes_of("record", &r.record));
+            match read {
+                Ok(bytes) => drop(SystemRecord::from_bytes(&bytes).map(&mut hear)),
+                Err(fault) => self.leave_unreadable(RECORD, fault),
+            }
         }
         let mut accepted = 0;
         for head in HEADS {
-            if let Ok(Some(slot)) = self.read_slot_file(head).await {
+            let read = self.read_slot_file(head).await;
+            if let Err(fault) = &read {
+                self.leave_unreadable(slot_file(head), fault.clone());
+            }
+            if let Ok(Some(slot)) = read {
                 let ours = slot.decided.system == system;
                 accepted = accepted.max(slot.accepted.as_ref().filter(|_| ours).map_or(0, |(_, r)| r.epoch));
                 hear(slot.decided);
@@ -48,26 +66,32 @@ impl Procedures {
     ///
     /// # Errors
     /// The file is not written.
-    pub(super) async fn keep_record(&self, record: SystemRecord) -> Result<(), StateError> {
-        let contents = record.to_bytes();
-        self.cx.state(StateOp::Write { name: RECORD.into(), contents }).await.map(drop)
+    pub(super) async fn keep_record(&self, record: SystemRecord) -> Result<(), Refusal> {
+        self.check_read(RECORD)?;
+        let contents = files::seal(RECORD, &content::Record { record: hex(&record.to_bytes()) });
+        let written = self.cx.state(StateOp::Write { name: RECORD.into(), contents }).await;
+        written.map(drop).map_err(|e| state_refusal(named(RECORD), &e))
     }
-    async fn read_slot_file(&self, head: HeadNo) -> Result<Option<Slot>, Fault> {
-        match self.cx.state(StateOp::Read { name: slot_file(head) }).await {
-            Ok(bytes) => match Slot::decode(head, &bytes) {
-                Ok(slot) => Ok(Some(slot)),
-                Err(fault) => Err(fault),
-            },
-            Err(StateError::Missing) => Ok(None),
-            Err(_) => Err(Fault::Damaged),
-        }
+    async fn read_slot_file(&self, head: HeadNo) -> Result<Option<Slot>, FileFault> {
+        let name = slot_file(head);
+        let bytes = match self.cx.state(StateOp::Read { name: name.into() }).await {
+            Ok(bytes) => bytes,
+            Err(StateError::Missing) => return Ok(None),
+            Err(e) => return Err(FileFault::State { fault: (&e).into() }),
+        };
+        let block = bytes_of("block", &files::open::<content::Slot>(name, &bytes)?.block)?;
+        let damaged = |_: Fault| FileFault::Checksum;
+        Slot::decode(head, &block).map(Some).map_err(damaged)
     }
     /// A vote in this state directory: `write` is written, then both blocks are read.
     pub(super) async fn vote_here(&self, write: Option<Slot>) -> Option<Found> {
         let system = self.context().system.as_ref()?.member().known().system;
         if let Some(slot) = write {
-            let op = StateOp::Write { name: slot_file(slot.head), contents: slot.encode() };
-            self.cx.state(op).await.ok()?;
+            let name = slot_file(slot.head);
+            // Nobody knows what one promised that cannot be read: it is not written over.
+            self.check_read(name).ok()?;
+            let contents = files::seal(name, &content::Slot { block: hex(&slot.encode()) });
+            self.cx.state(StateOp::Write { name: name.into(), contents }).await.ok()?;
         }
         let mut found = [None, None];
         for (head, place) in HEADS.into_iter().zip(&mut found) {

@@ -186,6 +186,10 @@ impl Procedures {
                     self.note_portals(contents.as_deref().unwrap_or_default());
                 }
                 let marked = [HOSTS, PORTALS].contains(&name.as_str());
+                // One that is not whole is not had, and nothing that is here gives way to it.
+                if contents.as_deref().is_some_and(|bytes| files::check(&name, bytes).is_err()) {
+                    return;
+                }
                 let op = match contents {
                     Some(contents) => StateOp::Write { name, contents },
                     None => StateOp::Remove { name },

@@ -5,9 +5,7 @@ use crate::order::{Answered, Refusal, Reply};
 use crate::peer::{Heartbeats, SystemSettings, SystemView, link_fault};
 use crate::steward::context::pool::PoolContext;
 use crate::steward::procedures::Procedures;
-use crate::steward::record::texts::{named, state_refusal};
 use crate::steward::state::Edit;
-use crate::steward::system::decide::RECORD;
 use base::{Bug, Duration, FenceKind, Instant, Uuid, planted};
 use cluster::{HeadState, Part, Voter};
 use finding::{DriveFault, PoolRefusal, SystemNotice, SystemRefusal};
@@ -145,7 +143,7 @@ impl Procedures {
             return Err(SystemRefusal::OtherHeadThere.into());
         }
         // Drives that are nobody's do not vote: a start in between must know by itself that this head is alone.
-        self.keep_record(view.record).await.map_err(|e| state_refusal(named(RECORD), &e))?;
+        self.keep_record(view.record).await?;
         let pools: Vec<PoolId> = self.context().pools.iter().map(|p| p.id).collect();
         for pool in pools {
             self.configure(pool, vec![Edit::Shared { system: Uuid::default() }]).await?;

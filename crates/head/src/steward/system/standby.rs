@@ -54,9 +54,13 @@ impl Procedures {
     /// Opens what is not open, until `over`; with `anew` all register under the key that this head has now.
     async fn open_drives(&self, anew: bool, over: impl Fn() -> bool) {
         let Ok(Some(bytes)) = self.read_file(POOLS).await else { return };
-        let Ok(rows) = parse_pools(&bytes) else { return };
-        let specs: BTreeSet<String> =
-            rows.into_iter().flat_map(|r| r.drives).filter(|d| DriveKind::of(d).survives_restart()).collect();
+        let Ok(rows) = parse_pools(POOLS, &bytes) else { return };
+        let specs: BTreeSet<String> = rows
+            .value
+            .into_iter()
+            .flat_map(|r| r.drives)
+            .filter(|d| DriveKind::of(d).survives_restart())
+            .collect();
         let specs: BTreeSet<String> = specs.iter().map(|s| shaped::bare(s).to_string()).collect();
         self.close_drives(&specs);
         self.in_system(|s| s.reach().wants(specs.clone()));

@@ -1,6 +1,5 @@
 //! What two Stewards say to each other: docs/formats/link.md, "Stewards".
 
-use crate::directory::{Whose, whose};
 use crate::peer::{FenceTrial, TrialFound};
 use crate::steward::context::system::far::Numbers;
 use crate::steward::far::Configured;
@@ -8,6 +7,7 @@ use base::codec::{Malformed, Reader, Writer};
 use base::front::ControllerLife;
 use base::{DriveId, Uuid, VolumeId};
 use core::net::{IpAddr, SocketAddr};
+use files::{Whose, kind};
 use finding::{FollowerFault, from_text, to_text};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -349,7 +349,7 @@ fn name_of(name: String) -> Result<String, Malformed> {
 
 /// Whether a file of the state directory is the system's, and so in the directories of both heads.
 pub(crate) fn is_shared(name: &str) -> bool {
-    whose(name) == Some(Whose::System)
+    kind(name).is_some_and(|k| k.whose == Whose::System)
 }
 
 #[cfg(test)]

@@ -178,10 +178,11 @@ fn a_damaged_file_is_told_and_the_pool_is_imported_from_its_drives_all_the_same(
     w.good(Order::Shutdown);
     let name = kept_files(&w)[0].clone();
     let good = w.rest.files[&name].clone();
-    // Behind the body the slot is filled up with zeroes that nobody reads.
-    let at = good.windows(9).position(|w| w == b"config = ").expect("the key") + 9 + 2 * 100;
+    let key = b"\"config\": \"";
+    let at = good.windows(key.len()).position(|w| w == key).expect("the key") + key.len() + 2 * 100;
+    let other = if good[at] == b'f' { b"0" } else { b"f" };
     for damage in
-        [b"config = 00\n".to_vec(), good[..at].to_vec(), [&good[..at], b"f", &good[at + 1..]].concat()]
+        [b"config = 00\n".to_vec(), good[..at].to_vec(), [&good[..at], other, &good[at + 1..]].concat()]
     {
         let mut rest = w.rest.clone();
         rest.files.insert(name.clone(), damage);

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::order::Reason;
+use crate::steward::record::texts::pools_file;
 use finding::{Cause, FileFault, RecordCause, RecordNotice};
 
 fn file(w: &World, name: &str) -> String {
@@ -28,7 +29,7 @@ fn pools_that_their_list_does_not_name_are_found_by_what_was_kept_for_the_hosts(
     for empty in [false, true] {
         let mut rest = stopped();
         if empty {
-            drop(rest.files.insert("pools".into(), vec![]))
+            drop(rest.files.insert("pools".into(), pools_file("pools", &[], &[])))
         } else {
             drop(rest.files.remove("pools"))
         }
@@ -42,7 +43,7 @@ fn pools_that_their_list_does_not_name_are_found_by_what_was_kept_for_the_hosts(
         );
         assert!(w.events().iter().any(|e| e.contains("PoolsFound")));
         assert_eq!(w.status().health, State::Degraded);
-        assert!(file(&w, "pools").contains("name = tank"), "it is listed again");
+        assert!(file(&w, "pools").contains("name = \"tank\""), "it is listed again");
         assert_eq!(w.crash(3).status().health, State::Optimal);
     }
 }
@@ -71,7 +72,7 @@ fn a_damaged_list_of_pools_is_not_written_over_and_keeps_no_pool_away() {
     let mut w = World::start(rest, 2);
     assert!(w.view.hosts[0].exports[0].ready);
     assert!(told(&mut w).iter().any(|r| {
-        matches!(&r.cause, Cause::Record(RecordCause::FileUnreadable { file, why: FileFault::Line { line: 1, .. } }) if file == "pools")
+        matches!(&r.cause, Cause::Record(RecordCause::FileUnreadable { file, why: FileFault::NoEnd, .. }) if file == "pools")
     }));
     let destroy = Order::PoolDestroy { pool: "tank".into(), force: true, disconnect: false };
     for order in [create("other", vec![mirror("/f/x", "/f/y")]), release(), destroy] {
@@ -106,14 +107,18 @@ fn a_missing_file_of_hosts_is_told_with_those_who_are_not_let_in() {
     rest.files.remove("hosts");
     let mut w = World::start(rest, 2);
     let reasons = told(&mut w);
+    let says = |what: &str| reasons.iter().any(|r| r.said().contains(what));
     assert!(
-        reasons.len() == 1
-            && reasons[0].said().contains("HostsMissing")
-            && reasons[0].said().contains("iqn.1998-01.com.example:esx1"),
+        reasons.len() == 2
+            && says("FileMissing")
+            && says("HostsMissing")
+            && says("iqn.1998-01.com.example:esx1"),
         "{reasons:?}"
     );
     w.good(host());
-    assert!(told(&mut w).is_empty());
+    let missing = |r: &Reason| matches!(r.cause, Cause::Record(RecordCause::FileMissing { .. }));
+    assert!(told(&mut w).iter().all(missing), "the host is known again");
+    assert!(told(&mut w.crash(3)).is_empty());
 }
 
 #[test]

@@ -306,7 +306,7 @@ fn a_drive_that_is_away_when_a_removal_is_brought_to_its_end_is_freed_at_a_later
     let mut w = World::start(left, 3);
     assert_eq!((w.layout.arrays.len(), w.status().health), (2, State::Optimal));
     assert!(w.events().iter().any(|e| e.contains("left: [\"/f/x\"]")), "{:?}", w.events());
-    assert!(creating(&w).contains("drive = leaves:/f/x") && !creating(&w).contains("/f/y"));
+    assert!(creating(&w).contains("\"leaves:/f/x\"") && !creating(&w).contains("/f/y"));
     w.rest.drives.insert("/f/x".into(), FakeDrive { held: false, ..away });
     let mut w = w.crash(4);
     assert!(!creating(&w).contains("tank") && !labelled(&w.rest.drives["/f/x"]));

@@ -128,6 +128,7 @@ impl World {
             version: "test".into(),
             hold: None,
             notices: vec![],
+            state_directory: "/s".into(),
             shapes: rest.shapes.clone(),
         });
         steward.keep_journal();

@@ -156,6 +156,7 @@ impl Stand {
                     hold,
                     notices,
                     system: None,
+                    state_directory: String::new(),
                     shapes,
                 })
             };

@@ -30,6 +30,10 @@ pub fn refusal(f: &RecordRefusal) -> Said {
             let Said { message, next } = super::cause(why);
             Said { message: format!("{message}, and is not written over"), next }
         }
+        RecordRefusal::RowNotUnderstood { path, row, field } => {
+            Said::new(format!("{path} says of {row} what this version does not understand: {field}"))
+                .then("install the version that wrote it")
+        }
         RecordRefusal::PortalAddressTaken => "there is a portal at this address already".into(),
         RecordRefusal::NumberTaken => "another one has this name or number already".into(),
         RecordRefusal::ChangeTargetGone => "what was to be changed is gone".into(),
@@ -52,7 +56,10 @@ pub fn event(f: &RecordEvent) -> String {
             format!("{order} was refused after {seconds} s: {}", super::why(why).message)
         }
         RecordEvent::StateWritable => "it can be written again".into(),
-        RecordEvent::FileUnreadable { file, why } => unread(file, why),
+        RecordEvent::FileUnreadable { file, path, why } => unread(file, path, why),
+        RecordEvent::FileMissing { file, path } => missing(file, path),
+        RecordEvent::RowNotUnderstood { path, row, field } => not_understood(path, row, field),
+        RecordEvent::FileUnsettled { path, fault } => unsettled(path, fault),
         RecordEvent::IdentityMissing { file } => identity_missing(file),
         RecordEvent::PoolsFound { file, why, pools } => pools_found(file, why, pools),
         RecordEvent::StateOlderThanPool { pool } => older_than_pool(pool),
@@ -87,13 +94,18 @@ pub fn cause(f: &RecordCause) -> Said {
             }
             Said::new(message).then(record_next())
         }
-        RecordCause::FileUnreadable { file, why } => Said::new(unread(file, why)).then(match file.as_str() {
-            // The other files know them, too.
-            "pools" | "released" | "creating" => {
-                "repair it, restore it from a copy or remove it, then systemctl restart millrace"
-            }
-            _ => "repair it or restore it from a copy, then systemctl restart millrace",
-        }),
+        RecordCause::FileUnreadable { file, path, why } => {
+            Said::new(unread(file, path, why)).then(unread_next(file, why))
+        }
+        RecordCause::FileMissing { file, path } => {
+            Said::new(missing(file, path)).then("restore it from a copy, then systemctl restart millrace")
+        }
+        RecordCause::RowNotUnderstood { file: _, path, row, field } => {
+            Said::new(not_understood(path, row, field)).then("install the version that wrote it")
+        }
+        RecordCause::FileUnsettled { file: _, path, fault } => {
+            Said::new(unsettled(path, fault)).then(STATE_DISK)
+        }
         RecordCause::IdentityMissing { file } => Said::new(identity_missing(file)).then(
             "restore it from a copy, then systemctl restart millrace, or, if there is none, millrace pool import NAME --force",
         ),
@@ -143,7 +155,7 @@ pub fn cause(f: &RecordCause) -> Said {
 /// What is worth knowing.
 pub fn notice(f: &RecordNotice) -> String {
     match f {
-        RecordNotice::FileUnreadable { file, why } => file_fault(file, why),
+        RecordNotice::FileUnreadable { file: _, path, why } => file_fault(path, why),
         RecordNotice::LogUnreadable { file, fault } => {
             format!("the log of events: {}", state_fault(&StateFile::Named { file: file.clone() }, fault))
         }
@@ -182,7 +194,7 @@ fn unwritable(fault: &StateFault) -> String {
 }
 
 /// A file that could not be read, and what follows.
-fn unread(file: &str, why: &FileFault) -> String {
+fn unread(file: &str, path: &str, why: &FileFault) -> String {
     let follows = match file {
         "identity" => "hosts do not know this head until then, and pools of its old name stay away",
         "hosts" => "no host is let in",
@@ -192,9 +204,50 @@ fn unread(file: &str, why: &FileFault) -> String {
         }
         "released" => "pools that were let go of are found by --drive alone, and none is released",
         "creating" => "drives of pools whose creation was cut off are not freed, and no pool is made",
+        "tokens" => "no token lets anybody in",
+        "alarms" => "what receivers were told is not kept",
+        "format" => "no file that a former version wrote counts",
+        "system-record" | "system-slot-0" | "system-slot-1" => "this directory does not vote",
         _ => "what it says is not known",
     };
-    format!("{}: {follows}", file_fault(file, why))
+    format!("{}: {follows}", file_fault(path, why))
+}
+
+/// What helps against that. A file that may only be unreadable for a moment is not to be moved away.
+fn unread_next(file: &str, why: &FileFault) -> String {
+    let restart = if ["tokens", "alarms"].contains(&file) { "" } else { ", then systemctl restart millrace" };
+    match why {
+        FileFault::State { .. } => format!("{STATE_DISK}{restart}"),
+        FileFault::Version { .. } | FileFault::FieldUnknown { .. } => {
+            "install the version that wrote it".into()
+        }
+        _ => format!(
+            "restore it from a copy, or repair it and accept it: millrace state check --sign {file}{restart}"
+        ),
+    }
+}
+
+fn missing(file: &str, path: &str) -> String {
+    let follows = match file {
+        "hosts" => "no host is let in",
+        "portals" => "nobody is listened to",
+        _ => "what it said is not known",
+    };
+    format!("{path} was missing at the start: {follows}")
+}
+
+fn not_understood(path: &str, row: &str, field: &str) -> String {
+    format!(
+        "{path} says {field} of {row}, which this version does not know and a newer one wrote: {row} is not used"
+    )
+}
+
+fn unsettled(path: &str, fault: &StateFault) -> String {
+    let named = StateFile::Named { file: path.into() };
+    format!(
+        "{}: after a crash it may say what a refused order wanted, until it is written again",
+        state_fault(&named, fault)
+    )
 }
 
 fn identity_missing(file: &str) -> String {
@@ -231,7 +284,7 @@ fn not_restored(file: &str, why: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use finding::{FailedLeg, LineFault};
+    use finding::FailedLeg;
 
     #[test]
     fn a_record_that_nothing_takes_names_the_drive_and_what_helps() {
@@ -248,14 +301,24 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_cannot_be_read_is_told_with_what_follows() {
-        let why = FileFault::Line { line: 2, why: LineFault::KeyUnknown { key: "iqm".into() } };
-        let said = cause(&RecordCause::FileUnreadable { file: "hosts".into(), why });
-        assert_eq!(
-            said.message,
-            "the file hosts of the state directory, line 2: \"iqm\" is no key that belongs here: no host is let in"
+    fn a_file_that_cannot_be_read_is_told_with_its_path_and_what_follows() {
+        let of = |file: &str, why| {
+            let path = format!("/var/lib/millrace/{file}");
+            cause(&RecordCause::FileUnreadable { file: file.into(), path, why })
+        };
+        let said = of("hosts", FileFault::Empty);
+        assert_eq!(said.message, "/var/lib/millrace/hosts is empty: no host is let in");
+        let next = said.next.expect("a way on");
+        assert!(
+            next.contains("millrace state check --sign hosts") && next.contains("systemctl restart"),
+            "{next}"
         );
-        assert!(said.next.is_some_and(|next| next.contains("systemctl restart")));
+        // A good file that cannot be read at this moment stays where it is.
+        let fault = StateFault::Failed { why: base::machine::StateFault::NoDirectory };
+        for why in FileFault::samples().into_iter().chain([FileFault::State { fault }]) {
+            let next = of("tokens", why).next.expect("a way on");
+            assert!(!next.contains("mv ") && !next.contains("remove"), "{next}");
+        }
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Words about requests of the API.
 
 use super::Said;
-use finding::RequestRefusal;
+use super::parts::{STATE_DISK, file_fault, state_fault};
+use finding::{FileFault, RequestRefusal, StateFile};
 
 /// Where it is written what a request is.
 const DOCUMENT: &str = "GET /api/v1/openapi.json describes every field and parameter";
@@ -64,9 +65,17 @@ pub fn refusal(f: &RequestRefusal) -> Said {
             Said::new(format!("a token cannot expire after {seconds} s: from 1 s to 100 years"))
                 .then("millrace token add NAME --expires 90d")
         }
-        RequestRefusal::TokensUnusable { path, error } => {
-            Said::new(format!("the tokens in {path} cannot be used: {error}"))
-                .then(format!("put the file back from a backup, or remove it: `mv {path} {path}.rotten`"))
+        RequestRefusal::TokensUnusable { path, why } => {
+            let message = format!("the tokens cannot be used: {}", file_fault(path, why));
+            Said::new(message).then(match why {
+                FileFault::State { .. } => STATE_DISK.to_string(),
+                _ => "restore the file from a copy, or repair it and accept it: `millrace state check --sign tokens`"
+                    .into(),
+            })
+        }
+        RequestRefusal::TokensNotWritten { path, fault } => {
+            let what = StateFile::Named { file: path.clone() };
+            Said::new(format!("{}: no token was made or removed", state_fault(&what, fault))).then(STATE_DISK)
         }
         RequestRefusal::ResourceUnknown { path } => {
             Said::new(format!("there is no resource {path}")).then("GET /api/v1/openapi.json lists all")
