@@ -36,6 +36,11 @@ unsafe impl GlobalAlloc for Counting {
         // SAFETY: the caller keeps `alloc`'s contract, which is passed on as it is.
         unsafe { System.alloc(layout) }
     }
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        Self::note();
+        // SAFETY: as for `alloc`. What the system has as zeroes is not touched.
+        unsafe { System.alloc_zeroed(layout) }
+    }
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
         // SAFETY: `at` came from `System` through `alloc` or `realloc` here.
         unsafe { System.dealloc(at, layout) }

@@ -7,6 +7,7 @@ mod cut_system;
 mod dealt;
 mod directory;
 mod failed;
+mod files;
 mod hangs;
 mod memory;
 mod older;
