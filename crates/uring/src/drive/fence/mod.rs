@@ -13,12 +13,13 @@
 
 pub(super) mod file;
 mod nvme;
+mod queue;
 mod scsi;
 
+use crate::drive::fence::queue::{Asked, Queue, Worker};
 use crate::drive::{Drive, run_cold};
 use base::fence::Registrants;
 use base::{Fence, FenceAct, FenceError, FenceKey, FenceKind, FenceOp};
-use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -35,22 +36,12 @@ type Outcome = Result<Fence, FenceError>;
 /// What a drive's fence has to do.
 #[derive(Default)]
 pub(crate) struct Line {
-    state: Mutex<LineState>,
+    queue: Mutex<Queue<Job>>,
     /// The drive is let go of: loops end.
     closed: AtomicBool,
 }
 
-#[derive(Default)]
-struct LineState {
-    queue: VecDeque<Job>,
-    running: Option<u64>,
-    /// What runs has outlived its limit.
-    stuck: bool,
-    asked: u64,
-}
-
 struct Job {
-    id: u64,
     act: FenceAct,
     until: Instant,
     to: Sender<Outcome>,
@@ -77,8 +68,8 @@ impl Limit<'_> {
 }
 
 impl Line {
-    fn lock(&self) -> MutexGuard<'_, LineState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Queue<Job>> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The drive is let go of.
@@ -88,36 +79,29 @@ impl Line {
 
     /// Does `op` after those before it; `report` is called within its limit, in a thread of its own or at once.
     pub(super) fn ask(drive: &Arc<Drive>, op: FenceOp, report: impl FnOnce(Outcome) + Send + 'static) {
-        let mut line = drive.fence.lock();
-        if line.stuck {
-            drop(line);
-            return report(Err(FenceError::TimedOut));
-        }
         let (to, result) = channel();
-        line.asked += 1;
-        let id = line.asked;
         // Who works on it sees the limit a little before who waits for it: it can say more than that time is over.
         let within = op.within();
         let until = Instant::now() + within - within.min(Duration::from_secs(1)) / 10;
-        line.queue.push_back(Job { id, act: op.act, until, to });
-        if line.running.is_none() {
-            line.running = Some(id);
+        let asked = drive.fence.lock().ask(Job { act: op.act, until, to });
+        let Asked::Queued { id, worker } = asked else {
+            return report(Err(FenceError::TimedOut));
+        };
+        if worker == Worker::Needed {
             let drive = Arc::clone(drive);
             run_cold("drive-fence", move || work(&drive));
         }
-        drop(line);
         let drive = Arc::downgrade(drive);
         run_cold("drive-fence-end", move || {
             let outcome = match result.recv_timeout(within) {
                 Ok(outcome) => outcome,
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
                     let drive = drive.upgrade();
-                    let mut line = drive.as_ref().map(|d| d.fence.lock());
+                    let mut queue = drive.as_ref().map(|d| d.fence.lock());
                     // It may have ended while we took the lock.
                     result.try_recv().unwrap_or_else(|_| {
-                        if let Some(line) = &mut line {
-                            line.stuck |= line.running == Some(id);
-                            line.queue.retain(|job| job.id != id);
+                        if let Some(queue) = &mut queue {
+                            queue.give_up(id);
                         }
                         Err(FenceError::TimedOut)
                     })
@@ -128,19 +112,11 @@ impl Line {
     }
 }
 
-/// Works off a drive's line.
+/// Works off a drive's queue.
 fn work(drive: &Drive) {
-    loop {
-        let mut line = drive.fence.lock();
-        let Some(job) = line.queue.pop_front() else {
-            line.running = None;
-            return;
-        };
-        line.running = Some(job.id);
-        drop(line);
+    while let Some(job) = drive.fence.lock().begin() {
         let outcome = carry_out(drive, job.act, &Limit { until: job.until, closed: &drive.fence.closed });
-        let mut line = drive.fence.lock();
-        line.stuck = false;
+        let _queue = drive.fence.lock();
         // The asker may have given up.
         let _ = job.to.send(outcome);
     }
