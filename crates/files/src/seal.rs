@@ -193,7 +193,17 @@ fn is_this(name: &str, version: Option<u64>, file: Option<&str>) -> Result<(), F
     if file == name { Ok(()) } else { Err(FileFault::OtherFile { name: file.into() }) }
 }
 
-/// The bytes of a file as an operator edited it, with an end that fits. The text before the end stays as it is.
+/// TOML without its end. What somebody wrote behind the end stays.
+fn without_end(text: &str) -> String {
+    let mut lines: Vec<&str> = text.lines().collect();
+    if let Some(at) = lines.iter().rposition(|line| line.trim() == "[end]") {
+        let is_sum = lines.get(at + 1).is_some_and(|line| line.trim_start().starts_with("crc32c"));
+        lines.drain(at..=at + usize::from(is_sum));
+    }
+    lines.into_iter().flat_map(|line| [line, "\n"]).collect()
+}
+
+/// The bytes of a file as an operator edited it, with an end that fits. What it says stays as it is.
 ///
 /// # Errors
 /// It is not that file, or cannot be read.
@@ -206,11 +216,7 @@ pub fn sign(name: &str, bytes: &[u8]) -> Result<Vec<u8>, FileFault> {
         let Said::Json(all) = said(name, text)? else { unreachable!("it is JSON") };
         return Ok(seal(name, &all));
     }
-    let ends = text.match_indices("[end]").map(|(at, _)| at).filter(|at| text[..*at].ends_with('\n'));
-    let mut text = ends.last().map_or(text, |at| &text[..at]).to_string();
-    if !text.ends_with('\n') {
-        text.push('\n');
-    }
+    let text = without_end(text);
     // What its fields mean is checked by who knows them.
     said(name, &text)?;
     Ok(with_end(Shape::Toml, text))

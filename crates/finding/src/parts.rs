@@ -589,6 +589,8 @@ findings! {
         NoPortal { value: String },
         /// Two portals have the number.
         PortalNumberTwice { number: u16 },
+        /// Two portals have the same address.
+        PortalAddressTwice,
         /// The address cannot move.
         PortalImmovable { address: String },
         /// The address moves in another way than that of another portal.

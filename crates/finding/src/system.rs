@@ -18,6 +18,10 @@ refusals! {
         OrderGivenUp = NotReady @ "",
         /// This head does not lead, and the one that does is not reached.
         LeaderUnreached = NotReady @ "",
+        /// The request went to the head that leads, and no answer came: it may have been carried out.
+        AnswerLost = NotReady @ "",
+        /// Neither head leads, so nothing can be ordered.
+        NobodyLeads = NotReady @ "",
         /// This head is in no system of two.
         HeadAlone = NotFound @ "",
         /// This head is one of a system already.
@@ -114,6 +118,8 @@ refusals! {
 findings! {
     /// Why something about two heads, and the head itself is not optimal.
     pub enum SystemCause {
+        /// This head is starting, and serves nobody yet.
+        HeadStarts,
         /// This head does not lead: the other one is refused at the link.
         NotLeadingLinkRefused { why: LinkFault },
         /// This head does not lead yet.
@@ -217,6 +223,8 @@ events! {
         HeadOutUnended = Error,
         /// The follower is ready to take over.
         FollowerReady = Note,
+        /// A file of the leader's state directory cannot be read or is not whole, so the follower does not get it, and cannot take over.
+        FollowerLacksFile { file: String, path: String } = Warning,
         /// The other head has the latest hosts and portals.
         OtherHeadHasLatest = Warning,
         /// A drive has not confirmed that the other head is shut out.

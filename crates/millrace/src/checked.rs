@@ -1,7 +1,7 @@
 //! Whether a file of the state directory is whole, by the reader of each.
 
 use crate::state::bytes;
-use finding::FileFault;
+use finding::{FileFault, RecordCause};
 use std::path::Path;
 
 /// What is wrong with a file that lies there, if something is: by what its fields mean, where that is known.
@@ -11,6 +11,17 @@ pub fn fault_of(dir: &Path, name: &str) -> Option<FileFault> {
         Err(fault) => return Some(fault),
     };
     checked(name, &bytes).err()
+}
+
+/// What `status` says of a file that is there: it is not whole, or has a row that is not used.
+pub fn trouble_of(dir: &Path, name: &str) -> Option<RecordCause> {
+    let (file, path) = (name.to_string(), dir.join(name).display().to_string());
+    if let Some(why) = fault_of(dir, name) {
+        return Some(RecordCause::FileUnreadable { file, path, why });
+    }
+    let tokens = (name == "tokens").then(|| bytes(dir, name).ok().flatten()).flatten()?;
+    let (row, field) = crate::access::token_not_understood(&tokens)?;
+    Some(RecordCause::RowNotUnderstood { file, path, row, field })
 }
 
 /// Checks the bytes of a file as its reader does.

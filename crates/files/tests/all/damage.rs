@@ -121,6 +121,14 @@ fn what_an_operator_edited_is_read_once_it_is_accepted() {
     let signed = String::from_utf8(sign("hosts", edited.as_bytes()).expect("good")).expect("text");
     assert_eq!(is_read("hosts", signed.as_bytes()), Ok(()));
     assert!(signed.contains("# was q"), "the operator's text stays");
+    // What is appended behind the end counts as well.
+    let more = "[[host]]\nname = \"appended\"\niqn = [\"iqn.1998-01.com.example:appended\"]\n";
+    let signed = sign("hosts", format!("{text}\n{more}").as_bytes()).expect("good");
+    assert_eq!(is_read("hosts", &signed), Ok(()));
+    assert!(String::from_utf8_lossy(&signed).contains("name = \"appended\""));
+    let (rows, before): (Hosts, Hosts) =
+        (open("hosts", &signed).expect("whole"), open("hosts", text.as_bytes()).expect("whole"));
+    assert_eq!(rows.host.len(), before.host.len() + 1);
     // Cut off, it is what the operator says it is.
     let cut = text.split("[[host]]").next().expect("its beginning");
     let signed = sign("hosts", cut.as_bytes()).expect("TOML");

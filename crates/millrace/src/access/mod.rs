@@ -8,12 +8,12 @@ mod tokens;
 pub use backoff::Backoff;
 pub use sessions::Sessions;
 pub use tls::{Certificate, Verifier};
-pub use tokens::{Denied, Tokens, check_tokens, new_secret};
+pub use tokens::{Denied, Tokens, check_tokens, new_secret, token_not_understood};
 
 use finding::Asker;
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 /// Where a connection comes from.
@@ -62,7 +62,7 @@ fn name_in(users: &str, uid: u32) -> Option<String> {
 /// What decides who may use the API of a head.
 pub struct Access {
     /// Its tokens.
-    pub tokens: Tokens,
+    pub tokens: Arc<Tokens>,
     /// Sessions of pages.
     pub sessions: Sessions,
     /// Names by which requests may call it, beside addresses and `localhost`.

@@ -3,11 +3,13 @@
 use crate::state::{self, Stamp};
 use api::{Rights, Time, Token};
 use base::codec::{hex, unhex};
+use base::machine::StateError;
 use files::{UnknownRow, content};
-use finding::{ContentFault, FileFault, RequestRefusal, SystemRefusal};
+use finding::{ContentFault, FileFault, RequestRefusal, StateFault, SystemRefusal};
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::{Duration, Instant};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
 /// The file's name in the state directory.
@@ -20,6 +22,8 @@ const NAME_MAX: usize = 32;
 const TOKENS_MAX: usize = 64;
 /// Longest life of a token that expires, seconds.
 const LIFE_MAX: u64 = 100 * 366 * 86_400;
+/// How long whoever changes the file waits for another who does.
+const WRITE_PATIENCE: Duration = Duration::from_secs(5);
 /// How old the time of last use in the file may be, seconds.
 const USED_EVERY: u64 = 60;
 
@@ -70,7 +74,7 @@ pub enum Denied {
     },
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Inner {
     /// Of the file as it was read.
     stamp: Option<Stamp>,
@@ -86,11 +90,13 @@ pub struct Tokens {
     dir: PathBuf,
     configured: Option<Row>,
     inner: Mutex<Inner>,
+    /// Held while the file is written, and nothing else is: a disk that hangs keeps nobody from being let in or refused.
+    writing: Mutex<()>,
 }
 
 impl Tokens {
     /// Those of a state directory, and the secret of `api.token_file`.
-    pub fn new(dir: &Path, configured: Option<&str>) -> Self {
+    pub fn new(dir: &Path, configured: Option<&str>) -> Arc<Self> {
         let row = |secret: &str| Row {
             name: CONFIGURED.into(),
             rights: Rights::Full,
@@ -99,7 +105,12 @@ impl Tokens {
             used: None,
             digest: digest(secret),
         };
-        Self { dir: dir.to_path_buf(), configured: configured.map(row), inner: Mutex::default() }
+        Arc::new(Self {
+            dir: dir.to_path_buf(),
+            configured: configured.map(row),
+            inner: Mutex::default(),
+            writing: Mutex::default(),
+        })
     }
 
     fn path(&self) -> PathBuf {
@@ -133,12 +144,12 @@ impl Tokens {
     }
 
     /// Whose secret this is, at `now` in seconds since 1970.
-    pub fn check(&self, secret: &str, now: u64) -> Result<(String, Rights), Denied> {
+    pub fn check(self: &Arc<Self>, secret: &str, now: u64) -> Result<(String, Rights), Denied> {
         self.check_digest(&digest(secret), now)
     }
 
     /// The same by the SHA-256 of the secret.
-    pub fn check_digest(&self, shown: &[u8; 32], now: u64) -> Result<(String, Rights), Denied> {
+    pub fn check_digest(self: &Arc<Self>, shown: &[u8; 32], now: u64) -> Result<(String, Rights), Denied> {
         let inner = &mut *self.inner();
         // All are compared, in constant time: how long it takes tells nothing of the secrets.
         let all = inner.rows.iter().chain(&self.configured);
@@ -155,29 +166,66 @@ impl Tokens {
         let answer = (row.name.clone(), row.rights);
         if row.used.is_none_or(|used| now >= used + USED_EVERY) {
             row.used = Some(now);
-            // It is worth no refusal, and no write with each request.
-            if self.save(inner).is_err() {
-                inner.rows.iter_mut().filter(|r| r.digest == *shown).for_each(|r| r.used = Some(now));
-            }
+            let (tokens, shown) = (Arc::clone(self), *shown);
+            // It is worth no refusal, no wait, and no write with each request.
+            std::thread::spawn(move || {
+                let Some(writing) = tokens.try_writing() else { return };
+                let next = tokens.inner().clone();
+                if tokens.save(&writing, next).is_err() {
+                    let mut inner = tokens.inner();
+                    inner.rows.iter_mut().filter(|r| r.digest == shown).for_each(|r| r.used = Some(now));
+                }
+            });
         }
         Ok(answer)
     }
 
-    /// Writes what is there, durably. If that fails, what is there is what the file says.
-    fn save(&self, inner: &mut Inner) -> Result<(), RequestRefusal> {
-        let known = inner.rows.iter().map(Row::kept).map(files::Row::Known);
-        let unknown = inner.unknown.iter().cloned().map(files::Row::Unknown);
+    fn not_written(&self, fault: StateFault) -> RequestRefusal {
+        RequestRefusal::TokensNotWritten { path: self.path().display().to_string(), fault }
+    }
+
+    /// The right to write the file; None: somebody else is writing it.
+    fn try_writing(&self) -> Option<MutexGuard<'_, ()>> {
+        match self.writing.try_lock() {
+            Ok(writing) => Some(writing),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// The right to write the file, which is waited for.
+    ///
+    /// # Errors
+    /// Whoever writes it does not end.
+    fn writing(&self) -> Result<MutexGuard<'_, ()>, RequestRefusal> {
+        let end = Instant::now() + WRITE_PATIENCE;
+        loop {
+            match self.try_writing() {
+                Some(writing) => return Ok(writing),
+                None if Instant::now() >= end => return Err(self.silent()),
+                None => std::thread::sleep(Duration::from_millis(5)),
+            }
+        }
+    }
+
+    /// The state directory does not answer.
+    pub fn silent(&self) -> RequestRefusal {
+        let (path, errno) = (self.path().display().to_string(), rustix::io::Errno::TIMEDOUT.raw_os_error());
+        self.not_written((&StateError::Failed(base::machine::StateFault::Errno { path, errno })).into())
+    }
+
+    /// Writes what shall be there, durably, and then it is there. If that fails, what is there is what the file says.
+    fn save(&self, _writing: &MutexGuard<'_, ()>, mut next: Inner) -> Result<(), RequestRefusal> {
+        let known = next.rows.iter().map(Row::kept).map(files::Row::Known);
+        let unknown = next.unknown.iter().cloned().map(files::Row::Unknown);
         let written =
             state::write(&self.dir, FILE, &content::Tokens { token: known.chain(unknown).collect() });
-        let stamp = Stamp::of(&self.path());
-        if let Err(error) = written {
-            *inner = self.load();
-            inner.stamp = stamp;
-            let path = self.path().display().to_string();
-            return Err(RequestRefusal::TokensNotWritten { path, fault: (&error).into() });
+        if written.is_err() {
+            next = self.load();
         }
-        inner.stamp = stamp;
-        Ok(())
+        next.stamp = Stamp::of(&self.path());
+        *self.inner.lock().unwrap_or_else(PoisonError::into_inner) = next;
+        written.map_err(|error| self.not_written((&error).into()))
     }
 
     /// All, by name.
@@ -202,7 +250,8 @@ impl Tokens {
         if let Some(seconds) = add.expires_seconds.filter(|s| !(1..=LIFE_MAX).contains(s)) {
             return Err(RequestRefusal::TokenLifeInvalid { seconds });
         }
-        let mut inner = self.inner();
+        let writing = self.writing()?;
+        let mut inner = self.inner().clone();
         if let Some(fault) = &inner.fault {
             return Err(self.unusable(fault));
         }
@@ -222,25 +271,28 @@ impl Tokens {
             used: None,
             digest: digest(secret),
         });
-        self.save(&mut inner)
+        self.save(&writing, inner)
     }
 
     /// Removes one: it lets nobody in any more.
     pub fn remove(&self, name: &str) -> Result<(), RequestRefusal> {
-        let mut inner = self.inner();
+        let writing = self.writing()?;
+        let mut inner = self.inner().clone();
         if let Some(fault) = &inner.fault {
             return Err(self.unusable(fault));
         }
-        let Some(at) = inner.rows.iter().position(|r| r.name == name) else {
+        let before = (inner.rows.len(), inner.unknown.len());
+        inner.rows.retain(|row| row.name != name);
+        inner.unknown.retain(|row| row.text("name") != Some(name));
+        if (inner.rows.len(), inner.unknown.len()) == before {
             let name = name.to_string();
             if self.configured.as_ref().is_some_and(|c| c.name == name) {
                 return Err(RequestRefusal::TokenOfConfiguration { name });
             }
             let tokens = inner.rows.iter().map(|r| r.name.clone()).collect();
             return Err(RequestRefusal::TokenUnknown { name, tokens });
-        };
-        inner.rows.remove(at);
-        self.save(&mut inner)
+        }
+        self.save(&writing, inner)
     }
 }
 
@@ -272,6 +324,12 @@ pub fn check_tokens(bytes: &[u8]) -> Result<(), FileFault> {
     parse(bytes).map(drop)
 }
 
+/// The first row with a field that this program does not know, and that field.
+pub fn token_not_understood(bytes: &[u8]) -> Option<(String, String)> {
+    let unknown = parse(bytes).ok()?.unknown.into_iter().next()?;
+    Some((unknown.text("name").unwrap_or_default().into(), unknown.field))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -293,14 +351,19 @@ mod tests {
         assert_eq!(tokens.check(&read, 1060), Err(Denied::Expired { name: "monitor".into(), at: 1060 }));
         assert_eq!(tokens.check("0123456789abcdef", 1), Ok((CONFIGURED.into(), Rights::Full)));
         assert_eq!(tokens.check("", 1000), Err(Denied::Unknown));
-        // Another process of this directory knows the same, and no secret.
-        let again = Tokens::new(dir.path(), None);
-        assert_eq!(again.check(&full, 1000), Ok(("ansible".into(), Rights::Full)));
-        let text = std::fs::read_to_string(dir.path().join(FILE)).expect("there");
+        let text = || std::fs::read_to_string(dir.path().join(FILE)).expect("there");
+        let begin = Instant::now();
+        while !text().contains("used = 1059") && begin.elapsed() < WRITE_PATIENCE {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let text = text();
         assert!(
             !text.contains(&full) && text.contains("created = 1000\nexpires = 1060\nused = 1059\n"),
             "{text}"
         );
+        // Another process of this directory knows the same, and no secret.
+        let again = Tokens::new(dir.path(), None);
+        assert_eq!(again.check(&full, 1000), Ok(("ansible".into(), Rights::Full)));
         // What is taken back there counts here at once.
         again.remove("ansible").expect("removed");
         assert_eq!(tokens.check(&full, 1000), Err(Denied::Unknown));
@@ -354,7 +417,30 @@ mod tests {
         assert_eq!(tokens.check(&secret, 1000), Err(Denied::Unknown));
         assert!(add(&tokens, "a", Rights::Full, None).is_err(), "its name is taken");
         add(&tokens, "b", Rights::Full, None).expect("made");
-        assert!(std::fs::read_to_string(&path).expect("there").contains("only_from = \"10.0.0.7\""));
+        let text = std::fs::read(&path).expect("there");
+        assert!(String::from_utf8_lossy(&text).contains("only_from = \"10.0.0.7\""));
+        assert_eq!(token_not_understood(&text), Some(("a".into(), "only_from".into())));
+        tokens.remove("a").expect("removed: a newer program does not let it in either");
+        assert_eq!(token_not_understood(&std::fs::read(&path).expect("there")), None);
+    }
+
+    #[test]
+    fn a_disk_that_hangs_keeps_nobody_from_being_judged() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let tokens = Tokens::new(dir.path(), None);
+        let secret = add(&tokens, "a", Rights::Full, None).expect("made");
+        let writes = tokens.try_writing().expect("nobody writes");
+        let (other, asked) = (Arc::clone(&tokens), Instant::now());
+        let removes = std::thread::spawn(move || other.remove("a"));
+        assert_eq!(tokens.check(&secret, 1000), Ok(("a".into(), Rights::Full)));
+        assert_eq!(tokens.check("guess", 1000), Err(Denied::Unknown));
+        assert_eq!(tokens.list().expect("good").len(), 1);
+        assert!(asked.elapsed() < WRITE_PATIENCE);
+        let refused = removes.join().expect("no panic").expect_err("the disk does not answer");
+        assert_eq!(refused.name(), "TokensNotWritten");
+        drop(writes);
+        tokens.remove("a").expect("it answers again");
+        assert_eq!(tokens.check(&secret, 1000), Err(Denied::Unknown));
     }
 
     #[test]

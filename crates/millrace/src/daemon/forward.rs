@@ -1,10 +1,11 @@
-//! Requests to a head that does not lead: they go on to the one that does. Where that is not reached, the head says what it knows itself.
+//! Requests to a head that does not lead: they go on to the one that does, over the link once at most. Where that is not reached, or
+//! leads no more than this one, the head says what it knows itself.
 
 use super::System;
-use super::system::BODY_MAX;
+use super::system::{BODY_MAX, Unanswered};
 use super::told::Asked;
 use crate::access::Asking;
-use crate::http::Refused;
+use crate::http::{Asked as PassedOn, Refused};
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode, header};
@@ -12,6 +13,9 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use finding::{RequestRefusal, SystemRefusal};
 use std::sync::Arc;
+
+/// The status of an answer of a head that does not lead, or that stops.
+const NOT_READY: u16 = StatusCode::SERVICE_UNAVAILABLE.as_u16();
 
 /// Requests that a head answers itself, whatever it is in its system.
 fn is_own(path: &str) -> bool {
@@ -29,7 +33,7 @@ impl System {
             return None;
         }
         let uri = format!("{}/status", api::BASE);
-        match self.ask_other("GET".into(), uri, String::new(), None).await? {
+        match self.ask_other("GET".into(), uri, String::new(), None).await.ok()? {
             (200, _, body) => serde_json::from_str(&body).ok(),
             _ => None,
         }
@@ -47,6 +51,9 @@ pub async fn forward(State(system): State<Arc<System>>, request: Request, next: 
     if is_own(request.uri().path()) || !system.goes_on() {
         return next.run(request).await;
     }
+    if request.extensions().get::<PassedOn>().is_some() {
+        return Refused::from(SystemRefusal::NobodyLeads).into_response();
+    }
     if request.method() == Method::GET && request.uri().path() == format!("{}/events", api::BASE) {
         return tell_events(&system, request, next).await;
     }
@@ -58,14 +65,18 @@ pub async fn forward(State(system): State<Arc<System>>, request: Request, next: 
     let uri = parts.uri.path_and_query().map_or("/".to_string(), ToString::to_string);
     let asking = parts.extensions.get::<Asking>().cloned();
     match system.ask_other(parts.method.to_string(), uri, text, asking).await {
-        Some((status, kind, body)) => {
+        // A head that does not lead tells what is known without a leader.
+        Err(_) | Ok((NOT_READY, ..)) if is_told_alone(&parts.method, parts.uri.path()) => {
+            next.run(Request::from_parts(parts, Body::from(body))).await
+        }
+        Ok((status, kind, body)) => {
             let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);
             (status, [(header::CONTENT_TYPE, kind)], body).into_response()
         }
-        None if is_told_alone(&parts.method, parts.uri.path()) => {
-            next.run(Request::from_parts(parts, Body::from(body))).await
+        Err(Unanswered::Lost) if parts.method != Method::GET => {
+            Refused::from(SystemRefusal::AnswerLost).into_response()
         }
-        None => Refused::from(SystemRefusal::LeaderUnreached).into_response(),
+        Err(_) => Refused::from(SystemRefusal::LeaderUnreached).into_response(),
     }
 }
 
@@ -73,8 +84,8 @@ pub async fn forward(State(system): State<Arc<System>>, request: Request, next: 
 async fn tell_events(system: &System, request: Request, next: Next) -> Response {
     let asked = Asked::of(request.uri().query());
     let theirs = match system.ask_other("GET".into(), asked.of_other(), String::new(), None).await {
-        None => None,
-        Some((status, kind, body)) => match (status, serde_json::from_str(&body)) {
+        Err(_) | Ok((NOT_READY, ..)) => None,
+        Ok((status, kind, body)) => match (status, serde_json::from_str(&body)) {
             (200, Ok(events)) => Some(events),
             _ => {
                 let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);

@@ -4,9 +4,9 @@
 use super::claim::{Claim, LOCK};
 use super::crash::{CRASHES, Crashes};
 use super::run::Machines;
-use crate::checked::fault_of;
+use crate::checked::trouble_of;
 use crate::state::Stamp;
-use finding::{FileFault, RecordCause};
+use finding::RecordCause;
 use head::mail::Unmended;
 use std::fs::File;
 use std::io;
@@ -16,7 +16,7 @@ use std::time::Duration;
 /// How often it is looked.
 pub const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Files that the daemon reads itself: one that is not whole is told.
+/// Files that the daemon reads itself: one that is not whole, or is gone, is told.
 const OWN: [&str; 6] = ["format", "tokens", "api-certificate", "link", "link-identity", "alarms"];
 
 /// Looks after them; the state directory is ours for as long as this lives.
@@ -29,7 +29,7 @@ pub struct Keeper {
     told: Vec<Unmended>,
     folder: PathBuf,
     /// Of each file of its own: as it was seen last, and what is wrong with it.
-    own: [(Option<Stamp>, Option<FileFault>); OWN.len()],
+    own: [(Option<Stamp>, Option<RecordCause>); OWN.len()],
 }
 
 impl Keeper {
@@ -39,20 +39,21 @@ impl Keeper {
         let folder = claim.folder().to_path_buf();
         Ok(Self { claim, crashes, record, told: Vec::new(), folder, own: Default::default() })
     }
-    /// Files of its own that are not whole.
-    fn not_whole(&mut self) -> Vec<Unmended> {
+    /// Files of its own that are not whole, that are gone, or of which a row is not used.
+    fn in_trouble(&mut self) -> Vec<Unmended> {
         let mut found = Vec::new();
-        for (name, (stamp, fault)) in OWN.into_iter().zip(&mut self.own) {
+        for (name, (stamp, trouble)) in OWN.into_iter().zip(&mut self.own) {
             let path = self.folder.join(name);
             let seen = Stamp::of(&path);
             if seen != *stamp {
+                // Only its writer knows what it held.
+                let is_gone = stamp.is_some() && seen.is_none();
+                *trouble = is_gone.then_some(RecordCause::ContentUnknown);
+                *trouble = trouble.take().or_else(|| trouble_of(&self.folder, name));
                 *stamp = seen;
-                *fault = fault_of(&self.folder, name);
             }
-            if let Some(why) = fault.clone() {
-                let (file, path) = (name.to_string(), path.display().to_string());
-                let why = RecordCause::FileUnreadable { file: file.clone(), path, why }.into();
-                found.push(Unmended { file, why });
+            if let Some(why) = trouble.clone() {
+                found.push(Unmended { file: name.into(), why: why.into() });
             }
         }
         found
@@ -77,7 +78,7 @@ impl Keeper {
                 }
             }
         }
-        failed.extend(self.not_whole());
+        failed.extend(self.in_trouble());
         if !again.is_empty() || failed != self.told {
             self.told.clone_from(&failed);
             machines.tell_renewed(again, failed);

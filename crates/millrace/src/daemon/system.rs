@@ -59,6 +59,15 @@ const ANSWER_MAX: usize = 4 << 20;
 /// Longest part of it: with all that JSON adds, it is a message of the link.
 const PART_MAX: usize = 256 << 10;
 
+/// Why a request that went on to the other head has no answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Unanswered {
+    /// It is not reached, and was asked nothing.
+    NotSent,
+    /// It was asked, and may have carried it out.
+    Lost,
+}
+
 /// The file `link`: which of two heads this is, and how it meets the other one.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct LinkFile {
@@ -474,18 +483,18 @@ impl System {
             let _ = post.send(Address::Steward, StewardMail::ToPeer(bytes).into());
         }
     }
-    /// Sends a request on to the head that leads; None: that is not reached, or does not answer.
+    /// Sends a request on to the head that leads.
     pub(super) async fn ask_other(
         &self,
         method: String,
         uri: String,
         body: String,
         asking: Option<Asking>,
-    ) -> Option<(u16, String, String)> {
+    ) -> Result<(u16, String, String), Unanswered> {
         let (answer, id) = {
             let mut inner = self.inner();
             if inner.paths.is_empty() {
-                return None;
+                return Err(Unanswered::NotSent);
             }
             inner.asks += 1;
             let (id, (send, receive)) = (inner.asks, tokio::sync::oneshot::channel());
@@ -495,7 +504,7 @@ impl System {
         self.carry(&Carried::Request { id, method, uri, body, asking });
         let answer = tokio::time::timeout(REQUEST_PATIENCE, answer).await;
         self.inner().asked.remove(&id);
-        answer.ok()?.ok()
+        answer.ok().and_then(Result::ok).ok_or(Unanswered::Lost)
     }
 
     /// Makes a system of this head, or a new token for one that it made. The file is there before the Steward acts; `undo` takes it
@@ -632,9 +641,9 @@ impl System {
         if !force {
             let path = format!("{}/system/release", api::BASE);
             let answer = self.ask_other("POST".into(), path, String::new(), None).await;
-            if !matches!(answer, Some((200..=299, ..))) {
+            if !matches!(answer, Ok((200..=299, ..))) {
                 self.note_leaving(false)?;
-                let why = answer.map(|(_, _, body)| Box::new(why_of(&body)));
+                let why = answer.ok().map(|(_, _, body)| Box::new(why_of(&body)));
                 return Err(SystemRefusal::HeadNotReleased { why });
             }
         }

@@ -62,7 +62,8 @@ async fn add_token(
     Body(body): Body<TokenAdd>,
 ) -> Result<(StatusCode, Json<TokenAdded>), Refused> {
     let (secret, now) = (crate::access::new_secret()?, now_s());
-    access_of(&api)?.tokens.add(&body, &secret, now)?;
+    let (add, of) = (body.clone(), secret.clone());
+    write_tokens(&api, move |tokens| tokens.add(&add, &of, now)).await?;
     let expires = body.expires_seconds.map(|s| Time(now + s).to_string());
     api.happened(SystemEvent::TokenAdded { name: body.name, rights: body.rights.word().into(), expires })
         .await;
@@ -74,8 +75,24 @@ async fn add_token(
     params(("name" = String, Path, description = "Its name")),
     responses((status = 204, description = "It is gone"), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn remove_token(State(api): State<Api>, Path(name): Path<String>) -> Result<StatusCode, Refused> {
-    access_of(&api)?.tokens.remove(&name)?;
+    write_tokens(&api, move |tokens| tokens.remove(&name)).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// How long a change of tokens is waited for: a disk that hangs holds up nothing else.
+const TOKENS_PATIENCE: Duration = Duration::from_secs(5);
+
+async fn write_tokens(
+    api: &Api,
+    write: impl FnOnce(&crate::access::Tokens) -> Result<(), RequestRefusal> + Send + 'static,
+) -> Result<(), Refused> {
+    let tokens = Arc::clone(&access_of(api)?.tokens);
+    let writer = Arc::clone(&tokens);
+    let written = tokio::task::spawn_blocking(move || write(&writer));
+    match tokio::time::timeout(TOKENS_PATIENCE, written).await {
+        Ok(written) => Ok(written.unwrap_or_else(|_| Err(tokens.silent()))?),
+        Err(_) => Err(tokens.silent().into()),
+    }
 }
 
 fn only_reads(method: &Method) -> bool {

@@ -439,6 +439,7 @@ pub fn content_fault(fault: &ContentFault) -> String {
             format!("{value:?} is no protocol, address, number, head, prefix and interface of a portal")
         }
         ContentFault::PortalNumberTwice { number } => format!("two portals have the number {number}"),
+        ContentFault::PortalAddressTwice => "another portal has the same address".into(),
         ContentFault::PortalImmovable { address } => {
             format!("{address} cannot move from head to head with this prefix")
         }

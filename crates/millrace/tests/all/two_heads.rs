@@ -8,7 +8,7 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicU16, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 fn free_address() -> String {
     TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port").to_string()
@@ -409,6 +409,59 @@ fn a_head_that_is_alone_goes_on_when_the_drive_that_votes_fails() {
     std::thread::sleep(Duration::from_secs(3));
     assert_eq!((heads(&a)[0].as_str(), a.status()["health"].as_str()), ("a leads", Some("degraded")));
     a.cli("host add later --iqn iqn.2026-01.test:later");
+}
+
+/// What a follower does not get it does not have: it is not ready, and would let in by its old files. (A leader that could not read its
+/// own file took it for one that was removed.)
+#[test]
+fn a_follower_that_lacks_a_file_which_the_leader_cannot_read_is_not_ready() {
+    let (a, mut b, ..) = system();
+    b.signal("-TERM");
+    until("b is out", || heads(&a) == ["a leads", "b out, not ready"]);
+    let hosts = a.path("state/hosts");
+    let whole = std::fs::read(&hosts).expect("a file");
+    std::fs::File::options().write(true).open(&hosts).and_then(|f| f.set_len(70 << 20)).expect("too long");
+    b.start(&[]);
+    until("it is said", || a.events().iter().any(|e| e.contains("the follower cannot take over: ")));
+    std::thread::sleep(Duration::from_secs(2));
+    assert_eq!(heads(&a), ["a leads", "b follows, not ready"]);
+    std::fs::write(&hosts, whole).expect("written");
+    until("b has all", || heads(&a) == ["a leads", "b follows"]);
+}
+
+/// Heads boot before the drives that vote: whoever asks is told at once that nobody leads. (A request went to and fro between both for
+/// ever, and a few took half a core.)
+#[test]
+fn while_nobody_leads_a_request_ends_at_once_and_says_so() {
+    let (mut a, mut b, first, ..) = system();
+    let mut drives = first.to_vec();
+    for names in [["p", "q"], ["r", "s"]] {
+        let more = names.map(|name| a.file(name, 96));
+        a.cli(&format!("pool add tank mirror {} {}", more[0], more[1]));
+        drives.extend(more);
+    }
+    let voters = || serde_json::from_slice::<serde_json::Value>(&a.ask(&["head", "ls", "--json"]).stdout);
+    until("three drives vote", || voters().is_ok_and(|system| system["voters"] == 3));
+    a.signal("-KILL");
+    b.signal("-KILL");
+    let away = |drive: &String| format!("{drive}.away");
+    drives.iter().for_each(|drive| std::fs::rename(drive, away(drive)).expect("moved"));
+    a.start(&[]);
+    b.start(&[]);
+    until("the heads meet", || {
+        a.log().contains("of the link is up") && b.log().contains("of the link is up")
+    });
+    for _ in 0..3 {
+        for head in [&a, &b] {
+            let began = Instant::now();
+            let refused = head.refused("volume ls");
+            assert!(refused.contains("neither head leads now"), "{refused}");
+            assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+            assert!(head.ask(&["status"]).status.success() && head.ask(&["events"]).status.success());
+        }
+    }
+    drives.iter().for_each(|drive| std::fs::rename(away(drive), drive).expect("moved"));
+    until("both heads have lanes", || [&a, &b].into_iter().any(both_have_lanes));
 }
 
 #[test]

@@ -95,6 +95,8 @@ pub(crate) struct HeadContext {
     early: Vec<PeerNews>,
     pub orders: VecDeque<(Option<u64>, Order)>,
     pub ordering: bool,
+    /// The order that is carried out.
+    pub under_way: Option<Overdue>,
     /// The order that was not over at its limit.
     pub overdue: Option<Overdue>,
     /// Pools that are being imported at this moment.
@@ -301,6 +303,7 @@ impl HeadContext {
             early: vec![],
             orders: VecDeque::new(),
             ordering: false,
+            under_way: None,
             overdue: None,
             importing: BTreeSet::new(),
             ready: false,
@@ -476,9 +479,13 @@ impl HeadContext {
     pub fn orders(&mut self, ordering: bool) {
         self.ordering = ordering;
     }
-    /// An order is not over at its limit, or none is. Returns the one that was not.
-    pub fn is_overdue(&mut self, order: Option<Overdue>) -> Option<Overdue> {
-        core::mem::replace(&mut self.overdue, order)
+    /// This order is carried out, or none is.
+    pub fn is_under_way(&mut self, order: Option<Overdue>) {
+        self.under_way = order;
+    }
+    /// An order that keeps others from going on is not over at its limit, or it is over now.
+    pub fn is_overdue(&mut self, order: Option<Overdue>) {
+        self.overdue = order;
     }
 
     /// Whether there is an order that may be carried out.

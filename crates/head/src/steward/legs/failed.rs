@@ -87,12 +87,15 @@ impl HeadContext {
         }
         let why = leg.reason.clone().unwrap_or_else(|| LegCause::DriveNotFound.into());
         let ids = self.lives.get(&leg.uuid).into_iter().flatten();
+        let counted: u64 = ids.map(|id| self.errors_of(*id).0).sum();
+        // The shards have not counted the one yet that it has just failed by.
+        let failed_by = matches!(&why, Cause::Leg(cause) if cause.fault().is_some());
         FailedRow {
             drive: leg.uuid,
             path: leg.path.clone(),
             serial: leg.open.as_ref().map_or(String::new(), |o| o.info.serial.clone()),
             why: finding::to_text(&why),
-            errors: ids.map(|id| self.errors_of(*id).0).sum(),
+            errors: counted.max(u64::from(failed_by)),
             since,
             removed: false,
             spare: Uuid::default(),

@@ -23,6 +23,15 @@ const ORDER_LIMIT: Duration = Duration::from_secs(120);
 /// The same if it is known by then that a record can be put nowhere.
 const UNRECORDED_LIMIT: Duration = Duration::from_secs(5);
 
+/// How far an order is.
+enum Progress {
+    /// It goes on, and who gave it waits.
+    Awaited,
+    Ended(Answered),
+    /// It goes on, and who gave it was told so; with what others are told meanwhile, if it keeps them from going on.
+    Left(Option<Overdue>),
+}
+
 impl Procedures {
     /// Carries out an order, and answers it within its limit.
     pub(crate) async fn carry_out(&self, order: Order) -> Answered {
@@ -34,26 +43,32 @@ impl Procedures {
             return self.execute(order).await;
         }
         self.check_may_begin(&order).await?;
+        let looks = order.needs() == Needs::Nothing;
         let overdue = Overdue { order: order.command(), since: self.cx.now() };
-        let answer = Rc::new(RefCell::new(None));
-        let (procedures, ended) = (self.clone(), answer.clone());
+        self.context_mut().is_under_way(Some(overdue.clone()));
+        let progress = Rc::new(RefCell::new(Progress::Awaited));
+        let (procedures, ended) = (self.clone(), progress.clone());
         self.cx.spawn(async move {
             let result = procedures.execute_unless_stopped(order).await;
             procedures.order_ended(result, &ended);
         });
-        let (procedures, ended, since) = (self.clone(), answer.clone(), overdue.since);
+        let (procedures, ended, since) = (self.clone(), progress.clone(), overdue.since);
         let over = move || {
             let now = procedures.cx.now();
-            ended.borrow().is_some()
-                || now >= since + UNRECORDED_LIMIT && procedures.context().is_unrecorded(now)
+            !matches!(*ended.borrow(), Progress::Awaited)
+                || !looks && now >= since + UNRECORDED_LIMIT && procedures.context().is_unrecorded(now)
         };
         self.cx.until_within(ORDER_LIMIT, over).await;
-        if let Some(result) = answer.take() {
+        let mut context = self.context_mut();
+        context.is_under_way(None);
+        let refusal = context.unfinished(&overdue, self.cx.now());
+        let left = (!looks).then_some(overdue);
+        if let Progress::Ended(result) = progress.replace(Progress::Left(left.clone())) {
             return result;
         }
-        let mut context = self.context_mut();
-        let refusal = context.unfinished(&overdue, self.cx.now());
-        context.is_overdue(Some(overdue));
+        if left.is_some() {
+            context.is_overdue(left);
+        }
         Err(refusal.into())
     }
 
@@ -79,18 +94,21 @@ impl Procedures {
     }
 
     /// An order is over: whoever waits for it is answered; if nobody waits any more, it is an event.
-    fn order_ended(&self, result: Answered, answer: &RefCell<Option<Answered>>) {
+    fn order_ended(&self, result: Answered, progress: &RefCell<Progress>) {
         let now = self.cx.now();
         let mut context = self.context_mut();
-        match context.is_overdue(None) {
-            None => *answer.borrow_mut() = Some(result),
-            Some(Overdue { order, since }) => {
+        let mut progress = progress.borrow_mut();
+        match &mut *progress {
+            Progress::Awaited | Progress::Ended(_) => *progress = Progress::Ended(result),
+            Progress::Left(Some(Overdue { order, since })) => {
                 let refused = result.err().map(|r| r.why);
-                let seconds = now.since(since).as_secs();
-                let event = RecordEvent::LateOrderEnded { order: order.into(), seconds, refused };
+                let seconds = now.since(*since).as_secs();
+                let event = RecordEvent::LateOrderEnded { order: (*order).into(), seconds, refused };
                 context.happened(now, "head", event);
+                context.is_overdue(None);
                 context.orders(false);
             }
+            Progress::Left(None) => {}
         }
         drop(context);
         self.cx.changed();

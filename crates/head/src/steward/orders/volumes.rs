@@ -7,7 +7,7 @@ use crate::order::{Answered, Event, HostChecked, HostSettings, Refusal, Reply, V
 use crate::steward::context::head::{HeadContext, PortalContext};
 use crate::steward::context::pool::{PoolContext, Resting};
 use crate::steward::procedures::Procedures;
-use crate::steward::record::texts::{contradict, protocol_word};
+use crate::steward::record::texts::{HOSTS, contradict, protocol_word};
 use crate::steward::sessions::connected::{Use, refuse_in_use};
 use crate::steward::state::{Change, Edit};
 use access::{Grant, Host, LUN_MAX, lowest_free};
@@ -358,6 +358,8 @@ impl Procedures {
             let hosts = self.context().connected_host(host.id, |_| true);
             refuse_in_use(hosts, |hosts| HostRefusal::HostRemoveInUse { force, hosts })?;
         }
+        // Exports lie on the drives. None is taken while the file of hosts cannot be changed.
+        self.write_again(HOSTS).await?;
         let taken =
             self.edit_exports(&host, |volume, grant| vec![Edit::Unexported { volume, grant: grant.clone() }]);
         let removed = match taken.await {

@@ -4,17 +4,21 @@
 use crate::layout::PoolId;
 use crate::order::Refusal;
 use crate::steward::context::head::HeadContext;
+use crate::steward::context::pool::PoolContext;
 use crate::steward::health::drives::{ConfigFound, WrittenConfig};
 use crate::steward::legs::exchange::Untaken;
 use crate::steward::procedures::Procedures;
 use crate::steward::record::texts::{
     CREATING, HOSTS, IDENTITY, PORTALS, RELEASED, hosts_file, identity_file, pools_file, portals_file,
 };
+use crate::steward::state::config::PoolConfig;
 use crate::steward::state::{Change, Edit, Invalid, List, Pool, PoolRow, State};
+use access::VolumeGrants;
 use array::format::ConfigSlot;
 use base::DriveKind;
 use base::{Bug, Uuid, planted};
 use finding::{PoolRefusal, RecordRefusal};
+use volume::Volume;
 
 /// A change of a pool's configuration that was checked, and is not durable yet. Nobody else changes that configuration as long
 /// as this lives.
@@ -125,8 +129,20 @@ impl Procedures {
             self.write_config(pool, &slot).await;
             return Ok(());
         }
+        // What hosts are told while the drives are away has no more than the drives from then on.
+        let before = {
+            let context = self.context();
+            let takes = context.pool(pool).filter(|p| takes_away(p.config(), planned.next.config()));
+            takes.map(PoolContext::config_slot)
+        };
+        if before.is_some() {
+            self.keep_config(pool, &slot).await?;
+        }
         let WrittenConfig { failed, found } = self.write_config(pool, &slot).await;
         if matches!(found, ConfigFound::Never) {
+            if let Some(before) = before {
+                let _ = self.keep_config(pool, &before).await;
+            }
             return Err(PoolRefusal::NoDriveWritten { pool: planned.next.config().name.clone() }.into());
         }
         self.propose_losses(pool, failed, Untaken::Config);
@@ -236,6 +252,16 @@ impl Procedures {
 }
 
 /// What a file says of a state.
+/// Whether a configuration has less for some host than the one before it.
+fn takes_away(before: &PoolConfig, after: &PoolConfig) -> bool {
+    let smaller = |v: &Volume| after.volumes.by_uuid(v.uuid).is_none_or(|w| w.bytes < v.bytes);
+    let ungranted = |v: &VolumeGrants| {
+        let stay = after.grants.of(v.volume).map_or(&[][..], |w| &w.grants);
+        v.grants.iter().any(|grant| !stay.contains(grant))
+    };
+    before.volumes.iter().any(smaller) || before.grants.iter().any(ungranted)
+}
+
 fn contents_of(context: &HeadContext, state: &State, file: &str) -> Vec<u8> {
     let unknown = context.unknown_rows_of(file);
     match file {

@@ -97,7 +97,8 @@ pub(crate) fn parse_witness(name: &str, bytes: &[u8]) -> Option<MembershipRecord
 
 pub(crate) fn parse_identity(bytes: &[u8]) -> Result<Read<Identity>, FileFault> {
     let content::Identity { uuid, nqn, iqn, serial } = files::open(IDENTITY, bytes)?;
-    let uuid = uuid.parse().map_err(|_| wrong("", ContentFault::NoUuid { value: uuid.clone() }))?;
+    let parsed = uuid.parse().ok().filter(|uuid: &base::Uuid| !uuid.is_nil());
+    let uuid = parsed.ok_or_else(|| wrong("", ContentFault::NoUuid { value: uuid.clone() }))?;
     if serial.len() > 20 || !serial.bytes().all(|b| (0x20..0x7f).contains(&b)) {
         return Err(wrong("", ContentFault::Serial));
     }
@@ -199,6 +200,9 @@ pub(crate) fn parse_portals(bytes: &[u8]) -> Result<Read<(Vec<Portal>, u16)>, Fi
         let (ip, number) = (portal.address.ip(), row.number);
         if portals.iter().any(|p| p.id == portal.id) {
             return Err(wrong(ContentFault::PortalNumberTwice { number }));
+        }
+        if portals.iter().any(|p| p.address == portal.address) {
+            return Err(wrong(ContentFault::PortalAddressTwice));
         }
         if portal.moves.is_some_and(|m| m.check(ip).is_err()) {
             return Err(wrong(ContentFault::PortalImmovable { address: ip.to_string() }));

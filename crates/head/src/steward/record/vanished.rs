@@ -20,6 +20,11 @@ use base::{Bug, Uuid, planted};
 use finding::{RecordCause, RecordEvent, RecordNotice};
 use std::collections::BTreeSet;
 
+/// Whether a file that the manager found in trouble lies in its place all the same.
+fn is_there(why: &Cause) -> bool {
+    matches!(why, Cause::Record(RecordCause::FileUnreadable { .. } | RecordCause::RowNotUnderstood { .. }))
+}
+
 impl Procedures {
     /// Changes a file, and remembers whether it is there.
     pub(crate) async fn change_file(&self, op: StateOp) -> Result<(), StateError> {
@@ -162,14 +167,15 @@ impl Procedures {
         let gone: Vec<String> = {
             let context = self.context();
             let told = |f: &String| context.losses.iter().any(|l| l.file == *f);
-            again.iter().chain(failed.iter().map(|x| &x.file)).filter(|f| !told(f)).cloned().collect()
+            let removed = failed.iter().filter(|x| !is_there(&x.why)).map(|x| &x.file);
+            again.iter().chain(removed).filter(|f| !told(f)).cloned().collect()
         };
         if !gone.is_empty() {
             let now = self.cx.now();
             self.context_mut().happened(now, "state directory", RecordEvent::FilesRemoved { files: gone });
         }
         self.tell_restored(again, failed, |file, why| match *why {
-            Cause::Record(not_whole @ RecordCause::FileUnreadable { .. }) => not_whole,
+            Cause::Record(cause) if is_there(&cause.clone().into()) => cause,
             why => RecordCause::DaemonFileNotMade { file, why: Box::new(why) },
         });
     }
@@ -207,7 +213,15 @@ impl Procedures {
             let known = context.losses.iter().any(|l| l.cause == cause);
             context.losses.retain(|l| l.file != file);
             if !known {
-                let event = RecordEvent::FileNotRestored { file: file.clone(), why };
+                let event = match *why {
+                    Cause::Record(RecordCause::FileUnreadable { file, path, why }) => {
+                        RecordEvent::FileUnreadable { file, path, why }
+                    }
+                    Cause::Record(RecordCause::RowNotUnderstood { path, row, field, .. }) => {
+                        RecordEvent::RowNotUnderstood { path, row, field }
+                    }
+                    why => RecordEvent::FileNotRestored { file: file.clone(), why: Box::new(why) },
+                };
                 context.happened(now, "state directory", event);
             }
             context.losses.push(Loss { file, cause });

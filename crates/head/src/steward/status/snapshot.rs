@@ -21,8 +21,8 @@ use base::{Duration, HostId, Instant, PortalId};
 use cluster::{HeadNo, Part};
 use core::net::SocketAddr;
 use finding::{
-    DriveFault, Event, Notice, PortalCause, RecordCause, SpareFit, StatusCause, StatusNotice, SystemEvent,
-    SystemRefusal, WayBack,
+    DriveFault, Event, Notice, PortalCause, RecordCause, SpareFit, StatusCause, StatusNotice, SystemCause,
+    SystemEvent, SystemRefusal, WayBack,
 };
 use std::collections::BTreeSet;
 
@@ -32,6 +32,8 @@ const REPORT_PATIENCE: Duration = Duration::from_secs(1);
 const START_PATIENCE: Duration = Duration::from_secs(1);
 /// Events in a snapshot.
 const EVENTS_SHOWN: usize = 20;
+/// How long a start or an order goes on before `status` says so.
+const SLOW: Duration = Duration::from_secs(3);
 
 impl Procedures {
     /// Orders that only look.
@@ -214,7 +216,11 @@ fn build(context: &mut HeadContext, now: Instant) -> Status {
         let cause = RecordCause::StateUnwritable { fault };
         reasons.push(Reason::new(State::Degraded, "state directory", cause));
     }
-    if let Some(overdue) = &context.overdue {
+    if !context.ready && context.system.is_none() && now.since(context.started) >= SLOW {
+        reasons.push(Reason::new(State::Degraded, "head", SystemCause::HeadStarts));
+    }
+    let slow = context.under_way.as_ref().filter(|order| now.since(order.since) >= SLOW);
+    if let Some(overdue) = context.overdue.as_ref().or(slow) {
         let waits_for = context.waits_for().map(Box::new);
         let cause = RecordCause::OrderUnfinished { order: overdue.order.into(), waits_for };
         reasons.push(Reason::new(State::Degraded, "orders", cause));

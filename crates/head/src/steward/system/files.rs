@@ -5,13 +5,16 @@ use crate::mail::ManagerMail;
 use crate::steward::context::system::SystemContext;
 use crate::steward::procedures::Procedures;
 use crate::steward::record::texts::{HOSTS, PORTALS};
-use base::machine::StateOp;
+use base::machine::{StateError, StateOp};
 use base::{Duration, Instant};
 use cluster::Part;
 use finding::SystemEvent;
 
 /// A follower that does not say within this that it has a file is put out.
 const FOLLOWER_PATIENCE: Duration = Duration::from_secs(1);
+
+/// When a file that could not be read is read again, for a follower.
+const READ_AGAIN: Duration = Duration::from_secs(10);
 
 /// It is this procedure's turn to change files that are shared.
 pub(crate) struct Sharing(Option<Procedures>);
@@ -90,8 +93,26 @@ impl Procedures {
         let procedures = self.clone();
         self.cx.until(move || there(&procedures)).await;
     }
-    /// A follower was let in: it gets all files.
+    /// A follower was let in: it gets all files. While one of them cannot be read here, it has not all, and cannot take over.
     pub(super) async fn sync_follower(&self, epoch: u64) {
+        let mut told = None;
+        while let Err(file) = self.send_all_files(epoch).await {
+            if told.as_ref() != Some(&file) {
+                let now = self.cx.now();
+                let path = self.context().state_path(&file);
+                let event = SystemEvent::FollowerLacksFile { file: file.clone(), path };
+                self.context_mut().happened(now, "system", event);
+                told = Some(file);
+            }
+            self.cx.sleep(READ_AGAIN).await;
+        }
+    }
+
+    /// Sends all files to a follower.
+    ///
+    /// # Errors
+    /// This one is there, and cannot be read or is not whole.
+    async fn send_all_files(&self, epoch: u64) -> Result<(), String> {
         let names: Vec<String> = {
             let _turn = self.share_files().await;
             self.shared_files().await
@@ -100,11 +121,16 @@ impl Procedures {
             let sent = {
                 let _turn = self.share_files().await;
                 if !self.is_in_since(epoch) {
-                    return;
+                    return Ok(());
                 }
-                // One that is not there was removed since, and that was told.
-                let contents = self.cx.state(StateOp::Read { name: name.clone() }).await.ok();
-                contents.and_then(|contents| self.share_file(name, Some(contents)))
+                match self.cx.state(StateOp::Read { name: name.clone() }).await {
+                    Ok(contents) if files::check(name, &contents).is_ok() => {
+                        self.share_file(name, Some(contents))
+                    }
+                    // It was removed since, and that was told.
+                    Err(StateError::Missing) => None,
+                    Ok(_) | Err(_) => return Err(name.clone()),
+                }
             };
             // One after the other: however many there are, none waits behind the others for longer than it may.
             if let Some(seq) = sent {
@@ -116,7 +142,7 @@ impl Procedures {
             let names = self.shared_files().await;
             let follower_in = self.context().system.as_ref().is_some_and(|s| s.member().follower_is_in());
             if !follower_in {
-                return;
+                return Ok(());
             }
             self.tell_follower(|seq| Upper::All { seq, names })
         };
@@ -130,6 +156,7 @@ impl Procedures {
             });
             self.try_others(epoch).await;
         }
+        Ok(())
     }
     async fn shared_files(&self) -> Vec<String> {
         let all = self.list_files().await.unwrap_or_default();

@@ -178,7 +178,8 @@ fn record_next() -> String {
 fn waited(cause: Option<&Cause>) -> Said {
     match cause {
         Some(cause) => super::cause(cause),
-        None => Said::new("it waits for drives or for hosts' commands").then("millrace status"),
+        None => Said::new("it waits for drives, for the state directory or for hosts' commands")
+            .then("millrace status"),
     }
 }
 
@@ -189,7 +190,7 @@ fn unwritable(fault: &StateFault) -> String {
         StateFault::Failed { why } => format!("it cannot be written: {}", super::machine::state_fault(why)),
     };
     format!(
-        "{why}: the loss of a drive is on record on the other drives alone, and hosts, portals and pools cannot be changed"
+        "{why}: hosts, portals and pools stay as they are, no volume or export can be taken away, and a drive that fails now is on record on the other drives alone"
     )
 }
 

@@ -26,6 +26,13 @@ pub fn refusal(f: &SystemRefusal) -> Said {
             Said::new("this head does not lead, and the one that does is not reached")
                 .then("millrace head ls")
         }
+        SystemRefusal::AnswerLost => Said::new(
+            "the head that leads was asked, and was lost before it answered: whether it was done is not known",
+        )
+        .then("millrace events"),
+        SystemRefusal::NobodyLeads => {
+            Said::new("neither head leads now, so nothing can be ordered").then("millrace status")
+        }
         SystemRefusal::HeadAlone => Said::new("this head is alone: it is in no system of two")
             .then("millrace system create --link ADDRESS:PORT"),
         SystemRefusal::HeadInSystem => {
@@ -242,6 +249,11 @@ pub fn event(f: &SystemEvent) -> String {
         SystemEvent::HeadOutUnended => {
             "what was begun for the head that led does not end: this head starts anew".into()
         }
+        SystemEvent::FollowerLacksFile { path, .. } => {
+            format!(
+                "the follower cannot take over: {path} cannot be read or is not whole, so it does not get it"
+            )
+        }
         SystemEvent::FollowerReady => "the follower has all that it needs to take over".into(),
         SystemEvent::OtherHeadHasLatest => {
             "the other head has the latest hosts and portals: this one does not lead without it".into()
@@ -324,6 +336,9 @@ fn volumes_only(known: &[String], found: &[String]) -> String {
 /// Why something is not optimal.
 pub fn cause(f: &SystemCause) -> Said {
     match f {
+        SystemCause::HeadStarts => {
+            Said::new("this head is starting, and serves nobody yet").then("millrace status, in a moment")
+        }
         SystemCause::NotLeadingLinkRefused { why } => {
             Said::new(format!("this head does not lead: {}", link_fault(why))).then(link_next(why))
         }

@@ -1,12 +1,14 @@
 //! The system that this head is one of two of.
 
 pub(crate) mod far;
+mod processes;
 mod reach;
 pub(crate) mod trials;
 
 use crate::path::far::wire::Pairing;
 use crate::path::far::{FarSetup, FarSide};
 use crate::peer::{OutSince, PeerNews, PeerWork, SystemSettings};
+use crate::steward::context::system::processes::Processes;
 use base::fence::{Process, Registrants};
 use base::{DriveId, DriveInfo, Duration, FenceKey, Instant, Uuid};
 use cluster::link::{Do, Fault};
@@ -49,7 +51,7 @@ pub(crate) struct SystemContext {
     /// Voters that do something just now.
     busy: BTreeSet<Voter>,
     /// Processes of the other head, by their lives.
-    processes: BTreeMap<u64, Process>,
+    processes: Processes,
     /// Drives that have not confirmed that the other head is shut out.
     late: BTreeMap<DriveId, String>,
     /// What the other head was when an open drive confirmed that nobody else may write there.
@@ -96,8 +98,6 @@ pub(crate) struct SystemContext {
 const BLIND: Duration = Duration::from_millis(500);
 /// A head's state, and the epoch that let it in last.
 type Standing = (HeadState, u64);
-/// Lives of the other head whose processes are remembered.
-const PROCESSES_MAX: usize = 8;
 
 impl SystemContext {
     /// `known` is decided, and the state directory knows of nothing newer than what is of the epoch `newest`.
@@ -118,7 +118,7 @@ impl SystemContext {
             standby: BTreeMap::new(),
             refused: None,
             busy: BTreeSet::new(),
-            processes: BTreeMap::new(),
+            processes: Processes::default(),
             late: BTreeMap::new(),
             confirmed: BTreeMap::new(),
             drives: BTreeMap::new(),
@@ -164,10 +164,8 @@ impl SystemContext {
             self.refused = None;
         }
         if let Some(Heartbeat { life, process, .. }) = self.member.last_heartbeat().copied() {
-            self.processes.insert(life, process);
-            while self.processes.len() > PROCESSES_MAX {
-                self.processes.pop_first();
-            }
+            let on_record = self.member.known().head(self.member.me().other()).life;
+            self.processes.meet(life, process, on_record);
         }
         dos
     }
@@ -246,7 +244,7 @@ impl SystemContext {
     pub fn victim(&self) -> Option<(FenceKey, Option<Process>)> {
         let (record, other) = (self.member.known(), self.member.me().other());
         let key = record.key(other).filter(|_| !record.is_in(other))?;
-        Some((key, self.processes.get(&record.head(other).life).copied()))
+        Some((key, self.processes.of(record.head(other).life)))
     }
     /// The key of the other head, if it is in.
     pub fn rival(&self) -> Option<FenceKey> {

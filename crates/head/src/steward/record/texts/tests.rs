@@ -68,6 +68,14 @@ fn what_cannot_be_used_is_named_with_its_row() {
     let twice =
         format!("number = 7\n{nvme}[[portal]]\nnumber = 7\nprotocol = \"nvme\"\naddress = \"1.2.3.4:6\"\n");
     assert_eq!(portal(&twice), "1.2.3.4:6");
+    let same = format!(
+        "number = 7\n{nvme}[[portal]]\nnumber = 8\nprotocol = \"iscsi\"\naddress = \"10.1.0.5:4420\"\n"
+    );
+    assert_eq!(portal(&same), "10.1.0.5:4420");
+    let identity = String::from_utf8(identity_file(&new_identity(Uuid::from_random(1, 2)))).expect("text");
+    let (nil, uuid) = (Uuid::default().to_string(), Uuid::from_random(1, 2).to_string());
+    let nobody = files::sign(IDENTITY, identity.replace(&uuid, &nil).as_bytes()).expect("TOML");
+    assert_eq!(row(check_file(IDENTITY, &nobody)), "");
     let ways = format!(
         "number = 1\n{nvme}prefix = 24\n[[portal]]\nnumber = 2\nprotocol = \"iscsi\"\naddress = \"10.1.0.5:6\"\nprefix = 16\n"
     );
