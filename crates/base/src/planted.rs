@@ -114,6 +114,10 @@ bugs! {
     StopForgetsUnclean promise 3 within 1000,
     /// a leg returns without what its own bitmap says
     OwnBitmapIgnored promise 5 within 300 in Seesaw,
+    /// nobody looks whether the labels of drives in use are there
+    LabelUnwatched promise 5 within 100 in Wiped,
+    /// a leg whose label was lost comes back by the bitmaps
+    WipedByBitmap promise 2 within 100 in Wiped,
     /// a leg counts as in sync before its cache is flushed
     SyncedWithoutFlush promise 5 within 2000 in Power,
     /// a leg is taken back while given-up writes may land on it
@@ -344,6 +348,8 @@ pub enum Worlds {
     Directory,
     /// The head is stopped in order, and a drive exchanged for an older copy of itself.
     Older,
+    /// Something else overwrites the label of a drive in use, or more.
+    Wiped,
     /// The power goes again and again, and drives have volatile caches.
     Power,
     /// Lanes go from shard to shard.

@@ -113,6 +113,20 @@ refusals! {
         LegMayNotReturn { drive: String, pool: String, why: Box<Cause>, instead: Instead } = Conflict @ "drive",
         /// A drive has missed so many membership records that it must be back before others return.
         LegFarBehind { drive: Option<String>, records: u64 } = NotReady @ "drive",
+        /// The label of the drive is where it should be.
+        LabelIntact { drive: String } = Conflict @ "drive",
+        /// The leg is out: it gets its label when it returns.
+        LabelOfLegOut { drive: String } = Conflict @ "drive",
+        /// Something else was written where the drive had its label.
+        LabelTakenOver { drive: String, owner: DriveOwner } = Unsafe @ "force",
+        /// More than the label was overwritten, and data may be damaged, too.
+        LabelRestoreUnconfirmed {
+            drive: String,
+            /// What is lost of it; nothing: something else lies there.
+            areas: Vec<DriveArea>,
+        } = Unsafe @ "yes",
+        /// The label could not be written.
+        LabelNotRestored { drive: String, fault: DriveFault } = NotReady @ "drive",
         /// The machine has no such drive.
         DriveNotInMachine { drive: String } = NotFound @ "drive",
         /// The drive has no bay whose light could be lit.
@@ -218,6 +232,24 @@ findings! {
         DriveNotCleared { fault: DriveFault },
         /// The drive's label could not be written.
         DriveLabelNotWritten { fault: DriveFault },
+        /// A copy of the drive's label was overwritten, and is written again.
+        DriveLabelOverwritten { drive: String },
+        /// The drive's label was overwritten while it was in use, and more with it: data may be damaged.
+        DriveMetadataLost {
+            drive: String,
+            areas: Vec<DriveArea>,
+            /// Nothing else has what it holds.
+            last: bool,
+        },
+        /// Something else was written where the drive in use had its label.
+        DriveTakenOver {
+            drive: String,
+            owner: DriveOwner,
+            /// Nothing else has what it holds.
+            last: bool,
+        },
+        /// The label of the spare was overwritten.
+        SpareLabelOverwritten { spare: String, pool: String, owner: Option<DriveOwner> },
         /// The spare has fewer bytes than it had.
         SpareCutOff { spare: String, pool: String, bytes: u64, had_bytes: u64 },
         /// The file of the spare is not at its path any more.
@@ -248,6 +280,30 @@ findings! {
         DriveHolds { drive: String, holds: Signature },
         /// The drive failed in a pool, and nobody has returned it or used it since.
         DriveHasFailed { drive: String, pool: String, why: Box<Cause>, errors: u64 },
+    }
+}
+
+findings! {
+    /// A part of a drive that the head keeps for itself.
+    pub enum DriveArea {
+        /// The membership records.
+        Records,
+        /// The configurations of the pool.
+        Configuration,
+        /// What lies at its end, the last data among it.
+        End,
+    }
+}
+
+findings! {
+    /// Who wrote to a drive in use.
+    pub enum DriveOwner {
+        /// It holds something else.
+        Signature { holds: Signature },
+        /// It carries the label of another drive.
+        Pool { pool: String, uuid: String },
+        /// It carries a label of a newer program.
+        Newer,
     }
 }
 
@@ -344,6 +400,16 @@ events! {
         SpareUnusable { spare: String, why: Box<Cause> } = Warning,
         /// The last leg in sync, which was gone, is back.
         LastLegReturned { pool: String } = Note,
+        /// Copies of a drive's label that were overwritten are written again.
+        LabelRewritten {
+            pool: String,
+            /// The copy in front.
+            first: bool,
+            /// The copy at the end.
+            second: bool,
+        } = Warning,
+        /// The operator had the label of a drive written anew: data of the drive may be damaged.
+        LabelRestored { pool: String } = Warning,
         /// A leg is smaller than it was.
         LegCutOff { bytes: u64, needed_bytes: u64 } = Error,
         /// A leg joined or returned, and is being resynced.
@@ -393,6 +459,11 @@ impl LegCause {
     pub fn failed(fault: DriveFault) -> Self {
         Self::DriveFailed { fault, helps: None }
     }
+    /// Whether a leg is put out for what was found to be overwritten.
+    pub fn puts_out(&self) -> bool {
+        matches!(self, Self::DriveMetadataLost { last: false, .. } | Self::DriveTakenOver { last: false, .. })
+    }
+
     /// What the drive did, if it failed.
     pub fn fault(&self) -> Option<&DriveFault> {
         match self {

@@ -24,8 +24,8 @@ mod volume;
 pub use client::{ClientFault, CommandFault};
 pub use host::{HostEvent, HostNotice, HostRefusal};
 pub use leg::{
-    DriveHelp, Instead, LabelFault, LegCause, LegEvent, LegNotice, LegRefusal, NotInBay, OldLeg, SpareFit,
-    SpareUnfit,
+    DriveArea, DriveHelp, DriveOwner, Instead, LabelFault, LegCause, LegEvent, LegNotice, LegRefusal,
+    NotInBay, OldLeg, SpareFit, SpareUnfit,
 };
 pub use parts::{
     AddressFault, AlarmFault, ConnectedHost, ContentFault, DriveFault, FenceFault, FileFault, FollowerFault,

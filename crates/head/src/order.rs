@@ -223,6 +223,15 @@ pub enum Order {
         /// Its path, or its UUID.
         drive: String,
     },
+    /// Write the label of a leg in sync anew, and all else that the head keeps on its drive, from what the head knows.
+    LabelRestore {
+        /// Its path, or its UUID.
+        drive: String,
+        /// Even though data of the drive may be damaged, too.
+        yes: bool,
+        /// Even though something else was written there.
+        force: bool,
+    },
     /// Put another drive in a leg's place: full resync. A leg in sync serves until that is over.
     DriveReplace {
         /// The leg's drive: path or UUID.
@@ -288,6 +297,11 @@ pub enum Order {
     },
     /// The Steward's own: legs that are out for good are listed in the configuration.
     LegFailed {
+        /// The pool.
+        pool: crate::layout::PoolId,
+    },
+    /// The Steward's own: copies of labels that were overwritten are written again.
+    LabelsMend {
         /// The pool.
         pool: crate::layout::PoolId,
     },
@@ -380,7 +394,7 @@ impl Order {
             Self::Status | Self::Figures | Self::Events { .. } | Self::System => Needs::Nothing,
             Self::Happened { .. } | Self::DriveShape { .. } | Self::StateRestore { .. } => Needs::ItsTurn,
             Self::Replaced { .. } | Self::PoolReturn { .. } => Needs::ItsTurn,
-            Self::LegReturn { .. } | Self::LegFailed { .. } => Needs::ItsTurn,
+            Self::LegReturn { .. } | Self::LegFailed { .. } | Self::LabelsMend { .. } => Needs::ItsTurn,
             Self::ScrubKeep { .. } | Self::SpaceMarked { .. } | Self::PoolScrub { .. } => Needs::ItsTurn,
             Self::VolumeCreate { .. } | Self::VolumeResize { .. } | Self::VolumeRename { .. } => {
                 Needs::ItsTurn
@@ -401,7 +415,9 @@ impl Order {
             Self::DriveReplace { .. } | Self::SpareAdd { .. } | Self::SpareUse { .. } => {
                 Needs::StateDirectory
             }
-            Self::DriveRemove { .. } | Self::LegAdd { .. } => Needs::StateDirectory,
+            Self::DriveRemove { .. } | Self::LegAdd { .. } | Self::LabelRestore { .. } => {
+                Needs::StateDirectory
+            }
         }
     }
 
@@ -433,6 +449,7 @@ impl Order {
             Self::DriveReturn { .. } | Self::LegReturn { .. } => "drive return",
             Self::DriveReplace { .. } | Self::Replaced { .. } | Self::SpareUse { .. } => "drive replace",
             Self::DriveShape { .. } => "drive shape",
+            Self::LabelRestore { .. } | Self::LabelsMend { .. } => "drive restore-label",
             Self::SpareAdd { .. } | Self::LegAdd { .. } => "pool add",
             Self::DriveRemove { .. } => "drive rm",
             Self::StateRestore { .. } => "state restore",

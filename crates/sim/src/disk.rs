@@ -279,6 +279,16 @@ impl Disk {
         self.cached.remove(&sector);
         self.rotted.insert(sector);
     }
+    /// Somebody overwrites a range with zeroes behind everybody's back.
+    pub fn wipe(&mut self, at: u64, len: u64) {
+        let range = at / self.sector..(at + len) / self.sector;
+        for sector in self.sectors(at, len) {
+            self.rotted.insert(sector);
+        }
+        self.durable.retain(|sector, _| !range.contains(sector));
+        self.cached.retain(|sector, _| !range.contains(sector));
+    }
+
     /// Whether this sector rotted, once.
     pub fn has_rotted(&self, sector: u64) -> bool {
         self.rotted.contains(&sector)

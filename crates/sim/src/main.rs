@@ -28,6 +28,7 @@ usage: sim --seed N [--story | --trace]  one world; the same seed gives the same
   --frozen  a leg is lost while the state directory becomes read-only, and is found alone by the next head
   --directory  a head alone, whose state directory refuses writes, and whose files are damaged between its lives
   --power   the power goes again and again; drives have volatile caches
+  --wiped   something else overwrites the label of a drive in use, or more
   --older   the head is stopped in order, and a drive exchanged for an older copy of itself
   --failed  an order fails a drive, and the head falls
   --volumes the hosts' volume lies where somebody had data before
@@ -118,6 +119,7 @@ enum Kind {
     Frozen,
     Older,
     Failed,
+    Wiped,
     Power,
     Dealt,
     Access,
@@ -138,6 +140,7 @@ impl Words {
             Kind::Frozen => Options::frozen(seed),
             Kind::Older => Options::older(seed),
             Kind::Failed => Options::failed(seed),
+            Kind::Wiped => Options::wiped(seed),
             Kind::Power => Options::power(seed),
             Kind::Dealt => Options::dealt(seed),
             Kind::Access => Options::access(seed),
@@ -157,6 +160,7 @@ impl Words {
             Kind::Frozen => Some("frozen"),
             Kind::Older => Some("older"),
             Kind::Failed => Some("failed"),
+            Kind::Wiped => Some("wiped"),
             Kind::Power => Some("power"),
             Kind::Dealt => Some("dealt"),
             Kind::Access => Some("access"),
@@ -221,6 +225,7 @@ fn words() -> Option<Words> {
             "--frozen" => words.kind = Kind::Frozen,
             "--older" => words.kind = Kind::Older,
             "--failed" => words.kind = Kind::Failed,
+            "--wiped" => words.kind = Kind::Wiped,
             "--power" => words.kind = Kind::Power,
             "--dealt" => words.kind = Kind::Dealt,
             "--access" => words.kind = Kind::Access,

@@ -12,6 +12,8 @@ pub struct Volume {
     blocks: BTreeMap<u64, Block>,
     /// Blocks in which a leg rotted, and the last write that had begun then.
     rotten: BTreeMap<u64, WriteId>,
+    /// Rotten blocks may be zeroes.
+    zeroed: bool,
     /// Those that were written since: a power cut may bring the rotten ones back.
     overwritten: BTreeMap<u64, WriteId>,
     /// When they were: who reads since before may have been at the drive when it was rotten.
@@ -91,6 +93,7 @@ impl Default for Volume {
         Self {
             blocks: BTreeMap::new(),
             rotten: BTreeMap::new(),
+            zeroed: false,
             overwritten: BTreeMap::new(),
             mended: BTreeMap::new(),
             moment: 0,
@@ -145,6 +148,11 @@ impl Volume {
     /// A leg rots in this block.
     pub fn rots(&mut self, block: u64) {
         self.rotten.insert(block, self.writes);
+    }
+    /// A leg is zeroed in this block, behind everybody's back.
+    pub fn zeroes(&mut self, block: u64) {
+        self.zeroed = true;
+        self.rots(block);
     }
     /// Whether a leg rotted there, and was not written since.
     pub fn is_rotten(&self, block: u64) -> bool {
@@ -223,7 +231,9 @@ impl Volume {
             let found = data.map(|d| unstamp(block, &d[i * block_bytes..][..block_bytes])).transpose();
             let ended = match found {
                 Ok(found) => {
-                    self.block(block).read_ends(handle, found).map_err(|what| Broken::Stale { block, what })
+                    let zeroed = self.zeroed && found == Some(0) && self.was_rotten(block, read.began);
+                    let ended = self.block(block).read_ends(handle, found);
+                    ended.or_else(|what| if zeroed { Ok(()) } else { Err(Broken::Stale { block, what }) })
                 }
                 Err(broken) => {
                     let _ = self.block(block).read_ends(handle, None);

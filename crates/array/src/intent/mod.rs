@@ -315,8 +315,9 @@ impl Array {
         }
     }
 
-    /// Marks every own region, durably, before a leg that lacks everything becomes a member:
-    /// `Note::AllDirty` says when. Bits are not cleared until a leg joins, or `unmark`.
+    /// Marks every own region, durably, before a leg that lacks everything becomes a member, or after somebody overwrote what
+    /// a leg has of the bitmap: `Note::AllDirty` says when. Every block of the uncleared map is written again, too. Bits are
+    /// not cleared until a leg joins, or `unmark`.
     pub fn mark_all_dirty(&mut self, now: Instant, io: &mut impl ArrayIo) {
         self.spoil_clearing();
         for local in 0..self.intent.locals() {
@@ -331,10 +332,13 @@ impl Array {
             block.stale = true;
             block.sets = true;
         }
+        self.rewrite_map(self.in_sync());
         self.marks_done(io);
         self.kick_blocks(now, io);
+        self.kick_map(now, io);
         self.drain(now, io);
     }
+
     /// Adds what the bitmap of a returning leg says, before the membership in which it is rebuilding.
     pub fn add_dirty(&mut self, now: Instant, dirty: &Bitmap, io: &mut impl ArrayIo) {
         assert_eq!(dirty.len(), self.geometry.regions(), "a bitmap has a bit for each region");
@@ -358,8 +362,8 @@ impl Array {
     pub(crate) fn leg_joined(&mut self) {
         self.intent.hold_marks = false;
     }
-    fn marks_done(&mut self, io: &mut impl ArrayIo) {
-        if self.intent.marking && self.intent.blocks.iter().all(|b| !b.marking) {
+    pub(crate) fn marks_done(&mut self, io: &mut impl ArrayIo) {
+        if self.intent.marking && self.intent.blocks.iter().all(|b| !b.marking) && !self.lacks_map() {
             self.intent.marking = false;
             io.note(Note::AllDirty { epoch: self.epoch });
         }

@@ -202,6 +202,12 @@ impl UnclearedMap {
     pub fn is_clear(&self) -> bool {
         self.pieces.is_empty()
     }
+    /// Whether every block of it was read from some drive.
+    pub fn is_written(&self, geometry: &Geometry) -> bool {
+        let blocks = Pieces::of(geometry).blocks_per_lane();
+        (0..LANES).all(|lane| (0..blocks).all(|block| self.newest(lane, block) != 0))
+    }
+
     /// Bytes of the data space that are uncleared.
     pub fn bytes(&self, geometry: &Geometry) -> u64 {
         let pieces = Pieces::of(geometry);

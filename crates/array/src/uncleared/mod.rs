@@ -314,6 +314,7 @@ impl Array {
             id = next;
         }
         self.marks_step(io);
+        self.marks_done(io);
         self.resync.poke = true;
         self.kick_map(now, io);
     }
@@ -541,6 +542,11 @@ impl Array {
     fn see_behind(&mut self) {
         self.uncleared.behind = self.in_sync() & !self.uncleared.held_by_all_blocks() != 0;
     }
+    /// Whether a leg in sync lacks a block of the map.
+    pub(crate) fn lacks_map(&self) -> bool {
+        self.uncleared.life != 0 && self.in_sync() & !self.uncleared.held_by_all_blocks() != 0
+    }
+
     /// Whether a leg in sync lacks the block of the piece at `at`.
     pub(crate) fn map_is_behind(&self, at: u64) -> bool {
         self.uncleared.behind && {

@@ -29,6 +29,7 @@ mod failed;
 mod far;
 mod features;
 mod figures;
+mod labels;
 mod legs;
 mod limit;
 mod lost;

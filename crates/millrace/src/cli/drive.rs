@@ -71,6 +71,24 @@ Examples:
         #[arg(value_name = "DRIVE", add = super::complete::drives())]
         drive: String,
     },
+    /// Write the label of a drive in use anew, after something overwrote it
+    #[command(after_help = "\
+If another leg is in sync, the drive is out of its mirror: then `millrace drive return` writes its label and copies everything. This is for a drive whose data no other drive has. Its records and the pool's configuration are written from what the daemon knows; what else was overwritten is not known, so check what the volumes hold.
+
+Examples:
+  millrace drive restore-label /dev/nvme3n1 --yes
+  millrace status  # what was found there, before")]
+    RestoreLabel {
+        /// The drive: its path, the last part of the path, or its UUID
+        #[arg(value_name = "DRIVE", add = super::complete::drives())]
+        drive: String,
+        /// Write it even if data of the drive may be damaged, too
+        #[arg(long, short)]
+        yes: bool,
+        /// Write it even if something else was written there, which is lost
+        #[arg(long)]
+        force: bool,
+    },
     /// Replace a drive by another one; all data is copied
     #[command(after_help = "\
 If the old drive is in sync, it serves until everything is copied. Then it leaves the pool and loses its label. `millrace drive rm NEW` cancels the replacement before that.
@@ -213,6 +231,12 @@ pub fn run(command: DriveCommand, context: &Context) -> Result<String, Failure> 
             client.act(&format!("{path}/return"), &serde_json::json!({}))?;
             Ok(context
                 .done(format!("Drive {name} is back and is being resynced."), "millrace status --watch"))
+        }
+        DriveCommand::RestoreLabel { drive, yes, force } => {
+            let (path, name) = resource(&drive, context)?;
+            client.act(&format!("{path}/restore-label?yes={yes}&force={force}"), &serde_json::json!({}))?;
+            let what = format!("The label of {name} is written anew; data of the drive may be damaged.");
+            Ok(context.done(what, "millrace status, and a check of what the volumes hold"))
         }
         DriveCommand::Replace { old, new, force } => {
             let (path, name) = resource(&old, context)?;

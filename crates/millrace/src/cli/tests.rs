@@ -241,6 +241,7 @@ fn the_commands_of_the_manual_become_their_orders() {
         "pool import tank",
         "drive fail /dev/a",
         "drive return /dev/a",
+        "drive restore-label /dev/a --yes",
         "drive replace /dev/a /dev/e",
         "drive rm /dev/a --force",
         "volume resize tank/vm1 --size 1T",

@@ -37,6 +37,7 @@ pub fn routes() -> OpenApiRouter<Api> {
         .routes(routes!(get_drive, remove_drive))
         .routes(routes!(fail_drive))
         .routes(routes!(return_drive))
+        .routes(routes!(restore_label))
         .routes(routes!(replace_drive))
         .routes(routes!(shape_drive))
         .routes(routes!(list_pools, create_pool))
@@ -212,6 +213,18 @@ async fn fail_drive(State(api): State<Api>, Path(drive): Path<String>, mut param
     responses((status = 204, description = "It is done"), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn return_drive(State(api): State<Api>, Path(drive): Path<String>) -> Done {
     done(api.order(Order::DriveReturn { drive }).await?)
+}
+
+/// Write the label of a drive in use anew, and all else that the head keeps there
+#[utoipa::path(post, path = "/drives/{drive}/restore-label", tag = "drives",
+    params(("drive" = String, Path, description = "Path or UUID"),
+        ("yes" = Option<bool>, Query, description = "Even though data of the drive may be damaged, too"),
+        ("force" = Option<bool>, Query, description = "Even though something else was written there, which is lost")),
+    responses((status = 204, description = "It is done"), (status = "default", description = "Why not", body = ErrorBody)))]
+async fn restore_label(State(api): State<Api>, Path(drive): Path<String>, mut params: Params) -> Done {
+    let (yes, force) = (params.one("yes", false)?, params.one("force", false)?);
+    params.end()?;
+    done(api.order(Order::LabelRestore { drive, yes, force }).await?)
 }
 
 /// Put another drive in a drive's place

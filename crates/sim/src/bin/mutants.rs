@@ -106,6 +106,7 @@ fn failure(worlds: Worlds, seed: u64) -> Option<String> {
         Worlds::Frozen => Options::frozen(seed),
         Worlds::Older => Options::older(seed),
         Worlds::Failed => Options::failed(seed),
+        Worlds::Wiped => Options::wiped(seed),
         Worlds::Power => Options::power(seed),
         Worlds::Dealt => Options::dealt(seed),
         Worlds::Access => Options::access(seed),

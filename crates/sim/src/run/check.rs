@@ -3,6 +3,7 @@
 use super::{DEALT_MAX, READ_MAX, Run, SCARCE_HUNG_MAX, SCARCE_MAX, SLOW_PEERS_MAX, WRITE_MAX};
 use crate::host::Ledger;
 use crate::volume::Broken;
+use array::format::{LABEL_AT, Label, RECORD_BYTES, label_copy_at};
 use base::view::Protocol;
 use base::{Duration, FaultKind, Instant};
 use std::cell::RefCell;
@@ -115,6 +116,7 @@ impl Run {
     /// Everything was answered in time, and legs hold the same, byte for byte.
     pub(super) fn check(&mut self) -> Result<(), String> {
         self.check_times()?;
+        self.check_label()?;
         let arrays = self.last_look.iter().flat_map(|s| s.pools.iter().flat_map(|p| &p.arrays));
         let disk = |path: &str| self.world.disks.iter().position(|d| d.spec == path);
         for array in arrays {
@@ -126,6 +128,20 @@ impl Run {
             for leg in &legs[1..] {
                 self.check_legs(legs[0], *leg)?;
             }
+        }
+        Ok(())
+    }
+    /// A drive of which something was overwritten has both copies of its label.
+    fn check_label(&self) -> Result<(), String> {
+        let Some((disk, ..)) = self.wiped else { return Ok(()) };
+        let copies = [LABEL_AT, label_copy_at(self.world.disks[disk].bytes)].map(|at| {
+            let mut bytes = vec![0; RECORD_BYTES];
+            self.world.disks[disk].read(at, &mut bytes);
+            Label::decode(&bytes).ok()
+        });
+        let [first, second] = copies;
+        if first.is_none() || first != second {
+            return Err(format!("label: d{disk} has not both copies"));
         }
         Ok(())
     }
@@ -179,7 +195,8 @@ impl Run {
             b.read(sector * b.sector, &mut y);
             let named = || [first, other].into_iter().filter_map(|d| self.block_in(d, sector));
             let unknown = |block| self.volume.borrow().is_rotten(block) && !self.repair.knew(block);
-            let rotten = || named().any(unknown);
+            // What was overwritten came from the other leg since.
+            let rotten = || self.wiped.is_none() && named().any(unknown);
             if x != y && !rotten() {
                 return Err(format!(
                     "legs: d{first} and d{other} differ at byte {} of the array: {:?} and {:?}",

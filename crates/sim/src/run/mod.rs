@@ -12,7 +12,7 @@ mod options;
 mod replay;
 mod trouble;
 
-pub use options::{Act, Deed, Options, Trouble, Wrap};
+pub use options::{Act, Deed, Options, Trouble, Wipe, Wrap};
 
 use crate::access::{Access, SLACK};
 use crate::disk::{Disk, DiskCopy};
@@ -186,6 +186,8 @@ struct Run {
     /// Some drive was pulled, and came back as another.
     pulled: bool,
     repair: Repair,
+    /// A drive of which something was overwritten, when, and whether the head has said so.
+    wiped: Option<(usize, Instant, bool)>,
     steps: u64,
     snapshot: Option<Box<Status>>,
     /// What `status` said when it was last looked at.
@@ -265,6 +267,7 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
         ailed: false,
         pulled: false,
         repair: Repair::default(),
+        wiped: None,
         steps: 0,
         snapshot: None,
         last_look: None,
@@ -520,8 +523,9 @@ impl Run {
                 lun: Some(0),
             });
         }
-        // What rotted differs indeed, and stays `degraded` until somebody has it repaired.
-        if !self.options.troubles.contains(&Trouble::Rot) {
+        let wiped = self.options.script.iter().any(|act| matches!(act.deed, Deed::Wipe(_)));
+        // What rotted or was wiped differs indeed, and stays `degraded` until somebody has it repaired.
+        if !wiped && !self.options.troubles.contains(&Trouble::Rot) {
             orders.extend(crate::operator::orders(self.options.seed));
         }
         orders.push_back(Order::Status);
@@ -618,6 +622,7 @@ impl Run {
                 }
                 self.freed.verdict(self.world.now(), &snapshot)?;
                 self.failed.verdict(&snapshot)?;
+                self.hear_of_wipe(&snapshot)?;
                 let served = |p: &head::order::Pool| !p.arrays.is_empty() && p.state != State::Offline;
                 if !self.serves && !snapshot.pools.is_empty() && snapshot.pools.iter().all(served) {
                     self.serves = true;
@@ -823,7 +828,7 @@ impl Run {
                     self.snapshot = None;
                     return Ok(());
                 }
-                if finished && optimal && looked {
+                if finished && optimal && looked && self.wiped.is_none_or(|(.., said)| said) {
                     // Twice, so that no letter between machines is overlooked.
                     self.last_look = self.snapshot.take();
                     let rested = self.at_rest_since.take();

@@ -103,6 +103,23 @@ pub enum Deed {
     Stop,
     /// An order fails it.
     Fail,
+    /// Something else on the machine overwrites a part of it.
+    Wipe(Wipe),
+}
+
+/// What is overwritten of a drive in use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wipe {
+    /// The label's first copy.
+    First,
+    /// Its second copy.
+    Second,
+    /// Both.
+    Both,
+    /// All in front of the data.
+    Front,
+    /// The same, and data.
+    Long,
 }
 
 /// A step of a script.
@@ -619,6 +636,28 @@ impl Options {
         options.habits.blocks_max = options.habits.blocks_max.min(4);
         options.habits.reset_ppm = 0;
         options.habits.abort_permille = 0;
+        options
+    }
+    /// A world in which something else overwrites the label of a drive in use, or more. Nothing else goes wrong.
+    pub fn wiped(seed: u64) -> Self {
+        let mut options = Self::calm(seed);
+        let mut rng = Prng::new(seed ^ 0x0077_6970_6564);
+        options.legs = *rng.pick(&[2, 2, 2, 3]);
+        options.mirrors = if options.legs == 2 { rng.between(1, 2) as usize } else { 1 };
+        options.ill_max = 1;
+        options.habits.reset_ppm = 0;
+        options.habits.abort_permille = 0;
+        let drives = (options.legs * options.mirrors) as u64;
+        let wipe = *rng.pick(&[Wipe::First, Wipe::Second, Wipe::Both, Wipe::Front, Wipe::Long, Wipe::Long]);
+        let mut after = Duration::from_millis(rng.between(1, 1500));
+        if rng.chance(1, 2) {
+            // Slowly, to all regions: most have no bit set when it happens.
+            options.delivery.drive_us = rng.between(20_000, 60_000);
+            options.habits.depth = rng.between(1, 4) as u32;
+            options.habits.blocks = super::VOLUME_BYTES / u64::from(options.block_bytes);
+            after = Duration::from_millis(rng.between(4000, 10_000));
+        }
+        options.script.push(Act { after, disk: rng.below(drives) as usize, deed: Deed::Wipe(wipe) });
         options
     }
     /// A world with hosts that ask for much and then give or take nothing, beside one that works.

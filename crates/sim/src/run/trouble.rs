@@ -1,6 +1,6 @@
 //! Faults of a run: when, which, and what an operator does about them.
 
-use super::options::{Act, Deed, Options, Trouble};
+use super::options::{Act, Deed, Options, Trouble, Wipe};
 use super::{
     ALARM_BOOT, ALARM_DEAL, ALARM_DOOM, ALARM_HEAL, ALARM_LANDED, ALARM_MOVE, ALARM_STOP, ALARM_TROUBLE,
     NOTICED, OldCopy, Run, WRITE_MAX,
@@ -24,6 +24,9 @@ const STOP_PATIENCE: Duration = Duration::from_secs(60);
 
 /// What a drive held back has landed so long after it went on.
 pub(super) const LANDED_AFTER: Duration = Duration::from_millis(50);
+
+/// The head says within this time that a label was overwritten: a look each 5 s, and its turns.
+const WIPE_SAID: Duration = Duration::from_secs(8);
 
 /// Lanes go round so often, at most.
 const DEALS_MAX: u32 = 60;
@@ -307,6 +310,7 @@ impl Run {
                 self.orders.push_back(Order::DriveFail { drive: format!("d{disk}"), force: false });
                 return;
             }
+            Deed::Wipe(what) => return self.wipe(disk, what),
         }
         self.ailed_at = self.world.now();
         self.ailed = true;
@@ -332,6 +336,47 @@ impl Run {
         let world = &mut self.world;
         world.disks[disk].rot(sector * bytes, &mut world.rng);
     }
+    /// Something else overwrites a part of a drive in use.
+    fn wipe(&mut self, disk: usize, what: Wipe) {
+        let record = RECORD_BYTES as u64;
+        let copy = (label_copy_at(self.world.disks[disk].bytes), record);
+        let Some((data_at, data_bytes)) = self.data_space(disk) else { return };
+        let ranges = match what {
+            Wipe::First => vec![(LABEL_AT, record)],
+            Wipe::Second => vec![copy],
+            Wipe::Both => vec![(LABEL_AT, record), copy],
+            Wipe::Front => vec![(0, data_at), copy],
+            Wipe::Long => vec![(0, data_at + data_bytes / 2), copy],
+        };
+        for (at, len) in ranges {
+            // Until it is noticed hosts may read what is there now.
+            for sector in self.world.disks[disk].sectors(data_at, (at + len).saturating_sub(data_at)) {
+                if let Some(block) = self.block_in(disk, sector).filter(|_| at < data_at) {
+                    self.volume.borrow_mut().zeroes(block);
+                }
+            }
+            self.world.disks[disk].wipe(at, len);
+        }
+        self.wiped = Some((disk, self.world.now(), false));
+        self.ailed = true;
+        self.ailed_at = self.world.now();
+    }
+
+    /// The head says within some seconds that something of a drive was overwritten.
+    pub(super) fn hear_of_wipe(&mut self, snapshot: &Status) -> Result<(), String> {
+        let now = self.world.now();
+        let Some((disk, at, said)) = &mut self.wiped else { return Ok(()) };
+        let what = format!("drive d{disk}");
+        *said |= snapshot.events.iter().filter(|e| e.what == what).any(|e| {
+            let said = format!("{:?}", e.event);
+            said.contains("LabelRewritten") || said.contains("DriveMetadataLost")
+        });
+        if !*said && now.since(*at) > WIPE_SAID {
+            return Err(format!("label: d{disk} was overwritten, and nobody has said so"));
+        }
+        Ok(())
+    }
+
     /// A bit of what the Steward keeps on a drive changes. Of the label's copies always the same one.
     fn rot_metadata(&mut self) {
         let (seed, drives) = (self.options.seed, self.world.disks.len());
@@ -472,7 +517,7 @@ impl Run {
             }
             return;
         }
-        if !self.orders.is_empty() || !self.options.script.is_empty() {
+        if !self.orders.is_empty() || !self.options.script.is_empty() && self.wiped.is_none() {
             return;
         }
         if self.options.moves > 0 {

@@ -21,3 +21,4 @@ mod slow_peers;
 mod starts;
 mod two_heads;
 mod volumes;
+mod wiped;

@@ -73,6 +73,19 @@ pub(crate) struct LegContext {
     pub look_at: Option<Instant>,
     pub looks: u32,
     pub dead: Option<DriveId>,
+    /// What was on record before its label was last seen whole.
+    pub whole_at: Option<OnRecord>,
+    /// It was put out as its label was lost, and this was open: it is labelled anew before it returns.
+    pub unlabelled: Option<OpenDrive>,
+}
+
+/// How far records and configurations of a pool were at some time.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct OnRecord {
+    /// Counter and settled counter of the record in force.
+    pub record: (u64, u64),
+    /// Generation of the configuration.
+    pub config: u64,
 }
 
 impl ArrayContext {
@@ -143,8 +156,20 @@ impl LegContext {
         self.full = full;
         self.synced.clear();
         self.out_since = None;
+        self.unlabelled = None;
         self.is_told(reason, None);
     }
+
+    /// Its label was seen whole, when so much was on record.
+    pub fn seen_whole(&mut self, at: OnRecord) {
+        self.whole_at = Some(at);
+    }
+
+    /// Its label is lost: by what is open it is known once it returns.
+    pub fn loses_label(&mut self) {
+        self.unlabelled = self.open.clone();
+    }
+
     /// Shards know nothing of what they have copied to it, nor how fast it is, and find out anew.
     pub fn is_built_anew(&mut self) {
         self.synced.clear();
@@ -178,6 +203,7 @@ impl LegContext {
     /// Another drive takes its place.
     pub fn becomes(&mut self, uuid: Uuid, open: Option<OpenDrive>, path: &str) {
         self.uuid = uuid;
+        self.unlabelled = None;
         self.takes(open, path);
     }
     /// Its drive lies there today.
@@ -237,7 +263,7 @@ impl LegContext {
     pub fn new(uuid: Uuid, place: usize, path: String, open: Option<OpenDrive>, joined: u64) -> Self {
         let (reason, found, synced, slow, told_slow, quiet_since) = Default::default();
         let (full, out_since, outlook, return_at, returns) = Default::default();
-        let (look_at, looks, dead, told_unfit) = Default::default();
+        let (look_at, looks, dead, told_unfit, unlabelled, whole_at) = Default::default();
         Self {
             uuid,
             place,
@@ -259,6 +285,8 @@ impl LegContext {
             look_at,
             looks,
             dead,
+            unlabelled,
+            whole_at,
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::steward::context::probe::Probe;
 use array::format::Fault;
 use base::DriveKind;
 use base::Uuid;
-use finding::{DriveFault, LabelFault, LegCause, Signature};
+use finding::{DriveFault, DriveOwner, LabelFault, LegCause, Signature};
 
 /// What lies at a path.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -37,6 +37,7 @@ pub(crate) enum Found {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Unlike {
     Holds(Signature),
+    Labelled { pool: String },
     NoLabel,
     Label(LabelFault),
 }
@@ -59,6 +60,17 @@ impl Found {
             (Err(fault), _) => other(Unlike::Label((*fault).into())),
         }
     }
+    /// A drive in use to which somebody else wrote his own.
+    pub fn taken(open: &OpenDrive, owner: &DriveOwner) -> Self {
+        let path = open.info.path.clone();
+        let what = match owner {
+            DriveOwner::Signature { holds } => Unlike::Holds(*holds),
+            DriveOwner::Pool { pool, .. } => Unlike::Labelled { pool: pool.clone() },
+            DriveOwner::Newer => Unlike::Label(LabelFault::Newer),
+        };
+        Self::Other { path, what }
+    }
+
     /// A drive that was opened whole and has so many bytes now; None if it is whole.
     pub fn cut_off(open: &OpenDrive, bytes: u64) -> Option<Self> {
         (bytes < open.label.drive_bytes).then(|| Self::CutOff {
@@ -99,6 +111,7 @@ impl Found {
             Self::Other { path, what: Unlike::Holds(holds) } => {
                 LegCause::DriveOverwritten { leg, path, holds }
             }
+            Self::Other { what: Unlike::Labelled { pool }, .. } => LegCause::DriveExchanged { leg, pool },
             Self::Other { path, what: Unlike::NoLabel } => LegCause::DriveUnlabelled { leg, path },
             Self::Other { path, what: Unlike::Label(fault) } => {
                 LegCause::DriveLabelUnreadable { leg, path, fault }

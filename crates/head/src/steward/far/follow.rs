@@ -127,7 +127,7 @@ impl Procedures {
         let found = {
             let context = self.context();
             let mut standby = context.system.iter().flat_map(|s| s.standby());
-            standby.find(|(_, d)| d.uuid == drive).map(|(spec, _)| spec.clone())
+            standby.find(|(_, d)| d.label.drive == drive).map(|(spec, _)| spec.clone())
         };
         let open = found.and_then(|spec| self.in_system(|s| s.take_standby(&spec)).flatten());
         if let Some(open) = &open {

@@ -5,7 +5,6 @@ use crate::order::Refusal;
 use crate::steward::context::open::OpenDrive;
 use crate::steward::context::pool::PoolContext;
 use crate::steward::context::probe::Probe;
-use crate::steward::context::system::Standby;
 use crate::steward::context::witness::{Witness, puts_out};
 use crate::steward::health::shaped;
 use crate::steward::health::signature::{FAR, FAR_BYTES, LOOK_BYTES, Look};
@@ -22,7 +21,15 @@ use array::format::{
 use array::{Bitmap, Geometry, UnclearedMap};
 use base::machine::Shape;
 use base::{Bug, DriveError, DriveId, DriveInfo, Duration, Uuid, planted};
-use finding::{Cause, OpenFault, UnopenedDrive};
+use finding::{Cause, OpenFault, Signature, UnopenedDrive};
+
+/// What a drive holds of its pool, the newest of each that can be read.
+pub(crate) struct Records {
+    pub record: Result<MembershipRecord, Fault>,
+    pub config: Result<ConfigSlot, Fault>,
+    /// Generation of the older one.
+    pub older: Option<u64>,
+}
 
 /// How one write of a record went: nothing to say, a leg that failed, or what is wrong with the witness.
 type Written = Result<Option<(usize, usize, DriveError)>, Cause>;
@@ -76,6 +83,13 @@ impl PoolContext {
     }
 }
 
+/// The beginning and the end of a drive, where others leave their signatures.
+fn look_places(info: &DriveInfo) -> [(u64, usize); 2] {
+    let len = (LOOK_BYTES as u64).min(info.bytes / 4096 * 4096);
+    let block = u64::from(info.block_bytes.max(512));
+    [(0, len as usize), ((info.bytes - len) / block * block, len as usize)]
+}
+
 impl Procedures {
     /// The same procedures for work on drives that serve nobody yet.
     pub(crate) fn patient(&self) -> Self {
@@ -100,7 +114,7 @@ impl Procedures {
         let kept = self.in_system(|s| s.take_standby(bare)).flatten();
         let opened = match kept {
             // What was open for a takeover is taken over as it is.
-            Some(Standby { id: open, info, .. }) => {
+            Some(OpenDrive { id: open, info, .. }) => {
                 self.context_mut().free_drive(id);
                 id = open;
                 Ok(info)
@@ -152,10 +166,7 @@ impl Procedures {
         info: DriveInfo,
     ) -> Result<Probe, (String, DriveError)> {
         let fail = |e| (info.path.clone(), e);
-        let look = (LOOK_BYTES as u64).min(info.bytes / 4096 * 4096) as usize;
-        let tail_at = (info.bytes - look as u64) / u64::from(info.block_bytes.max(512))
-            * u64::from(info.block_bytes.max(512));
-        let mut places = vec![(0, look), (tail_at, look)];
+        let mut places = look_places(&info).to_vec();
         if info.bytes >= array::format::DRIVE_BYTES_MIN {
             places.push((label_copy_at(info.bytes), RECORD_BYTES));
         }
@@ -166,35 +177,20 @@ impl Procedures {
         let label = newest_label(first, &second);
         let (mut record, mut config, mut whole) = (Err(Fault::Absent), Err(Fault::Absent), false);
         if let Some(l) = label.as_ref().ok().filter(|l| l.drive_bytes <= info.bytes) {
-            let [a, b] = l.membership_at;
-            let places = [a, b, label_copy_at(l.drive_bytes)].map(|at| (at, RECORD_BYTES));
-            let slots = l.config_at.map(|at| -> Boxed<'_, _> { Box::pin(self.read_config_slot(id, at)) });
-            let (read, slots) = join::both(self.read_all(id, &places), join::all(slots.into())).await;
-            // A place that can never be read again leaves the older one of the two. One that was not read now may hold the newer one.
-            let there = |read: &Result<Vec<u8>, DriveError>| match read {
-                Ok(bytes) => Ok(bytes.clone()),
-                Err(DriveError::Medium) => Ok(vec![]),
-                Err(e) => Err(fail(*e)),
-            };
-            record = newest_membership([&there(&read[0])?, &there(&read[1])?]);
-            config = newest_config([&there(&slots[0])?, &there(&slots[1])?]);
-            let copy = read[2].as_ref().map_err(|e| fail(*e))?;
+            let copy = self.cx.read(id, label_copy_at(l.drive_bytes), RECORD_BYTES);
+            let (copy, read) = join::both(copy, self.read_records(id, l)).await;
+            let read = read.map_err(fail)?;
+            (record, config) = (read.record, read.config);
+            let copy = &copy.map_err(fail)?;
             whole = Label::decode(first).is_ok_and(|a| Label::decode(copy).is_ok_and(|b| a == b));
         }
         let front_written = label.is_ok() && head[..LABEL_AT as usize].iter().any(|b| *b != 0);
         let foreign = match label {
             // Our own records may look like somebody's by chance; what is in front of them may not.
-            Ok(_) => Look { bytes: info.bytes, pieces: vec![(0, head[..LABEL_AT as usize].to_vec())] },
-            Err(_) => {
-                let (bytes, end) = (info.bytes + info.end.len() as u64, info.end.clone());
-                let mut pieces = vec![(0, head.clone()), (tail_at, tail), (info.bytes, end)];
-                let far = FAR.into_iter().filter(|at| at + FAR_BYTES as u64 <= info.bytes);
-                let far: Vec<(u64, usize)> = far.map(|at| (at, FAR_BYTES)).collect();
-                for (read, (at, _)) in self.read_all(id, &far).await.into_iter().zip(&far) {
-                    pieces.push((*at, read.map_err(fail)?));
-                }
-                Look { bytes, pieces }
+            Ok(_) if whole => {
+                Look { bytes: info.bytes, pieces: vec![(0, head[..LABEL_AT as usize].to_vec())] }
             }
+            Ok(_) | Err(_) => self.look_around(id, &info, (head.clone(), tail)).await.map_err(fail)?,
         };
         let foreign = foreign.foreign();
         let failed = self.context().failed_here(label.as_ref().ok(), &info);
@@ -211,8 +207,62 @@ impl Procedures {
             config,
         })
     }
+    /// What tells what others have left on a drive, with its beginning and its end.
+    async fn look_around(
+        &self,
+        id: DriveId,
+        info: &DriveInfo,
+        (head, tail): (Vec<u8>, Vec<u8>),
+    ) -> Result<Look, DriveError> {
+        let (bytes, end) = (info.bytes + info.end.len() as u64, info.end.clone());
+        let mut pieces = vec![(0, head), (look_places(info)[1].0, tail), (info.bytes, end)];
+        let far = FAR.into_iter().filter(|at| at + FAR_BYTES as u64 <= info.bytes);
+        let far: Vec<(u64, usize)> = far.map(|at| (at, FAR_BYTES)).collect();
+        for (read, (at, _)) in self.read_all(id, &far).await.into_iter().zip(&far) {
+            pieces.push((*at, read?));
+        }
+        Ok(Look { bytes, pieces })
+    }
+
+    /// What others have left on a drive of ours, whatever is left of our own.
+    pub(crate) async fn signature_in_use(
+        &self,
+        id: DriveId,
+        info: &DriveInfo,
+    ) -> Result<Option<Signature>, DriveError> {
+        let mut read = self.read_all(id, &look_places(info)).await.into_iter();
+        let mut next = || read.next().expect("as many as were asked for");
+        let (head, tail) = (next()?, next()?);
+        Ok(self.look_around(id, info, (head, tail)).await?.foreign())
+    }
+
+    /// The records of a drive with this label.
+    pub(crate) async fn read_records(&self, id: DriveId, label: &Label) -> Result<Records, DriveError> {
+        let places = label.membership_at.map(|at| (at, RECORD_BYTES));
+        let slots = label.config_at.map(|at| -> Boxed<'_, _> { Box::pin(self.read_config_slot(id, at)) });
+        let (read, slots) = join::both(self.read_all(id, &places), join::all(slots.into())).await;
+        // A place that can never be read again leaves the older one of the two. One that was not read now may hold the newer one.
+        let there = |read: &Result<Vec<u8>, DriveError>| match read {
+            Ok(bytes) => Ok(bytes.clone()),
+            Err(DriveError::Medium) => Ok(vec![]),
+            Err(e) => Err(*e),
+        };
+        let slots = [&there(&slots[0])?, &there(&slots[1])?];
+        let generations =
+            slots.iter().filter_map(|bytes| ConfigSlot::decode(bytes).ok()).map(|c| c.generation);
+        Ok(Records {
+            record: newest_membership([&there(&read[0])?, &there(&read[1])?]),
+            config: newest_config([slots[0], slots[1]]),
+            older: generations.min(),
+        })
+    }
+
     /// Reads several places at once: a slow drive takes its time once, and not for each.
-    async fn read_all(&self, id: DriveId, places: &[(u64, usize)]) -> Vec<Result<Vec<u8>, DriveError>> {
+    pub(crate) async fn read_all(
+        &self,
+        id: DriveId,
+        places: &[(u64, usize)],
+    ) -> Vec<Result<Vec<u8>, DriveError>> {
         let one = |(at, len): &(u64, usize)| -> Boxed<'_, _> { Box::pin(self.cx.read(id, *at, *len)) };
         join::all(places.iter().map(one).collect()).await
     }
@@ -285,7 +335,7 @@ impl Procedures {
         self.put_label(id, label).await
     }
     /// The last step: from here on it is ours.
-    async fn put_label(&self, id: DriveId, label: &Label) -> Result<(), DriveError> {
+    pub(crate) async fn put_label(&self, id: DriveId, label: &Label) -> Result<(), DriveError> {
         self.cx.flush(id).await?;
         self.cx.write(id, label_copy_at(label.drive_bytes), &label.encode()).await?;
         self.cx.write(id, LABEL_AT, &label.encode()).await

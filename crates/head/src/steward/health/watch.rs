@@ -3,16 +3,19 @@
 //! A mirror's leg that is gone, silent or cut off is put out before a host has to find out. A drive that
 //! holds what nothing else holds is never put out: what ails it is told, with the command that helps, until
 //! it is well again. What hosts' operations met is known from the shards' figures. As long as another leg
-//! stands in, hosts notice nothing of it and nothing is lost: that is an event, and no bad state.
+//! stands in, hosts notice nothing of it and nothing is lost: that is an event, and no bad state. Whether the
+//! drive has its label is looked at, too (`labels`).
 
 use crate::layout::PoolId;
-use crate::order::State;
-use crate::steward::context::array::PendingChange;
+use crate::order::{Order, State};
+use crate::steward::context::array::{OnRecord, Outlook, PendingChange};
+use crate::steward::context::found::Found;
 use crate::steward::context::head::{HeadContext, Ill};
 use crate::steward::context::open::OpenDrive;
+use crate::steward::health::labels::{LabelState, LegAt};
 use crate::steward::join::{self, Boxed};
 use crate::steward::procedures::Procedures;
-use array::format::{LABEL_AT, RECORD_BYTES};
+use array::format::LegState;
 use base::DriveKind;
 use base::{DriveError, DriveHealth, DriveId, Duration, FileName, Instant};
 use finding::{Cause, DriveFault, DriveHelp, LegCause, LegEvent};
@@ -37,6 +40,8 @@ struct Watched {
     array: usize,
     leg: usize,
     open: OpenDrive,
+    /// What was on record before the look.
+    on_record: OnRecord,
 }
 
 /// What is remembered of a drive from look to look.
@@ -51,13 +56,22 @@ struct Seen {
     helped_at: Option<Instant>,
     /// Looks in a row without an answer.
     silent: u32,
+    /// When a copy of its label was found overwritten.
+    label_at: Option<Instant>,
 }
 
 /// What a look at a drive found.
 pub(crate) enum Look {
-    Well(DriveHealth),
+    Well(DriveHealth, LabelState),
     Cut(u64),
     Failed(DriveError),
+}
+
+impl Look {
+    /// The drive is there, and holds what it should as far as its label tells.
+    fn is_sound(&self) -> bool {
+        matches!(self, Look::Well(_, LabelState::Intact | LabelState::Damaged(_)))
+    }
 }
 
 impl Procedures {
@@ -83,9 +97,19 @@ impl Procedures {
         let legs = watched(&self.context());
         seen.retain(|id, _| legs.iter().any(|w| w.open.id == *id));
         let looks: Vec<Boxed<'_, Look>> =
-            legs.iter().map(|w| -> Boxed<'_, _> { Box::pin(self.look_from_outside(&w.open)) }).collect();
-        for (w, look) in legs.iter().zip(join::all(looks).await) {
-            self.conclude(w, look, seen.entry(w.open.id).or_default());
+            legs.iter().map(|w| -> Boxed<'_, _> { Box::pin(self.look_from_outside(w)) }).collect();
+        let looks = join::all(looks).await;
+        let sound: Vec<&Watched> =
+            legs.iter().zip(&looks).filter(|(_, l)| l.is_sound()).map(|(w, _)| w).collect();
+        let stands_in = |w: &Watched| {
+            let context = self.context();
+            let state =
+                |o: &Watched| context.pool(o.pool).map_or(LegState::Out, |p| p.leg_state(o.array, o.leg));
+            let beside = |o: &Watched| (o.pool, o.array) == (w.pool, w.array) && o.leg != w.leg;
+            sound.iter().any(|o| beside(o) && state(o) == LegState::InSync)
+        };
+        for (w, look) in legs.iter().zip(&looks) {
+            self.conclude(w, look, !stands_in(w), seen.entry(w.open.id).or_default());
         }
     }
     /// Has the drives looked at soon: who is the last leg in sync, and so what ails it, has changed.
@@ -103,20 +127,52 @@ impl Procedures {
     }
 
     /// From outside first; then its label is read, which a drive that hangs does not answer.
-    async fn look_from_outside(&self, open: &OpenDrive) -> Look {
+    async fn look_from_outside(&self, w: &Watched) -> Look {
+        let Watched { pool, array, leg, ref open, .. } = *w;
         match self.cx.inspect(open.id).await {
             Ok(health) if health.bytes < open.label.drive_bytes => Look::Cut(health.bytes),
-            Ok(health) => match self.cx.read(open.id, LABEL_AT, RECORD_BYTES).await {
-                Ok(_) => Look::Well(health),
+            Ok(health) => match self.check_label(LegAt { pool, array, leg, open }).await {
+                Ok(label) => Look::Well(health, label),
                 Err(e) => Look::Failed(e),
             },
             Err(e) => Look::Failed(e),
         }
     }
 
-    fn conclude(&self, w: &Watched, look: Look, seen: &mut Seen) {
-        let now = self.cx.now();
+    /// What becomes of a leg whose label is not what it was: why it is put out, if another leg stands in for it, or else what
+    /// ails it.
+    fn conclude_label(&self, w: &Watched, look: &Look, seen: &mut Seen, last: bool) -> Option<LegCause> {
+        let Look::Well(_, label) = look else { return None };
+        let (now, path) = (self.cx.now(), &w.open.info.path);
         let mut context = self.context_mut();
+        if let Some(p) = context.pool_mut(w.pool).filter(|_| *label == LabelState::Intact) {
+            p.arrays[w.array].legs[w.leg].seen_whole(w.on_record);
+        }
+        // An order may be writing there.
+        let ordering = context.ordering || !context.orders.is_empty();
+        if let LabelState::Damaged(_) = label
+            && !ordering
+        {
+            seen.label_at = Some(now);
+            context.orders.push_back((None, Order::LabelsMend { pool: w.pool }));
+            self.cx.changed();
+        }
+        let why = label.cause(path, last).filter(|_| last || !ordering);
+        if let Some(p) = context.pool_mut(w.pool).filter(|_| why.is_some() && !last) {
+            let leg = &mut p.arrays[w.array].legs[w.leg];
+            leg.loses_label();
+            if let LabelState::Foreign(owner) = label {
+                leg.finds(Found::taken(&w.open, owner));
+            }
+        }
+        let lately = seen.label_at.is_some_and(|at| now.since(at) < ERRORS_REMEMBERED);
+        why.or_else(|| lately.then(|| LegCause::DriveLabelOverwritten { drive: path.clone() }))
+    }
+
+    /// `alone`: no other leg that is in sync is sound.
+    fn conclude(&self, w: &Watched, look: &Look, alone: bool, seen: &mut Seen) {
+        let now = self.cx.now();
+        let context = self.context();
         // Another drive may stand there by now.
         let p = context.pool(w.pool).filter(|p| !p.leaving);
         let same = |p: &crate::steward::context::pool::PoolContext| {
@@ -125,6 +181,9 @@ impl Procedures {
         };
         let Some(p) = p.filter(|p| same(p)) else { return };
         let last = p.is_last(w.array, w.leg);
+        drop(context);
+        let label = self.conclude_label(w, look, seen, last || alone);
+        let mut context = self.context_mut();
         let (errors, last_error) = context.errors_of(w.open.id);
         let more = errors > seen.errors;
         seen.errors = errors;
@@ -139,7 +198,7 @@ impl Procedures {
         let help = |help| Some(help).filter(|_| last);
         let drive = path.clone();
         let away = if shaped { DriveHelp::ClearShape { drive } } else { DriveHelp::Attach { drive } };
-        let out = match &look {
+        let out = match look {
             Look::Failed(DriveError::Gone) => {
                 Some(LegCause::DriveFailed { fault: DriveFault::Gone, helps: help(away) })
             }
@@ -151,9 +210,12 @@ impl Procedures {
                 had_bytes: w.open.label.drive_bytes,
                 helps: help(DriveHelp::Restore { drive: path.clone() }),
             }),
-            Look::Failed(_) | Look::Well(_) => None,
+            Look::Failed(_) | Look::Well(..) => None,
         };
-        if let Some(why) = out {
+        let lost = label.clone().filter(LegCause::puts_out);
+        // What is there now is not what it was: the operator says when it comes back.
+        let outlook = if lost.is_some() { Outlook::Broken } else { Outlook::MayReturn };
+        if let Some(why) = out.or(lost) {
             if last {
                 let cut = matches!(look, Look::Cut(_));
                 let state = if cut { State::Degraded } else { State::Offline };
@@ -165,12 +227,13 @@ impl Procedures {
                     self.cx.changed();
                 }
             } else if let Some(p) = context.pool_mut(w.pool) {
+                self.cx.changed();
                 let why = Cause::from(why);
                 p.pending.push_back(PendingChange::Lost {
                     array: w.array,
                     leg: w.leg,
                     why,
-                    outlook: crate::steward::context::array::Outlook::MayReturn,
+                    outlook,
                     there: None,
                 });
             }
@@ -180,11 +243,11 @@ impl Procedures {
             let leg = &mut p.arrays[w.array].legs[w.leg];
             leg.is_there();
         }
-        let ill = nameless(path, &look, last).or_else(|| match &look {
+        let ill = label.map(degraded).or_else(|| nameless(path, look, last)).or_else(|| match look {
             // Hosts wait for it, and nothing else has what it has: that is told at once.
             Look::Failed(DriveError::TimedOut) if last => Some(silent_at_first(path, shaped)),
-            Look::Well(_) | Look::Cut(_) | Look::Failed(_) => {
-                full_below(path, &look, last).or_else(|| ill_of(now, &w.open, &look, seen).filter(|_| last))
+            Look::Well(..) | Look::Cut(_) | Look::Failed(_) => {
+                full_below(path, look, last).or_else(|| ill_of(now, &w.open, look, seen).filter(|_| last))
             }
         });
         context.set_ill(now, w.open.id, path, ill);
@@ -204,13 +267,13 @@ fn silent_at_first(path: &str, shaped: bool) -> Ill {
     degraded(LegCause::DriveSilent { drive: path.into(), shaped })
 }
 
-fn degraded(cause: LegCause) -> Ill {
+pub(crate) fn degraded(cause: LegCause) -> Ill {
     Ill { state: State::Degraded, cause: cause.into() }
 }
 
 /// What ails a file that is open and well, and that the next start will not find.
 fn nameless(path: &str, look: &Look, last: bool) -> Option<Ill> {
-    let Look::Well(health) = look else { return None };
+    let Look::Well(health, _) = look else { return None };
     let drive = path.to_string();
     Some(degraded(match (health.name, last) {
         (FileName::There, _) => return None,
@@ -223,7 +286,7 @@ fn nameless(path: &str, look: &Look, last: bool) -> Option<Ill> {
 /// What ails a file that is not whole on the disk, where no more fits. Whether a write has failed already or not: a
 /// head that was just started knows of none, and a mirror is better told before it loses a leg.
 fn full_below(path: &str, look: &Look, last: bool) -> Option<Ill> {
-    matches!(look, Look::Well(health) if lacks_room_below(health)).then(|| full(path, last))
+    matches!(look, Look::Well(health, _) if lacks_room_below(health)).then(|| full(path, last))
 }
 
 /// A file that is not whole on the disk, on a file system that is full.
@@ -239,7 +302,7 @@ fn full(path: &str, last: bool) -> Ill {
 fn ill_of(now: Instant, open: &OpenDrive, look: &Look, seen: &Seen) -> Option<Ill> {
     let path = &open.info.path;
     let free = match look {
-        Look::Well(health) => health.free_bytes,
+        Look::Well(health, _) => health.free_bytes,
         Look::Cut(_) | Look::Failed(_) => None,
     };
     let since = now.since(seen.errors_at?);
@@ -254,7 +317,7 @@ fn ill_of(now: Instant, open: &OpenDrive, look: &Look, seen: &Seen) -> Option<Il
     }
     let last = seen.last_error.unwrap_or(DriveError::Medium);
     // It is there and answers: what failed while it did not was told to hosts as "not ready", and is tried again.
-    if matches!((look, last), (Look::Well(_), DriveError::Gone | DriveError::TimedOut)) {
+    if matches!((look, last), (Look::Well(..), DriveError::Gone | DriveError::TimedOut)) {
         return None;
     }
     // The count is not part of it: it would be another event at each look.
@@ -270,6 +333,7 @@ fn watched(context: &HeadContext) -> Vec<Watched> {
             array,
             leg,
             open,
+            on_record: OnRecord { record: (p.record().counter, p.record().settled), config: p.generation() },
         }));
     }
     out

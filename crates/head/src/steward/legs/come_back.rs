@@ -19,10 +19,11 @@ use crate::steward::context::spare::is_spare;
 use crate::steward::health::watch::lacks_room_below;
 use crate::steward::patience::RETURN_PATIENCE;
 use crate::steward::procedures::Procedures;
+use crate::steward::state::extras::FailedRow;
 use array::format::{Return, judge_return};
-use base::Uuid;
 use base::machine::Shape;
-use finding::{Instead, LegCause, LegEvent, LegRefusal};
+use base::{Bug, Uuid, planted};
+use finding::{Cause, Instead, LegCause, LegEvent, LegRefusal};
 
 /// A drive that a pool lacks.
 pub(crate) enum Lacking {
@@ -93,6 +94,7 @@ impl Procedures {
         match who {
             Lacking::Leg { array, leg, .. } => {
                 let probe = found.map_err(|why| not_back(&path, why))?;
+                let probe = self.relabel(pool, array, leg, probe).await?;
                 self.rejoin(pool, (array, leg), (uuid, &path), &probe).await
             }
             Lacking::LastLeg { array, leg, .. } => {
@@ -319,6 +321,10 @@ impl Procedures {
         if label.drive != uuid {
             return Err(LegCause::DriveLabelOfOther { pool: label.pool_name.clone() }.into());
         }
+        if let Some(holds) = probe.foreign {
+            let (leg, path) = (path.into(), probe.info.path.clone());
+            return Err(LegCause::DriveOverwritten { leg, path, holds }.into());
+        }
         // What a newer program wrote there may be newer than all that is here.
         if let Some(newer) = probe.newer() {
             let (leg, path) = (path.into(), probe.info.path.clone());
@@ -333,8 +339,8 @@ impl Procedures {
             judge_return(probe.record.as_ref().ok(), uuid, p.record())
         };
         let full = match verdict {
-            Return::Partial => !probe.whole,
-            Return::Full => true,
+            Return::Partial => !probe.whole || self.was_overwritten(pool, array, uuid),
+            Return::Full => !planted(Bug::WipedByBitmap) || !self.was_overwritten(pool, array, uuid),
             Return::Diverged => return Err(Unfit::Apart),
         };
         // The configuration that is written to it below does not call it failed any more.
@@ -354,6 +360,15 @@ impl Procedures {
             }
         }
         Ok(full)
+    }
+
+    /// Whether the leg was put out because somebody had overwritten what its drive holds, in this life of the head or before.
+    fn was_overwritten(&self, pool: PoolId, array: usize, uuid: Uuid) -> bool {
+        let context = self.context();
+        let Some(p) = context.pool(pool) else { return false };
+        let noted = p.config().extras.failed(uuid).map(FailedRow::cause);
+        let noted = matches!(noted, Some(Cause::Leg(why)) if why.puts_out());
+        noted || p.arrays[array].legs.iter().any(|l| l.uuid == uuid && l.unlabelled.is_some())
     }
 
     /// A spare was found, or something else.

@@ -228,7 +228,8 @@ impl Procedures {
             (a.id, a.geometry, p.config().array_uuid(array), a.legs[leg].open.clone())
         });
         let Some((id, geometry, uuid, Some(open))) = found else { return };
-        if geometry.redundant() && !planted(Bug::OwnBitmapIgnored) {
+        let ignored = planted(Bug::OwnBitmapIgnored) || planted(Bug::WipedByBitmap);
+        if geometry.redundant() && !ignored {
             let own = self.read_bitmap(&open).await;
             let dirty = Arc::new(array::merge(&geometry, uuid, &[own.as_deref()]).0);
             self.tell_shards(|| ShardMail::AddDirty { array: id, dirty: dirty.clone() });

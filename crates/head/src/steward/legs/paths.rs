@@ -102,7 +102,7 @@ impl Procedures {
                 context
                     .system
                     .as_ref()
-                    .and_then(|s| s.standby().values().find(|d| d.uuid == drive).map(|d| d.id))
+                    .and_then(|s| s.standby().values().find(|d| d.label.drive == drive).map(|d| d.id))
             };
             let reached = match id {
                 Some(id) => procedures.cx.with(LOOK).read(id, LABEL_AT, RECORD_BYTES).await.is_ok(),

@@ -4,11 +4,12 @@
 //! not found at the start; one that is ill stays open, and is a spare again once it is well.
 
 use crate::layout::PoolId;
+use crate::order::Order;
 use crate::steward::context::open::OpenDrive;
+use crate::steward::health::labels::LabelState;
 use crate::steward::health::watch::{Look, SILENT_MAX};
 use crate::steward::join::{self, Boxed};
 use crate::steward::procedures::Procedures;
-use array::format::{LABEL_AT, RECORD_BYTES};
 use base::{DriveError, DriveId, FileName};
 use finding::{DriveHelp, LegCause, LegEvent};
 use std::collections::BTreeMap;
@@ -54,17 +55,23 @@ impl Procedures {
             Ok(health) if health.bytes < open.label.drive_bytes => Some(Look::Cut(health.bytes)),
             Err(e) => Some(Look::Failed(e)),
             Ok(_) if !is_open() => None,
-            Ok(health) => match self.cx.read(open.id, LABEL_AT, RECORD_BYTES).await {
-                Ok(_) => Some(Look::Well(health)),
+            Ok(health) => match self.check_known_label(open).await {
+                Ok(label) => Some(Look::Well(health, label)),
                 Err(e) => Some(Look::Failed(e)),
             },
         }
     }
+
     fn conclude_spare(&self, pool: PoolId, open: &OpenDrive, look: &Look, times: u32) {
         let now = self.cx.now();
         let mut context = self.context_mut();
         // An order may be just about to use it, or have taken it away.
         if context.ordering || !context.orders.is_empty() {
+            return;
+        }
+        if matches!(look, Look::Well(_, LabelState::Damaged(_))) {
+            context.orders.push_back((None, Order::LabelsMend { pool }));
+            self.cx.changed();
             return;
         }
         let shaped = context.shapes.get(&open.id).is_some_and(|s| s.gone || s.hang);
@@ -118,7 +125,14 @@ fn verdict(pool: &str, path: &str, open: &OpenDrive, look: &Look, times: u32, sh
             let (pool, bytes, had_bytes) = (pool.into(), *bytes, open.label.drive_bytes);
             Verdict::Ill(LegCause::SpareCutOff { spare, pool, bytes, had_bytes })
         }
-        Look::Well(health) => match health.name {
+        Look::Well(_, LabelState::Lost(_)) => {
+            Verdict::Ill(LegCause::SpareLabelOverwritten { spare, pool: pool.into(), owner: None })
+        }
+        Look::Well(_, LabelState::Foreign(owner)) => {
+            let owner = Some(owner.clone());
+            Verdict::Ill(LegCause::SpareLabelOverwritten { spare, pool: pool.into(), owner })
+        }
+        Look::Well(health, _) => match health.name {
             FileName::There => Verdict::Well,
             FileName::Moved => Verdict::Ill(LegCause::SpareFileMoved { spare }),
             FileName::Removed => Verdict::Gone(LegCause::SpareFileRemoved),

@@ -71,6 +71,8 @@ impl Procedures {
                 self.look_now().await;
                 answer
             }
+            Order::LabelRestore { drive, yes, force } => self.label_restore(&drive, yes, force).await,
+            Order::LabelsMend { pool } => self.labels_mend(pool).await,
             Order::DriveReplace { old, new, force } => self.drive_replace(&old, &new, force).await,
             Order::DriveShape { drive, shape } => self.drive_shape(&drive, shape),
             Order::SpareAdd { pool, drive, force } => self.spare_add(&pool, &drive, force).await,

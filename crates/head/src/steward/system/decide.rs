@@ -1,6 +1,7 @@
 //! What the member wants done on voters: blocks and heartbeats, on drives and in the state directory.
 
 use crate::order::Refusal;
+use crate::steward::context::open::OpenDrive;
 use crate::steward::procedures::Procedures;
 use crate::steward::record::texts::{named, state_refusal};
 use base::codec::{hex, unhex};
@@ -13,7 +14,7 @@ use cluster::member::NotReached;
 use cluster::slot::{self, SLOT_BYTES, SLOTS_AT, Slot};
 use cluster::{HeadNo, Heartbeat, SystemRecord, Voter};
 use files::content;
-use finding::{ContentFault, FileFault};
+use finding::{Cause, ContentFault, FileFault, LegCause};
 
 /// The newest record that is known here to be decided.
 pub(crate) const RECORD: &str = "system-record";
@@ -103,7 +104,13 @@ impl Procedures {
     fn voter_drive(&self, uuid: Uuid) -> Option<DriveId> {
         let context = self.context();
         let leg = context.open_drives().find(|o| o.label.drive == uuid).map(|o| o.id);
-        leg.or_else(|| context.system.as_ref()?.open_drive(uuid))
+        let drive = leg.or_else(|| context.system.as_ref()?.open_drive(uuid))?;
+        let legs = context.pools.iter().flat_map(|p| &p.arrays).flat_map(|a| &a.legs);
+        let mut causes = legs.filter(|l| l.uuid == uuid).filter_map(|l| l.reason.as_ref());
+        let ill = context.ills.get(&drive).map(|ill| &ill.cause);
+        let is_taken = |cause: &Cause| matches!(cause, Cause::Leg(LegCause::DriveTakenOver { .. }));
+        // What somebody else wrote there is not overwritten.
+        (!causes.any(is_taken) && !ill.is_some_and(is_taken)).then_some(drive)
     }
     async fn vote_on(&self, drive: DriveId, write: Option<Slot>) -> Option<Found> {
         let system = self.context().system.as_ref()?.member().known().system;
@@ -123,6 +130,47 @@ impl Procedures {
         }
         Some(found)
     }
+    /// The blocks of both heads, as other voter drives have them, on a voter that lost its own: a head writes the same to all.
+    pub(in crate::steward) async fn restore_votes(&self, open: &OpenDrive) -> Result<(), DriveError> {
+        let mine = Voter::Drive(open.label.drive);
+        let voters = self.context().system.as_ref().map(|s| s.member().known().voters.clone());
+        let voters = voters.filter(|all| all.contains(&mine)).unwrap_or_default();
+        let mut newest: [Option<Slot>; 2] = [None, None];
+        for voter in voters.into_iter().filter(|v| *v != mine) {
+            let found = match voter.drive().and_then(|uuid| self.voter_drive(uuid)) {
+                Some(drive) => self.vote_on(drive, None).await,
+                None => None,
+            };
+            for (best, slot) in newest.iter_mut().zip(found.unwrap_or_default()) {
+                let sequence = best.as_ref().map_or(0, |s| s.sequence);
+                if let Some(slot) = slot.filter(|s| s.sequence > sequence) {
+                    *best = Some(slot);
+                }
+            }
+        }
+        self.wait_for_voter(mine).await;
+        let written = self.write_votes(open.id, newest).await;
+        self.in_system(|s| s.frees_voter(mine));
+        written
+    }
+
+    /// Writes what is newer than what a voter has. What is none goes.
+    async fn write_votes(&self, drive: DriveId, newest: [Option<Slot>; 2]) -> Result<(), DriveError> {
+        if self.vote_on(drive, None).await.is_none() {
+            for [first, _] in SLOTS_AT {
+                self.cx.write(drive, first, &[0; 2 * SLOT_BYTES]).await?;
+            }
+        }
+        let there = self.vote_on(drive, None).await.unwrap_or_default();
+        for (slot, there) in newest.into_iter().zip(there) {
+            let known = there.map_or(0, |s| s.sequence);
+            if let Some(slot) = slot.filter(|s| s.sequence > known) {
+                self.cx.write(drive, SLOTS_AT[slot.head.index()][slot.place()], &slot.encode()).await?;
+            }
+        }
+        Ok(())
+    }
+
     /// Does what a voter is asked for, one after the other.
     pub(super) async fn vote(&self, ask: Ask) {
         let Ask { voter, round, write } = ask;

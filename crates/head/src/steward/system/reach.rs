@@ -5,7 +5,9 @@
 
 use super::live::name_of;
 use super::upper::Upper;
+use crate::steward::context::open::OpenDrive;
 use crate::steward::context::system::{ReachNews, SystemContext};
+use crate::steward::health::watch::degraded;
 use crate::steward::join::{self, Boxed};
 use crate::steward::procedures::Procedures;
 use crate::steward::runtime::Patience;
@@ -20,6 +22,8 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 const READ_EVERY: u32 = 2;
 const PATIENCE: Patience = Patience { op: Duration::from_secs(1), look: Duration::from_secs(1) };
 const READ_BYTES: usize = 4096;
+/// So many of these looks look at labels once.
+const LABELS_EVERY: u32 = 10;
 
 impl Procedures {
     /// Watches drives, and tells the other head, until this one is out.
@@ -31,6 +35,7 @@ impl Procedures {
             match part {
                 Part::Over => return,
                 Part::Outside => continue,
+                Part::Follower if looks % LABELS_EVERY == 1 => self.watch_standby_labels().await,
                 Part::Follower if looks % READ_EVERY == 0 => self.read_standby().await,
                 Part::Follower | Part::Leader => {}
             }
@@ -74,11 +79,33 @@ impl Procedures {
             s.reach().only(&open);
         });
     }
+    /// Looks whether somebody overwrote what this head writes to, too. The head that leads mends it; this one says what it sees.
+    async fn watch_standby_labels(&self) {
+        let drives: Vec<OpenDrive> = {
+            let context = self.context();
+            context.system.iter().flat_map(|s| s.standby().values().cloned()).collect()
+        };
+        let procedures = self.with(self.cx.with(PATIENCE));
+        let one = |open| -> Boxed<'_, _> { Box::pin(procedures.check_known_label(open)) };
+        let found = join::all(drives.iter().map(one).collect()).await;
+        let now = self.cx.now();
+        let mut context = self.context_mut();
+        for (open, found) in drives.iter().zip(found) {
+            let standby = || context.system.iter().flat_map(|s| s.standby().values());
+            if let Ok(label) = found
+                && standby().any(|s| s.id == open.id)
+            {
+                let path = &open.info.path;
+                let ill = label.cause(path, false).map(degraded);
+                context.set_ill(now, open.id, path, ill);
+            }
+        }
+    }
     /// Drives of pools that this head has open.
     fn reached_here(&self) -> BTreeSet<Uuid> {
         let context = self.context();
         match context.system.as_ref() {
-            Some(s) if s.part() != Part::Leader => s.standby().values().map(|d| d.uuid).collect(),
+            Some(s) if s.part() != Part::Leader => s.standby().values().map(|d| d.label.drive).collect(),
             Some(_) | None => self.drives_shared().into_keys().collect(),
         }
     }

@@ -1,6 +1,6 @@
 //! A follower: its drives are open, so that it votes and beats there, and takes over what is open already.
 
-use crate::steward::context::system::Standby;
+use crate::steward::context::open::OpenDrive;
 use crate::steward::health::shaped;
 use crate::steward::procedures::Procedures;
 use crate::steward::record::texts::{POOLS, parse_pools};
@@ -88,12 +88,11 @@ impl Procedures {
         };
         // Who is not registered may not even look.
         let _ = self.register(id).await;
-        let looked = self.look_at(spec, id, info.clone()).await.ok();
+        let looked = self.look_at(spec, id, info).await.ok();
         // What is another system's, or nobody's any more, is left alone: a former head of it would fence the others off.
-        let uuid = looked.filter(|p| self.is_of_system(p)).and_then(|p| p.good_label().map(|l| l.drive));
-        match uuid {
-            Some(uuid) => {
-                self.in_system(|s| s.stands_by(spec.to_string(), Standby { id, info, uuid }));
+        match looked.filter(|p| self.is_of_system(p)).and_then(|p| p.opened()) {
+            Some(open) => {
+                self.in_system(|s| s.stands_by(spec.to_string(), open));
             }
             None => {
                 self.unregister(id).await;
@@ -107,7 +106,7 @@ impl Procedures {
             let standby = context.system.iter().flat_map(|s| s.standby());
             // What shards have of the leader they keep until it says otherwise.
             let given = context.system.as_ref().and_then(|s| s.far().given());
-            let used = |drive: &Standby| given.is_some_and(|g| g.name_of(drive.id).is_some());
+            let used = |drive: &OpenDrive| given.is_some_and(|g| g.name_of(drive.id).is_some());
             standby.filter(|(s, d)| !but.contains(*s) && !used(d)).map(|(s, _)| s.clone()).collect()
         };
         for spec in gone {

@@ -590,6 +590,7 @@ fn every_request_becomes_its_order() {
     c.act("/drives/%2Fdev%2Fsdb/fail", &serde_json::json!({})).expect("done");
     c.act("/drives/%2Fdev%2Fsdb/fail?force=true", &serde_json::json!({})).expect("done");
     c.act("/drives/%2Fdev%2Fsdb/return", &serde_json::json!({})).expect("done");
+    c.act("/drives/%2Fdev%2Fsdb/restore-label?yes=true", &serde_json::json!({})).expect("done");
     c.put("/drives/%2Fdev%2Fsdb/shape", &api::Shape { hang: true, ..Default::default() }).expect("done");
     c.delete("/pools/tank?force=true").expect("done");
     c.patch("/volumes/tank/vm1", &api::VolumeSet { bytes: Some(8192), ..Default::default() }).expect("done");
@@ -618,6 +619,7 @@ fn every_request_becomes_its_order() {
         Order::DriveFail { drive: drive(), force: false },
         Order::DriveFail { drive: drive(), force: true },
         Order::DriveReturn { drive: drive() },
+        Order::LabelRestore { drive: drive(), yes: true, force: false },
         Order::DriveShape { drive: drive(), shape: Shape { hang: true, ..Shape::default() } },
         Order::PoolDestroy { pool: "tank".into(), force: true, disconnect: false },
         Order::VolumeResize { volume: "tank/vm1".into(), bytes: 8192, force: false, disconnect: false },

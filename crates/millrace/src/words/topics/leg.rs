@@ -6,8 +6,8 @@ use super::signature::signature;
 use super::{Said, cause as any_cause, why as any_why};
 use base::size::{print, print_free, print_needed};
 use finding::{
-    DriveFault, DriveHelp, Instead, LabelFault, LegCause, LegEvent, LegNotice, LegRefusal, NewerPart,
-    NotInBay, OldLeg, RecordName, SpareFit, SpareUnfit,
+    DriveArea, DriveFault, DriveHelp, DriveOwner, Instead, LabelFault, LegCause, LegEvent, LegNotice,
+    LegRefusal, NewerPart, NotInBay, OldLeg, RecordName, SpareFit, SpareUnfit,
 };
 
 /// Why an order was not carried out.
@@ -223,6 +223,29 @@ pub fn refusal(f: &LegRefusal) -> Said {
             drive.as_deref().unwrap_or("a drive")
         ))
         .then("millrace status"),
+        LegRefusal::LabelIntact { drive } => {
+            Said::new(format!("{drive} has its label: there is nothing to restore")).then("millrace status")
+        }
+        LegRefusal::LabelOfLegOut { drive } => {
+            Said::new(format!("{drive} is out of its mirror: it gets its label when it returns"))
+                .then(format!("millrace drive return {drive}"))
+        }
+        LegRefusal::LabelTakenOver { drive, owner } => {
+            Said::new(format!("{drive} {}, which would be overwritten", taken_over(owner)))
+                .then(format!("millrace drive restore-label {drive} --yes --force, if that may be lost"))
+        }
+        LegRefusal::LabelRestoreUnconfirmed { drive, areas } => Said::new(format!(
+            "{}: data of {drive} may be damaged, too, and hosts are not told",
+            match &areas[..] {
+                [] => format!("something else was written to {drive}"),
+                lost => format!("something else overwrote {drive}: {} lost", lost_areas(lost)),
+            }
+        ))
+        .then(format!("millrace drive restore-label {drive} --yes, then check what its volumes hold")),
+        LegRefusal::LabelNotRestored { drive, fault } => {
+            Said::new(format!("the label of {drive} cannot be written: {}", the_drive(fault)))
+                .then(format!("dmesg, smartctl -a {drive}"))
+        }
         LegRefusal::DriveNotInMachine { drive } => {
             Said::new(format!("there is no drive {drive} in this machine"))
                 .then("millrace topology, which lists drives with their slots")
@@ -347,6 +370,37 @@ pub fn cause(f: &LegCause) -> Said {
         LegCause::DriveLabelNotWritten { fault } => {
             format!("its label could not be written: {}", the_drive(fault)).into()
         }
+        LegCause::DriveLabelOverwritten { drive } => Said::new(
+            "something else on this machine overwrote its label, which is written again; the records beside it are whole",
+        )
+        .then(format!("fuser -v {drive}, or the shell histories, for what writes to it")),
+        LegCause::DriveMetadataLost { drive, areas, last } => Said::new(format!(
+            "something else overwrote it in use: {} lost, so data may be, too",
+            lost_areas(areas)
+        ))
+        .then(match last {
+            true => format!(
+                "do not stop the daemon; copy what its volumes hold elsewhere, then millrace drive restore-label {drive} --yes"
+            ),
+            false => format!(
+                "fuser -v {drive}, for what writes to it; then millrace drive return {drive}, which copies everything"
+            ),
+        }),
+        LegCause::DriveTakenOver { drive, owner, last } => {
+            Said::new(format!("something else took it while it was in use: it {}", taken_over(owner))).then(
+                match last {
+                    true => format!(
+                        "do not stop the daemon; end what writes to {drive}, copy what its volumes hold elsewhere, then millrace drive restore-label {drive} --yes --force"
+                    ),
+                    false => format!("end what writes to {drive}; then {}", overwrite(drive, drive)),
+                },
+            )
+        }
+        LegCause::SpareLabelOverwritten { spare, pool, owner } => {
+            let now = owner.as_ref().map_or(String::new(), |o| format!(": it {}", taken_over(o)));
+            Said::new(format!("its label was overwritten{now}"))
+                .then(format!("millrace drive rm {spare}, then millrace pool add {pool} spare DRIVE"))
+        }
         LegCause::SpareCutOff { spare, pool, bytes, had_bytes } => {
             Said::new(format!("it was cut off: {bytes} of its {had_bytes} bytes are there")).then(format!(
                 "make it {had_bytes} bytes again, or millrace drive rm {spare}, then millrace pool add {pool} spare DRIVE"
@@ -462,6 +516,17 @@ pub fn event(f: &LegEvent) -> String {
             format!("its spare {spare} cannot be used: {}", any_cause(why).message)
         }
         LegEvent::LastLegReturned { pool } => format!("it is back in pool {pool}, and in sync: hosts go on"),
+        LegEvent::LabelRewritten { pool, first, second } => format!(
+            "something else overwrote {} of its label, of pool {pool}: written again",
+            match (first, second) {
+                (true, true) => "both copies",
+                (true, false) => "the first copy",
+                (false, _) => "the second copy",
+            }
+        ),
+        LegEvent::LabelRestored { pool } => format!(
+            "its label and all that pool {pool} keeps on it were written anew by order: data on it may be damaged"
+        ),
         LegEvent::LegCutOff { bytes, needed_bytes } => too_small(*bytes, *needed_bytes),
         LegEvent::LegJoined { pool, new, full } => format!(
             "it {} pool {pool}; {} is being copied to it",
@@ -564,6 +629,33 @@ pub fn label_fault(fault: &LabelFault) -> &'static str {
         LabelFault::Absent => "absent",
         LabelFault::Newer => "written by a newer version of millrace",
         LabelFault::Damaged => "damaged",
+    }
+}
+
+/// What a drive has lost, as the subject of a sentence.
+fn lost_areas(areas: &[DriveArea]) -> String {
+    let name = |area: &DriveArea| match area {
+        DriveArea::Records => "its membership records",
+        DriveArea::Configuration => "its configurations",
+        DriveArea::End => "what lay at its end",
+    };
+    match areas.split_last() {
+        None => "its label is".into(),
+        Some((last, [])) => format!("its label and {} are", name(last)),
+        Some((last, rest)) => {
+            let rest: String = rest.iter().map(|area| format!(", {}", name(area))).collect();
+            format!("its label{rest} and {} are", name(last))
+        }
+    }
+}
+
+fn taken_over(owner: &DriveOwner) -> String {
+    match owner {
+        DriveOwner::Signature { holds } => format!("holds {} now", signature(*holds)),
+        DriveOwner::Pool { pool, uuid } => {
+            format!("carries the label of another drive, of pool {pool} ({uuid})")
+        }
+        DriveOwner::Newer => "carries a label of a newer version of millrace".into(),
     }
 }
 

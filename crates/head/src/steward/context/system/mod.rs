@@ -8,9 +8,10 @@ pub(crate) mod trials;
 use crate::path::far::wire::Pairing;
 use crate::path::far::{FarSetup, FarSide};
 use crate::peer::{OutSince, PeerNews, PeerWork, SystemSettings};
+use crate::steward::context::open::OpenDrive;
 use crate::steward::context::system::processes::Processes;
 use base::fence::{Process, Registrants};
-use base::{DriveId, DriveInfo, Duration, FenceKey, Instant, Uuid};
+use base::{DriveId, Duration, FenceKey, Instant, Uuid};
 use cluster::link::{Do, Fault};
 use cluster::member::{self, NotReached};
 use cluster::{HeadNo, HeadState, Heartbeat, Member, Part, SystemRecord, Voter};
@@ -21,15 +22,6 @@ use reach::Reach;
 pub(crate) use reach::ReachNews;
 use std::collections::{BTreeMap, BTreeSet};
 use trials::Trials;
-
-/// A drive that is open while this head follows, so that it can vote and write heartbeats there, and take over without opening it.
-#[derive(Clone)]
-pub(crate) struct Standby {
-    pub id: DriveId,
-    pub info: DriveInfo,
-    /// The drive, by its label.
-    pub uuid: Uuid,
-}
 
 /// What the Steward knows of its system.
 pub(crate) struct SystemContext {
@@ -45,7 +37,7 @@ pub(crate) struct SystemContext {
     /// The secret of the path that came up last.
     secret: Option<[u8; 32]>,
     /// By what they were opened.
-    standby: BTreeMap<String, Standby>,
+    standby: BTreeMap<String, OpenDrive>,
     /// Why the other head is refused whenever it comes by the link, since they met last.
     refused: Option<Fault>,
     /// Voters that do something just now.
@@ -306,15 +298,15 @@ impl SystemContext {
         self.tell().on_drive(now, drive, found);
     }
 
-    pub fn standby(&self) -> &BTreeMap<String, Standby> {
+    pub fn standby(&self) -> &BTreeMap<String, OpenDrive> {
         &self.standby
     }
-    pub fn stands_by(&mut self, spec: String, drive: Standby) {
-        self.is_open(drive.uuid, drive.id);
+    pub fn stands_by(&mut self, spec: String, drive: OpenDrive) {
+        self.is_open(drive.label.drive, drive.id);
         self.standby.insert(spec, drive);
     }
     /// A drive that is open already, for who would open it.
-    pub fn take_standby(&mut self, spec: &str) -> Option<Standby> {
+    pub fn take_standby(&mut self, spec: &str) -> Option<OpenDrive> {
         self.standby.remove(spec)
     }
 
