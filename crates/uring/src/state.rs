@@ -278,6 +278,18 @@ mod tests {
     }
 
     #[test]
+    fn what_is_no_file_is_not_read_and_not_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let made = std::process::Command::new("mkfifo").arg(dir.path().join("pipe")).status().unwrap();
+        assert!(made.success());
+        let _socket = std::os::unix::net::UnixListener::bind(dir.path().join("socket")).unwrap();
+        std::fs::create_dir(dir.path().join("folder")).unwrap();
+        for name in ["pipe", "socket", "folder"] {
+            assert!(matches!(read(dir.path(), name), Err(StateError::Failed(_))), "{name}");
+        }
+    }
+
+    #[test]
     fn a_log_is_cut_to_its_newest_half_at_a_line() {
         let dir = tempfile::tempdir().unwrap();
         for i in 10..20 {

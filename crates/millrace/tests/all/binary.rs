@@ -479,3 +479,22 @@ fn events_are_followed_over_the_end_of_the_daemon() {
     follower.wait().expect("ours");
     assert!(ended.is_none(), "it waits for more");
 }
+
+#[test]
+fn files_that_cannot_be_read_keep_no_daemon_from_starting() {
+    let mut daemon = Daemon::new();
+    daemon.start(&[]);
+    daemon.cli("host add p --iqn iqn.2026-01.org.example:p");
+    daemon.signal("-TERM");
+    for name in ["alarms", "tokens", "hosts", "portals"] {
+        let path = daemon.path(&format!("state/{name}"));
+        let _ = std::fs::remove_file(&path);
+        std::fs::create_dir(&path).expect("a folder in its place");
+    }
+    daemon.start(&[]);
+    let told = |name: &str| daemon.reasons().iter().any(|r| r.contains(&format!("/state/{name} ")));
+    for name in ["alarms", "tokens", "hosts", "portals"] {
+        until(name, || told(name));
+    }
+    assert!(daemon.refused("host add q --iqn iqn.2026-01.org.example:q").contains("/state/hosts "));
+}

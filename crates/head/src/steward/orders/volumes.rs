@@ -42,9 +42,12 @@ impl Procedures {
         self.context_mut().happened(now, what, event);
     }
     /// The host of this name.
-    fn host_named(&self, name: &str) -> Result<Host, HostRefusal> {
+    fn host_named(&self, name: &str) -> Result<Host, Refusal> {
         let host = self.context().hosts().get(name).cloned();
-        host.ok_or_else(|| HostRefusal::HostUnknown { host: name.into() })
+        if host.is_none() {
+            self.check_rows(HOSTS, |row| row.text("name") == Some(name))?;
+        }
+        host.ok_or_else(|| HostRefusal::HostUnknown { host: name.into() }.into())
     }
 
     /// Order: create a volume.

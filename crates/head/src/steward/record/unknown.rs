@@ -75,7 +75,8 @@ impl Procedures {
         self.check_rows(POOLS, |row| is_of_pool(row, pool))
     }
 
-    fn check_rows(&self, file: &str, is: impl Fn(&UnknownRow) -> bool) -> Result<(), Refusal> {
+    /// Refuses what is about a row that is not understood.
+    pub(crate) fn check_rows(&self, file: &str, is: impl Fn(&UnknownRow) -> bool) -> Result<(), Refusal> {
         let context = self.context();
         let Some(row) = context.unknown_rows_of(file).iter().find(|row| is(row)) else { return Ok(()) };
         let (path, row, field) = (context.state_path(file), called(row), row.field.clone());

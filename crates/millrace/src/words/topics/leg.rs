@@ -57,7 +57,7 @@ pub fn refusal(f: &LegRefusal) -> Said {
         }
         LegRefusal::LegWasReplaced { drive, pool } => {
             Said::new(format!("{drive} was a drive of pool {pool} once: another one has taken its place"))
-                .then(format!("millrace pool add {pool} spare {drive}"))
+                .then(format!("millrace pool add {pool} spare {drive} --force"))
         }
         LegRefusal::BitmapNotWritten => {
             Said::new("the bitmap of the mirror could not be written: nothing was begun").then("millrace status")

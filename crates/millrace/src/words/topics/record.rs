@@ -18,9 +18,11 @@ pub fn refusal(f: &RecordRefusal) -> Said {
             StateFile::OldWitness => Said::new(state_fault(what, fault)).then(STATE_DISK),
             _ => state_fault(what, fault).into(),
         },
-        RecordRefusal::NothingDurable { fault } => {
-            Said::new(format!("nothing was done: {}", unwritable(fault))).then(STATE_DISK)
-        }
+        RecordRefusal::NothingDurable { fault } => Said::new(format!(
+            "nothing was done, as the state directory takes nothing: {}",
+            unwritable(fault)
+        ))
+        .then(STATE_DISK),
         RecordRefusal::OrderUnfinished { order, seconds, waits_for } => {
             let Said { message, next } = waited(waits_for.as_deref());
             let message = format!("{order} is not done after {seconds} s, and goes on: {message}");
