@@ -465,8 +465,8 @@ mod tests {
             "TokensNotWritten"
         );
         // It was not removed, here or there, and the other was not made.
+        assert_eq!(tokens.check(&secret, 1000), Ok(("a".into(), Rights::Full)));
         for tokens in [&tokens, &Tokens::new(dir.path(), None)] {
-            assert_eq!(tokens.check(&secret, 1000), Ok(("a".into(), Rights::Full)));
             assert_eq!(tokens.list().expect("good").len(), 1);
         }
         assert_eq!(std::fs::read(&path).expect("there"), good);

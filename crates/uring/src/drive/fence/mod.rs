@@ -114,7 +114,8 @@ impl Line {
 
 /// Works off a drive's queue.
 fn work(drive: &Drive) {
-    while let Some(job) = drive.fence.lock().begin() {
+    loop {
+        let Some(job) = drive.fence.lock().begin() else { return };
         let outcome = carry_out(drive, job.act, &Limit { until: job.until, closed: &drive.fence.closed });
         let _queue = drive.fence.lock();
         // The asker may have given up.
