@@ -492,9 +492,9 @@ fn files_that_cannot_be_read_keep_no_daemon_from_starting() {
         std::fs::create_dir(&path).expect("a folder in its place");
     }
     daemon.start(&[]);
-    let told = |name: &str| daemon.reasons().iter().any(|r| r.contains(&format!("/state/{name} ")));
+    let told = |name: &str| daemon.reasons().iter().any(|r| r.contains(&format!("/state/{name}: ")));
     for name in ["alarms", "tokens", "hosts", "portals"] {
         until(name, || told(name));
     }
-    assert!(daemon.refused("host add q --iqn iqn.2026-01.org.example:q").contains("/state/hosts "));
+    assert!(daemon.refused("host add q --iqn iqn.2026-01.org.example:q").contains("/state/hosts: "));
 }

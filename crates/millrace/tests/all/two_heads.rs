@@ -441,7 +441,7 @@ fn while_nobody_leads_a_request_ends_at_once_and_says_so() {
         drives.extend(more);
     }
     let voters = || serde_json::from_slice::<serde_json::Value>(&a.ask(&["head", "ls", "--json"]).stdout);
-    until("three drives vote", || voters().is_ok_and(|system| system["voters"] == 3));
+    until("most votes are of drives", || voters().is_ok_and(|system| system["voters"].as_u64() > Some(2)));
     a.signal("-KILL");
     b.signal("-KILL");
     let away = |drive: &String| format!("{drive}.away");
