@@ -192,7 +192,14 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
             return Err(Box::new(Failure { seed, what, story }));
         }
     }
-    Ok(run.outcome())
+    let outcome = run.outcome();
+    match run.options.stall_most {
+        Some(most) if outcome.longest_stall > most => {
+            let what = format!("a host waited for {:?}, longer than {most:?}", outcome.longest_stall);
+            Err(Box::new(Failure { seed, what, story: run.world.story.iter().cloned().collect() }))
+        }
+        _ => Ok(outcome),
+    }
 }
 
 impl Run {

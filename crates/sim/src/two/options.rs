@@ -34,6 +34,10 @@ pub enum Trouble {
     /// A drive shuts nobody out for 10 ms to 8 s, as the reset that belongs to it hangs; and as a rule a head stands still then, or its
     /// Steward.
     HoldFencesUp,
+    /// The head that leads is killed while no drive shuts anybody out for so long.
+    KillBehindFences(Duration),
+    /// The head that follows is killed while this drive shuts nobody out for so long.
+    FollowerBehindFence(usize, Duration),
 }
 
 /// A head loses its path to a drive for long, and the power of both servers and all drives goes again and again meanwhile.
@@ -110,6 +114,8 @@ pub struct Options {
     /// Drives were used before: blocks without a write hold junk, and must read as zeroes. Hosts come to all of the volume, and
     /// write little, so that there is such space to the end.
     pub used: bool,
+    /// No host waits longer than this for a command that ends well.
+    pub stall_most: Option<Duration>,
     /// One host each.
     pub hosts: Vec<Protocol>,
     /// Networks of the link.
@@ -194,6 +200,7 @@ impl Options {
             cut: None,
             volatile: rng.chance(1, 2),
             used: false,
+            stall_most: None,
             hosts,
             networks: rng.between(1, 2) as usize,
             clocks,
@@ -276,6 +283,19 @@ impl Options {
         let quick = Delivery { drive_us: 500, late_permille: 0, split_permille: 0, ..options.delivery };
         options.delivery = quick;
         options
+    }
+    /// One thing goes wrong from which hosts have to wait, and each trouble says how long at most.
+    pub fn waits(seed: u64) -> Self {
+        let mut rng = Prng::new(seed ^ 0x7761_6974_7301);
+        let held = Duration::from_millis(rng.between(5000, 8000));
+        let (trouble, most) = if seed.is_multiple_of(2) {
+            // What is held up as long as that, and then a takeover.
+            (Trouble::KillBehindFences(held), held + Duration::from_millis(1500))
+        } else {
+            // The leg of that drive is put out after 2.5 s.
+            (Trouble::FollowerBehindFence(rng.below(2) as usize, held), Duration::from_millis(3500))
+        };
+        Self { stall_most: Some(most), both: true, ..Self::of_one(seed, trouble) }
     }
     /// A world in which nothing happens but that one head loses its path to a drive for a while: no leg may be lost.
     pub fn paths(seed: u64) -> Self {

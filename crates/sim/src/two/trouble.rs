@@ -89,6 +89,14 @@ impl Run {
                 let until = self.world.now() + Duration::from_millis(self.rng.between(10, most));
                 self.world.pause_steward(victim, until);
             }
+            Trouble::KillBehindFences(time) => {
+                (0..self.world.disks.len()).for_each(|disk| self.world.hold_fences_up(disk, time));
+                self.ends(victim, Crash::Killed);
+            }
+            Trouble::FollowerBehindFence(disk, time) => {
+                self.world.hold_fences_up(disk, time);
+                self.ends(1 - victim, Crash::Killed);
+            }
             Trouble::HoldFencesUp => {
                 let disk = self.rng.below(self.world.disks.len() as u64) as usize;
                 let time = self.some_time(8000);

@@ -165,6 +165,16 @@ fn hosts_wait_no_longer_than_a_second_once_the_link_is_cut() {
     stalls(Trouble::CutLink, Duration::from_secs(1));
 }
 
+/// While no drive confirms that the dead head is shut off it, nobody serves; and then a head does. (It let go of all drives after 2.5 s,
+/// and never served again.) And if one does not once the follower is dead, its mirror goes on without it. (All mirrors waited, for as long
+/// as the drive took.)
+#[test]
+fn hosts_wait_no_longer_than_they_may_for_drives_that_do_not_confirm() {
+    for seed in 0..STALLED {
+        run(Options::waits(seed)).unwrap_or_else(|f| panic!("seed {seed}: {}", f.what));
+    }
+}
+
 #[test]
 fn the_same_seed_of_two_heads_gives_the_same_run() {
     let [first, again] = [(); 2].map(|()| run(Options::swarm(0)).unwrap_or_else(|f| panic!("{f:?}")));

@@ -388,6 +388,15 @@ impl SystemContext {
     pub fn has_any_confirmed(&self) -> bool {
         self.confirmed.values().any(|standing| *standing == self.others_standing())
     }
+    /// Most voters could be asked if only the drives were open that have confirmed.
+    pub fn has_most_confirmed(&self) -> bool {
+        let record = self.member.known();
+        let asked = |voter: &&Voter| match voter {
+            Voter::Directory(head) => *head == self.member.me() || self.member.is_linked(),
+            Voter::Drive(uuid) => self.open_drive(*uuid).is_some_and(|drive| self.has_confirmed(drive)),
+        };
+        record.voters.iter().filter(asked).count() >= record.majority()
+    }
     /// What is confirmed may be served.
     pub fn may_serve(&mut self) {
         self.serves += 1;
