@@ -8,6 +8,7 @@ mod tokens;
 pub use backoff::Backoff;
 pub use sessions::Sessions;
 pub use tls::{Certificate, Verifier};
+pub use tokens::WRITE_PATIENCE as TOKENS_PATIENCE;
 pub use tokens::{Denied, Tokens, check_tokens, new_secret, token_not_understood};
 
 use finding::Asker;

@@ -22,8 +22,8 @@ const NAME_MAX: usize = 32;
 const TOKENS_MAX: usize = 64;
 /// Longest life of a token that expires, seconds.
 const LIFE_MAX: u64 = 100 * 366 * 86_400;
-/// How long whoever changes the file waits for another who does.
-const WRITE_PATIENCE: Duration = Duration::from_secs(5);
+/// How long a change of the file is waited for: a disk that hangs holds up nothing else.
+pub const WRITE_PATIENCE: Duration = Duration::from_secs(5);
 /// How old the time of last use in the file may be, seconds.
 const USED_EVERY: u64 = 60;
 

@@ -3,7 +3,7 @@
 
 use super::extract::{Body, Params};
 use super::{Api, Asked, Refused, page, session};
-use crate::access::{Access, Asking, Backoff, Denied, Peer, is_named, is_own_origin};
+use crate::access::{Access, Asking, Backoff, Denied, Peer, TOKENS_PATIENCE, is_named, is_own_origin};
 use api::{ErrorBody, Rights, Time, TokenAdd, TokenAdded, Tokens};
 use axum::Json;
 use axum::extract::{Path, Request, State};
@@ -78,9 +78,6 @@ async fn remove_token(State(api): State<Api>, Path(name): Path<String>) -> Resul
     write_tokens(&api, move |tokens| tokens.remove(&name)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
-
-/// How long a change of tokens is waited for: a disk that hangs holds up nothing else.
-const TOKENS_PATIENCE: Duration = Duration::from_secs(5);
 
 async fn write_tokens(
     api: &Api,

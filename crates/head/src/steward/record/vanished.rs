@@ -20,9 +20,11 @@ use base::{Bug, Uuid, planted};
 use finding::{RecordCause, RecordEvent, RecordNotice};
 use std::collections::BTreeSet;
 
-/// Whether a file that the manager found in trouble lies in its place all the same.
-fn is_there(why: &Cause) -> bool {
-    matches!(why, Cause::Record(RecordCause::FileUnreadable { .. } | RecordCause::RowNotUnderstood { .. }))
+/// What the manager found wrong with a file that lies in its place all the same.
+fn wrong_with(why: &Cause) -> Option<&RecordCause> {
+    let Cause::Record(cause) = why else { return None };
+    matches!(cause, RecordCause::FileUnreadable { .. } | RecordCause::RowNotUnderstood { .. })
+        .then_some(cause)
 }
 
 impl Procedures {
@@ -167,16 +169,16 @@ impl Procedures {
         let gone: Vec<String> = {
             let context = self.context();
             let told = |f: &String| context.losses.iter().any(|l| l.file == *f);
-            let removed = failed.iter().filter(|x| !is_there(&x.why)).map(|x| &x.file);
+            let removed = failed.iter().filter(|x| wrong_with(&x.why).is_none()).map(|x| &x.file);
             again.iter().chain(removed).filter(|f| !told(f)).cloned().collect()
         };
         if !gone.is_empty() {
             let now = self.cx.now();
             self.context_mut().happened(now, "state directory", RecordEvent::FilesRemoved { files: gone });
         }
-        self.tell_restored(again, failed, |file, why| match *why {
-            Cause::Record(cause) if is_there(&cause.clone().into()) => cause,
-            why => RecordCause::DaemonFileNotMade { file, why: Box::new(why) },
+        self.tell_restored(again, failed, |file, why| match wrong_with(&why) {
+            Some(cause) => cause.clone(),
+            None => RecordCause::DaemonFileNotMade { file, why },
         });
     }
     fn forget_healed(&self, again: &[String], failed: &[Unmended]) {
