@@ -2,7 +2,7 @@
 
 use crate::{Notice, Noticed};
 use core::net::{IpAddr, SocketAddr};
-use finding::{LinkFault, OutReason, SystemNotice, TrialFault};
+use finding::{LinkFault, OutReason, StateFault, SystemNotice, TrialFault};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeSet;
@@ -243,6 +243,13 @@ pub struct HeadOut {
     pub shut_off: u16,
     /// Drives that this one has open.
     pub drives: u16,
+    /// Why its state directory takes nothing, as it says itself; while that is so it is not let in.
+    #[serde(default, deserialize_with = "if_known", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Object)]
+    pub lacks: Option<StateFault>,
+    /// It was put out again and again for the same reason, and is let in again after so many seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub again_seconds: Option<u64>,
 }
 
 /// An address that moves to the head that leads.

@@ -228,6 +228,14 @@ bugs! {
     HalfDecides promise 15 within 5000 in Decision,
     /// a head is let in again before its former process is shut off every drive
     LetInUnfenced promise 16 within 500 in System,
+    /// a head that takes over lets go of every drive that does not confirm in time
+    FencesGivenUp promise 16 within 100 in Waits,
+    /// what is late on a loaded machine is taken for dead as soon as on an idle one
+    LoadIsDeath promise 16 within 100 in Waits,
+    /// a head that is put out again and again for the same cause is let in again at once each time
+    ReturnsAtOnce promise 16 within 100 in Waits,
+    /// a leg whose drive does not confirm that the other head is shut off it stays, and its mirror waits
+    UnfencedLegStays promise 7 within 100 in Waits,
     /// a head takes the process that it was before for itself
     AnyLifeIsIn promise 16 within 500 in System,
     /// a head that is out goes on
@@ -366,6 +374,8 @@ pub enum Worlds {
     Scarce,
     /// Every order of what two heads do to decide on their next record: no seeds.
     Decision,
+    /// Two heads, and one thing that goes wrong: hosts wait no longer than they may.
+    Waits,
     /// Two heads that decide, shut each other out and let each other in again.
     System,
     /// Two whole heads over the same drives.

@@ -15,6 +15,7 @@
 pub mod decide;
 pub mod fence;
 pub mod heartbeat;
+pub mod lateness;
 pub mod link;
 pub mod member;
 pub mod message;

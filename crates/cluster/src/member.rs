@@ -21,11 +21,13 @@ use crate::message::Message;
 use crate::parts::{Incoming, Outgoing, PART_MAX, WINDOW};
 use crate::record::{HeadNo, HeadState, SystemRecord, Voter};
 use crate::watch::{End, Times, Watch, Why};
+use returns::Returns;
 use base::fence::Process;
 use base::{Bug, Duration, Instant, Prng, Uuid, planted};
 use std::collections::{BTreeMap, BTreeSet};
 
 mod pending;
+mod returns;
 
 /// A head that starts and does not meet the other one waits so long before it goes on alone.
 pub const ALONE: Duration = Duration::from_secs(1);
@@ -37,6 +39,8 @@ const REMOTE: Duration = Duration::from_millis(500);
 const MINORITY_AGAIN: Duration = Duration::from_millis(200);
 /// A head that is not in asks again after this.
 const JOIN_AGAIN: Duration = Duration::from_millis(500);
+/// A head whose layer above does not say whether it could follow asks to be let in all the same after this.
+const LACKS_PATIENCE: Duration = Duration::from_secs(1);
 /// Who leads looks at the voters so often while there is another head.
 const SIGHT_EVERY: Duration = Duration::from_millis(400);
 /// Voter drives that are gone so long are replaced.
@@ -171,6 +175,8 @@ struct Peer {
     life: u64,
     /// It is not in, and asks to be: by this name.
     asks: Option<String>,
+    /// It says that it could not follow, and why; None: it has not said anything of that, or that it could.
+    lacks: Option<Vec<u8>>,
 }
 
 /// One head's part.
@@ -188,6 +194,10 @@ pub struct Member {
     started: Option<Instant>,
     /// The last turn.
     turned: Instant,
+    /// When the next one was due at the latest.
+    due: Option<Instant>,
+    /// The last look at the voters did not reach most of them.
+    minority: bool,
     heartbeats: u64,
     next_heartbeat: Instant,
     next_join: Instant,
@@ -212,6 +222,10 @@ pub struct Member {
     unwanted: Option<Why>,
     /// The other head has all files of this one.
     synced: bool,
+    /// When it may be let in again.
+    returns: Returns,
+    /// Why this head could not follow; empty: it could. None: the layer above has not said.
+    lacks: Option<Vec<u8>>,
     /// An operator wants this head to lead, whatever it lacks.
     forced: bool,
     /// An operator wants this head to be alone: the other one is to be none any more.
@@ -249,6 +263,8 @@ impl Member {
             peer: None,
             started: None,
             turned: Instant(0),
+            due: None,
+            minority: false,
             heartbeats: 0,
             next_heartbeat: Instant(0),
             next_join: Instant(0),
@@ -263,6 +279,8 @@ impl Member {
             fenced: false,
             unwanted: None,
             synced: false,
+            returns: Returns::default(),
+            lacks: None,
             forced: false,
             released: false,
             directory: u64::MAX,
@@ -326,6 +344,15 @@ impl Member {
     /// The other head's process, as far as it has said: for drives that are files.
     pub fn other_process(&self) -> Option<Process> {
         self.watch.last().map(|b| b.process)
+    }
+    /// What is waited for of the other head may be late by so much, as it and this head's own turns were lately.
+    pub fn slack(&self, now: Instant) -> Duration {
+        self.watch.slack(now)
+    }
+    /// Whether the voters were asked, and most of them refused or stay away. A head that did not come to ask has not lost them.
+    pub fn misses_voters(&self, now: Instant) -> bool {
+        let stays_away = self.decider.is_busy() && now.since(self.began) >= REMOTE;
+        self.minority || stays_away || planted(Bug::LoadIsDeath)
     }
     /// Whether the other head is in, and this head's words to it count.
     pub fn follower_is_in(&self) -> bool {
@@ -444,6 +471,26 @@ impl Member {
     pub fn put_out(&mut self) {
         self.unwanted = Some(Why::Asked);
     }
+    /// An operator wants the other head back, however often it was put out.
+    pub fn return_at_once(&mut self) {
+        self.returns = Returns::default();
+    }
+    /// Whether this head could follow: empty; or why not, for the layer above of the other head (`other_lacks`). A head that could not is
+    /// not let in.
+    pub fn on_lacks(&mut self, why: Vec<u8>) {
+        if self.lacks.as_ref() != Some(&why) {
+            self.lacks = Some(why);
+            self.next_join = Instant(0);
+        }
+    }
+    /// Why the other head, which is not in, could not follow, as its layer above says.
+    pub fn other_lacks(&self) -> Option<&[u8]> {
+        self.peer.as_ref().and_then(|p| p.lacks.as_deref())
+    }
+    /// The other head is put out again and again for the same cause: it is let in then at the earliest.
+    pub fn lets_in_at(&self) -> Option<Instant> {
+        self.returns.not_before()
+    }
     /// An operator wants there to be no other head any more. It is put out if it is in, and struck from the record once no drive
     /// that this head serves from lets it in.
     pub fn release(&mut self) {
@@ -488,6 +535,7 @@ impl Member {
             self.send_parts();
             dos.extend(self.link.dos().into_iter().map(Do::Link));
         }
+        self.due = self.next_deadline();
         dos
     }
     /// When to call `turn` again, if nothing happens before.
@@ -499,6 +547,7 @@ impl Member {
         let remote = self.remote.values().map(|asked| *asked + REMOTE);
         let drives = self.drives.values().filter(|d| d.asked.is_none()).filter_map(|d| d.next);
         let waits = [Some(self.retry), self.watch.next_deadline()].into_iter().flatten();
+        let waits = waits.chain(self.returns.not_before());
         let later = waits.chain(remote).chain(drives).filter(|at| *at > self.turned);
         later.chain(self.next_look().filter(|at| *at > self.turned)).chain([self.next_heartbeat]).min()
     }
@@ -526,6 +575,9 @@ impl Member {
     }
     fn go_on(&mut self, now: Instant) {
         self.turned = now;
+        if let Some(due) = self.due.filter(|due| now > *due) {
+            self.watch.on_late(now, now.since(due));
+        }
         if self.started.is_none() {
             self.started = Some(now);
             self.watch = Watch::new(self.set.times, self.set.networks, now);
@@ -559,7 +611,7 @@ impl Member {
                     if self.peer.is_some() {
                         self.outgoing.clear();
                     }
-                    self.peer = Some(Peer { life: hello.life, asks: None });
+                    self.peer = Some(Peer { life: hello.life, ..Peer::default() });
                     for round in self.remote.keys().copied().collect::<Vec<_>>() {
                         self.remote_failed(now, round);
                     }
@@ -588,6 +640,16 @@ impl Member {
             Message::Join { name } => {
                 if let Some(peer) = &mut self.peer {
                     peer.asks = Some(name);
+                }
+            }
+            Message::Lacks(why) => {
+                let lacks = Some(why).filter(|why| !why.is_empty());
+                if let Some(peer) = &mut self.peer {
+                    if peer.lacks.is_some() && lacks.is_none() {
+                        // What kept it from following is mended.
+                        self.returns = Returns::default();
+                    }
+                    peer.lacks = lacks;
                 }
             }
             Message::Record(record) => {
@@ -635,8 +697,13 @@ impl Member {
             self.next_heartbeat = now + self.set.times.link_every;
             self.link.send_heartbeat(&heartbeat);
             sent = true;
-            if self.part == Part::Outside && now >= self.next_join && self.link.is_up() {
+            let started = self.started.is_some_and(|s| now >= s + LACKS_PATIENCE);
+            let may_ask = self.lacks.is_some() || started;
+            if self.part == Part::Outside && may_ask && now >= self.next_join && self.link.is_up() {
                 self.next_join = now + JOIN_AGAIN;
+                if let Some(why) = self.lacks.clone() {
+                    self.send_message(&Message::Lacks(why));
+                }
                 self.send_message(&Message::Join { name: self.set.name.clone() });
             }
         }
@@ -687,11 +754,13 @@ impl Member {
                 self.retry = now + Duration::from_millis(20 + self.prng.below(60));
             }
             Some(Outcome::Minority { .. }) => {
+                self.minority = true;
                 // What was to be known is not known yet.
                 self.doubt = true;
                 self.retry = now + MINORITY_AGAIN;
             }
             Some(Outcome::Looked) => {
+                self.minority = false;
                 if !self.decider.is_contested() {
                     if self.serve == Serve::Looks {
                         self.serve = Serve::Looked;
@@ -708,6 +777,7 @@ impl Member {
     }
     /// Something is decided that was not known before.
     fn on_known(&mut self, now: Instant) {
+        self.minority = false;
         let (me, other) = (self.set.me, self.set.me.other());
         let known = self.known().clone();
         self.link.knows(known.epoch);
@@ -758,8 +828,10 @@ impl Member {
                 if there && self.fenced {
                     self.fenced = false;
                     self.synced = false;
+                    self.returns.is_in(now);
                     self.dos.push(Do::LetIn);
                 } else if let (false, Some(why)) = (there, why) {
+                    self.returns.is_out(now, why);
                     self.fenced = false;
                     self.serve = Serve::No;
                     self.dos.push(Do::PutOut { why });

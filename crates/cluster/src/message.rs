@@ -11,6 +11,10 @@ const VOTE: u8 = 3;
 const VOTED: u8 = 4;
 const UPPER: u8 = 5;
 const PART: u8 = 6;
+const LACKS: u8 = 7;
+
+/// Bytes of a reason in `Lacks`, at most.
+const LACKS_MAX: usize = 4096;
 
 /// A message.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -36,6 +40,9 @@ pub enum Message {
         /// The block of each head.
         found: Option<Box<Found>>,
     },
+    /// The sender is not in, and could not follow: why, in the words of the layer above; empty: it could. Of a head that never said this,
+    /// nothing is known.
+    Lacks(Vec<u8>),
     /// Of the layer above: the last part of what it says, or all of it.
     Upper(Vec<u8>),
     /// Of the layer above: a part of what it says; `Part` or `Upper` goes on with it.
@@ -67,6 +74,9 @@ impl Message {
                         w.bytes(&slot.encode());
                     }
                 }
+            }
+            Message::Lacks(why) => {
+                w.u8(LACKS).bytes(why);
             }
             Message::Upper(bytes) => {
                 w.u8(UPPER).bytes(bytes);
@@ -111,6 +121,7 @@ impl Message {
                 };
                 Message::Voted { round, found }
             }
+            LACKS if r.0.len() <= LACKS_MAX => return Ok(Message::Lacks(r.0.to_vec())),
             UPPER => return Ok(Message::Upper(r.0.to_vec())),
             PART => return Ok(Message::Part(r.0.to_vec())),
             _ => return Err(Malformed),
@@ -152,6 +163,12 @@ mod tests {
                 assert!(good.is_err() || matches!(good, Ok(Message::Vote { write: None, .. })), "cut at {n}");
             }
         }
+        for why in [vec![], vec![7; LACKS_MAX]] {
+            let lacks = Message::Lacks(why);
+            assert_eq!(Message::decode(HeadNo::B, &lacks.encode()), Ok(lacks));
+        }
+        let longer = Message::Lacks(vec![7; LACKS_MAX + 1]).encode();
+        assert_eq!(Message::decode(HeadNo::B, &longer), Err(Malformed));
         let long = Message::Join { name: "n".repeat(100) }.encode();
         assert_eq!(Message::decode(HeadNo::B, &long), Ok(Message::Join { name: "n".repeat(64) }));
         assert_eq!(Message::decode(HeadNo::A, &[UPPER, 1]), Ok(Message::Upper(vec![1])));

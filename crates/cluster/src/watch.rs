@@ -8,9 +8,13 @@
 //!
 //! A wrong suspicion costs a takeover, never data: data safety depends on fences, not on this module. A head that was paused itself
 //! has received nothing meanwhile. It notices that (`on_pause`), and reads the record before it suspects the other head.
+//!
+//! On a loaded machine turns and heartbeats are late, which is nobody's death: the silence that makes a head suspect is longer by as much as
+//! they were late lately (`limit`).
 
 use crate::heartbeat::Heartbeat;
-use base::{Duration, Instant};
+use crate::lateness::Lateness;
+use base::{Bug, Duration, Instant, planted};
 
 /// How long what may take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,6 +42,9 @@ impl Default for Times {
         }
     }
 }
+
+/// A silence that makes a head suspect is no longer than this, however late turns and heartbeats were; unless it is set to more.
+const SILENCE_MOST: Duration = Duration::from_secs(2);
 
 /// Lives of the other head that are remembered.
 const LIVES_MAX: usize = 8;
@@ -131,6 +138,8 @@ pub struct Watch {
     on_drives: OnDrives,
     suspected: Option<Instant>,
     turned: Option<Instant>,
+    /// By how much turns of this head and heartbeats of the other one were late.
+    late: Lateness,
 }
 
 impl Watch {
@@ -147,7 +156,24 @@ impl Watch {
             on_drives: OnDrives::default(),
             suspected: None,
             turned: Some(now),
+            late: Lateness::default(),
         }
+    }
+    /// A turn of this head, or what it does at drives, was late by so much.
+    pub fn on_late(&mut self, now: Instant, late: Duration) {
+        self.late.note(now, late);
+    }
+    /// What was waited for may be late by so much, as lately.
+    pub fn slack(&self, now: Instant) -> Duration {
+        self.limit(now).saturating_sub(self.times.silence)
+    }
+    /// The silence that makes this head suspect.
+    fn limit(&self, now: Instant) -> Duration {
+        if planted(Bug::LoadIsDeath) {
+            return self.times.silence;
+        }
+        let most = SILENCE_MOST.max(self.times.silence);
+        (self.times.silence + self.late.most(now)).min(most)
     }
     /// The last heartbeat of the other head.
     pub fn last(&self) -> Option<&Heartbeat> {
@@ -163,6 +189,9 @@ impl Watch {
     }
     /// A heartbeat came by a network of the link.
     pub fn on_heartbeat(&mut self, now: Instant, network: usize, heartbeat: Heartbeat) {
+        if let Some(heard) = self.networks.iter().filter_map(|n| n.heard).max() {
+            self.late.note(now, now.since(heard).saturating_sub(self.times.link_every));
+        }
         if let Some(n) = self.networks.get_mut(network) {
             *n = Network { heard: Some(now), end: None, heartbeat: Some(now) };
         }
@@ -236,7 +265,8 @@ impl Watch {
         let heard = self.networks.iter().filter_map(|n| n.heard).max();
         let silent = heard.map_or(Duration::ZERO, |h| now.since(h));
         let open = self.networks.iter().any(|n| n.end.is_none());
-        if open && silent < self.times.silence {
+        let limit = self.limit(now);
+        if open && silent < limit {
             self.suspected = None;
             return Verdict::Well;
         }
@@ -245,7 +275,7 @@ impl Watch {
             return Verdict::Propose(Why::Ended);
         }
         // The other head stands still on a drive if a heartbeat was due there since the last one by the link, and none came.
-        let due = heard.map(|h| h + self.times.drive_every + self.times.link_every);
+        let due = heard.map(|h| h + limit.max(self.times.drive_every + self.times.link_every));
         // What a head wrote last before it died may differ from drive to drive, and seem to move once.
         let again =
             |m: Instant| self.still.is_some_and(|s| s >= m + self.times.drive_every + self.times.link_every);
@@ -262,15 +292,16 @@ impl Watch {
             return Verdict::Suspected { at };
         }
         // Without a look at any drive for that long, this head does not reach the drives. Then the vote shows that, too.
-        let at = since + self.times.patience;
+        let at = since + self.times.patience + self.slack(now);
         if still || now >= at { Verdict::Propose(Why::Still { silent }) } else { Verdict::Suspected { at } }
     }
     /// When to ask for a verdict again, if nothing happens before.
     pub fn next_deadline(&self) -> Option<Instant> {
         let heard = self.networks.iter().filter_map(|n| n.heard).max()?;
-        Some(match self.suspected {
-            Some(since) => since + self.times.patience,
-            None => heard + self.times.silence,
+        Some(match (self.suspected, self.turned) {
+            (Some(since), _) => since + self.times.patience,
+            (None, Some(turned)) => heard + self.limit(turned),
+            (None, None) => heard + self.times.silence,
         })
     }
 }
@@ -327,6 +358,34 @@ mod tests {
         w.on_drive(at(1301), Some(heartbeat(10)));
         let silent = Duration::from_millis(302);
         assert_eq!(w.verdict(at(1302), OURS, false), Verdict::Propose(Why::Still { silent }));
+    }
+
+    #[test]
+    fn who_was_late_lately_is_given_more_time() {
+        let mut w = heard_until(1000);
+        // Our own turn was late by 200 ms, and another heartbeat by 500.
+        w.on_late(at(1000), Duration::from_millis(200));
+        assert_eq!(w.verdict(at(1499), OURS, false), Verdict::Well);
+        w.on_heartbeat(at(1600), 0, heartbeat(11));
+        assert_eq!(w.verdict(at(2399), OURS, false), Verdict::Well);
+        // What stands still for less says nothing.
+        w.on_drive(at(2350), Some(heartbeat(11)));
+        assert!(matches!(w.verdict(at(2400), OURS, false), Verdict::Suspected { .. }));
+        w.on_drive(at(2401), Some(heartbeat(11)));
+        assert!(matches!(w.verdict(at(2402), OURS, false), Verdict::Propose(Why::Still { .. })));
+    }
+
+    #[test]
+    fn nobody_waits_for_longer_than_two_seconds_and_a_refusal_counts_at_once() {
+        let mut w = heard_until(1000);
+        w.on_late(at(1000), Duration::from_secs(9));
+        assert_eq!(w.verdict(at(2999), OURS, false), Verdict::Well);
+        assert!(matches!(w.verdict(at(3000), OURS, false), Verdict::Suspected { .. }));
+        let mut w = heard_until(1000);
+        w.on_late(at(1000), Duration::from_secs(9));
+        w.on_end(0, End::Refused);
+        w.on_end(1, End::Closed);
+        assert_eq!(w.verdict(at(1010), OURS, false), Verdict::Propose(Why::Ended));
     }
 
     #[test]

@@ -530,6 +530,8 @@ findings! {
         Cut { silent_milliseconds: u64 },
         /// It did not confirm a change in time.
         Unconfirmed,
+        /// It could not keep a file that it must have.
+        NotKept { why: Box<Why> },
         /// An operator said so.
         Asked,
         /// It lost its path to a drive that the other head reaches.

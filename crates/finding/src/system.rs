@@ -1,7 +1,7 @@
 //! Findings about two heads, and the head itself.
 
 use crate::{
-    AlarmFault, DriveFault, JoinDenial, KeyFault, LinkFault, NoFence, OutReason, ShutOutFault, TokenFault,
+    AlarmFault, DriveFault, JoinDenial, KeyFault, LinkFault, NoFence, OutReason, ShutOutFault, StateFault, TokenFault,
     TrialFault, TriedAddress, UnreachedFault, Why,
 };
 
@@ -143,6 +143,12 @@ findings! {
             lives: bool,
             shut_off: u16,
             drives: u16,
+            /// Its process is there, by the link.
+            linked: bool,
+            /// Why its state directory takes nothing, as it says.
+            lacks: Option<StateFault>,
+            /// It is let in after a pause, as it was put out again and again for the same reason.
+            pauses: bool,
         },
         /// The follower is not ready to take over yet.
         FollowerNotReady { head: String, name: String },

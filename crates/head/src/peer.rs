@@ -1,6 +1,6 @@
 //! The door between the Steward and the transport of the link: streams of bytes to the other head, which begin and end.
 
-use base::Uuid;
+use base::{Duration, Uuid};
 use base::fence::Process;
 use base::view::Interface;
 use cluster::link::{Do, Fault, VERSION, VERSION_MIN};
@@ -8,7 +8,7 @@ use cluster::watch::{End, Times};
 use cluster::{HeadNo, SystemRecord};
 use core::net::{IpAddr, SocketAddr};
 use files::{Whose, kind};
-use finding::{Event, LinkFault, OutReason, TrialFault};
+use finding::{Event, LinkFault, OutReason, StateFault, TrialFault};
 
 /// Whether a file of the state directory belongs to a system: a head that leaves the system does not keep it.
 pub fn is_left_behind(name: &str) -> bool {
@@ -117,6 +117,10 @@ pub struct SystemView {
     pub old_directory: bool,
     /// Since when the other head is out, if this one has put it out.
     pub out: Option<OutSince>,
+    /// Why the other head, which is not in, could not follow, as it says itself.
+    pub other_lacks: Option<StateFault>,
+    /// The other head was put out again and again for the same cause: it is not let in before that.
+    pub lets_in_after: Option<Duration>,
     /// Of a head that leads while the other one is out: open drives of pools that are known to have fenced that one, and how many are open.
     pub shut_off: Option<(u16, u16)>,
     /// Drives that are not known to have fenced the other head, by path.

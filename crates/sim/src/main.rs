@@ -21,6 +21,7 @@ usage: sim --seed N [--story | --trace]  one world; the same seed gives the same
   --outages the same, of which one loses its path to a drive with a volatile cache, and the power of everything goes meanwhile
   --turns   the same, whose lanes go round again and again under load, while connections between them break
   --full    the same, with so many long commands that each head waits for memory of the other one, and nothing else happens
+  --waits   of two heads, in which one thing goes wrong and hosts wait no longer than they may
   --plant BUG       with --seed: one of the planted bugs, by its name (a build with the feature `planted`)
   --shard-bytes N   memory of each shard
   --pairs   worlds of one mirror of which both legs fall ill, side by side
@@ -81,6 +82,8 @@ enum OfTwo {
     Turns,
     /// Each head waits for memory of the other one.
     Full,
+    /// One thing goes wrong, and hosts wait no longer than they may.
+    Waits,
     /// An operator changes hosts while they log in.
     Access,
 }
@@ -94,6 +97,7 @@ impl OfTwo {
             OfTwo::Outages => "outages",
             OfTwo::Turns => "turns",
             OfTwo::Full => "full",
+            OfTwo::Waits => "waits",
             OfTwo::Access => "access --heads 2",
         }
     }
@@ -105,6 +109,7 @@ impl OfTwo {
             OfTwo::Outages => sim::two::Options::outages(seed),
             OfTwo::Turns => sim::two::Options::turns(seed),
             OfTwo::Full => sim::two::Options::full(seed),
+            OfTwo::Waits => sim::two::Options::waits(seed),
             OfTwo::Access => sim::two::Options::access(seed),
         }
     }
@@ -215,6 +220,7 @@ fn words() -> Option<Words> {
             "--turns" => words.two = Some(OfTwo::Turns),
             "--plant" => words.plant = Some(given.next()?),
             "--full" => words.two = Some(OfTwo::Full),
+            "--waits" => words.two = Some(OfTwo::Waits),
             "--one-path" => words.two = Some(OfTwo::OnePath),
             "--story" => words.story = true,
             "--trace" => words.trace = true,

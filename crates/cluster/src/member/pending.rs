@@ -113,8 +113,9 @@ impl Member {
                 }
                 let was_in =
                     |peer: &Peer| peer.life == known.head(other).life && !planted(Bug::SameLifeAgain);
-                let asks = self.peer.clone().filter(|p| self.link.is_up() && self.may_let_in() && !was_in(p));
-                if let Some(Peer { life, asks: Some(name) }) = asks {
+                let may = |p: &Peer| !was_in(p) && p.lacks.is_none() && self.returns.may_return(now);
+                let asks = self.peer.clone().filter(|p| self.link.is_up() && self.may_let_in() && may(p));
+                if let Some(Peer { life, asks: Some(name), .. }) = asks {
                     let mut next = known.with(other, life);
                     next.heads[other.index()].name = name;
                     if let Some(voters) = self.voters(&next) {

@@ -237,8 +237,11 @@ fn reasons(cluster: &Cluster) -> Vec<api::Reason> {
         (Some(why), ..) => reasons.push(degraded(SystemCause::OtherHeadRefused { why })),
         (None, "out", _) => reasons.push(degraded(match other.out.clone() {
             None => SystemCause::OtherHeadOut { head, name },
-            Some(HeadOut { since, why, lives, shut_off, drives, .. }) => {
-                SystemCause::OtherHeadPutOut { head, name, since, why, lives, shut_off, drives }
+            Some(HeadOut { since, why, lives, shut_off, drives, lacks, again_seconds, .. }) => {
+                let (linked, pauses) = (cluster.linked, again_seconds.is_some());
+                SystemCause::OtherHeadPutOut {
+                    head, name, since, why, lives, shut_off, drives, linked, lacks, pauses,
+                }
             }
         })),
         (None, "follows", false) if flaws.is_empty() && cluster.unreached.is_empty() => {
@@ -272,6 +275,7 @@ fn cluster(view: SystemView, link: &[IpAddr]) -> Cluster {
     let SystemView { me, part, record, linked, heartbeats, reaches, blind, late, fences, addresses, .. } =
         view;
     let SystemView { refused, old_directory, drives, drives_reached, unreached, out, shut_off, .. } = view;
+    let SystemView { other_lacks, lets_in_after, .. } = view;
     let address = |a: &SystemAddress| HeadAddress {
         address: a.ip.to_string(),
         on: a.on.map(|i| i.as_str().to_string()),
@@ -284,6 +288,8 @@ fn cluster(view: SystemView, link: &[IpAddr]) -> Cluster {
         lives: out.as_ref().is_some_and(|o| o.lives),
         shut_off,
         drives,
+        lacks: other_lacks.clone(),
+        again_seconds: lets_in_after.map(|after| after.as_secs() + 1),
     });
     let letter = |h: HeadNo| h.letter().to_string();
     let head = |h: HeadNo| {
@@ -401,6 +407,7 @@ mod tests {
             lives: false,
             shut_off: 4,
             drives: 4,
+            ..HeadOut::default()
         };
         let mut heads = [head("a", "leads", true), Head { out: Some(out), ..head("b", "out", false) }];
         let words = format!(
@@ -411,7 +418,17 @@ mod tests {
             [(words, "systemctl start millrace, on head b".to_string())]
         );
         heads[1].out.as_mut().expect("it is out").lives = true;
-        assert_eq!(said("a", heads, vec![])[0].1, "millrace head ls");
+        assert_eq!(said("a", heads.clone(), vec![])[0].1, "millrace head ls");
+        let out = heads[1].out.as_mut().expect("it is out");
+        (out.lives, out.again_seconds) = (false, Some(8));
+        assert_eq!(
+            said("a", heads.clone(), vec![])[0].1,
+            "millrace head ls, or millrace head fence b (it may come back at once)"
+        );
+        heads[1].out.as_mut().expect("it is out").lacks = Some(finding::StateFault::NoSpace);
+        let (message, next) = said("a", heads, vec![]).remove(0);
+        assert!(message.contains("; its state directory takes nothing: its disk is full; nobody"), "{message}");
+        assert!(next.starts_with("df and dmesg, on head b"), "{next}");
         let heads = [head("a", "leads", true), head("b", "out", false)];
         assert_eq!(said("a", heads, vec![])[0].0, "head b (nb) is out; nobody takes over if this one ends");
     }

@@ -380,6 +380,7 @@ pub fn out_reason(why: &OutReason) -> String {
             format!("the link was silent for {ms} ms although it lives")
         }
         OutReason::Unconfirmed => "it did not confirm a change within 1 s".into(),
+        OutReason::NotKept { why } => format!("it could not keep a change: {}", super::why(why).message),
         OutReason::Asked => "an operator said so".into(),
         OutReason::LostPath => "it lost its path to a drive that this head reaches".into(),
     }

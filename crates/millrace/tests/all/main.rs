@@ -8,6 +8,7 @@ mod explained;
 mod history;
 mod hung;
 mod limited;
+mod loaded_heads;
 mod mirrors;
 mod page;
 mod rejections;

@@ -26,7 +26,7 @@ fn link_address() -> String {
 }
 
 /// The word for each head, as this daemon knows it: `a leads`, `b follows`.
-fn heads(daemon: &Daemon) -> Vec<String> {
+pub fn heads(daemon: &Daemon) -> Vec<String> {
     let output = daemon.ask(&["head", "ls", "--json"]);
     let Ok(system) = serde_json::from_slice::<serde_json::Value>(&output.stdout) else { return vec![] };
     let word = |h: &serde_json::Value| {
@@ -37,7 +37,7 @@ fn heads(daemon: &Daemon) -> Vec<String> {
 }
 
 /// A system of two over a mirror of two files, exported; the addresses of the portal and of the link.
-fn system() -> (Daemon, Daemon, [String; 2], (String, String), String) {
+pub fn system() -> (Daemon, Daemon, [String; 2], (String, String), String) {
     system_of(Daemon::new())
 }
 
@@ -73,7 +73,7 @@ fn system_of_both(mut a: Daemon, mut b: Daemon) -> (Daemon, Daemon, [String; 2],
 }
 
 /// Waits for the end of a load, which had no errors and verified a lot; its report.
-fn without_errors(load: Child) -> serde_json::Value {
+pub fn without_errors(load: Child) -> serde_json::Value {
     let done = load.wait_with_output().expect("it ends");
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     let report: serde_json::Value = serde_json::from_slice(&done.stdout).expect("JSON");

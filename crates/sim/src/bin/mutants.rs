@@ -125,12 +125,18 @@ fn failure(worlds: Worlds, seed: u64) -> Option<String> {
                 Err(panic) => Some(one_line(&words(&*panic))),
             };
         }
-        Worlds::Heads | Worlds::Paths | Worlds::Outages | Worlds::Turns | Worlds::Full => {
+        Worlds::Heads
+        | Worlds::Paths
+        | Worlds::Outages
+        | Worlds::Turns
+        | Worlds::Full
+        | Worlds::Waits => {
             let options = match worlds {
                 Worlds::Paths => Two::paths(seed),
                 Worlds::Outages => Two::outages(seed),
                 Worlds::Turns => Two::turns(seed),
                 Worlds::Full => Two::full(seed),
+                Worlds::Waits => Two::waits(seed),
                 _ => Two::swarm(seed),
             };
             return match std::panic::catch_unwind(|| sim::two::run(options)) {

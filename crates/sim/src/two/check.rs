@@ -1,6 +1,7 @@
 //! Checks of two heads.
 
-use super::Run;
+use super::{Options, Run};
+use crate::run::Outcome;
 use crate::registrants::Nexus;
 use crate::volume::Broken;
 use array::format::{LABEL_AT, RECORD_BYTES, label_copy_at, newest_label};
@@ -127,6 +128,19 @@ impl Run {
         }
         self.volume.borrow_mut().answers.clear();
         Ok(())
+    }
+    /// A run is over: what went on for longer, or more often, than its options let it.
+    pub(super) fn waited_too_long(&self, outcome: &Outcome) -> Option<String> {
+        let Options { stall_most, outs_most, .. } = self.options;
+        let stalled = stall_most.filter(|most| outcome.longest_stall > *most);
+        let out = outs_most.filter(|most| self.outs > *most);
+        match (stalled, out) {
+            (Some(most), _) => {
+                Some(format!("a host waited for {:?}, longer than {most:?}", outcome.longest_stall))
+            }
+            (None, Some(most)) => Some(format!("heads were put out {} times, at most {most} may be", self.outs)),
+            (None, None) => None,
+        }
     }
     /// Legs hold the same, byte for byte.
     pub(super) fn check(&self) -> Result<(), String> {

@@ -58,6 +58,7 @@ const ALARM_CUT: u64 = 4;
 const ALARM_ACCESS: u64 = 5;
 const ALARM_OUTAGE: u64 = 6;
 const ALARM_DARK: u64 = 7;
+const ALARM_ROOM: u64 = 8;
 const ALARM_BOOT: u64 = 10;
 const ALARM_OUT: u64 = 20;
 const ALARM_PATH: u64 = 100;
@@ -109,6 +110,8 @@ struct Run {
     leaders: BTreeMap<u64, HeadNo>,
     troubles: u32,
     takeovers: u32,
+    /// How often a head was put out.
+    outs: u32,
     steps: u64,
     snapshot: Option<Box<Status>>,
     last_look: Option<Box<Status>>,
@@ -172,6 +175,7 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
         leaders: BTreeMap::new(),
         troubles: 0,
         takeovers: 0,
+        outs: 0,
         steps: 0,
         snapshot: None,
         last_look: None,
@@ -192,7 +196,11 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
             return Err(Box::new(Failure { seed, what, story }));
         }
     }
-    Ok(run.outcome())
+    let outcome = run.outcome();
+    match run.waited_too_long(&outcome) {
+        Some(what) => Err(Box::new(Failure { seed, what, story: run.world.story.iter().cloned().collect() })),
+        None => Ok(outcome),
+    }
 }
 
 impl Run {
@@ -393,6 +401,7 @@ impl Run {
                 self.world.say(|| format!("server {server}: {words}"));
                 self.ready.retain(|s| *s != server);
                 self.out[server] = true;
+                self.outs += 1;
                 self.log(server, &words);
                 let soon = Duration::from_micros(self.rng.below(1000));
                 self.world.alarm(soon, ALARM_OUT + server as u64);
@@ -655,6 +664,7 @@ impl Run {
             ALARM_CUT => self.begin_cut(),
             ALARM_OUTAGE => self.begin_outage(),
             ALARM_DARK => self.power_goes(),
+            ALARM_ROOM => self.directories_take(),
             mark if mark >= ALARM_PATH => self.path_is_back(mark - ALARM_PATH),
             mark if mark >= ALARM_OUT => self.is_out((mark - ALARM_OUT) as usize),
             mark if mark >= ALARM_BOOT => {

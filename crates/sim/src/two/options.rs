@@ -34,6 +34,27 @@ pub enum Trouble {
     /// A drive shuts nobody out for 10 ms to 8 s, as the reset that belongs to it hangs; and as a rule a head stands still then, or its
     /// Steward.
     HoldFencesUp,
+    /// The head that leads is killed while no drive shuts anybody out for so long.
+    KillBehindFences(Duration),
+    /// The head that follows is killed while this drive shuts nobody out for so long.
+    FollowerBehindFence(usize, Duration),
+    /// The state directory of the head that follows takes nothing for so long; or files alone do not fit there, and what is written to try
+    /// it does.
+    FullDirectory {
+        /// Files alone do not fit.
+        files: bool,
+        /// For so long.
+        time: Duration,
+    },
+    /// The head that follows is killed.
+    KillFollower,
+    /// The head that leads, or the one that follows, loses its path to a drive for long.
+    LosePathOf {
+        /// The one that leads.
+        leader: bool,
+    },
+    /// The Stewards of both heads get no processor for a while, each time for a little longer.
+    Load,
 }
 
 /// A head loses its path to a drive for long, and the power of both servers and all drives goes again and again meanwhile.
@@ -110,6 +131,10 @@ pub struct Options {
     /// Drives were used before: blocks without a write hold junk, and must read as zeroes. Hosts come to all of the volume, and
     /// write little, so that there is such space to the end.
     pub used: bool,
+    /// No host waits longer than this for a command that ends well.
+    pub stall_most: Option<Duration>,
+    /// Heads are put out so often at most.
+    pub outs_most: Option<u32>,
     /// One host each.
     pub hosts: Vec<Protocol>,
     /// Networks of the link.
@@ -194,6 +219,8 @@ impl Options {
             cut: None,
             volatile: rng.chance(1, 2),
             used: false,
+            stall_most: None,
+            outs_most: None,
             hosts,
             networks: rng.between(1, 2) as usize,
             clocks,
@@ -275,6 +302,44 @@ impl Options {
         options.pause = Duration::from_secs(1);
         let quick = Delivery { drive_us: 500, late_permille: 0, split_permille: 0, ..options.delivery };
         options.delivery = quick;
+        options
+    }
+    /// One thing goes wrong from which hosts have to wait, and each trouble says how long at most.
+    pub fn waits(seed: u64) -> Self {
+        let mut rng = Prng::new(seed ^ 0x7761_6974_7301);
+        let held = Duration::from_millis(rng.between(5000, 8000));
+        let (trouble, most) = match seed % 5 {
+            // What is held up as long as that, and then a takeover.
+            0 => (Trouble::KillBehindFences(held), held + Duration::from_millis(1500)),
+            // The leg of that drive is put out after 2.5 s.
+            1 => (Trouble::FollowerBehindFence(rng.below(2) as usize, held), Duration::from_millis(3500)),
+            2 => return Self::full_directory(seed, true),
+            3 => return Self::full_directory(seed, false),
+            _ => return Self::loaded(seed),
+        };
+        Self { stall_most: Some(most), both: true, ..Self::of_one(seed, trouble) }
+    }
+    /// Both machines are ever more loaded: turns of both Stewards are late, and no head is put out for that.
+    fn loaded(seed: u64) -> Self {
+        let mut options = Self::of_one(seed, Trouble::Load);
+        options.once = false;
+        options.both = true;
+        options.pause = Duration::from_millis(600);
+        options.work = Duration::from_secs(20);
+        options.delivery.drive_us = 20_000;
+        options.outs_most = Some(0);
+        options
+    }
+    /// The follower cannot keep what it is told for a while: it does not come and go all the time.
+    fn full_directory(seed: u64, files: bool) -> Self {
+        let time = Duration::from_secs(20);
+        let mut options = Self::of_one(seed, Trouble::FullDirectory { files, time });
+        options.both = true;
+        options.work = Duration::from_secs(25);
+        // Else hosts would do much in that time.
+        options.delivery.drive_us = 20_000;
+        // At once, then after 2, 4 and 8 s; or not before the directory takes something.
+        options.outs_most = Some(if files { 6 } else { 2 });
         options
     }
     /// A world in which nothing happens but that one head loses its path to a drive for a while: no leg may be lost.

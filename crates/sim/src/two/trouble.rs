@@ -1,8 +1,8 @@
 //! Faults of a run of two heads, and what an operator does about them.
 
-use super::{ALARM_DARK, ALARM_OUT, ALARM_OUTAGE, ALARM_PATH, ALARM_TROUBLE, Outage, Run, Stage, Trouble};
+use super::{ALARM_DARK, ALARM_OUT, ALARM_OUTAGE, ALARM_PATH, ALARM_ROOM, ALARM_TROUBLE, Outage, Run, Stage, Trouble};
 use crate::access::Access;
-use crate::world::{Crash, Pause};
+use crate::world::{Crash, Pause, Refusal};
 use base::{Address, Duration};
 use head::layout::ArrayId;
 use head::mail::ShardMail;
@@ -14,6 +14,12 @@ const DOOM_EFFECTS: u64 = 40;
 const SLOW: u64 = 128 << 10;
 /// When it is looked again whether a path may be lost.
 const OUTAGE_AGAIN: Duration = Duration::from_secs(1);
+/// Writes that a directory refuses in which there is no room for files: more than there are in that time.
+const REFUSED: usize = 10_000;
+/// How long a Steward gets no processor: the first time, how much longer each time, and at most.
+const LOAD_FIRST_MS: u64 = 120;
+const LOAD_MORE_MS: u64 = 25;
+const LOAD_MOST_MS: u64 = 600;
 /// Names of things that come and go.
 const NAMES: u64 = 4;
 
@@ -84,10 +90,36 @@ impl Run {
             }
             Trouble::ResetNetwork => self.world.reset_network(path),
             Trouble::LosePath => self.lose_path(victim),
+            Trouble::LosePathOf { leader } => self.lose_path(if leader { victim } else { 1 - victim }),
+            Trouble::KillFollower => self.ends(1 - victim, Crash::Killed),
             Trouble::PauseSteward => {
                 let most = *self.rng.pick(&[1000, 16_000]);
                 let until = self.world.now() + Duration::from_millis(self.rng.between(10, most));
                 self.world.pause_steward(victim, until);
+            }
+            Trouble::KillBehindFences(time) => {
+                (0..self.world.disks.len()).for_each(|disk| self.world.hold_fences_up(disk, time));
+                self.ends(victim, Crash::Killed);
+            }
+            Trouble::FollowerBehindFence(disk, time) => {
+                self.world.hold_fences_up(disk, time);
+                self.ends(1 - victim, Crash::Killed);
+            }
+            Trouble::FullDirectory { files, time } => {
+                let (now, server) = (self.world.now(), &mut self.world.servers[1 - victim]);
+                if files {
+                    server.refuses.extend(core::iter::repeat_n(Refusal::Refused, REFUSED));
+                } else {
+                    server.frozen_at = Some(now);
+                }
+                self.world.alarm(time, ALARM_ROOM);
+            }
+            Trouble::Load => {
+                let most = (LOAD_FIRST_MS + LOAD_MORE_MS * u64::from(self.troubles)).min(LOAD_MOST_MS);
+                for server in 0..2 {
+                    let until = self.world.now() + Duration::from_millis(self.rng.between(most * 2 / 3, most));
+                    self.world.pause_steward(server, until);
+                }
             }
             Trouble::HoldFencesUp => {
                 let disk = self.rng.below(self.world.disks.len() as u64) as usize;
@@ -155,6 +187,13 @@ impl Run {
                 self.world.nudge(*host);
             }
             ledger.borrow_mut().left_in_silence = self.world.left_in_silence(*host).is_some();
+        }
+    }
+    /// State directories take again what is written there.
+    pub(super) fn directories_take(&mut self) {
+        for server in &mut self.world.servers {
+            server.refuses.clear();
+            server.frozen_at = None;
         }
     }
     fn ends(&mut self, server: usize, crash: Crash) {
@@ -244,6 +283,7 @@ impl Run {
         self.world.mend_networks();
         self.world.all_paths_are_back();
         self.world.let_fences_go_on();
+        self.directories_take();
         self.pace();
         self.access.iter_mut().for_each(Access::calm);
         self.ledgers.iter().for_each(|l| l.borrow_mut().stop = true);

@@ -21,4 +21,5 @@ mod slow_peers;
 mod starts;
 mod two_heads;
 mod volumes;
+mod waits;
 mod wiped;

@@ -2,7 +2,7 @@
 
 use base::Duration;
 use base::view::Protocol;
-use sim::two::{Options, Trouble, run};
+use sim::two::{Options, run};
 
 /// Seeds of one test thread.
 const EACH: u64 = 50;
@@ -127,42 +127,6 @@ fn half_of_the_worlds_in_which_both_heads_serve_have_such_hosts() {
     let in_turns = both.iter().filter(|o| o.in_turns).count();
     let share = in_turns * 100 / both.len();
     assert!((40..=60).contains(&share), "{in_turns} of {}", both.len());
-}
-
-/// Seeds in which one thing happens to the head that leads.
-const STALLED: u64 = 12;
-
-/// Worlds of one trouble each: hosts have a path to both heads' servers, and wait no longer than this for a command that ends well.
-fn stalls(trouble: Trouble, most: Duration) {
-    let mut longest = Duration::ZERO;
-    for seed in 0..STALLED {
-        let outcome = run(Options::of_one(seed, trouble))
-            .unwrap_or_else(|f| panic!("{trouble:?}, seed {seed}: {}", f.what));
-        let (stall, events) = (outcome.longest_stall, &outcome.events);
-        assert!(stall <= most, "{trouble:?}, seed {seed}: a host waited for {stall:?}: {events:#?}");
-        longest = longest.max(stall);
-    }
-    println!("{trouble:?}: {longest:?} at most");
-}
-
-#[test]
-fn hosts_wait_no_longer_than_half_a_second_once_the_head_that_leads_is_killed() {
-    stalls(Trouble::Kill, Duration::from_millis(500));
-}
-
-#[test]
-fn hosts_wait_no_longer_than_a_second_after_a_power_cut() {
-    stalls(Trouble::PowerCut, Duration::from_secs(1));
-}
-
-#[test]
-fn hosts_wait_no_longer_than_a_second_once_the_head_that_leads_is_paused() {
-    stalls(Trouble::Pause, Duration::from_secs(1));
-}
-
-#[test]
-fn hosts_wait_no_longer_than_a_second_once_the_link_is_cut() {
-    stalls(Trouble::CutLink, Duration::from_secs(1));
 }
 
 #[test]

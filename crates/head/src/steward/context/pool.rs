@@ -171,7 +171,11 @@ impl PoolContext {
     }
     /// Shards that know it no more had some of its lanes: nobody has those, until they are dealt anew.
     pub fn is_bereft(&self) -> bool {
-        self.arrays.iter().any(|a| !a.lanes.are_below(self.shards))
+        (0..self.arrays.len()).any(|a| self.is_bereft_array(a))
+    }
+    /// The same of an array of it.
+    pub fn is_bereft_array(&self, array: usize) -> bool {
+        !self.arrays[array].lanes.are_below(self.shards)
     }
     /// Whether all shards of an array are among those that have said something.
     pub fn have_all_said(&self, array: &ArrayContext, said: &BTreeSet<u16>) -> bool {

@@ -152,7 +152,8 @@ impl Procedures {
             };
             // Twice the half: if this process did not run for a while, what came meanwhile is heard first.
             let again = over.clone();
-            if !procedures.cx.until_within(PATIENCE / 2, over).await
+            let patience = PATIENCE / 2 + procedures.slack_of_follower();
+            if !procedures.cx.until_within(patience, over).await
                 && !procedures.cx.until_within(PATIENCE / 2, again).await
             {
                 procedures.in_system(|s| s.tell().on_silent());

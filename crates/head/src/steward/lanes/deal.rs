@@ -15,6 +15,8 @@ use finding::SystemRefusal;
 
 /// How long it is waited for the end of what a pool's keeper is at.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// How long the arrays of a pool wait for each other's drives to be fenced.
+const ALL_PATIENCE: Duration = Duration::from_millis(150);
 /// How long hosts wait for arrays that do not come to rest. Then they go on by the map that they have: a drive that hangs must not
 /// keep reads of other drives for much longer than it may (promise 7).
 const HALT_PATIENCE: Duration = Duration::from_millis(250);
@@ -87,6 +89,32 @@ impl ArrayContext {
     }
 }
 
+impl HeadContext {
+    /// The other head, which is gone, has no way to any drive of an array any more: what it had begun there is over. A leg that is out does
+    /// not count.
+    fn is_shut_off(&self, p: &PoolContext, array: usize) -> bool {
+        let Some(system) = self.system.as_ref() else { return true };
+        let legs = p.arrays[array].legs.iter().enumerate().filter(|(l, _)| !p.is_out(array, *l));
+        let mut drives = legs.filter_map(|(_, leg)| leg.open.as_ref());
+        drives.all(|open| system.has_shut_out(open.id, p.far_epoch)) || planted(Bug::LanesUnfenced)
+    }
+    /// Arrays of a pool whose lanes may be dealt now, and whether some of them are nobody's. None: no array's may.
+    fn to_deal(&self, pool: PoolId) -> Option<(bool, Vec<ArrayId>)> {
+        let p = self.pool(pool)?;
+        if !p.is_bereft() {
+            return Some((false, p.array_ids()));
+        }
+        let may = |a: &usize| self.is_shut_off(p, *a);
+        if self.far_shards > 0 {
+            // The lanes of those that wait must not be taken for those of shards that have come meanwhile.
+            return (0..p.arrays.len()).all(|a| may(&a)).then(|| (true, p.array_ids()));
+        }
+        let some = (0..p.arrays.len()).filter(|a| p.is_bereft_array(*a)).filter(may);
+        let some: Vec<ArrayId> = some.map(|a| p.arrays[a].id).collect();
+        (!some.is_empty()).then_some((true, some))
+    }
+}
+
 impl PoolContext {
     fn array_ids(&self) -> Vec<ArrayId> {
         self.arrays.iter().map(|a| a.id).collect()
@@ -142,6 +170,9 @@ impl Procedures {
     }
     /// Deals the lanes of a pool's arrays as they should be. False: they did not come to rest, and go on as they were.
     async fn deal(&self, pool: PoolId) -> bool {
+        if self.context().pool(pool).is_some_and(PoolContext::is_bereft) {
+            self.wait_for_fences(pool).await;
+        }
         let procedures = self.clone();
         let free = move || {
             let context = procedures.context();
@@ -150,19 +181,16 @@ impl Procedures {
         if !self.cx.until_within(PATIENCE, free).await {
             return false;
         }
+        let Some((bereft, arrays)) = self.context().to_deal(pool) else { return false };
         // Nobody else changes what a leg is until this is over, and no space is marked.
-        let Some(arrays) = self.context_mut().pool_mut(pool).map(|p| {
-            p.hold(true);
-            p.deals(true);
-            p.array_ids()
-        }) else {
-            return false;
-        };
-        let bereft = self.context().pool(pool).is_some_and(PoolContext::is_bereft);
-        let shut_off = !bereft || planted(Bug::LanesUnfenced) || self.is_shut_off(pool).await;
+        let mut context = self.context_mut();
+        let Some(p) = context.pool_mut(pool) else { return false };
+        p.hold(true);
+        p.deals(true);
+        drop(context);
         let patience = if bereft { PATIENCE } else { HALT_PATIENCE };
-        let halted = shut_off && self.halt(pool, &arrays, (bereft, patience)).await;
-        let dealt = halted && self.build_anew(pool, bereft).await;
+        let halted = self.halt(pool, &arrays, (bereft, patience)).await;
+        let dealt = halted && self.build_anew(pool, &arrays, bereft).await;
         if halted && !dealt {
             self.resume(&arrays);
         }
@@ -172,16 +200,20 @@ impl Procedures {
         self.free_keeper(pool);
         dealt
     }
-    /// The other head, which is gone, has no way to any drive of a pool any more: what it had begun there is over.
-    async fn is_shut_off(&self, pool: PoolId) -> bool {
-        let procedures = self.clone();
-        let all = move || {
-            let context = procedures.context();
-            let (Some(p), Some(system)) = (context.pool(pool), context.system.as_ref()) else { return true };
-            let mut drives = p.arrays.iter().flat_map(|a| &a.legs).filter_map(|l| l.open.as_ref());
-            drives.all(|open| system.has_shut_out(open.id, p.far_epoch))
-        };
-        self.cx.until_within(PATIENCE, all).await
+    /// Waits until the drives of a pool have confirmed that the other head, which is gone, has no way to them any more. Those of one array
+    /// do not wait for those of another for long.
+    async fn wait_for_fences(&self, pool: PoolId) {
+        for (patience, all) in [(ALL_PATIENCE, true), (PATIENCE, false)] {
+            let procedures = self.clone();
+            let ready = move || {
+                let context = procedures.context();
+                let Some(p) = context.pool(pool) else { return true };
+                let bereft = (0..p.arrays.len()).filter(|a| p.is_bereft_array(*a));
+                let shut_off: Vec<bool> = bereft.map(|a| context.is_shut_off(p, a)).collect();
+                if all { !shut_off.contains(&false) } else { shut_off.contains(&true) || shut_off.is_empty() }
+            };
+            self.cx.until_within(patience, ready).await;
+        }
     }
     /// Nothing is under way on these arrays any more, and what comes waits. False: they do not come to rest, and go on.
     async fn halt(&self, pool: PoolId, arrays: &[ArrayId], (bereft, patience): (bool, Duration)) -> bool {
@@ -223,10 +255,14 @@ impl Procedures {
     /// What the legs of halted arrays say is their next map, which every shard builds them by.
     /// `bereft`: whoever had some of their lanes is gone, and may have left legs different wherever a bit stands.
     /// False: what they say cannot be read, or the pool is gone.
-    async fn build_anew(&self, pool: PoolId, bereft: bool) -> bool {
+    async fn build_anew(&self, pool: PoolId, arrays: &[ArrayId], bereft: bool) -> bool {
         let Some(config) = self.context().pool(pool).map(|p| p.config().clone()) else { return false };
         let (mut found, mut notices) = (vec![], vec![]);
-        for a in 0..config.arrays.len() {
+        let dealt = |a: &usize| {
+            let context = self.context();
+            context.pool(pool).and_then(|p| p.arrays.get(*a)).is_some_and(|array| arrays.contains(&array.id))
+        };
+        for a in (0..config.arrays.len()).filter(dealt) {
             let (geometry, legs) = {
                 let context = self.context();
                 let Some(p) = context.pool(pool) else { return false };
@@ -242,13 +278,13 @@ impl Procedures {
             let in_sync = in_sync.filter_map(|l| l.open).collect();
             let read = self.assemble_uncleared(&config, a, &geometry, in_sync, &mut notices).await;
             let Ok(uncleared) = read else { return false };
-            found.push((dirty, uncleared));
+            found.push((a, dirty, uncleared));
         }
         {
             let (now, what) = (self.cx.now(), format!("pool {}", config.name));
             let mut context = self.context_mut();
             notices.into_iter().for_each(|n| context.noticed(now, what.clone(), n));
-            for (a, (mut dirty, mut uncleared)) in found.into_iter().enumerate() {
+            for (a, mut dirty, mut uncleared) in found {
                 let Some(p) = context.pool(pool) else { return false };
                 let lanes = context.lanes_of(p.arrays[a].id);
                 let Some(p) = context.pool_mut(pool) else { return false };
@@ -263,8 +299,11 @@ impl Procedures {
             }
             let (shards, epoch) = (context.shards(), context.system.as_ref().map_or(0, |s| s.other_since()));
             if let Some(p) = context.pool_mut(pool) {
-                p.is_known_to(shards);
-                p.is_dealt_to(epoch);
+                // Of the arrays that still wait for their fences, some lanes are nobody's.
+                if !p.is_bereft() || arrays.len() == p.arrays.len() {
+                    p.is_known_to(shards);
+                    p.is_dealt_to(epoch);
+                }
             }
         }
         self.publish().await;

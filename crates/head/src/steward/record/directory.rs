@@ -38,7 +38,7 @@ impl Procedures {
                 }
                 if well != looked_well || self.cx.now() >= probe_at {
                     looked_well = well;
-                    self.probe_directory().await;
+                    let _ = self.probe_directory().await;
                     self.restore_later();
                     probe_at = self.cx.now() + PROBE_INTERVAL;
                 }
@@ -63,8 +63,8 @@ impl Procedures {
         written.err().map(|e| StateFault::from(&e))
     }
 
-    /// Writes something, and remembers whether that went well.
-    async fn probe_directory(&self) {
+    /// Writes something, and remembers whether that went well, or why not.
+    pub(in crate::steward) async fn probe_directory(&self) -> Option<StateFault> {
         let fault = self.try_directory().await;
         let now = self.cx.now();
         let well = fault.is_none();
@@ -78,7 +78,7 @@ impl Procedures {
             if let Some(news) = news {
                 context.happened(now, "state directory", news);
             }
-            context.is_unwritable(fault);
+            context.is_unwritable(fault.clone());
         }
         let ids: Vec<PoolId> = {
             let context = self.context();
@@ -95,6 +95,7 @@ impl Procedures {
         for id in ids {
             if well { self.write_missing_witness(id).await } else { self.leave_witness_behind(id).await }
         }
+        fault
     }
     /// A directory that takes nothing may not let go of anything either. The witness that is there would prove a leg that
     /// is lost from now on, and does not know it: records that change nothing leave it behind, while every leg is there

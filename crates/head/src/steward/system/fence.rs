@@ -1,6 +1,7 @@
 //! Nobody serves from a drive before the other head is shut off it: every drive that a leader takes goes through here.
 
-use crate::steward::context::head::HeadContext;
+use crate::steward::context::array::{ArrayContext, Outlook, PendingChange};
+use crate::steward::context::head::{HeadContext, Stop};
 use crate::steward::context::open::OpenDrive;
 use crate::steward::context::probe::Probe;
 use crate::steward::context::system::SystemContext;
@@ -13,7 +14,11 @@ use base::{
     Uuid, planted,
 };
 use cluster::fence::{AGAIN, ASK, PUT_OUT};
-use finding::{OpenFault, ShutOutFault, SystemEvent, SystemNotice, UnopenedDrive};
+use finding::{LegCause, OpenFault, ShutOutFault, SystemEvent, SystemNotice, UnopenedDrive};
+use std::collections::BTreeSet;
+
+/// A drive that has not confirmed: how it is named, and why not.
+type Unfenced = (String, DriveId, DriveInfo, ShutOutFault);
 
 /// Where a system has its own records on each drive, offset and length.
 const AREA: (u64, u64) = (3 << 20, 1 << 20);
@@ -172,22 +177,45 @@ impl Procedures {
         let serves = move || procedures.context().system.as_ref().is_none_or(|s| s.serves() > before);
         self.cx.until(serves).await;
     }
-    /// At a takeover: all drives that are open at once. What does not confirm is let go of.
+    /// At a takeover: all drives that are open at once, for as long as it takes until enough of them have confirmed. What has not by then
+    /// is let go of.
     pub(super) async fn fence_standby(&self) {
         self.open_voters().await;
-        let drives = self.context().system.as_ref().map_or(vec![], |s| {
-            s.standby().iter().map(|(spec, d)| (spec.clone(), d.id, d.info.clone())).collect()
-        });
-        let one = |(spec, id, info): (String, DriveId, DriveInfo)| -> Boxed<'_, ()> {
-            Box::pin(async move {
-                if let Err(why) = self.fence_drive((id, &info), true, PUT_OUT).await {
+        let mut told: BTreeSet<DriveId> = BTreeSet::new();
+        loop {
+            let drives: Vec<(String, DriveId, DriveInfo)> = {
+                let context = self.context();
+                let system = context.system.as_ref().expect("one of two");
+                let open = system.standby().iter().map(|(spec, d)| (spec.clone(), d.id, d.info.clone()));
+                open.filter(|(_, id, _)| !system.has_confirmed(*id)).collect()
+            };
+            let one = |(spec, id, info): (String, DriveId, DriveInfo)| -> Boxed<'_, Option<Unfenced>> {
+                Box::pin(async move {
+                    let why = self.fence_drive((id, &info), true, PUT_OUT).await.err()?;
+                    Some((spec, id, info, why))
+                })
+            };
+            let late: Vec<Unfenced> =
+                join::all(drives.into_iter().map(one).collect()).await.into_iter().flatten().collect();
+            let enough = {
+                let context = self.context();
+                let most = context.system.as_ref().is_none_or(SystemContext::has_most_confirmed);
+                late.is_empty() || most || context.stop != Stop::No || planted(Bug::FencesGivenUp)
+            };
+            for (spec, id, info, why) in late {
+                if told.insert(id) {
                     self.is_not_fenced(&info, why);
+                }
+                if enough {
                     self.in_system(|s| s.take_standby(&spec));
                     self.let_go(id);
                 }
-            })
-        };
-        join::all(drives.into_iter().map(one).collect()).await;
+            }
+            if enough {
+                break;
+            }
+            self.cx.sleep(AGAIN).await;
+        }
         self.may_serve().await;
     }
     fn is_not_fenced(&self, drive: &DriveInfo, why: ShutOutFault) {
@@ -219,7 +247,7 @@ impl Procedures {
         let news = probes.iter().any(|p| !self.has_confirmed(p.id));
         let fenced: Vec<Option<Probe>> = join::all(probes.into_iter().map(one).collect()).await;
         let fenced: Vec<Probe> = fenced.into_iter().flatten().collect();
-        if news {
+        if news && !fenced.is_empty() {
             // They may be the voters that are to be asked: of a pool that is taken, nothing else is open.
             self.are_open(&fenced);
             self.may_serve().await;
@@ -326,6 +354,7 @@ impl Procedures {
                 let it = (drive.id, &drive.info);
                 if let Err(why) = self.fence_drive(it, false, PUT_OUT).await {
                     self.is_not_fenced(&drive.info, why);
+                    self.lose_unfenced(&drive);
                     let open = || self.context().is_open(drive.id) && self.is_out();
                     while open() && self.fence_drive(it, false, AGAIN).await.is_err() {}
                 }
@@ -336,6 +365,28 @@ impl Procedures {
         if self.cx.unless(over, all).await.is_some() {
             self.in_system(|s| s.tell().on_fenced());
         }
+    }
+    /// A drive in use has not confirmed in time that the other head is shut off it: its mirror goes on without it, if another leg is in
+    /// sync. The last one is waited for.
+    fn lose_unfenced(&self, drive: &OpenDrive) {
+        if planted(Bug::UnfencedLegStays) {
+            return;
+        }
+        let mut context = self.context_mut();
+        for p in &mut context.pools {
+            let leg_of = |array: &ArrayContext| {
+                array.legs.iter().position(|leg| leg.open.as_ref().is_some_and(|o| o.id == drive.id))
+            };
+            let place = p.arrays.iter().enumerate().find_map(|(a, array)| Some((a, leg_of(array)?)));
+            let Some((array, leg)) = place.filter(|(a, l)| !p.is_out(*a, *l) && !p.is_last(*a, *l)) else {
+                continue;
+            };
+            let fault = OpenFault::NotShutOut;
+            let why = LegCause::DriveUnopened { drive: drive.info.path.clone(), fault }.into();
+            let outlook = Outlook::MayReturn;
+            p.pending.push_back(PendingChange::Lost { array, leg, why, outlook, there: None });
+        }
+        self.cx.changed();
     }
     /// A head that becomes one of two shares the drives that it serves from. Notices tell which of them it cannot.
     pub(super) async fn share_drives(&self) -> Vec<SystemNotice> {

@@ -4,14 +4,18 @@ use super::upper::{Upper, is_shared};
 use crate::mail::ManagerMail;
 use crate::steward::context::system::SystemContext;
 use crate::steward::procedures::Procedures;
-use crate::steward::record::texts::{HOSTS, PORTALS};
+use crate::order::Refusal;
+use crate::steward::record::texts::{HOSTS, PORTALS, named, state_refusal};
 use base::machine::{StateError, StateOp};
 use base::{Duration, Instant};
 use cluster::Part;
-use finding::SystemEvent;
+use finding::{SystemEvent, to_text};
 
 /// A follower that does not say within this that it has a file is put out.
 const FOLLOWER_PATIENCE: Duration = Duration::from_secs(1);
+
+/// When a state directory that took nothing is tried again by a head that is outside.
+const PROBE_AGAIN: Duration = Duration::from_secs(1);
 
 /// When a file that could not be read is read again, for a follower.
 const READ_AGAIN: Duration = Duration::from_secs(10);
@@ -86,12 +90,18 @@ impl Procedures {
                 .is_none_or(|s| s.has_had(seq) || !s.member().follower_is_in())
         };
         let procedures = self.clone();
-        if self.cx.until_within(FOLLOWER_PATIENCE, move || there(&procedures)).await {
+        let patience = FOLLOWER_PATIENCE + self.slack_of_follower();
+        if self.cx.until_within(patience, move || there(&procedures)).await {
             return;
         }
         self.in_system(|s| s.tell().on_silent());
         let procedures = self.clone();
         self.cx.until(move || there(&procedures)).await;
+    }
+    /// What the follower owes may be late by so much, as it was lately.
+    pub(in crate::steward) fn slack_of_follower(&self) -> Duration {
+        let now = self.cx.now();
+        self.context().system.as_ref().map_or(Duration::ZERO, |s| s.member().slack(now))
     }
     /// A follower was let in: it gets all files. While one of them cannot be read here, it has not all, and cannot take over.
     pub(super) async fn sync_follower(&self, epoch: u64) {
@@ -172,6 +182,7 @@ impl Procedures {
             let Ok(message) = Upper::decode(&bytes) else { continue };
             match message {
                 Upper::Have { seq } => drop(self.in_system(|s| s.follower_has(seq))),
+                Upper::HaveNot { why, .. } => drop(self.in_system(|s| s.follower_has_not(why))),
                 Upper::Manager(bytes) => self.cx.to_manager(ManagerMail::FromPeer(bytes)),
                 Upper::Connections(all) => drop(self.in_system(|s| s.leader_has(all))),
                 Upper::File { .. } | Upper::All { .. } => self.take_file(message).await,
@@ -207,7 +218,7 @@ impl Procedures {
         if !follows() {
             return;
         }
-        let (seq, done) = match message {
+        let (seq, done): (u64, Result<(), Refusal>) = match message {
             Upper::File { seq, name, contents } => {
                 if name == PORTALS {
                     self.note_portals(contents.as_deref().unwrap_or_default());
@@ -217,34 +228,58 @@ impl Procedures {
                 if contents.as_deref().is_some_and(|bytes| files::check(&name, bytes).is_err()) {
                     return;
                 }
+                let what = named(&name);
                 let op = match contents {
                     Some(contents) => StateOp::Write { name, contents },
                     None => StateOp::Remove { name },
                 };
-                let mut good = self.cx.state(op).await.is_ok();
+                let mut done = self.cx.state(op).await.map(drop).map_err(|e| state_refusal(what, &e));
                 // Whoever has it knows of the decision that was made for it.
-                if marked && let Some(known) = self.in_system(|s| s.member().known().clone()) {
-                    good &= self.keep_record(known).await.is_ok();
+                if marked && done.is_ok() {
+                    done = self.keep_known_record().await;
                 }
-                (seq, good)
+                (seq, done)
             }
             Upper::All { seq, names } => {
-                let mut good = true;
+                let mut done = Ok(());
                 for name in self.shared_files().await.into_iter().filter(|n| !names.contains(n)) {
-                    good &= self.cx.state(StateOp::Remove { name }).await.is_ok();
+                    let what = named(&name);
+                    let removed = self.cx.state(StateOp::Remove { name }).await;
+                    done = done.and(removed.map(drop).map_err(|e| state_refusal(what, &e)));
                 }
                 // Whoever has all knows that he is in: a directory that does not is an older copy.
-                if let Some(known) = self.in_system(|s| s.member().known().clone()) {
-                    good &= self.keep_record(known).await.is_ok();
-                }
+                done = done.and(self.keep_known_record().await);
                 self.in_system(|s| s.far_mut().has_all());
-                (seq, good)
+                (seq, done)
             }
             _ => return,
         };
         // One that could not be written is not had: the leader goes on without this head.
-        if done {
-            let _ = self.in_system(|s| s.tell().send(Upper::Have { seq }.encode()));
+        let said = match done {
+            Ok(()) => Upper::Have { seq },
+            Err(refusal) => Upper::HaveNot { seq, why: *refusal.why },
+        };
+        let _ = self.in_system(|s| s.tell().send(said.encode()));
+    }
+    /// Keeps what is decided, as far as this head knows, in its state directory.
+    async fn keep_known_record(&self) -> Result<(), Refusal> {
+        let Some(known) = self.in_system(|s| s.member().known().clone()) else { return Ok(()) };
+        self.keep_record(known).await
+    }
+    /// While this head is outside, tells the other one whether the state directory here takes what a follower must keep. Who leads watches
+    /// it otherwise (`watch_directory`).
+    pub(super) async fn tell_what_it_lacks(&self) {
+        let outside =
+            || self.context().system.as_ref().is_some_and(|s| s.part() == Part::Outside);
+        while outside() {
+            let fault = self.probe_directory().await;
+            let well = fault.is_none();
+            let said = fault.map_or(vec![], |fault| to_text(&fault).into_bytes());
+            self.in_system(|s| s.tell().on_lacks(said));
+            if well {
+                return;
+            }
+            self.cx.sleep(PROBE_AGAIN).await;
         }
     }
     /// Takes a message of the manager's to the manager of the other head.

@@ -21,12 +21,16 @@ pub(super) fn name_of(record: &cluster::SystemRecord, head: HeadNo) -> (String, 
     (head.letter().to_string(), record.head(head).name.clone())
 }
 
-fn reason_of(why: Why) -> OutReason {
+/// `has_not`: what the other head had to keep, and could not.
+fn reason_of(why: Why, has_not: Option<&finding::Why>) -> OutReason {
     match why {
         Why::Ended => OutReason::Ended,
         Why::Still { silent } => OutReason::Still { silent_milliseconds: silent.as_millis() as u64 },
         Why::Cut { silent } => OutReason::Cut { silent_milliseconds: silent.as_millis() as u64 },
-        Why::Silent => OutReason::Unconfirmed,
+        Why::Silent => match has_not {
+            Some(why) => OutReason::NotKept { why: Box::new(why.clone()) },
+            None => OutReason::Unconfirmed,
+        },
         Why::Asked => OutReason::Asked,
         Why::LostPath => OutReason::LostPath,
     }
@@ -53,6 +57,8 @@ impl Procedures {
         self.cx.spawn(async move { procedures.run_member().await });
         let procedures = self.clone();
         self.cx.spawn(async move { procedures.receive().await });
+        let procedures = self.clone();
+        self.cx.spawn(async move { procedures.tell_what_it_lacks().await });
         let procedures = self.clone();
         self.cx.spawn(async move { procedures.share_connections().await });
         let procedures = self.clone();
@@ -184,11 +190,15 @@ impl Procedures {
             None => SystemEvent::HeadOutBehind { head, name },
         }
     }
+    fn reason_of(&self, why: Why) -> OutReason {
+        let context = self.context();
+        reason_of(why, context.system.as_ref().and_then(SystemContext::has_not))
+    }
     /// The other head is out from now on, and why; None: it is in, or nobody knows why not.
     fn note_out(&self, now: Instant, why: Option<Why>) {
         let at = self.context().unix(now);
         let lives = matches!(why, Some(Why::Cut { .. }));
-        let out = why.map(|why| OutSince { at, why: reason_of(why), lives });
+        let out = why.map(|why| OutSince { at, why: self.reason_of(why), lives });
         self.in_system(|s| s.goes_out(out));
     }
     fn do_it(&self, now: Instant, what: Do) {
@@ -221,7 +231,7 @@ impl Procedures {
             Do::Lead { why } => {
                 event(match record.head(me.other()).state {
                     cluster::HeadState::None => SystemEvent::HeadLeads { epoch },
-                    _ => SystemEvent::HeadLeadsAlone { epoch, head, name, why: why.map(reason_of) },
+                    _ => SystemEvent::HeadLeadsAlone { epoch, head, name, why: why.map(|why| self.reason_of(why)) },
                 });
                 self.in_system(|s| s.begins_to_lead(now));
                 self.note_out(now, why);
@@ -238,7 +248,8 @@ impl Procedures {
                 self.in_system(|s| s.reach().is_new());
             }
             Do::PutOut { why } => {
-                event(SystemEvent::OtherHeadOut { epoch, head, name, why: reason_of(why) });
+                let reason = self.reason_of(why);
+                event(SystemEvent::OtherHeadOut { epoch, head, name, why: reason });
                 self.note_out(now, Some(why));
                 self.far_goes();
                 self.cx.spawn(async move { procedures.shut_out().await });

@@ -47,6 +47,8 @@ impl Procedures {
             blind: system.is_blind(now),
             old_directory: member.has_old_directory(),
             out: system.out().cloned(),
+            other_lacks: system.other_lacks(),
+            lets_in_after: member.lets_in_at().filter(|at| *at > now).map(|at| at.since(now)),
             shut_off: self.shut_off(),
             late: system.late(),
             fences: match member.part() {
@@ -186,6 +188,7 @@ impl Procedures {
             return Err(SystemRefusal::FenceNotLeading.into());
         }
         let other = view.me.other();
+        self.in_system(|s| s.tell().return_at_once());
         if view.record.is_in(other) {
             self.in_system(|s| s.tell().put_out());
             let procedures = self.clone();

@@ -8,7 +8,7 @@ use base::front::ControllerLife;
 use base::{DriveId, Uuid, VolumeId};
 use core::net::{IpAddr, SocketAddr};
 use files::{Whose, kind};
-use finding::{FollowerFault, from_text, to_text};
+use finding::{FollowerFault, Why, from_text, to_text};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -43,6 +43,7 @@ const RESET: u8 = 19;
 const LOOK: u8 = 20;
 const LOOKED: u8 = 21;
 const LEAD: u8 = 22;
+const HAVE_NOT: u8 = 23;
 
 /// A message between two Stewards.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -67,6 +68,13 @@ pub(crate) enum Upper {
     Have {
         /// From `File` or `All`.
         seq: u64,
+    },
+    /// It could not be written there, and why: the sender is to be put out.
+    HaveNot {
+        /// From `File` or `All`.
+        seq: u64,
+        /// What its state directory said.
+        why: Why,
     },
     /// From one manager to the other.
     Manager(Vec<u8>),
@@ -148,6 +156,7 @@ impl Upper {
                 }
             }
             Upper::Have { seq } => drop(w.u8(HAVE).u64(*seq)),
+            Upper::HaveNot { seq, why } => drop(w.u8(HAVE_NOT).u64(*seq).text(&to_text(why))),
             Upper::Manager(bytes) => drop(w.u8(MANAGER).bytes(bytes)),
             Upper::Connections(all) => {
                 w.u8(CONNECTIONS).u32(all.len() as u32);
@@ -237,6 +246,7 @@ impl Upper {
                 Upper::All { seq, names }
             }
             HAVE => Upper::Have { seq: r.u64()? },
+            HAVE_NOT => Upper::HaveNot { seq: r.u64()?, why: from_text(&r.text()?).ok_or(Malformed)? },
             CONNECTIONS => {
                 let n = r.u32()?;
                 let one = |_| Ok((address_of(&mut r)?, address_of(&mut r)?));
@@ -383,6 +393,7 @@ mod tests {
                 FenceTrial { path: "/dev/b".into(), found: TrialFound::Fails(TrialFault::LetIn) },
                 FenceTrial { path: "/dev/c".into(), found: TrialFound::NotTried(TrialFault::NoFollower) },
             ]),
+            Upper::HaveNot { seq: 7, why: finding::SystemRefusal::HeadAlone.into() },
             Upper::Reach(BTreeSet::new()),
             Upper::Reach([Uuid([7; 16]), Uuid([8; 16])].into()),
             Upper::Serves { shards: 3 },

@@ -516,6 +516,8 @@ pub fn system_view() -> head::peer::SystemView {
         blind: false,
         old_directory: false,
         out: None,
+        other_lacks: None,
+        lets_in_after: None,
         shut_off: None,
         late: vec![],
         fences: vec![],

@@ -186,14 +186,19 @@ fn waited(cause: Option<&Cause>) -> Said {
 }
 
 fn unwritable(fault: &StateFault) -> String {
-    let why = match fault {
+    format!(
+        "{}: hosts, portals and pools stay as they are, no volume or export can be taken away, and a drive that fails now is on record on the other drives alone",
+        takes_nothing(fault)
+    )
+}
+
+/// Why a state directory takes nothing.
+pub fn takes_nothing(fault: &StateFault) -> String {
+    match fault {
         StateFault::NoSpace => "its disk is full".to_string(),
         StateFault::Missing => "it is gone".to_string(),
         StateFault::Failed { why } => format!("it cannot be written: {}", super::machine::state_fault(why)),
-    };
-    format!(
-        "{why}: hosts, portals and pools stay as they are, no volume or export can be taken away, and a drive that fails now is on record on the other drives alone"
-    )
+    }
 }
 
 /// A file that could not be read, and what follows.

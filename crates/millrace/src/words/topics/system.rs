@@ -8,6 +8,7 @@ use super::parts::{
     STATE_DISK, alarm_fault, count, drive_unshareable, head_called, link_fault, link_next, no_fence_instead,
     not_shut_out, out_reason, trial_fault,
 };
+use super::record::takes_nothing;
 use base::size::print_seconds;
 use finding::{Asker, DaemonRight, DaemonThread, SystemCause, SystemEvent, SystemNotice, SystemRefusal};
 
@@ -359,16 +360,37 @@ pub fn cause(f: &SystemCause) -> Said {
             Said::new(format!("{} is out; nobody takes over if this one ends", head_called(head, name)))
                 .then(format!("systemctl start millrace, on head {head}"))
         }
-        SystemCause::OtherHeadPutOut { head, name, since, why, lives, shut_off, drives } => {
+        SystemCause::OtherHeadPutOut {
+            head,
+            name,
+            since,
+            why,
+            lives,
+            shut_off,
+            drives,
+            linked,
+            lacks,
+            pauses,
+        } => {
             let why = why.as_ref().map(out_reason);
             let out = is_out(since.as_deref(), why.as_deref(), *shut_off, *drives);
-            let next = match lives {
-                // It comes back once the link does, which is told there.
-                true => "millrace head ls".into(),
-                false => format!("systemctl start millrace, on head {head}"),
+            let kept_out = match (lacks, pauses) {
+                (Some(fault), _) => format!("; its state directory takes nothing: {}", takes_nothing(fault)),
+                (None, true) => "; it went out again and again for this, and comes back after a pause".into(),
+                (None, false) => String::new(),
             };
-            Said::new(format!("{} {out}; nobody takes over if this one ends", head_called(head, name)))
-                .then(next)
+            let next = match (lacks, pauses, *linked || *lives) {
+                (Some(_), ..) => format!("df and dmesg, on head {head}: it comes back once its state directory takes something"),
+                (None, true, _) => format!("millrace head ls, or millrace head fence {head} (it may come back at once)"),
+                // It comes back by itself, or once the link does, which is told there.
+                (None, false, true) => "millrace head ls".into(),
+                (None, false, false) => format!("systemctl start millrace, on head {head}"),
+            };
+            Said::new(format!(
+                "{} {out}{kept_out}; nobody takes over if this one ends",
+                head_called(head, name)
+            ))
+            .then(next)
         }
         SystemCause::FollowerNotReady { head, name } => Said::new(format!(
             "{} is not ready to take over yet: nobody takes over if this one ends",
@@ -443,7 +465,14 @@ fn is_out(since: Option<&str>, why: Option<&str>, shut_off: u16, drives: u16) ->
 
 /// That a head was put out, behind "head b".
 pub fn head_out(out: &api::HeadOut) -> String {
-    is_out(out.since.as_deref(), out.reason.as_deref(), out.shut_off, out.drives)
+    let kept_out = match (&out.lacks, out.again_seconds) {
+        (Some(fault), _) => {
+            format!("; its state directory takes nothing, so it is not let in: {}", takes_nothing(fault))
+        }
+        (None, Some(seconds)) => format!("; it is let in again in {seconds} s"),
+        (None, None) => String::new(),
+    };
+    is_out(out.since.as_deref(), out.reason.as_deref(), out.shut_off, out.drives) + &kept_out
 }
 
 /// What the trial of a fence found, behind "the fence of /dev/sda".

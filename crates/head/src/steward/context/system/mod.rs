@@ -17,7 +17,7 @@ use cluster::member::{self, NotReached};
 use cluster::{HeadNo, HeadState, Heartbeat, Member, Part, SystemRecord, Voter};
 use core::net::SocketAddr;
 use far::Far;
-use finding::Event;
+use finding::{Event, StateFault, Why};
 use reach::Reach;
 pub(crate) use reach::ReachNews;
 use std::collections::{BTreeMap, BTreeSet};
@@ -84,6 +84,8 @@ pub(crate) struct SystemContext {
     /// Since when the other head is out, if it was in while this process was.
     out: Option<OutSince>,
     said: Option<Event>,
+    /// What the follower could not keep that it must have.
+    has_not: Option<Why>,
 }
 
 /// A head that leads says so once it has not seen most voters for so long behind the time for which it knew.
@@ -134,6 +136,7 @@ impl SystemContext {
             far: Far::default(),
             out: None,
             said,
+            has_not: None,
         }
     }
     pub fn member(&self) -> &Member {
@@ -252,8 +255,24 @@ impl SystemContext {
         &mut self.trials
     }
 
+    /// The follower could not keep what it must have.
+    pub fn follower_has_not(&mut self, why: Why) {
+        self.has_not = Some(why);
+        self.member.on_silent();
+    }
+    pub fn has_not(&self) -> Option<&Why> {
+        self.has_not.as_ref()
+    }
+    /// Why the other head, which is not in, could not follow, as it says.
+    pub fn other_lacks(&self) -> Option<StateFault> {
+        let text = core::str::from_utf8(self.member.other_lacks()?).ok()?;
+        finding::from_text(text)
+    }
     /// The other head was put out, or None: it was let in.
     pub fn goes_out(&mut self, out: Option<OutSince>) {
+        if out.is_none() {
+            self.has_not = None;
+        }
         self.out = out;
     }
     /// What the process before said last.
@@ -362,7 +381,8 @@ impl SystemContext {
     }
     /// Whether this head leads and has not seen most voters for too long.
     pub fn is_blind(&self, now: Instant) -> bool {
-        self.part() == Part::Leader && self.sight.is_some_and(|until| now > until)
+        let over = self.sight.is_some_and(|until| now > until);
+        self.part() == Part::Leader && over && self.member.misses_voters(now)
     }
     /// Whether that is otherwise than it was said last.
     pub fn news_of_sight(&mut self, now: Instant) -> Option<bool> {
@@ -387,6 +407,15 @@ impl SystemContext {
     /// Whether any drive has confirmed.
     pub fn has_any_confirmed(&self) -> bool {
         self.confirmed.values().any(|standing| *standing == self.others_standing())
+    }
+    /// Most voters could be asked if only the drives were open that have confirmed.
+    pub fn has_most_confirmed(&self) -> bool {
+        let record = self.member.known();
+        let asked = |voter: &&Voter| match voter {
+            Voter::Directory(head) => *head == self.member.me() || self.member.is_linked(),
+            Voter::Drive(uuid) => self.open_drive(*uuid).is_some_and(|drive| self.has_confirmed(drive)),
+        };
+        record.voters.iter().filter(asked).count() >= record.majority()
     }
     /// What is confirmed may be served.
     pub fn may_serve(&mut self) {
