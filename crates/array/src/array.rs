@@ -21,7 +21,9 @@ use crate::locks::Locks;
 use crate::resync::state::Resync;
 use crate::scrub::state::Scrubbing;
 use crate::uncleared::state::{CLEARS_MAX, Meeting, Uncleared};
-use base::{Bug, DriveError, DriveOp, DriveOpKind, Instant, Slice, Slots, Status, Token, Uuid, planted};
+use base::{
+    Bug, DriveError, DriveId, DriveOp, DriveOpKind, Instant, Slice, Slots, Status, Token, Uuid, planted,
+};
 use std::collections::VecDeque;
 
 /// A leg that answers nothing is tried with commands of no more than that.
@@ -201,6 +203,14 @@ impl Array {
     /// Whether a leg in sync is reached from here.
     pub fn reaches_leg(&self) -> bool {
         self.in_sync() != 0
+    }
+    /// Whether a leg that is not missing lies on this drive.
+    pub fn uses(&self, drive: DriveId) -> bool {
+        self.present().any(|leg| leg.drive == drive)
+    }
+    /// Whether a shard below this number has a lane.
+    pub fn has_lanes_below(&self, shards: u16) -> bool {
+        (0..shards).any(|shard| self.lanes.has(shard))
     }
     /// Whether this instance may read here. If not (the legs may differ since a crash, or pieces are uncleared) the owner does.
     #[inline]

@@ -310,6 +310,8 @@ bugs! {
     OwnerSkipsUnreached promise 5 within 0 in Heads,
     /// a drive that one head does not reach any more is lost, although the other one reaches it
     PathIsLeg promise 7 within 20 in Paths,
+    /// a head reads where it reaches no leg, although the other one reaches all
+    ReadsIgnoreReach promise 7 within 100 in Paths,
     /// a logical unit reset ends what this head has alone
     ResetHereAlone promise 3 within 0 in Heads,
     /// a Cross-Controller Reset is answered while commands of that controller are under way
@@ -380,7 +382,7 @@ pub enum Worlds {
     System,
     /// Two whole heads over the same drives.
     Heads,
-    /// The same, of which one loses its path to a drive.
+    /// The same, of which one loses its path to a drive, or to all legs of a mirror.
     Paths,
     /// The same, and the power of everything goes meanwhile.
     Outages,

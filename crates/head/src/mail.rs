@@ -16,7 +16,7 @@ use array::{ArrayCommand, Bitmap, Note, Pace, Scrub};
 use base::front::{Close, Intervention};
 use base::view::{Interface, Moving, View};
 use base::{
-    Address, Answer, Ask, ConnectionId, Effect, Instant, NetError, PortalId, Slice, Status, VolumeId,
+    Address, Answer, Ask, ConnectionId, DriveId, Effect, Instant, NetError, PortalId, Slice, Status, VolumeId,
 };
 use core::net::{IpAddr, SocketAddr};
 use finding::{AddressFault, LoginFate};
@@ -157,6 +157,12 @@ pub enum ShardMail {
         array: ArrayId,
         /// The answer repeats it.
         number: u32,
+    },
+    /// This head lets go of a drive, as it has no path to it any more. No letter says when it has: the next members, or lanes, do.
+    #[serde(skip)]
+    PathLost {
+        /// As it was opened here.
+        drive: DriveId,
     },
     /// The shards of the other head take part from now on, so; None: there are none any more, and what was sent to them is done anew.
     #[serde(skip)]

@@ -141,6 +141,8 @@ pub(crate) struct ArrayState {
     pub rest_number: u32,
     /// A leg in use is not reached from here, as far as the array knows.
     pub lacks_path: bool,
+    /// This head has let go of one since then, and has no lanes: the other head does all that is to be done.
+    pub path_lost: bool,
     /// By which map lanes are dealt here.
     pub map: u32,
     /// Epoch of the membership that it knows.

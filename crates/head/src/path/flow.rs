@@ -8,7 +8,7 @@
 use crate::admission::scheduler::cost_of;
 use crate::layout::{ArrayId, ArrayLayout, VolumeLayout};
 use crate::limits;
-use crate::mail::{FlightId, Mail, ShardMail, to_shard};
+use crate::mail::{FlightId, Mail, ShardMail};
 use crate::path::door::Door;
 use crate::path::request::{Flight, Landed, Owner, Phase, worse};
 use crate::path::stages::UNTIMED;
@@ -439,17 +439,23 @@ impl<M: Memory> Core<M> {
         if state.rest.is_halted() && !planted(Bug::HaltUnheeded) {
             return Started::Full(array);
         }
-        let map = state.map;
+        let (map, unreached) = (state.map, request.unreached);
         let place = match kind {
-            _ if state.lacks_path => match self.place_by_path(state, kind, at, len) {
-                Some(place) => place,
-                None => return Started::Far(u16::MAX),
-            },
+            _ if state.lacks_path || unreached.is_some() => {
+                match self.place_by_path(state, (kind, at, len), unreached.is_some()) {
+                    Some(place) => place,
+                    None => return Started::Far(u16::MAX),
+                }
+            }
             Kind::Read if state.array.read_is_local(at, len) => self.id,
             Kind::Flush => self.id,
             Kind::Read | Kind::Write | Kind::WriteZeroes | Kind::Deallocate => state.array.owner(at),
         };
         let here = place == self.id;
+        if here && unreached.is_some_and(|again| now < again) {
+            self.op_scan.get_or_insert(now + limits::OP_SCAN);
+            return Started::Far(u16::MAX);
+        }
         if here && !state.has_credit(granted == Some(array)) {
             return Started::Full(array);
         }
@@ -533,10 +539,12 @@ impl<M: Memory> Core<M> {
     /// A command ended that its request was handed over as: this is its end.
     #[inline]
     fn whole_landed(&mut self, now: Instant, index: u32, status: Status, issued: Instant) {
+        let status = self.ended_here(now, index, status);
         let request = &mut self.requests[index];
         assert!(request.whole.take().is_some(), "it had one command, which was whole");
         request.flights = 0;
-        let status = worse(request.status, status);
+        request.takes(status);
+        let status = request.status;
         if request.timed != UNTIMED {
             self.timing.landed(request.timed, issued, now);
         }
@@ -552,13 +560,14 @@ impl<M: Memory> Core<M> {
         issued: Instant,
         fx: &mut Effects<Mail>,
     ) {
-        let Flight { owner, zeroes, .. } = self.flights.remove(flight);
+        let Flight { owner, at, zeroes, .. } = self.flights.remove(flight);
         match owner {
             Owner::Request(index) => {
                 let timed = self.requests[index].timed;
                 if timed != UNTIMED {
                     self.timing.landed(timed, issued, now);
                 }
+                let status = if at.is_none() { self.ended_here(now, index, status) } else { status };
                 self.part_landed(index, status);
             }
             peer @ Owner::Peer { .. } => self.answer_peer(peer, status, (issued, zeroes), now, fx),
@@ -571,30 +580,12 @@ impl<M: Memory> Core<M> {
             self.memory.bytes_mut(data).fill(0);
         }
     }
-    /// A peer sent a command here perhaps only because it does not know that the region has no uncleared pieces any more.
-    pub fn send_cleared(
-        &mut self,
-        peer: u16,
-        array: ArrayId,
-        command: &ArrayCommand,
-        fx: &mut Effects<Mail>,
-    ) {
-        let Some(state) = self.arrays.get(array.index()).and_then(Option::as_ref) else { return };
-        if (command.kind == Kind::Read || !state.array.geometry().redundant())
-            && let Some((region, marks)) = state.array.cleared_region(command.at)
-        {
-            let mail = ShardMail::Cleared { array, map: state.map, region, marks };
-            self.send_to_shard(peer, mail, fx);
-        }
-    }
 
     #[inline]
     fn part_landed(&mut self, index: u32, status: Status) {
         let request = &mut self.requests[index];
         request.flights -= 1;
-        // It is done anew once its other parts are over.
-        request.again |= status == Status::Moved;
-        request.status = worse(request.status, if status == Status::Moved { Status::Good } else { status });
+        request.takes(status);
         if request.again || request.status != Status::Good {
             request.cursor = request.length;
         }
@@ -608,7 +599,7 @@ impl<M: Memory> Core<M> {
             }
         }
     }
-    /// Does a request anew of which a part was at a head that is out.
+    /// Does a request anew of which a part was at a head that is out, or found no leg.
     #[cold]
     fn begin_again(&mut self, index: u32) {
         let request = &mut self.requests[index];
@@ -708,24 +699,6 @@ impl<M: Memory> Core<M> {
         }
     }
 
-    pub fn answer_peer(
-        &mut self,
-        owner: Owner,
-        status: Status,
-        (issued, zeroes): (Instant, Slice),
-        now: Instant,
-        fx: &mut Effects<Mail>,
-    ) {
-        let Owner::Peer { shard, flight } = owner else { panic!("only a peer is answered by mail") };
-        match shard.checked_sub(self.shards) {
-            None => fx.push(to_shard(shard, ShardMail::Ran { flight, status, issued, zeroes })),
-            Some(far) => {
-                let age = now.0.saturating_sub(issued.0);
-                self.answer_far(far, flight, status, age, zeroes.len > 0);
-            }
-        }
-    }
-
     /// What is not at a drive yet never starts.
     pub fn abort_request(&mut self, now: Instant, index: u32, fx: &mut Effects<Mail>) {
         let request = &mut self.requests[index];
@@ -773,37 +746,6 @@ impl<M: Memory> Core<M> {
                 }
             }
             Phase::Connection | Phase::Completed | Phase::Sending => {}
-        }
-    }
-
-    /// A peer's host gave up a command that flies here.
-    pub fn abort_for_peer(
-        &mut self,
-        now: Instant,
-        shard: u16,
-        flight: FlightId,
-        array: ArrayId,
-        fx: &mut Effects<Mail>,
-    ) {
-        let owner = Owner::Peer { shard, flight };
-        if let Some(i) = self.parked.iter().position(|p| p.shard == shard && p.flight == flight) {
-            self.parked.remove(i);
-            self.answer_peer(owner, Status::Aborted, (now, Slice::default()), now, fx);
-            return;
-        }
-        if let Some(i) = self.early.iter().position(|p| p.shard == shard && p.flight == flight) {
-            self.early.remove(i);
-            self.answer_peer(owner, Status::Aborted, (now, Slice::default()), now, fx);
-            return;
-        }
-        if self.take_from_waiters(array, shard, flight) {
-            self.answer_peer(owner, Status::Aborted, (now, Slice::default()), now, fx);
-            return;
-        }
-        let found = self.flights.iter().find(|(_, f)| f.owner == owner).map(|(index, _)| index);
-        // If it is not here its answer is in the mail already.
-        if let Some(index) = found {
-            self.with_array(now, array, fx, |a, io| a.on_abort(now, Ticket(u64::from(index)), io));
         }
     }
 
@@ -921,6 +863,8 @@ impl<M: Memory> Core<M> {
             self.scan_ops(now, fx);
             self.sight.withhold_overdue(now, &mut self.completed, &mut self.requests);
             self.op_scan = (!self.has_no_ops() || self.sight.keeps()).then_some(now + limits::OP_SCAN);
+            // Reads that found no leg here look for one again.
+            self.turns.extend(self.far_waits.drain(..));
         }
         for i in 0..self.arrays.len() {
             let due = self.arrays[i].as_ref().and_then(|a| a.array.next_deadline());

@@ -10,6 +10,14 @@ use crate::path::request::Orphan;
 use crate::shard::{ArrayState, Core, Rest, build_array, set};
 use base::{Bug, Effects, Instant, Memory, planted};
 
+impl ArrayState {
+    /// What this head reaches of its legs, as it is told with its members.
+    fn set_reach(&mut self, wanted: &ArrayLayout) {
+        self.lacks_path = wanted.lacks_path;
+        self.path_lost = false;
+    }
+}
+
 impl<M: Memory> Core<M> {
     /// Makes, changes and drops arrays as the layout says.
     pub fn apply_arrays(&mut self, now: Instant, layout: &Layout, fx: &mut Effects<Mail>) {
@@ -28,7 +36,7 @@ impl<M: Memory> Core<M> {
                     let state = self.arrays[wanted.id.index()].as_mut().expect("found above");
                     state.epoch = wanted.membership.epoch;
                     state.legs = legs_of(wanted);
-                    state.lacks_path = wanted.lacks_path;
+                    state.set_reach(wanted);
                     self.with_array(now, wanted.id, fx, |a, io| {
                         a.on_membership(now, &wanted.membership, io);
                     });
@@ -67,7 +75,7 @@ impl<M: Memory> Core<M> {
         state.array = build_array(self.id, wanted, state.scratch);
         state.epoch = wanted.membership.epoch;
         state.legs = legs_of(wanted);
-        state.lacks_path = wanted.lacks_path;
+        state.set_reach(wanted);
         state.map = wanted.map;
         state.rest = Rest::No;
         state.bereft = false;
@@ -116,6 +124,7 @@ impl<M: Memory> Core<M> {
             rest_number: 0,
             bereft: false,
             lacks_path: wanted.lacks_path,
+            path_lost: false,
             map: wanted.map,
             epoch,
             legs: legs_of(wanted),

@@ -71,11 +71,14 @@ pub(crate) struct Request {
     pub whole: Option<ArrayId>,
     pub status: Status,
     pub aborted: bool,
-    /// A part of it was at a head that is out: it is done again, whole.
+    /// A part of it was at a head that is out, or found no leg: it is done again, whole.
     pub again: bool,
     /// A part of it may still be at drives, by a head that is out and not known to be fenced. Until that is over, the answer that it was
     /// aborted is held.
     pub bereft: bool,
+    /// It is a read that found no leg here. The other head does it where it has the lane. Elsewhere it is tried here again, not before
+    /// this time.
+    pub unreached: Option<Instant>,
     /// Its number among those that are timed, or `UNTIMED`.
     pub timed: u16,
     pub started: Instant,
@@ -128,6 +131,7 @@ impl Request {
             aborted: false,
             again: false,
             bereft: false,
+            unreached: None,
             timed: UNTIMED,
             started: now,
         }
@@ -136,6 +140,12 @@ impl Request {
     #[inline]
     pub fn holder(&self) -> Holder {
         Holder { account: self.account, link: self.link }
+    }
+    /// How a part of it has ended. If that was `Moved`, the request is done anew, whole, once its other parts are over.
+    #[inline]
+    pub fn takes(&mut self, status: Status) {
+        self.again |= status == Status::Moved;
+        self.status = worse(self.status, if status == Status::Moved { Status::Good } else { status });
     }
     /// What its reads fill.
     pub fn read_into(&self) -> Option<Slice> {

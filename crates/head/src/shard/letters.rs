@@ -136,6 +136,7 @@ impl<M: Memory> Shard<M> {
             ShardMail::Halt { array, number } => self.core.halt(array, number),
             ShardMail::Leave { array, number } => self.core.leave(now, array, number, fx),
             ShardMail::Resume { array } => self.core.resume(now, array, fx),
+            ShardMail::PathLost { drive } => self.core.loses_path(drive),
             ShardMail::Far(setup) => self.set_far(now, setup, fx),
             ShardMail::Report => {
                 let report = Box::new(self.report());

@@ -3,11 +3,16 @@
 
 use super::wire::Message;
 use super::{FarLink, Out, Sent};
+use crate::layout::ArrayId;
+use crate::limits;
 use crate::mail::{FlightId, Mail, ShardMail, to_shard};
 use crate::path::request::{Owner, Parked, Phase};
 use crate::shard::{ArrayState, Core};
-use array::Kind;
-use base::{Bug, Effects, Instant, Memory, Slice, Status, planted};
+use array::{ArrayCommand, Kind, Ticket};
+use base::{Bug, DriveId, Duration, Effects, Instant, Memory, Op, Slice, Status, planted};
+
+/// How long a read that finds no leg is tried again.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 impl<M: Memory> Core<M> {
     /// Writes to another shard, of either head.
@@ -38,16 +43,125 @@ impl<M: Memory> Core<M> {
             other => unreachable!("this letter goes to no far shard: {other:?}"),
         }
     }
-    /// Where a command is carried out on an array of which this head does not reach every leg. A flush goes to the head that reaches all:
-    /// what that one has written may lie in a cache that no flush from here gets to. None: that head is gone.
+    /// Where a command is carried out on an array of which this head does not reach every leg, as far as it was told or as a read that
+    /// `failed` has found. What a head does not reach goes to the head that does: a read of which no leg in sync is reached here; and a
+    /// flush, as what the other head has written may lie in a cache that no flush from here gets to. None: that head is gone.
     #[cold]
-    pub fn place_by_path(&self, state: &ArrayState, kind: Kind, at: u64, len: u64) -> Option<u16> {
+    pub fn place_by_path(
+        &self,
+        state: &ArrayState,
+        (kind, at, len): (Kind, u64, u64),
+        failed: bool,
+    ) -> Option<u16> {
         let far = self.far.len() as u16;
         match kind {
             Kind::Flush if planted(Bug::FlushHere) => Some(self.id),
             Kind::Flush => (far > 0).then(|| self.shards + self.id % far),
-            Kind::Read if state.array.reaches_leg() && state.array.read_is_local(at, len) => Some(self.id),
+            Kind::Read if self.reads_here(state, at, len, failed) => Some(self.id),
             Kind::Read | Kind::Write | Kind::WriteZeroes | Kind::Deallocate => Some(state.array.lane_of(at)),
+        }
+    }
+    fn reads_here(&self, state: &ArrayState, at: u64, len: u64, failed: bool) -> bool {
+        let other_has_lane = state.array.lane_of(at) >= self.shards;
+        let reached = state.array.reaches_leg() && !state.path_lost && !(failed && other_has_lane);
+        (reached || planted(Bug::ReadsIgnoreReach)) && state.array.read_is_local(at, len)
+    }
+    /// How a part of a request has ended that was carried out here: a read that found no leg moves.
+    #[inline]
+    pub fn ended_here(&mut self, now: Instant, index: u32, status: Status) -> Status {
+        if status == Status::NotReady && self.reads_again(now, index) { Status::Moved } else { status }
+    }
+    /// Whether a read that found no leg is done again. While a path is lost, lanes move to the head that reaches the drive, or the head
+    /// without the path ends: hosts that were told to wait would wait for longer.
+    #[cold]
+    #[inline(never)]
+    fn reads_again(&mut self, now: Instant, index: u32) -> bool {
+        let request = &self.requests[index];
+        let reads = matches!(request.command.op, Op::Read | Op::Compare);
+        let volume = self.volumes.get(request.command.volume.index()).and_then(Option::as_ref);
+        let ready = !self.far.is_empty() && volume.is_some_and(|v| v.ready);
+        // A drive that was late may fill its buffer yet.
+        let own = request.detour.is_none();
+        let soon = request.unreached.is_none() || now.since(request.started) < PATIENCE;
+        if !reads || !ready || !own || !soon || planted(Bug::ReadsIgnoreReach) {
+            return false;
+        }
+        self.requests[index].unreached = Some(now + limits::OP_SCAN);
+        true
+    }
+    /// This head has let go of a drive, as it has no path to it any more. The other head does all of an array of which this one has no
+    /// lanes. What it has lanes of is dealt anew by the head that leads.
+    pub fn loses_path(&mut self, drive: DriveId) {
+        let shards = self.shards;
+        for state in self.arrays.iter_mut().flatten() {
+            if state.array.uses(drive) && !state.array.has_lanes_below(shards) {
+                state.lacks_path = true;
+                state.path_lost = true;
+            }
+        }
+    }
+    /// A peer sent a command here perhaps only because it does not know that the region has no uncleared pieces any more.
+    pub fn send_cleared(
+        &mut self,
+        peer: u16,
+        array: ArrayId,
+        command: &ArrayCommand,
+        fx: &mut Effects<Mail>,
+    ) {
+        let Some(state) = self.arrays.get(array.index()).and_then(Option::as_ref) else { return };
+        if (command.kind == Kind::Read || !state.array.geometry().redundant())
+            && let Some((region, marks)) = state.array.cleared_region(command.at)
+        {
+            let mail = ShardMail::Cleared { array, map: state.map, region, marks };
+            self.send_to_shard(peer, mail, fx);
+        }
+    }
+    /// A peer's command has ended here.
+    pub fn answer_peer(
+        &mut self,
+        owner: Owner,
+        status: Status,
+        (issued, zeroes): (Instant, Slice),
+        now: Instant,
+        fx: &mut Effects<Mail>,
+    ) {
+        let Owner::Peer { shard, flight } = owner else { panic!("only a peer is answered by mail") };
+        match shard.checked_sub(self.shards) {
+            None => fx.push(to_shard(shard, ShardMail::Ran { flight, status, issued, zeroes })),
+            Some(far) => {
+                let age = now.0.saturating_sub(issued.0);
+                self.answer_far(far, flight, status, age, zeroes.len > 0);
+            }
+        }
+    }
+    /// A peer's host gave up a command that flies here.
+    pub fn abort_for_peer(
+        &mut self,
+        now: Instant,
+        shard: u16,
+        flight: FlightId,
+        array: ArrayId,
+        fx: &mut Effects<Mail>,
+    ) {
+        let owner = Owner::Peer { shard, flight };
+        if let Some(i) = self.parked.iter().position(|p| p.shard == shard && p.flight == flight) {
+            self.parked.remove(i);
+            self.answer_peer(owner, Status::Aborted, (now, Slice::default()), now, fx);
+            return;
+        }
+        if let Some(i) = self.early.iter().position(|p| p.shard == shard && p.flight == flight) {
+            self.early.remove(i);
+            self.answer_peer(owner, Status::Aborted, (now, Slice::default()), now, fx);
+            return;
+        }
+        if self.take_from_waiters(array, shard, flight) {
+            self.answer_peer(owner, Status::Aborted, (now, Slice::default()), now, fx);
+            return;
+        }
+        let found = self.flights.iter().find(|(_, f)| f.owner == owner).map(|(index, _)| index);
+        // If it is not here its answer is in the mail already.
+        if let Some(index) = found {
+            self.with_array(now, array, fx, |a, io| a.on_abort(now, Ticket(u64::from(index)), io));
         }
     }
     /// A command of a far shard has ended here.

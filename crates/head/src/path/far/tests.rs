@@ -11,8 +11,8 @@ use array::{Bitmap, Geometry, Lanes, Leg, LegState, Membership};
 use base::memory::PlainMemory;
 use base::view::View;
 use base::{
-    Address, Command, ConnectionId, Dma, DriveId, DriveOp, DriveOpKind, Duration, Effect, Effects, Event,
-    Instant, Machine, NetError, Op, PortalId, Prng, Slice, Status, Tag, Uuid, VolumeId,
+    Address, Command, ConnectionId, Dma, DriveError, DriveId, DriveOp, DriveOpKind, Duration, Effect,
+    Effects, Event, Instant, Machine, NetError, Op, PortalId, Prng, Slice, Status, Tag, Uuid, VolumeId,
 };
 use core::net::SocketAddr;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -97,9 +97,10 @@ struct World {
     caps: Caps,
     /// Nobody reads.
     only_writes: bool,
-    /// Heads that do not reach drives.
+    /// Heads that do not reach drives, and know it; and those that have lost their paths.
     lacks: Vec<(u16, u16)>,
-    /// Which drives were flushed, by which machine; and flushes of hosts that have ended well.
+    lost: BTreeSet<(u16, u16)>,
+    /// Which drives were flushed, by which machine; and commands of `ask` that have ended well.
     flushed: Vec<(usize, u16)>,
     flushes: u32,
     /// The number of the last map.
@@ -158,6 +159,7 @@ impl World {
             caps: Caps::default(),
             only_writes: false,
             lacks: vec![],
+            lost: BTreeSet::new(),
             flushed: vec![],
             flushes: 0,
             map: 0,
@@ -309,11 +311,15 @@ impl World {
     }
     /// A host flushes at this machine.
     fn flush(&mut self, machine: usize) {
+        self.ask(machine, Op::Flush, Slice::default());
+    }
+    fn ask(&mut self, machine: usize, op: Op, data: Slice) {
         assert!(self.machines[machine].direct_admit(1));
-        let command = Command { volume: VOLUME, op: Op::Flush, at: 0, blocks: 0, fua: false };
+        let blocks = u64::from(data.len / BLOCK);
+        let command = Command { volume: VOLUME, op, at: 0, blocks, fua: false };
         let mut fx = vec![];
         let at = (FLUSH, Door::Volume);
-        self.machines[machine].direct_submit(self.now, at, command, Slice::default(), &mut fx);
+        self.machines[machine].direct_submit(self.now, at, command, data, &mut fx);
         self.carry_out(machine, fx);
         let now = self.now;
         self.push(now, machine, Ev::Bytes(u64::MAX, vec![]));
@@ -419,6 +425,10 @@ impl World {
                 let Some(e) = self.ends.get_mut(&end).filter(|e| !e.closed) else { return false };
                 e.arrived.extend(bytes);
                 return self.deliver(end, fx);
+            }
+            Ev::Drive(op) if self.lost.contains(&(machine as u16 / self.shards, op.drive.0)) => {
+                let result = Err(DriveError::Gone);
+                self.machines[machine].on_event(self.now, Event::DriveDone { token: op.token, result }, fx);
             }
             Ev::Drive(op) => {
                 let owner = (0..self.machines.len())
@@ -844,4 +854,46 @@ fn a_head_that_reaches_no_leg_serves_by_the_other_one() {
     w.employ(2);
     w.run(Duration::from_millis(100));
     assert!(w.done().iter().all(|done| *done > 5), "{:?}", w.done());
+}
+
+/// Nobody has said anything of the paths yet.
+#[test]
+fn a_read_that_finds_no_leg_is_done_by_the_head_that_has_its_lane() {
+    let mut w = World::new(3, 2, |lane| lane as u16 % 2);
+    w.employ(2);
+    w.run(Duration::from_millis(5));
+    w.lost = [(1, 1), (1, 2)].into();
+    let before = w.done();
+    w.run(Duration::from_millis(100));
+    let done = w.done();
+    assert!(done.iter().zip(&before).all(|(now, then)| *now > then + 5), "{before:?}, {done:?}");
+}
+
+/// Its lane may move to the other head, or the path come back.
+#[test]
+fn a_read_that_finds_no_leg_where_its_lane_is_looks_for_one_again() {
+    let mut w = World::new(3, 1, |_| 1);
+    w.run(Duration::from_millis(5));
+    w.lost = [(1, 1), (1, 2)].into();
+    let data = w.machines[1].direct_buffer(BLOCK).expect("memory");
+    w.ask(1, Op::Read, data);
+    w.run(Duration::from_millis(500));
+    assert_eq!(w.flushes, 0, "nobody reaches a leg");
+    w.lost.clear();
+    w.run(Duration::from_millis(200));
+    assert_eq!(w.flushes, 1, "it was read");
+}
+
+#[test]
+fn a_head_without_lanes_passes_on_whatever_it_did_by_a_path_that_is_lost() {
+    for owner in [0, 1] {
+        let mut w = World::new(5, 2, |lane| 2 * owner + lane as u16 % 2);
+        w.run(Duration::from_millis(5));
+        (2..4).for_each(|machine| w.mail(machine, ShardMail::PathLost { drive: DriveId(1) }));
+        w.run(Duration::from_millis(1));
+        let sends = w.sends;
+        w.flush(2);
+        w.run(Duration::from_millis(5));
+        assert_eq!((w.flushes, w.sends > sends), (1, owner == 0));
+    }
 }

@@ -703,6 +703,15 @@ impl HeadContext {
             self.lives.entry(uuid).or_default().insert(id);
         }
     }
+    /// Shards here use these drives of the leader's pools. They may go on with the number of one that is closed, and so it is no other
+    /// drive's.
+    pub fn note_given(&mut self, drives: &BTreeMap<DriveId, Uuid>) {
+        let open = |uuid: &Uuid| Some((*uuid, self.system.as_ref()?.open_drive(*uuid)?));
+        let given: Vec<(Uuid, DriveId)> = drives.values().filter_map(open).collect();
+        for (uuid, id) in given {
+            self.lives.entry(uuid).or_default().insert(id);
+        }
+    }
     /// Operations on a drive that failed or were late, and how the last of them failed.
     pub fn errors_of(&self, id: DriveId) -> (u64, Option<DriveError>) {
         let figures = self.reports.iter().flatten().flat_map(|r| &r.drives).filter(|d| d.drive == id);

@@ -76,6 +76,7 @@ impl Procedures {
             (view, layout)
         });
         if let Some((view, layout)) = told {
+            self.context_mut().note_given(&numbers.drives);
             self.meet_far(numbers.shards, *secret);
             self.context_mut().sessions.other_serves();
             self.context_mut().has_seen(&view, &layout);

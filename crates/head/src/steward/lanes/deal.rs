@@ -64,14 +64,16 @@ impl HeadContext {
     /// No copy to a leg of a pool would begin anew if its lanes were dealt anew; or it cannot end before that, as nobody has some lanes, or
     /// the other head has some and does not reach every leg.
     fn may_lose_copy(&self, pool: &PoolContext) -> bool {
-        !pool.is_copying() || pool.is_bereft() || pool.far_lacks
+        !pool.is_copying() || pool.is_bereft() || pool.far_lacks || self.other_lacks(pool)
+    }
+    /// The other head has lanes of an array of a pool, and does not reach every leg of it.
+    fn other_lacks(&self, pool: &PoolContext) -> bool {
+        let lacks = |a: &ArrayContext| !a.lanes.are_below(self.own_shards) && !self.far_takes(a.id);
+        pool.arrays.iter().any(lacks)
     }
     /// Shards of the other head are told of all pools: those of which they do not reach what they have lanes of.
     pub(in crate::steward) fn note_lacks(&mut self) {
-        let own = self.own_shards;
-        let lacks = |a: &ArrayContext| !a.lanes.are_below(own) && !self.far_takes(a.id);
-        let pools: Vec<PoolId> =
-            self.pools.iter().filter(|p| p.arrays.iter().any(lacks)).map(|p| p.id).collect();
+        let pools: Vec<PoolId> = self.pools.iter().filter(|p| self.other_lacks(p)).map(|p| p.id).collect();
         for id in pools {
             self.pool_mut(id).expect("just found").lacks_far();
         }

@@ -59,6 +59,10 @@ impl Procedures {
         }
         lost
     }
+    /// The last leg of a mirror is gone here: it is never put out. If the other head reaches it, that one takes over.
+    pub(super) async fn leave_last_leg(&self, pool: PoolId, array: usize, leg: usize) {
+        let _ = self.path_of(pool, (array, leg), false).await;
+    }
     async fn path_of(&self, pool: PoolId, (array, leg): (usize, usize), there: bool) -> Path {
         let now = self.cx.now();
         let open = {

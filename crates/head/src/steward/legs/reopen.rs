@@ -109,7 +109,9 @@ impl Procedures {
         };
         for (array, leg, everywhere) in due {
             // Why it is not back is told by `status`.
-            let _ = self.come_back(pool, Lacking::LastLeg { array, leg, everywhere }).await;
+            if self.come_back(pool, Lacking::LastLeg { array, leg, everywhere }).await.is_err() {
+                self.leave_last_leg(pool, array, leg).await;
+            }
         }
     }
     /// Order: return, of a leg that is in sync on record. It is looked for at once if it is the last one, and what

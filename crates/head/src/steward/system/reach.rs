@@ -5,6 +5,7 @@
 
 use super::live::name_of;
 use super::upper::Upper;
+use crate::mail::ShardMail;
 use crate::steward::context::open::OpenDrive;
 use crate::steward::context::system::{ReachNews, SystemContext};
 use crate::steward::health::watch::degraded;
@@ -71,6 +72,10 @@ impl Procedures {
                 lost
             });
             if lost == Some(true) {
+                // The leader may have nothing new to say of its arrays.
+                for shard in 0..self.context().own_shards {
+                    self.cx.to_shard(shard, ShardMail::PathLost { drive: id });
+                }
                 self.let_go(id);
             }
         }

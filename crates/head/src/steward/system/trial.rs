@@ -117,8 +117,8 @@ impl Procedures {
                 if !self.is_in_since(epoch) {
                     return false;
                 }
-                // It may have left its pool while others were tried.
-                if self.context().is_open(drive.id) {
+                // While others were tried it may have left its pool, or lacked its path for long enough.
+                if self.is_worth_trying(&drive) {
                     let found = self.try_fence(&drive).await;
                     if !self.is_in_since(epoch) {
                         return false;
@@ -174,6 +174,10 @@ impl Procedures {
     }
     fn fences_hold(&self) -> bool {
         self.context().fences_hold()
+    }
+    fn is_worth_trying(&self, drive: &OpenDrive) -> bool {
+        let context = self.context();
+        context.is_open(drive.id) && context.may_be_reached(drive.label.drive)
     }
     fn note_trial(&self, drive: &OpenDrive, found: TrialFound) {
         let (path, now) = (drive.info.path.clone(), self.cx.now());
