@@ -98,6 +98,17 @@ enum Doing {
     Flush(Flush),
 }
 
+impl Doing {
+    /// Its kind, of `KINDS`: a head may be able to carry out one and not another.
+    fn kind(&self) -> usize {
+        match self {
+            Doing::Read(_) | Doing::Compare(_) => 0,
+            Doing::Write(_) | Doing::Advice(_) => 1,
+            Doing::Flush(_) => 2,
+        }
+    }
+}
+
 struct Slot {
     doing: Doing,
     command: HostCommand,
@@ -147,6 +158,8 @@ pub struct Ledger {
     pub last_good: Option<Instant>,
     /// Longest time in which no command ended well, between two that did.
     pub longest_stall: Duration,
+    /// Longest time in which no command of a kind ended well by one path, while that was up and some were tried there.
+    pub longest_path_stall: Duration,
     /// Its path by a portal of this port is to bring nothing any more; and then it does not.
     pub loses: Option<u16>,
     /// See `loses`.
@@ -162,6 +175,10 @@ pub struct Ledger {
 }
 
 impl Ledger {
+    /// A path has carried out no command of a kind for so long.
+    fn stalls(&mut self, time: Duration) {
+        self.longest_path_stall = self.longest_path_stall.max(time);
+    }
     fn note(&mut self, line: impl FnOnce() -> String) {
         if let Some(log) = &mut self.log {
             log.push(line());
@@ -267,6 +284,9 @@ impl Host {
         while let Some(done) = self.paths[path].initiator.next_done() {
             let id = done.id as usize;
             let mut slot = self.slots[id].take().expect("a command ends once");
+            let since = slot.under_way.map_or(now, |(_, since)| since);
+            let stall = self.paths[path].stalls(now, slot.doing.kind(), since, &done.status);
+            self.ledger.borrow_mut().stalls(stall);
             let copy = Copy { path, session: self.paths[path].session };
             if done.status == HostStatus::ConnectionLost && self.paths.len() > 1 {
                 self.ledger.borrow_mut().note(|| format!("{id} is lost with path {path}"));

@@ -17,7 +17,7 @@ usage: sim --seed N [--story | --trace]  one world; the same seed gives the same
   --heads N         2: worlds of two heads over the same drives
   --access  the same, whose operator changes hosts and exports while hosts log in; also without --heads 2
   --one-path        the same, with hosts that send all commands by one path each
-  --paths   the same, of which one loses its path to a drive, and nothing else happens
+  --paths   the same, of which one loses its path to a drive or to all legs of a mirror, and nothing else happens
   --outages the same, of which one loses its path to a drive with a volatile cache, and the power of everything goes meanwhile
   --turns   the same, whose lanes go round again and again under load, while connections between them break
   --full    the same, with so many long commands that each head waits for memory of the other one, and nothing else happens
@@ -74,7 +74,7 @@ enum OfTwo {
     Heads,
     /// Hosts send all commands by one path each.
     OnePath,
-    /// One head loses its path to a drive.
+    /// One head loses its path to a drive, or to all legs of a mirror.
     Paths,
     /// The same, and the power of everything goes meanwhile.
     Outages,

@@ -1,6 +1,6 @@
 //! One path of a host: a session by one portal, started again whenever it ends.
 
-use base::{Duration, Instant};
+use base::{Duration, HostStatus, Instant};
 use load::{Initiator, State};
 
 /// A session that is down is begun anew after this.
@@ -14,7 +14,12 @@ pub struct Path {
     pub session: u64,
     was_up: bool,
     retry_at: Option<Instant>,
+    /// By kind: since when no command has ended well here, if the last one did not.
+    fails_since: [Option<Instant>; KINDS],
 }
+
+/// Kinds of commands that a path may carry out or not.
+pub const KINDS: usize = 3;
 
 /// A change that was sent by a path, and not answered there: it may still land, once, whatever became of the same command by another path.
 ///
@@ -33,7 +38,7 @@ pub struct Copy {
 impl Path {
     /// One that has not begun.
     pub fn new(initiator: Initiator) -> Self {
-        Self { initiator, session: 0, was_up: false, retry_at: None }
+        Self { initiator, session: 0, was_up: false, retry_at: None, fails_since: [None; KINDS] }
     }
     /// Whether it takes a command now.
     pub fn has_room(&self) -> bool {
@@ -45,7 +50,16 @@ impl Path {
         let comes_up = is_up && !self.was_up;
         self.session += u64::from(comes_up);
         self.was_up = is_up;
+        if comes_up {
+            self.fails_since = [None; KINDS];
+        }
         comes_up
+    }
+    /// A command of this kind has ended that was under way here since then. How long this path, which is up, has carried out none.
+    pub fn stalls(&mut self, now: Instant, kind: usize, since: Instant, status: &HostStatus) -> Duration {
+        let began = self.fails_since[kind].map_or(since, |first| first.min(since));
+        self.fails_since[kind] = matches!(status, HostStatus::Retry { .. }).then_some(began);
+        now.since(began)
     }
     /// It goes on with this session, which is up.
     pub fn goes_on_with(&mut self, other: &mut Initiator) {

@@ -88,7 +88,7 @@ impl Run {
             _ => Ok(()),
         }
     }
-    /// Nothing happens but that one head loses its path to a drive: the other one reaches it, so its leg stays in sync.
+    /// Nothing happens but that one head loses its paths to drives: the other one reaches them, so their legs stay in sync.
     pub(super) fn check_paths(&self, snapshot: &Status) -> Result<(), String> {
         if self.options.loses.is_none() || !self.options.troubles.is_empty() {
             return Ok(());
@@ -122,6 +122,12 @@ impl Run {
                 |kind: FaultKind| matches!(kind, Aborted | Changed | Miscompare | NotReady) || taken(kind);
             if let Some((kind, raw)) = ledger.refused.iter().find(|(kind, _)| !may(*kind)) {
                 return Err(format!("status: host {i} got {kind:?} ({raw:#x}), for no reason"));
+            }
+            if let Some(most) = self.options.path_stall_most {
+                let (by_all, by_one) = (ledger.longest_stall, ledger.longest_path_stall);
+                if by_all.max(by_one) > most {
+                    return Err(format!("stall: host {i} waited for {by_all:?}, and {by_one:?} by one path"));
+                }
             }
             ledger.over.clear();
             ledger.let_in.clear();

@@ -11,7 +11,7 @@ mod options;
 mod trouble;
 
 pub use cut::{Cut, Doing, End};
-pub use options::{Options, Outage, Trouble};
+pub use options::{Loss, Options, Outage, Trouble};
 
 use crate::access::{Access, SLACK, SLACK_OUT};
 use crate::disk::Disk;
@@ -48,7 +48,7 @@ const STEPS_MAX: u64 = 20_000_000;
 const LOG_LINES: usize = 24;
 const LOOK: Duration = Duration::from_millis(300);
 
-/// How long a path is lost that the options name.
+/// How long one path is lost that the options name.
 const LOST: Duration = Duration::from_secs(6);
 
 const ALARM_TROUBLE: u64 = 1;
@@ -62,6 +62,7 @@ const ALARM_ROOM: u64 = 8;
 const ALARM_BOOT: u64 = 10;
 const ALARM_OUT: u64 = 20;
 const ALARM_PATH: u64 = 100;
+const ALARM_LOSES: u64 = 200;
 
 #[derive(PartialEq, Eq, Clone, Copy, Debug)]
 enum Stage {
@@ -634,9 +635,8 @@ impl Run {
                     let slack = if self.options.ails() { SLACK_OUT } else { SLACK };
                     self.access = Some(Access::new(self.options.seed, hosts, ledgers, slack, u32::MAX));
                 }
-                if let Some((server, disk)) = self.options.loses {
-                    self.world.lose_path(server, disk, true);
-                    self.world.alarm(LOST, ALARM_PATH + (10 * server + disk) as u64);
+                if let Some(loss) = self.options.loses.clone() {
+                    self.begin_loss(&loss);
                 }
                 if let Some(outage) = self.options.outage {
                     self.world.alarm(outage.begins, ALARM_OUTAGE);
@@ -645,8 +645,27 @@ impl Run {
             }
         }
     }
+    /// A server loses its paths to drives, one after the other or at once, and has them all back later.
+    fn begin_loss(&mut self, loss: &Loss) {
+        for (n, disk) in loss.disks.iter().enumerate() {
+            let which = (10 * loss.server + disk) as u64;
+            let after = loss.apart * n as u32;
+            if after.is_zero() {
+                self.path_goes(which);
+            } else {
+                self.world.alarm(after, ALARM_LOSES + which);
+            }
+            self.world.alarm(loss.back, ALARM_PATH + which);
+        }
+    }
+    fn path_goes(&mut self, which: u64) {
+        if self.stage == Stage::Working {
+            self.world.lose_path((which / 10) as usize, (which % 10) as usize, true);
+        }
+    }
     fn alarm(&mut self, mark: u64) {
         match mark {
+            mark if mark >= ALARM_LOSES => self.path_goes(mark - ALARM_LOSES),
             ALARM_TROUBLE if self.stage == Stage::Working => {
                 self.trouble();
                 self.next_trouble();

@@ -88,6 +88,38 @@ impl Outage {
     }
 }
 
+/// A head loses its paths to drives, once both heads are in.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Loss {
+    /// The server. Server 1 follows then.
+    pub server: usize,
+    /// The drives.
+    pub disks: Vec<usize>,
+    /// From the loss of one path to that of the next.
+    pub apart: Duration,
+    /// From the loss of the first path to the return of all.
+    pub back: Duration,
+}
+
+impl Loss {
+    /// One path is lost for `LOST`.
+    pub fn of_one(server: usize, disk: usize) -> Self {
+        Self { server, disks: vec![disk], apart: Duration::ZERO, back: super::LOST }
+    }
+    /// No leg of a mirror is reached for long: from one moment on, or first one and then the other. A follower takes part without a drive
+    /// once it has lacked that for 10 s, or two for 16 s: so it does before it loses the second one, and before both are back.
+    fn of_mirror(rng: &mut Prng, mirrors: usize) -> Self {
+        let mirror = rng.below(mirrors as u64) as usize;
+        let mut disks = vec![2 * mirror, 2 * mirror + 1];
+        if rng.chance(1, 2) {
+            disks.reverse();
+        }
+        let apart = Duration::from_millis(if rng.chance(1, 2) { rng.between(16_000, 20_000) } else { 0 });
+        let back = apart.max(Duration::from_secs(20)) + Duration::from_millis(rng.between(10_000, 14_000));
+        Self { server: rng.below(2) as usize, disks, apart, back }
+    }
+}
+
 impl Trouble {
     /// Those that the first worlds had.
     const USUAL: [Trouble; 10] = [
@@ -118,8 +150,11 @@ pub struct Options {
     pub mirrors: usize,
     /// This drive's fence does not hold.
     pub lying: Option<usize>,
-    /// This server loses its path to this drive for `LOST`, once both heads are in. Server 1 follows then.
-    pub loses: Option<(usize, usize)>,
+    /// A server loses its paths to drives.
+    pub loses: Option<Loss>,
+    /// No host waits longer than this for a command that ends well; nor for one of each kind (reads, changes, flushes) by each path that
+    /// is up.
+    pub path_stall_most: Option<Duration>,
     /// A path is lost while the power goes.
     pub outage: Option<Outage>,
     /// Lanes go round so often while both heads serve.
@@ -214,6 +249,7 @@ impl Options {
             shard_bytes: 27 << 20,
             lying: None,
             loses: None,
+            path_stall_most: None,
             outage: None,
             turns: None,
             cut: None,
@@ -343,6 +379,7 @@ impl Options {
         options
     }
     /// A world in which nothing happens but that one head loses its path to a drive for a while: no leg may be lost.
+    /// In half of these worlds it reaches no leg of a mirror.
     pub fn paths(seed: u64) -> Self {
         let mut options = Self::powered(seed);
         options.troubles.clear();
@@ -350,11 +387,35 @@ impl Options {
         options.used = false;
         options.habits.reset_ppm = 0;
         let mut rng = Prng::new(seed ^ 0x7061_7468_7301);
-        options.loses = Some((rng.below(2) as usize, rng.below(2 * options.mirrors as u64) as usize));
+        let (server, disk) = (rng.below(2) as usize, rng.below(2 * options.mirrors as u64) as usize);
+        options.loses = Some(Loss::of_one(server, disk));
         options.work = Duration::from_secs(rng.between(5, 15));
         options.delivery.late_permille = 0;
         options.delivery.split_permille = 0;
-        options
+        let mut mirror = Prng::new(seed ^ 0x7061_7468_7302);
+        if mirror.chance(1, 2) { options.without_mirror(&mut mirror) } else { options }
+    }
+    /// The same world in which the head reaches no leg of a mirror. Hosts use a path to each head in turns: what one cannot do the other
+    /// can, and so it is done by both.
+    fn without_mirror(mut self, rng: &mut Prng) -> Self {
+        let loss = Loss::of_mirror(rng, self.mirrors);
+        self.work = loss.back + Duration::from_secs(2);
+        self.loses = Some(loss);
+        self.in_turns = true;
+        self.failover = false;
+        if rng.chance(2, 3) {
+            self.hosts.fill(Protocol::Iscsi);
+        }
+        let habits = &mut self.habits;
+        habits.lose_ppm = 0;
+        habits.write_permille = habits.write_permille.min(400);
+        habits.flush_permille = 60;
+        // Else hosts would do much in that time.
+        self.delivery.drive_us = self.delivery.drive_us.max(3000);
+        // A host that is told that a volume is not ready waits for 10 s by NVMe.
+        let most = if self.hosts.contains(&Protocol::Nvme) { 15 } else { 5 };
+        self.path_stall_most = Some(Duration::from_secs(most));
+        self
     }
     /// A world in which lanes go round again and again under load at both heads, while connections between them break.
     pub fn turns(seed: u64) -> Self {
