@@ -356,7 +356,14 @@ impl Procedures {
                     self.is_not_fenced(&drive.info, why);
                     self.lose_unfenced(&drive);
                     let open = || self.context().is_open(drive.id) && self.is_out();
-                    while open() && self.fence_drive(it, false, AGAIN).await.is_err() {}
+                    while open() {
+                        match self.fence_drive(it, false, AGAIN).await {
+                            Ok(()) => break,
+                            // It fails at once: nobody else would get a turn.
+                            Err(ShutOutFault::NoFence { .. }) => self.cx.sleep(AGAIN).await,
+                            Err(_) => {}
+                        }
+                    }
                 }
             })
         };

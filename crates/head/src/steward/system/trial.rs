@@ -112,7 +112,8 @@ impl Procedures {
     }
     async fn try_fences_again(&self, epoch: u64) -> bool {
         let mut tried = false;
-        loop {
+        // A follower that is out while some fence is known to fail leaves nothing to try and nothing to wait for.
+        while self.is_in_since(epoch) {
             for drive in self.drives_to_try() {
                 if !self.is_in_since(epoch) {
                     return false;
@@ -139,6 +140,7 @@ impl Procedures {
                 .until_within(AGAIN, move || !procedures.is_in_since(epoch) || procedures.fences_hold())
                 .await;
         }
+        false
     }
     /// Tries those that the follower reaches later, until it is out: a drive that comes to a pool, or to which it had no path. Its shards use
     /// none of them before.

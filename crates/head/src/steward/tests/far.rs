@@ -3,7 +3,8 @@
 use super::*;
 use crate::peer::{PeerNews, PeerWork, SystemSettings};
 use crate::steward::far::letters;
-use crate::steward::system::Upper;
+use crate::steward::state::Edit;
+use crate::steward::system::{Said, Upper};
 use base::fence::Process;
 use base::front::{ControllerLife, Intervention};
 use base::{Ask, ConnectionId, PortalId, Uuid};
@@ -152,6 +153,9 @@ impl Follower {
             Upper::Nothing { number } => self.done.push(number),
             Upper::LetGo { number, drive } => self.tell(&Upper::HasLetGo { number, drive }),
             Upper::Look { number, .. } => self.tell(&Upper::Looked { number, reached: self.reaches }),
+            // It writes to another drive than the leader sees.
+            Upper::Try { number, on: true, .. } => self.tell(&Upper::Tried { number, said: Said::Writes }),
+            Upper::Try { number, on: false, .. } => self.tell(&Upper::Tried { number, said: Said::Refused }),
             Upper::ToShard { shard, letter } => {
                 assert_eq!(shard, None, "all are told");
                 self.log.push(format!("{:?}", letters::to_shard(&letter).expect("it is good")));
@@ -218,6 +222,19 @@ impl World {
         self.pass(2);
         let events = self.events();
         assert!(self.follower().is_in(), "it is let in: {events:#?}");
+    }
+    /// Its pool is the system's from now on, and the fences of its drives are tried.
+    fn shares_pool(&mut self) {
+        let procedures = self.steward.procedures.clone();
+        let pool = procedures.context().pools[0].id;
+        let cx = procedures.cx.clone();
+        cx.spawn(async move {
+            procedures
+                .configure(pool, vec![Edit::Shared { system: SYSTEM }])
+                .await
+                .expect("the drives take it");
+        });
+        self.run();
     }
     fn recorded(&self) -> usize {
         self.log.iter().filter(|l| l.starts_with("recorded")).count()
@@ -330,6 +347,23 @@ fn a_head_whose_shards_do_not_confirm_is_put_out_and_nobody_waits_for_them() {
     let told = w.follower().log.len();
     w.good(volume("vm2", 8 * MIB));
     assert_eq!(w.follower().log.len(), told, "it hears nothing more");
+}
+
+#[test]
+fn a_head_goes_on_when_a_follower_leaves_whose_fences_do_not_hold() {
+    let mut rest = four();
+    rest.drives.values_mut().for_each(|d| d.fence = base::FenceKind::Scsi);
+    let mut w = World::start(rest, 1);
+    w.good(tank());
+    w.meets(Follower::new());
+    w.shares_pool();
+    w.pass(5);
+    let fails = w.events().iter().filter(|e| e.contains("FenceFails")).count();
+    assert_eq!(fails, 4, "{:#?}", w.events());
+    assert!(w.follower().is_in());
+    w.good(Order::HeadFence { off: false });
+    w.pass(1);
+    w.good(volume("vm1", 9 * MIB));
 }
 
 #[test]

@@ -45,6 +45,8 @@ pub(super) struct FakeDrive {
     pub(super) end: Vec<u8>,
     /// Where its blocks lie, but for itself.
     pub(super) places: Vec<base::Place>,
+    /// By what means another head is kept from it.
+    pub(super) fence: base::FenceKind,
 }
 
 /// What survives a crash.
@@ -294,7 +296,7 @@ impl World {
                             path: spec,
                             end: d.end.clone(),
                             deallocate_zeroes: d.frees,
-                            fence: base::FenceKind::File,
+                            fence: d.fence,
                             ..DriveInfo::default()
                         })
                     }
@@ -653,6 +655,7 @@ pub(super) fn drives(names: &[&str]) -> Rest {
         end: vec![],
         places: vec![],
         free: None,
+        fence: base::FenceKind::File,
     };
     Rest { drives: names.iter().map(|n| (n.to_string(), drive.clone())).collect(), ..Rest::default() }
 }
