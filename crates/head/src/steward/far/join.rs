@@ -39,6 +39,14 @@ impl HeadContext {
         let learns = self.far_shards > 0 && self.pools.iter().any(unknown);
         offered && self.stop == Stop::No && (joins || learns)
     }
+    /// Asks for what is due of that, unless it waits for its turn already: while a drive does not confirm its fence each attempt takes a
+    /// second, and an operator's order would wait behind all those that were asked for meanwhile.
+    fn ask_for_far(&mut self) {
+        let order = (None, if self.far_waits() { Order::FarJoins } else { Order::LanesDeal });
+        if !self.orders.contains(&order) {
+            self.orders.push_back(order);
+        }
+    }
 }
 
 impl Procedures {
@@ -63,8 +71,7 @@ impl Procedures {
                 let context = self.context();
                 context.pools.iter().any(PoolContext::is_bereft)
             };
-            let order = if self.context().far_waits() { Order::FarJoins } else { Order::LanesDeal };
-            self.context_mut().orders.push_back((None, order));
+            self.context_mut().ask_for_far();
             if bereft {
                 self.cx.sleep(SOON).await;
             } else {
