@@ -13,7 +13,7 @@ use crate::steward::context::overdue::Overdue;
 use crate::steward::procedures::Procedures;
 use crate::steward::stop::ORDER_PATIENCE;
 use base::{Duration, Instant};
-use finding::{RecordCause, RecordEvent, RecordRefusal};
+use finding::{RecordCause, RecordEvent, RecordRefusal, SystemCause};
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -123,18 +123,29 @@ impl HeadContext {
     }
 
     /// What an order that is not over waits for, as far as that is known.
-    pub(crate) fn waits_for(&self) -> Option<Cause> {
+    pub(crate) fn waits_for(&self, now: Instant) -> Option<Cause> {
         let record = self.pools.iter().filter(|p| p.recording.is_some()).find_map(|p| p.trouble.clone());
         let unwritable =
             || self.unwritable.clone().map(|fault| RecordCause::StateUnwritable { fault }.into());
-        record.or_else(unwritable)
+        record.or_else(unwritable).or_else(|| self.waits_in_system(now).map(Cause::from))
+    }
+
+    /// The same of what is decided by both heads, or takes the other one away from drives.
+    fn waits_in_system(&self, now: Instant) -> Option<SystemCause> {
+        let system = self.system.as_ref()?;
+        if system.is_blind(now) {
+            return Some(SystemCause::VotersUnreached);
+        }
+        let drive = system.late().into_iter().next()?;
+        let head = system.member().me().other().letter().to_string();
+        Some(SystemCause::DriveNotShutOff { drive, head })
     }
 
     fn unfinished(&self, overdue: &Overdue, now: Instant) -> RecordRefusal {
         RecordRefusal::OrderUnfinished {
             order: overdue.order.into(),
             seconds: now.since(overdue.since).as_secs(),
-            waits_for: self.waits_for().map(Box::new),
+            waits_for: self.waits_for(now).map(Box::new),
         }
     }
 }

@@ -221,7 +221,7 @@ fn build(context: &mut HeadContext, now: Instant) -> Status {
     }
     let slow = context.under_way.as_ref().filter(|order| now.since(order.since) >= SLOW);
     if let Some(overdue) = context.overdue.as_ref().or(slow) {
-        let waits_for = context.waits_for().map(Box::new);
+        let waits_for = context.waits_for(now).map(Box::new);
         let cause = RecordCause::OrderUnfinished { order: overdue.order.into(), waits_for };
         reasons.push(Reason::new(State::Degraded, "orders", cause));
     }
