@@ -17,10 +17,14 @@ use head::order::{Order, Reply};
 use head::peer::{FenceTrial, SystemAddress, SystemView, TrialFound};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 type Answer<T> = Result<Json<T>, Refused>;
+
+/// A new token waits no longer for the portals that it is to be told with.
+const PORTALS_PATIENCE: Duration = Duration::from_secs(10);
 
 /// The resources below `/api/v1/system`.
 pub fn routes() -> OpenApiRouter<Api> {
@@ -90,8 +94,9 @@ async fn create_system(
         system.leads(true);
         system.start_link()?;
     }
-    // What is made is told of, with its token, whatever else goes wrong.
-    let portals = api.status().await.map_or(vec![], |s| s.portals);
+    // What is made is told of, with its token, whatever else goes wrong: also if the Steward does not answer.
+    let status = tokio::time::timeout(PORTALS_PATIENCE, api.status()).await;
+    let portals = status.ok().and_then(Result::ok).map_or(vec![], |s| s.portals);
     let portals: Vec<SocketAddr> = portals.iter().map(|p| p.address).collect();
     created.notices.extend(api::link_notices(&system.addresses(), &portals).into_iter().map(words::noticed));
     Ok((StatusCode::CREATED, Json(created)))
