@@ -77,11 +77,14 @@ fn report(suites: impl FnOnce(&mut Tally) -> Result<(), String>) -> Result<(), S
 
 /// A program that is at work for longer than this hangs.
 const HANGS: Duration = Duration::from_secs(25 * 60);
+/// The same of one whose tests start guests, one after the other.
+const GUESTS_HANG: Duration = Duration::from_secs(60 * 60);
 /// The job that builds what instructions are counted of.
 const COUNTED: &str = "what is counted, optimised";
 
 /// Everything that must pass. The order keeps both cores busy: the guest image downloads while the compiler works; then
-/// tests that wait for clocks, kernels and hosts run beside the compiler and the tests in virtual time.
+/// tests that wait for clocks, kernels and hosts run beside the compiler and the tests in virtual time. Those with
+/// guests come first, one at a time, and leave a core to the others.
 fn test(tally: &mut Tally) -> Result<(), String> {
     deps::install(deps::TEST)?;
     deps::promtool();
@@ -101,20 +104,21 @@ fn test(tally: &mut Tally) -> Result<(), String> {
     }
     // Real hosts and tools judge the program that the tests were built with: an optimised one takes minutes to build, and
     // notices less. `make judge` has the optimised one.
-    let [mut clocks, mut busy] = lanes(suites);
-    busy.insert(
-        0,
-        Job::one(COUNTED, HANGS, || {
-            patient(&cargo(&["build", "--quiet", "--release", "--locked", "--package", "path"]))
-        }),
-    );
-    busy.push(Job::one("mutants FAST=1", HANGS, || {
+    let [clocks, mut busy] = lanes(suites);
+    // Beside guests there is a core for each of these, and they need no more.
+    let counted = Job::sized(COUNTED, HANGS, |threads| {
+        let jobs = threads.to_string();
+        patient(&cargo(&["build", "--quiet", "--release", "--locked", "--package", "path", "--jobs", &jobs]))
+    });
+    let instructions =
+        Job::one("instructions", HANGS, || patient(&this(&["count", "--built"]))).after(COUNTED);
+    busy.splice(0..0, [counted, instructions]);
+    let mutants = Job::one("mutants FAST=1", HANGS, || {
         let mut mutants = Command::new(target().join("debug/mutants"));
         mutants.arg("--promptly");
         patient(&mutants)
-    }));
-    // It is not about time, and this lane is over first.
-    clocks.push(Job::one("instructions", HANGS, || patient(&this(&["count", "--built"]))).after(COUNTED));
+    });
+    busy.push(mutants.fills_all());
     step("all tests, in two lanes: those with clocks, kernels and hosts, and those in virtual time");
     tally.side_by_side(vec![clocks, busy]);
     Ok(())
@@ -148,20 +152,22 @@ fn judge_all(tally: &mut Tally) -> Result<(), String> {
     Ok(())
 }
 
-/// The suites that wait for clocks and kernels, and those that are busy in virtual time.
+/// The suites that wait for clocks and kernels, first those with guests, and those that are busy in virtual time.
 fn lanes(suites: Vec<Suite>) -> [Vec<Job>; 2] {
-    let (clocks, busy): (Vec<Suite>, Vec<Suite>) = suites.into_iter().partition(Suite::is_real);
+    let (mut clocks, busy): (Vec<Suite>, Vec<Suite>) = suites.into_iter().partition(Suite::is_real);
+    clocks.sort_by_key(|suite| !suite.has_guests());
     [clocks, busy].map(|suites| suites.into_iter().map(tests).collect())
 }
 
 /// A suite as a job. Who waits for clocks goes first where both could run.
 fn tests(suite: Suite) -> Job {
-    let title = suite.title();
-    Job::tests(&title, HANGS, move |only| {
-        let mut command = suite.command(only);
+    let (title, guests) = (suite.title(), suite.has_guests());
+    let job = Job::tests(&title, if guests { GUESTS_HANG } else { HANGS }, move |only, threads| {
+        let mut command = suite.command(only, threads);
         command.env("MILLRACE_BIN", target().join("debug/millrace"));
         if suite.is_real() { command } else { patient(&command) }
-    })
+    });
+    if guests { job.with_guests() } else { job }
 }
 
 /// The command, behind others for the processor.
@@ -199,6 +205,10 @@ fn unit(tally: &mut Tally) -> Result<(), String> {
     Ok(())
 }
 
+/// Programs with tests of the real binary: without guests, and with them.
+const ALONE: &[&str] = &["--lib", "--bin", "peers", "--bin", "bench", "--test", "all"];
+const GUESTS: &[&str] = &["--test", "lab", "--test", "guests"];
+
 /// Tests of the real binary by real components.
 fn judge(tally: &mut Tally, only: &[String]) {
     step("the binary");
@@ -207,17 +217,22 @@ fn judge(tally: &mut Tally, only: &[String]) {
     if let Err(why) = build {
         return tally.fail(&format!("the binary does not build: {why}"));
     }
-    step("real hosts and tools");
-    // Each test starts daemons and most start guests: more side by side would only slow all of them.
-    let filter: Vec<String> =
-        ["--test-threads=2"].map(String::from).into_iter().chain(only.to_vec()).collect();
-    let suite = move |again: &[String]| {
-        let mut tests =
-            cargo(&["test", "--locked", "--no-fail-fast", "--package", "lab", "--package", "judge"]);
-        tests.env("MILLRACE_BIN", target().join("release/millrace"));
-        exactly(tests, &filter, again)
-    };
-    tally.cargo_test("real hosts and tools", suite, HANGS);
+    // Each test starts daemons: more side by side would only slow all of them. And one guest is enough.
+    let programs = [
+        ("real hosts and tools", "--test-threads=2", ALONE, HANGS),
+        ("guests", "--test-threads=1", GUESTS, GUESTS_HANG),
+    ];
+    for (what, threads, targets, limit) in programs {
+        step(what);
+        let filter: Vec<String> = std::iter::once(threads.to_string()).chain(only.iter().cloned()).collect();
+        let suite = move |again: &[String]| {
+            let mut tests =
+                cargo(&["test", "--locked", "--no-fail-fast", "--package", "lab", "--package", "judge"]);
+            tests.args(targets).env("MILLRACE_BIN", target().join("release/millrace"));
+            exactly(tests, &filter, again)
+        };
+        tally.cargo_test(what, suite, limit);
+    }
 }
 
 /// `cargo test` with these words for the tests' programs, or with the named tests alone, one at a time.

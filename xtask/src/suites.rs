@@ -33,12 +33,16 @@ impl Suite {
     pub fn is_judge(&self) -> bool {
         ["lab", "judge"].contains(&&self.package[..])
     }
-    /// The program, to run all tests, two side by side, or those named, one at a time.
-    pub fn command(&self, only: &[String]) -> Command {
+    /// Whether its tests start guests, which suffer most: they are emulated.
+    pub fn has_guests(&self) -> bool {
+        self.is_judge() && ["lab", "guests"].contains(&&self.name[..])
+    }
+    /// The program, to run all tests, so many side by side, or those named, one at a time.
+    pub fn command(&self, only: &[String], threads: usize) -> Command {
         let mut command = Command::new(&self.program);
         command.current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder);
         match only {
-            [] => command.arg("--test-threads=2"),
+            [] => command.arg(format!("--test-threads={threads}")),
             _ => command.args(["--test-threads=1", "--exact"]).args(only),
         };
         command
@@ -99,6 +103,20 @@ mod tests {
     }
 
     #[test]
+    fn programs_with_guests_are_known_by_their_names() {
+        let of = |package: &str, name: &str| Suite {
+            package: package.into(),
+            name: name.into(),
+            ..suite(LINE).expect("a suite")
+        };
+        assert!(of("judge", "guests").has_guests() && of("lab", "lab").has_guests());
+        for (package, name) in [("judge", "all"), ("judge", "judge"), ("millrace", "all"), ("sim", "guests")]
+        {
+            assert!(!of(package, name).has_guests(), "{package}/{name}");
+        }
+    }
+
+    #[test]
     fn what_is_no_test_program_is_none() {
         let plain =
             LINE.replace(r#""overflow_checks":true,"test":true"#, r#""overflow_checks":true,"test":false"#);
@@ -113,7 +131,7 @@ mod tests {
     fn named_tests_run_alone() {
         let suite = suite(LINE).expect("a suite");
         let words = |only: &[String]| {
-            let command = suite.command(only);
+            let command = suite.command(only, 2);
             command.get_args().map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>()
         };
         assert_eq!(words(&[]), ["--test-threads=2"]);

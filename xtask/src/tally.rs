@@ -42,19 +42,20 @@ impl Tally {
         suite: impl Fn(&[String]) -> Command + Send + Sync + 'static,
         limit: Duration,
     ) {
-        let mut job = Job::tests(what, limit, suite);
+        let mut job = Job::tests(what, limit, move |only, _| suite(only));
         job.prefix = String::new();
         self.side_by_side(vec![vec![job]]);
     }
 
     /// Runs jobs, those of a lane one after the other, the lanes side by side; shows what they print, each line behind
-    /// its job's name, and counts.
+    /// its job's name, and counts. As long as jobs with guests are left, all others have one thread.
     ///
     /// Tests that failed run once more at the end, alone: what real kernels and clocks do on a machine that has
     /// other work is not always the same, and one that then passes is reported at the end as unsteady,
     /// so that somebody looks at it. What is decided by a seed fails again.
     pub fn side_by_side(&mut self, lanes: Vec<Vec<Job>>) {
-        let ends = Ends::default();
+        let guests = lanes.iter().flatten().filter(|job| job.guests).count();
+        let ends = Ends { guests: Mutex::new(guests), ..Ends::default() };
         let names: Vec<&str> = lanes.iter().flatten().map(|job| job.what.as_str()).collect();
         let run = |lane: &[Job]| lane.iter().map(|job| ends.run(job, &names)).collect::<Vec<Counts>>();
         let counts: Vec<Vec<Counts>> = std::thread::scope(|scope| {
@@ -74,7 +75,7 @@ impl Tally {
             return self.take(job, first);
         }
         println!("\nonce more, alone: {}", names.join(", "));
-        let second = job.run(&names);
+        let second = job.run(&names, 1);
         let unsteady = names.iter().filter(|name| !second.names.contains(name));
         self.unsteady.extend(unsteady.map(|name| job.named(name)));
         self.passed += first.passed;
@@ -106,8 +107,11 @@ impl Tally {
     }
 }
 
-/// Makes the command that runs a suite, or the named tests of it alone.
-type Maker = Box<dyn Fn(&[String]) -> Command + Send + Sync>;
+/// Makes the command that runs a suite, or the named tests of it alone, with so many threads.
+type Maker = Box<dyn Fn(&[String], usize) -> Command + Send + Sync>;
+
+/// Threads of a job beside which no guests run.
+const THREADS: usize = 2;
 
 /// A program that runs beside others.
 pub struct Job {
@@ -120,16 +124,20 @@ pub struct Job {
     limit: Duration,
     /// What must have ended well before it begins.
     needs: Option<&'static str>,
+    /// It starts guests.
+    guests: bool,
+    /// It fills all processors, however few threads it may have.
+    fills: bool,
     /// Makes the command, for all tests or for those named.
     make: Maker,
 }
 
 impl Job {
-    /// Tests: `make` makes the command for all of them, or for those named.
+    /// Tests: `make` makes the command for all of them, or for those named, with so many threads.
     pub fn tests(
         what: &str,
         limit: Duration,
-        make: impl Fn(&[String]) -> Command + Send + Sync + 'static,
+        make: impl Fn(&[String], usize) -> Command + Send + Sync + 'static,
     ) -> Self {
         Self {
             what: what.into(),
@@ -137,13 +145,24 @@ impl Job {
             tests: true,
             limit,
             needs: None,
+            guests: false,
+            fills: false,
             make: Box::new(make),
         }
     }
 
     /// Something that is one test as a whole.
     pub fn one(what: &str, limit: Duration, make: impl Fn() -> Command + Send + Sync + 'static) -> Self {
-        Self { tests: false, ..Self::tests(what, limit, move |_| make()) }
+        Self::sized(what, limit, move |_| make())
+    }
+
+    /// The same of a program that is told how many threads it may have.
+    pub fn sized(
+        what: &str,
+        limit: Duration,
+        make: impl Fn(usize) -> Command + Send + Sync + 'static,
+    ) -> Self {
+        Self { tests: false, ..Self::tests(what, limit, move |_, threads| make(threads)) }
     }
 
     /// The same, begun when that job has ended well, which stands earlier in the lane or in another one.
@@ -151,17 +170,28 @@ impl Job {
         Self { needs: Some(needs), ..self }
     }
 
+    /// The same, whose tests start guests: one at a time, and others fill one processor meanwhile.
+    pub fn with_guests(self) -> Self {
+        Self { guests: true, ..self }
+    }
+
+    /// The same, which fills all processors: it begins when no guests are left. They must not stand behind it in its
+    /// own lane.
+    pub fn fills_all(self) -> Self {
+        Self { fills: true, ..self }
+    }
+
     /// A test of it.
     fn named(&self, test: &str) -> String {
         format!("{}: {test}", self.what)
     }
 
-    /// Runs it and counts.
-    fn run(&self, only: &[String]) -> Counts {
+    /// Runs it with so many threads, and counts.
+    fn run(&self, only: &[String], threads: usize) -> Counts {
         let mut counts = Counts::default();
         let what = &self.what;
         let deadline = Instant::now() + self.limit;
-        let mut command = (self.make)(only);
+        let mut command = (self.make)(only, threads);
         // One pipe for both, so that a complaint stands where it was made.
         let (reader, writer) = match std::io::pipe() {
             Ok(pipe) => pipe,
@@ -219,15 +249,22 @@ impl Job {
 struct Ends {
     ended: Mutex<Vec<(String, bool)>>,
     changed: Condvar,
+    /// Jobs with guests that have not ended.
+    guests: Mutex<usize>,
+    no_guests: Condvar,
 }
 
 impl Ends {
     /// Runs a job when what it needs has ended.
     fn run(&self, job: &Job, all: &[&str]) -> Counts {
         let ready = job.needs.filter(|needs| all.contains(needs)).is_none_or(|needs| self.wait(needs));
+        if job.fills {
+            self.wait_for_guests();
+        }
         let counts = if ready {
             step(&job.what);
-            let counts = job.run(&[]);
+            let threads = if self.are_guests_left() { 1 } else { THREADS };
+            let counts = job.run(&[], threads);
             step(&format!("{}: at an end", job.what));
             counts
         } else {
@@ -235,7 +272,20 @@ impl Ends {
         };
         self.ended.lock().expect("no panic").push((job.what.clone(), counts.failed == 0));
         self.changed.notify_all();
+        if job.guests {
+            *self.guests.lock().expect("no panic") -= 1;
+            self.no_guests.notify_all();
+        }
         counts
+    }
+    fn are_guests_left(&self) -> bool {
+        *self.guests.lock().expect("no panic") > 0
+    }
+    fn wait_for_guests(&self) {
+        let mut left = self.guests.lock().expect("no panic");
+        while *left > 0 {
+            left = self.no_guests.wait(left).expect("no panic");
+        }
     }
     fn wait(&self, needs: &str) -> bool {
         let mut ended = self.ended.lock().expect("no panic");
@@ -315,9 +365,9 @@ mod tests {
 
     fn shell(what: &str, script: &str, limit: Duration) -> Job {
         let script = script.to_owned();
-        Job::tests(what, limit, move |only| {
+        Job::tests(what, limit, move |only, threads| {
             let mut command = Command::new("sh");
-            command.args(["-c", &script, "sh"]).args(only);
+            command.args(["-c", &script, "sh"]).args(only).env("THREADS", threads.to_string());
             command
         })
     }
@@ -376,6 +426,22 @@ mod tests {
         tally.side_by_side(vec![vec![user, other], vec![make, broken]]);
         assert_eq!((tally.passed, tally.failed), (2, 2), "{:?}", tally.failures);
         assert!(tally.failures.iter().any(|f| f == "other: not run, as what it needs failed"));
+    }
+
+    #[test]
+    fn beside_guests_others_have_one_thread_and_what_fills_all_processors_waits() {
+        let file = std::env::temp_dir().join(format!("xtask-guests-{}", std::process::id()));
+        let (path, limit) = (file.display(), Duration::from_secs(10));
+        let ok = "echo 'test result: ok. 1 passed; 0 failed;'";
+        let waits = format!("until [ -e {path} ]; do sleep 0.1; done; rm {path}");
+        let guests = shell("guests", &format!("{waits}; [ $THREADS = 1 ] && {ok}"), limit).with_guests();
+        let after = shell("after", &format!("[ $THREADS = 2 ] && {ok}"), limit);
+        let beside = shell("beside", &format!("[ $THREADS = 1 ] && touch {path} && {ok}"), limit);
+        let fills =
+            shell("fills", &format!("[ $THREADS = 2 ] && [ ! -e {path} ] && {ok}"), limit).fills_all();
+        let mut tally = Tally::default();
+        tally.side_by_side(vec![vec![guests, after], vec![beside, fills]]);
+        assert_eq!((tally.passed, tally.failed), (4, 0), "{:?}", tally.failures);
     }
 
     #[test]

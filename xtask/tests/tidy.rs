@@ -388,6 +388,23 @@ fn machine_paths(sources: &[Source]) -> Vec<String> {
     found
 }
 
+/// Tests of the judge that start guests and are not in the program that `make test` runs one test of at a time.
+fn guests_elsewhere(sources: &[Source]) -> Vec<String> {
+    let starts = ["Vm::builder", "soak::guest(", "soak::cuts(", "soak::takeovers("];
+    let elsewhere = |s: &&Source| {
+        s.path.starts_with("crates/judge/tests/") && !s.path.starts_with("crates/judge/tests/guests/")
+    };
+    let mut found = Vec::new();
+    for source in sources.iter().filter(elsewhere) {
+        for (number, line) in (1..).zip(source.text.lines()) {
+            if starts.iter().any(|start| line.contains(start)) {
+                found.push(format!("{}:{number}: a guest belongs to crates/judge/tests/guests", source.path));
+            }
+        }
+    }
+    found
+}
+
 /// Words that ask the scheduler for real-time priority, which starves everything else on a machine of few cores.
 fn real_time_priority(sources: &[Source]) -> Vec<String> {
     let words = [
@@ -1088,6 +1105,14 @@ fn nothing_asks_for_real_time_priority() {
     let asks = concat!("for_threads(pid, &[\"ch", "rt\", \"-rp\", \"10\"]);");
     let found = real_time_priority(&[source("crates/judge/src/bin/bench/main.rs", asks)]);
     assert_eq!(found.len(), 1, "{found:?}");
+}
+
+#[test]
+fn guests_have_a_program_of_their_own() {
+    assert_none(guests_elsewhere(&tracked()));
+    let starts = "let vm = Vm::builder(\"one\").start(&net);";
+    assert_eq!(guests_elsewhere(&[source("crates/judge/tests/all/wire.rs", starts)]).len(), 1);
+    assert_none(guests_elsewhere(&[source("crates/judge/tests/guests/wire.rs", starts)]));
 }
 
 #[test]
