@@ -15,7 +15,7 @@ pub mod paths;
 pub mod peers;
 pub mod soak;
 
-pub use fio::{Seen, fio_paced, fio_verify};
+pub use fio::{Paced, Seen, fio_verify};
 pub use head::{Head, Refusal, binary, fence, packed};
 
 use std::time::{Duration, Instant};

@@ -4,6 +4,8 @@ use crate::until;
 use lab::Vm;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// What Debian's multipath-tools do as they are installed; the lab's guests have no services.
@@ -22,8 +24,12 @@ const LOOK: &str = r#"
     echo maps
     multipathd show maps json
 "#;
-/// A host and its kernel, beside compilers.
-const PATIENCE: u64 = 120;
+/// A host and its kernel on a busy machine; only what hangs takes as long.
+const PATIENCE: u64 = 180;
+/// So many commands show where a host sends them.
+const ENOUGH: u64 = 20;
+/// The part of a head whose paths are used in turns with those of the other one, per cent.
+const FAIR: RangeInclusive<u64> = 30..=70;
 /// The priority that ALUA's *active/optimized* has in dm-multipath.
 const OPTIMIZED: i64 = 50;
 
@@ -65,19 +71,15 @@ pub fn disks(vm: &Vm, status: &Value, volumes: [&str; 2]) -> [String; 2] {
 pub fn wait(vm: &Vm, what: &str, up: &[&str], down: &[&str], volumes: usize) {
     let mut last = Err("nothing was seen".to_owned());
     let mut seen = Paths::default();
-    let end = std::time::Instant::now() + std::time::Duration::from_secs(PATIENCE);
+    let end = Instant::now() + Duration::from_secs(PATIENCE);
     while last.is_err() {
         if let Some(paths) = Paths::of(vm) {
             seen = paths;
             last = seen.are(up, down, volumes);
         }
         if let Err(why) = &last {
-            assert!(
-                std::time::Instant::now() < end,
-                "not within {PATIENCE} s: {what}: {why}\n{seen:#?}\n{}",
-                state(vm)
-            );
-            std::thread::sleep(std::time::Duration::from_millis(500));
+            assert!(Instant::now() < end, "not within {PATIENCE} s: {what}: {why}\n{seen:#?}\n{}", state(vm));
+            sleep(Duration::from_millis(500));
         }
     }
 }
@@ -219,26 +221,50 @@ fn sent(before: &Commands, after: &Commands, protocol: &str) -> [u64; 2] {
     })
 }
 
-/// Panics unless the host sends commands to both heads in turns from `before` on, by each protocol. A host on a busy machine has time
-/// until it has sent enough. Returns the percentage that head a got, of NVMe and iSCSI.
-pub fn went_to_both(before: &Commands, look: impl Fn() -> Commands) -> [u64; 2] {
-    const ENOUGH: u64 = 20;
-    let end = Instant::now() + Duration::from_secs(20);
-    let mut after = look();
-    let is_enough = |after: &Commands| {
-        ["nvme", "iscsi"].iter().all(|protocol| sent(before, after, protocol).iter().sum::<u64>() > ENOUGH)
-    };
-    while !is_enough(&after) && Instant::now() < end {
-        std::thread::sleep(Duration::from_millis(200));
-        after = look();
-    }
+/// Waits until the host sends commands to both heads in turns, by each protocol: there is a stretch of time in which it
+/// sends enough and each head gets a fair part. Returns the percentage that head a got then, of NVMe and iSCSI.
+///
+/// On a busy machine a head's figures may be those of a while ago, and a path may be down for a while: then one head got
+/// most in such a stretch, which says nothing. A host that does not use its paths in turns never has a fair one.
+pub fn go_to_both(look: impl Fn() -> Commands) -> [u64; 2] {
+    let end = Instant::now() + Duration::from_secs(PATIENCE);
+    let first = look();
     ["nvme", "iscsi"].map(|protocol| {
-        let [a, b] = sent(before, &after, protocol);
-        let share = 100 * a / (a + b).max(1);
-        assert!(
-            a + b > ENOUGH && (30..=70).contains(&share),
-            "by {protocol} {a} commands went to head a, and {b} to head b: {before:?}, {after:?}"
-        );
-        share
+        let mut before = first.clone();
+        loop {
+            let after = look();
+            let [a, b] = sent(&before, &after, protocol);
+            let (share, enough) = (100 * a / (a + b).max(1), a + b > ENOUGH);
+            if enough && FAIR.contains(&share) {
+                return share;
+            }
+            assert!(
+                Instant::now() < end,
+                "not within {PATIENCE} s by both heads in turns; by {protocol} {a} commands went to head a at last, and \
+                 {b} to head b: {before:?}, {after:?}"
+            );
+            if enough {
+                before = after;
+            }
+            sleep(Duration::from_millis(500));
+        }
     })
+}
+
+/// Waits until the load of a host is under way: commands come by each of these protocols.
+pub fn wait_for_load(protocols: &[&str], look: impl Fn() -> Commands) {
+    let mut before = look();
+    until("commands of the host's load come", PATIENCE, || {
+        let after = look();
+        for (from, count) in &after {
+            // A connection that was made anew counts from its beginning.
+            let least = before.entry(from.clone()).or_default();
+            *least = (*least).min(*count);
+        }
+        let sum = |all: &Commands, protocol: &str| -> u64 {
+            all.iter().filter(|(from, _)| from.0 == protocol).map(|(_, count)| count).sum()
+        };
+        let come = |protocol: &str| sum(&after, protocol).saturating_sub(sum(&before, protocol));
+        protocols.iter().copied().all(|protocol| come(protocol) > ENOUGH)
+    });
 }

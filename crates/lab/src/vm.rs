@@ -347,6 +347,17 @@ impl Vm {
         host::sh(&format!("kill -{signal} {}", self.inner.child().id())).map(drop)
     }
 
+    /// For how long threads of the guest were ready to run, and had no processor of this machine, together. A guest that
+    /// was slow for want of one is told by it from a guest that waits for something.
+    pub fn starved(&self) -> Duration {
+        let tasks = format!("/proc/{}/task", self.inner.child().id());
+        let threads = fs::read_dir(tasks).into_iter().flatten().flatten();
+        let texts = threads.filter_map(|thread| fs::read_to_string(thread.path().join("schedstat")).ok());
+        // Nanoseconds that it ran, nanoseconds that it waited to run, and how often it did.
+        let waited = |text: String| text.split_whitespace().nth(1).and_then(|n| n.parse::<u64>().ok());
+        Duration::from_nanos(texts.filter_map(waited).sum())
+    }
+
     /// Sends one command to QEMU's monitor; `stop` and `cont` freeze and thaw the guest.
     pub fn qmp(&self, execute: &str, arguments: &Value) -> Result<Value> {
         let mut socket = job::connect(&self.inner.dir, "qmp.sock")?;

@@ -28,7 +28,7 @@ const SET_UP: &str = "set -e
     disk() { echo /dev/$(ls /sys/bus/scsi/devices/*:$1/block); }
     mkfs.ext4 -q $(disk 4); mkdir -p /var/lib/millrace /run/millrace; mount $(disk 4) /var/lib/millrace
     setsid /usr/bin/millrace serve >>/tmp/log 2>&1 </dev/null &
-    for i in $(seq 100); do millrace status >/dev/null 2>&1 && break; sleep 0.2; done
+    until millrace status >/dev/null 2>&1; do sleep 0.2; done
     millrace pool create tank mirror $(disk 0) $(disk 1) mirror $(disk 2) $(disk 3)
     millrace portal add nvme 0.0.0.0:4420; millrace portal add iscsi 0.0.0.0:3260
     millrace volume create tank/v --size 48M; millrace volume create tank/w --size 24M";
@@ -87,7 +87,7 @@ impl Guest {
         builder = builder.forward("10.91.0.1:4420", 4420).forward("10.91.0.1:3260", 3260);
         let vm = builder.start(&net).expect("a guest");
         vm.push(binary(), "/usr/bin/millrace").expect("push");
-        vm.run(SET_UP, 120).expect("a pool in the guest");
+        vm.run(SET_UP, 300).expect("a pool in the guest");
         for command in load::allow(&["v", "w"]) {
             vm.run(&format!("millrace {command}"), 60).expect("a host");
         }

@@ -2,7 +2,7 @@
 
 use super::kills::give_back;
 use super::{Rows, legs_equal};
-use crate::{Head, fio_verify};
+use crate::{Head, fio_verify, paths};
 use lab::{Job, Vm};
 use std::thread::sleep;
 use std::time::Duration;
@@ -37,6 +37,8 @@ pub fn guest(rounds: u32) -> Rows {
         let reset = turn % 3 == 2;
         let seconds = (10 * (rounds - done)).min(LOAD_SECONDS);
         let loads = start_loads(&host, seconds);
+        // A guest on a busy machine takes its time to begin.
+        paths::wait_for_load(&["nvme", "iscsi"], || paths::commands(&head.json("status"), "guest"));
         let mut kills = 0;
         while done < rounds && !loads.iter().any(Job::done) && !(reset && kills == KILLS_BEFORE_RESET) {
             sleep(Duration::from_millis(u64::from(done * 701 % 3000) + 1500));

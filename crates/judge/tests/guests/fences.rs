@@ -229,13 +229,13 @@ fn a_limit_strikes(lab: &Lab) {
     let b = lab.spawn(&lab.b, &format!("register=b1 touch=/tmp/b {} awaiterror settle", load(B, 16)));
     let a = lab.run(
         &lab.a,
-        "register=a1 awaited=/tmp/b reserve=a1 sleep=4000 limit=300 shutout=a1,b1 look sleep=8000 limit=20000 look \
+        "register=a1 awaited=/tmp/b reserve=a1 sleep=4000 limit=300 shutout=a1,b1 limit=20000 look sleep=8000 look \
          shutout=a1,b1 read=0",
     );
     assert!(a.step("shutout").starts_with("error TimedOut"), "{}", a.step("shutout"));
-    assert!((300..1500).contains(&a.took("shutout", 0)), "{}", a.step("shutout"));
+    assert!((300..DELAY_MS).contains(&a.took("shutout", 0)), "{}", a.step("shutout"));
+    // At once: in its own time the drive would have answered.
     assert!(a.step("look").starts_with("error TimedOut"), "one is stuck: {}", a.step("look"));
-    assert!(a.took("look", 0) < 250, "{}", a.step("look"));
     for (step, nth) in [("look", 1), ("shutout", 1)] {
         assert!(a.nth(step, nth).starts_with("ok keys=a1 holder=a1"), "{step}: {}", a.nth(step, nth));
     }

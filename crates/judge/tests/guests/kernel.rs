@@ -1,7 +1,7 @@
 //! A stock Linux 6.1 as host of both protocols, and beside 6.12 as host of two heads.
 
-use judge::{Head, Seen, fio_paced, fio_verify, paths, until};
-use lab::{Job, Kernel, Net, Vm, skipped};
+use judge::{Head, Paced, fio_verify, paths, until};
+use lab::{Kernel, Net, Vm, skipped};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,10 +17,13 @@ fn exercise(vm: &Vm, disk: &str) {
     vm.run(&format!("umount /t && fsck.ext4 -f -n {disk}"), 180).expect("a clean ext4");
 }
 
-/// Kills the daemon under verified I/O, starts it again after a pause and expects no error.
-fn survive_a_crash(head: &mut Head, vm: &Vm, disk: &str) {
+/// How long a guest on a busy machine may take until it has seen something, s; only what hangs takes as long.
+const PATIENCE: u64 = 120;
+
+/// Kills the daemon under verified I/O by a protocol, starts it again after a pause and expects no error.
+fn survive_a_crash(head: &mut Head, vm: &Vm, protocol: &str, disk: &str) {
     let fio = vm.spawn(&(fio_verify(disk, 48) + " --time_based --runtime=12 --fsync=64")).expect("fio");
-    std::thread::sleep(Duration::from_secs(5));
+    paths::wait_for_load(&[protocol], || paths::commands(&head.json("status"), "guest"));
     assert!(!fio.done(), "fio ended too early: {}", fio.so_far());
     head.kill();
     std::thread::sleep(Duration::from_secs(1));
@@ -72,7 +75,7 @@ fn linux_mounts_a_volume_by_nvme_tcp_and_outlives_a_crash_of_the_daemon() {
         } else {
             vm.run(&format!("blkdiscard {disk} || true; nvme flush {disk} -n 1; nvme id-ctrl {disk} | grep -q 'vwc *: 0x[1-9a-f]'"), 60)
                 .expect("a write cache is announced");
-            survive_a_crash(&mut head, &vm, &disk);
+            survive_a_crash(&mut head, &vm, "nvme", &disk);
             changes_are_noticed(&head, &vm, &disk);
         }
     }
@@ -92,7 +95,7 @@ fn controllers_end_each_other(vm: &Vm, connect: &str) {
     assert_eq!(vm.run(&with("id nvme1 386 2; id nvme1 1807 1"), 30).expect("CQT, CCRL").text(), "5000\n4");
     let before = vm.run(&with("id nvme1 136 8"), 30).expect("CIRN").text().to_owned();
     vm.run(&with("reset nvme1 | grep 'result: *0x0*1$'"), 30).expect("it is over at once");
-    until("the second controller is another one", 30, || {
+    until("the second controller is another one", PATIENCE, || {
         vm.try_run(&with("id nvme1 136 8"), 30)
             .is_ok_and(|o| o.code == 0 && o.text() != before && !o.text().is_empty())
     });
@@ -102,7 +105,7 @@ fn controllers_end_each_other(vm: &Vm, connect: &str) {
 /// A namespace that grows, appears and goes is seen by the host without a rescan.
 fn changes_are_noticed(head: &Head, vm: &Vm, disk: &str) {
     let sees = |what: &str, test: &str| {
-        until(what, 30, || vm.try_run(test, 30).is_ok_and(|o| o.code == 0));
+        until(what, PATIENCE, || vm.try_run(test, 30).is_ok_and(|o| o.code == 0));
     };
     head.cli("volume resize tank/v --size 128M");
     sees("the host sees the new size", &format!("[ $(blockdev --getsize64 {disk}) = 134217728 ]"));
@@ -190,7 +193,7 @@ fn linux_mounts_a_volume_by_iscsi_and_outlives_a_crash_of_the_daemon() {
     ] {
         vm.run(&format!("{page} {disk}"), 60).expect(page);
     }
-    survive_a_crash(&mut head, &vm, &disk);
+    survive_a_crash(&mut head, &vm, "iscsi", &disk);
     vm.run(&logout, 60).expect("logout");
     assert_eq!(vm.warnings().expect("dmesg"), Vec::<String>::new());
 }
@@ -272,14 +275,11 @@ impl Host {
     fn has_paths(&self, what: &str, up: &[&str], down: &[&str]) {
         paths::wait(&self.vm, &format!("{}: paths {what}", self.name), up, down, Self::VOLUMES);
     }
-    fn load(&self, seconds: u32) -> [Job; 2] {
-        [0, 1].map(|i| self.vm.spawn(&fio_paced(&self.disks[i], seconds, 60)).expect("fio"))
+    fn load(&self) -> [Paced; 2] {
+        [0, 1].map(|i| Paced::start(&self.vm, &self.disks[i], 60))
     }
-    fn finish(&self, what: &str, loads: [Job; 2]) {
-        let [nvme, iscsi] = loads.map(|load| {
-            let done = load.wait(Duration::from_secs(240)).and_then(|o| o.good("fio at two heads"));
-            Seen::of(&done.unwrap_or_else(|e| panic!("{}: {e:#}", self.name)).stdout)
-        });
+    fn finish(&self, what: &str, loads: [Paced; 2]) {
+        let [nvme, iscsi] = Paced::end(loads, "fio at two heads", || paths::state(&self.vm));
         println!(
             "{}, {what}: longest command NVMe {:.1} s, iSCSI {:.1} s",
             self.name, nvme.stall_s, iscsi.stall_s
@@ -287,15 +287,11 @@ impl Host {
     }
 }
 
-/// Verified I/O of all hosts for so many seconds, which goes to both heads.
-fn load_both(leads: &Head, hosts: &[Host], seconds: u32) -> Vec<[Job; 2]> {
-    let loads = hosts.iter().map(|host| host.load(seconds)).collect();
-    std::thread::sleep(Duration::from_secs(3));
-    let before = leads.json("status");
-    std::thread::sleep(Duration::from_secs(4));
+/// Verified I/O of all hosts until it is ended, which goes to both heads.
+fn load_both(leads: &Head, hosts: &[Host]) -> Vec<[Paced; 2]> {
+    let loads = hosts.iter().map(Host::load).collect();
     for host in hosts {
-        let of_host = |status: &Value| paths::commands(status, host.name);
-        let [nvme, iscsi] = paths::went_to_both(&of_host(&before), || of_host(&leads.json("status")));
+        let [nvme, iscsi] = paths::go_to_both(|| paths::commands(&leads.json("status"), host.name));
         println!("{}: head a gets {nvme} % by NVMe, {iscsi} % by iSCSI", host.name);
     }
     loads
@@ -309,21 +305,21 @@ fn linux_6_1_and_6_12_use_both_heads_in_turns_by_the_lines_that_export_prints() 
     let mut pair = pair();
     let hosts = [("debian12", Kernel::V6_1), ("debian13", Kernel::V6_12)]
         .map(|(name, kernel)| Host::start(&pair, name, kernel));
-    let loads = load_both(&pair.a, &hosts, 30);
+    let loads = load_both(&pair.a, &hosts);
     pair.a.kill_at_once();
-    until("b leads", 30, || pair.b.heads() == ["out", "leads"]);
+    until("b leads", PATIENCE, || pair.b.heads() == ["out", "leads"]);
     for host in &hosts {
         host.has_paths("to the head that is left", &ADDRESSES[1..], &ADDRESSES[..1]);
     }
     pair.a.launch();
-    until("a follows", 60, || pair.b.heads() == ["follows, ready", "leads"]);
+    until("a follows", PATIENCE, || pair.b.heads() == ["follows, ready", "leads"]);
     for host in &hosts {
         host.has_paths("to both again", &ADDRESSES, &[]);
     }
     for (host, loads) in hosts.iter().zip(loads) {
         host.finish("a head dies", loads);
     }
-    for (host, loads) in hosts.iter().zip(load_both(&pair.b, &hosts, 10)) {
+    for (host, loads) in hosts.iter().zip(load_both(&pair.b, &hosts)) {
         host.finish("both heads", loads);
         assert_eq!(host.vm.warnings().expect("dmesg"), Vec::<String>::new());
     }

