@@ -157,11 +157,12 @@ impl Procedures {
                 Err(FenceError::None(why)) => return Err(ShutOutFault::NoFence { why }),
                 Err(e) => ShutOutFault::Failed { fault: e.into() },
             };
-            if self.cx.now() >= end {
+            let left = end.since(self.cx.now());
+            if left.is_zero() {
                 self.in_system(|s| s.is_late(id, &info.path));
                 return Err(last);
             }
-            self.cx.sleep(AGAIN).await;
+            self.cx.sleep(AGAIN.min(left)).await;
         }
     }
     /// Drives have confirmed: waits until the voters say that nothing newer is decided. Until then nothing is read or written there that
