@@ -157,12 +157,11 @@ impl Procedures {
                 Err(FenceError::None(why)) => return Err(ShutOutFault::NoFence { why }),
                 Err(e) => ShutOutFault::Failed { fault: e.into() },
             };
-            let left = end.since(self.cx.now());
-            if left.is_zero() {
+            self.cx.sleep(AGAIN.min(end.since(self.cx.now()))).await;
+            if self.cx.now() >= end {
                 self.in_system(|s| s.is_late(id, &info.path));
                 return Err(last);
             }
-            self.cx.sleep(AGAIN.min(left)).await;
         }
     }
     /// Drives have confirmed: waits until the voters say that nothing newer is decided. Until then nothing is read or written there that
