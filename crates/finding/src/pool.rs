@@ -114,6 +114,12 @@ refusals! {
             /// This head is in a system, too.
             in_system: bool,
         } = Unsafe @ "pool",
+        /// The pool was released, so no head imports it by itself.
+        PoolWasReleased {
+            pool: String,
+            /// By another head than this one, which had it before.
+            elsewhere: bool,
+        } = NotReady @ "pool",
         /// The drives that were found do not prove that the pool may be imported.
         PoolDoubtful { pool: String, doubts: Vec<PoolDoubt> } = Unsafe @ "pool",
         /// The pool is imported already.

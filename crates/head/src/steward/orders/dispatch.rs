@@ -33,7 +33,7 @@ impl Procedures {
                 self.pool_release(&pool, force, disconnect).await
             }
             Order::PoolImport { pool, name, drives, force } => {
-                self.pool_import(pool, drives, Claim { force, name }).await
+                self.pool_import(pool, drives, Claim { asked: true, force, name }).await
             }
             Order::PoolImportable { drives } => self.pool_importable(drives).await,
             Order::PoolDestroy { pool, force, disconnect } => {

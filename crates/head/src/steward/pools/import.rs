@@ -38,6 +38,8 @@ use std::sync::Arc;
 /// How a pool is taken.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Claim {
+    /// An operator asks for it. What a head takes by itself it must have had last.
+    pub asked: bool,
     /// Even if another head did not release it, or a leg cannot be proven current.
     pub force: bool,
     /// Under this name from now on.
@@ -190,6 +192,7 @@ impl Procedures {
     async fn try_take(&self, uuid: Uuid, probes: &[Probe], claim: &Claim) -> Result<Vec<Notice>, Refusal> {
         let Judged { mut config, generation, record, assembly, mut notices } =
             self.judge(uuid, probes, claim.force).await?;
+        claim.check_released(&config, &record, self.context().me())?;
         let joins = self.is_in_system() && config.shared != self.system();
         for p in probes {
             let cleared = if joins { self.clear_area(p.id).await } else { self.clear_newcomer(p).await };

@@ -7,13 +7,32 @@
 use crate::order::Refusal;
 use crate::steward::context::absent::AbsentPool;
 use crate::steward::context::probe::Probe;
+use crate::steward::pools::import::Claim;
 use crate::steward::procedures::Procedures;
 use crate::steward::record::texts::{RELEASED, parse_pools};
 use crate::steward::state::config::PoolConfig;
 use crate::steward::state::{Change, List, PoolRow};
+use array::format::MembershipRecord;
 use base::DriveKind;
 use base::Uuid;
-use finding::{Notice, PoolEvent};
+use finding::{Notice, PoolEvent, PoolRefusal};
+
+impl Claim {
+    /// Refuses a pool that was released and that nobody asks for: it may be meant for another head, and may have been at one.
+    /// A release by this head that was taken back has left an open record.
+    pub fn check_released(
+        &self,
+        config: &PoolConfig,
+        record: &MembershipRecord,
+        me: Uuid,
+    ) -> Result<(), Refusal> {
+        let is_ours = record.head == me;
+        if self.asked || !config.holder.is_nil() || is_ours && record.open {
+            return Ok(());
+        }
+        Err(PoolRefusal::PoolWasReleased { pool: config.name.clone(), elsewhere: !is_ours }.into())
+    }
+}
 
 impl Procedures {
     /// Reads the list.

@@ -375,6 +375,37 @@ fn a_pool_whose_release_was_cut_off_is_not_taken_back_from_another_head() {
     }
 }
 
+/// A start took it, with what the other head had done there, and nothing said so.
+#[test]
+fn a_start_takes_no_pool_that_was_released_since() {
+    let waits = |w: &mut World, elsewhere: bool| {
+        w.pass(300);
+        assert!(w.layout.arrays.is_empty() && w.open.is_empty(), "released elsewhere: {elsewhere}");
+        let s = w.status();
+        let why = PoolRefusal::PoolWasReleased { pool: "tank".into(), elsewhere };
+        assert!(s.reasons[0].said().contains(&format!("{why:?}")), "{:?}", s.reasons);
+        assert_eq!(s.health, State::Offline);
+        assert!(w.view.hosts[0].exports.is_empty(), "its hosts may find it elsewhere");
+    };
+    // This head fell, and another one had the pool meanwhile.
+    let w = usual();
+    let mut other = World::start(Rest { drives: w.rest.drives.clone(), ..Rest::default() }, 7);
+    for order in [import(&["/f/a", "/f/b", "/f/c", "/f/d"], true), volume("theirs", 9 * MIB), release()] {
+        other.good(order);
+    }
+    let mut w = World::start(Rest { drives: other.rest.drives, ..w.rest }, 2);
+    waits(&mut w, true);
+    w.good(import(&[], false));
+    let s = w.status();
+    assert_eq!((s.health, s.volumes.len()), (State::Optimal, 2), "{:?}", s.reasons);
+    assert_eq!(w.crash(3).status().health, State::Optimal, "it is this head's again");
+    // This head released it, and its state directory is a copy from before.
+    let mut w = usual();
+    let files = w.rest.files.clone();
+    w.good(release());
+    waits(&mut World::start(Rest { files, ..w.rest }, 2), false);
+}
+
 /// It was released without a word, and the next head wanted proof that nobody had gone on with the leg in memory.
 #[test]
 fn a_leg_in_memory_stays_behind_and_the_mirror_is_imported_without_it() {

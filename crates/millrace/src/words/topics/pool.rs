@@ -237,6 +237,11 @@ pub fn refusal(f: &PoolRefusal) -> Said {
                 "the same on a head of that system; or millrace pool import {pool} --force, once both of its heads are gone"
             ))
         }
+        R::PoolWasReleased { pool, elsewhere } => {
+            let by = if *elsewhere { " by another head" } else { "" };
+            Said::new(format!("pool {pool} was released{by}, and waits for an order to import it"))
+                .then(format!("millrace pool import {pool}"))
+        }
         R::PoolDoubtful { pool, doubts } => doubtful(pool, doubts),
         R::PoolImportedAlready { pool } => {
             Said::new(format!("pool {pool} is imported already")).then("millrace status")
