@@ -68,7 +68,10 @@ impl Procedures {
         let mut context = self.context_mut();
         // Whoever removes it meanwhile has the last word.
         if stays && context.file_changes.get(&name) == Some(&change) {
-            context.losses.retain(|l| l.file != name);
+            // One that was missing at the start is there from now on.
+            let missing =
+                |l: &Loss| matches!(&l.cause, RecordCause::FileMissing { file, .. } if *file == name);
+            context.losses.retain(|l| l.file != name && !missing(l));
             context.files.insert(name);
         }
         Ok(())

@@ -115,10 +115,37 @@ fn a_missing_file_of_hosts_is_told_with_those_who_are_not_let_in() {
             && says("iqn.1998-01.com.example:esx1"),
         "{reasons:?}"
     );
+    w.pass(70);
+    assert!(!has(&w, "hosts"), "nobody but an order makes it anew");
     w.good(host());
-    let missing = |r: &Reason| matches!(r.cause, Cause::Record(RecordCause::FileMissing { .. }));
-    assert!(told(&mut w).iter().all(missing), "the host is known again");
+    assert!(told(&mut w).is_empty(), "the host is known again, and the file is there");
     assert!(told(&mut w.crash(3)).is_empty());
+}
+
+/// It was told as missing until the next start.
+#[test]
+fn a_missing_file_is_told_until_an_order_writes_it() {
+    let mut rest = stopped();
+    ["hosts", "portals"].iter().for_each(|name| drop(rest.files.remove(*name)));
+    let mut w = World::start(rest, 2);
+    let missing = |w: &mut World| {
+        let file = |r: Reason| match r.cause {
+            Cause::Record(RecordCause::FileMissing { file, .. }) => Some(file),
+            _ => None,
+        };
+        told(w).into_iter().filter_map(file).collect::<Vec<_>>()
+    };
+    assert_eq!(missing(&mut w), ["hosts", "portals"]);
+    w.good(Order::PortalAdd {
+        protocol: Protocol::Iscsi,
+        address: "10.0.0.1:3260".parse().expect("an address"),
+        moves: None,
+        head: None,
+    });
+    assert_eq!(missing(&mut w), ["hosts"]);
+    w.good(host());
+    assert_eq!(missing(&mut w), [""; 0]);
+    assert_eq!(w.status().health, State::Optimal, "{:?}", w.status().reasons);
 }
 
 #[test]
