@@ -80,7 +80,9 @@ findings! {
         IdentityMissing { file: String },
         /// A file was removed from the state directory while the head ran.
         FileRemoved { file: String },
-        /// A file was removed from the state directory while the head ran, and cannot be written again.
+        /// A file of the state directory was damaged while the head ran.
+        FileDamaged { file: String },
+        /// A file of the state directory was removed or damaged while the head ran, and cannot be written again.
         FileNotRestored { file: String, why: Box<Cause> },
         /// A file of the daemon was removed from the state directory, and cannot be made again.
         DaemonFileNotMade { file: String, why: Box<Cause> },
@@ -172,11 +174,13 @@ events! {
         StateOlderThanPool { pool: String } = Warning,
         /// Files were removed from the state directory while the head ran.
         FilesRemoved { files: Vec<String> } = Warning,
+        /// Files of the state directory were damaged while the head ran.
+        FilesDamaged { files: Vec<String> } = Warning,
         /// Files that were removed are in their place again.
         FilesReturned { files: Vec<String> } = Note,
-        /// Files that were removed were written again.
+        /// Files that were removed or damaged were written again.
         FilesRestored { files: Vec<String> } = Note,
-        /// A file was removed, and cannot be written again.
+        /// A file was removed or damaged, and cannot be written again.
         FileNotRestored { file: String, why: Box<Cause> } = Warning,
     }
 }
@@ -196,7 +200,7 @@ findings! {
         IdentityNotWritten { why: Box<Why> },
         /// The state directory is older than a pool.
         StateOlderThanPool { pool: String },
-        /// Files were removed from the state directory while the head ran, and written again.
+        /// Files of the state directory were removed or damaged while the head ran, and written again.
         FilesRestored { files: Vec<String> },
     }
 }

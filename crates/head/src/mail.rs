@@ -27,7 +27,7 @@ use std::sync::Arc;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FlightId(pub u32);
 
-/// A file that was removed from the state directory and cannot be made again.
+/// A file that was removed from the state directory and cannot be made again, or is not whole.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Unmended {
     /// Its name.
@@ -443,7 +443,8 @@ pub enum StewardMail {
     Renewed {
         /// Those that it has made again.
         again: Vec<String>,
-        /// Those that it could not make again: all of them. One that is named no more is in its place.
+        /// Those that it could not make again: all of them. One that is named no more is in its place. And files of the head's
+        /// own that are not whole, each second until they are.
         failed: Vec<Unmended>,
     },
     /// Something happened to the manager that belongs in the log.

@@ -285,7 +285,7 @@ pub enum Order {
         /// The pool.
         pool: base::Uuid,
     },
-    /// The Steward's own: files that were removed from the state directory are written again.
+    /// The Steward's own: files of the state directory that were removed or damaged are written again.
     StateRestore {
         /// Their names.
         files: Vec<String>,

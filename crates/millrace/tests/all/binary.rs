@@ -307,6 +307,24 @@ fn a_lock_and_a_crash_record_that_are_removed_are_made_again_and_let_no_second_d
     assert!(crashes.contains("panic in shard-0"), "the new file has it: {crashes}");
 }
 
+/// `state check` told to stop the daemon, which alone knew what the file had held.
+#[test]
+fn a_file_that_is_damaged_under_a_running_daemon_is_whole_again_within_seconds() {
+    let mut daemon = Daemon::new();
+    daemon.start(&[]);
+    daemon.cli("host add p --iqn iqn.2026-01.org.example:p");
+    let path = daemon.path("state/hosts");
+    let before = fs::read(&path).expect("it is there");
+    fs::File::options().write(true).open(&path).and_then(|f| f.set_len(100)).expect("cut off");
+    until("it is written again", || fs::read(&path).is_ok_and(|bytes| bytes == before));
+    until("it is told", || {
+        let events = daemon.events().join("\n");
+        events.contains("the file hosts was damaged in the state directory")
+            && events.contains("written again: hosts")
+    });
+    assert_eq!(daemon.status()["health"], "optimal");
+}
+
 #[test]
 fn a_daemon_whose_parent_is_gone_does_not_start() {
     let daemon = Daemon::new();

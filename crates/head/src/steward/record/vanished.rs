@@ -1,5 +1,5 @@
-//! Files that somebody removes from the state directory under a running head: noticed at the next look, told, and written
-//! again from what the head knows (docs/formats/state.md, "What is lost").
+//! Files that somebody removes from the state directory or damages there under a running head: noticed at the next look, told,
+//! and written again from what the head knows (docs/formats/state.md, "What is lost").
 //!
 //! Changes and looks are carried out in their order, so that a file which stood there before a look, and which the head did
 //! not remove, and which the look does not find, was removed by somebody else.
@@ -7,7 +7,7 @@
 use crate::layout::PoolId;
 use crate::mail::Unmended;
 use crate::order::{Answered, Cause, Notice, Order, Refusal, Reply};
-use crate::steward::context::head::HeadContext;
+use crate::steward::context::head::{HeadContext, Stop};
 use crate::steward::context::loss::Loss;
 use crate::steward::context::pool::PoolContext;
 use crate::steward::context::witness::Witness;
@@ -109,18 +109,7 @@ impl Procedures {
         let mut context = self.context_mut();
         let context = &mut *context;
         context.files.retain(|f| !gone.contains(f));
-        // Who takes away what could not be read does as was advised; what is of no pool of ours says nothing.
-        let (unread, absent, pools) = (&context.unread, &context.absent, &context.pools);
-        let known = |uuid: &str| {
-            let uuid = uuid.parse::<Uuid>().ok();
-            let mut uuids = pools.iter().map(|p| p.config().uuid).chain(absent.iter().map(|p| p.uuid()));
-            uuids.any(|u| Some(u) == uuid)
-        };
-        let ours = |f: &String| match f.strip_prefix(KEPT).or(f.strip_prefix(WITNESS)) {
-            Some(uuid) => known(uuid),
-            None => !unread.iter().any(|u| u.file == f),
-        };
-        let gone: Vec<String> = gone.into_iter().filter(ours).collect();
+        let gone: Vec<String> = gone.into_iter().filter(|f| context.knows_file(f)).collect();
         if gone.is_empty() {
             return;
         }
@@ -132,11 +121,26 @@ impl Procedures {
             p.witness_is(Witness::Gone, p.known_on_legs);
         }
         context.happened(now, "state directory", RecordEvent::FilesRemoved { files: gone.clone() });
-        for file in &gone {
-            let cause = RecordCause::FileRemoved { file: file.clone() };
-            context.losses.push(Loss { file: file.clone(), cause });
+        context.restore_files(gone, |file| RecordCause::FileRemoved { file });
+    }
+    /// The manager has found that these files are not whole. What the head wrote or read there it knows, and nobody else does any
+    /// more: it is written again.
+    fn on_files_damaged(&self, files: impl Iterator<Item = String>) {
+        let now = self.cx.now();
+        let mut context = self.context_mut();
+        if !context.ready || context.stop != Stop::No {
+            return;
         }
-        context.orders.push_back((None, Order::StateRestore { files: gone }));
+        // It says so each second, until they are whole.
+        let is_told = |f: &String| context.losses.iter().any(|l| l.file == *f);
+        let is_news = |f: &String| context.files.contains(f) && context.knows_file(f) && !is_told(f);
+        let damaged: Vec<String> = files.filter(is_news).collect();
+        if damaged.is_empty() {
+            return;
+        }
+        // A witness may have been replaced since: it is not taken for one that proves nothing.
+        context.happened(now, "state directory", RecordEvent::FilesDamaged { files: damaged.clone() });
+        context.restore_files(damaged, |file| RecordCause::FileDamaged { file });
     }
     /// What could not be written again is tried once more.
     pub(crate) fn restore_later(&self) {
@@ -146,7 +150,7 @@ impl Procedures {
             context.orders.push_back((None, Order::StateRestore { files }));
         }
     }
-    /// Order of the Steward's own: files that were removed under the running head are written again.
+    /// Order of the Steward's own: files that were removed or damaged under the running head are written again.
     pub(crate) async fn state_restore(&self, files: Vec<String>) -> Answered {
         let mut failed: Vec<Unmended> = vec![];
         let (unsettled, files): (Vec<String>, Vec<String>) =
@@ -166,8 +170,11 @@ impl Procedures {
         Ok(Reply::Done)
     }
     /// The manager has looked for the files that it keeps itself. One that it could not make again and names no more lies in
-    /// its place again, by whoever put it there.
+    /// its place again, by whoever put it there. It also names files of the head that are not whole.
     pub(crate) fn on_renewed(&self, again: Vec<String>, failed: Vec<Unmended>) {
+        let (damaged, failed): (Vec<Unmended>, Vec<Unmended>) =
+            failed.into_iter().partition(|x| tells(&x.file));
+        self.on_files_damaged(damaged.into_iter().map(|x| x.file));
         self.forget_healed(&again, &failed);
         let gone: Vec<String> = {
             let context = self.context();
@@ -284,12 +291,28 @@ impl Procedures {
 }
 
 impl HeadContext {
+    /// Whether the head knows what this file says. Who takes away what could not be read does as was advised; what is of no pool
+    /// of ours says nothing.
+    fn knows_file(&self, file: &str) -> bool {
+        let Some(uuid) = file.strip_prefix(KEPT).or(file.strip_prefix(WITNESS)) else {
+            return !self.unread.iter().any(|u| u.file == file);
+        };
+        let uuid = uuid.parse::<Uuid>().ok();
+        let here = self.pools.iter().map(|p| p.config().uuid);
+        here.chain(self.absent.iter().map(|p| p.uuid())).any(|u| Some(u) == uuid)
+    }
+    /// Somebody else changed these files, for this cause: they are written again.
+    fn restore_files(&mut self, files: Vec<String>, cause: impl Fn(String) -> RecordCause) {
+        let loss = |file: &String| Loss { file: file.clone(), cause: cause(file.clone()) };
+        self.losses.extend(files.iter().map(loss));
+        self.orders.push_back((None, Order::StateRestore { files }));
+    }
     fn pool_of(&self, uuid: Uuid) -> Option<PoolId> {
         self.pools.iter().find(|p| p.config().uuid == uuid).map(|p| p.id)
     }
 }
 
-/// What `status` says of all that were removed so far.
+/// What `status` says of all that were removed or damaged so far.
 pub(crate) fn restored(files: &BTreeSet<String>) -> Option<Notice> {
     let files: Vec<String> = files.iter().cloned().collect();
     (!files.is_empty()).then(|| RecordNotice::FilesRestored { files }.into())

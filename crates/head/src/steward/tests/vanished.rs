@@ -1,9 +1,9 @@
-//! Files that are removed from the state directory under a running head.
+//! Files that are removed from the state directory or damaged there under a running head.
 
 use super::*;
 use crate::mail::Unmended;
 use crate::order::Reason;
-use finding::{Cause, Notice, RecordCause, RecordNotice};
+use finding::{Cause, FileFault, Notice, RecordCause, RecordNotice};
 
 fn told(w: &mut World) -> Vec<Reason> {
     w.status().reasons.into_iter().filter(|r| r.what == "state directory").collect()
@@ -59,6 +59,67 @@ fn files_that_are_removed_under_a_running_head_are_told_within_seconds_and_writt
     }
 }
 
+/// The files are cut off, and the manager sees it, in two looks before the head gets to it.
+fn cut_off(w: &mut World, names: &[&str]) {
+    for name in names {
+        let file = w.rest.files.get_mut(*name).expect("it is there");
+        file.truncate(file.len() / 2);
+    }
+    let damaged = |name: &&str| {
+        let (file, path) = (name.to_string(), format!("/s/{name}"));
+        let why = RecordCause::FileUnreadable { file: file.clone(), path, why: FileFault::NoEnd };
+        Unmended { file, why: why.into() }
+    };
+    for _ in 0..2 {
+        let failed = names.iter().map(damaged).collect();
+        let mail = StewardMail::Renewed { again: vec![], failed };
+        w.events.push_back(Event::Mail { from: Address::Manager, mail: mail.into() });
+    }
+    w.pass(3);
+}
+
+/// The one good copy was what the head knew, and the advice was to stop the head.
+#[test]
+fn files_that_are_damaged_under_a_running_head_are_written_again() {
+    let before = all_files().rest.files;
+    // Whoever reads the log passes over what is damaged.
+    let names: Vec<&str> = before.keys().map(String::as_str).filter(|n| *n != "events").collect();
+    for damaged in names.iter().map(std::slice::from_ref).chain([&names[..]]) {
+        let mut w = all_files();
+        cut_off(&mut w, damaged);
+        for name in damaged {
+            // The witness is of a later record.
+            let same = w.rest.files[*name] == before[*name];
+            assert!(same || name.starts_with("witness-"), "{name}");
+        }
+        let s = w.status();
+        assert!(s.notices.iter().any(|n| n.notice.name() == "FilesRestored"), "{:?}", s.notices);
+        assert_eq!(s.health, State::Optimal, "{damaged:?}: {:?}", s.reasons);
+        let events = w.events();
+        let count = |word: &str| events.iter().filter(|e| e.contains(word)).count();
+        assert_eq!((count("FilesDamaged"), count("FilesRestored")), (1, 1), "{damaged:?}");
+        // And nothing was lost by it.
+        let mut w = w.crash(2);
+        assert!(told(&mut w).is_empty(), "{damaged:?}: {:?}", told(&mut w));
+        let s = w.status();
+        assert_eq!((s.health, s.hosts.len(), s.portals.len()), (State::Optimal, 1, 1));
+        assert!(w.view.hosts[0].exports[0].ready);
+    }
+}
+
+#[test]
+fn a_file_that_was_damaged_at_the_start_is_not_written_again() {
+    let mut w = all_files();
+    w.rest.files.get_mut("hosts").expect("it is there").truncate(20);
+    let mut w = w.crash(2);
+    cut_off(&mut w, &["hosts"]);
+    w.pass(70);
+    assert_eq!(w.rest.files["hosts"].len(), 10);
+    assert!(!w.events().iter().any(|e| e.contains("FilesDamaged")));
+    let unread = |r: &Reason| matches!(r.cause, Cause::Record(RecordCause::FileUnreadable { .. }));
+    assert!(told(&mut w).iter().any(unread));
+}
+
 #[test]
 fn what_the_head_removes_itself_was_not_removed_by_others() {
     let mut w = all_files();
@@ -95,6 +156,18 @@ fn the_witness_of_a_pool_that_is_away_is_told_and_not_made_up() {
     for name in gone {
         assert_eq!(w.rest.files.get(&name), before.get(&name).filter(|_| name.starts_with("config-")));
     }
+}
+
+#[test]
+fn a_witness_that_is_damaged_while_its_pool_is_away_is_told_and_not_made_up() {
+    let mut w = usual();
+    w.good(Order::Shutdown);
+    let mut w = World::start(Rest { drives: BTreeMap::new(), ..w.rest }, 2);
+    let witness = w.rest.files.keys().find(|n| n.starts_with("witness-")).expect("there").clone();
+    cut_off(&mut w, &[&witness]);
+    let why = Box::new(RecordCause::WitnessPoolAway.into());
+    let causes: Vec<Cause> = told(&mut w).into_iter().map(|r| r.cause).collect();
+    assert_eq!(causes, [RecordCause::FileNotRestored { file: witness, why }.into()]);
 }
 
 /// The rule of docs/formats/membership.md: what proves a leg never outlives a loss that it does not know of.

@@ -9,6 +9,9 @@ use finding::{
 /// What helps against a file that was removed.
 const RESTORE: &str = "restore it from a copy, then systemctl restart millrace";
 
+/// What helps while a file is being written again.
+const AGAIN: &str = "millrace status, in a few seconds: it is being written again";
+
 /// Why an order was not carried out.
 pub fn refusal(f: &RecordRefusal) -> Said {
     match f {
@@ -66,6 +69,7 @@ pub fn event(f: &RecordEvent) -> String {
         RecordEvent::PoolsFound { file, why, pools } => pools_found(file, why, pools),
         RecordEvent::StateOlderThanPool { pool } => older_than_pool(pool),
         RecordEvent::FilesRemoved { files } => removed(files),
+        RecordEvent::FilesDamaged { files } => damaged(files),
         RecordEvent::FilesReturned { files } => format!("in its place again: {}", list(files)),
         RecordEvent::FilesRestored { files } => format!("written again: {}", list(files)),
         RecordEvent::FileNotRestored { file, why } => not_restored(file, &super::cause(why).message),
@@ -111,8 +115,8 @@ pub fn cause(f: &RecordCause) -> Said {
         RecordCause::IdentityMissing { file } => Said::new(identity_missing(file)).then(
             "restore it from a copy, then systemctl restart millrace, or, if there is none, millrace pool import NAME --force",
         ),
-        RecordCause::FileRemoved { file } => Said::new(removed(std::slice::from_ref(file)))
-            .then("millrace status, in a few seconds: it is being written again"),
+        RecordCause::FileRemoved { file } => Said::new(removed(std::slice::from_ref(file))).then(AGAIN),
+        RecordCause::FileDamaged { file } => Said::new(damaged(std::slice::from_ref(file))).then(AGAIN),
         RecordCause::FileNotRestored { file, why } => {
             Said::new(not_restored(file, &super::cause(why).message)).then(RESTORE)
         }
@@ -167,7 +171,12 @@ pub fn notice(f: &RecordNotice) -> String {
             format!("{}; this system will have another name after the next start", super::why(why).message)
         }
         RecordNotice::StateOlderThanPool { pool } => older_than_pool(pool),
-        RecordNotice::FilesRestored { files } => format!("{}; written again", removed(files)),
+        RecordNotice::FilesRestored { files } => {
+            let (the_files, were) = named(files);
+            format!(
+                "{the_files} {were} removed from the state directory or damaged there while the head ran; written again"
+            )
+        }
     }
 }
 
@@ -280,13 +289,26 @@ fn older_than_pool(pool: &str) -> String {
     )
 }
 
-fn removed(files: &[String]) -> String {
+/// Files as the subject of a sentence, with its verb.
+fn named(files: &[String]) -> (String, &'static str) {
     let (were, s) = if files.len() == 1 { ("was", "") } else { ("were", "s") };
-    format!("the file{s} {} {were} removed from the state directory while the head ran", list(files))
+    (format!("the file{s} {}", list(files)), were)
+}
+
+fn removed(files: &[String]) -> String {
+    let (the_files, were) = named(files);
+    format!("{the_files} {were} removed from the state directory while the head ran")
+}
+
+fn damaged(files: &[String]) -> String {
+    let (the_files, were) = named(files);
+    format!("{the_files} {were} damaged in the state directory while the head ran")
 }
 
 fn not_restored(file: &str, why: &str) -> String {
-    format!("{}, and cannot be written again: {why}", removed(&[file.to_string()]))
+    format!(
+        "the file {file} of the state directory was removed or damaged, and cannot be written again: {why}"
+    )
 }
 
 #[cfg(test)]
@@ -334,7 +356,7 @@ mod tests {
         let files = vec!["hosts".into(), "portals".into()];
         assert_eq!(
             notice(&RecordNotice::FilesRestored { files }),
-            "the files hosts, portals were removed from the state directory while the head ran; written again"
+            "the files hosts, portals were removed from the state directory or damaged there while the head ran; written again"
         );
     }
 }
