@@ -24,6 +24,14 @@ pub fn trouble_of(dir: &Path, name: &str) -> Option<RecordCause> {
     Some(RecordCause::RowNotUnderstood { file, path, row, field })
 }
 
+/// Rows of a file that are not used, and the field of each that this program does not know.
+pub fn unused_rows(name: &str, bytes: &[u8]) -> Vec<(String, String)> {
+    match name {
+        "tokens" => crate::access::token_not_understood(bytes).into_iter().collect(),
+        _ => head::steward::unused_rows(name, bytes),
+    }
+}
+
 /// Checks the bytes of a file as its reader does.
 pub fn checked(name: &str, bytes: &[u8]) -> Result<(), FileFault> {
     use files::content::{Certificate, LinkIdentity, Mark, Record, Slot};

@@ -37,6 +37,7 @@ mod words;
 
 pub use health::shaped::split as split_shape;
 pub use record::texts::{check_file, first_files};
+pub use record::unknown::unused_rows;
 
 use crate::mail::{Mail, ManagerMail, StewardMail};
 use crate::order::{Order, Reply};

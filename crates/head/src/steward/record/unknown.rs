@@ -4,7 +4,9 @@
 use crate::order::Refusal;
 use crate::steward::context::head::HeadContext;
 use crate::steward::procedures::Procedures;
-use crate::steward::record::texts::{CREATING, HOSTS, POOLS, PORTALS, RELEASED};
+use crate::steward::record::texts::{
+    CREATING, HOSTS, POOLS, PORTALS, RELEASED, parse_hosts, parse_pools, parse_portals,
+};
 use crate::steward::state::{Change, List, portal_number};
 use base::Uuid;
 use files::UnknownRow;
@@ -13,6 +15,18 @@ use finding::{RecordCause, RecordRefusal};
 /// What operators call a row.
 pub(crate) fn called(row: &UnknownRow) -> String {
     ["name", "address", "uuid"].iter().find_map(|field| row.text(field)).unwrap_or_default().into()
+}
+
+/// Rows of a file that are not used, as operators call them, and the field of each that this program does not know. None of a
+/// file that is not whole.
+pub fn unused_rows(name: &str, bytes: &[u8]) -> Vec<(String, String)> {
+    let rows = match name {
+        HOSTS => parse_hosts(bytes, || base::HostId(1)).map(|read| read.unknown),
+        PORTALS => parse_portals(bytes).map(|read| read.unknown),
+        POOLS | RELEASED | CREATING => parse_pools(name, bytes).map(|read| read.unknown),
+        _ => return vec![],
+    };
+    rows.unwrap_or_default().iter().map(|row| (called(row), row.field.clone())).collect()
 }
 
 fn is_of_pool(row: &UnknownRow, pool: Uuid) -> bool {

@@ -2,6 +2,7 @@
 
 use super::Said;
 use super::parts::{STATE_DISK, drive_fault, file_fault, list, state_fault};
+use crate::words::topology::quoted;
 use finding::{
     Cause, FileFault, ListFault, RecordCause, RecordEvent, RecordNotice, RecordRefusal, StateFault, StateFile,
 };
@@ -101,7 +102,7 @@ pub fn cause(f: &RecordCause) -> Said {
             Said::new(message).then(record_next())
         }
         RecordCause::FileUnreadable { file, path, why } => {
-            Said::new(unread(file, path, why)).then(unread_next(file, why))
+            Said::new(unread(file, path, why)).then(unread_next(file, path, why))
         }
         RecordCause::FileMissing { file, path } => {
             Said::new(missing(file, path)).then("restore it from a copy, then systemctl restart millrace")
@@ -231,17 +232,24 @@ fn unread(file: &str, path: &str, why: &FileFault) -> String {
 }
 
 /// What helps against that. A file that may only be unreadable for a moment is not to be moved away.
-fn unread_next(file: &str, why: &FileFault) -> String {
-    let restart = if ["tokens", "alarms"].contains(&file) { "" } else { ", then systemctl restart millrace" };
+fn unread_next(file: &str, path: &str, why: &FileFault) -> String {
+    // These are read again once they change. No other is accepted under a running daemon.
+    let is_live = ["tokens", "alarms"].contains(&file);
     match why {
-        FileFault::State { .. } => format!("{STATE_DISK}{restart}"),
+        FileFault::State { .. } if is_live => STATE_DISK.into(),
+        FileFault::State { .. } => format!("{STATE_DISK}, then systemctl restart millrace"),
         FileFault::Version { .. } | FileFault::FieldUnknown { .. } => {
             "install the version that wrote it".into()
         }
-        _ => format!(
-            "restore it from a copy, or repair it and accept it: millrace state check --sign {file}{restart}"
-        ),
+        _ if is_live => mended(path),
+        _ => format!("systemctl stop millrace; {}; then systemctl start millrace", mended(path)),
     }
+}
+
+/// What makes a file good that is not whole.
+pub fn mended(path: &str) -> String {
+    let path = quoted(path);
+    format!("restore it from a copy, or repair it and accept it: millrace state check --sign {path}")
 }
 
 fn missing(file: &str, path: &str) -> String {
@@ -339,10 +347,12 @@ mod tests {
         let said = of("hosts", FileFault::Empty);
         assert_eq!(said.message, "/var/lib/millrace/hosts is empty: no host is let in");
         let next = said.next.expect("a way on");
-        assert!(
-            next.contains("millrace state check --sign hosts") && next.contains("systemctl restart"),
-            "{next}"
+        assert_eq!(
+            next,
+            "systemctl stop millrace; restore it from a copy, or repair it and accept it: millrace state check --sign /var/lib/millrace/hosts; then systemctl start millrace"
         );
+        let next = of("tokens", FileFault::Empty).next.expect("a way on");
+        assert!(next.ends_with("--sign /var/lib/millrace/tokens") && !next.contains("systemctl"), "{next}");
         // A good file that cannot be read at this moment stays where it is.
         let fault = StateFault::Failed { why: base::machine::StateFault::NoDirectory };
         for why in FileFault::samples().into_iter().chain([FileFault::State { fault }]) {

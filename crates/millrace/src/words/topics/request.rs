@@ -69,8 +69,7 @@ pub fn refusal(f: &RequestRefusal) -> Said {
             let message = format!("the tokens cannot be used: {}", file_fault(path, why));
             Said::new(message).then(match why {
                 FileFault::State { .. } => STATE_DISK.to_string(),
-                _ => "restore the file from a copy, or repair it and accept it: `millrace state check --sign tokens`"
-                    .into(),
+                _ => super::record::mended(path),
             })
         }
         RequestRefusal::TokensNotWritten { path, fault } => {
