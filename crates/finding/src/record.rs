@@ -22,6 +22,8 @@ refusals! {
         } = NotReady @ "",
         /// A file of the state directory is not written over: something is wrong with it.
         FileNotWrittenOver { why: Box<Cause> } = Conflict @ "",
+        /// A file of the state directory could not be read, so nobody knows what it says.
+        FileNotRead { why: Box<Cause> } = Conflict @ "",
         /// A file has a row with a field that this program does not know, and the order would contradict it.
         RowNotUnderstood { path: String, row: String, field: String } = Conflict @ "",
         /// A portal has this address.

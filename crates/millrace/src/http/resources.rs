@@ -10,7 +10,10 @@ use axum::extract::{Path, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderName, StatusCode};
 use axum::{Extension, Json};
-use finding::{HostRefusal, LegRefusal, PoolRefusal, Refusal, RequestRefusal, VolumeRefusal};
+use finding::{
+    Cause, HostRefusal, LegRefusal, PoolRefusal, RecordCause, RecordRefusal, Refusal, RequestRefusal,
+    VolumeRefusal,
+};
 use head::order::{HostSettings, Order, Reply, VolumeCaps};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -465,7 +468,19 @@ async fn remove_volume(
 #[utoipa::path(get, path = "/hosts", tag = "hosts",
     responses((status = 200, description = "As it is now", body = Vec<api::Host>), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn list_hosts(State(api): State<Api>) -> Answer<Vec<api::Host>> {
-    Ok(Json(api.status().await?.hosts))
+    let status = api.status().await?;
+    known("hosts", &status)?;
+    Ok(Json(status.hosts))
+}
+
+/// Refuses to say what there is, if the file that would say so could not be read.
+fn known(name: &str, status: &api::Status) -> Result<(), Refused> {
+    let is_it = |cause: &&Cause| match cause {
+        Cause::Record(RecordCause::FileUnreadable { file, .. }) => file == name,
+        _ => false,
+    };
+    let Some(why) = status.reasons.iter().map(|r| &r.cause).find(is_it) else { return Ok(()) };
+    Err(Refusal::from(RecordRefusal::FileNotRead { why: Box::new(why.clone()) }).into())
 }
 
 /// One host
@@ -473,7 +488,9 @@ async fn list_hosts(State(api): State<Api>) -> Answer<Vec<api::Host>> {
     params(("host" = String, Path, description = "Short name")),
     responses((status = 200, description = "As it is now", body = api::Host), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn get_host(State(api): State<Api>, Path(name): Path<String>) -> Answer<api::Host> {
-    let host = api.status().await?.hosts.into_iter().find(|h| h.name == name);
+    let status = api.status().await?;
+    known("hosts", &status)?;
+    let host = status.hosts.into_iter().find(|h| h.name == name);
     host.map(Json).ok_or_else(|| Refusal::from(HostRefusal::HostUnknown { host: name }).into())
 }
 
@@ -483,6 +500,7 @@ async fn get_host(State(api): State<Api>, Path(name): Path<String>) -> Answer<ap
     responses((status = 200, description = "As it is now", body = api::HostConnect), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn get_host_connect(State(api): State<Api>, Path(name): Path<String>) -> Answer<api::HostConnect> {
     let status = api.status().await?;
+    known("hosts", &status)?;
     let host = status.hosts.iter().find(|h| h.name == name);
     let host = host.ok_or_else(|| Refused::from(Refusal::from(HostRefusal::HostUnknown { host: name })))?;
     Ok(Json(how_to_connect(&status, host, machine_address())))
@@ -564,7 +582,9 @@ async fn remove_host(State(api): State<Api>, Path(name): Path<String>, mut param
 #[utoipa::path(get, path = "/portals", tag = "portals",
     responses((status = 200, description = "As it is now", body = Vec<api::Portal>), (status = "default", description = "Why not", body = ErrorBody)))]
 async fn list_portals(State(api): State<Api>) -> Answer<Vec<api::Portal>> {
-    Ok(Json(api.status().await?.portals))
+    let status = api.status().await?;
+    known("portals", &status)?;
+    Ok(Json(status.portals))
 }
 
 fn address(text: &str) -> Result<SocketAddr, Refused> {

@@ -515,4 +515,12 @@ fn files_that_cannot_be_read_keep_no_daemon_from_starting() {
         until(name, || told(name));
     }
     assert!(daemon.refused("host add q --iqn iqn.2026-01.org.example:q").contains("/state/hosts: "));
+    for words in ["host ls", "host show p", "host set p --no-chap", "host rm p"] {
+        let refused = daemon.refused(words);
+        assert!(refused.contains("/state/hosts: ") && !refused.contains("host add"), "{words}: {refused}");
+    }
+    for words in ["portal ls", "portal rm 127.0.0.1:1", "portal rm nvme 127.0.0.1:1"] {
+        let refused = daemon.refused(words);
+        assert!(refused.contains("/state/portals: "), "{words}: {refused}");
+    }
 }

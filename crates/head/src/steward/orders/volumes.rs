@@ -7,7 +7,7 @@ use crate::order::{Answered, Event, HostChecked, HostSettings, Refusal, Reply, V
 use crate::steward::context::head::{HeadContext, PortalContext};
 use crate::steward::context::pool::{PoolContext, Resting};
 use crate::steward::procedures::Procedures;
-use crate::steward::record::texts::{HOSTS, contradict, protocol_word};
+use crate::steward::record::texts::{HOSTS, PORTALS, contradict, protocol_word};
 use crate::steward::sessions::connected::{Use, refuse_in_use};
 use crate::steward::state::{Change, Edit};
 use access::{Grant, Host, LUN_MAX, lowest_free};
@@ -45,6 +45,7 @@ impl Procedures {
     fn host_named(&self, name: &str) -> Result<Host, Refusal> {
         let host = self.context().hosts().get(name).cloned();
         if host.is_none() {
+            self.check_known(HOSTS)?;
             self.check_rows(HOSTS, |row| row.text("name") == Some(name))?;
         }
         host.ok_or_else(|| HostRefusal::HostUnknown { host: name.into() }.into())
@@ -536,13 +537,12 @@ impl Procedures {
     ) -> Answered {
         let (word, written) = (protocol_word(protocol).to_string(), address.to_string());
         let what = format!("portal {word} {address}");
-        let (id, moves) = {
-            let context = self.context();
-            let found =
-                context.portals.iter().find(|p| (p.portal.protocol, p.portal.address) == (protocol, address));
-            let missing =
-                || PortalRefusal::PortalUnknown { protocol: word.clone(), address: written.clone() };
-            found.map(|p| (p.portal.id, p.portal.moves)).ok_or_else(missing)?
+        let is_it = |p: &&PortalContext| (p.portal.protocol, p.portal.address) == (protocol, address);
+        let found = self.context().portals.iter().find(is_it).map(|p| (p.portal.id, p.portal.moves));
+        let Some((id, moves)) = found else {
+            self.check_known(PORTALS)?;
+            self.check_rows(PORTALS, |row| row.text("address") == Some(written.as_str()))?;
+            return Err(PortalRefusal::PortalUnknown { protocol: word, address: written }.into());
         };
         if !disconnect {
             self.ask_other_hosts().await;

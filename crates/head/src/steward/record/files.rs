@@ -33,9 +33,18 @@ impl Procedures {
     }
     /// Refuses if the file could not be read: nobody writes over it.
     pub(crate) fn check_read(&self, file: &str) -> Result<(), Refusal> {
-        let unread = self.context().unread.iter().find(|u| u.file == file).cloned();
-        let Some(Unread { cause, .. }) = unread else { return Ok(()) };
-        Err(RecordRefusal::FileNotWrittenOver { why: Cause::from(cause).into() }.into())
+        let Some(why) = self.why_unread(file) else { return Ok(()) };
+        Err(RecordRefusal::FileNotWrittenOver { why }.into())
+    }
+    /// Refuses to say that something is not there, if the file that would say so could not be read.
+    pub(crate) fn check_known(&self, file: &str) -> Result<(), Refusal> {
+        let Some(why) = self.why_unread(file) else { return Ok(()) };
+        Err(RecordRefusal::FileNotRead { why }.into())
+    }
+    fn why_unread(&self, file: &str) -> Option<Box<Cause>> {
+        let context = self.context();
+        let unread = context.unread.iter().find(|u| u.file == file)?;
+        Some(Box::new(unread.cause.clone().into()))
     }
     pub(crate) async fn write_file(&self, name: &str, contents: Vec<u8>) -> Result<(), Refusal> {
         self.check_read(name)?;

@@ -173,6 +173,30 @@ fn a_directory_that_was_restored_from_an_old_copy_is_told_and_proves_nothing() {
     assert!(w.layout.arrays.is_empty() && w.status().health == State::Offline);
 }
 
+/// It said that there is no such host, and advised to add one, which was refused.
+#[test]
+fn what_cannot_be_read_is_not_said_to_be_missing() {
+    let mut rest = stopped();
+    for name in ["hosts", "portals"] {
+        rest.files.get_mut(name).expect("it is there").truncate(20);
+    }
+    let mut w = World::start(rest, 2);
+    let (host, disconnect) = (|| "esx1".to_string(), true);
+    let address = "10.0.0.1:3260".parse().expect("an address");
+    for (file, order) in [
+        ("hosts", Order::HostSet { name: host(), settings: HostSettings::default(), disconnect }),
+        ("hosts", Order::HostCheck { name: host(), chap_secret: None, mutual_secret: None }),
+        ("hosts", Order::HostRemove { name: host(), force: true, disconnect }),
+        ("hosts", export()),
+        ("hosts", Order::Unexport { volume: "tank/vm1".into(), host: host(), disconnect }),
+        ("portals", Order::PortalRemove { protocol: Protocol::Iscsi, address, disconnect }),
+    ] {
+        let (kind, _, words) = w.refused(order);
+        let told = format!("FileNotRead {{ why: Record(FileUnreadable {{ file: \"{file}\"");
+        assert!(kind == ErrorKind::Conflict && words.contains(&told), "{words}");
+    }
+}
+
 /// Orders after the usual ones, cut off after every effect: what is there at the next start is what was before, or
 /// what was asked for, and nothing is called lost.
 fn cut(orders: &[Order], check: impl Fn(&mut World, bool, u64)) {

@@ -36,6 +36,10 @@ pub fn refusal(f: &RecordRefusal) -> Said {
             let Said { message, next } = super::cause(why);
             Said { message: format!("{message}, and is not written over"), next }
         }
+        RecordRefusal::FileNotRead { why } => {
+            let Said { message, next } = super::cause(why);
+            Said { message: format!("{message}, and what it says is not known"), next }
+        }
         RecordRefusal::RowNotUnderstood { path, row, field } => {
             Said::new(format!("{path} says of {row} what this version does not understand: {field}"))
                 .then("install the version that wrote it")
