@@ -60,7 +60,7 @@ findings! {
             waits_for: Option<Box<Cause>>,
         },
         /// The witness of a pool is damaged.
-        WitnessDamaged { file: String },
+        WitnessDamaged { file: String, path: String },
         /// The membership record could not be written everywhere.
         RecordNotTaken {
             /// What the state directory did.

@@ -54,7 +54,13 @@ impl Procedures {
         let witness = match self.read_witness(uuid).await {
             Ok(w) => w,
             Err(why) => {
-                notices.push(PoolNotice::WitnessUnreadable { why: Box::new(why) }.into());
+                let notice: Notice = PoolNotice::WitnessUnreadable { why: Box::new(why) }.into();
+                let mut context = self.context_mut();
+                // Whatever becomes of the pool: without it a leg may not be proven.
+                if !context.notices.contains(&notice) {
+                    context.notices.push(notice.clone());
+                }
+                notices.push(notice);
                 None
             }
         };

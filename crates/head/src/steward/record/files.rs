@@ -254,7 +254,10 @@ impl Procedures {
             None => Ok(None),
             Some(bytes) => match parse_witness(&file, &bytes) {
                 Some(record) if record.pool == pool => Ok(Some(record)),
-                Some(_) | None => Err(RecordCause::WitnessDamaged { file }.into()),
+                Some(_) | None => {
+                    let path = self.context().state_path(&file);
+                    Err(RecordCause::WitnessDamaged { file, path }.into())
+                }
             },
         }
     }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::order::Reason;
 use crate::steward::record::texts::pools_file;
-use finding::{Cause, FileFault, RecordCause, RecordNotice};
+use finding::{Cause, FileFault, PoolNotice, RecordCause, RecordNotice};
 
 fn file(w: &World, name: &str) -> String {
     String::from_utf8(w.rest.files.get(name).cloned().unwrap_or_default()).expect("text")
@@ -171,6 +171,22 @@ fn a_directory_that_was_restored_from_an_old_copy_is_told_and_proves_nothing() {
     rest.drives.remove("/f/a");
     let mut w = World::start(rest, 3);
     assert!(w.layout.arrays.is_empty() && w.status().health == State::Offline);
+}
+
+/// It was told by the log alone.
+#[test]
+fn a_damaged_witness_is_named_until_the_next_start() {
+    let mut rest = stopped();
+    let file = rest.files.keys().find(|n| n.starts_with("witness-")).expect("it is there").clone();
+    rest.files.get_mut(&file).expect("it is there").truncate(40);
+    let mut w = World::start(rest, 2);
+    assert!(w.rest.files[&file].len() > 40, "the first record replaces it");
+    let damaged = RecordCause::WitnessDamaged { path: format!("/s/{file}"), file };
+    let notice: finding::Notice = PoolNotice::WitnessUnreadable { why: Box::new(damaged.into()) }.into();
+    let s = w.status();
+    assert_eq!(s.health, State::Optimal, "every leg is here: {:?}", s.reasons);
+    assert_eq!(s.notices.iter().filter(|n| n.notice == notice).count(), 1, "{:?}", s.notices);
+    assert!(w.crash(3).status().notices.iter().all(|n| n.notice != notice));
 }
 
 /// It said that there is no such host, and advised to add one, which was refused.

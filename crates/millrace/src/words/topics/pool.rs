@@ -954,7 +954,7 @@ pub fn notice(f: &PoolNotice) -> String {
         ),
         N::WorkUndone { pool, what, drives } => format!("Pool {pool}: {}", undone(what, drives)),
         N::KeptUnreadable { file, why } => format!("{}; {NOT_SEEN}", file_fault(file, why)),
-        N::WitnessUnreadable { why } => cause_said(why).message,
+        N::WitnessUnreadable { why } => format!("{}; the next record replaces it", cause_said(why).message),
         N::KeptContradicts { file } => {
             format!("the file {file} of the state directory: it contradicts itself; {NOT_SEEN}")
         }

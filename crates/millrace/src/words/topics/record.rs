@@ -92,8 +92,8 @@ pub fn cause(f: &RecordCause) -> Said {
                 format!("{order} is not done yet, and no other order is carried out meanwhile: {message}");
             Said { message, next }
         }
-        RecordCause::WitnessDamaged { file } => {
-            format!("the file {file} of the state directory is damaged").into()
+        RecordCause::WitnessDamaged { file: _, path } => {
+            format!("{path} is damaged, and proves no drive of its pool").into()
         }
         RecordCause::RecordNotTaken { why, drives, stale } => {
             let mut message = super::cause(why).message;
