@@ -240,6 +240,8 @@ findings! {
             areas: Vec<DriveArea>,
             /// Nothing else has what it holds.
             last: bool,
+            /// Legs of its mirror that lost their labels as well: the one that is restored first is believed.
+            others: Option<Vec<String>>,
         },
         /// Something else was written where the drive in use had its label.
         DriveTakenOver {
@@ -247,6 +249,8 @@ findings! {
             owner: DriveOwner,
             /// Nothing else has what it holds.
             last: bool,
+            /// Legs of its mirror that lost their labels as well: the one that is restored first is believed.
+            others: Option<Vec<String>>,
         },
         /// The label of the spare was overwritten.
         SpareLabelOverwritten { spare: String, pool: String, owner: Option<DriveOwner> },

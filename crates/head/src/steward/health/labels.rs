@@ -92,14 +92,34 @@ struct Kept<'a> {
 }
 
 impl LabelState {
-    /// Why a leg of which this is left cannot be relied on; None if it can.
-    pub fn cause(&self, drive: &str, last: bool) -> Option<LegCause> {
+    /// Why a leg of which this is left cannot be relied on; None if it can. `others`: legs in sync beside it that lost theirs.
+    pub fn cause(&self, drive: &str, last: bool, others: &[String]) -> Option<LegCause> {
         let drive = drive.to_string();
+        let others = Some(others.to_vec()).filter(|others| last && !others.is_empty());
         match self {
             Self::Intact | Self::Unsure | Self::Damaged(_) => None,
-            Self::Lost(areas) => Some(LegCause::DriveMetadataLost { drive, areas: areas.clone(), last }),
-            Self::Foreign(owner) => Some(LegCause::DriveTakenOver { drive, owner: owner.clone(), last }),
+            Self::Lost(areas) => {
+                Some(LegCause::DriveMetadataLost { drive, areas: areas.clone(), last, others })
+            }
+            Self::Foreign(owner) => {
+                Some(LegCause::DriveTakenOver { drive, owner: owner.clone(), last, others })
+            }
         }
+    }
+
+    /// Whether it says nothing yet: a record is being written, or an order is, whose end decides what becomes of the leg.
+    pub fn is_unsettled(&self, ordering: bool, last: bool) -> bool {
+        match self {
+            Self::Intact => false,
+            Self::Unsure => true,
+            Self::Damaged(_) => ordering,
+            Self::Lost(_) | Self::Foreign(_) => ordering && !last,
+        }
+    }
+
+    /// Whether the label is not known to be there.
+    pub fn is_in_doubt(&self) -> bool {
+        matches!(self, Self::Unsure | Self::Lost(_) | Self::Foreign(_))
     }
 }
 
@@ -370,6 +390,8 @@ impl Procedures {
             LabelState::Lost(_) | LabelState::Foreign(_) => self.write_anew(at).await?,
         }
         self.look_now().await;
+        // Another leg that lost its label, too, may be put out from now on.
+        self.look_soon();
         Ok(Reply::Done)
     }
 

@@ -44,6 +44,14 @@ struct Watched {
     on_record: OnRecord,
 }
 
+/// What a look found of the other legs of a mirror that are in sync.
+struct Beside {
+    /// One of them is sound, and stands in.
+    sound: bool,
+    /// Those whose labels are not known to be there.
+    in_doubt: Vec<String>,
+}
+
 /// What is remembered of a drive from look to look.
 #[derive(Clone, Copy, Default)]
 struct Seen {
@@ -99,18 +107,24 @@ impl Procedures {
         let looks: Vec<Boxed<'_, Look>> =
             legs.iter().map(|w| -> Boxed<'_, _> { Box::pin(self.look_from_outside(w)) }).collect();
         let looks = join::all(looks).await;
-        let sound: Vec<&Watched> =
-            legs.iter().zip(&looks).filter(|(_, l)| l.is_sound()).map(|(w, _)| w).collect();
-        let stands_in = |w: &Watched| {
-            let context = self.context();
-            let state =
-                |o: &Watched| context.pool(o.pool).map_or(LegState::Out, |p| p.leg_state(o.array, o.leg));
-            let beside = |o: &Watched| (o.pool, o.array) == (w.pool, w.array) && o.leg != w.leg;
-            sound.iter().any(|o| beside(o) && state(o) == LegState::InSync)
-        };
-        for (w, look) in legs.iter().zip(&looks) {
-            self.conclude(w, look, !stands_in(w), seen.entry(w.open.id).or_default());
+        let looked: Vec<(&Watched, &Look)> = legs.iter().zip(&looks).collect();
+        for (w, look) in &looked {
+            let beside = self.beside(w, &looked);
+            self.conclude(w, look, &beside, seen.entry(w.open.id).or_default());
         }
+    }
+    fn beside(&self, w: &Watched, looked: &[(&Watched, &Look)]) -> Beside {
+        let context = self.context();
+        let state = |o: &Watched| context.pool(o.pool).map_or(LegState::Out, |p| p.leg_state(o.array, o.leg));
+        let is_beside = |o: &Watched| (o.pool, o.array) == (w.pool, w.array) && o.leg != w.leg;
+        let (mut sound, mut in_doubt) = (false, vec![]);
+        for (o, look) in looked.iter().filter(|(o, _)| is_beside(o) && state(o) == LegState::InSync) {
+            sound |= look.is_sound();
+            if matches!(look, Look::Well(_, label) if label.is_in_doubt()) {
+                in_doubt.push(o.open.info.path.clone());
+            }
+        }
+        Beside { sound, in_doubt }
     }
     /// Has the drives looked at soon: who is the last leg in sync, and so what ails it, has changed.
     pub(crate) fn look_soon(&self) {
@@ -141,7 +155,13 @@ impl Procedures {
 
     /// What becomes of a leg whose label is not what it was: why it is put out, if another leg stands in for it, or else what
     /// ails it.
-    fn conclude_label(&self, w: &Watched, look: &Look, seen: &mut Seen, last: bool) -> Option<LegCause> {
+    fn conclude_label(
+        &self,
+        w: &Watched,
+        look: &Look,
+        seen: &mut Seen,
+        (last, others): (bool, &[String]),
+    ) -> Option<LegCause> {
         let Look::Well(_, label) = look else { return None };
         let (now, path) = (self.cx.now(), &w.open.info.path);
         let mut context = self.context_mut();
@@ -157,7 +177,7 @@ impl Procedures {
             context.orders.push_back((None, Order::LabelsMend { pool: w.pool }));
             self.cx.changed();
         }
-        let why = label.cause(path, last).filter(|_| last || !ordering);
+        let why = label.cause(path, last, others).filter(|_| last || !ordering);
         if let Some(p) = context.pool_mut(w.pool).filter(|_| why.is_some() && !last) {
             let leg = &mut p.arrays[w.array].legs[w.leg];
             leg.loses_label();
@@ -169,8 +189,7 @@ impl Procedures {
         why.or_else(|| lately.then(|| LegCause::DriveLabelOverwritten { drive: path.clone() }))
     }
 
-    /// `alone`: no other leg that is in sync is sound.
-    fn conclude(&self, w: &Watched, look: &Look, alone: bool, seen: &mut Seen) {
+    fn conclude(&self, w: &Watched, look: &Look, beside: &Beside, seen: &mut Seen) {
         let now = self.cx.now();
         let context = self.context();
         // Another drive may stand there by now.
@@ -181,8 +200,14 @@ impl Procedures {
         };
         let Some(p) = p.filter(|p| same(p)) else { return };
         let last = p.is_last(w.array, w.leg);
+        let alone = last || !beside.sound;
+        let ordering = context.ordering || !context.orders.is_empty();
         drop(context);
-        let label = self.conclude_label(w, look, seen, last || alone);
+        if matches!(look, Look::Well(_, label) if label.is_unsettled(ordering, alone)) {
+            // Until it is looked at again, what is known of it stays.
+            return;
+        }
+        let label = self.conclude_label(w, look, seen, (alone, &beside.in_doubt));
         let mut context = self.context_mut();
         let (errors, last_error) = context.errors_of(w.open.id);
         let more = errors > seen.errors;

@@ -100,7 +100,7 @@ fn a_leg_that_lost_more_than_its_label_is_out_until_the_operator_returns_it_and_
     assert!(bytes_at(&w, "/f/b", LABEL_AT).iter().all(|b| *b == 0), "nothing was written there");
     let s = w.status();
     let areas = vec![DriveArea::Records, DriveArea::Configuration];
-    let why = LegCause::DriveMetadataLost { drive: "/f/b".into(), areas, last: false };
+    let why = LegCause::DriveMetadataLost { drive: "/f/b".into(), areas, last: false, others: None };
     assert!(s.reasons[0].said().contains(&format!("{why:?}")), "{:?}", s.reasons);
     w.pass(3600);
     assert_eq!(w.legs(0), [LegState::InSync, LegState::Missing], "it waits");
@@ -191,9 +191,17 @@ fn where_both_legs_lost_their_labels_neither_is_put_out_and_one_is_restored_then
     assert_eq!(w.legs(0), [LegState::InSync; 2], "nothing better is left");
     assert_eq!(w.status().health, State::Degraded);
     assert_eq!(count(&mut w, "DriveMetadataLost"), 2, "{:?}", w.events());
+    for other in ["/f/a", "/f/b"] {
+        let choice = format!("others: Some([{other:?}])");
+        assert_eq!(count(&mut w, &choice), 1, "the operator chooses: {:?}", w.events());
+    }
     w.good(Order::LabelRestore { drive: "/f/a".into(), yes: true, force: false });
+    // The look of the order found one leg well, and left the other to the look after it: that one was said to be healthy.
+    assert_eq!(w.status().health, State::Degraded);
     w.pass(LOOK);
     assert_eq!(w.legs(0), [LegState::InSync, LegState::Missing]);
+    let told = w.happened_to("drive /f/b");
+    assert!(!told.contains(&LegEvent::DriveHealthy.into()), "{told:?}");
     w.good(Order::DriveReturn { drive: "/f/b".into() });
     synced(&mut w, 1);
     w.pass(LOOK);
@@ -211,7 +219,7 @@ fn what_somebody_else_wrote_is_said_and_never_overwritten_unasked() {
     put(&mut w, "/f/a", LABEL_AT, &md);
     w.pass(120);
     let (owner, drive) = (DriveOwner::Signature { holds }, || "/f/a".to_string());
-    let why = LegCause::DriveTakenOver { drive: drive(), owner: owner.clone(), last: true };
+    let why = LegCause::DriveTakenOver { drive: drive(), owner: owner.clone(), last: true, others: None };
     let s = w.status();
     assert!(
         s.health == State::Degraded && s.reasons[0].said().contains(&format!("{why:?}")),

@@ -374,28 +374,32 @@ pub fn cause(f: &LegCause) -> Said {
             "something else on this machine overwrote its label, which is written again; the records beside it are whole",
         )
         .then(format!("fuser -v {drive}, or the shell histories, for what writes to it")),
-        LegCause::DriveMetadataLost { drive, areas, last } => Said::new(format!(
-            "something else overwrote it in use: {} lost, so data may be, too",
-            lost_areas(areas)
+        LegCause::DriveMetadataLost { drive, areas, last, others } => Said::new(format!(
+            "something else overwrote it in use: {} lost, so data may be, too{}",
+            lost_areas(areas),
+            one_is_believed(others.as_deref())
         ))
         .then(match last {
             true => format!(
-                "do not stop the daemon; copy what its volumes hold elsewhere, then millrace drive restore-label {drive} --yes"
+                "do not stop the daemon; copy what its volumes hold elsewhere, then {}",
+                restore_label(drive, others.as_deref(), "--yes")
             ),
             false => format!(
                 "fuser -v {drive}, for what writes to it; then millrace drive return {drive}, which copies everything"
             ),
         }),
-        LegCause::DriveTakenOver { drive, owner, last } => {
-            Said::new(format!("something else took it while it was in use: it {}", taken_over(owner))).then(
-                match last {
-                    true => format!(
-                        "do not stop the daemon; end what writes to {drive}, copy what its volumes hold elsewhere, then millrace drive restore-label {drive} --yes --force"
-                    ),
-                    false => format!("end what writes to {drive}; then {}", overwrite(drive, drive)),
-                },
-            )
-        }
+        LegCause::DriveTakenOver { drive, owner, last, others } => Said::new(format!(
+            "something else took it while it was in use: it {}{}",
+            taken_over(owner),
+            one_is_believed(others.as_deref())
+        ))
+        .then(match last {
+            true => format!(
+                "do not stop the daemon; end what writes to {drive}, copy what its volumes hold elsewhere, then {}",
+                restore_label(drive, others.as_deref(), "--yes --force")
+            ),
+            false => format!("end what writes to {drive}; then {}", overwrite(drive, drive)),
+        }),
         LegCause::SpareLabelOverwritten { spare, pool, owner } => {
             let now = owner.as_ref().map_or(String::new(), |o| format!(": it {}", taken_over(o)));
             Said::new(format!("its label was overwritten{now}"))
@@ -647,6 +651,27 @@ fn lost_areas(areas: &[DriveArea]) -> String {
             format!("its label{rest} and {} are", name(last))
         }
     }
+}
+
+/// All legs of a mirror have lost their labels: whose data counts is the operator's to say.
+fn one_is_believed(others: Option<&[String]>) -> String {
+    others.map_or(String::new(), |others| {
+        format!(
+            "; nor has {} its label: the leg that is restored first is believed, and the other is copied from it",
+            others.join(" or ")
+        )
+    })
+}
+
+/// How the label of a drive is restored, or that of another leg instead: the same words for each of them.
+fn restore_label(drive: &str, others: Option<&[String]>, consent: &str) -> String {
+    let Some(others) = others else { return format!("millrace drive restore-label {drive} {consent}") };
+    let mut legs: Vec<&str> = others.iter().map(String::as_str).chain([drive]).collect();
+    legs.sort_unstable();
+    format!(
+        "millrace drive restore-label LEG {consent}, with the LEG whose data is to survive: {}",
+        legs.join(" or ")
+    )
 }
 
 fn taken_over(owner: &DriveOwner) -> String {

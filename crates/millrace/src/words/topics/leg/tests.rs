@@ -62,6 +62,25 @@ fn a_refused_return_names_the_way_that_loses_nothing() {
 }
 
 #[test]
+fn of_legs_that_all_lost_their_labels_the_operator_chooses_one() {
+    let lost = |drive: &str, other: &str| LegCause::DriveMetadataLost {
+        drive: drive.into(),
+        areas: vec![DriveArea::Records],
+        last: true,
+        others: Some(vec![other.into()]),
+    };
+    let said = super::cause(&lost("/f/b", "/f/a"));
+    assert_eq!(
+        said.message,
+        "something else overwrote it in use: its label and its membership records are lost, so data may be, too; nor has /f/a its label: the leg that is restored first is believed, and the other is copied from it"
+    );
+    let next = "do not stop the daemon; copy what its volumes hold elsewhere, then millrace drive restore-label LEG --yes, with the LEG whose data is to survive: /f/a or /f/b";
+    assert_eq!(said.next.as_deref(), Some(next));
+    // One command for both: the screen prints it once.
+    assert_eq!(helps(lost("/f/a", "/f/b")), next);
+}
+
+#[test]
 fn spares_that_fit_nowhere_are_named_one_by_one() {
     let small = |spare: &str| SpareUnfit::TooSmall {
         spare: spare.into(),
