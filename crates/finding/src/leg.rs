@@ -412,6 +412,14 @@ events! {
             /// The copy at the end.
             second: bool,
         } = Warning,
+        /// Copies of a drive's label that were damaged before the import are written again.
+        LabelRewrittenAtImport {
+            pool: String,
+            /// The copy in front.
+            first: bool,
+            /// The copy at the end.
+            second: bool,
+        } = Warning,
         /// The operator had the label of a drive written anew: data of the drive may be damaged.
         LabelRestored { pool: String } = Warning,
         /// A leg is smaller than it was.

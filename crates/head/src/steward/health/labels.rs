@@ -9,6 +9,8 @@
 //! somebody else has written his own there             ▶ foreign: the same, and never overwritten unasked
 //! ```
 //!
+//! What was damaged before a pool came, its import writes again (`mend_labels_found`): whoever did it is gone by now.
+//!
 //! Who overwrites a drive from its beginning or its end reaches data only behind the records: as long as one of
 //! both slots of each is there, data is.
 
@@ -25,7 +27,7 @@ use crate::steward::procedures::Procedures;
 use crate::steward::state::config::{PoolConfig, geometry_of};
 use array::UnclearedMap;
 use array::format::{
-    ConfigSlot, Fault, LABEL_AT, Label, LegState, MembershipRecord, RECORD_BYTES, label_copy_at,
+    ConfigSlot, Fault, LABEL_AT, Label, LegState, MembershipRecord, RECORD_BYTES, label_copy_at, tail_at,
 };
 use base::{Bug, DriveError, Uuid, planted};
 use finding::{DriveArea, DriveFault, DriveOwner, LegCause, LegEvent, LegRefusal, Signature};
@@ -298,10 +300,67 @@ impl Procedures {
         }
         for open in spares {
             if let Ok(LabelState::Damaged(damage)) = self.check_known_label(&open).await {
-                self.write_copies(pool, &open, damage).await?;
+                self.mend_copies(pool, &open, damage).await?;
             }
         }
         Ok(Reply::Done)
+    }
+
+    /// A pool comes, and nobody uses it yet: copies of labels that were damaged meanwhile are written again. What cannot be
+    /// mended so, the first look tells.
+    pub(crate) async fn mend_labels_found(&self, pool: PoolId, probes: &[Probe]) {
+        for open in probes.iter().filter(|p| !p.whole).filter_map(Probe::opened) {
+            let Some((damage, array)) = self.damage_found(pool, &open).await else { continue };
+            if let Some(array) = array.filter(|_| damage.second)
+                && self.write_map_found(pool, array, &open).await.is_err()
+            {
+                continue;
+            }
+            if self.write_copies(&open, damage).await.is_ok() {
+                let Damage { first, second, .. } = damage;
+                self.label_happened(pool, &open, |pool| LegEvent::LabelRewrittenAtImport {
+                    pool,
+                    first,
+                    second,
+                });
+            }
+        }
+    }
+
+    /// What of the label of a drive of a pool that comes is to be written again, and of which array the drive is a leg.
+    async fn damage_found(&self, pool: PoolId, open: &OpenDrive) -> Option<(Damage, Option<usize>)> {
+        let (leg, in_sync) = {
+            let context = self.context();
+            let p = context.pool(pool)?;
+            let leg = p.reachable().into_iter().find(|(.., o)| o.id == open.id).map(|(a, l, _)| (a, l));
+            if leg.is_none() && !p.config().extras.spares.iter().any(|s| s.drive == open.label.drive) {
+                return None;
+            }
+            (leg, leg.is_some_and(|(a, l)| p.leg_state(a, l) == LegState::InSync))
+        };
+        let state = match leg.filter(|_| in_sync) {
+            Some((array, leg)) => self.check_label(LegAt { pool, array, leg, open }).await,
+            // All of it is copied anew, or nothing lies there.
+            None => self.check_known_label(open).await,
+        };
+        match state {
+            Ok(LabelState::Damaged(damage)) => Some((damage, leg.map(|(array, _)| array))),
+            Ok(_) | Err(_) => None,
+        }
+    }
+
+    /// The uncleared map lies in front of the label's second copy, and may be damaged with it.
+    async fn write_map_found(&self, pool: PoolId, array: usize, open: &OpenDrive) -> Result<(), DriveError> {
+        let area = {
+            let context = self.context();
+            let array = context.pool(pool).map(|p| (&p.arrays[array], p.array_uuid(array)));
+            let array = array.filter(|(a, _)| a.uncleared.life() != 0);
+            array.map(|(a, uuid)| a.uncleared.encode(&a.geometry, uuid))
+        };
+        match area {
+            Some(area) => self.cx.write(open.id, tail_at(open.label.drive_bytes), &area).await,
+            None => Ok(()),
+        }
     }
 
     async fn mend_label(&self, at: LegAt<'_>, damage: Damage) -> Result<(), Refusal> {
@@ -314,10 +373,17 @@ impl Procedures {
         if damage.map {
             self.write_maps_again(at.pool, at.array).await?;
         }
-        self.write_copies(at.pool, at.open, damage).await
+        self.mend_copies(at.pool, at.open, damage).await
     }
 
-    async fn write_copies(&self, pool: PoolId, open: &OpenDrive, damage: Damage) -> Result<(), Refusal> {
+    async fn mend_copies(&self, pool: PoolId, open: &OpenDrive, damage: Damage) -> Result<(), Refusal> {
+        self.write_copies(open, damage).await?;
+        let Damage { first, second, .. } = damage;
+        self.label_happened(pool, open, |pool| LegEvent::LabelRewritten { pool, first, second });
+        Ok(())
+    }
+
+    async fn write_copies(&self, open: &OpenDrive, damage: Damage) -> Result<(), Refusal> {
         let OpenDrive { id, label, .. } = open;
         let Damage { first, second, .. } = damage;
         for (_, place) in
@@ -326,7 +392,6 @@ impl Procedures {
             let written = self.cx.write(*id, *place, &label.encode()).await;
             written.map_err(|e| not_restored(open, e))?;
         }
-        self.label_happened(pool, open, |pool| LegEvent::LabelRewritten { pool, first, second });
         Ok(())
     }
 

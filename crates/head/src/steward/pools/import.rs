@@ -234,7 +234,10 @@ impl Procedures {
                 let was_in_sync = next.arrays[i].legs[l].state == LegState::InSync;
                 let failed = config.extras.failed(uuid).filter(|row| !row.removed).map(|row| row.cause());
                 let failed = failed.filter(|_| !planted(Bug::FailedComesBack));
-                let older = *judged == LegVerdict::Stale { full: true } && was_in_sync;
+                // One with a damaged label may have the last record: it is not believed.
+                let older = *judged == LegVerdict::Stale { full: true }
+                    && was_in_sync
+                    && probe.is_some_and(|p| p.whole);
                 let (state, why): (_, Option<Cause>) = match judged {
                     LegVerdict::Current => (LegState::InSync, None),
                     // Until somebody returns it.
@@ -376,6 +379,7 @@ impl Procedures {
             return Err(r);
         }
         self.came(id);
+        self.mend_labels_found(id, probes).await;
         let drives = probes.iter().filter(|p| used.contains(&p.id)).map(|p| p.info.path.clone()).collect();
         {
             let mut context = self.context_mut();

@@ -75,6 +75,25 @@ fn a_copy_of_a_label_that_is_overwritten_is_written_again_and_said() {
     }
 }
 
+/// Seconds after the start it was said that something on this machine overwrites it.
+#[test]
+fn a_copy_of_a_label_that_was_damaged_before_the_start_is_written_again_by_the_import() {
+    for (at, first) in [(LABEL_AT, true), (label_copy_at(BYTES), false)] {
+        for (mut w, path) in [(usual(), "/f/a"), (single(), "/f/a"), (with_spare(), "/f/c")] {
+            wipe(&mut w, path, at, RECORD_BYTES as u64);
+            let mut w = w.crash(2);
+            assert!(has_label(&w, path), "{path} at {at}");
+            let told = LegEvent::LabelRewrittenAtImport { pool: "tank".into(), first, second: !first };
+            let happened = w.happened_to(&format!("drive {path}"));
+            assert!(happened.contains(&told.into()), "{:?}", w.events());
+            w.pass(LOOK);
+            for wrong in ["DriveLabelOverwritten", "LabelRewritten {", "LegOlder"] {
+                assert_eq!(count(&mut w, wrong), 0, "{:?}", w.events());
+            }
+        }
+    }
+}
+
 #[test]
 fn both_copies_are_written_again_beside_records_that_are_there() {
     let mut w = usual();

@@ -522,11 +522,11 @@ pub fn event(f: &LegEvent) -> String {
         LegEvent::LastLegReturned { pool } => format!("it is back in pool {pool}, and in sync: hosts go on"),
         LegEvent::LabelRewritten { pool, first, second } => format!(
             "something else overwrote {} of its label, of pool {pool}: written again",
-            match (first, second) {
-                (true, true) => "both copies",
-                (true, false) => "the first copy",
-                (false, _) => "the second copy",
-            }
+            label_copies(*first, *second)
+        ),
+        LegEvent::LabelRewrittenAtImport { pool, first, second } => format!(
+            "the import of pool {pool} found {} of its label damaged: written again",
+            label_copies(*first, *second)
         ),
         LegEvent::LabelRestored { pool } => format!(
             "its label and all that pool {pool} keeps on it were written anew by order: data on it may be damaged"
@@ -633,6 +633,14 @@ pub fn label_fault(fault: &LabelFault) -> &'static str {
         LabelFault::Absent => "absent",
         LabelFault::Newer => "written by a newer version of millrace",
         LabelFault::Damaged => "damaged",
+    }
+}
+
+fn label_copies(first: bool, second: bool) -> &'static str {
+    match (first, second) {
+        (true, true) => "both copies",
+        (true, false) => "the first copy",
+        (false, _) => "the second copy",
     }
 }
 
