@@ -1,14 +1,15 @@
 //! Words about pools.
 
+mod import;
+
 use super::leg::{newer_part, record_name};
-use super::machine::open_fault;
 use super::parts::{STATE_DISK, connected, count, drive_fault, file_fault, size, size_free, state_fault};
 use super::{Said, cause as cause_said, notice as notice_said, way, why as why_said};
 use finding::{
-    CutOffWork, Difference, DriveBusy, DriveFault, FailedDrive, ImportFault, Leftovers, OneDrive, PoolCause,
-    PoolDoubt, PoolEvent, PoolNotice, PoolRefusal, PoolSide, StateFile, UnusedSpace, VolumeData,
+    CutOffWork, Difference, DriveBusy, DriveFault, FailedDrive, Leftovers, OneDrive, PoolCause,
+    PoolEvent, PoolNotice, PoolRefusal, PoolSide, StateFile, UnusedSpace, VolumeData,
 };
-use std::collections::BTreeSet;
+use import::{beside, doubtful, import_fault, not_found};
 
 /// The verb after these names.
 fn is(names: &[String]) -> &'static str {
@@ -23,11 +24,6 @@ fn forced(force: bool) -> &'static str {
 /// Sentences behind each other.
 fn joined<T>(all: &[T], one: impl Fn(&T) -> String) -> String {
     all.iter().map(one).collect::<Vec<_>>().join("; ")
-}
-
-/// In brackets, what else turned up.
-fn beside(message: String, also: &[ImportFault]) -> String {
-    if also.is_empty() { message } else { format!("{message} ({})", joined(also, import_fault)) }
 }
 
 /// Why an order was not carried out.
@@ -522,148 +518,6 @@ fn listed(drive: &str, pool: &str, place: Option<&str>, removable: bool) -> Said
         }
         Some(_) => back,
     })
-}
-
-/// Nothing of a pool was found.
-fn not_found(pool: Option<&str>, also: &[ImportFault], away: &[String], in_use: bool) -> Said {
-    let what = pool.map_or("pool".to_string(), |p| format!("drive of pool {p}"));
-    let words = if also.is_empty() { String::new() } else { format!(": {}", joined(also, import_fault)) };
-    let import = pool.map_or("millrace pool import".into(), |p| format!("millrace pool import {p}"));
-    let files = format!("{import} --drive FILE --drive FILE");
-    let next = match (away.is_empty(), in_use) {
-        (false, _) => format!("attach {}, then {import}; or, where it lies now, {files}", away.join(" and ")),
-        // Somebody uses them, and most likely for something else.
-        (true, true) => {
-            format!("{files}, if it lies in files; or, if it is on one of those in use, once it is let go of")
-        }
-        (true, false) => format!("{files}, if it lies in files, or millrace pool import --list"),
-    };
-    Said::new(format!("no {what} was found{words}")).then(next)
-}
-
-/// What else turned up as drives were looked for.
-fn import_fault(f: &ImportFault) -> String {
-    match f {
-        ImportFault::NotOpened { drive, fault } => open_fault(drive, fault),
-        ImportFault::NotItself { drive, why } => format!("{drive}: {}", cause_said(why).message),
-        ImportFault::OfOtherPool { drive, pool } => format!("{drive} is a drive of pool {pool}"),
-        ImportFault::LabelAbsent { drive } => format!("the label of {drive} is absent"),
-        ImportFault::LabelNewer { drive, part } => {
-            let part = newer_part(part);
-            format!("the label of {drive} is written by a newer version of millrace, with {part}")
-        }
-        ImportFault::LabelDamaged { drive } => format!("the label of {drive} is damaged"),
-        ImportFault::NotThere { drives } => format!("{} {} not there", drives.join(", "), is(drives)),
-        ImportFault::MoreInUse { count } => format!("{count} more are in use"),
-        ImportFault::OthersInUse { count: 1 } => {
-            "1 other drive is in use (millrace pool import --list names it)".into()
-        }
-        ImportFault::OthersInUse { count } => {
-            format!("{count} other drives are in use (millrace pool import --list names them)")
-        }
-        ImportFault::LookedInVain { drives } => format!("looked for in vain at {}, too", drives.join(", ")),
-        ImportFault::NotNamed { drives } => format!(
-            "with --force the named drives alone would count, without {}, which may hold later writes",
-            drives.join(", ")
-        ),
-    }
-}
-
-/// What speaks against a pool, what helps without force, and what `--force` would do here, as the end of the command;
-/// None if it would not help.
-fn doubt(d: &PoolDoubt) -> (String, String, Option<&'static str>) {
-    let drives_are = |missing: &[String]| if missing.len() == 1 { "a drive is" } else { "drives are" };
-    let attach = |missing: &[String]| format!("attach {}", missing.join(" and "));
-    match d {
-        PoolDoubt::NotReleased { pool, holder } => (
-            format!("pool {pool} was not released by the system that had it, {holder}"),
-            format!("millrace pool release {pool} (there)"),
-            Some(" (here)"),
-        ),
-        PoolDoubt::ReleasedWithMissing { pool, array, missing, current } => (
-            format!(
-                "pool {pool} was released, and {} missing from {array}: {}; another head may have gone on with {}, so nothing proves that {} has the latest writes",
-                drives_are(missing),
-                missing.join(", "),
-                if missing.len() == 1 { "it" } else { "them" },
-                current.join(", ")
-            ),
-            attach(missing),
-            Some(" (if no other head has had the pool since)"),
-        ),
-        PoolDoubt::Unproven { pool, array, missing, current } => (
-            format!(
-                "{} missing from {array} of pool {pool}: {}; {} cannot be proven to hold the latest writes",
-                drives_are(missing),
-                missing.join(", "),
-                current.join(", ")
-            ),
-            attach(missing),
-            Some(""),
-        ),
-        PoolDoubt::InMemory { pool, array, missing } => (
-            format!(
-                "every drive of {array} of pool {pool} ({}) was in the memory of a daemon that has ended: what they held is gone",
-                missing.join(", ")
-            ),
-            format!("millrace pool release {pool}, which forgets it"),
-            None,
-        ),
-        PoolDoubt::Missing { pool, array, missing } => (
-            format!("{} missing from {array} of pool {pool}: {}", drives_are(missing), missing.join(", ")),
-            attach(missing),
-            None,
-        ),
-        PoolDoubt::Stale { pool, array, stale, missing, whole } => {
-            let here = match (&stale[..], missing.is_empty()) {
-                ([one], false) => format!("only {one} is here, which"),
-                (all, false) => format!("only {} are here, which", all.join(", ")),
-                ([one], true) => format!("{one} is here, and"),
-                (all, true) => format!("{} are here, and", all.join(", ")),
-            };
-            let lack = match (whole, stale.len()) {
-                (false, 1) => "was still being copied and holds no whole copy",
-                (false, _) => "were still being copied and hold no whole copy",
-                (true, 1) => "lacks later writes",
-                (true, _) => "lack later writes",
-            };
-            let away = match missing.is_empty() {
-                true if *whole => {
-                    "; this head has those on record: these may be older copies of its drives".into()
-                }
-                true => String::new(),
-                false => format!("; {} missing: {}", drives_are(missing), missing.join(", ")),
-            };
-            let attach = if missing.is_empty() {
-                "attach the drives that the pool was on last".to_string()
-            } else {
-                attach(missing)
-            };
-            let force = whole.then_some(" (later writes are lost)");
-            (format!("of {array} of pool {pool} {here} {lack}{away}"), attach, force)
-        }
-    }
-}
-
-/// All that speaks against taking a pool. `--force` overrides all of it, so whoever says it has read it all.
-fn doubtful(pool: &str, doubts: &[PoolDoubt]) -> Said {
-    let all: Vec<_> = doubts.iter().map(doubt).collect();
-    let import = format!("millrace pool import {pool}");
-    let firsts: BTreeSet<&str> = all.iter().map(|(_, first, _)| &**first).collect();
-    let forces: BTreeSet<Option<&str>> = all.iter().map(|(.., force)| *force).collect();
-    let first = firsts.iter().copied().collect::<Vec<_>>().join(", and ");
-    let next = match forces.iter().copied().collect::<Vec<_>>()[..] {
-        [None] if !first.starts_with("attach") => first,
-        [Some(how)] if firsts.len() == 1 => format!("{first}, or {import} --force{how}"),
-        // Where it would not help with all of it, it is no way at all.
-        [None, ..] => format!("{first}, then {import}"),
-        // Each of these would be overridden, not only the one that somebody had in mind.
-        _ => format!(
-            "{first}, then {import}; or {import} --force, which overrides all of this (writes that only the others have are lost)"
-        ),
-    };
-    let messages: Vec<String> = all.into_iter().map(|(message, ..)| message).collect();
-    Said::new(messages.join("; and ")).then(next)
 }
 
 /// What happened.
