@@ -531,6 +531,18 @@ findings! {
     }
 }
 
+impl ImportFault {
+    /// The drive that is there and has no label that this program reads.
+    pub fn without_label(&self) -> Option<&str> {
+        match self {
+            Self::LabelAbsent { drive } | Self::LabelNewer { drive, .. } | Self::LabelDamaged { drive } => {
+                Some(drive)
+            }
+            _ => None,
+        }
+    }
+}
+
 findings! {
     /// Why a drive cannot come to rest.
     pub enum DriveBusy {

@@ -260,7 +260,10 @@ impl Procedures {
                 Err(r) => {
                     // Nothing was found: it is not a matter of where to look, but of drives that are away.
                     let is_away = r.kind() == ErrorKind::NotFound;
-                    let away = if is_away { row.drives.clone() } else { vec![] };
+                    // One that is there without its label cannot be attached.
+                    let is_there = |d: &String| failures.iter().any(|f| f.without_label() == Some(d.as_str()));
+                    let away: Vec<String> =
+                        row.drives.iter().filter(|d| is_away && !is_there(d)).cloned().collect();
                     let is_shaped =
                         |d: &&String| context.shapes_at_start.get(*d).is_some_and(|s| s.hang || s.gone);
                     let cause = PoolCause::PoolNotImported {

@@ -1,6 +1,6 @@
 //! Every finding has words, and they are good ones.
 
-use finding::{Cause, Event, Notice, PoolRefusal, Why};
+use finding::{Cause, Event, ImportFault, Notice, PoolCause, PoolDoubt, PoolRefusal, Why};
 use std::collections::BTreeMap;
 
 /// A sentence stands behind a colon: no full stop, no name that is missing, nothing printed for programmers.
@@ -40,6 +40,35 @@ fn a_drive_that_is_listed_is_put_back_or_let_go_of() {
         "put it back to /f/b, then millrace drive return /f/b; or millrace drive rm /f/b, then the same command with --force"
     );
     assert_eq!(next(Some("/f/z"), false), "millrace drive return /f/z");
+}
+
+/// It was to be attached, or named, and both was done.
+#[test]
+fn a_pool_whose_drive_has_lost_its_label_is_told_what_can_be_done() {
+    let (pool, drive) = (|| "solo".to_string(), || "/f/a".to_string());
+    let also = || vec![ImportFault::LabelAbsent { drive: drive() }];
+    let not_imported = |why: PoolRefusal| {
+        let (why, also) = (Box::new(why.into()), also());
+        let cause = PoolCause::PoolNotImported { pool: pool(), why, also, away: vec![], shaped: vec![] };
+        super::cause(&cause.into())
+    };
+    let help = "write back a copy of /f/a, if there is one, then millrace pool import solo, or millrace pool release solo, which forgets the pool: nothing else tells where its data lies";
+    let said = not_imported(PoolRefusal::PoolWithoutDrives);
+    assert_eq!(said.message, "none of its drives was found (the label of /f/a is absent)");
+    assert_eq!(said.next.as_deref(), Some(help));
+    let next_without = |missing: &[&str]| {
+        let missing = missing.iter().map(ToString::to_string).collect();
+        let doubt = PoolDoubt::Missing { pool: pool(), array: "single-0".into(), missing };
+        not_imported(PoolRefusal::PoolDoubtful { pool: pool(), doubts: vec![doubt] }).next.expect("a command")
+    };
+    assert_eq!(next_without(&["/f/a"]), help);
+    assert!(next_without(&["/f/a", "/f/b"]).starts_with("attach /f/a and /f/b"));
+    let none =
+        PoolRefusal::PoolNotFound { pool: Some(pool()), also: also(), away: vec![], in_use: false };
+    let said = super::why(&none.into());
+    assert_eq!(said.message, "no drive of pool solo was found: the label of /f/a is absent");
+    let elsewhere = "millrace pool import solo --drive FILE --drive FILE, if it lies elsewhere";
+    assert_eq!(said.next, Some(format!("{elsewhere}, or {help}")));
 }
 
 #[test]

@@ -466,7 +466,7 @@ impl Procedures {
         let only_named = force && !drives.is_empty();
         let said = drives.clone();
         let named: Vec<String> = drives.into_iter().chain(if only_named { vec![] } else { absent }).collect();
-        let (mut probes, failures) = self.patient().gather(&named, None).await;
+        let (mut probes, failures) = self.patient().gather_named(&named).await;
         // What is not where it was explains more than what somebody else uses.
         let is_away = |path: &String| failures.iter().any(|f| f.missing && f.is(path));
         let away: Vec<String> = named.iter().map(|spec| file_of(spec)).filter(is_away).collect();

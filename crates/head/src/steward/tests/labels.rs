@@ -198,6 +198,23 @@ fn the_last_leg_is_left_alone_until_its_label_is_restored_by_order() {
     assert!(s.volumes.iter().any(|v| v.name == "tank/vm1"));
 }
 
+/// The drive was there, and was to be attached.
+#[test]
+fn a_pool_whose_only_drive_lost_its_label_before_the_start_says_so() {
+    let mut w = single();
+    w.good(volume("vm1", 9 * MIB));
+    wipe_all(&mut w, "/f/a");
+    let mut w = w.crash(2);
+    let s = w.status();
+    let why = "also: [LabelAbsent { drive: \"/f/a\" }], away: []";
+    assert!(s.health == State::Offline && s.reasons[0].said().contains(why), "{:?}", s.reasons);
+    for (drives, force) in [(vec![], false), (vec!["/f/a".to_string()], true)] {
+        let import = Order::PoolImport { pool: Some("tank".into()), name: None, drives, force };
+        let (kind, _, message) = w.refused(import);
+        assert!(kind == ErrorKind::NotFound && message.contains(why), "{message}");
+    }
+}
+
 /// `labelgone.sh`: nothing was said, and the pool was gone at the next start.
 #[test]
 fn where_both_legs_lost_their_labels_neither_is_put_out_and_one_is_restored_then_copied() {

@@ -7,9 +7,9 @@ use super::parts::{STATE_DISK, connected, count, drive_fault, file_fault, size, 
 use super::{Said, cause as cause_said, notice as notice_said, way, why as why_said};
 use finding::{
     CutOffWork, Difference, DriveBusy, DriveFault, FailedDrive, Leftovers, OneDrive, PoolCause,
-    PoolEvent, PoolNotice, PoolRefusal, PoolSide, StateFile, UnusedSpace, VolumeData,
+    PoolEvent, PoolNotice, PoolRefusal, PoolSide, StateFile, UnusedSpace, VolumeData, Why,
 };
-use import::{beside, doubtful, import_fault, not_found};
+use import::{beside, doubtful, import_fault, label_help, not_found};
 
 /// The verb after these names.
 fn is(names: &[String]) -> &'static str {
@@ -285,7 +285,11 @@ pub fn refusal(f: &PoolRefusal) -> Said {
         ))
         .then(format!("millrace pool import {uuid}, or millrace pool import {uuid} --as {name}")),
         R::PoolNotTaken { why, also } => {
-            Said::new(beside(why_said(why).message, also)).then(way(why))
+            let help = match &**why {
+                Why::Pool(R::PoolDoubtful { pool, .. }) => label_help(pool, why, also),
+                _ => None,
+            };
+            Said::new(beside(why_said(why).message, also)).then(help.unwrap_or_else(|| way(why)))
         }
         R::PoolReleaseInUse { pool, force, hosts } => {
             Said::new(connected(hosts, &format!("would lose the volumes of pool {pool}")))
@@ -686,7 +690,7 @@ pub fn cause(f: &PoolCause) -> Said {
                     "attach {}: then it is imported by itself within a minute, or by millrace pool import {pool}",
                     away.join(" and ")
                 ),
-                true => way(why),
+                true => label_help(pool, why, also).unwrap_or_else(|| way(why)),
             };
             Said::new(beside(why_said(why).message, also)).then(next)
         }

@@ -55,6 +55,18 @@ pub(super) fn file_of(spec: &str) -> String {
 impl Procedures {
     /// Opens drives; keeps those of one pool, or all labelled ones. Also which ones are not, and why.
     pub(crate) async fn gather(&self, specs: &[String], pool: Option<Uuid>) -> (Vec<Probe>, Vec<Unfit>) {
+        self.gather_as(specs, pool, false).await
+    }
+    /// The same of drives on which a pool is said to lie: one without a label is told, too.
+    pub(super) async fn gather_named(&self, specs: &[String]) -> (Vec<Probe>, Vec<Unfit>) {
+        self.gather_as(specs, None, true).await
+    }
+    async fn gather_as(
+        &self,
+        specs: &[String],
+        pool: Option<Uuid>,
+        named: bool,
+    ) -> (Vec<Probe>, Vec<Unfit>) {
         // Of two that name one drive the first counts: who names it with a shape means that.
         let mut unique: Vec<&String> = vec![];
         for spec in specs {
@@ -75,7 +87,8 @@ impl Procedures {
                     } else {
                         // Of what pool a drive with a newer label is nobody can say: it may be any.
                         let newer = matches!(p.label, Err(Fault::Newer(_)));
-                        let pool = pool.or(newer.then(Uuid::default));
+                        let tells = newer || named && p.label.is_err();
+                        let pool = pool.or(tells.then(Uuid::default));
                         failures.extend(pool.map(|pool| Unfit::other(&p, pool)));
                         self.let_go(p.id);
                     }

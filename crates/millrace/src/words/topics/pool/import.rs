@@ -2,7 +2,7 @@
 
 use super::{Said, cause_said, is, joined, newer_part};
 use crate::words::machine::open_fault;
-use finding::{ImportFault, PoolDoubt};
+use finding::{ImportFault, PoolDoubt, PoolRefusal, Why};
 use std::collections::BTreeSet;
 
 /// In brackets, what else turned up.
@@ -16,6 +16,15 @@ pub(super) fn not_found(pool: Option<&str>, also: &[ImportFault], away: &[String
     let words = if also.is_empty() { String::new() } else { format!(": {}", joined(also, import_fault)) };
     let import = pool.map_or("millrace pool import".into(), |p| format!("millrace pool import {p}"));
     let files = format!("{import} --drive FILE --drive FILE");
+    if let Some((pool, help)) = pool.and_then(|p| Some((p, unlabelled(also)?))) {
+        let help = help.next(pool);
+        let next = if away.is_empty() {
+            format!("{files}, if it lies elsewhere, or {help}")
+        } else {
+            format!("attach {}, then {import}, or {help}", away.join(" and "))
+        };
+        return Said::new(format!("no {what} was found{words}")).then(next);
+    }
     let next = match (away.is_empty(), in_use) {
         (false, _) => format!("attach {}, then {import}; or, where it lies now, {files}", away.join(" and ")),
         // Somebody uses them, and most likely for something else.
@@ -25,6 +34,51 @@ pub(super) fn not_found(pool: Option<&str>, also: &[ImportFault], away: &[String
         (true, false) => format!("{files}, if it lies in files, or millrace pool import --list"),
     };
     Said::new(format!("no {what} was found{words}")).then(next)
+}
+
+/// What is the matter with drives that are there, and on which a pool should lie.
+enum Unlabelled<'a> {
+    /// A newer program wrote their labels.
+    Newer,
+    /// Nothing is left of their labels.
+    Gone(Vec<&'a str>),
+}
+
+impl Unlabelled<'_> {
+    fn next(&self, pool: &str) -> String {
+        match self {
+            Self::Newer => "install that version, or a later one".into(),
+            Self::Gone(drives) => format!(
+                "write back a copy of {}, if there is one, then millrace pool import {pool}, or millrace pool release {pool}, which forgets the pool: nothing else tells where its data lies",
+                drives.join(" and ")
+            ),
+        }
+    }
+}
+
+fn unlabelled(also: &[ImportFault]) -> Option<Unlabelled<'_>> {
+    if also.iter().any(|f| matches!(f, ImportFault::LabelNewer { .. })) {
+        return Some(Unlabelled::Newer);
+    }
+    let gone: Vec<&str> = also.iter().filter_map(ImportFault::without_label).collect();
+    (!gone.is_empty()).then_some(Unlabelled::Gone(gone))
+}
+
+/// What helps if a pool was not taken as its drives are there without their labels; None if it is another matter.
+pub(super) fn label_help(pool: &str, why: &Why, also: &[ImportFault]) -> Option<String> {
+    let found = unlabelled(also)?;
+    let is_meant = match (why, &found) {
+        (Why::Pool(PoolRefusal::PoolWithoutDrives), _) => true,
+        // Not if it lacks another drive, too.
+        (Why::Pool(PoolRefusal::PoolDoubtful { doubts, .. }), Unlabelled::Gone(gone)) => {
+            doubts.iter().all(|doubt| match doubt {
+                PoolDoubt::Missing { missing, .. } => missing.iter().all(|m| gone.contains(&m.as_str())),
+                _ => false,
+            })
+        }
+        _ => false,
+    };
+    is_meant.then(|| found.next(pool))
 }
 
 /// What else turned up as drives were looked for.
