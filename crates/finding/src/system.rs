@@ -1,8 +1,8 @@
 //! Findings about two heads, and the head itself.
 
 use crate::{
-    AlarmFault, DriveFault, JoinDenial, KeyFault, LinkFault, NoFence, OutReason, ShutOutFault, StateFault, TokenFault,
-    TrialFault, TriedAddress, UnreachedFault, Why,
+    AlarmFault, DriveFault, JoinDenial, KeyFault, LinkFault, NoFence, OutReason, ShutOutFault, StateFault,
+    TokenFault, TrialFault, TriedAddress, UnreachedFault, Why,
 };
 
 refusals! {
@@ -152,6 +152,8 @@ findings! {
         },
         /// The follower is not ready to take over yet.
         FollowerNotReady { head: String, name: String },
+        /// The follower is not ready to take over: a file of the leader's state directory cannot be read or is not whole, so it does not get it.
+        FollowerWithoutFile { head: String, name: String, leader: String, file: String, path: String },
         /// This head does not see most of the voters.
         VotersUnreached,
         /// The follower does not reach a drive.

@@ -1,8 +1,8 @@
 //! The door between the Steward and the transport of the link: streams of bytes to the other head, which begin and end.
 
-use base::{Duration, Uuid};
 use base::fence::Process;
 use base::view::Interface;
+use base::{Duration, Uuid};
 use cluster::link::{Do, Fault, VERSION, VERSION_MIN};
 use cluster::watch::{End, Times};
 use cluster::{HeadNo, SystemRecord};
@@ -119,6 +119,8 @@ pub struct SystemView {
     pub out: Option<OutSince>,
     /// Why the other head, which is not in, could not follow, as it says itself.
     pub other_lacks: Option<StateFault>,
+    /// A file of the state directory that the follower does not get, as it cannot be read or is not whole: its name and its path.
+    pub unsent: Option<(String, String)>,
     /// The other head was put out again and again for the same cause: it is not let in before that.
     pub lets_in_after: Option<Duration>,
     /// Of a head that leads while the other one is out: open drives of pools that are known to have fenced that one, and how many are open.

@@ -261,7 +261,8 @@ impl Procedures {
                     // Nothing was found: it is not a matter of where to look, but of drives that are away.
                     let is_away = r.kind() == ErrorKind::NotFound;
                     // One that is there without its label cannot be attached.
-                    let is_there = |d: &String| failures.iter().any(|f| f.without_label() == Some(d.as_str()));
+                    let is_there =
+                        |d: &String| failures.iter().any(|f| f.without_label() == Some(d.as_str()));
                     let away: Vec<String> =
                         row.drives.iter().filter(|d| is_away && !is_there(d)).cloned().collect();
                     let is_shaped =

@@ -200,8 +200,9 @@ pub async fn head_named(api: &Api, name: &str) -> Result<HeadNo, Refused> {
 /// Both heads, and what is wrong with them.
 pub async fn of_status(api: &Api) -> Option<(Cluster, Vec<api::Reason>)> {
     let Ok(Reply::System(view)) = api.order(Order::System).await else { return None };
+    let unsent = view.unsent.clone();
     let cluster = cluster(*view, &link_addresses(api));
-    let reasons = reasons(&cluster);
+    let reasons = reasons(&cluster, unsent);
     Some((cluster, reasons))
 }
 
@@ -216,8 +217,8 @@ pub fn add_served(cluster: &mut Cluster, served: Option<[api::HeadServes; 2]>, p
     }
 }
 
-/// What is wrong with a system, as one of its heads sees it.
-fn reasons(cluster: &Cluster) -> Vec<api::Reason> {
+/// What is wrong with a system, as one of its heads sees it. `unsent`: a file that the follower does not get, and its path.
+fn reasons(cluster: &Cluster, unsent: Option<(String, String)>) -> Vec<api::Reason> {
     let reason = |state, cause: SystemCause| words::reason(api::Reason::new(state, "system", cause));
     let degraded = |cause| reason(api::State::Degraded, cause);
     let is_me = |h: &&Head| h.head == cluster.me;
@@ -245,13 +246,29 @@ fn reasons(cluster: &Cluster) -> Vec<api::Reason> {
             Some(HeadOut { since, why, lives, shut_off, drives, lacks, again_seconds, .. }) => {
                 let (linked, pauses) = (cluster.linked, again_seconds.is_some());
                 SystemCause::OtherHeadPutOut {
-                    head, name, since, why, lives, shut_off, drives, linked, lacks, pauses,
+                    head,
+                    name,
+                    since,
+                    why,
+                    lives,
+                    shut_off,
+                    drives,
+                    linked,
+                    lacks,
+                    pauses,
                 }
             }
         })),
-        (None, "follows", false) if flaws.is_empty() && cluster.unreached.is_empty() => {
-            reasons.push(degraded(SystemCause::FollowerNotReady { head, name }));
-        }
+        (None, "follows", false) => match unsent {
+            Some((file, path)) => {
+                let leader = me.head.clone();
+                reasons.push(degraded(SystemCause::FollowerWithoutFile { head, name, leader, file, path }));
+            }
+            None if flaws.is_empty() && cluster.unreached.is_empty() => {
+                reasons.push(degraded(SystemCause::FollowerNotReady { head, name }));
+            }
+            None => {}
+        },
         (None, ..) => {}
     }
     if cluster.blind {
@@ -376,7 +393,7 @@ mod tests {
     }
     fn said(me: &str, heads: [Head; 2], fences: Vec<api::FenceTrial>) -> Vec<(String, String)> {
         let cluster = Cluster { me: me.into(), heads: heads.into(), fences, ..Cluster::default() };
-        reasons(&cluster).into_iter().map(|r| (r.message, r.next.expect("a next command"))).collect()
+        reasons(&cluster, None).into_iter().map(|r| (r.message, r.next.expect("a next command"))).collect()
     }
 
     #[test]
@@ -432,16 +449,37 @@ mod tests {
         );
         heads[1].out.as_mut().expect("it is out").lacks = Some(finding::StateFault::NoSpace);
         let (message, next) = said("a", heads, vec![]).remove(0);
-        assert!(message.contains("; its state directory takes nothing: its disk is full; nobody"), "{message}");
+        assert!(
+            message.contains("; its state directory takes nothing: its disk is full; nobody"),
+            "{message}"
+        );
         assert!(next.starts_with("df and dmesg, on head b"), "{next}");
         let heads = [head("a", "leads", true), head("b", "out", false)];
         assert_eq!(said("a", heads, vec![])[0].0, "head b (nb) is out; nobody takes over if this one ends");
+    }
+    /// It was to be looked at again in a moment, for as long as the file was damaged.
+    #[test]
+    fn a_file_that_the_follower_does_not_get_is_the_reason_why_it_is_not_ready() {
+        let heads = vec![head("a", "leads", true), head("b", "follows", false)];
+        let cluster = Cluster { me: "a".into(), heads, ..Cluster::default() };
+        let all = reasons(&cluster, Some(("hosts".into(), "/s/hosts".into())));
+        let [reason] = &all[..] else { panic!("{all:?}") };
+        assert_eq!(
+            reason.message,
+            "head b (nb) is not ready to take over: it does not get /s/hosts of head a, which cannot be read or is not whole"
+        );
+        assert_eq!(
+            reason.next.as_deref(),
+            Some(
+                "mend /s/hosts on head a, or, if head b has a whole one (millrace state check, there), stop head a, then millrace head lead --with-old-hosts, on head b"
+            )
+        );
     }
     #[test]
     fn each_drive_that_the_follower_does_not_reach_is_a_reason() {
         let heads = vec![head("a", "leads", true), head("b", "follows", false)];
         let unreached = vec!["/dev/x".into(), "/dev/y".into()];
-        let all = reasons(&Cluster { me: "a".into(), heads, unreached, ..Cluster::default() });
+        let all = reasons(&Cluster { me: "a".into(), heads, unreached, ..Cluster::default() }, None);
         let words: Vec<&str> = all.iter().map(|r| r.message.as_str()).collect();
         assert_eq!(
             words,
@@ -468,7 +506,7 @@ mod tests {
         let said = |me: &str| {
             let cluster =
                 Cluster { me: me.into(), heads: heads(), refused: refused.clone(), ..Cluster::default() };
-            let all: Vec<_> = reasons(&cluster).into_iter().map(|r| (r.message, r.next)).collect();
+            let all: Vec<_> = reasons(&cluster, None).into_iter().map(|r| (r.message, r.next)).collect();
             all
         };
         let next = Some(words::parts::link_next(&LinkFault::OtherSystem));

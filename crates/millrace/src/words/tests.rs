@@ -63,8 +63,7 @@ fn a_pool_whose_drive_has_lost_its_label_is_told_what_can_be_done() {
     };
     assert_eq!(next_without(&["/f/a"]), help);
     assert!(next_without(&["/f/a", "/f/b"]).starts_with("attach /f/a and /f/b"));
-    let none =
-        PoolRefusal::PoolNotFound { pool: Some(pool()), also: also(), away: vec![], in_use: false };
+    let none = PoolRefusal::PoolNotFound { pool: Some(pool()), also: also(), away: vec![], in_use: false };
     let said = super::why(&none.into());
     assert_eq!(said.message, "no drive of pool solo was found: the label of /f/a is absent");
     let elsewhere = "millrace pool import solo --drive FILE --drive FILE, if it lies elsewhere";

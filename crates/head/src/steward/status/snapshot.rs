@@ -157,22 +157,22 @@ fn build(context: &mut HeadContext, now: Instant) -> Status {
     let paths = paths::sums(context);
     let mut reasons = vec![];
     let mut pools: Vec<Pool> = vec![];
+    let directory = state_directory(context);
     for unread in &context.unread {
         // A head that lost its name keeps its own pools away: that comes before what they suggest, since nobody else has
         // them who could release them.
         let keeps_away = unread.file == crate::steward::record::texts::IDENTITY && !context.absent.is_empty();
         reasons.push(Reason::new(
             if keeps_away { State::Offline } else { State::Degraded },
-            "state directory",
+            directory.clone(),
             unread.cause.clone(),
         ));
     }
     for cause in context.unknown_causes() {
-        reasons.push(Reason::new(State::Degraded, "state directory", cause));
+        reasons.push(Reason::new(State::Degraded, directory.clone(), cause));
     }
     for loss in context.losses.iter().cloned().chain(context.hosts_lost()) {
-        let what = "state directory";
-        reasons.push(Reason::new(State::Degraded, what, loss.cause));
+        reasons.push(Reason::new(State::Degraded, directory.clone(), loss.cause));
     }
     for i in 0..context.pools.len() {
         let pool = pool_of(context, i, now, &mut reasons);
@@ -214,7 +214,7 @@ fn build(context: &mut HeadContext, now: Instant) -> Status {
     }
     if let Some(fault) = context.unwritable.clone() {
         let cause = RecordCause::StateUnwritable { fault };
-        reasons.push(Reason::new(State::Degraded, "state directory", cause));
+        reasons.push(Reason::new(State::Degraded, directory, cause));
     }
     if !context.ready && context.system.is_none() && now.since(context.started) >= SLOW {
         reasons.push(Reason::new(State::Degraded, "head", SystemCause::HeadStarts));
@@ -268,6 +268,14 @@ fn build(context: &mut HeadContext, now: Instant) -> Status {
         },
         ..Status::default()
     }
+}
+
+/// The state directory, as a subject. Each of two heads has one, as a rule at the same path.
+fn state_directory(context: &HeadContext) -> String {
+    let member = context.system.as_ref().map(|s| s.member());
+    let has_other = |m: &&cluster::Member| m.known().head(m.me().other()).state != cluster::HeadState::None;
+    let head = member.filter(has_other).map(|m| m.me().letter());
+    head.map_or("state directory".into(), |head| format!("head {head}, state directory"))
 }
 
 fn is_mirror(array: &Array) -> bool {

@@ -2,9 +2,9 @@
 
 use super::upper::{Upper, is_shared};
 use crate::mail::ManagerMail;
+use crate::order::Refusal;
 use crate::steward::context::system::SystemContext;
 use crate::steward::procedures::Procedures;
-use crate::order::Refusal;
 use crate::steward::record::texts::{HOSTS, PORTALS, named, state_refusal};
 use base::machine::{StateError, StateOp};
 use base::{Duration, Instant};
@@ -107,6 +107,7 @@ impl Procedures {
     pub(super) async fn sync_follower(&self, epoch: u64) {
         let mut told = None;
         while let Err(file) = self.send_all_files(epoch).await {
+            self.in_system(|s| s.cannot_send(Some(file.clone())));
             if told.as_ref() != Some(&file) {
                 let now = self.cx.now();
                 let path = self.context().state_path(&file);
@@ -116,6 +117,7 @@ impl Procedures {
             }
             self.cx.sleep(READ_AGAIN).await;
         }
+        self.in_system(|s| s.cannot_send(None));
     }
 
     /// Sends all files to a follower.
@@ -269,8 +271,7 @@ impl Procedures {
     /// While this head is outside, tells the other one whether the state directory here takes what a follower must keep. Who leads watches
     /// it otherwise (`watch_directory`).
     pub(super) async fn tell_what_it_lacks(&self) {
-        let outside =
-            || self.context().system.as_ref().is_some_and(|s| s.part() == Part::Outside);
+        let outside = || self.context().system.as_ref().is_some_and(|s| s.part() == Part::Outside);
         while outside() {
             let fault = self.probe_directory().await;
             let well = fault.is_none();

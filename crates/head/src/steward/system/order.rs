@@ -48,6 +48,7 @@ impl Procedures {
             old_directory: member.has_old_directory(),
             out: system.out().cloned(),
             other_lacks: system.other_lacks(),
+            unsent: system.unsent().map(|file| (file.into(), context.state_path(file))),
             lets_in_after: member.lets_in_at().filter(|at| *at > now).map(|at| at.since(now)),
             shut_off: self.shut_off(),
             late: system.late(),

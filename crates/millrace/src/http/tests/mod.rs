@@ -517,6 +517,7 @@ pub fn system_view() -> head::peer::SystemView {
         old_directory: false,
         out: None,
         other_lacks: None,
+        unsent: None,
         lets_in_after: None,
         shut_off: None,
         late: vec![],

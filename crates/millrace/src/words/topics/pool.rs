@@ -6,8 +6,8 @@ use super::leg::{newer_part, record_name};
 use super::parts::{STATE_DISK, connected, count, drive_fault, file_fault, size, size_free, state_fault};
 use super::{Said, cause as cause_said, notice as notice_said, way, why as why_said};
 use finding::{
-    CutOffWork, Difference, DriveBusy, DriveFault, FailedDrive, Leftovers, OneDrive, PoolCause,
-    PoolEvent, PoolNotice, PoolRefusal, PoolSide, StateFile, UnusedSpace, VolumeData, Why,
+    CutOffWork, Difference, DriveBusy, DriveFault, FailedDrive, Leftovers, OneDrive, PoolCause, PoolEvent,
+    PoolNotice, PoolRefusal, PoolSide, StateFile, UnusedSpace, VolumeData, Why,
 };
 use import::{beside, doubtful, import_fault, label_help, not_found};
 

@@ -397,6 +397,13 @@ pub fn cause(f: &SystemCause) -> Said {
             head_called(head, name)
         ))
         .then("millrace head ls, in a moment"),
+        SystemCause::FollowerWithoutFile { head, name, leader, file: _, path } => Said::new(format!(
+            "{} is not ready to take over: it does not get {path} of head {leader}, which cannot be read or is not whole",
+            head_called(head, name)
+        ))
+        .then(format!(
+            "mend {path} on head {leader}, or, if head {head} has a whole one (millrace state check, there), stop head {leader}, then millrace head lead --with-old-hosts, on head {head}"
+        )),
         SystemCause::VotersUnreached => Said::new(
             "this head does not see most of the voters: the other one may lead, so reads wait, and hosts are told to retry",
         )

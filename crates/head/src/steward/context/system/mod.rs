@@ -86,6 +86,8 @@ pub(crate) struct SystemContext {
     said: Option<Event>,
     /// What the follower could not keep that it must have.
     has_not: Option<Why>,
+    /// A file that the follower does not get, as it cannot be read here or is not whole.
+    unsent: Option<String>,
 }
 
 /// A head that leads says so once it has not seen most voters for so long behind the time for which it knew.
@@ -137,6 +139,7 @@ impl SystemContext {
             out: None,
             said,
             has_not: None,
+            unsent: None,
         }
     }
     pub fn member(&self) -> &Member {
@@ -262,6 +265,14 @@ impl SystemContext {
     }
     pub fn has_not(&self) -> Option<&Why> {
         self.has_not.as_ref()
+    }
+    /// A file cannot be sent to the follower, or all can.
+    pub fn cannot_send(&mut self, file: Option<String>) {
+        self.unsent = file;
+    }
+    /// A file that the follower does not get.
+    pub fn unsent(&self) -> Option<&str> {
+        self.unsent.as_deref()
     }
     /// Why the other head, which is not in, could not follow, as it says.
     pub fn other_lacks(&self) -> Option<StateFault> {

@@ -61,12 +61,7 @@ impl Procedures {
     pub(super) async fn gather_named(&self, specs: &[String]) -> (Vec<Probe>, Vec<Unfit>) {
         self.gather_as(specs, None, true).await
     }
-    async fn gather_as(
-        &self,
-        specs: &[String],
-        pool: Option<Uuid>,
-        named: bool,
-    ) -> (Vec<Probe>, Vec<Unfit>) {
+    async fn gather_as(&self, specs: &[String], pool: Option<Uuid>, named: bool) -> (Vec<Probe>, Vec<Unfit>) {
         // Of two that name one drive the first counts: who names it with a shape means that.
         let mut unique: Vec<&String> = vec![];
         for spec in specs {
