@@ -95,7 +95,7 @@ Examples:
     Ls,
     /// Fence the other head: shut it off from every drive
     #[command(after_help = "\
-A fenced head that is still running restarts as a follower.
+A fenced head that is still running restarts as a follower. With file drives, it is killed if it does not let go of them within 2 s.
 
 Examples:
   millrace head fence b

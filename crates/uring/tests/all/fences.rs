@@ -175,6 +175,19 @@ fn another_process_with_the_victims_id_is_left_alone() {
     bystander.wait().unwrap();
 }
 
+/// A head that was put out had let go of its files, started anew as the same process, and was killed for what it had been.
+#[test]
+fn a_process_that_has_let_go_of_the_file_lives_on() {
+    let dir = folder();
+    let [had, has] = ["a", "b"].map(|name| file(&dir, name));
+    let mut other = Other::writing(&has);
+    let bench = head(&[&had, &has]);
+    assert_eq!(bench.fence_at(0, shut_out(Some(other.process)), LONG), ALONE);
+    assert!(other.lives());
+    assert_eq!(bench.fence_at(1, shut_out(Some(other.process)), LONG), ALONE);
+    assert_eq!(other.child.wait().unwrap().signal(), Some(SIGKILL));
+}
+
 #[test]
 fn nobody_shuts_itself_out() {
     let dir = folder();

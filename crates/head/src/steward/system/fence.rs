@@ -24,8 +24,8 @@ type Unfenced = (String, DriveId, DriveInfo, ShutOutFault);
 const AREA: (u64, u64) = (3 << 20, 1 << 20);
 /// How long a file is waited for before the process is killed that has it.
 const LET_GO: Duration = Duration::from_millis(60);
-/// The same of a process whose head leaves: it stops in order, and the kernel takes its time to let go for it. Hosts wait for no longer than
-/// that takes.
+/// The same of a process that is well and hears that it is out: it stops in order or executes itself anew, and the kernel takes its time to
+/// let go for it, since it clears the memory first. Hosts wait for no longer than that takes.
 const LEAVE: Duration = Duration::from_secs(2);
 /// How long a drive may take to register a head.
 const REGISTER: Duration = Duration::from_secs(1);
@@ -56,11 +56,10 @@ impl Procedures {
             self.register(drive).await?;
         }
         let told = |context: &HeadContext| {
-            let of =
-                |s: &SystemContext| (s.own_key(), s.victim(), s.is_believed_off(), s.member().releases());
+            let of = |s: &SystemContext| (s.own_key(), s.victim(), s.is_believed_off(), s.other_lets_go());
             context.system.as_ref().map(of)
         };
-        let (key, victim, believed, leaves) = told(&self.context()).expect("one of two");
+        let (key, victim, believed, lets_go) = told(&self.context()).expect("one of two");
         let op = |act| FenceOp { act, limit: ASK };
         let mut there = match victim {
             Some((victim, process)) => {
@@ -68,7 +67,7 @@ impl Procedures {
                 let mut there = Err(FenceError::TimedOut);
                 if kind == FenceKind::File {
                     // A process that has let go of a file need not be killed: it may have started anew by now, and would be again.
-                    let limit = if leaves { LEAVE } else { LET_GO };
+                    let limit = if lets_go && !believed { LEAVE } else { LET_GO };
                     there = self.cx.fence(drive, FenceOp { act: act(None), limit }).await;
                 }
                 if there == Err(FenceError::TimedOut) {

@@ -1,4 +1,4 @@
-//! Files, for heads on one machine: the other's process is killed, then its last operation is waited for.
+//! Files, for heads on one machine: the other's process is killed if it has the file, then its last operation is waited for.
 //!
 //! A head that opens a shared file as a drive holds two locks on it. The flock shows everybody else that the file is in use. The
 //! second lock, of the open file and over all bytes (fcntl(2), F_OFD_SETLK), distinguishes heads: a head that gets it exclusively has
@@ -75,10 +75,18 @@ pub(super) fn carry_out(file: &File, act: FenceAct, limit: &Limit<'_>) -> Result
         }
         FenceAct::Look | FenceAct::Reserve { .. } | FenceAct::Unregister { .. } => look(),
         FenceAct::ShutOut { process, .. } => {
-            let found = process.map(|p| kill(p, limit)).transpose()?;
+            if process == Some(crate::process::identity()) {
+                return Err(FenceError::Ourselves);
+            }
+            let (mut victim, mut found) = (process, None);
             while let Err(e) = lock(file, Lock::Exclusive) {
                 if e.raw_os_error() != Some(libc::EAGAIN) {
                     return Err(failed(&e));
+                }
+                // Only one that has the file still: who has let go of it may have started anew, as the same process.
+                if let Some(victim) = victim.take() {
+                    found = Some(kill(victim, limit)?);
+                    continue;
                 }
                 match (limit.check(), found) {
                     (Err(FenceError::TimedOut), Some(End::Another)) => {
@@ -109,9 +117,6 @@ enum End {
 
 /// Ends the process named and waits until it is over; another one with its id is left alone.
 fn kill(victim: Process, limit: &Limit<'_>) -> Result<End, FenceError> {
-    if victim == crate::process::identity() {
-        return Err(FenceError::Ourselves);
-    }
     let Some(pid) = i32::try_from(victim.pid).ok().and_then(Pid::from_raw) else { return Ok(End::Over) };
     for _ in 0..LOOKS {
         let process = match pidfd_open(pid, PidfdFlags::empty()) {

@@ -17,7 +17,7 @@ use cluster::member::{self, NotReached};
 use cluster::{HeadNo, HeadState, Heartbeat, Member, Part, SystemRecord, Voter};
 use core::net::SocketAddr;
 use far::Far;
-use finding::{Event, StateFault, Why};
+use finding::{Event, OutReason, StateFault, Why};
 use reach::Reach;
 pub(crate) use reach::ReachNews;
 use std::collections::{BTreeMap, BTreeSet};
@@ -294,6 +294,14 @@ impl SystemContext {
     pub fn out(&self) -> Option<&OutSince> {
         let state = self.member.known().head(self.member.me().other()).state;
         self.out.as_ref().filter(|_| state == cluster::HeadState::Out)
+    }
+
+    /// Whether the other head's process, which is out, was well and hears of it: it lets go of its drives by itself.
+    pub fn other_lets_go(&self) -> bool {
+        let hears = |out: &OutSince| {
+            matches!(out.why, OutReason::Asked | OutReason::NotKept { .. } | OutReason::LostPath)
+        };
+        self.member.releases() || self.out().is_some_and(hears)
     }
 
     /// Drives that each head reaches.
