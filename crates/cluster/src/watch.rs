@@ -86,7 +86,7 @@ pub enum Verdict {
 /// Why a head should go on alone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Why {
-    /// The other's process has ended: its machine refuses the link.
+    /// The other's process has ended: its machine refuses the link, or has closed it and its heartbeats on the drives stand still.
     Ended,
     /// No network of the link brings anything, and its heartbeats on the drives stand still.
     Still {
@@ -293,7 +293,13 @@ impl Watch {
         }
         // Without a look at any drive for that long, this head does not reach the drives. Then the vote shows that, too.
         let at = since + self.times.patience + self.slack(now);
-        if still || now >= at { Verdict::Propose(Why::Still { silent }) } else { Verdict::Suspected { at } }
+        if !still && now < at {
+            return Verdict::Suspected { at };
+        }
+        // Its machine is there and has ended each of them, and nothing comes to the drives: that is no silence.
+        let closed = |n: &Network| matches!(n.end, Some(End::Closed | End::Refused));
+        let ended = self.networks.iter().all(closed);
+        Verdict::Propose(if ended { Why::Ended } else { Why::Still { silent } })
     }
     /// When to ask for a verdict again, if nothing happens before.
     pub fn next_deadline(&self) -> Option<Instant> {
@@ -347,6 +353,21 @@ mod tests {
         assert!(matches!(w.verdict(at(1001), OURS, false), Verdict::Suspected { .. }));
         w.on_end(0, End::Refused);
         assert_eq!(w.verdict(at(1002), OURS, false), Verdict::Propose(Why::Ended));
+    }
+
+    /// The follower connects, and nobody connects to it: it was said to be silent when it had been stopped.
+    #[test]
+    fn one_that_ended_every_network_and_stands_still_on_the_drives_has_ended() {
+        for (second, ended) in [(End::Closed, true), (End::Lost, false)] {
+            let mut w = heard_until(1000);
+            w.on_end(0, End::Closed);
+            w.on_end(1, second);
+            assert!(matches!(w.verdict(at(1001), OURS, true), Verdict::Suspected { .. }));
+            w.on_drive(at(1301), Some(heartbeat(10)));
+            let silent = Duration::from_millis(302);
+            let why = if ended { Why::Ended } else { Why::Still { silent } };
+            assert_eq!(w.verdict(at(1302), OURS, true), Verdict::Propose(why));
+        }
     }
 
     #[test]

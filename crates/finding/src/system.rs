@@ -317,6 +317,8 @@ findings! {
     pub enum SystemNotice {
         /// An address of the link is one of a portal, too: what hosts send there delays heartbeats.
         LinkShared { address: String },
+        /// The head that joined had hosts and portals of its own: those of the system have replaced them.
+        OwnReplaced { hosts: Vec<String>, portals: Vec<String> },
         /// A drive has not confirmed that the other head is shut out.
         DriveNotShutOff { drive: String, why: ShutOutFault },
         /// A pool could not be marked as one of the system's.

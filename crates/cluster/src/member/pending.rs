@@ -83,13 +83,24 @@ impl Member {
         let known = self.known().clone();
         match self.part {
             Part::Over => None,
-            Part::Outside => self.may_begin(now, verdict).then(|| {
-                let mut next = known.led_by(me, life, &self.set.name);
-                if self.forced {
-                    next.latest = [me == HeadNo::A, me == HeadNo::B];
+            Part::Outside => {
+                let begins = self.may_begin(now, verdict);
+                if begins && known.is_in(other) {
+                    // It goes out with this decision.
+                    self.why = match verdict {
+                        _ if self.forced => Some(Why::Asked),
+                        Verdict::Propose(why) => Some(why),
+                        Verdict::Well | Verdict::Suspected { .. } => None,
+                    };
                 }
-                next
-            }),
+                begins.then(|| {
+                    let mut next = known.led_by(me, life, &self.set.name);
+                    if self.forced {
+                        next.latest = [me == HeadNo::A, me == HeadNo::B];
+                    }
+                    next
+                })
+            }
             Part::Follower | Part::Leader if known.is_in(other) => match verdict {
                 Verdict::Propose(_) if self.part == Part::Follower && self.is_behind() => {
                     self.end(Out::Behind);

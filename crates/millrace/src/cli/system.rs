@@ -148,13 +148,24 @@ pub fn run(command: SystemCommand, context: &Context) -> Result<String, Failure>
             Ok(context.done("The daemon starts anew, as a head that is alone.", "millrace status"))
         }
         SystemCommand::Join(JoinArgs { token, link, name }) => {
+            let replaced = own_notice(context);
             client.act("/system/join", &SystemJoin { token, link: link.clone(), name })?;
             let (what, fences, next) = joined(await_ready(context))?;
-            let notices = link_notices(&link, context);
+            let notices = replaced.into_iter().chain(link_notices(&link, context)).collect();
             let created = api::Created { notices, ..Default::default() };
             Ok(context.created_with(&created, what, &fences, &[], next))
         }
     }
+}
+
+/// What this head has of its own, if anything: it is gone once the head has joined.
+fn own_notice(context: &Context) -> Option<api::Noticed> {
+    let hosts: Vec<api::Host> = context.client.get("/hosts").unwrap_or_default();
+    let portals: Vec<api::Portal> = context.client.get("/portals").unwrap_or_default();
+    let hosts: Vec<String> = hosts.into_iter().map(|h| h.name).collect();
+    let portals: Vec<String> = portals.iter().map(|p| format!("{} {}", p.protocol, p.address)).collect();
+    let has_any = !hosts.is_empty() || !portals.is_empty();
+    has_any.then(|| words::noticed(finding::SystemNotice::OwnReplaced { hosts, portals }.into()))
 }
 
 /// That hosts come to this head's addresses of the link, if they do.

@@ -66,8 +66,10 @@ fn system_of_both(mut a: Daemon, mut b: Daemon) -> (Daemon, Daemon, [String; 2],
     let token = made["token"].as_str().expect("a token").to_string();
     let refused = b.refused(&format!("system join {token} --link 127.0.0.1 --name {long}"));
     assert!(refused.contains("at most 64 bytes"), "{refused}");
+    b.cli("host add before --iqn iqn.2026-01.test:before");
     let joined = b.cli(&format!("system join {token} --link 127.0.0.1 --name right"));
     assert!(joined.contains("127.0.0.1 is an address of the link"), "{joined}");
+    assert!(joined.contains("host before"), "what it had is told: {joined}");
     until("b follows", || heads(&a) == ["a leads", "b follows"] && heads(&b) == ["a leads", "b follows"]);
     (a, b, drives, portal, token)
 }
@@ -402,6 +404,8 @@ fn a_head_that_is_alone_goes_on_when_the_drive_that_votes_fails() {
     let (a, mut b, drives, ..) = system();
     b.signal("-TERM");
     until("a leads alone", || heads(&a) == ["a leads", "b out, not ready"]);
+    let ended = |e: &String| e.contains("head b (right) is out") && e.contains("its process has ended");
+    assert!(a.events().iter().any(ended), "{:?}", a.events());
     let voters = || serde_json::from_slice::<serde_json::Value>(&a.ask(&["head", "ls", "--json"]).stdout);
     until("both drives vote", || voters().is_ok_and(|system| system["voters"] == 2));
     a.cli(&format!("drive fail {}", drives[0]));
@@ -425,6 +429,11 @@ fn a_follower_that_lacks_a_file_which_the_leader_cannot_read_is_not_ready() {
     until("it is said", || a.events().iter().any(|e| e.contains("the follower cannot take over: ")));
     std::thread::sleep(Duration::from_secs(2));
     assert_eq!(heads(&a), ["a leads", "b follows, not ready"]);
+    let reasons = a.status()["reasons"].to_string();
+    assert!(
+        reasons.contains("follower_without_file") && !reasons.contains("follower_not_ready"),
+        "{reasons}"
+    );
     std::fs::write(&hosts, whole).expect("written");
     until("b has all", || heads(&a) == ["a leads", "b follows"]);
 }
@@ -690,6 +699,8 @@ fn an_operator_has_a_head_lead_with_old_hosts_or_says_that_the_other_one_is_off(
     b.cli("head lead --with-old-hosts");
     until("b leads", || heads(&b) == ["a out, not ready", "b leads"]);
     until("b serves", || b.ask(&["host", "ls"]).status.success());
+    let said = b.cli("head ls");
+    assert!(said.contains("is out since ") && said.contains("an operator said so"), "{said}");
     assert!(!b.cli("host ls").contains("latest"));
     until("the old leg alone is not believed", || b.status()["health"] == "offline");
     std::fs::rename(&away, &drives[1]).expect("it was there");

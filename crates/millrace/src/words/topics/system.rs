@@ -498,6 +498,11 @@ pub fn notice(f: &SystemNotice) -> String {
         SystemNotice::LinkShared { address } => format!(
             "{address} is an address of the link and of a portal: what hosts send there delays heartbeats, so give the link a network of its own"
         ),
+        SystemNotice::OwnReplaced { hosts, portals } => {
+            let hosts = hosts.iter().map(|host| format!("host {host}"));
+            let all: Vec<String> = hosts.chain(portals.iter().map(|p| format!("portal {p}"))).collect();
+            format!("the system's hosts and portals have replaced this head's own: {}", all.join(", "))
+        }
         SystemNotice::DriveNotShutOff { drive, why } => not_shut_out(drive, why),
         SystemNotice::PoolNotMarked { pool, why } => {
             format!("pool {pool} is not marked as one of two heads: {}", super::why(why).message)
