@@ -101,7 +101,7 @@ impl Procedures {
                 && standby().any(|s| s.id == open.id)
             {
                 let path = &open.info.path;
-                let ill = label.cause(path, false).map(degraded);
+                let ill = label.cause(path, false, &[]).map(degraded);
                 context.set_ill(now, open.id, path, ill);
             }
         }
