@@ -83,7 +83,12 @@ fn another_head_says_that_a_pool_was_never_finished_and_takes_it_by_no_means() {
                 never += 1;
                 for force in [false, true] {
                     let r = w.order(import(&ALL, force)).expect_err("nothing is on it");
-                    assert_eq!((r.kind(), r.why.name()), (ErrorKind::NotReady, "PoolUnfinished"));
+                    // Drives that were named and have no label yet are told, too.
+                    let why = match &*r.why {
+                        Why::Pool(PoolRefusal::PoolNotTaken { why, .. }) => why.name(),
+                        other => other.name(),
+                    };
+                    assert_eq!((r.kind(), why), (ErrorKind::NotReady, "PoolUnfinished"));
                 }
                 let (_, _, words) = w.refused(tank());
                 assert!(words.contains("DriveLabelled") && words.contains("unfinished: true"), "{words}");
