@@ -21,9 +21,9 @@ use crate::message::Message;
 use crate::parts::{Incoming, Outgoing, PART_MAX, WINDOW};
 use crate::record::{HeadNo, HeadState, SystemRecord, Voter};
 use crate::watch::{End, Times, Watch, Why};
-use returns::Returns;
 use base::fence::Process;
 use base::{Bug, Duration, Instant, Prng, Uuid, planted};
+use returns::Returns;
 use std::collections::{BTreeMap, BTreeSet};
 
 mod pending;

@@ -275,7 +275,9 @@ impl Watch {
             return Verdict::Propose(Why::Ended);
         }
         // The other head stands still on a drive if a heartbeat was due there since the last one by the link, and none came.
-        let due = heard.map(|h| h + limit.max(self.times.drive_every + self.times.link_every));
+        // Networks that the other side has ended are no silence, and load does not explain them.
+        let due_after = if open { limit } else { Duration::ZERO };
+        let due = heard.map(|h| h + due_after.max(self.times.drive_every + self.times.link_every));
         // What a head wrote last before it died may differ from drive to drive, and seem to move once.
         let again =
             |m: Instant| self.still.is_some_and(|s| s >= m + self.times.drive_every + self.times.link_every);
@@ -292,7 +294,8 @@ impl Watch {
             return Verdict::Suspected { at };
         }
         // Without a look at any drive for that long, this head does not reach the drives. Then the vote shows that, too.
-        let at = since + self.times.patience + self.slack(now);
+        let slack = if open { self.slack(now) } else { Duration::ZERO };
+        let at = since + self.times.patience + slack;
         if !still && now < at {
             return Verdict::Suspected { at };
         }
@@ -407,6 +410,13 @@ mod tests {
         w.on_end(0, End::Refused);
         w.on_end(1, End::Closed);
         assert_eq!(w.verdict(at(1010), OURS, false), Verdict::Propose(Why::Ended));
+        // Nor does it take longer to see that one has ended which nobody connects to.
+        let mut w = heard_until(1000);
+        w.on_late(at(1000), Duration::from_secs(9));
+        (0..2).for_each(|n| w.on_end(n, End::Closed));
+        assert!(matches!(w.verdict(at(1010), OURS, false), Verdict::Suspected { .. }));
+        w.on_drive(at(1301), Some(heartbeat(10)));
+        assert_eq!(w.verdict(at(1302), OURS, false), Verdict::Propose(Why::Ended));
     }
 
     #[test]

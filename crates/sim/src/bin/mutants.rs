@@ -125,12 +125,7 @@ fn failure(worlds: Worlds, seed: u64) -> Option<String> {
                 Err(panic) => Some(one_line(&words(&*panic))),
             };
         }
-        Worlds::Heads
-        | Worlds::Paths
-        | Worlds::Outages
-        | Worlds::Turns
-        | Worlds::Full
-        | Worlds::Waits => {
+        Worlds::Heads | Worlds::Paths | Worlds::Outages | Worlds::Turns | Worlds::Full | Worlds::Waits => {
             let options = match worlds {
                 Worlds::Paths => Two::paths(seed),
                 Worlds::Outages => Two::outages(seed),

@@ -1,8 +1,8 @@
 //! Checks of two heads.
 
 use super::{Options, Run};
-use crate::run::Outcome;
 use crate::registrants::Nexus;
+use crate::run::Outcome;
 use crate::volume::Broken;
 use array::format::{LABEL_AT, RECORD_BYTES, label_copy_at, newest_label};
 use base::{Duration, FaultKind};
@@ -144,7 +144,9 @@ impl Run {
             (Some(most), _) => {
                 Some(format!("a host waited for {:?}, longer than {most:?}", outcome.longest_stall))
             }
-            (None, Some(most)) => Some(format!("heads were put out {} times, at most {most} may be", self.outs)),
+            (None, Some(most)) => {
+                Some(format!("heads were put out {} times, at most {most} may be", self.outs))
+            }
             (None, None) => None,
         }
     }

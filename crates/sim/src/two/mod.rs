@@ -750,7 +750,9 @@ impl Run {
                 let finished = given && self.ledgers.iter().all(|l| l.borrow().finished);
                 let leader = self.leader();
                 let rests = leader.is_some_and(|l| self.world.heads_at_rest(|s| s == l).is_ok());
-                let there = self.is_alone() || self.follower_has_all();
+                // A drive that is in use has confirmed what it was asked for.
+                let confirmed = || self.view.as_ref().is_some_and(|v| v.late.is_empty());
+                let there = self.is_alone() || self.follower_has_all() && confirmed();
                 if !(well && finished && rests && there) {
                     self.rested = false;
                 } else if core::mem::replace(&mut self.rested, true) {

@@ -1,6 +1,8 @@
 //! Faults of a run of two heads, and what an operator does about them.
 
-use super::{ALARM_DARK, ALARM_OUT, ALARM_OUTAGE, ALARM_PATH, ALARM_ROOM, ALARM_TROUBLE, Outage, Run, Stage, Trouble};
+use super::{
+    ALARM_DARK, ALARM_OUT, ALARM_OUTAGE, ALARM_PATH, ALARM_ROOM, ALARM_TROUBLE, Outage, Run, Stage, Trouble,
+};
 use crate::access::Access;
 use crate::world::{Crash, Pause, Refusal};
 use base::{Address, Duration};
@@ -117,7 +119,8 @@ impl Run {
             Trouble::Load => {
                 let most = (LOAD_FIRST_MS + LOAD_MORE_MS * u64::from(self.troubles)).min(LOAD_MOST_MS);
                 for server in 0..2 {
-                    let until = self.world.now() + Duration::from_millis(self.rng.between(most * 2 / 3, most));
+                    let until =
+                        self.world.now() + Duration::from_millis(self.rng.between(most * 2 / 3, most));
                     self.world.pause_steward(server, until);
                 }
             }

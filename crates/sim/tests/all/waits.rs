@@ -58,7 +58,9 @@ fn hosts_wait_as_long_as_the_table_says() {
 #[test]
 fn hosts_wait_no_longer_than_they_may_and_no_head_is_out_more_often() {
     for seed in 0..SEEDS {
-        let failed = |f: Box<sim::run::Failure>| panic!("seed {seed}: {}\nsee it again: sim --waits --seed {seed} --story", f.what);
+        let failed = |f: Box<sim::run::Failure>| {
+            panic!("seed {seed}: {}\nsee it again: sim --waits --seed {seed} --story", f.what)
+        };
         run(Options::waits(seed)).unwrap_or_else(failed);
     }
 }

@@ -185,11 +185,13 @@ impl Procedures {
         }
         let Some((bereft, arrays)) = self.context().to_deal(pool) else { return false };
         // Nobody else changes what a leg is until this is over, and no space is marked.
-        let mut context = self.context_mut();
-        let Some(p) = context.pool_mut(pool) else { return false };
-        p.hold(true);
-        p.deals(true);
-        drop(context);
+        let held = self.context_mut().pool_mut(pool).map(|p| {
+            p.hold(true);
+            p.deals(true);
+        });
+        if held.is_none() {
+            return false;
+        }
         let patience = if bereft { PATIENCE } else { HALT_PATIENCE };
         let halted = self.halt(pool, &arrays, (bereft, patience)).await;
         let dealt = halted && self.build_anew(pool, &arrays, bereft).await;

@@ -363,6 +363,10 @@ impl Procedures {
                             Err(_) => {}
                         }
                     }
+                    // One that was let go of meanwhile is fenced anew, under another number, before it is used again.
+                    if !self.context().is_open(drive.id) {
+                        self.in_system(|s| s.is_not_late(drive.id));
+                    }
                 }
             })
         };

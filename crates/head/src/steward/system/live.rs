@@ -231,7 +231,12 @@ impl Procedures {
             Do::Lead { why } => {
                 event(match record.head(me.other()).state {
                     cluster::HeadState::None => SystemEvent::HeadLeads { epoch },
-                    _ => SystemEvent::HeadLeadsAlone { epoch, head, name, why: why.map(|why| self.reason_of(why)) },
+                    _ => SystemEvent::HeadLeadsAlone {
+                        epoch,
+                        head,
+                        name,
+                        why: why.map(|why| self.reason_of(why)),
+                    },
                 });
                 self.in_system(|s| s.begins_to_lead(now));
                 self.note_out(now, why);

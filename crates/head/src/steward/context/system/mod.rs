@@ -453,6 +453,10 @@ impl SystemContext {
     pub fn is_late(&mut self, drive: DriveId, path: &str) {
         self.late.insert(drive, path.into());
     }
+    /// Whether it confirms is no question any more.
+    pub fn is_not_late(&mut self, drive: DriveId) {
+        self.late.remove(&drive);
+    }
     /// An operator has said that the other head is switched off: what no drive can confirm is believed until it is let in again.
     pub fn is_off(&mut self) {
         self.off = Some(self.other_since());
