@@ -38,6 +38,8 @@ pub enum Trouble {
     KillBehindFences(Duration),
     /// The head that follows is killed while this drive shuts nobody out for so long.
     FollowerBehindFence(usize, Duration),
+    /// The head that leads is killed while this drive shuts nobody out for so long.
+    LeaderBehindFence(usize, Duration),
     /// The state directory of the head that follows takes nothing for so long; or files alone do not fit there, and what is written to try
     /// it does.
     FullDirectory {

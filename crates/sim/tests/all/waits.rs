@@ -9,7 +9,7 @@ const SEEDS: u64 = 12;
 const HELD: Duration = Duration::from_secs(6);
 
 /// A row of the table, by how it begins; what happens, and the longest that hosts may wait for a command that ends well, milliseconds.
-const ROWS: [(&str, Trouble, u64); 9] = [
+const ROWS: [(&str, Trouble, u64); 10] = [
     ("the leader's process ends", Trouble::Kill, 500),
     ("the leader loses power", Trouble::PowerCut, 1000),
     ("the leader hangs for seconds", Trouble::Pause, 1000),
@@ -17,7 +17,8 @@ const ROWS: [(&str, Trouble, u64); 9] = [
     ("the follower ends, or does not", Trouble::KillFollower, 1000),
     ("the follower loses its path", Trouble::LosePathOf { leader: false }, 1500),
     ("the leader loses its path", Trouble::LosePathOf { leader: true }, 1500),
-    ("a drive does not confirm within 2.5 s", Trouble::FollowerBehindFence(0, HELD), 3500),
+    ("a drive does not confirm within 2.5 s that the follower", Trouble::FollowerBehindFence(0, HELD), 3500),
+    ("a drive does not confirm within 2.5 s that the head", Trouble::LeaderBehindFence(0, HELD), 3500),
     ("no drive confirms", Trouble::KillBehindFences(HELD), 7500),
 ];
 
