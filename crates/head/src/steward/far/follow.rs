@@ -137,10 +137,13 @@ impl Procedures {
         }
         let procedures = self.clone();
         self.cx.spawn(async move {
-            if let Some(open) = open {
-                let cx = procedures.cx.clone();
-                procedures.cx.until(move || cx.closed(open.id)).await;
-            }
+            // One whose path was lost before was let go of then, and what was begun there may land yet.
+            let (waits, cx) = (procedures.clone(), procedures.cx.clone());
+            let over = move || {
+                let mut context = waits.context_quietly();
+                !context.system_mut().is_some_and(|s| s.leaving(drive, |id| cx.closed(id)))
+            };
+            procedures.cx.until(over).await;
             let _ = procedures.in_system(|s| s.tell().send(Upper::HasLetGo { number, drive }.encode()));
         });
     }

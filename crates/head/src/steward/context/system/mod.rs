@@ -88,8 +88,12 @@ pub(crate) struct SystemContext {
     has_not: Option<Why>,
     /// A file that the follower does not get, as it cannot be read here or is not whole.
     unsent: Option<String>,
+    /// Drives that were let go of, the last ones, and may not be closed yet.
+    leaving: Vec<(Uuid, DriveId)>,
 }
 
+/// So many drives that were let go of are remembered: more than there are in a system.
+const LEAVING_MAX: usize = 4096;
 /// A head that leads says so once it has not seen most voters for so long behind the time for which it knew.
 const BLIND: Duration = Duration::from_millis(500);
 /// A head's state, and the epoch that let it in last.
@@ -139,6 +143,7 @@ impl SystemContext {
             out: None,
             said,
             has_not: None,
+            leaving: vec![],
             unsent: None,
         }
     }
@@ -354,9 +359,17 @@ impl SystemContext {
     }
     /// It is let go of.
     pub fn is_closed(&mut self, drive: DriveId) {
+        self.leaving.extend(self.drives.iter().filter(|(_, id)| **id == drive).map(|(uuid, id)| (*uuid, *id)));
         self.drives.retain(|_, id| *id != drive);
+        let more = self.leaving.len().saturating_sub(LEAVING_MAX);
+        self.leaving.drain(..more);
         self.confirmed.remove(&drive);
         self.late.remove(&drive);
+    }
+    /// Drives with this label that were let go of, and of which the kernel may have something yet; `over`: it has nothing.
+    pub fn leaving(&mut self, uuid: Uuid, over: impl Fn(DriveId) -> bool) -> bool {
+        self.leaving.retain(|(_, id)| !over(*id));
+        self.leaving.iter().any(|(leaving, _)| *leaving == uuid)
     }
     /// The open drive with this label.
     pub fn open_drive(&self, uuid: Uuid) -> Option<DriveId> {
