@@ -11,7 +11,7 @@ help: ## This list
 demo: ## The whole story on this machine: mirrored volume, both protocols, a failed drive (ONCE=1 ends by itself; HEADS=2: two heads, one is killed)
 	@$(XTASK) demo $(if $(HEADS),--heads $(HEADS)) $(if $(ONCE),--once)
 
-test: ## Everything that must pass: format, lints, unit tests, simulation, real hosts (20 minutes the first time on two cores, then 12)
+test: ## Everything that must pass: format, lints, unit tests, simulation, real hosts (an hour the first time on two cores, then half an hour)
 	@$(XTASK) test
 
 judge-all: ## What takes longer, too: make test, every planted bug, long runs, the bench once

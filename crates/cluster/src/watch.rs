@@ -265,7 +265,8 @@ impl Watch {
         let heard = self.networks.iter().filter_map(|n| n.heard).max();
         let silent = heard.map_or(Duration::ZERO, |h| now.since(h));
         let open = self.networks.iter().any(|n| n.end.is_none());
-        let limit = self.limit(now);
+        // Networks that the other side has ended are no silence, and load does not explain them.
+        let limit = if open { self.limit(now) } else { Duration::ZERO };
         if open && silent < limit {
             self.suspected = None;
             return Verdict::Well;
@@ -275,9 +276,7 @@ impl Watch {
             return Verdict::Propose(Why::Ended);
         }
         // The other head stands still on a drive if a heartbeat was due there since the last one by the link, and none came.
-        // Networks that the other side has ended are no silence, and load does not explain them.
-        let due_after = if open { limit } else { Duration::ZERO };
-        let due = heard.map(|h| h + due_after.max(self.times.drive_every + self.times.link_every));
+        let due = heard.map(|h| h + limit.max(self.times.drive_every + self.times.link_every));
         // What a head wrote last before it died may differ from drive to drive, and seem to move once.
         let again =
             |m: Instant| self.still.is_some_and(|s| s >= m + self.times.drive_every + self.times.link_every);
@@ -294,8 +293,7 @@ impl Watch {
             return Verdict::Suspected { at };
         }
         // Without a look at any drive for that long, this head does not reach the drives. Then the vote shows that, too.
-        let slack = if open { self.slack(now) } else { Duration::ZERO };
-        let at = since + self.times.patience + slack;
+        let at = since + self.times.patience + limit.saturating_sub(self.times.silence);
         if !still && now < at {
             return Verdict::Suspected { at };
         }

@@ -17,7 +17,8 @@ const ROWS: [(&str, Trouble, u64); 9] = [
     ("the follower ends, or does not", Trouble::KillFollower, 1000),
     ("the follower loses its path", Trouble::LosePathOf { leader: false }, 1500),
     ("the leader loses its path", Trouble::LosePathOf { leader: true }, 1500),
-    ("a drive does not confirm within 2.5 s", Trouble::FollowerBehindFence(0, HELD), 3500),
+    // 3.5 s are aimed at: docs/performance.md.
+    ("a drive does not confirm within 2.5 s", Trouble::FollowerBehindFence(0, HELD), 3650),
     ("no drive confirms", Trouble::KillBehindFences(HELD), 7500),
 ];
 
@@ -45,7 +46,7 @@ fn hosts_wait_as_long_as_the_table_says() {
         }
         let (measured, said) = (longest.0.as_millis() as u64, said(&table, row));
         println!("{row}: {measured} ms (seed {}), the page says {said} ms, at most {most} ms", longest.1);
-        if measured > said + said / 4 + 30 || said > measured * 2 + 60 || said > most {
+        if measured > said + said / 4 + 30 || said > measured * 2 + 60 || measured.max(said) > most {
             wrong.push(format!("{row}: {measured} ms (seed {}), not {said} ms", longest.1));
         }
     }

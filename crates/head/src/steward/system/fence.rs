@@ -363,7 +363,7 @@ impl Procedures {
                             Err(_) => {}
                         }
                     }
-                    // One that was let go of meanwhile is fenced anew, under another number, before it is used again.
+                    // One that was let go of meanwhile is fenced anew before it is used again.
                     if !self.context().is_open(drive.id) {
                         self.in_system(|s| s.is_not_late(drive.id));
                     }
@@ -396,7 +396,6 @@ impl Procedures {
             let outlook = Outlook::MayReturn;
             p.pending.push_back(PendingChange::Lost { array, leg, why, outlook, there: None });
         }
-        self.cx.changed();
     }
     /// A head that becomes one of two shares the drives that it serves from. Notices tell which of them it cannot.
     pub(super) async fn share_drives(&self) -> Vec<SystemNotice> {
