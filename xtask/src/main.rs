@@ -142,9 +142,9 @@ fn judge_all(tally: &mut Tally) -> Result<(), String> {
         "--cuts",
         "6",
         "--takeovers",
-        "6",
+        "7",
         "--calm",
-        "5",
+        "20",
     ];
     tally.one("make soak", soak(&bounds.map(String::from)));
     step("bench, one round");

@@ -1,4 +1,4 @@
-//! Two heads with default timeouts on one machine whose processors are overloaded by three times as many busy processes: neither
+//! Two heads with default timeouts on one machine whose processors are overloaded by six times as many busy processes: neither
 //! head takes the other one for dead.
 
 use super::{Rows, compare_legs};
@@ -10,7 +10,7 @@ use std::thread::{available_parallelism, sleep};
 use std::time::{Duration, Instant};
 
 /// Busy processes for each processor.
-const BUSY: usize = 3;
+const BUSY: usize = 6;
 /// The link of the two, in their network.
 const LINK: [&str; 2] = ["127.0.0.1", "127.0.0.1"];
 

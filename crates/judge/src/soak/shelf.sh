@@ -171,6 +171,23 @@ exec on-head b system join $(sed -n 1p /run/token) --link 10.9.0.2 --name right
 END
 chmod +x /usr/bin/join
 
+# quota a 5000: of 100,000 microseconds; or max
+mountpoint -q /sys/fs/cgroup || mount -t cgroup2 none /sys/fs/cgroup
+echo +cpu >/sys/fs/cgroup/cgroup.subtree_control
+cat >/usr/bin/quota <<'END'
+#!/bin/bash -e
+mkdir -p /sys/fs/cgroup/head-$1
+echo "$2 100000" >/sys/fs/cgroup/head-$1/cpu.max
+cat /run/$1.pid >/sys/fs/cgroup/head-$1/cgroup.procs
+END
+# path a 1 offline: a head's path to a drive fails; or running
+cat >/usr/bin/path <<'END'
+#!/bin/bash -e
+n=$(sed -n "s/^$1 $2 \([0-9]*\) \([0-9]*\)$/\1:\2/p" /run/paths)
+echo $3 >/sys/dev/block/$n/device/state
+END
+chmod +x /usr/bin/quota /usr/bin/path
+
 # keys-of 0: those that a drive knows. It may have something else to tell first.
 cat >/usr/bin/keys-of <<'END'
 #!/bin/bash

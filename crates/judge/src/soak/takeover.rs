@@ -24,6 +24,8 @@ const ADDRESSES: [&str; 2] = ["10.92.0.1", "10.92.1.1"];
 const VOLUMES: usize = 2;
 /// How long a head is stopped, and the link cut.
 const PAUSE: Duration = Duration::from_secs(10);
+/// Decisions while a head has next to no processor.
+const QUOTA_MOST: u64 = 6;
 /// A stall that the timers of the hosts do not explain: their kernel's log is shown.
 const LONG_S: f64 = 13.5;
 /// A guest on a busy machine is slow; only what hangs takes as long.
@@ -42,17 +44,24 @@ enum Blow {
     Stop,
     /// The link is down for 10 s.
     Cut,
+    /// The head that leads gets a twentieth of a processor for 10 s. It may be taken for dead, once.
+    Quota,
+    /// The head that follows has no path to a drive for 10 s.
+    Path,
 }
 
 impl Blow {
     /// In turns. Whoever takes over leads in the next round: by two of the first kind each head was killed once.
-    const ALL: [Blow; 5] = [Blow::Kill, Blow::Kill, Blow::KillFollower, Blow::Stop, Blow::Cut];
+    const ALL: [Blow; 7] =
+        [Blow::Kill, Blow::Kill, Blow::KillFollower, Blow::Stop, Blow::Cut, Blow::Quota, Blow::Path];
     fn words(self) -> &'static str {
         match self {
             Blow::Kill => "longest stall, kill -9",
             Blow::KillFollower => "longest stall, kill -9 of the follower",
             Blow::Stop => "longest stall, stopped for 10 s",
             Blow::Cut => "longest stall, link down for 10 s",
+            Blow::Quota => "longest stall, a twentieth of a processor for 10 s",
+            Blow::Path => "longest stall, the follower without a path to a drive for 10 s",
         }
     }
 }
@@ -285,11 +294,11 @@ impl System {
 
     fn round(&self, blow: Blow) -> ([u64; 2], [Seen; 2]) {
         let leads = self.leader();
-        let goes = if matches!(blow, Blow::Kill | Blow::Stop) { leads } else { 1 - leads };
+        let goes = if matches!(blow, Blow::Kill | Blow::Stop | Blow::Quota) { leads } else { 1 - leads };
         let [first, who, stays] = [leads, goes, 1 - goes].map(|i| ["a", "b"][i]);
         let both = |word| if goes == 0 { [word, "leads"] } else { ["leads", word] };
         let (loads, share) = self.start_loads(leads);
-        let began = Instant::now();
+        let (began, epoch) = (Instant::now(), self.epoch());
         let out = |how: &str| {
             self.until_heads(&format!("{who} is out and {stays} leads"), both("out"));
             self.check_keys(how);
@@ -315,12 +324,38 @@ impl System {
                 sleep(PAUSE.saturating_sub(began.elapsed()));
                 self.vm.run(&format!("ip -n {first} link set wire up"), 60).expect("ip");
             }
+            Blow::Quota => {
+                self.vm.run(&format!("quota {who} 5000"), 60).expect("a quota");
+                sleep(PAUSE);
+                self.vm.run(&format!("quota {who} max"), 60).expect("no quota");
+            }
+            Blow::Path => {
+                self.vm.run(&format!("path {who} 1 offline"), 60).expect("a path");
+                sleep(PAUSE);
+                self.vm.run(&format!("path {who} 1 running"), 60).expect("a path");
+            }
         }
-        self.until_heads(&format!("{who} follows"), both("follows"));
+        if blow == Blow::Quota && self.leader() == goes {
+            let still = if goes == 0 { ["leads", "follows"] } else { ["follows", "leads"] };
+            self.until_heads(&format!("{who} leads still"), still);
+        } else {
+            self.until_heads(&format!("{who} follows"), both("follows"));
+        }
+        // Out and in again are two decisions; others may be about who votes.
+        let decisions = self.epoch() - epoch;
+        assert!(blow != Blow::Quota || decisions <= QUOTA_MOST, "{decisions} decisions\n{}", self.logs());
         self.check_keys("both are in");
         paths::wait(&self.vm, "the host has paths to both heads again", &ADDRESSES, &[], VOLUMES);
         loads.iter().for_each(Paced::must_run);
         (share, self.finish(loads))
+    }
+    fn epoch(&self) -> u64 {
+        let mut found = None;
+        self.until("a head leads", || {
+            found = self.heads().and_then(|s| s["epoch"].as_u64());
+            found.is_some()
+        });
+        found.expect("one leads")
     }
     fn leader(&self) -> usize {
         let mut found = None;
