@@ -29,8 +29,8 @@ judge: ## Real kernels, libiscsi, QEMU and tshark against the binary (TEST=name 
 sim: ## Simulation: SEED=n again (STORY=1: its last events), or SEEDS=n new ones (FROM=n); HEADS=2: of two heads
 	@$(XTASK) sim $(if $(HEADS),--heads $(HEADS)) $(if $(SEED),--seed $(SEED)) $(if $(STORY),--story) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FROM),--from $(FROM))
 
-soak: ## Long runs: ill drives for MINUTES=30, ROUNDS=50 of kill -9, SOAK_ROUNDS=50 with a kernel host (10 s each), CUTS=24 of power, TAKEOVERS=20 of two heads (40 s each), CALM=60 minutes in which none may happen
-	@$(XTASK) soak $(if $(MINUTES),--minutes $(MINUTES)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SOAK_ROUNDS),--guest $(SOAK_ROUNDS)) $(if $(CUTS),--cuts $(CUTS)) $(if $(TAKEOVERS),--takeovers $(TAKEOVERS)) $(if $(CALM),--calm $(CALM))
+soak: ## Long runs: ill drives for MINUTES=30, ROUNDS=50 of kill -9, SOAK_ROUNDS=50 with a kernel host (10 s each), CUTS=24 of power, TAKEOVERS=20 of two heads (40 s each), HOLDERS=12 of drives that something else has locked, CALM=60 minutes in which none may happen
+	@$(XTASK) soak $(if $(MINUTES),--minutes $(MINUTES)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(SOAK_ROUNDS),--guest $(SOAK_ROUNDS)) $(if $(CUTS),--cuts $(CUTS)) $(if $(TAKEOVERS),--takeovers $(TAKEOVERS)) $(if $(HOLDERS),--holders $(HOLDERS)) $(if $(CALM),--calm $(CALM))
 
 bench: ## How near to the machine's limit we are, row by row (ROUNDS=5, ONLY=words of a row's name; ten minutes, three with ROUNDS=1)
 	@$(XTASK) bench $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(ONLY),--only "$(ONLY)")

@@ -143,6 +143,8 @@ fn judge_all(tally: &mut Tally) -> Result<(), String> {
         "6",
         "--takeovers",
         "7",
+        "--holders",
+        "3",
         "--calm",
         "20",
     ];

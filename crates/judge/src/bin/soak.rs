@@ -1,5 +1,5 @@
 //! The long runs, as `make soak` starts them: `soak [--minutes N] [--rounds N] [--guest N] [--cuts N] [--takeovers N]
-//! [--calm N]`. Prints one table; ends with 1 if anything failed.
+//! [--holders N] [--calm N]`. Prints one table; ends with 1 if anything failed.
 
 use judge::soak::{self, Rows};
 use std::panic::catch_unwind;
@@ -12,11 +12,13 @@ struct Options {
     guest: u32,
     cuts: u32,
     takeovers: u32,
+    holders: u32,
     calm: u64,
 }
 
 fn options() -> Result<Options, String> {
-    let mut options = Options { minutes: 30, rounds: 50, guest: 50, cuts: 24, takeovers: 20, calm: 60 };
+    let mut options =
+        Options { minutes: 30, rounds: 50, guest: 50, cuts: 24, takeovers: 20, holders: 12, calm: 60 };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         let value =
@@ -27,9 +29,11 @@ fn options() -> Result<Options, String> {
             "--guest" => options.guest = value,
             "--cuts" => options.cuts = value,
             "--takeovers" => options.takeovers = value,
+            "--holders" => options.holders = value,
             "--calm" => options.calm = value.into(),
             other => {
-                let known = "--minutes N, --rounds N, --guest N, --cuts N, --takeovers N, --calm N";
+                let known =
+                    "--minutes N, --rounds N, --guest N, --cuts N, --takeovers N, --holders N, --calm N";
                 return Err(format!("'{other}' is unknown: {known}"));
             }
         }
@@ -62,8 +66,9 @@ fn main() -> ExitCode {
     let (guest, cuts) = (options.guest, options.cuts);
     run("kernel host", guest > 0, &|| soak::guest(guest));
     run("power cuts", cuts > 0, &|| soak::cuts(cuts));
-    let (takeovers, calm) = (options.takeovers, options.calm);
+    let (takeovers, holders, calm) = (options.takeovers, options.holders, options.calm);
     run("takeovers", takeovers > 0, &|| soak::takeovers(takeovers));
+    run("drives held", holders > 0, &|| soak::holders(holders));
     run("no takeover", calm > 0, &|| soak::calm(Duration::from_secs(60 * calm)));
     if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }

@@ -6,6 +6,7 @@
 mod calm;
 mod cut;
 mod guest;
+mod holders;
 mod kills;
 mod log;
 mod mixed;
@@ -16,6 +17,7 @@ mod writer;
 pub use calm::calm;
 pub use cut::cuts;
 pub use guest::guest;
+pub use holders::holders;
 pub use kills::kills;
 pub use mixed::mixed;
 pub use takeover::takeovers;

@@ -24,8 +24,9 @@ const ADDRESSES: [&str; 2] = ["10.92.0.1", "10.92.1.1"];
 const VOLUMES: usize = 2;
 /// How long a head is stopped, and the link cut.
 const PAUSE: Duration = Duration::from_secs(10);
-/// Decisions while a head has next to no processor.
-const QUOTA_MOST: u64 = 6;
+/// Decisions while a head has next to no processor, and until it is in again: it goes out and comes in, in a guest perhaps once more, and
+/// who votes may change each time.
+const QUOTA_MOST: u64 = 10;
 /// A stall that the timers of the hosts do not explain: their kernel's log is shown.
 const LONG_S: f64 = 13.5;
 /// A guest on a busy machine is slow; only what hangs takes as long.
