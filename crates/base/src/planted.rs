@@ -236,6 +236,8 @@ bugs! {
     ReturnsAtOnce promise 16 within 100 in Waits,
     /// a leg whose drive does not confirm that the other head is shut off it stays, and its mirror waits
     UnfencedLegStays promise 7 within 100 in Waits,
+    /// a mirror is written to at a takeover before all of its drives have confirmed
+    LanesBehindFence promise 16 within 100 in Waits,
     /// a head takes the process that it was before for itself
     AnyLifeIsIn promise 16 within 500 in System,
     /// a head that is out goes on

@@ -257,6 +257,8 @@ findings! {
         PoolImporting,
         /// Drives of the pool are in use.
         PoolDrivesInUse { also: Vec<ImportFault> },
+        /// Drives of the pool have not confirmed yet that the other head is shut off.
+        PoolBehindFence { drives: Vec<String> },
         /// The pool could not be imported at the start.
         PoolNotImported {
             pool: String,

@@ -159,7 +159,7 @@ fn array_layout(pool: &PoolContext, a: usize, of: Head) -> ArrayLayout {
         };
         // A leg that is not there is Missing, never absent from the list: no bit of the bitmap may be cleared
         // while it is away (promise 4). Absent is who left for good, which is on record.
-        let shown = match &leg.open {
+        let shown = match leg.open.as_ref().filter(|_| !leg.unseen) {
             Some(open) => array::Leg {
                 drive: open.id,
                 state,

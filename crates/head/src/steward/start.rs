@@ -174,11 +174,9 @@ impl Procedures {
             for probe in &probes {
                 self.let_go_wholly(probe.id, RELEASE_PATIENCE).await;
             }
-            if self.cx.now() >= begin + HELD_PATIENCE
-                && let Some(p) = self.context_mut().absent.iter_mut().find(|p| p.uuid() == row.uuid)
-            {
+            if self.cx.now() >= begin + HELD_PATIENCE {
                 let also = held_faults(failures.into_iter().filter(|f| f.held).collect());
-                p.is_held(Some(PoolCause::PoolDrivesInUse { also }));
+                self.is_held(row.uuid, Some(PoolCause::PoolDrivesInUse { also }));
             }
             self.cx.changed();
             self.cx.sleep(CLAIM_RETRY).await;
@@ -200,6 +198,12 @@ impl Procedures {
         }
     }
 
+    /// What keeps a pool that is imported at the start, while others are served; None: nothing does any more.
+    fn is_held(&self, pool: Uuid, why: Option<PoolCause>) {
+        if let Some(p) = self.context_mut().absent.iter_mut().find(|p| p.uuid() == pool) {
+            p.is_held(why);
+        }
+    }
     async fn import_at_start(&self, row: PoolRow) {
         if !row.drives.is_empty() && row.drives.iter().all(|d| DriveKind::of(d).is_volatile()) {
             if let Some(p) = self.context_mut().absent.iter_mut().find(|p| p.uuid() == row.uuid) {
@@ -210,9 +214,7 @@ impl Procedures {
         }
         let end = self.cx.now() + CLAIM_PATIENCE;
         let (mut probes, mut failures) = self.gather_patiently(&row).await;
-        if let Some(p) = self.context_mut().absent.iter_mut().find(|p| p.uuid() == row.uuid) {
-            p.is_held(None);
-        }
+        self.is_held(row.uuid, None);
         let all_there = !row.drives.is_empty() && probes.len() == row.drives.len();
         let added = self.added_to(&row);
         if !added.is_empty() {

@@ -844,3 +844,89 @@ fn two_idle_heads_use_little_cpu_time() {
         assert!(percent < most, "{name}: {percent:.2} % of a core");
     }
 }
+
+/// Something else has locked these drives: they do not confirm that a head is shut off them.
+fn lock(drives: &[String]) -> Vec<std::fs::File> {
+    let one = |drive: &String| {
+        let file = std::fs::File::open(drive).expect("a drive");
+        rustix::fs::fcntl_lock(&file, rustix::fs::FlockOperation::NonBlockingLockShared).expect("a lock");
+        file
+    };
+    drives.iter().map(one).collect()
+}
+
+/// A pool as a head knows it; null while nobody leads.
+fn pool(daemon: &Daemon, name: &str) -> serde_json::Value {
+    let said = daemon.ask(&["pool", "ls", "--json"]).stdout;
+    let pools: Vec<serde_json::Value> = serde_json::from_slice(&said).unwrap_or_default();
+    pools.into_iter().find(|p| p["name"] == name).unwrap_or_default()
+}
+
+/// A system of two with further pools of a mirror each, and all is well.
+fn system_with(pools: &[&str]) -> (Daemon, Daemon, [String; 2]) {
+    let (a, b, drives, ..) = system();
+    for name in pools {
+        let [p, q] = ["p", "q"].map(|leg| a.file(&format!("{name}-{leg}"), 96));
+        a.cli(&format!("pool create {name} mirror {p} {q}"));
+        a.cli(&format!("volume create {name}/v --size 32M"));
+    }
+    until("all is well", || a.status()["health"] == "optimal" && heads(&a) == ["a leads", "b follows"]);
+    (a, b, drives)
+}
+
+/// A drive that does not confirm that the head which led is shut off it keeps its own mirror, for 2.5 s, and no other one.
+#[test]
+fn a_takeover_behind_a_drive_that_does_not_confirm_keeps_no_other_mirror() {
+    let (mut a, b, drives) = system_with(&["other"]);
+    let held = lock(&drives[..1]);
+    let killed = Instant::now();
+    a.signal("-KILL");
+    until("the other pool is served", || pool(&b, "other")["state"] == "optimal");
+    let other = killed.elapsed();
+    until("the mirror is served without that leg", || {
+        let leg = &pool(&b, "tank")["arrays"][0]["legs"][0];
+        leg["state"] == "offline" && leg["cause"]["code"] == "drive_unopened"
+    });
+    println!("the other pool after {other:?}, that of the drive after {:?}", killed.elapsed());
+    assert!(other < Duration::from_millis(1500), "{other:?}");
+    drop(held);
+    a.start(&[]);
+    until("the leg is back, and the other head", || {
+        b.status()["health"] == "optimal" && heads(&b) == ["a follows", "b leads"]
+    });
+}
+
+/// The last leg in sync cannot be put out: hosts are told that the volumes are not ready, whichever head is dead, and why.
+#[test]
+fn a_pool_whose_last_leg_does_not_confirm_is_not_ready_until_it_does() {
+    let (mut a, b, _) = system_with(&["other", "last"]);
+    // No more than one of them votes.
+    let drives = ["p", "q"].map(|leg| a.path(&format!("last-{leg}")).display().to_string());
+    let waits = |pool: &serde_json::Value| {
+        let text = pool.to_string();
+        pool["state"] == "offline" && text.contains("pool_behind_fence") && text.contains("is shut off")
+    };
+    // First the one that leads, then the one that follows.
+    for _ in 0..2 {
+        let held = lock(&drives);
+        a.signal("-KILL");
+        until("the pool waits", || waits(&pool(&b, "last")));
+        for name in ["tank", "other"] {
+            until("others are served", || pool(&b, name)["state"] == "optimal");
+        }
+        std::thread::sleep(Duration::from_secs(3));
+        assert!(waits(&pool(&b, "last")), "as long as it takes");
+        drop(held);
+        until("it is served", || pool(&b, "last")["state"] != "offline");
+        a.start(&[]);
+        until("all is well, and each head has half of the lanes", || {
+            let status = b.status();
+            let half = |h: &serde_json::Value| {
+                let [own, all] = ["lanes", "lanes_all"].map(|n| h["serves"][n].as_u64());
+                own.is_some_and(|own| all == Some(2 * own))
+            };
+            let even = status["cluster"]["heads"].as_array().is_some_and(|all| all.iter().all(half));
+            status["health"] == "optimal" && heads(&b) == ["a follows", "b leads"] && even
+        });
+    }
+}

@@ -38,6 +38,8 @@ pub enum Trouble {
     KillBehindFences(Duration),
     /// The head that follows is killed while this drive shuts nobody out for so long.
     FollowerBehindFence(usize, Duration),
+    /// The head that leads is killed while this drive shuts nobody out for so long.
+    LeaderBehindFence(usize, Duration),
     /// The state directory of the head that follows takes nothing for so long; or files alone do not fit there, and what is written to try
     /// it does.
     FullDirectory {
@@ -348,7 +350,12 @@ impl Options {
             // What is held up as long as that, and then a takeover.
             0 => (Trouble::KillBehindFences(held), held + Duration::from_millis(1500)),
             // The leg of that drive is put out after 2.5 s.
-            1 => (Trouble::FollowerBehindFence(rng.below(2) as usize, held), Duration::from_millis(3500)),
+            1 => {
+                let (disk, follower) = (rng.below(2) as usize, seed % 10 == 1);
+                let trouble =
+                    if follower { Trouble::FollowerBehindFence } else { Trouble::LeaderBehindFence };
+                (trouble(disk, held), Duration::from_millis(3500))
+            }
             2 => return Self::full_directory(seed, true),
             3 => return Self::full_directory(seed, false),
             _ => return Self::loaded(seed),

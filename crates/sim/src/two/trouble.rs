@@ -107,6 +107,10 @@ impl Run {
                 self.world.hold_fences_up(disk, time);
                 self.ends(1 - victim, Crash::Killed);
             }
+            Trouble::LeaderBehindFence(disk, time) => {
+                self.world.hold_fences_up(disk, time);
+                self.ends(victim, Crash::Killed);
+            }
             Trouble::FullDirectory { files, time } => {
                 let (now, server) = (self.world.now(), &mut self.world.servers[1 - victim]);
                 if files {

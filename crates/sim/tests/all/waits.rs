@@ -9,7 +9,7 @@ const SEEDS: u64 = 12;
 const HELD: Duration = Duration::from_secs(6);
 
 /// A row of the table, by how it begins; what happens, and the longest that hosts may wait for a command that ends well, milliseconds.
-const ROWS: [(&str, Trouble, u64); 9] = [
+const ROWS: [(&str, Trouble, u64); 10] = [
     ("the leader's process ends", Trouble::Kill, 500),
     ("the leader loses power", Trouble::PowerCut, 1000),
     ("the leader hangs for seconds", Trouble::Pause, 1000),
@@ -18,7 +18,8 @@ const ROWS: [(&str, Trouble, u64); 9] = [
     ("the follower loses its path", Trouble::LosePathOf { leader: false }, 1500),
     ("the leader loses its path", Trouble::LosePathOf { leader: true }, 1500),
     // 3.5 s are aimed at: docs/performance.md.
-    ("a drive does not confirm within 2.5 s", Trouble::FollowerBehindFence(0, HELD), 3650),
+    ("a drive does not confirm within 2.5 s that the follower", Trouble::FollowerBehindFence(0, HELD), 3650),
+    ("a drive does not confirm within 2.5 s that the head", Trouble::LeaderBehindFence(0, HELD), 3650),
     ("no drive confirms", Trouble::KillBehindFences(HELD), 7500),
 ];
 
@@ -54,7 +55,7 @@ fn hosts_wait_as_long_as_the_table_says() {
 }
 
 /// While no drive confirms that the dead head is shut off it, nobody serves; and then a head does. (It let go of all drives after 2.5 s,
-/// and never served again.) If one does not once the follower is dead, its mirror goes on without it. (All mirrors waited, for as long as
+/// and never served again.) If one does not once a head is dead, its mirror goes on without it. (All mirrors waited, for as long as
 /// the drive took.) A follower that cannot keep a file does not come and go all the time, and load puts nobody out.
 #[test]
 fn hosts_wait_no_longer_than_they_may_and_no_head_is_out_more_often() {

@@ -19,6 +19,8 @@ pub(crate) struct AbsentPool {
     pub kept: Option<Kept>,
     /// Somebody holds drives of it, while it is being imported at the start.
     pub held: bool,
+    /// Some array cannot do without a drive that has not confirmed that the other head is shut off it.
+    pub behind: bool,
     /// When it is looked whether its drives are back; None while it is being imported. And how often that was done.
     pub look_at: Option<Instant>,
     pub looks: u32,
@@ -34,6 +36,7 @@ impl AbsentPool {
             cause: PoolCause::PoolImporting.into(),
             kept,
             held: false,
+            behind: false,
             look_at: None,
             looks: 0,
             silent_since: None,
@@ -49,6 +52,11 @@ impl AbsentPool {
         if let Some(why) = why {
             self.cause = why.into();
         }
+    }
+    /// It cannot be taken before drives have confirmed that the other head is shut off them, for this reason; or that is over.
+    pub fn is_behind(&mut self, why: Option<PoolCause>) {
+        self.behind = why.is_some();
+        self.is_held(why);
     }
     /// Its drives are looked for then.
     pub fn is_looked_for(&mut self, at: Instant) {

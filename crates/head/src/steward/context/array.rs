@@ -44,6 +44,11 @@ pub(crate) struct LegContext {
     pub place: usize,
     pub path: String,
     pub open: Option<OpenDrive>,
+    /// It is in sync on record, and this is open: a takeover waits until it confirms that the head which led is shut off it. Nobody has lanes
+    /// of its array before.
+    pub behind: Option<OpenDrive>,
+    /// Shards build the array without it until its lanes are dealt.
+    pub unseen: bool,
     /// Why it is not in sync; None if it is.
     pub reason: Option<Cause>,
     /// It is out, and this is what was found instead.
@@ -172,11 +177,13 @@ impl LegContext {
 
     /// Shards know nothing of what they have copied to it, nor how fast it is, and find out anew.
     pub fn is_built_anew(&mut self) {
+        self.unseen = false;
         self.synced.clear();
         self.slow.clear();
     }
     /// It is put out.
     pub fn goes(&mut self, now: Instant, why: Cause, outlook: Outlook) {
+        self.behind = None;
         self.reason = Some(why);
         self.synced.clear();
         self.slow.clear();
@@ -203,7 +210,7 @@ impl LegContext {
     /// Another drive takes its place.
     pub fn becomes(&mut self, uuid: Uuid, open: Option<OpenDrive>, path: &str) {
         self.uuid = uuid;
-        self.unlabelled = None;
+        (self.behind, self.unlabelled) = (None, None);
         self.takes(open, path);
     }
     /// Its drive lies there today.
@@ -213,6 +220,18 @@ impl LegContext {
     /// What is open is none of its own any more.
     pub fn let_go(&mut self) -> Option<OpenDrive> {
         self.open.take()
+    }
+    /// A takeover waits for it.
+    pub fn waits_behind(&mut self, open: OpenDrive, why: LegCause) {
+        (self.behind, self.unseen, self.reason) = (Some(open), true, Some(why.into()));
+    }
+    /// Nobody waits for it any more.
+    pub fn waits_no_more(&mut self) -> Option<OpenDrive> {
+        self.behind.take()
+    }
+    /// It has confirmed: it is used once lanes are dealt.
+    pub fn has_confirmed(&mut self, open: Option<OpenDrive>) {
+        (self.open, self.behind, self.reason) = (open, None, None);
     }
     /// What was opened is gone for good. It is looked for.
     pub fn dies(&mut self) -> Option<OpenDrive> {
@@ -269,6 +288,8 @@ impl LegContext {
             place,
             path,
             open,
+            behind: None,
+            unseen: false,
             reason,
             found,
             synced,

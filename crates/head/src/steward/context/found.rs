@@ -6,7 +6,7 @@ use crate::steward::context::probe::Probe;
 use array::format::Fault;
 use base::DriveKind;
 use base::Uuid;
-use finding::{DriveFault, DriveOwner, LabelFault, LegCause, Signature};
+use finding::{DriveFault, DriveOwner, LabelFault, LegCause, OpenFault, Signature};
 
 /// What lies at a path.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -27,6 +27,8 @@ pub(crate) enum Found {
     Mute { path: String, fault: DriveFault },
     /// The drive, which somebody used without the others: it may hold what they lack.
     Apart { drive: Uuid, path: String, pool: String },
+    /// The drive, of which it is not known that the other head is shut off it.
+    NotShutOut { drive: Uuid, path: String },
     /// The drive itself, whole, and it lies at this path now.
     Moved { drive: Uuid, path: String },
     /// A drive that can be used, by the name that its label says.
@@ -87,6 +89,7 @@ impl Found {
             | Self::Other { path, .. }
             | Self::Mute { path, .. }
             | Self::Apart { path, .. }
+            | Self::NotShutOut { path, .. }
             | Self::Moved { path, .. }
             | Self::Drive { path, .. } => path,
         }
@@ -96,6 +99,7 @@ impl Found {
         match self {
             Self::CutOff { drive, .. }
             | Self::Apart { drive, .. }
+            | Self::NotShutOut { drive, .. }
             | Self::Moved { drive, .. }
             | Self::Drive { drive, .. } => Some(*drive),
             Self::Other { .. } | Self::Mute { .. } => None,
@@ -118,6 +122,9 @@ impl Found {
             }
             Self::Mute { fault, .. } => LegCause::DriveUnreadable { leg, fault },
             Self::Apart { path, pool, .. } => LegCause::DriveDiverged { leg, path, pool },
+            Self::NotShutOut { path, .. } => {
+                LegCause::DriveUnopened { drive: path, fault: OpenFault::NotShutOut }
+            }
             Self::Moved { drive, path } => LegCause::DriveMoved { uuid: drive.to_string(), path },
             Self::Drive { pool, .. } => LegCause::DriveExchanged { leg, pool },
         }

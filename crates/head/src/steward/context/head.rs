@@ -861,7 +861,15 @@ impl HeadContext {
     }
     /// A drive was looked at.
     pub fn note_found(&mut self, probe: &Probe) {
+        self.finds(Found::of(probe));
+    }
+    /// The same of a drive that has not confirmed that the other head is shut off it.
+    pub fn note_not_shut_out(&mut self, probe: &Probe) {
         let found = Found::of(probe);
+        let (drive, path) = (found.drive(), found.path().to_string());
+        self.finds(drive.map_or(found, |drive| Found::NotShutOut { drive, path }));
+    }
+    fn finds(&mut self, found: Found) {
         self.found.retain(|_, f| found.drive().is_none() || f.drive() != found.drive());
         self.found.insert(found.path().into(), found);
     }

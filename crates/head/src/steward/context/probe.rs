@@ -6,6 +6,7 @@ use base::{DriveId, DriveInfo};
 use finding::{LegCause, NewerRecord, RecordName, Signature};
 
 /// A drive that was opened and looked at.
+#[derive(Clone)]
 pub(crate) struct Probe {
     /// As it was asked for.
     pub spec: String,

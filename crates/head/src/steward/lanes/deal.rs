@@ -97,8 +97,11 @@ impl HeadContext {
     fn is_shut_off(&self, p: &PoolContext, array: usize) -> bool {
         let Some(system) = self.system.as_ref() else { return true };
         let legs = p.arrays[array].legs.iter().enumerate().filter(|(l, _)| !p.is_out(array, *l));
-        let mut drives = legs.filter_map(|(_, leg)| leg.open.as_ref());
-        drives.all(|open| system.has_shut_out(open.id, p.far_epoch)) || planted(Bug::LanesUnfenced)
+        let shut_out = |leg: &LegContext| {
+            let open = leg.open.as_ref();
+            leg.behind.is_none() && open.is_none_or(|open| system.has_shut_out(open.id, p.far_epoch))
+        };
+        legs.into_iter().all(|(_, leg)| shut_out(leg)) || planted(Bug::LanesUnfenced)
     }
     /// Arrays of a pool whose lanes may be dealt now, and whether some of them are nobody's. None: no array's may.
     fn to_deal(&self, pool: PoolId) -> Option<(bool, Vec<ArrayId>)> {
@@ -159,6 +162,14 @@ impl Procedures {
             let pools = context.pools.iter().filter(|p| !p.leaving).filter(may);
             pools.filter(wanted).map(|p| (p.id, p.config().name.clone())).collect()
         };
+        let bereft: Vec<PoolId> = {
+            let context = self.context();
+            let is = |id: &PoolId| context.pool(*id).is_some_and(PoolContext::is_bereft);
+            all.iter().map(|(id, _)| *id).filter(is).collect()
+        };
+        if !bereft.is_empty() {
+            self.wait_for_fences(bereft).await;
+        }
         let mut restless = vec![];
         for (pool, name) in all {
             if !self.deal(pool).await {
@@ -172,8 +183,8 @@ impl Procedures {
     }
     /// Deals the lanes of a pool's arrays as they should be. False: they did not come to rest, and go on as they were.
     async fn deal(&self, pool: PoolId) -> bool {
-        if self.context().pool(pool).is_some_and(PoolContext::is_bereft) {
-            self.wait_for_fences(pool).await;
+        if self.context().to_deal(pool).is_none() {
+            return false;
         }
         let procedures = self.clone();
         let free = move || {
@@ -204,16 +215,17 @@ impl Procedures {
         self.free_keeper(pool);
         dealt
     }
-    /// Waits until the drives of a pool have confirmed that the other head, which is gone, has no way to them any more. Those of one array
-    /// do not wait for those of another for long.
-    async fn wait_for_fences(&self, pool: PoolId) {
+    /// Waits until the drives of pools have confirmed that the other head, which is gone, has no way to them any more. Those of one array do not
+    /// wait for those of another for long.
+    async fn wait_for_fences(&self, pools: Vec<PoolId>) {
         for (patience, all) in [(ALL_PATIENCE, true), (PATIENCE, false)] {
-            let procedures = self.clone();
+            let (procedures, pools) = (self.clone(), pools.clone());
             let ready = move || {
                 let context = procedures.context();
-                let Some(p) = context.pool(pool) else { return true };
-                let bereft = (0..p.arrays.len()).filter(|a| p.is_bereft_array(*a));
-                let shut_off: Vec<bool> = bereft.map(|a| context.is_shut_off(p, a)).collect();
+                let here = pools.iter().filter_map(|id| context.pool(*id));
+                let bereft = here
+                    .flat_map(|p| (0..p.arrays.len()).filter(|a| p.is_bereft_array(*a)).map(move |a| (p, a)));
+                let shut_off: Vec<bool> = bereft.map(|(p, a)| context.is_shut_off(p, a)).collect();
                 if all { !shut_off.contains(&false) } else { shut_off.contains(&true) || shut_off.is_empty() }
             };
             self.cx.until_within(patience, ready).await;

@@ -260,7 +260,7 @@ impl HeadContext {
             id: Some(p.id),
             config: p.config(),
             volume_ids: &p.volume_ids,
-            ready: p.serving && p.complete() && !p.unrecorded,
+            ready: p.serving && p.complete() && !p.unrecorded && self.lacks_fence(p).is_none(),
             deallocates: p.deallocates(),
         });
         // One that is being imported is in the context and among the absent.

@@ -24,8 +24,10 @@ use crate::steward::procedures::Procedures;
 use crate::steward::record::texts::POOLS;
 use crate::steward::state::config::{PoolConfig, geometry_of};
 use crate::steward::state::{Change, Pool, PoolRow};
+use crate::steward::system::behind::{OTHERS_WAIT, not_shut_out};
 use crate::steward::words::array_word;
 use access::Grant;
+use array::Lanes;
 use array::format::{ConfigSlot, LegState, LegVerdict, MemberLeg, MembershipRecord};
 use base::DriveKind;
 use base::machine::StateOp;
@@ -86,9 +88,28 @@ impl Procedures {
             None => {
                 self.check_unknown_pool(uuid)?;
                 self.context_mut().importing.insert(uuid);
-                probes = self.fenced(probes).await;
-                let taken = self.try_take(uuid, &probes, claim).await;
+                let mut behind;
+                (probes, behind) = self.fenced_or_behind(probes).await;
+                let end = self.cx.now() + OTHERS_WAIT;
+                let taken = loop {
+                    let taken = self.try_take(uuid, (&probes, &behind), claim).await;
+                    if taken.is_ok() || claim.asked || !self.needs(uuid, &probes, &behind).await {
+                        break taken;
+                    }
+                    let confirmed;
+                    (confirmed, behind) = self.ask_behind(behind).await;
+                    if self.cx.now() >= end && !behind.is_empty() {
+                        self.is_kept_behind(uuid, Some(&behind));
+                    }
+                    probes.extend(confirmed);
+                };
                 self.context_mut().importing.remove(&uuid);
+                if taken.is_ok() {
+                    self.wait_behind(uuid, behind);
+                } else {
+                    self.is_kept_behind(uuid, None);
+                    behind.iter().for_each(|p| self.let_go(p.id));
+                }
                 taken
             }
         };
@@ -108,7 +129,13 @@ impl Procedures {
             }
         }
     }
-    async fn try_take(&self, uuid: Uuid, probes: &[Probe], claim: &Claim) -> Result<Vec<Notice>, Refusal> {
+    /// `behind`: drives that have not confirmed yet that the other head is shut off them.
+    async fn try_take(
+        &self,
+        uuid: Uuid,
+        (probes, behind): (&[Probe], &[Probe]),
+        claim: &Claim,
+    ) -> Result<Vec<Notice>, Refusal> {
         let Judged { mut config, generation, record, assembly, mut notices } =
             self.judge(uuid, probes, claim.force).await?;
         claim.check_released(&config, &record, self.context().me())?;
@@ -120,8 +147,14 @@ impl Procedures {
                 Refusal::from(PoolRefusal::VotesNotCleared { drive, fault }).about("pool")
             })?;
         }
-        let missing = |verdict: &LegVerdict| *verdict == LegVerdict::Missing { in_sync: true };
-        if assembly.arrays.iter().flat_map(|a| &a.legs).any(missing) {
+        let behind_of =
+            |drive: Uuid| behind.iter().find(|p| p.good_label().is_some_and(|l| l.drive == drive));
+        let mut legs =
+            record.arrays.iter().zip(&assembly.arrays).flat_map(|(r, a)| r.legs.iter().zip(&a.legs));
+        let missing = |(row, verdict): (&MemberLeg, &LegVerdict)| {
+            *verdict == LegVerdict::Missing { in_sync: true } && behind_of(row.drive).is_none()
+        };
+        if legs.any(missing) {
             self.outlast_other_head().await;
         }
         self.compare_kept(&config, generation);
@@ -157,8 +190,11 @@ impl Procedures {
                 let older = *judged == LegVerdict::Stale { full: true }
                     && was_in_sync
                     && probe.is_some_and(|p| p.whole);
+                let waits = behind_of(uuid).filter(|_| *judged == LegVerdict::Missing { in_sync: true });
+                let waits = waits.and_then(Probe::opened);
                 let (state, why): (_, Option<Cause>) = match judged {
                     LegVerdict::Current => (LegState::InSync, None),
+                    LegVerdict::Missing { in_sync: true } if waits.is_some() => (LegState::InSync, None),
                     // Until somebody returns it.
                     LegVerdict::Stale { .. } | LegVerdict::Missing { in_sync: false } if failed.is_some() => {
                         (LegState::Out, failed.clone())
@@ -196,7 +232,7 @@ impl Procedures {
                     }
                 }
                 let out = state.is_out();
-                let found = match open {
+                let found = match open.as_ref().or(waits.as_ref()) {
                     None => self.context().found_for(uuid, &row.path),
                     Some(_) => None,
                 };
@@ -214,7 +250,7 @@ impl Procedures {
                     let (pool, why) = (config_name.clone(), Box::new(why));
                     lagging.push((row.path.clone(), PoolEvent::LegOutAtImport { pool, why }));
                 }
-                legs.push(LegContext {
+                let mut leg = LegContext {
                     out_since: out.then_some(now),
                     return_at: out.then_some(now),
                     reason: why,
@@ -222,7 +258,12 @@ impl Procedures {
                     full: state == LegState::RebuildingFull,
                     outlook: failed.as_ref().map_or(Outlook::MayReturn, outlook_of),
                     ..LegContext::new(uuid, l, row.path.clone(), open, next.counter)
-                });
+                };
+                if let Some(open) = waits {
+                    let why = not_shut_out(&open.info.path);
+                    leg.waits_behind(open, why);
+                }
+                legs.push(leg);
             }
             forget_used(&mut config.extras.failed, &next.arrays[i]);
             next.arrays[i].epoch = next.counter;
@@ -239,10 +280,16 @@ impl Procedures {
             let open = (0..legs.len()).filter(is_current).filter_map(|l| legs[l].open.clone()).collect();
             let uncleared = self.assemble_uncleared(&config, i, &geometry, open, &mut notices).await?;
             let id = self.context_mut().new_array();
+            let waits = legs.iter().any(|leg| leg.behind.is_some()) && !planted(Bug::LanesBehindFence);
+            let nobody = self.context().own_shards;
             arrays.push(ArrayContext {
                 id,
                 geometry,
-                lanes: self.context().lanes_of(id),
+                lanes: if waits {
+                    Lanes::new(core::array::from_fn(|_| nobody))
+                } else {
+                    self.context().lanes_of(id)
+                },
                 map: 1,
                 far_map: None,
                 // A head that stops in order leaves no bit but of what may differ: beside a leg that is out, or where a

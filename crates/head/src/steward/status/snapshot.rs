@@ -416,6 +416,10 @@ fn pool_of(context: &HeadContext, i: usize, now: Instant, reasons: &mut Vec<Reas
     let worst = arrays.iter().enumerate().find(|(_, a)| a.state == state && state != State::Optimal);
     let (state, cause) = if p.unrecorded {
         (State::Offline, Some(StatusCause::PoolLossNotOnRecord.into()))
+    } else if let Some(drive) = context.lacks_fence(p) {
+        let cause = finding::PoolCause::PoolBehindFence { drives: vec![drive] };
+        reasons.push(Reason::new(State::Offline, what.clone(), cause.clone()));
+        (State::Offline, Some(cause.into()))
     } else {
         let cause = worst.map(|(i, a)| {
             StatusCause::ArrayNotOptimal { array: word(i), why: a.cause.clone().map(Box::new) }.into()

@@ -15,10 +15,9 @@ use base::{
 };
 use cluster::fence::{AGAIN, ASK, PUT_OUT};
 use finding::{LegCause, OpenFault, ShutOutFault, SystemEvent, SystemNotice, UnopenedDrive};
+use std::cell::Cell;
 use std::collections::BTreeSet;
-
-/// A drive that has not confirmed: how it is named, and why not.
-type Unfenced = (String, DriveId, DriveInfo, ShutOutFault);
+use std::rc::Rc;
 
 /// Where a system has its own records on each drive, offset and length.
 const AREA: (u64, u64) = (3 << 20, 1 << 20);
@@ -27,6 +26,8 @@ const LET_GO: Duration = Duration::from_millis(60);
 /// The same of a process that is well and hears that it is out: it stops in order or executes itself anew, and the kernel takes its time to
 /// let go for it, since it clears the memory first. Hosts wait for no longer than that takes.
 const LEAVE: Duration = Duration::from_secs(2);
+/// How long a takeover in which enough drives have confirmed waits for the rest.
+const REST: Duration = Duration::from_millis(100);
 /// How long a drive may take to register a head.
 const REGISTER: Duration = Duration::from_secs(1);
 
@@ -126,7 +127,7 @@ impl Procedures {
         }
     }
     /// The same, again and again until it has confirmed, or for so long.
-    async fn fence_drive(
+    pub(super) async fn fence_drive(
         &self,
         (id, info): (DriveId, &DriveInfo),
         anew: bool,
@@ -165,7 +166,7 @@ impl Procedures {
     }
     /// Drives have confirmed: waits until the voters say that nothing newer is decided. Until then nothing is read or written there that
     /// counts.
-    async fn may_serve(&self) {
+    pub(super) async fn may_serve(&self) {
         let Some(before) = self.in_system(|s| {
             s.tell().on_confirmed();
             s.serves()
@@ -176,48 +177,62 @@ impl Procedures {
         let serves = move || procedures.context().system.as_ref().is_none_or(|s| s.serves() > before);
         self.cx.until(serves).await;
     }
-    /// At a takeover: all drives that are open at once, for as long as it takes until enough of them have confirmed. What has not by then
-    /// is let go of.
+    /// At a takeover: all drives that are open at once, until enough of them have confirmed. The mirrors of those that have not by then wait
+    /// for them (`behind`), and no others.
     pub(super) async fn fence_standby(&self) {
         self.open_voters().await;
+        let until = self.cx.now() + PUT_OUT;
+        let enough = |p: &Self| {
+            let context = p.context();
+            let most = context.system.as_ref().is_none_or(SystemContext::has_most_confirmed);
+            most || context.stop != Stop::No
+        };
+        let goes_on = Rc::new(Cell::new(false));
+        let (procedures, over) = (self.clone(), goes_on.clone());
+        self.cx.spawn(async move {
+            let waits = procedures.clone();
+            procedures.cx.until(move || enough(&waits)).await;
+            procedures.cx.sleep(REST).await;
+            over.set(true);
+            procedures.cx.changed();
+        });
         let mut told: BTreeSet<DriveId> = BTreeSet::new();
         loop {
-            let drives: Vec<(String, DriveId, DriveInfo)> = {
+            let drives: Vec<(DriveId, DriveInfo)> = {
                 let context = self.context();
                 let system = context.system.as_ref().expect("one of two");
-                let open = system.standby().iter().map(|(spec, d)| (spec.clone(), d.id, d.info.clone()));
-                open.filter(|(_, id, _)| !system.has_confirmed(*id)).collect()
+                let open = system.standby().values().map(|d| (d.id, d.info.clone()));
+                open.filter(|(id, _)| !system.has_confirmed(*id)).collect()
             };
-            let one = |(spec, id, info): (String, DriveId, DriveInfo)| -> Boxed<'_, Option<Unfenced>> {
-                Box::pin(async move {
-                    let why = self.fence_drive((id, &info), true, PUT_OUT).await.err()?;
-                    Some((spec, id, info, why))
-                })
-            };
-            let late: Vec<Unfenced> =
-                join::all(drives.into_iter().map(one).collect()).await.into_iter().flatten().collect();
-            let enough = {
-                let context = self.context();
-                let most = context.system.as_ref().is_none_or(SystemContext::has_most_confirmed);
-                late.is_empty() || most || context.stop != Stop::No || planted(Bug::FencesGivenUp)
-            };
-            for (spec, id, info, why) in late {
+            let ids: Vec<DriveId> = drives.iter().map(|(id, _)| *id).collect();
+            self.in_system(|s| ids.iter().for_each(|id| s.waits_for(*id, until)));
+            let one =
+                |(id, info): (DriveId, DriveInfo)| -> Boxed<'_, Option<(DriveId, DriveInfo, ShutOutFault)>> {
+                    Box::pin(async move {
+                        let why = self.fence_drive((id, &info), true, PUT_OUT).await.err()?;
+                        Some((id, info, why))
+                    })
+                };
+            let all = join::all(drives.into_iter().map(one).collect());
+            let Some(late) = self.cx.unless(|| goes_on.get(), all).await else { break };
+            let late: Vec<_> = late.into_iter().flatten().collect();
+            if planted(Bug::FencesGivenUp) {
+                self.let_standby_go();
+                break;
+            }
+            if late.is_empty() || enough(self) {
+                break;
+            }
+            for (id, info, why) in late {
                 if told.insert(id) {
                     self.is_not_fenced(&info, why);
                 }
-                if enough {
-                    self.in_system(|s| s.take_standby(&spec));
-                    self.let_go(id);
-                }
-            }
-            if enough {
-                break;
             }
             self.cx.sleep(AGAIN).await;
         }
         self.may_serve().await;
     }
-    fn is_not_fenced(&self, drive: &DriveInfo, why: ShutOutFault) {
+    pub(super) fn is_not_fenced(&self, drive: &DriveInfo, why: ShutOutFault) {
         let now = self.cx.now();
         let what = SystemEvent::DriveNotShutOff { drive: drive.path.clone(), why };
         self.context_mut().happened(now, "system", what);
@@ -237,6 +252,7 @@ impl Procedures {
                 };
                 if let Err(why) = done {
                     self.is_not_fenced(&p.info, why);
+                    self.context_mut().note_not_shut_out(&p);
                     self.let_go(p.id);
                     return None;
                 }
@@ -354,6 +370,8 @@ impl Procedures {
                 if let Err(why) = self.fence_drive(it, false, PUT_OUT).await {
                     self.is_not_fenced(&drive.info, why);
                     self.lose_unfenced(&drive);
+                    // Hosts of one that has no other leg are told that it is not ready.
+                    self.publish_now();
                     let open = || self.context().is_open(drive.id) && self.is_out();
                     while open() {
                         match self.fence_drive(it, false, AGAIN).await {

@@ -104,11 +104,16 @@ impl Procedures {
         self.fence_standby().await;
         Some(())
     }
-    /// All that a leader takes is taken: the other head may be let in.
+    /// All that a leader takes is taken: the other head may be let in once no drive is waited for that it is not shut off.
     pub(crate) fn leads_all(&self) {
         self.let_standby_go();
         self.other_is_shut_out();
-        self.in_system(|s| s.tell().on_fenced());
+        let procedures = self.clone();
+        self.cx.spawn(async move {
+            let waits = procedures.clone();
+            procedures.cx.until(move || !waits.context().waits_behind()).await;
+            procedures.in_system(|s| s.tell().on_fenced());
+        });
     }
 
     async fn run_member(&self) {
@@ -166,7 +171,8 @@ impl Procedures {
         for pool in context.pools.iter().filter(|p| p.config().shared.is_some()) {
             for (a, array) in pool.arrays.iter().enumerate() {
                 for (l, leg) in array.legs.iter().enumerate() {
-                    let Some(open) = leg.open.as_ref().filter(|_| !pool.is_out(a, l)) else { continue };
+                    let open = leg.open.as_ref().or(leg.behind.as_ref());
+                    let Some(open) = open.filter(|_| !pool.is_out(a, l)) else { continue };
                     candidates.push((l, a, open.label.drive));
                 }
             }

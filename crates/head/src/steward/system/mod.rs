@@ -6,6 +6,7 @@
 //! ```
 
 mod addresses;
+pub(crate) mod behind;
 mod compare;
 mod decide;
 mod fence;

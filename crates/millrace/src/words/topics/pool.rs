@@ -678,6 +678,9 @@ pub fn cause(f: &PoolCause) -> Said {
         C::PoolDrivesInUse { also } => {
             format!("drives that may be of a pool are in use: {}", joined(also, import_fault)).into()
         }
+        C::PoolBehindFence { drives } => {
+            format!("it waits until the other head is shut off {}", drives.join(", ")).into()
+        }
         C::PoolNotImported { pool, why, also, away, shaped } => {
             let clear: Vec<String> =
                 shaped.iter().map(|d| format!("millrace drive shape {d} --clear")).collect();

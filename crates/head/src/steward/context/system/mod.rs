@@ -46,6 +46,10 @@ pub(crate) struct SystemContext {
     processes: Processes,
     /// Drives that have not confirmed that the other head is shut out.
     late: BTreeMap<DriveId, String>,
+    /// Until when a takeover waits for drives that have not, with the pools that need them.
+    waited_for: BTreeMap<DriveId, Instant>,
+    /// Of those, for which it was told that they are late.
+    told_overdue: BTreeSet<DriveId>,
     /// What the other head was when an open drive confirmed that nobody else may write there.
     confirmed: BTreeMap<DriveId, Standing>,
     /// Drives of pools that are open, by their labels: they may be voters.
@@ -116,6 +120,8 @@ impl SystemContext {
             busy: BTreeSet::new(),
             processes: Processes::default(),
             late: BTreeMap::new(),
+            waited_for: BTreeMap::new(),
+            told_overdue: BTreeSet::new(),
             confirmed: BTreeMap::new(),
             drives: BTreeMap::new(),
             led: Instant(0),
@@ -357,6 +363,8 @@ impl SystemContext {
         self.drives.retain(|_, id| *id != drive);
         self.confirmed.remove(&drive);
         self.late.remove(&drive);
+        self.waited_for.remove(&drive);
+        self.told_overdue.remove(&drive);
     }
     /// The open drive with this label.
     pub fn open_drive(&self, uuid: Uuid) -> Option<DriveId> {
@@ -452,6 +460,23 @@ impl SystemContext {
     /// A drive has not confirmed.
     pub fn is_late(&mut self, drive: DriveId, path: &str) {
         self.late.insert(drive, path.into());
+    }
+    /// A pool that needs it waits until then for it to confirm.
+    pub fn waits_for(&mut self, drive: DriveId, until: Instant) {
+        self.waited_for.entry(drive).or_insert(until);
+    }
+    /// Whether it is late for the first time.
+    pub fn is_overdue(&mut self, drive: DriveId, now: Instant) -> bool {
+        let late = self.waited_for.get(&drive).is_some_and(|until| now >= *until);
+        late && self.told_overdue.insert(drive)
+    }
+    /// Until when a pool waits for it; None: the takeover is over, or had no need of it.
+    pub fn is_waited_for(&self, drive: DriveId) -> Option<Instant> {
+        self.waited_for.get(&drive).copied()
+    }
+    /// Whether that was said of it.
+    pub fn is_late_drive(&self, drive: DriveId) -> bool {
+        self.late.contains_key(&drive)
     }
     /// Whether it confirms is no question any more.
     pub fn is_not_late(&mut self, drive: DriveId) {
