@@ -226,8 +226,8 @@ impl LegContext {
         (self.behind, self.unseen, self.reason) = (Some(open), true, Some(why.into()));
     }
     /// Nobody waits for it any more.
-    pub fn waits_no_more(&mut self) -> Option<OpenDrive> {
-        self.behind.take()
+    pub fn waits_no_more(&mut self) {
+        self.behind = None;
     }
     /// It has confirmed: it is used once lanes are dealt.
     pub fn has_confirmed(&mut self, open: Option<OpenDrive>) {

@@ -1,7 +1,7 @@
 //! What the Steward knows of a pool beyond what is decided.
 
 use crate::layout::PoolId;
-use crate::steward::context::array::{ArrayContext, PendingChange};
+use crate::steward::context::array::{ArrayContext, Outlook, PendingChange};
 use crate::steward::context::open::OpenDrive;
 use crate::steward::context::scrub::ScrubContext;
 use crate::steward::context::spare::SpareContext;
@@ -318,6 +318,10 @@ impl PoolContext {
     /// Whether a leg gets nothing.
     pub fn is_out(&self, array: usize, leg: usize) -> bool {
         self.leg_state(array, leg).is_out()
+    }
+    /// The keeper is to put a leg out, for what is known at this head.
+    pub fn is_to_lose(&mut self, array: usize, leg: usize, why: Cause, outlook: Outlook) {
+        self.pending.push_back(PendingChange::Lost { array, leg, why, outlook, there: None });
     }
     /// Legs that get metadata: those that take part and whose drive is open.
     pub fn reachable(&self) -> Vec<(usize, usize, OpenDrive)> {

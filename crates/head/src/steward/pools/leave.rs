@@ -3,7 +3,7 @@
 use crate::layout::{ArrayId, PoolId};
 use crate::mail::ShardMail;
 use crate::order::{Answered, Cause, Notice, Refusal, Reply};
-use crate::steward::context::array::{Outlook, PendingChange};
+use crate::steward::context::array::Outlook;
 use crate::steward::context::open::OpenDrive;
 use crate::steward::context::pool::PoolContext;
 use crate::steward::join::{self, Boxed};
@@ -135,13 +135,7 @@ impl Procedures {
         for (array, leg) in left_behind(p) {
             let (drive, name) = (p.arrays[array].legs[leg].path.clone(), array_word(true, array));
             let why = PoolCause::LegStaysBehind.into();
-            p.pending.push_back(PendingChange::Lost {
-                array,
-                leg,
-                why,
-                outlook: Outlook::MayReturn,
-                there: None,
-            });
+            p.is_to_lose(array, leg, why, Outlook::MayReturn);
             notices.push(PoolNotice::DriveStaysBehind { drive, array: name }.into());
         }
         notices

@@ -10,7 +10,7 @@
 //! An array that cannot do without such a leg keeps its pool away until it confirms. Hosts are told that its volumes are not ready.
 
 use crate::layout::PoolId;
-use crate::steward::context::array::{LegContext, Outlook, PendingChange};
+use crate::steward::context::array::{LegContext, Outlook};
 use crate::steward::context::head::{HeadContext, Stop};
 use crate::steward::context::pool::PoolContext;
 use crate::steward::context::probe::Probe;
@@ -104,9 +104,7 @@ impl Procedures {
             match asked {
                 Ok(probe) => confirmed.push(probe),
                 Err((probe, why)) => {
-                    if self.in_system(|s| s.is_overdue(probe.id, self.cx.now())) == Some(true) {
-                        self.is_not_fenced(&probe.info, why);
-                    }
+                    self.is_overdue(probe.id, &probe.info, why);
                     still.push(probe);
                 }
             }
@@ -149,7 +147,6 @@ impl Procedures {
         let (id, info) = (probe.id, probe.info.clone());
         let until = self.context().system.as_ref().and_then(|s| s.is_waited_for(id));
         let mut patience = until.map_or(LEAST, |at| at.since(self.cx.now())).max(LEAST);
-        let mut told = false;
         loop {
             let procedures = self.clone();
             let over = move || procedures.context().leg_behind(pool, drive).is_none();
@@ -158,10 +155,7 @@ impl Procedures {
                 None => return self.let_go(id),
                 Some(Ok(())) => break,
                 Some(Err(why)) => {
-                    if !told {
-                        self.is_not_fenced(&info, why);
-                    }
-                    told = true;
+                    self.is_overdue(id, &info, why);
                     if self.lose_behind(pool, drive) {
                         return self.let_go(id);
                     }
@@ -240,13 +234,7 @@ impl Procedures {
         }
         let why = not_shut_out(p.drive_path(array, leg)).into();
         p.arrays[array].legs[leg].waits_no_more();
-        p.pending.push_back(PendingChange::Lost {
-            array,
-            leg,
-            why,
-            outlook: Outlook::MayReturn,
-            there: None,
-        });
+        p.is_to_lose(array, leg, why, Outlook::MayReturn);
         true
     }
     /// Drives of a pool that is away have not confirmed, and an array cannot do without them; None: that is over.

@@ -1,6 +1,6 @@
 //! Nobody serves from a drive before the other head is shut off it: every drive that a leader takes goes through here.
 
-use crate::steward::context::array::{ArrayContext, Outlook, PendingChange};
+use crate::steward::context::array::{ArrayContext, Outlook};
 use crate::steward::context::head::{HeadContext, Stop};
 use crate::steward::context::open::OpenDrive;
 use crate::steward::context::probe::Probe;
@@ -8,15 +8,15 @@ use crate::steward::context::system::SystemContext;
 use crate::steward::join::{self, Boxed};
 use crate::steward::procedures::Procedures;
 use crate::steward::state::config::PoolConfig;
+use crate::steward::system::behind::not_shut_out;
 use base::fence::ReservationKind;
 use base::{
     Bug, DriveError, DriveId, DriveInfo, Duration, Fence, FenceAct, FenceError, FenceKey, FenceKind, FenceOp,
     Uuid, planted,
 };
 use cluster::fence::{AGAIN, ASK, PUT_OUT};
-use finding::{LegCause, OpenFault, ShutOutFault, SystemEvent, SystemNotice, UnopenedDrive};
+use finding::{OpenFault, ShutOutFault, SystemEvent, SystemNotice, UnopenedDrive};
 use std::cell::Cell;
-use std::collections::BTreeSet;
 use std::rc::Rc;
 
 /// Where a system has its own records on each drive, offset and length.
@@ -196,7 +196,6 @@ impl Procedures {
             over.set(true);
             procedures.cx.changed();
         });
-        let mut told: BTreeSet<DriveId> = BTreeSet::new();
         loop {
             let drives: Vec<(DriveId, DriveInfo)> = {
                 let context = self.context();
@@ -224,15 +223,19 @@ impl Procedures {
                 break;
             }
             for (id, info, why) in late {
-                if told.insert(id) {
-                    self.is_not_fenced(&info, why);
-                }
+                self.is_overdue(id, &info, why);
             }
             self.cx.sleep(AGAIN).await;
         }
         self.may_serve().await;
     }
-    pub(super) fn is_not_fenced(&self, drive: &DriveInfo, why: ShutOutFault) {
+    /// A takeover waits for a drive for too long: it is told once.
+    pub(super) fn is_overdue(&self, id: DriveId, drive: &DriveInfo, why: ShutOutFault) {
+        if self.in_system(|s| s.is_overdue(id, self.cx.now())) == Some(true) {
+            self.is_not_fenced(drive, why);
+        }
+    }
+    fn is_not_fenced(&self, drive: &DriveInfo, why: ShutOutFault) {
         let now = self.cx.now();
         let what = SystemEvent::DriveNotShutOff { drive: drive.path.clone(), why };
         self.context_mut().happened(now, "system", what);
@@ -409,10 +412,8 @@ impl Procedures {
             let Some((array, leg)) = place.filter(|(a, l)| !p.is_out(*a, *l) && !p.is_last(*a, *l)) else {
                 continue;
             };
-            let fault = OpenFault::NotShutOut;
-            let why = LegCause::DriveUnopened { drive: drive.info.path.clone(), fault }.into();
-            let outlook = Outlook::MayReturn;
-            p.pending.push_back(PendingChange::Lost { array, leg, why, outlook, there: None });
+            let why = not_shut_out(&drive.info.path).into();
+            p.is_to_lose(array, leg, why, Outlook::MayReturn);
         }
     }
     /// A head that becomes one of two shares the drives that it serves from. Notices tell which of them it cannot.

@@ -474,7 +474,7 @@ impl SystemContext {
     pub fn is_waited_for(&self, drive: DriveId) -> Option<Instant> {
         self.waited_for.get(&drive).copied()
     }
-    /// Whether that was said of it.
+    /// Whether a drive is late.
     pub fn is_late_drive(&self, drive: DriveId) -> bool {
         self.late.contains_key(&drive)
     }
