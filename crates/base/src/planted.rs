@@ -249,7 +249,7 @@ bugs! {
     /// who leads serves although another was decided on while it shut out the one before
     ServedUnlooked promise 16 within 8000 in System,
     /// the other head's directory counts as having voted when it does not answer
-    SilentVoterCounts promise 15 within 500 in System,
+    SilentVoterCounts promise 15 within 600 in System,
     /// a head that most drives refuse goes on
     FencedGoesOn promise 16 within 500 in System,
     /// a head goes on as before although a look showed it what was decided

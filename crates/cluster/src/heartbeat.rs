@@ -1,10 +1,10 @@
 //! Heartbeats: docs/formats/system.md, "Heartbeat".
 
 use crate::record::HeadNo;
-use base::Uuid;
 use base::codec::{Malformed, Reader, Writer};
 use base::fence::Process;
 use base::record::{Fault, Features, checksum, header, open, seal};
+use base::{Duration, Uuid};
 
 const MAGIC: &[u8; 8] = b"MILLBEAT";
 /// Bytes of a heartbeat on a drive.
@@ -31,13 +31,20 @@ pub struct Heartbeat {
     pub count: u64,
     /// The epoch that it knows.
     pub epoch: u64,
+    /// By how much the silence that makes it suspect the other head is longer than set, as turns or heartbeats were late lately. It travels in
+    /// whole milliseconds, rounded up, `SLACK_MAX` at most.
+    pub slack: Duration,
 }
+
+/// The largest `Heartbeat::slack` that travels.
+pub const SLACK_MAX: Duration = Duration::from_millis(u16::MAX as u64);
 
 impl Heartbeat {
     /// The fields, as they travel by the link.
     pub fn write(&self, w: &mut Writer) {
         w.bytes(&self.system.0).u8(self.head as u8).u8(u8::from(self.hosts)).u16(self.reaches);
         w.u32(self.process.pid).u64(self.life).u64(self.count).u64(self.epoch).u64(self.process.started);
+        w.u16(self.slack.min(SLACK_MAX).as_micros().div_ceil(1000) as u16);
     }
     /// Reads what `write` wrote.
     ///
@@ -51,10 +58,11 @@ impl Heartbeat {
         let pid = r.u32()?;
         let (life, count, epoch) = (r.u64()?, r.u64()?, r.u64()?);
         let process = Process { pid, started: r.u64()? };
+        let slack = Duration::from_millis(r.u16()?.into());
         if life == 0 {
             Err(Malformed)
         } else {
-            Ok(Self { system, head, hosts, reaches, process, life, count, epoch })
+            Ok(Self { system, head, hosts, reaches, process, life, count, epoch, slack })
         }
     }
     /// The block on a drive.
@@ -94,6 +102,7 @@ mod tests {
             life: 5,
             count: 8,
             epoch: 2,
+            slack: Duration::from_millis(1700),
         };
         let with = |word: usize| {
             let mut bytes = heartbeat.encode();
@@ -118,6 +127,7 @@ mod tests {
             life,
             count: 8,
             epoch: 2,
+            slack: Duration::from_millis(1700),
         };
         let bytes = heartbeat.encode();
         assert_eq!(Heartbeat::decode(&bytes), Ok(heartbeat));

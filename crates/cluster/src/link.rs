@@ -17,9 +17,9 @@ use base::codec::{Malformed, Reader, Writer};
 use std::collections::VecDeque;
 
 /// The version that this program speaks, and the oldest one that it does.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 /// The oldest version that it speaks.
-pub const VERSION_MIN: u16 = 2;
+pub const VERSION_MIN: u16 = 3;
 /// Longest message, bytes.
 pub const MESSAGE_MAX: usize = 1 << 20;
 /// Messages that are not acknowledged, bytes at most.

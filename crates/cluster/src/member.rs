@@ -691,6 +691,7 @@ impl Member {
             life: self.set.life,
             count: self.heartbeats + 1,
             epoch: self.known().epoch,
+            slack: self.watch.slack(now),
         };
         let mut sent = false;
         if now >= self.next_heartbeat {

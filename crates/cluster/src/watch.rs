@@ -137,6 +137,8 @@ pub struct Watch {
     still: Option<Instant>,
     on_drives: OnDrives,
     suspected: Option<Instant>,
+    /// When to ask for a verdict again while the other head is suspected.
+    again: Instant,
     turned: Option<Instant>,
     /// By how much turns of this head and heartbeats of the other one were late.
     late: Lateness,
@@ -155,6 +157,7 @@ impl Watch {
             still: None,
             on_drives: OnDrives::default(),
             suspected: None,
+            again: now,
             turned: Some(now),
             late: Lateness::default(),
         }
@@ -286,15 +289,19 @@ impl Watch {
         if lives {
             let theirs = self.last.map(|b| View { hosts: b.hosts, reaches: b.reaches });
             let better = theirs.is_none_or(|theirs| (ours, leads) > (theirs, !leads));
-            let at = since + self.times.patience;
+            // The other one proposes first, once it suspects this head: later, if it is loaded.
+            let theirs = self.last.map_or(Duration::ZERO, |b| b.slack.min(SILENCE_MOST));
+            let at = since + self.times.patience + theirs;
             if better || now >= at {
                 return Verdict::Propose(Why::Cut { silent });
             }
+            self.again = at;
             return Verdict::Suspected { at };
         }
         // Without a look at any drive for that long, this head does not reach the drives. Then the vote shows that, too.
         let at = since + self.times.patience + limit.saturating_sub(self.times.silence);
         if !still && now < at {
+            self.again = at;
             return Verdict::Suspected { at };
         }
         // Its machine is there and has ended each of them, and nothing comes to the drives: that is no silence.
@@ -306,7 +313,7 @@ impl Watch {
     pub fn next_deadline(&self) -> Option<Instant> {
         let heard = self.networks.iter().filter_map(|n| n.heard).max()?;
         Some(match (self.suspected, self.turned) {
-            (Some(since), _) => since + self.times.patience,
+            (Some(_), _) => self.again,
             (None, Some(turned)) => heard + self.limit(turned),
             (None, None) => heard + self.times.silence,
         })
@@ -325,7 +332,17 @@ mod tests {
     }
     fn heartbeat(count: u64) -> Heartbeat {
         let (system, head, process) = (Uuid([1; 16]), HeadNo::B, Process { pid: 1, started: 2 });
-        Heartbeat { system, head, hosts: true, reaches: 3, process, life: 9, count, epoch: 1 }
+        Heartbeat {
+            system,
+            head,
+            hosts: true,
+            reaches: 3,
+            process,
+            life: 9,
+            count,
+            epoch: 1,
+            slack: Duration::ZERO,
+        }
     }
     const OURS: View = View { hosts: true, reaches: 3 };
 
@@ -395,6 +412,21 @@ mod tests {
         assert!(matches!(w.verdict(at(2400), OURS, false), Verdict::Suspected { .. }));
         w.on_drive(at(2401), Some(heartbeat(11)));
         assert!(matches!(w.verdict(at(2402), OURS, false), Verdict::Propose(Why::Still { .. })));
+    }
+
+    /// The leader took 0.9 s to suspect a follower whose link was cut. That follower did not know, and put the leader out.
+    #[test]
+    fn the_head_that_leads_goes_on_when_the_link_is_cut_however_late_it_was() {
+        let late = |slack| Some(Heartbeat { count: 20, slack: Duration::from_millis(slack), ..heartbeat(1) });
+        for (slack, proposes) in [(0, 1801), (600, 2401), (9000, 3801)] {
+            let mut w = heard_until(1000);
+            assert!(matches!(w.verdict(at(1301), OURS, false), Verdict::Suspected { .. }));
+            w.on_drive(at(1500), late(slack));
+            assert_eq!(w.verdict(at(1501), OURS, false), Verdict::Suspected { at: at(proposes) });
+            assert_eq!(w.next_deadline(), Some(at(proposes)));
+            let silent = Duration::from_millis(proposes - 1000);
+            assert_eq!(w.verdict(at(proposes), OURS, false), Verdict::Propose(Why::Cut { silent }));
+        }
     }
 
     #[test]

@@ -225,7 +225,17 @@ fn fuzz_blocks_and_heartbeats_of_heads() {
     let accepted = Some((3, decided.without(HeadNo::A)));
     let slot = Slot { head: HeadNo::B, life: 5, sequence: 8, promised: 3, decided, accepted };
     let (head, hosts, process) = (HeadNo::A, true, Process { pid: 4711, started: 99 });
-    let heartbeat = Heartbeat { system, head, hosts, reaches: 3, process, life: 5, count: 1, epoch: 4 };
+    let heartbeat = Heartbeat {
+        system,
+        head,
+        hosts,
+        reaches: 3,
+        process,
+        life: 5,
+        count: 1,
+        epoch: 4,
+        slack: base::Duration::ZERO,
+    };
     assert_eq!(Slot::decode(HeadNo::B, &slot.encode()).as_ref(), Ok(&slot), "the example is good");
     let examples = vec![slot.encode(), heartbeat.encode()];
     check(&Target { name: "system area", run: take, examples, mend: seal, bytes_max: 4096 });
