@@ -22,6 +22,7 @@ usage: sim --seed N [--story | --trace]  one world; the same seed gives the same
   --turns   the same, whose lanes go round again and again under load, while connections between them break
   --full    the same, with so many long commands that each head waits for memory of the other one, and nothing else happens
   --waits   of two heads, in which one thing goes wrong and hosts wait no longer than they may
+  --row N   the same, of row N of the table of docs/two-heads.md (see crates/sim/src/two/rows.rs)
   --plant BUG       with --seed: one of the planted bugs, by its name (a build with the feature `planted`)
   --shard-bytes N   memory of each shard
   --pairs   worlds of one mirror of which both legs fall ill, side by side
@@ -84,6 +85,8 @@ enum OfTwo {
     Full,
     /// One thing goes wrong, and hosts wait no longer than they may.
     Waits,
+    /// One row of what happens when, by its number.
+    Row(usize),
     /// An operator changes hosts while they log in.
     Access,
 }
@@ -98,6 +101,7 @@ impl OfTwo {
             OfTwo::Turns => "turns",
             OfTwo::Full => "full",
             OfTwo::Waits => "waits",
+            OfTwo::Row(n) => sim::two::ROWS[n].0,
             OfTwo::Access => "access --heads 2",
         }
     }
@@ -110,6 +114,7 @@ impl OfTwo {
             OfTwo::Turns => sim::two::Options::turns(seed),
             OfTwo::Full => sim::two::Options::full(seed),
             OfTwo::Waits => sim::two::Options::waits(seed),
+            OfTwo::Row(n) => sim::two::ROWS[n].1(seed),
             OfTwo::Access => sim::two::Options::access(seed),
         }
     }
@@ -221,6 +226,10 @@ fn words() -> Option<Words> {
             "--plant" => words.plant = Some(given.next()?),
             "--full" => words.two = Some(OfTwo::Full),
             "--waits" => words.two = Some(OfTwo::Waits),
+            "--row" => {
+                let n = number().filter(|n| (*n as usize) < sim::two::ROWS.len())?;
+                words.two = Some(OfTwo::Row(n as usize));
+            }
             "--one-path" => words.two = Some(OfTwo::OnePath),
             "--story" => words.story = true,
             "--trace" => words.trace = true,

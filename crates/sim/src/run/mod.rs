@@ -41,11 +41,11 @@ const VOLUME_BYTES: u64 = 16 * MIB;
 /// Virtual time in which everything must be well again once faults have stopped.
 const CONVERGENCE: Duration = Duration::from_secs(300);
 /// Longest time that a command may take, whatever one leg does: promise 7, and the network's part.
-const READ_MAX: Duration = Duration::from_millis(2100);
+pub(crate) const READ_MAX: Duration = Duration::from_millis(2100);
 /// What hosts wait beside that while arrays do not come to rest that are halted, once or twice.
 const DEALT_MAX: Duration = Duration::from_millis(600);
 /// See `READ_MAX`.
-const WRITE_MAX: Duration = Duration::from_millis(5100);
+pub(crate) const WRITE_MAX: Duration = Duration::from_millis(5100);
 /// What hosts that keep buffers may add to it: until they are cut off.
 const SLOW_PEERS_MAX: Duration = Duration::from_secs(6);
 /// Longest time that a command may take where memory is scarce: others' that a leg keeps for its deadline, and its own.
@@ -88,6 +88,8 @@ pub struct Outcome {
     pub slowest: (Duration, Duration),
     /// Longest time in which no command of a host ended well, between two that did.
     pub longest_stall: Duration,
+    /// The same by one path, while that was up and some were tried there.
+    pub longest_path_stall: Duration,
     /// Longest time from the start of a head to the first look at which its pools were served; a head that fell before
     /// that counts for nothing.
     pub slowest_start: Duration,
@@ -308,6 +310,7 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
             let l = l.borrow();
             (r.max(l.slowest_read), w.max(l.slowest_write))
         }),
+        longest_path_stall: Duration::ZERO,
         longest_stall: run.ledgers.iter().fold(Duration::ZERO, |most, l| most.max(l.borrow().longest_stall)),
         slowest_start: run.slowest_start,
         events: run

@@ -2,7 +2,7 @@
 
 use super::{Options, Run};
 use crate::registrants::Nexus;
-use crate::run::Outcome;
+use crate::run::{Outcome, READ_MAX, WRITE_MAX};
 use crate::volume::Broken;
 use array::format::{LABEL_AT, RECORD_BYTES, label_copy_at, newest_label};
 use base::{Duration, FaultKind};
@@ -137,7 +137,11 @@ impl Run {
     }
     /// A run is over: what went on for longer, or more often, than its options let it.
     pub(super) fn waited_too_long(&self, outcome: &Outcome) -> Option<String> {
-        let Options { stall_most, outs_most, .. } = self.options;
+        let Options { stall_most, outs_most, path_stall_most, .. } = self.options;
+        let (read, write) = outcome.slowest;
+        if path_stall_most.is_some() && (read > READ_MAX || write > WRITE_MAX) {
+            return Some(format!("a host waited {read:?} for a read and {write:?} for a write"));
+        }
         let stalled = stall_most.filter(|most| outcome.longest_stall > *most);
         let out = outs_most.filter(|most| self.outs > *most);
         match (stalled, out) {

@@ -8,10 +8,12 @@
 mod check;
 mod cut;
 mod options;
+mod rows;
 mod trouble;
 
 pub use cut::{Cut, Doing, End};
 pub use options::{Loss, Options, Outage, Trouble};
+pub use rows::{ROWS, Row};
 
 use crate::access::{Access, SLACK, SLACK_OUT};
 use crate::disk::Disk;
@@ -59,6 +61,7 @@ const ALARM_ACCESS: u64 = 5;
 const ALARM_OUTAGE: u64 = 6;
 const ALARM_DARK: u64 = 7;
 const ALARM_ROOM: u64 = 8;
+const ALARM_THEN: u64 = 9;
 const ALARM_BOOT: u64 = 10;
 const ALARM_OUT: u64 = 20;
 const ALARM_PATH: u64 = 100;
@@ -110,6 +113,8 @@ struct Run {
     /// Who led in each epoch.
     leaders: BTreeMap<u64, HeadNo>,
     troubles: u32,
+    /// A trouble that follows upon another.
+    then: Option<Trouble>,
     takeovers: u32,
     /// How often a head was put out.
     outs: u32,
@@ -175,6 +180,7 @@ pub fn run(options: Options) -> Result<Outcome, Box<Failure>> {
         hosts: vec![],
         leaders: BTreeMap::new(),
         troubles: 0,
+        then: None,
         takeovers: 0,
         outs: 0,
         steps: 0,
@@ -225,6 +231,10 @@ impl Run {
                 .ledgers
                 .iter()
                 .fold(Duration::ZERO, |most, l| most.max(l.borrow().longest_stall)),
+            longest_path_stall: self
+                .ledgers
+                .iter()
+                .fold(Duration::ZERO, |most, l| most.max(l.borrow().longest_path_stall)),
             slowest_start: Duration::ZERO,
             repeated: sum(|l| l.repeated),
             by_server: self.commands_by_server(),
@@ -684,6 +694,7 @@ impl Run {
             ALARM_OUTAGE => self.begin_outage(),
             ALARM_DARK => self.power_goes(),
             ALARM_ROOM => self.directories_take(),
+            ALARM_THEN => self.then(),
             mark if mark >= ALARM_PATH => self.path_is_back(mark - ALARM_PATH),
             mark if mark >= ALARM_OUT => self.is_out((mark - ALARM_OUT) as usize),
             mark if mark >= ALARM_BOOT => {

@@ -57,6 +57,15 @@ pub enum Trouble {
     },
     /// The Stewards of both heads get no processor for a while, each time for a little longer.
     Load,
+    /// The head that leads loses the link and its paths to all drives, for so long.
+    Alone(Duration),
+    /// The head that follows loses its path to this drive, and the one that leads is killed once the other takes part without the drive.
+    KillWithoutPath(usize),
+    /// The head that follows is killed, and begins without a path to this drive.
+    StartWithoutPath(usize),
+    /// No head reaches the other leg of this drive's mirror, and then the head that follows is killed while the drive shuts nobody out for
+    /// so long.
+    LastLegBehindFence(usize, Duration),
 }
 
 /// A head loses its path to a drive for long, and the power of both servers and all drives goes again and again meanwhile.
@@ -424,6 +433,14 @@ impl Options {
         self.path_stall_most = Some(Duration::from_secs(most));
         self
     }
+    /// A world in which nothing happens but that the head that leads, or the one that follows, reaches no leg of a mirror for 10 s.
+    pub fn without_legs(seed: u64, leader: bool) -> Self {
+        let mut options = Self::paths(seed).without_mirror(&mut Prng::new(seed ^ 0x7061_7468_7303));
+        let (server, back) = (usize::from(!leader), Duration::from_secs(10));
+        options.loses = Some(Loss { server, disks: vec![0, 1], apart: Duration::ZERO, back });
+        options.work = Duration::from_secs(12);
+        options
+    }
     /// A world in which lanes go round again and again under load at both heads, while connections between them break.
     pub fn turns(seed: u64) -> Self {
         let mut options = Self::powered(seed);
@@ -481,6 +498,10 @@ impl Options {
         let ails = rng.chance(1, 2);
         let all = [Trouble::Kill, Trouble::CutLink, Trouble::SlowNetwork, Trouble::ResetNetwork];
         options.troubles = all.into_iter().filter(|_| ails && rng.chance(1, 2)).collect();
+        // A head that is out, and lives, may go on for a while at a drive that has not confirmed it.
+        if ails && Prng::new(seed ^ 0x6163_6365_7303).chance(1, 3) {
+            options.troubles.push(Trouble::HoldFencesUp);
+        }
         options.delivery.late_permille = 0;
         options
     }

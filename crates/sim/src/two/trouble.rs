@@ -1,7 +1,8 @@
 //! Faults of a run of two heads, and what an operator does about them.
 
 use super::{
-    ALARM_DARK, ALARM_OUT, ALARM_OUTAGE, ALARM_PATH, ALARM_ROOM, ALARM_TROUBLE, Outage, Run, Stage, Trouble,
+    ALARM_DARK, ALARM_OUT, ALARM_OUTAGE, ALARM_PATH, ALARM_ROOM, ALARM_THEN, ALARM_TROUBLE, Outage, Run,
+    Stage, Trouble,
 };
 use crate::access::Access;
 use crate::world::{Crash, Pause, Refusal};
@@ -22,6 +23,10 @@ const REFUSED: usize = 10_000;
 const LOAD_FIRST_MS: u64 = 120;
 const LOAD_MORE_MS: u64 = 25;
 const LOAD_MOST_MS: u64 = 600;
+/// After this time a follower takes part without a drive that it has lost.
+const TAKES_PART: Duration = Duration::from_secs(18);
+/// After this time a leg that nobody reaches is out.
+const LEG_OUT: Duration = Duration::from_secs(5);
 /// Names of things that come and go.
 const NAMES: u64 = 4;
 
@@ -53,6 +58,15 @@ impl Run {
     pub(super) fn trouble(&mut self) {
         self.troubles += 1;
         let trouble = *self.rng.pick(&self.options.troubles.clone());
+        self.happens(trouble);
+    }
+    /// What follows upon a trouble.
+    pub(super) fn then(&mut self) {
+        if let Some(trouble) = self.then.take().filter(|_| self.stage == Stage::Working) {
+            self.happens(trouble);
+        }
+    }
+    fn happens(&mut self, trouble: Trouble) {
         let victim = self.victim();
         self.world.say(|| format!("trouble: {trouble:?} at server {victim}"));
         let path = self.rng.below(self.options.networks as u64) as usize;
@@ -128,6 +142,25 @@ impl Run {
                     self.world.pause_steward(server, until);
                 }
             }
+            Trouble::Alone(time) => {
+                (0..self.options.networks).for_each(|n| self.world.cut_network(n, [true, true], time));
+                for disk in 0..self.world.disks.len() {
+                    self.world.lose_path(victim, disk, true);
+                    self.world.alarm(time, ALARM_PATH + (victim * 10 + disk) as u64);
+                }
+            }
+            Trouble::KillWithoutPath(disk) => {
+                self.world.lose_path(1 - victim, disk, true);
+                self.follows(Trouble::Kill, TAKES_PART);
+            }
+            Trouble::StartWithoutPath(disk) => {
+                self.ends(1 - victim, Crash::Killed);
+                self.world.lose_path(1 - victim, disk, true);
+            }
+            Trouble::LastLegBehindFence(disk, time) => {
+                (0..2).for_each(|server| self.world.lose_path(server, disk ^ 1, true));
+                self.follows(Trouble::FollowerBehindFence(disk, time), LEG_OUT);
+            }
             Trouble::HoldFencesUp => {
                 let disk = self.rng.below(self.world.disks.len() as u64) as usize;
                 let time = self.some_time(8000);
@@ -141,6 +174,10 @@ impl Run {
                 }
             }
         }
+    }
+    fn follows(&mut self, trouble: Trouble, after: Duration) {
+        self.then = Some(trouble);
+        self.world.alarm(after, ALARM_THEN);
     }
     /// Both servers and all drives lose their power, this server first.
     fn black_out(&mut self, first: usize) {
