@@ -395,6 +395,10 @@ impl Cx {
     pub fn still_holds(&self, name: &str) -> bool {
         self.0.borrow().leaving.values().flatten().any(|s| s == name)
     }
+    /// Whether this drive was let go of under this number, and the kernel still holds something of ours on it.
+    pub fn leaves(&self, drive: DriveId) -> bool {
+        self.0.borrow().leaving.contains_key(&drive)
+    }
     /// Whether the end of `close` was reached.
     pub fn closed(&self, drive: DriveId) -> bool {
         self.0.borrow().closed.contains(&drive)

@@ -120,7 +120,8 @@ impl Procedures {
             self.cx.to_shard(shard, ShardMail::Far(setup.clone()));
         }
     }
-    /// The leader wants a drive of which its layout has nothing any more: what shards here have there ends first. It is opened anew then.
+    /// The leader wants a drive of which its layout has nothing any more: what shards here have there ends first, also what they had there when
+    /// it was let go of before, as its path was lost. It is opened anew then.
     pub(in crate::steward) fn let_go_for_leader(&self, number: u64, drive: Uuid) {
         if !self.follows() {
             return;
@@ -135,12 +136,11 @@ impl Procedures {
             self.let_go(open.id);
             self.in_system(|s| s.reach().lets_go());
         }
+        let leaving = self.in_system(|s| s.leaving(drive)).unwrap_or_default();
         let procedures = self.clone();
         self.cx.spawn(async move {
-            if let Some(open) = open {
-                let cx = procedures.cx.clone();
-                procedures.cx.until(move || cx.closed(open.id)).await;
-            }
+            let cx = procedures.cx.clone();
+            procedures.cx.until(move || leaving.iter().all(|id| !cx.leaves(*id))).await;
             let _ = procedures.in_system(|s| s.tell().send(Upper::HasLetGo { number, drive }.encode()));
         });
     }

@@ -291,7 +291,7 @@ impl Procedures {
             context.shapes.remove(&id);
             context.ills.remove(&id);
             if let Some(system) = context.system_mut() {
-                system.is_closed(id);
+                system.is_closed(id, |id| self.cx.leaves(id));
             }
         }
         self.cx.close(id);

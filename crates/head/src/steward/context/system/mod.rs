@@ -54,6 +54,8 @@ pub(crate) struct SystemContext {
     confirmed: BTreeMap<DriveId, Standing>,
     /// Drives of pools that are open, by their labels: they may be voters.
     drives: BTreeMap<Uuid, DriveId>,
+    /// Those that were let go of, by their labels: the kernel may still hold something on them.
+    leaving: Vec<(Uuid, DriveId)>,
     /// When this head was decided to lead, as far as it knows.
     led: Instant,
     /// Until when what drives answer may be passed on; None: for ever.
@@ -124,6 +126,7 @@ impl SystemContext {
             told_overdue: BTreeSet::new(),
             confirmed: BTreeMap::new(),
             drives: BTreeMap::new(),
+            leaving: vec![],
             led: Instant(0),
             sight: None,
             blind: false,
@@ -358,13 +361,18 @@ impl SystemContext {
     pub fn is_open(&mut self, uuid: Uuid, drive: DriveId) {
         self.drives.insert(uuid, drive);
     }
-    /// It is let go of.
-    pub fn is_closed(&mut self, drive: DriveId) {
-        self.drives.retain(|_, id| *id != drive);
+    /// It is let go of. `leaves`: whether the kernel still holds something on one that was.
+    pub fn is_closed(&mut self, drive: DriveId, leaves: impl Fn(DriveId) -> bool) {
+        self.leaving.retain(|(_, id)| leaves(*id));
+        self.leaving.extend(self.drives.extract_if(.., |_, id| *id == drive));
         self.confirmed.remove(&drive);
         self.late.remove(&drive);
         self.waited_for.remove(&drive);
         self.told_overdue.remove(&drive);
+    }
+    /// Under which numbers the drive with this label was let go of: the kernel may still hold something on it.
+    pub fn leaving(&self, uuid: Uuid) -> Vec<DriveId> {
+        self.leaving.iter().filter(|(of, _)| *of == uuid).map(|(_, id)| *id).collect()
     }
     /// The open drive with this label.
     pub fn open_drive(&self, uuid: Uuid) -> Option<DriveId> {
