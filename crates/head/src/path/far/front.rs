@@ -87,7 +87,7 @@ impl FarFront {
     /// Sends this side's greeting.
     pub fn greet<M: Memory>(&mut self, io: &mut Io<'_, M>) {
         let (Some(far), Some(setup)) = (self.far, io.core.far_setup.clone()) else { return };
-        let credit = io.core.far[usize::from(far)].granted_bytes();
+        let credit = io.core.far[usize::from(far)].greet();
         let greeting = Greeting { from: io.core.id, to: far, credit };
         self.greeted = true;
         io.header(&greeting.encode(&setup.pairing));

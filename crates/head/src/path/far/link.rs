@@ -108,8 +108,18 @@ impl FarLink {
         })
     }
     /// Bytes that are granted to it.
+    #[cfg(test)]
     pub fn granted_bytes(&self) -> u32 {
         self.runs.iter().map(|r| r.len).sum()
+    }
+    /// Bytes that are granted to it and free: neither in use by its commands nor kept by drives.
+    pub fn free_bytes(&self) -> u32 {
+        self.granted.iter().map(|run| (run.bytes() - run.used()) as u32).sum()
+    }
+    /// What is left of the credit that it gives.
+    #[cfg(test)]
+    pub fn credit(&self) -> u32 {
+        self.credit
     }
     /// The runs that are set aside for it.
     pub fn runs(&self) -> &[Slice] {
@@ -173,18 +183,32 @@ impl FarLink {
     pub fn all_sent(&self) -> Vec<u32> {
         (0..self.sent.len() as u32).filter(|f| self.sent[*f as usize].is_some()).collect()
     }
-    /// Its connection is up: it lends so much, and gets once more what it has not answered.
-    pub fn begins(&mut self, connection: u32, credit: u32) {
+    /// Greets it: so many bytes are lent to it. What drives keep is not: `Credit` follows when they let go. Credit that an earlier connection
+    /// did not say any more is part of these bytes; what is said from now on comes on top.
+    pub fn greet(&mut self) -> u32 {
+        self.out.clear();
+        self.free_bytes()
+    }
+    /// Its connection is up: it lends so much, and gets once more what it has not answered, as far as that suffices. The rest is returned,
+    /// and was not sent: drives there keep memory that it had.
+    pub fn begins(&mut self, connection: u32, credit: u32) -> Vec<u32> {
         self.open = Some(connection);
         self.comes = None;
         self.down_since = None;
         self.credit = credit;
-        self.out.clear();
+        let mut rest = vec![];
         for flight in self.all_sent() {
-            let sent = self.sent[flight as usize].as_ref().expect("just seen");
-            self.credit = self.credit.saturating_sub(cost_of(&sent.command));
-            self.out.push_back(Out::Run(flight));
+            let sent = &mut self.sent[flight as usize];
+            let cost = cost_of(&sent.as_ref().expect("just seen").command);
+            if cost <= self.credit {
+                self.credit -= cost;
+                self.out.push_back(Out::Run(flight));
+            } else {
+                *sent = None;
+                rest.push(flight);
+            }
         }
+        rest
     }
 
     /// Memory for what it sends, or asks for. None: there is none now.

@@ -202,7 +202,7 @@ impl<M: Memory> Core<M> {
             }
         }
     }
-    /// A far shard has greeted, and was: what was sent to it before is sent again, but for what was given up.
+    /// A far shard has greeted, and was: what was sent to it before is sent again, but for what was given up and what it has no memory for.
     pub fn far_begins(&mut self, now: Instant, far: u16, connection: u32, credit: u32) {
         let link = &mut self.far[usize::from(far)];
         let given_up: Vec<u32> =
@@ -211,9 +211,13 @@ impl<M: Memory> Core<M> {
         for flight in &given_up {
             link.ran(*flight, true);
         }
-        link.begins(connection, credit);
+        let rest = link.begins(connection, credit);
         for flight in given_up {
             self.far_landed(now, flight, Status::Aborted);
+        }
+        // Their requests are done anew, and wait here for credit.
+        for flight in rest {
+            self.far_landed(now, flight, Status::Moved);
         }
         self.far_has_credit(far);
         self.ask_limiters_again(now, self.shards + far);

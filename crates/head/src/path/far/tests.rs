@@ -31,6 +31,8 @@ const BLOCKS: u64 = 8;
 
 /// Tag of a host's flush: no worker has that number.
 const FLUSH: Tag = Tag(999);
+/// The longest read that a far shard carries out in one command: a power of two of pages.
+const PIECE: u32 = 256 << 10;
 
 type Machines = Vec<Shard<PlainMemory>>;
 
@@ -100,9 +102,13 @@ struct World {
     /// Heads that do not reach drives, and know it; and those that have lost their paths.
     lacks: Vec<(u16, u16)>,
     lost: BTreeSet<(u16, u16)>,
-    /// Which drives were flushed, by which machine; and commands of `ask` that have ended well.
+    /// Drives that hang, and what they were asked meanwhile, by which machine.
+    hangs: BTreeSet<u16>,
+    hung: Vec<(usize, DriveOp)>,
+    /// Which drives were flushed, by which machine; and commands of `ask` that have ended well, or not while drives hang.
     flushed: Vec<(usize, u16)>,
     flushes: u32,
+    refused: u32,
     /// The number of the last map.
     map: u32,
 }
@@ -160,8 +166,11 @@ impl World {
             only_writes: false,
             lacks: vec![],
             lost: BTreeSet::new(),
+            hangs: BTreeSet::new(),
+            hung: vec![],
             flushed: vec![],
             flushes: 0,
+            refused: 0,
             map: 0,
         };
         for head in 0..2 {
@@ -309,6 +318,49 @@ impl World {
         w.run(Duration::from_millis(1));
         w
     }
+    /// Of two shards one reads for both.
+    fn with_one_reader(seed: u64, reader: usize) -> Self {
+        let mut w = Self::new(seed, 1, |_| reader as u16);
+        w.run(Duration::from_millis(5));
+        w.machines[reader].core_mut().deadlines.read = Duration::from_millis(300);
+        w.mail(1 - reader, ShardMail::PathLost { drive: DriveId(1) });
+        w.run(Duration::from_millis(1));
+        w
+    }
+    /// Hosts of the other one read so much.
+    fn read_pieces(&mut self, reader: usize, pieces: u32) {
+        for _ in 0..pieces {
+            let data = self.machines[1 - reader].direct_buffer(PIECE).expect("memory");
+            self.ask(1 - reader, Op::Read, data);
+        }
+    }
+    /// Pieces of the reader's memory that are in use or kept by drives, and those that the other one has credit for. While no message is on
+    /// its way, that is all that was granted; and what came has never waited for memory.
+    fn lent(&mut self, reader: usize) -> (u32, u32) {
+        let link = &self.machines[reader].core_mut().far[0];
+        assert!(!link.starved, "what came did not fit");
+        let (granted, free) = (link.granted_bytes(), link.free_bytes());
+        let credit = self.machines[1 - reader].core_mut().far[0].credit();
+        assert_eq!(credit, free, "of {granted} bytes");
+        ((granted - free) / PIECE, credit / PIECE)
+    }
+    /// Drives do what they hung at.
+    fn drives_do(&mut self, ops: Vec<(usize, DriveOp)>) {
+        for (machine, op) in ops {
+            self.push(self.now, machine, Ev::Drive(op));
+        }
+    }
+    fn has_connection(&mut self, machine: usize) -> bool {
+        self.machines[machine].core_mut().far[0].open.is_some()
+    }
+    fn run_while(&mut self, mut goes_on: impl FnMut(&mut Self) -> bool) {
+        let began = self.now;
+        while goes_on(self) {
+            // Shorter than a message is on its way.
+            self.run(Duration::from_nanos(500));
+            assert!(self.now.since(began) < Duration::from_millis(10), "it does not end");
+        }
+    }
     /// A host flushes at this machine.
     fn flush(&mut self, machine: usize) {
         self.ask(machine, Op::Flush, Slice::default());
@@ -349,8 +401,13 @@ impl World {
     fn ended(&mut self, machine: usize) {
         while let Some(done) = self.machines[machine].direct_done() {
             if done.tag == FLUSH {
-                assert_eq!(done.status, Status::Good);
-                self.flushes += 1;
+                match done.status {
+                    Status::NotReady if !self.hung.is_empty() => self.refused += 1,
+                    status => {
+                        assert_eq!(status, Status::Good);
+                        self.flushes += 1;
+                    }
+                }
                 continue;
             }
             let w = usize::from(done.tag.0);
@@ -501,6 +558,7 @@ impl World {
         let head = machine / usize::from(self.shards) * usize::from(self.shards);
         for effect in fx {
             match effect {
+                Effect::Drive(op) if self.hangs.contains(&op.drive.0) => self.hung.push((machine, op)),
                 Effect::Drive(op) => {
                     let most = self.drive.as_nanos() as u64;
                     let at = self.after(1000, 1000 + most);
@@ -895,5 +953,83 @@ fn a_head_without_lanes_passes_on_whatever_it_did_by_a_path_that_is_lost() {
         w.flush(2);
         w.run(Duration::from_millis(5));
         assert_eq!((w.flushes, w.sends > sends), (1, owner == 0));
+    }
+}
+
+#[test]
+fn memory_that_a_drive_keeps_over_a_break_is_lent_when_it_lets_go_and_once() {
+    let cases = [0, 1].into_iter().flat_map(|r| ["unmet", "greeted", "at last"].map(|l| (r, l)));
+    for (reader, lets_go) in cases {
+        let case = format!("reader {reader}, {lets_go}");
+        let mut w = World::with_one_reader(11, reader);
+        let (used, all) = w.lent(reader);
+        assert!(used == 0 && all > 1, "{case}");
+        w.hangs = [1, 2].into();
+        w.read_pieces(reader, 1);
+        w.run(Duration::from_millis(600));
+        assert_eq!((w.refused, w.lent(reader)), (1, (1, all - 1)), "{case}: the drive was given up");
+        let mut late = core::mem::take(&mut w.hung);
+        w.cut_one();
+        match lets_go {
+            "unmet" => {
+                w.run_while(|w| w.has_connection(reader));
+                w.drives_do(core::mem::take(&mut late));
+            }
+            "greeted" => {
+                // The one that connects has greeted, and knows of no answer yet.
+                let sends = w.sends;
+                w.run_while(|w| w.sends == sends);
+                w.drives_do(core::mem::take(&mut late));
+            }
+            _ => {}
+        }
+        let kept = late.len() as u32;
+        w.run(Duration::from_millis(20));
+        assert_eq!(w.lent(reader), (kept, all - kept), "{case}: they have met again");
+        // As much as may be sent is sent, and finds room. The rest waits at home.
+        w.read_pieces(reader, all);
+        w.run(Duration::from_millis(10));
+        assert_eq!((w.hung.len() as u32, w.lent(reader)), (all - kept, (all, 0)), "{case}");
+        w.hangs.clear();
+        let hung = core::mem::take(&mut w.hung);
+        w.drives_do(hung);
+        w.run(Duration::from_millis(50));
+        assert_eq!((w.flushes, w.lent(reader)), (all, (kept, all - kept)), "{case}: all is read");
+        w.drives_do(late);
+        w.run(Duration::from_millis(5));
+        assert_eq!(w.lent(reader), (0, all), "{case}");
+    }
+}
+
+/// It is sent again as far as there is memory for it.
+#[test]
+fn what_was_not_answered_before_a_break_waits_at_home_while_a_drive_keeps_its_memory() {
+    for reader in [0, 1] {
+        let mut w = World::with_one_reader(12, reader);
+        let (_, all) = w.lent(reader);
+        w.hangs = [1, 2].into();
+        w.read_pieces(reader, all - 1);
+        w.run(Duration::from_millis(5));
+        assert_eq!((w.hung.len() as u32, w.lent(reader)), (all - 1, (all - 1, 1)), "reader {reader}");
+        w.cut_one();
+        w.run_while(|w| w.has_connection(0) || w.has_connection(1));
+        // One of the drives answers before the next connection. The other one is given up before that, too.
+        let hung = core::mem::take(&mut w.hung);
+        let (late, well): (Vec<_>, Vec<_>) = hung.into_iter().partition(|(_, op)| op.drive == DriveId(2));
+        let kept = late.len() as u32;
+        assert!(all - kept < all - 1 && !well.is_empty(), "reader {reader}: not all may be sent again");
+        w.drives_do(well);
+        w.run(Duration::from_millis(500));
+        assert!(w.has_connection(0) && w.has_connection(1), "reader {reader}");
+        assert_eq!((w.hung.len() as u32, w.lent(reader)), (all - kept, (all, 0)), "reader {reader}");
+        w.hangs.clear();
+        let hung = core::mem::take(&mut w.hung);
+        w.drives_do(hung);
+        w.run(Duration::from_millis(50));
+        assert_eq!((w.flushes, w.refused), (all - 1, 0), "reader {reader}: all is read");
+        assert_eq!(w.lent(reader), (kept, all - kept), "reader {reader}");
+        w.drives_do(late);
+        w.run(Duration::from_millis(5));
+        assert_eq!(w.lent(reader), (0, all), "reader {reader}");
     }
 }

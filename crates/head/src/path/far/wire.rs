@@ -54,7 +54,7 @@ pub struct Greeting {
     pub from: u16,
     /// And of the shard that it is said to, at the other one.
     pub to: u16,
-    /// Bytes of memory that `from` has set aside for what `to` sends.
+    /// Bytes of memory that `from` has set aside for what `to` sends, and that are free.
     pub credit: u32,
 }
 
