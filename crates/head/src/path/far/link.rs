@@ -239,14 +239,18 @@ impl FarLink {
         }
     }
 
-    /// It has sent a command. False: it has one of that name already.
+    /// It has sent a command. False: it has one of that name already, and the memory is free again.
     pub fn takes_on(&mut self, flight: u32, data: Slice, reads: bool) -> bool {
         let index = flight as usize;
         if self.theirs.len() <= index {
             self.theirs.resize(index + 1, None);
         }
         let free = self.theirs[index].is_none();
-        self.theirs[index] = Some(Theirs { data, reads });
+        if free {
+            self.theirs[index] = Some(Theirs { data, reads });
+        } else {
+            self.release(data);
+        }
         free
     }
     /// That command is over: it is answered.

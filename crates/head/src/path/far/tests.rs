@@ -1,10 +1,11 @@
 //! Two heads whose shards reach each other over networks that are late, cut bytes anywhere and break, before the same drives.
 
 use super::wire::Pairing;
-use super::{FarSetup, FarSide};
+use super::{FarLink, FarSetup, FarSide};
+use crate::admission::arena::Arena;
 use crate::admission::caps::Caps;
 use crate::layout::{ArrayId, ArrayLayout, Layout, PoolId, PoolLayout, VolumeLayout};
-use crate::mail::{Mail, ShardMail, StewardMail};
+use crate::mail::{FlightId, Mail, ShardMail, StewardMail};
 use crate::path::door::Door;
 use crate::{Deadlines, Shard, ShardConfig};
 use array::{Bitmap, Geometry, Lanes, Leg, LegState, Membership};
@@ -1032,4 +1033,16 @@ fn what_was_not_answered_before_a_break_waits_at_home_while_a_drive_keeps_its_me
         w.run(Duration::from_millis(5));
         assert_eq!(w.lent(reader), (0, all), "reader {reader}");
     }
+}
+
+#[test]
+fn a_command_by_a_name_that_is_taken_leaves_the_other_one_s_memory_alone() {
+    let mut link = FarLink::new(&mut Arena::new(0, MEMORY), 1, 1).expect("memory");
+    for taken_on in [true, false] {
+        let data = link.grant(BLOCK).expect("memory");
+        assert_eq!(link.takes_on(7, data, false), taken_on);
+    }
+    assert_eq!(link.free_bytes(), link.granted_bytes() - BLOCK);
+    link.forgets(FlightId(7));
+    assert_eq!(link.free_bytes(), link.granted_bytes());
 }
