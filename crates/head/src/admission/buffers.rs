@@ -123,6 +123,10 @@ impl Buffers {
         }
         true
     }
+    /// Whether the buffer that `data` lies in has another holder.
+    pub fn is_shared(&self, data: Slice) -> bool {
+        matches!(self.pages[self.page_of(data) as usize], Page::Held(_, holders) if holders > 1)
+    }
     /// A run of this order, cut from a free one.
     fn split(&mut self, want: usize) -> Option<u32> {
         let order = (want..ORDERS).find(|o| self.first[*o] != NONE)?;

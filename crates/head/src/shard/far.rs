@@ -156,11 +156,7 @@ impl<M: Memory> Shard<M> {
                         }
                     }
                     Out::Ran(message, data) if data.len > 0 => {
-                        let slots = &mut core.far[far].sending;
-                        if slots.len() == slots.capacity() {
-                            slots.reserve(slots.capacity().max(64));
-                        }
-                        let Ok(mark) = slots.insert(data) else { panic!("room was made") };
+                        let mark = core.far[far].sends(&message, data);
                         link.outbox.framed(&mut core.memory, &message.encode(), data, &[], mark);
                     }
                     Out::Ran(message, _) | Out::Other(message) => {
@@ -208,11 +204,11 @@ impl<M: Memory> Shard<M> {
         }
         true
     }
-    /// An answer was sent: its memory is free.
+    /// An answer was sent: its memory is free, unless a drive keeps it.
     fn far_sent(&mut self, far: u16, mark: u32) {
-        let Some(link) = self.core.far.get_mut(usize::from(far)) else { return };
-        let data = link.sending.remove(mark);
-        link.release(data);
+        if let Some(link) = self.core.far.get_mut(usize::from(far)) {
+            link.has_sent(mark);
+        }
     }
     /// The world has let go of a connection with a far shard.
     pub(super) fn far_closed(&mut self, now: Instant, index: u32, fx: &mut Effects<Mail>) {

@@ -60,8 +60,8 @@ pub(crate) struct FarLink {
     runs: Vec<Slice>,
     /// It has sent what there is no memory for yet.
     pub starved: bool,
-    /// Answers on their way, whose memory is free once they are sent.
-    pub sending: Slots<Slice>,
+    /// Answers on their way, and whether it knows that a drive keeps their memory. If not, that is free once they are sent.
+    pub sending: Slots<(Slice, bool)>,
     /// The network that is tried next, and when.
     pub network: usize,
     pub dial_at: Option<Instant>,
@@ -218,6 +218,9 @@ impl FarLink {
     fn run_of(&mut self, data: Slice) -> Option<&mut Buffers> {
         self.granted.iter_mut().find(|run| run.contains(data))
     }
+    fn is_shared(&self, data: Slice) -> bool {
+        self.granted.iter().any(|run| run.contains(data) && run.is_shared(data))
+    }
     /// Whether this is memory that is granted to it.
     pub fn has_granted(&self, data: Slice) -> bool {
         self.granted.iter().any(|run| run.contains(data))
@@ -258,9 +261,27 @@ impl FarLink {
         let Some(theirs) = self.theirs.get_mut(flight.0 as usize).and_then(Option::take) else { return };
         let brings = theirs.reads && status == Status::Good && !zeroes;
         let data = if brings { theirs.data.len } else { 0 };
-        let kept = !brings && !self.release(theirs.data);
+        // A read after a crash is a copy too: a leg that is late with its part keeps what was read.
+        let kept = if brings { self.is_shared(theirs.data) } else { !self.release(theirs.data) };
         let message = wire::Message::Ran { flight: flight.0, status, age, zeroes, kept, data };
         self.out.push_back(Out::Ran(message, if brings { theirs.data } else { Slice::default() }));
+    }
+    /// An answer goes out, with what lies there. Returns the mark of its end.
+    pub fn sends(&mut self, answer: &wire::Message, data: Slice) -> u32 {
+        let slots = &mut self.sending;
+        if slots.len() == slots.capacity() {
+            slots.reserve(slots.capacity().max(64));
+        }
+        let kept = matches!(answer, wire::Message::Ran { kept: true, .. });
+        let Ok(mark) = slots.insert((data, kept)) else { panic!("room was made") };
+        mark
+    }
+    /// That is sent.
+    pub fn has_sent(&mut self, mark: u32) {
+        match self.sending.remove(mark) {
+            (data, true) => self.let_go(data),
+            (data, false) => drop(self.release(data)),
+        }
     }
     /// What it has sent and has not begun is dropped.
     pub fn forgets(&mut self, flight: FlightId) {

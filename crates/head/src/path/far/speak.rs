@@ -266,7 +266,7 @@ impl<M: Memory> Core<M> {
         }
         let sending: Vec<u32> = link.sending.iter().map(|(i, _)| i).collect();
         for index in sending {
-            let data = link.sending.remove(index);
+            let (data, _) = link.sending.remove(index);
             link.release(data);
         }
     }

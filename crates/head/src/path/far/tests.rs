@@ -1,7 +1,7 @@
 //! Two heads whose shards reach each other over networks that are late, cut bytes anywhere and break, before the same drives.
 
-use super::wire::Pairing;
-use super::{FarLink, FarSetup, FarSide};
+use super::wire::{Message, Pairing};
+use super::{FarLink, FarSetup, FarSide, Out};
 use crate::admission::arena::Arena;
 use crate::admission::caps::Caps;
 use crate::layout::{ArrayId, ArrayLayout, Layout, PoolId, PoolLayout, VolumeLayout};
@@ -1045,4 +1045,34 @@ fn a_command_by_a_name_that_is_taken_leaves_the_other_one_s_memory_alone() {
     assert_eq!(link.free_bytes(), link.granted_bytes() - BLOCK);
     link.forgets(FlightId(7));
     assert_eq!(link.free_bytes(), link.granted_bytes());
+}
+
+/// Such as that of a read after a crash, which is copied to the other legs before it is answered.
+#[test]
+fn memory_of_an_answer_that_a_drive_keeps_as_well_is_lent_again_once() {
+    for drive_first in [true, false] {
+        let mut link = FarLink::new(&mut Arena::new(0, MEMORY), 1, 1).expect("memory");
+        let data = link.grant(BLOCK).expect("memory");
+        assert!(link.takes_on(7, data, true));
+        link.hold(data);
+        link.answers(FlightId(7), Status::Good, 0, false);
+        let Some(Out::Ran(answer, brings)) = link.out.pop_front() else { panic!("it is answered") };
+        assert_eq!(brings, data);
+        assert!(matches!(answer, Message::Ran { kept: true, data: BLOCK, .. }), "{answer:?}");
+        let mark = link.sends(&answer, data);
+        if drive_first {
+            link.let_go(data);
+        } else {
+            link.has_sent(mark);
+        }
+        assert!(link.out.is_empty() && !link.is_free(), "the other one has it yet");
+        if drive_first {
+            link.has_sent(mark);
+        } else {
+            link.let_go(data);
+        }
+        let said: Vec<Out> = link.out.drain(..).collect();
+        assert!(matches!(said[..], [Out::Other(Message::Credit { bytes: BLOCK })]), "{said:?}");
+        assert!(link.is_free());
+    }
 }
