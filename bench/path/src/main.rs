@@ -212,7 +212,7 @@ impl World {
         if scenario.is_one_of_two {
             let pairing = Pairing { secret: [1; 32], lives: [1, 2], epoch: 1 };
             let side = FarSide::Listens(vec![SocketAddr::from(([127, 0, 0, 2], 7401))]);
-            let far = ShardMail::Far(Some(Arc::new(FarSetup { shards: 1, pairing, side })));
+            let far = ShardMail::Far(Arc::new(FarSetup { shards: 1, pairing, side }));
             let sight = ShardMail::Sight { until: Some(Instant(u64::MAX)) };
             for mail in [far, sight] {
                 let event = Event::Mail { from: Address::Steward, mail: mail.into() };

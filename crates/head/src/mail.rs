@@ -164,9 +164,15 @@ pub enum ShardMail {
         /// As it was opened here.
         drive: DriveId,
     },
-    /// The shards of the other head take part from now on, so; None: there are none any more, and what was sent to them is done anew.
+    /// The shards of the other head take part from now on, so.
     #[serde(skip)]
-    Far(Option<Arc<FarSetup>>),
+    Far(Arc<FarSetup>),
+    /// There are none any more, and what was sent to them is done anew. `Parted` follows.
+    #[serde(skip)]
+    FarGone {
+        /// The answer repeats it.
+        number: u32,
+    },
     /// Until then what drives answer may be passed on to hosts: another head may be about to serve (`cluster::fence::SIGHT`). None: for
     /// ever.
     #[serde(skip)]
@@ -361,10 +367,10 @@ pub enum StewardMail {
     /// After `Far`: there is a connection with every shard of the other head.
     #[serde(skip)]
     FarMet,
-    /// After `Far` without a setup: nothing is under way here any more that shards of the other head had sent.
+    /// After `FarGone`: nothing is under way here any more that shards of the other head had sent.
     #[serde(skip)]
     Parted {
-        /// How many such letters have come.
+        /// Of the last `FarGone`.
         number: u32,
     },
     /// A connection asks to be let in.

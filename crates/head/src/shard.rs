@@ -262,8 +262,9 @@ pub struct Shard<M: Memory> {
     far_next: Option<Arc<FarSetup>>,
     /// `FarMet` was sent: all of them are connected.
     met: bool,
-    /// How often the Steward has said that the other head is gone, and how often all connections with it have ended after that.
-    partings: u32,
+    /// The number of the parting that the Steward has told of last, and of the last one behind which all connections with the other head
+    /// have ended.
+    parting: u32,
     parted: u32,
     first_slot: u32,
     dials: u32,
@@ -347,7 +348,7 @@ impl<M: Memory> Shard<M> {
             far_connections: vec![],
             far_next: None,
             met: false,
-            partings: 0,
+            parting: 0,
             parted: 0,
             first_slot: config.connections_max,
             dials: 0,

@@ -25,14 +25,20 @@ impl<M: Memory> Shard<M> {
         self.core.meets_far = true;
         index
     }
-    /// The other head's shards take part from now on, or do not any more.
-    pub(super) fn set_far(&mut self, now: Instant, setup: Option<Arc<FarSetup>>, fx: &mut Effects<Mail>) {
-        if self.core.far_setup == setup && setup.is_some() {
-            return;
+    /// The other head's shards take part from now on.
+    pub(super) fn set_far(&mut self, now: Instant, setup: Arc<FarSetup>, fx: &mut Effects<Mail>) {
+        if self.core.far_setup.as_ref() != Some(&setup) {
+            self.change_far(now, Some(setup), fx);
         }
+    }
+    /// They do not any more.
+    pub(super) fn part_from_far(&mut self, now: Instant, number: u32, fx: &mut Effects<Mail>) {
+        self.parting = number;
+        self.change_far(now, None, fx);
+    }
+    fn change_far(&mut self, now: Instant, next: Option<Arc<FarSetup>>, fx: &mut Effects<Mail>) {
         self.core.meets_far = true;
-        self.partings += u32::from(setup.is_none());
-        self.far_next = setup;
+        self.far_next = next;
         self.leave_far(now, fx);
         self.begin_if_alone(now, fx);
     }
@@ -240,7 +246,7 @@ impl<M: Memory> Shard<M> {
         let all: Vec<FarLink> = self.core.far.drain(..).collect();
         self.core.far_pairing += 1;
         self.core.far_parts = true;
-        self.parted = self.partings;
+        self.parted = self.parting;
         if !all.is_empty() {
             self.core.forsake_arrays();
         }

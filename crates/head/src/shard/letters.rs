@@ -138,6 +138,7 @@ impl<M: Memory> Shard<M> {
             ShardMail::Resume { array } => self.core.resume(now, array, fx),
             ShardMail::PathLost { drive } => self.core.loses_path(drive),
             ShardMail::Far(setup) => self.set_far(now, setup, fx),
+            ShardMail::FarGone { number } => self.part_from_far(now, number, fx),
             ShardMail::Report => {
                 let report = Box::new(self.report());
                 fx.push(to_steward(StewardMail::Reported(report)));

@@ -93,6 +93,8 @@ struct World {
     dead: BTreeSet<usize>,
     halted: BTreeSet<usize>,
     quiet: BTreeSet<usize>,
+    /// Under which number each has parted last.
+    parted: BTreeMap<usize, u32>,
     /// Bytes that went over networks, and messages sent.
     bytes: u64,
     sends: u64,
@@ -161,6 +163,7 @@ impl World {
             dead: BTreeSet::new(),
             halted: BTreeSet::new(),
             quiet: BTreeSet::new(),
+            parted: BTreeMap::new(),
             bytes: 0,
             sends: 0,
             caps: Caps::default(),
@@ -260,10 +263,7 @@ impl World {
             let side =
                 if first { FarSide::Listens(addresses.clone()) } else { FarSide::Dials(addresses.clone()) };
             let pairing = Pairing { secret: [9; 32], lives, epoch };
-            self.mail(
-                machine,
-                ShardMail::Far(Some(Arc::new(FarSetup { shards: self.shards, pairing, side }))),
-            );
+            self.mail(machine, ShardMail::Far(Arc::new(FarSetup { shards: self.shards, pairing, side })));
         }
     }
     fn push(&mut self, at: Instant, machine: usize, event: Ev) {
@@ -575,6 +575,7 @@ impl World {
                     Some(StewardMail::FarSilent) => drop(self.silent.insert(machine)),
                     Some(StewardMail::Halted { .. }) => drop(self.halted.insert(machine)),
                     Some(StewardMail::Quiesced { .. }) => drop(self.quiet.insert(machine)),
+                    Some(StewardMail::Parted { number }) => drop(self.parted.insert(machine, *number)),
                     _ => {}
                 },
                 Effect::Listen { portal, address } => {
@@ -694,7 +695,7 @@ impl World {
         let wait = Duration::from_micros(self.rng.between(0, 500));
         self.run(wait);
         let array = ArrayId(1);
-        (0..shards).for_each(|m| self.mail(m, ShardMail::Far(None)));
+        (0..shards).for_each(|m| self.mail(m, ShardMail::FarGone { number: 1 }));
         (0..shards).for_each(|m| self.mail(m, ShardMail::Halt { array, number: 1 }));
         self.until(|w| w.halted.len() == shards);
         (0..shards).for_each(|m| self.mail(m, ShardMail::Quiesce { array, number: 1 }));
@@ -799,6 +800,18 @@ fn who_is_left_alone_does_what_the_other_had_not_answered() {
             assert_eq!(shard.buffers_used(), shard.buffers_kept() + workers, "all memory is back");
         }
     }
+}
+
+#[test]
+fn a_shard_parts_under_the_number_that_it_was_told_last_however_often_that_was() {
+    let mut world = World::new(4, 2, |lane| lane as u16 % 4);
+    world.run(Duration::from_millis(5));
+    world.parted.clear();
+    for number in [5, 6, 9] {
+        (0..2).for_each(|machine| world.mail(machine, ShardMail::FarGone { number }));
+    }
+    world.run(Duration::from_millis(5));
+    assert_eq!(world.parted, BTreeMap::from([(0, 9), (1, 9)]));
 }
 
 #[test]

@@ -113,9 +113,12 @@ impl Procedures {
         let _ = self.in_system(|s| s.tell().send(Upper::FromShard { shard, letter }.encode()));
         None
     }
-    /// Shards of the other head, of which there are so many, are to be met, or were.
+    /// Shards of the other head, of which there are so many, are to be met, or were. If that head is known to be out, nobody is told
+    /// anything: shards here part from it once that is carried out, under a number that `Sessions` waits for.
     pub(in crate::steward) fn meet_far(&self, shards: u16, secret: [u8; 32]) {
-        let setup = self.in_system(|s| s.far_setup(shards, secret)).flatten().map(Arc::new);
+        let Some(setup) = self.in_system(|s| s.far_setup(shards, secret)).flatten().map(Arc::new) else {
+            return;
+        };
         for shard in 0..self.context().own_shards {
             self.cx.to_shard(shard, ShardMail::Far(setup.clone()));
         }
@@ -147,9 +150,9 @@ impl Procedures {
     /// There are none any more: what was theirs to do comes back to those here.
     pub(in crate::steward) fn part_from_far(&self) {
         let own = self.context().own_shards;
-        self.context_mut().sessions.parts(own);
+        let number = self.context_mut().sessions.parts(own);
         for shard in 0..own {
-            self.cx.to_shard(shard, ShardMail::Far(None));
+            self.cx.to_shard(shard, ShardMail::FarGone { number });
         }
     }
     /// This head leads from now on: shards here let go of the arrays that they had for the former leader, before pools are imported. What

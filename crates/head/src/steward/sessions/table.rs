@@ -339,13 +339,15 @@ impl Sessions {
         }
     }
     /// The other head is out. What it had sent to these shards may still be at drives: nobody is let in before that is over, as it may be
-    /// of somebody who comes here next.
-    pub fn parts(&mut self, shards: u16) {
+    /// of somebody who comes here next. They are told under this number, and repeat it.
+    #[must_use]
+    pub fn parts(&mut self, shards: u16) -> u32 {
         self.parting = (0..shards).map(far_place).collect();
         self.partings += 1;
         self.interventions.parts(&self.parting);
+        self.partings
     }
-    /// On this shard it is.
+    /// On this shard it is, of all that was there when it was told under this number.
     pub fn has_parted(&mut self, shard: u16, number: u32, fx: &mut Effects<Mail>) {
         if number != self.partings {
             return;

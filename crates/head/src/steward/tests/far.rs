@@ -197,8 +197,8 @@ impl World {
         self.hear_peer(sent);
         self.run();
     }
-    /// This head becomes one of two, and the other one is let in.
-    fn meets(&mut self, follower: Follower) {
+    /// This head becomes one of two, and leads.
+    fn enters(&mut self) {
         let (times, process) = (cluster::watch::Times::default(), Process { pid: 1, started: 1 });
         let (me, name) = (HeadNo::A, "a".to_string());
         let networks = vec!["10.9.0.1:7400".parse().expect("an address")];
@@ -218,14 +218,29 @@ impl World {
         self.run();
         self.pass(2);
         self.steward.procedures.leads_all();
+    }
+    /// The other head comes.
+    fn comes(&mut self, follower: Follower) {
         self.follower = Some(follower);
         let news = StewardMail::Peer(PeerNews::Up { path: 0, number: 1, secret: [0; 32] });
         self.events.push_back(Event::Mail { from: Address::Manager, mail: news.into() });
         self.run();
         self.deliver();
         self.pass(2);
+    }
+    /// This head becomes one of two, and the other one is let in.
+    fn meets(&mut self, follower: Follower) {
+        self.enters();
+        self.comes(follower);
         let events = self.events();
         assert!(self.follower().is_in(), "it is let in: {events:#?}");
+    }
+    /// What shards of the other head had sent to those here is over.
+    fn parts(&mut self) {
+        for (shard, number) in self.partings.clone() {
+            self.mail(shard, StewardMail::Parted { number });
+        }
+        self.run();
     }
     /// Its pool is the system's from now on, and the fences of its drives are tried.
     fn shares_pool(&mut self) {
@@ -480,9 +495,27 @@ fn a_controller_of_a_head_that_goes_is_over_once_that_is_shut_out_and_what_it_se
     w.good(Order::HeadFence { off: false });
     w.pass(5);
     assert_eq!(told(&w, from), [""; 0], "what it had sent to shards here may be at drives");
-    for shard in 0..SHARDS {
-        w.mail(shard, StewardMail::Parted { number: 1 });
-    }
-    w.run();
+    w.parts();
     assert_eq!(told(&w, from), ["done 1"]);
+}
+
+/// A decision is known a moment before it is carried out: shards here that are just to meet those of a head that is out parted from
+/// it once more than was counted, and no host was let in any more.
+#[test]
+fn a_parting_has_the_number_that_is_waited_for_though_the_record_was_ahead() {
+    let mut w = usual();
+    w.enters();
+    w.steward.procedures.meet_far(FAR, [0; 32]);
+    w.run();
+    assert_eq!(w.partings, BTreeMap::new(), "nobody parts who has not met");
+    w.comes(Follower::new());
+    controller(&mut w, 1);
+    w.good(Order::HeadFence { off: false });
+    w.pass(5);
+    let told_of: Vec<u16> = w.partings.keys().copied().collect();
+    assert_eq!(told_of, (0..SHARDS).collect::<Vec<_>>());
+    w.parts();
+    let from = w.log.len();
+    reset(&mut w, 1, THERE);
+    assert_eq!(told(&w, from), ["done 1"], "nothing of that head is left");
 }

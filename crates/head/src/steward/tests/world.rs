@@ -108,6 +108,8 @@ pub(super) struct World {
     pub(super) no_address: BTreeMap<IpAddr, Option<AddressFault>>,
     /// The other head, if this one is one of two.
     pub(super) follower: Option<super::far::Follower>,
+    /// Under which number each shard was told last that those of the other head are gone. It does not say that it has parted.
+    pub(super) partings: BTreeMap<u16, u32>,
     /// Effects until the power goes.
     pub(super) effects_left: u64,
     pub(super) effects_done: u64,
@@ -163,6 +165,7 @@ impl World {
             addresses: BTreeSet::new(),
             no_address: BTreeMap::new(),
             follower: None,
+            partings: BTreeMap::new(),
             effects_left: effects,
             effects_done: 0,
         }
@@ -524,8 +527,12 @@ impl World {
             ShardMail::Quiesce { .. } if self.restless && n == 1 => return,
             ShardMail::Quiesce { array, number } => StewardMail::Quiesced { array, number },
             ShardMail::Halt { array, number } => StewardMail::Halted { array, number },
-            ShardMail::Sight { .. } | ShardMail::Far(None) => return,
-            ShardMail::Far(Some(_)) => StewardMail::FarMet,
+            ShardMail::Sight { .. } => return,
+            ShardMail::Far(_) => StewardMail::FarMet,
+            ShardMail::FarGone { number } => {
+                self.partings.insert(n, number);
+                return;
+            }
             ShardMail::Room(room) => {
                 let mirrors = room.mirrors.min(self.mirrors_max).max(mirrors_of(&self.layout));
                 self.mirrors_kept[usize::from(n)] = mirrors;

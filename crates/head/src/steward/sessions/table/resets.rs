@@ -201,16 +201,16 @@ mod tests {
                 asked(&mut s);
             }
             s.other_is_gone();
-            s.parts(2);
+            let parting = s.parts(2);
             if !asked_before {
                 assert_eq!(reset(&mut s, 1, FAR), [""; 0]);
                 assert_eq!(s.take_words(), [], "nobody is there to be asked");
             }
             let mut fx = vec![];
-            s.has_parted(0, 1, &mut fx);
+            s.has_parted(0, parting, &mut fx);
             s.other_is_shut_out(&mut fx);
             assert_eq!(told(&mut fx), [""; 0], "a write of it may be at a drive of shard 1");
-            s.has_parted(1, 1, &mut fx);
+            s.has_parted(1, parting, &mut fx);
             assert_eq!(told(&mut fx), [DONE]);
             assert_eq!(reset(&mut s, 1, FAR), [DONE], "nothing of it is left");
         }
@@ -218,13 +218,13 @@ mod tests {
         let (mut s, _) = two_controllers();
         s.other_serves();
         s.other_is_gone();
-        s.parts(1);
+        let parting = s.parts(1);
         let mut fx = vec![];
         s.other_is_shut_out(&mut fx);
         s.other_serves();
         s.reset_for_other(1, "nqn.a", FAR, &mut fx);
         assert_eq!(s.take_words(), []);
-        s.has_parted(0, 1, &mut fx);
+        s.has_parted(0, parting, &mut fx);
         assert_eq!(s.take_words(), [Word::Done { number: 1 }]);
     }
 }

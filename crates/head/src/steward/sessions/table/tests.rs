@@ -285,12 +285,12 @@ fn a_reset_at_one_head_is_done_once_both_have_ended_the_tasks() {
     s.on_intervene(place(1), 7, reset(), &mut fx);
     s.on_obeyed(place(2), 1, true, &mut fx);
     s.other_is_gone();
-    s.parts(1);
+    let parting = s.parts(1);
     s.other_is_shut_out(&mut fx);
     s.on_intervene(place(2), 8, reset(), &mut fx);
     s.on_obeyed(place(1), 2, true, &mut fx);
     assert_eq!(told(&mut fx), ["2 shall clear", "1 shall clear"]);
-    s.has_parted(0, 1, &mut fx);
+    s.has_parted(0, parting, &mut fx);
     assert_eq!(told(&mut fx), ["1: 7 is done, true", "2: 8 is done, true"]);
     // The other one wants it: all here end, and it is told once they have.
     let (mut s, mut fx) = two_sessions();
@@ -389,19 +389,18 @@ fn a_login_is_let_in_by_what_holds_when_it_ends() {
         for waits in [false, true] {
             let (mut s, mut fx) = (Sessions::default(), vec![]);
             let began = s.on_view(view_of(1, |_| {}), &mut fx);
-            if waits {
-                // Something of the other head's must be over first.
-                s.parts(1);
-            } else {
+            // Something of the other head's must be over first.
+            let parting = waits.then(|| s.parts(1));
+            if parting.is_none() {
                 s.on_view(view_of(2, order), &mut fx);
             }
             s.on_ask(place(1), PortalId(1), by_nqn(&began, "nqn.a", 1), &mut fx);
             s.on_ask(place(2), PortalId(1), by_iqn(&began, "iqn.A", 2), &mut fx);
             s.on_ask(place(3), PortalId(1), by_iqn(&began, "iqn.b", 3), &mut fx);
-            if waits {
+            if let Some(parting) = parting {
                 assert_eq!(told(&mut fx), [""; 0]);
                 s.on_view(view_of(2, order), &mut fx);
-                s.has_parted(0, 1, &mut fx);
+                s.has_parted(0, parting, &mut fx);
             }
             let answers = told(&mut fx);
             let word = |a: &String| a.split_whitespace().nth(1).expect("an answer").to_owned();
@@ -409,6 +408,21 @@ fn a_login_is_let_in_by_what_holds_when_it_ends() {
             assert_eq!(answers, [ends[0], ends[1], "Admitted"], "waits: {waits}");
         }
     }
+}
+
+#[test]
+fn a_host_is_let_in_by_the_number_of_the_last_parting_alone() {
+    let (mut s, mut fx) = (Sessions::default(), vec![]);
+    let former = s.parts(2);
+    s.has_parted(0, former, &mut fx);
+    let last = s.parts(2);
+    assert_ne!(former, last);
+    s.on_ask(place(1), PortalId(0), admin(1), &mut fx);
+    (0..2).for_each(|shard| s.has_parted(shard, former, &mut fx));
+    s.has_parted(0, last, &mut fx);
+    assert_eq!(told(&mut fx), [""; 0], "the second shard may have something of it at a drive");
+    s.has_parted(1, last, &mut fx);
+    assert_eq!(told(&mut fx), ["1 Admitted { id: 1 }"]);
 }
 
 #[test]
