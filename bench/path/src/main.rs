@@ -200,7 +200,8 @@ impl World {
         });
         let (view, layout) = configuration(scenario);
         let arrays = layout.arrays.len() as u32;
-        let room = ShardMail::Room(head::mail::Room { mirrors: arrays, singles: arrays });
+        let room = head::mail::Room { mirrors: arrays, singles: arrays };
+        let room = ShardMail::Room { number: 1, room };
         let configure = ShardMail::Configure { view: Arc::new(view), layout: Arc::new(layout) };
         for mail in [room, configure] {
             shard.on_event(
@@ -212,7 +213,7 @@ impl World {
         if scenario.is_one_of_two {
             let pairing = Pairing { secret: [1; 32], lives: [1, 2], epoch: 1 };
             let side = FarSide::Listens(vec![SocketAddr::from(([127, 0, 0, 2], 7401))]);
-            let far = ShardMail::Far(Arc::new(FarSetup { shards: 1, pairing, side }));
+            let far = ShardMail::Far(Arc::new(FarSetup { meeting: 1, shards: 1, pairing, side }));
             let sight = ShardMail::Sight { until: Some(Instant(u64::MAX)) };
             for mail in [far, sight] {
                 let event = Event::Mail { from: Address::Steward, mail: mail.into() };

@@ -205,8 +205,8 @@ pub enum Note {
     },
     /// The end of `mark_all_dirty`: durable on every leg in sync.
     AllDirty {
-        /// The membership in force.
-        epoch: u64,
+        /// From the last such call.
+        number: u32,
     },
     /// Blocks that this leg could not read were written again from another.
     Healed {

@@ -79,6 +79,8 @@ pub enum ShardMail {
     MarkAll {
         /// The array.
         array: ArrayId,
+        /// The note repeats it.
+        number: u32,
     },
     /// The bitmap of a returning leg counts, too. Comes before the membership in which the leg rebuilds.
     AddDirty {
@@ -133,7 +135,12 @@ pub enum ShardMail {
         number: u32,
     },
     /// Keep scratch memory for this many arrays, including those that are here. `HasRoom` follows.
-    Room(Room),
+    Room {
+        /// The answer repeats it.
+        number: u32,
+        /// So many.
+        room: Room,
+    },
     /// Starts no command of its hosts on this array: new ones wait, as they do for a credit. `Halted` follows when none is left that this
     /// shard has sent to others. Peers' commands go on.
     Halt {
@@ -355,6 +362,8 @@ pub enum StewardMail {
     },
     /// What the shard keeps memory for.
     HasRoom {
+        /// Of what was asked.
+        number: u32,
         /// As many as were asked for, or fewer.
         room: Room,
         /// Most mirrors that its memory is meant for.
@@ -366,7 +375,10 @@ pub enum StewardMail {
     Reported(Box<ShardReport>),
     /// After `Far`: there is a connection with every shard of the other head.
     #[serde(skip)]
-    FarMet,
+    FarMet {
+        /// Which meeting it was: `FarSetup::meeting`.
+        meeting: u32,
+    },
     /// After `FarGone`: nothing is under way here any more that shards of the other head had sent.
     #[serde(skip)]
     Parted {

@@ -316,9 +316,9 @@ impl Array {
     }
 
     /// Marks every own region, durably, before a leg that lacks everything becomes a member, or after somebody overwrote what
-    /// a leg has of the bitmap: `Note::AllDirty` says when. Every block of the uncleared map is written again, too. Bits are
-    /// not cleared until a leg joins, or `unmark`.
-    pub fn mark_all_dirty(&mut self, now: Instant, io: &mut impl ArrayIo) {
+    /// a leg has of the bitmap: `Note::AllDirty` says when, with this number. Every block of the uncleared map is written
+    /// again, too. Bits are not cleared until a leg joins, or `unmark`.
+    pub fn mark_all_dirty(&mut self, now: Instant, number: u32, io: &mut impl ArrayIo) {
         self.spoil_clearing();
         for local in 0..self.intent.locals() {
             if self.intent.region(local) < self.geometry.regions() {
@@ -326,11 +326,16 @@ impl Array {
             }
         }
         self.intent.marking = true;
+        self.intent.mark = number;
         self.intent.hold_marks = true;
         for block in &mut self.intent.blocks {
             block.marking = true;
             block.stale = true;
             block.sets = true;
+            // What is under way may have been begun for an earlier mark that was given up, and lack what was cleared since.
+            if let Some(writing) = &mut block.writing {
+                writing.marks = false;
+            }
         }
         self.rewrite_map(self.in_sync());
         self.marks_done(io);
@@ -365,7 +370,7 @@ impl Array {
     pub(crate) fn marks_done(&mut self, io: &mut impl ArrayIo) {
         if self.intent.marking && self.intent.blocks.iter().all(|b| !b.marking) && !self.lacks_map() {
             self.intent.marking = false;
-            io.note(Note::AllDirty { epoch: self.epoch });
+            io.note(Note::AllDirty { number: self.intent.mark });
         }
     }
 

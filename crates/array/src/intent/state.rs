@@ -67,6 +67,8 @@ pub(crate) struct Intent {
     pub(super) candidates: Bitmap,
     pub(super) next_clear: Instant,
     pub(super) marking: bool,
+    /// The number of the last `mark_all_dirty`.
+    pub(super) mark: u32,
     /// Everything was marked for a leg that has not joined yet.
     pub(super) hold_marks: bool,
     pub(super) dirty: u32,
@@ -120,6 +122,7 @@ impl Intent {
             candidates: Bitmap::new(from),
             next_clear: Instant(0),
             marking: false,
+            mark: 0,
             hold_marks: false,
             dirty: 0,
         };

@@ -251,7 +251,7 @@ fn the_background_keeps_to_its_pace_and_stops_for_a_release() {
 #[test]
 fn a_leg_that_comes_in_sync_has_the_map_and_nothing_is_copied_that_nobody_reads() {
     let mut b = used(&[InSync, Missing]);
-    b.array.mark_all_dirty(b.now, &mut b.io);
+    b.array.mark_all_dirty(b.now, 1, &mut b.io);
     b.run();
     b.array.pace(Pace::default());
     b.io.notes.clear();

@@ -281,7 +281,8 @@ impl Trial {
         });
         let view = Arc::new(View { generation: self.generation, ..View::default() });
         for s in 0..self.shards.len() {
-            let room = ShardMail::Room(crate::mail::Room { mirrors: layout.arrays.len() as u32, singles: 0 });
+            let room = crate::mail::Room { mirrors: layout.arrays.len() as u32, singles: 0 };
+            let room = ShardMail::Room { number: 1, room };
             let configure = ShardMail::Configure { view: view.clone(), layout: layout.clone() };
             for mail in [room, configure] {
                 self.send(s, Event::Mail { from: Address::Steward, mail: mail.into() });

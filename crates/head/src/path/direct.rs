@@ -202,7 +202,7 @@ mod tests {
             }],
             waits: false,
         };
-        let mail = ShardMail::Room(crate::mail::Room { mirrors: 2, singles: 0 });
+        let mail = ShardMail::Room { number: 1, room: crate::mail::Room { mirrors: 2, singles: 0 } };
         shard.on_event(NOW, Event::Mail { from: Address::Steward, mail: mail.into() }, &mut vec![]);
         let mail = ShardMail::Configure { view: Arc::new(View::default()), layout: Arc::new(layout) };
         shard.on_event(NOW, Event::Mail { from: Address::Steward, mail: mail.into() }, &mut vec![]);

@@ -257,9 +257,10 @@ impl<M: Memory> Shard<M> {
     }
     /// Reports to the Steward, once, that there is a connection with every far shard.
     pub(super) fn report_met(&mut self, fx: &mut Effects<Mail>) {
+        let Some(meeting) = self.core.far_setup.as_ref().map(|setup| setup.meeting) else { return };
         if !self.met && self.core.far.iter().all(|link| link.open.is_some()) {
             self.met = true;
-            fx.push(to_steward(StewardMail::FarMet));
+            fx.push(to_steward(StewardMail::FarMet { meeting }));
         }
     }
     /// Looks at what far shards have sent that had to wait.

@@ -81,8 +81,8 @@ impl<M: Memory> Shard<M> {
                 self.core.with_array(now, array, fx, |a, io| a.on_loss_not_on_record(now, io))
             }
             ShardMail::Clean { array } => self.core.with_array(now, array, fx, |a, io| a.on_clean(now, io)),
-            ShardMail::MarkAll { array } => {
-                self.core.with_array(now, array, fx, |a, io| a.mark_all_dirty(now, io))
+            ShardMail::MarkAll { array, number } => {
+                self.core.with_array(now, array, fx, |a, io| a.mark_all_dirty(now, number, io))
             }
             ShardMail::AddDirty { array, dirty } => {
                 self.core.with_array(now, array, fx, |a, io| a.add_dirty(now, &dirty, io));
@@ -120,9 +120,9 @@ impl<M: Memory> Shard<M> {
                 }
             }
             ShardMail::Quiesce { array, number } => self.core.quiesce(now, array, number, fx),
-            ShardMail::Room(room) => {
+            ShardMail::Room { number, room } => {
                 let (room, mirrors_max) = self.core.keep_scratch(room);
-                fx.push(to_steward(StewardMail::HasRoom { room, mirrors_max }));
+                fx.push(to_steward(StewardMail::HasRoom { number, room, mirrors_max }));
             }
             ShardMail::Returned { array, life, marks, ranges } => {
                 self.core.with_array(now, array, fx, |a, io| a.on_returned(now, (life, marks), &ranges, io));

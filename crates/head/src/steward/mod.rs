@@ -138,7 +138,7 @@ impl Steward {
             | StewardMail::HasRoom { .. }
             | StewardMail::FarSilent
             | StewardMail::Reported(_) => context.hear(self.procedures.cx.now(), shard, mail),
-            StewardMail::FarMet => drop(context.far_met.insert(shard)),
+            StewardMail::FarMet { meeting } => context.has_met(shard, meeting),
             StewardMail::Parted { number } => {
                 context.sessions.has_parted(shard, number, fx);
                 drop(context);

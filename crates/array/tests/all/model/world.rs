@@ -718,7 +718,7 @@ impl World {
             Letter::Ready => self.unready[shard] = false,
             Letter::Heal { leg, at, len } => array.on_heal(self.now, leg, at, len, &mut self.io),
             Letter::AddDirty(dirty) => array.add_dirty(self.now, &dirty, &mut self.io),
-            Letter::Mark => array.mark_all_dirty(self.now, &mut self.io),
+            Letter::Mark => array.mark_all_dirty(self.now, 1, &mut self.io),
             Letter::Clean => array.on_clean(self.now, &mut self.io),
             Letter::Returned(marks, ranges) => {
                 array.on_returned(self.now, (LIFE, marks), &ranges, &mut self.io)

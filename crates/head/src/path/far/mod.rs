@@ -43,6 +43,8 @@ pub(crate) const SILENT: Duration = Duration::from_secs(1);
 /// How the shards of two heads meet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FarSetup {
+    /// Which meeting this is, as the Steward of this head counts them.
+    pub meeting: u32,
     /// Shards of the other head.
     pub shards: u16,
     /// Which processes these are.

@@ -93,7 +93,8 @@ struct World {
     dead: BTreeSet<usize>,
     halted: BTreeSet<usize>,
     quiet: BTreeSet<usize>,
-    /// Under which number each has parted last.
+    /// Which meeting each has reported last, and under which number it has parted.
+    met: BTreeMap<usize, u32>,
     parted: BTreeMap<usize, u32>,
     /// Bytes that went over networks, and messages sent.
     bytes: u64,
@@ -163,6 +164,7 @@ impl World {
             dead: BTreeSet::new(),
             halted: BTreeSet::new(),
             quiet: BTreeSet::new(),
+            met: BTreeMap::new(),
             parted: BTreeMap::new(),
             bytes: 0,
             sends: 0,
@@ -243,7 +245,7 @@ impl World {
         let view = Arc::new(View { generation: 1, ..View::default() });
         for s in 0..self.shards {
             let machine = usize::from(head * self.shards + s);
-            let room = ShardMail::Room(crate::mail::Room { mirrors: 1, singles: 0 });
+            let room = ShardMail::Room { number: 1, room: crate::mail::Room { mirrors: 1, singles: 0 } };
             let configure = ShardMail::Configure { view: view.clone(), layout: layout.clone() };
             for mail in [room, configure] {
                 self.mail(machine, mail);
@@ -262,8 +264,11 @@ impl World {
             let lives = if first { [1, 2] } else { [2, 1] };
             let side =
                 if first { FarSide::Listens(addresses.clone()) } else { FarSide::Dials(addresses.clone()) };
-            let pairing = Pairing { secret: [9; 32], lives, epoch };
-            self.mail(machine, ShardMail::Far(Arc::new(FarSetup { shards: self.shards, pairing, side })));
+            let (pairing, meeting) = (Pairing { secret: [9; 32], lives, epoch }, epoch as u32);
+            self.mail(
+                machine,
+                ShardMail::Far(Arc::new(FarSetup { meeting, shards: self.shards, pairing, side })),
+            );
         }
     }
     fn push(&mut self, at: Instant, machine: usize, event: Ev) {
@@ -575,6 +580,7 @@ impl World {
                     Some(StewardMail::FarSilent) => drop(self.silent.insert(machine)),
                     Some(StewardMail::Halted { .. }) => drop(self.halted.insert(machine)),
                     Some(StewardMail::Quiesced { .. }) => drop(self.quiet.insert(machine)),
+                    Some(StewardMail::FarMet { meeting }) => drop(self.met.insert(machine, *meeting)),
                     Some(StewardMail::Parted { number }) => drop(self.parted.insert(machine, *number)),
                     _ => {}
                 },
@@ -800,6 +806,19 @@ fn who_is_left_alone_does_what_the_other_had_not_answered() {
             assert_eq!(shard.buffers_used(), shard.buffers_kept() + workers, "all memory is back");
         }
     }
+}
+
+#[test]
+fn a_meeting_is_reported_under_its_number() {
+    let mut world = World::new(4, 2, |lane| lane as u16 % 4);
+    world.run(Duration::from_millis(5));
+    let all = |meeting| (0..4).map(|machine| (machine, meeting)).collect::<BTreeMap<usize, u32>>();
+    assert_eq!(world.met, all(1));
+    (0..4).for_each(|machine| world.mail(machine, ShardMail::FarGone { number: 1 }));
+    world.run(Duration::from_millis(5));
+    world.pair(2);
+    world.run(Duration::from_millis(200));
+    assert_eq!(world.met, all(2));
 }
 
 #[test]

@@ -30,7 +30,8 @@ pub(crate) struct ArrayContext {
     pub marks: u32,
     pub marked: BTreeSet<u16>,
     pub cleared: BTreeSet<u16>,
-    /// Shards that have marked every region dirty, durably.
+    /// Under which number shards were asked last to mark every region dirty, and those that have, durably.
+    pub all_dirty_number: u32,
     pub all_dirty: BTreeSet<u16>,
     pub legs: Vec<LegContext>,
     pub healed: u64,
@@ -108,6 +109,17 @@ impl ArrayContext {
         self.marked.clear();
         self.cleared.clear();
         self.marks
+    }
+    /// Every region is to be marked dirty, under this number: nobody has.
+    pub fn marks_all(&mut self, number: u32) {
+        self.all_dirty_number = number;
+        self.all_dirty.clear();
+    }
+    /// A shard has. Under another number it says so of a mark that was given up: its bits may have been cleared since.
+    pub fn has_marked_all(&mut self, shard: u16, number: u32) {
+        if number == self.all_dirty_number {
+            self.all_dirty.insert(shard);
+        }
     }
     /// Shards of the other head build it by its map.
     pub fn far_reads(&mut self) {

@@ -49,7 +49,8 @@ pub(crate) struct HeadContext {
     pub far_shards: u16,
     /// By which shards of both heads know each other.
     pub far_secret: [u8; 32],
-    /// Shards here that have a connection with each of those.
+    /// The number of the last meeting with those, and shards here that have a connection with each of them since.
+    pub meeting: u32,
     pub far_met: BTreeSet<u16>,
     pub version: String,
     /// What is decided: `state` and `apply`.
@@ -68,12 +69,15 @@ pub(crate) struct HeadContext {
     /// Arrays of which shards have said that they sent nothing of them to others any more, and that they are quiet.
     pub halted: BTreeSet<(ArrayId, u16)>,
     pub quiesced: BTreeSet<(ArrayId, u16)>,
-    /// Under which number each array was asked to come to rest last, and the last number.
+    /// Under which number each array was asked to come to rest last.
     rests: BTreeMap<ArrayId, u32>,
-    last_rest: u32,
+    /// The last number under which shards here were asked for something that they confirm, by this Steward or by the leader before.
+    last_number: u32,
     /// From which shard on lanes are dealt.
     pub lanes_turned: u16,
-    /// What shards have said last of the mirrors that they have room for, and most could have.
+    /// Under which number shards were asked for room last; what they have said to that of the mirrors that they have room for, and most
+    /// could have.
+    room_number: u32,
     pub rooms: Vec<Option<(Room, u32)>>,
     /// Somebody asks them just now; and mirrors that have their memory and are not in the context yet.
     pub asking_room: bool,
@@ -274,6 +278,7 @@ impl HeadContext {
             own_shards: shards,
             far_shards: 0,
             far_secret: [0; 32],
+            meeting: 0,
             far_met: BTreeSet::new(),
             version,
             state: Decided::default(),
@@ -287,8 +292,9 @@ impl HeadContext {
             halted: BTreeSet::new(),
             quiesced: BTreeSet::new(),
             rests: BTreeMap::new(),
-            last_rest: 0,
+            last_number: 0,
             lanes_turned: 0,
+            room_number: 0,
             rooms: vec![],
             asking_room: false,
             promised: Room::default(),
@@ -363,9 +369,18 @@ impl HeadContext {
     pub fn asks_for_rest(&mut self, arrays: &[ArrayId]) -> u32 {
         self.halted.retain(|(array, _)| !arrays.contains(array));
         self.quiesced.retain(|(array, _)| !arrays.contains(array));
-        self.last_rest = self.last_rest.wrapping_add(1);
-        self.rests.extend(arrays.iter().map(|array| (*array, self.last_rest)));
-        self.last_rest
+        let number = self.next_number();
+        self.rests.extend(arrays.iter().map(|array| (*array, number)));
+        number
+    }
+    /// Shards are asked for something that they confirm: under a number that nothing else has.
+    pub fn next_number(&mut self) -> u32 {
+        self.last_number = self.last_number.wrapping_add(1);
+        self.last_number
+    }
+    /// The leader has asked shards here under this number: what they say to that may come when this head leads.
+    pub fn leader_asks(&mut self, number: u32) {
+        self.last_number = self.last_number.max(number);
     }
     /// Whether an array was asked to come to rest under this number, and not again since.
     pub fn is_asked(&self, array: ArrayId, number: u32) -> bool {
@@ -409,11 +424,18 @@ impl HeadContext {
     /// Shards of the other head take part from now on. They owe no answer to what was said before, and know no pool.
     pub fn far_comes(&mut self, shards: u16, secret: [u8; 32]) {
         (self.far_shards, self.far_secret) = (shards, secret);
+        self.meeting = self.next_number();
         self.far_met.clear();
         let all = usize::from(self.shards());
         self.applied.resize(all, self.generation);
         self.reports.resize(all, None);
         self.reported.resize(all, 0);
+    }
+    /// A shard here has a connection with each of them. One of a meeting before says nothing of this one.
+    pub fn has_met(&mut self, shard: u16, meeting: u32) {
+        if meeting == self.meeting {
+            self.far_met.insert(shard);
+        }
     }
     /// What is sent to them of the pools that they know is read there, once for each map.
     pub fn far_reads(&mut self) {
@@ -550,6 +572,20 @@ impl HeadContext {
     pub fn asks_room(&mut self) {
         self.asking_room = true;
         self.rooms = vec![None; usize::from(self.shards())];
+    }
+    /// They are told for how much, under this number: none has answered. What says another number answers a question before.
+    pub fn tells_room(&mut self) -> u32 {
+        self.rooms.fill(None);
+        self.room_number = self.next_number();
+        self.room_number
+    }
+    /// A shard has answered: so much, of so many mirrors at most.
+    pub fn has_room(&mut self, shard: u16, number: u32, room: (Room, u32)) {
+        if number == self.room_number
+            && let Some(answer) = self.rooms.get_mut(usize::from(shard))
+        {
+            *answer = Some(room);
+        }
     }
     /// He has his answer.
     pub fn room_asked(&mut self) {

@@ -25,6 +25,17 @@ pub(crate) struct Configured {
     pub letter: Vec<u8>,
 }
 
+/// The number that what confirms a letter repeats.
+fn number_of(letter: &ShardMail) -> Option<u32> {
+    match letter {
+        ShardMail::MarkAll { number, .. }
+        | ShardMail::Quiesce { number, .. }
+        | ShardMail::Room { number, .. }
+        | ShardMail::Halt { number, .. } => Some(*number),
+        _ => None,
+    }
+}
+
 /// The leader knows drives by its own numbers. What it does not know is nothing to it.
 fn renamed(mut report: ShardReport, name: impl Fn(DriveId) -> Option<DriveId>) -> ShardReport {
     report.drives.retain_mut(|row| name(row.drive).map(|id| row.drive = id).is_some());
@@ -55,6 +66,9 @@ impl Procedures {
         for shard in to {
             let Ok(letter) = letters::to_shard(letter) else { return };
             if self.follows() {
+                if let Some(number) = number_of(&letter) {
+                    self.context_quietly().leader_asks(number);
+                }
                 self.cx.to_shard(shard, letter);
             }
         }
@@ -116,9 +130,9 @@ impl Procedures {
     /// Shards of the other head, of which there are so many, are to be met, or were. If that head is known to be out, nobody is told
     /// anything: shards here part from it once that is carried out, under a number that `Sessions` waits for.
     pub(in crate::steward) fn meet_far(&self, shards: u16, secret: [u8; 32]) {
-        let Some(setup) = self.in_system(|s| s.far_setup(shards, secret)).flatten().map(Arc::new) else {
-            return;
-        };
+        let meeting = self.context().meeting;
+        let setup = self.in_system(|s| s.far_setup(meeting, shards, secret)).flatten();
+        let Some(setup) = setup.map(Arc::new) else { return };
         for shard in 0..self.context().own_shards {
             self.cx.to_shard(shard, ShardMail::Far(setup.clone()));
         }
@@ -210,8 +224,31 @@ impl Procedures {
 mod tests {
     use super::*;
     use crate::layout::ArrayLayout;
+    use crate::mail::Room;
+    use crate::steward::context::head::HeadContext;
     use array::{Bitmap, Geometry, Lanes, Leg, LegState, Membership, UnclearedMap};
-    use base::Uuid;
+    use base::{Instant, Uuid};
+
+    /// Each process counted from 1, and arrays have the leader's numbers on both heads.
+    #[test]
+    fn what_shards_confirm_to_the_former_leader_has_no_number_of_what_this_head_asks() {
+        let array = ArrayId(1);
+        for letter in [
+            ShardMail::Halt { array, number: 1 },
+            ShardMail::Quiesce { array, number: 1 },
+            ShardMail::MarkAll { array, number: 1 },
+            ShardMail::Room { number: 1, room: Room::default() },
+        ] {
+            let mut context = HeadContext::new(1, [1, 2, 3, 4], String::new(), vec![]);
+            context.leader_asks(number_of(&letter).expect("it is confirmed"));
+            let number = context.asks_for_rest(&[array]);
+            context.hear(Instant(0), 0, StewardMail::Halted { array, number: 1 });
+            assert!(!context.are_halted(&[array]), "{letter:?}");
+            context.hear(Instant(0), 0, StewardMail::Halted { array, number });
+            assert!(context.are_halted(&[array]), "{letter:?}");
+        }
+        assert_eq!(number_of(&ShardMail::Resume { array }), None);
+    }
 
     #[test]
     fn a_layout_of_the_leaders_is_translated() {

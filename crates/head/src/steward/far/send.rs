@@ -18,7 +18,7 @@ fn array_of(letter: &ShardMail) -> Option<ArrayId> {
         ShardMail::Recorded { array, .. }
         | ShardMail::LossNotOnRecord { array }
         | ShardMail::Clean { array }
-        | ShardMail::MarkAll { array }
+        | ShardMail::MarkAll { array, .. }
         | ShardMail::AddDirty { array, .. }
         | ShardMail::Unmark { array }
         | ShardMail::Returned { array, .. }

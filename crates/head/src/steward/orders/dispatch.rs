@@ -315,14 +315,15 @@ impl Procedures {
     /// Every region of an array counts as dirty, durably, before a leg joins that lacks everything: from then on
     /// the bitmaps say what is left to copy, over any crash.
     pub(crate) async fn mark_all(&self, pool: PoolId, array: usize) -> Result<(), Refusal> {
-        let id = {
+        let (id, number) = {
             let mut context = self.context_mut();
+            let number = context.next_number();
             let gone = || Refusal::from(PoolRefusal::PoolGone).about("drive");
             let p = context.pool_mut(pool).ok_or_else(gone)?;
-            p.arrays[array].all_dirty.clear();
-            p.arrays[array].id
+            p.arrays[array].marks_all(number);
+            (p.arrays[array].id, number)
         };
-        self.tell_shards(|| ShardMail::MarkAll { array: id });
+        self.tell_shards(|| ShardMail::MarkAll { array: id, number });
         let procedures = self.clone();
         let marked = move || {
             let context = procedures.context();

@@ -474,6 +474,7 @@ impl Procedures {
                 cleared: BTreeSet::new(),
                 compared_since: None,
                 clean: BTreeSet::new(),
+                all_dirty_number: 0,
                 all_dirty: BTreeSet::new(),
                 legs,
                 healed: 0,

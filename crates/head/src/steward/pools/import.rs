@@ -304,6 +304,7 @@ impl Procedures {
                 marks: 0,
                 marked: BTreeSet::new(),
                 cleared: BTreeSet::new(),
+                all_dirty_number: 0,
                 all_dirty: BTreeSet::new(),
                 legs,
                 healed: 0,

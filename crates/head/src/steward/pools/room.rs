@@ -34,7 +34,7 @@ impl Drop for Promised {
     }
 }
 
-/// The one who asks: answers do not say whose question they answer.
+/// The one who asks: the context has room for the answers to one question.
 struct Asking(Procedures);
 
 impl Drop for Asking {
@@ -45,7 +45,8 @@ impl Drop for Asking {
 
 impl Procedures {
     fn ask_room(&self, room: Room) {
-        self.tell_shards(|| ShardMail::Room(room));
+        let number = self.context_mut().tells_room();
+        self.tell_shards(|| ShardMail::Room { number, room });
         self.far_owes(|context| !context.asking_room || context.far(&context.rooms).all(Option::is_some));
     }
     /// Every shard keeps the memory that arrays of these geometries need, besides those that there are; or a refusal.
@@ -73,8 +74,7 @@ impl Procedures {
             context.promises(more);
             return Ok(Promised { procedures: self.clone(), room: more });
         }
-        // Back to what there was. The answers are waited for: the next who asks must not take them for its own.
-        self.context_mut().rooms.fill(None);
+        // Back to what there was. The answers are waited for: whoever is refused finds the memory free.
         self.ask_room(before);
         let procedures = self.clone();
         self.cx.until(move || procedures.context().rooms.iter().all(Option::is_some)).await;

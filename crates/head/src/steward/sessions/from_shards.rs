@@ -17,7 +17,6 @@ const QUIET_TIME: Duration = Duration::from_secs(60);
 impl HeadContext {
     /// Something that a shard of either head tells of arrays and of itself.
     pub fn hear(&mut self, now: Instant, shard: u16, mail: StewardMail) {
-        let slot = usize::from(shard);
         match mail {
             StewardMail::Applied { generation } => self.has_applied(shard, generation),
             StewardMail::Note { array, note } => self.on_note(now, shard, array, note),
@@ -33,10 +32,8 @@ impl HeadContext {
             StewardMail::Quiesced { array, number } if self.is_asked(array, number) => {
                 self.quiesced.insert((array, shard));
             }
-            StewardMail::HasRoom { room: kept, mirrors_max } => {
-                if let Some(room) = self.rooms.get_mut(slot) {
-                    *room = Some((kept, mirrors_max));
-                }
+            StewardMail::HasRoom { number, room, mirrors_max } => {
+                self.has_room(shard, number, (room, mirrors_max));
             }
             StewardMail::Reported(report) => {
                 self.times.add(now, self.head_with(shard), &report);
@@ -180,9 +177,7 @@ impl HeadContext {
             Note::CrashClean { epoch: _ } => {
                 pool.arrays[a].clean.insert(shard);
             }
-            Note::AllDirty { epoch: _ } => {
-                pool.arrays[a].all_dirty.insert(shard);
-            }
+            Note::AllDirty { number } => pool.arrays[a].has_marked_all(shard, number),
             Note::Returned { marks } => {
                 if marks == pool.arrays[a].marks {
                     pool.arrays[a].marked.insert(shard);

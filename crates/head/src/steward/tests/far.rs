@@ -1,7 +1,9 @@
 //! Shards of the other head take part in what this one leads, and go.
 
 use super::*;
+use crate::mail::Room;
 use crate::peer::{PeerNews, PeerWork, SystemSettings};
+use crate::steward::context::head::HeadContext;
 use crate::steward::far::letters;
 use crate::steward::state::Edit;
 use crate::steward::system::{Said, Upper};
@@ -162,7 +164,10 @@ impl Follower {
             Upper::Try { number, on: false, .. } => self.tell(&Upper::Tried { number, said: Said::Refused }),
             Upper::ToShard { shard, letter } => {
                 assert_eq!(shard, None, "all are told");
-                self.log.push(format!("{:?}", letters::to_shard(&letter).expect("it is good")));
+                self.log.push(match letters::to_shard(&letter).expect("it is good") {
+                    ShardMail::Room { room, .. } => format!("{room:?}"),
+                    other => format!("{other:?}"),
+                });
                 for n in 0..FAR {
                     let letter = letters::to_shard(&letter).expect("it is good");
                     if let Some(answer) = self.answer(letter) {
@@ -177,10 +182,10 @@ impl Follower {
         match letter {
             ShardMail::Halt { array, number } => Some(StewardMail::Halted { array, number }),
             ShardMail::Quiesce { array, number } => Some(StewardMail::Quiesced { array, number }),
-            ShardMail::Room(room) => {
+            ShardMail::Room { number, room } => {
                 let mirrors = room.mirrors.min(self.mirrors_max);
                 let room = crate::mail::Room { mirrors, ..room };
-                Some(StewardMail::HasRoom { room, mirrors_max: self.mirrors_max })
+                Some(StewardMail::HasRoom { number, room, mirrors_max: self.mirrors_max })
             }
             _ => None,
         }
@@ -275,7 +280,7 @@ fn shards_of_the_other_head_get_to_know_every_pool() {
     assert!(own.arrays.iter().zip(maps).all(|(a, before)| a.map == before + 1), "all were dealt anew");
     let f = w.follower();
     let first: Vec<&str> = f.log.iter().map(String::as_str).take(2).collect();
-    assert_eq!(first, ["Room(Room { mirrors: 2, singles: 0 })", "configured 0"]);
+    assert_eq!(first, ["Room { mirrors: 2, singles: 0 }", "configured 0"]);
     assert_eq!(f.log.iter().filter(|l| l.contains("Halt")).count(), 0, "it did not know them");
     assert_eq!((f.layout.generation, f.layout.arrays.len()), (generation, 2));
     assert!(f.layout.volumes[0].ready && f.view.hosts[0].exports[0].ready && f.view.portals.is_empty());
@@ -295,10 +300,7 @@ fn a_pool_that_comes_later_is_known_to_them_soon() {
     let mut w = World::start(four(), 1);
     w.meets(Follower::new());
     w.good(create("tank", vec![mirror("/f/a", "/f/b")]));
-    assert!(
-        w.follower().log.iter().any(|l| l.starts_with("Room(Room { mirrors: 1")),
-        "they are asked for room"
-    );
+    assert!(w.follower().log.iter().any(|l| l.starts_with("Room { mirrors: 1")), "they are asked for room");
     w.pass(5);
     assert_eq!(w.follower().layout.arrays.len(), 1);
     w.good(Order::PoolRelease { pool: "tank".into(), force: false, disconnect: false });
@@ -401,10 +403,7 @@ fn a_leg_is_in_sync_once_those_have_copied_it_that_have_lanes() {
 fn shards_without_memory_for_all_pools_take_no_part_until_they_have_some() {
     let mut w = usual();
     w.meets(Follower { mirrors_max: 1, ..Follower::new() });
-    assert_eq!(
-        w.follower().log,
-        ["Room(Room { mirrors: 2, singles: 0 })", "Room(Room { mirrors: 2, singles: 0 })"]
-    );
+    assert_eq!(w.follower().log, ["Room { mirrors: 2, singles: 0 }", "Room { mirrors: 2, singles: 0 }"]);
     w.good(volume("vm2", 8 * MIB));
     let told = |w: &mut World| w.events().iter().filter(|e| e.contains("ShardsStayAway")).count();
     w.pass(10);
@@ -412,6 +411,37 @@ fn shards_without_memory_for_all_pools_take_no_part_until_they_have_some() {
     w.follower().mirrors_max = 2;
     w.pass(5);
     assert_eq!(w.follower().layout.arrays.len(), 2);
+}
+
+#[test]
+fn shards_that_have_met_before_have_not_met_now() {
+    let mut w = usual();
+    w.late = true;
+    w.meets(Follower::new());
+    w.pass(12);
+    assert!(w.follower().layout.arrays.is_empty(), "{:?}", w.follower().log);
+    w.late = false;
+    w.pass(8);
+    assert_eq!(w.follower().layout.arrays.len(), 2);
+}
+
+#[test]
+fn room_that_a_shard_had_before_is_no_answer_to_the_next_question() {
+    let mut context = HeadContext::new(2, [1, 2, 3, 4], String::new(), vec![]);
+    let ask = |context: &mut HeadContext| {
+        context.asks_room();
+        context.tells_room()
+    };
+    let (former, now) = (ask(&mut context), ask(&mut context));
+    let mut hear = |shard, number, mirrors| {
+        let room = Room { mirrors, singles: 0 };
+        context.hear(Instant(0), shard, StewardMail::HasRoom { number, room, mirrors_max: 9 });
+        context.rooms.iter().flatten().map(|(room, _)| room.mirrors).collect::<Vec<_>>()
+    };
+    assert!(hear(0, former, 7).is_empty());
+    assert_eq!(hear(1, now, 3), [3]);
+    assert_eq!(hear(1, former, 7), [3]);
+    assert_eq!(hear(0, now, 4), [4, 3]);
 }
 
 #[test]

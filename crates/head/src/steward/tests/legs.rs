@@ -5,6 +5,8 @@ use super::*;
 use finding::{
     Cause, DriveFault, Instead, LegCause, LegEvent, LegRefusal, PoolRefusal, StatusCause, WayBack, Why,
 };
+use std::cell::Cell;
+use std::rc::Rc;
 
 fn with_more() -> World {
     let mut rest = four();
@@ -719,4 +721,26 @@ fn a_drive_of_another_pool_of_this_head_is_put_back_and_never_overwritten() {
     // Let go of, it is anybody's.
     w.good(Order::PoolRelease { pool: "one".into(), force: true, disconnect: false });
     w.good(Order::DriveReplace { old: "/f/z".into(), new: "/f/z".into(), force: true });
+}
+
+/// Everything is to be marked in the first mirror. Whether it was, within the time that there is for that.
+fn marks_all(w: &mut World) -> Option<bool> {
+    let (procedures, marked) = (w.steward.procedures.clone(), Rc::new(Cell::new(None)));
+    let pool = procedures.context().pools[0].id;
+    let (cx, says) = (procedures.cx.clone(), marked.clone());
+    cx.spawn(async move { says.set(Some(procedures.mark_all(pool, 0).await.is_ok())) });
+    w.run();
+    w.pass(31);
+    marked.get()
+}
+
+/// By then its bits may have been cleared again.
+#[test]
+fn what_shards_say_of_a_mark_that_was_given_up_does_not_count_for_the_next_one() {
+    let mut w = usual();
+    w.late = true;
+    assert_eq!(marks_all(&mut w), Some(false), "no shard says anything");
+    assert_eq!(marks_all(&mut w), Some(false), "all say that they have done it for the first one");
+    w.late = false;
+    assert_eq!(marks_all(&mut w), Some(true));
 }

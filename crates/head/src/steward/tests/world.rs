@@ -110,6 +110,11 @@ pub(super) struct World {
     pub(super) follower: Option<super::far::Follower>,
     /// Under which number each shard was told last that those of the other head are gone. It does not say that it has parted.
     pub(super) partings: BTreeMap<u16, u32>,
+    /// Under which number each was asked last to mark everything, and to meet those of the other head. If they are late, they say that of
+    /// the time before when they are asked again.
+    marks: BTreeMap<u16, u32>,
+    meetings: BTreeMap<u16, u32>,
+    pub(super) late: bool,
     /// Effects until the power goes.
     pub(super) effects_left: u64,
     pub(super) effects_done: u64,
@@ -166,6 +171,9 @@ impl World {
             no_address: BTreeMap::new(),
             follower: None,
             partings: BTreeMap::new(),
+            marks: BTreeMap::new(),
+            meetings: BTreeMap::new(),
+            late: false,
             effects_left: effects,
             effects_done: 0,
         }
@@ -528,18 +536,21 @@ impl World {
             ShardMail::Quiesce { array, number } => StewardMail::Quiesced { array, number },
             ShardMail::Halt { array, number } => StewardMail::Halted { array, number },
             ShardMail::Sight { .. } => return,
-            ShardMail::Far(_) => StewardMail::FarMet,
+            ShardMail::Far(setup) => {
+                let former = self.meetings.insert(n, setup.meeting);
+                let said = if self.late { former } else { Some(setup.meeting) };
+                let Some(meeting) = said else { return };
+                StewardMail::FarMet { meeting }
+            }
             ShardMail::FarGone { number } => {
                 self.partings.insert(n, number);
                 return;
             }
-            ShardMail::Room(room) => {
+            ShardMail::Room { number, room } => {
                 let mirrors = room.mirrors.min(self.mirrors_max).max(mirrors_of(&self.layout));
                 self.mirrors_kept[usize::from(n)] = mirrors;
-                StewardMail::HasRoom {
-                    room: crate::mail::Room { mirrors, ..room },
-                    mirrors_max: self.mirrors_max,
-                }
+                let room = crate::mail::Room { mirrors, ..room };
+                StewardMail::HasRoom { number, room, mirrors_max: self.mirrors_max }
             }
             ShardMail::Returned { array, marks, ranges, .. } => {
                 self.log.push(format!("returned {n} {array} {ranges:?}"));
@@ -564,7 +575,12 @@ impl World {
                     ..ShardReport::default()
                 }))
             }
-            ShardMail::MarkAll { array } => StewardMail::Note { array, note: Note::AllDirty { epoch: 0 } },
+            ShardMail::MarkAll { array, number } => {
+                let former = self.marks.insert(n, number);
+                let said = if self.late { former } else { Some(number) };
+                let Some(number) = said else { return };
+                StewardMail::Note { array, note: Note::AllDirty { number } }
+            }
             ShardMail::Recorded { epoch, .. } => return self.log.push(format!("recorded {n} {epoch}")),
             ShardMail::LossNotOnRecord { array } => return self.log.push(format!("unrecorded {n} {array}")),
             ShardMail::Clean { .. } => return self.log.push(format!("clean {n}")),

@@ -196,7 +196,7 @@ impl SystemContext {
         }
     }
     /// How this head's shards meet those of the other one, of which there are so many. None: it is not in.
-    pub fn far_setup(&self, shards: u16, secret: [u8; 32]) -> Option<FarSetup> {
+    pub fn far_setup(&self, meeting: u32, shards: u16, secret: [u8; 32]) -> Option<FarSetup> {
         let (record, me) = (self.member.known(), self.member.me());
         let [first, second] = [record.head(me), record.head(me.other())];
         let both = record.is_in(me) && record.is_in(me.other());
@@ -209,7 +209,7 @@ impl SystemContext {
         };
         let pairing =
             Pairing { secret, lives: [first.life, second.life], epoch: first.since.max(second.since) };
-        both.then_some(FarSetup { shards, pairing, side })
+        both.then_some(FarSetup { meeting, shards, pairing, side })
     }
     /// Whether shards of both heads take part.
     pub fn both_serve(&self) -> bool {
