@@ -529,6 +529,21 @@ fn a_controller_of_a_head_that_goes_is_over_once_that_is_shut_out_and_what_it_se
     assert_eq!(told(&w, from), ["done 1"]);
 }
 
+/// It was waited for to say what of a host is ending there, and no host was let in here.
+#[test]
+fn a_head_that_is_put_out_before_its_shards_have_met_those_here_is_asked_nothing() {
+    let mut w = usual();
+    w.enters();
+    w.comes(Follower { silent: true, ..Follower::new() });
+    w.pass(5);
+    assert!(!w.follower().is_in(), "its shards confirm nothing");
+    w.parts();
+    controller(&mut w, 1);
+    let from = w.log.len();
+    reset(&mut w, 1, THERE);
+    assert_eq!(told(&w, from), ["done 1"]);
+}
+
 /// A decision is known a moment before it is carried out: shards here that are just to meet those of a head that is out parted from
 /// it once more than was counted, and no host was let in any more.
 #[test]
