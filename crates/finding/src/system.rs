@@ -126,6 +126,8 @@ findings! {
         NotLeadingYet,
         /// This head does not lead, and the other one is not reached.
         NotLeadingUnreached { head: String, name: String },
+        /// Both heads are there, and neither can lead: most voters are not reached.
+        NeitherLeads { reached: u16, drives: u16 },
         /// The other head is not reached, and this one was not ready to take over.
         NotReadyToLead { head: String, name: String },
         /// The other head is refused at the link.

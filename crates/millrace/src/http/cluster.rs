@@ -217,6 +217,12 @@ pub fn add_served(cluster: &mut Cluster, served: Option<[api::HeadServes; 2]>, p
     }
 }
 
+/// Both directories vote, and so few drives that nobody can lead.
+fn lacks_votes(cluster: &Cluster) -> bool {
+    let (votes, all) = (2 + cluster.voters_reached, 2 + cluster.voters);
+    2 * votes <= all
+}
+
 /// What is wrong with a system, as one of its heads sees it. `unsent`: a file that the follower does not get, and its path.
 fn reasons(cluster: &Cluster, unsent: Option<(String, String)>) -> Vec<api::Reason> {
     let reason = |state, cause: SystemCause| words::reason(api::Reason::new(state, "system", cause));
@@ -232,6 +238,9 @@ fn reasons(cluster: &Cluster, unsent: Option<(String, String)>) -> Vec<api::Reas
         let cause = match (refused, other.state.as_str(), me.ready) {
             (Some(why), ..) => SystemCause::NotLeadingLinkRefused { why },
             (None, "none", _) => SystemCause::NotLeadingYet,
+            (None, ..) if cluster.linked && lacks_votes(cluster) => {
+                SystemCause::NeitherLeads { reached: cluster.voters_reached, drives: cluster.voters }
+            }
             (None, _, true) => SystemCause::NotLeadingUnreached { head, name },
             (None, _, false) => SystemCause::NotReadyToLead { head, name },
         };
@@ -456,6 +465,24 @@ mod tests {
         assert!(next.starts_with("df and dmesg, on head b"), "{next}");
         let heads = [head("a", "leads", true), head("b", "out", false)];
         assert_eq!(said("a", heads, vec![])[0].0, "head b (nb) is out; nobody takes over if this one ends");
+    }
+    /// It was told that the other head is not reached, though the link is up.
+    #[test]
+    fn while_drives_that_vote_are_away_neither_head_leads() {
+        let heads = vec![head("a", "follows", true), head("b", "leads", true)];
+        let cluster = |linked, voters_reached| Cluster {
+            me: "a".into(),
+            heads: heads.clone(),
+            linked,
+            voters: 3,
+            voters_reached,
+            ..Cluster::default()
+        };
+        let said = |cluster: &Cluster| reasons(cluster, None)[0].message.clone();
+        assert_eq!(said(&cluster(true, 0)), "neither head leads now: this one reaches 0 of 3 voter drives");
+        for other in [cluster(true, 1), cluster(false, 0)] {
+            assert!(said(&other).ends_with("is not reached"), "{}", said(&other));
+        }
     }
     /// It was to be looked at again in a moment, for as long as the file was damaged.
     #[test]

@@ -110,27 +110,38 @@ fn a_head_with_a_third_of_a_processor_stays_in() {
 }
 
 /// With so little a head may be taken for dead, but not again and again; hosts see no error, and all is well afterwards by itself.
-#[test]
-fn a_head_with_a_twentieth_of_a_processor_goes_out_once_at_most() {
+fn goes_out_once_at_most(leader: bool) {
     let (mut a, mut b, _, (portal, target), _) = system();
     until("all is well", || a.status()["health"] == "optimal");
     let before = epoch(&a);
     let hosts = load(LOADED.as_secs() + 4, &portal, &target);
-    let quota = Quota::of(&a, 5);
+    let quota = Quota::of(if leader { &a } else { &b }, 5);
     std::thread::sleep(LOADED);
     drop(quota);
     // On files the other head kills the process of one that it takes for dead, which then is started again.
-    let ended = a.child.as_mut().expect("it ran").try_wait().expect("ours").is_some();
-    if ended {
-        a.start(&[]);
+    let starved = if leader { &mut a } else { &mut b };
+    if starved.child.as_mut().expect("it ran").try_wait().expect("ours").is_some() {
+        starved.start(&[]);
     }
+    let leads = || [&a, &b].into_iter().find(|d| heads(d).iter().any(|h| h.ends_with("leads")));
     until("both are in, and all is well", || {
         let both = |d: &Daemon| heads(d).iter().all(|h| h.ends_with("leads") || h.ends_with("follows"));
-        both(&a) && both(&b) && a.status()["health"] == "optimal"
+        both(&a) && both(&b) && leads().is_some_and(|d| d.status()["health"] == "optimal")
     });
     // Out and in again are two decisions, and a few more may be about who votes.
-    let decisions = epoch(&b) - before;
-    assert!(decisions <= 4, "{decisions} decisions: {:#?}", b.events());
+    let leads = leads().expect("one of them");
+    let decisions = epoch(leads) - before;
+    assert!(decisions <= 4, "{decisions} decisions: {:#?}", leads.events());
     without_errors(hosts);
     assert_eq!(b.signal("-TERM").code(), Some(0));
+}
+
+#[test]
+fn a_leader_with_a_twentieth_of_a_processor_goes_out_once_at_most() {
+    goes_out_once_at_most(true);
+}
+
+#[test]
+fn a_follower_with_a_twentieth_of_a_processor_goes_out_once_at_most() {
+    goes_out_once_at_most(false);
 }

@@ -348,6 +348,10 @@ pub fn cause(f: &SystemCause) -> Said {
             Said::new(format!("this head does not lead, and {} is not reached", head_called(head, name)))
                 .then("millrace head ls, in a moment")
         }
+        SystemCause::NeitherLeads { reached, drives } => {
+            Said::new(format!("neither head leads now: this one reaches {reached} of {drives} voter drives"))
+                .then("millrace head ls, in a moment")
+        }
         SystemCause::NotReadyToLead { head, name } => Said::new(format!(
             "{} is not reached, and this head was not ready to take over",
             head_called(head, name)
