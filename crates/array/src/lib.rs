@@ -7,6 +7,7 @@
 
 mod array;
 mod bitmap;
+mod books;
 mod buffers;
 mod change;
 mod door;
@@ -27,6 +28,7 @@ mod writing;
 
 pub use array::Array;
 pub use bitmap::{Bitmap, BitmapError, decode_block, encode, encode_block, merge};
+pub use books::ArrayBooks;
 pub use door::{
     ArrayCommand, ArrayConfig, ArrayIo, COMMANDS_MAX, Kind, Leg, LegState, Membership, Note, OpView, Pace,
     Progress, SCRATCH_BYTES, SINGLE_SCRATCH_BYTES, Scrub, TRANSFER_MAX, Ticket, Verdict,

@@ -154,6 +154,10 @@ impl Intent {
     pub(crate) fn wanted(&self) -> &Bitmap {
         &self.wanted
     }
+    /// Those of them whose bit is known to be set on every leg in sync.
+    pub(crate) fn durable(&self) -> &Bitmap {
+        &self.durable
+    }
     pub(super) fn want(&mut self, local: u32) {
         self.dirty += u32::from(self.wanted.set(local));
     }

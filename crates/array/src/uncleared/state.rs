@@ -127,6 +127,18 @@ impl Uncleared {
     pub(super) fn may_have(&self, region: u32) -> bool {
         self.any() && self.regions.get(region)
     }
+    /// Regions of all lanes that may have some.
+    pub(crate) fn regions(&self) -> impl Iterator<Item = u32> {
+        self.regions.iter()
+    }
+    /// Own pieces.
+    pub(crate) fn own_pieces(&self) -> impl Iterator<Item = u32> {
+        self.own.iter().map(move |local| self.of_local(local))
+    }
+    /// The last mark, whether it is under way, and the life of the map.
+    pub(crate) fn mark(&self) -> (u32, bool, u64) {
+        (self.marks, self.marking, self.life)
+    }
     /// An own piece's number here.
     pub(super) fn local(&self, piece: u32) -> u32 {
         let (lane, nth) = self.pieces.in_lane(piece);
