@@ -91,6 +91,11 @@ impl RateLimiters {
     pub fn next_deadline(&self) -> Option<Instant> {
         self.wake
     }
+    /// Limiters that hold back commands of this shard, or leases of others. For checkers.
+    pub fn held_back(&self) -> u32 {
+        let limiters = self.by_volume.iter().flatten();
+        limiters.filter(|limiter| limiter.queues.iter().any(Queue::waits)).count() as u32
+    }
     fn of(&mut self, volume: VolumeId) -> Option<&mut RateLimiter> {
         self.by_volume.get_mut(volume.index())?.as_deref_mut()
     }

@@ -4,9 +4,17 @@ use super::Shard;
 use crate::admission::buffers::Buffers;
 use crate::layout::ArrayId;
 use crate::path::far::FarLink;
-use crate::path::link::Life;
+use crate::path::link::{Connection, Front, Life};
 use array::Array;
 use base::Memory;
+
+/// Nothing that a far shard has sent by this connection waits, or has come in part.
+fn takes_all(connection: &Connection) -> bool {
+    match &connection.front {
+        Front::Far(far) => far.is_idle() || connection.link.life == Life::Closed,
+        Front::Nvme(_) | Front::Iscsi(_) => true,
+    }
+}
 
 impl<M: Memory> Shard<M> {
     /// Nothing is under way: no request, flight, drive operation or buffer but those of connections
@@ -24,6 +32,13 @@ impl<M: Memory> Shard<M> {
             ("timed commands", core.timing.is_idle()),
             ("turns", !core.turn.is_over_full()),
             ("arrays", core.arrays.iter().flatten().all(|a| a.array.idle())),
+            ("queued requests", core.turns.is_empty()),
+            ("parked commands", core.parked.is_empty()),
+            ("early commands", core.early.is_empty()),
+            ("waiting peers", core.peers.is_empty()),
+            ("rate limiters", core.limiters.held_back() == 0),
+            ("stranded requests", core.far_waits.is_empty()),
+            ("far input", self.connections.iter().all(|(_, c)| takes_all(c))),
         ];
         all.into_iter().chain(core.far_idle_parts()).filter(|(_, idle)| !idle).map(|(what, _)| what).collect()
     }

@@ -39,7 +39,7 @@ pub use health::shaped::split as split_shape;
 pub use record::texts::{check_file, first_files};
 pub use record::unknown::unused_rows;
 
-use crate::mail::{Mail, ManagerMail, StewardMail};
+use crate::mail::{Mail, ManagerMail, Room, StewardMail};
 use crate::order::{Order, Reply};
 use crate::peer::SystemSettings;
 use base::front::Close;
@@ -111,11 +111,23 @@ impl Steward {
     }
     /// Nothing is under way but waiting for orders: for tests after quiescence.
     pub fn idle(&self) -> bool {
+        self.under_way().is_empty()
+    }
+    /// Names of what is, for tests.
+    pub fn under_way(&self) -> Vec<&'static str> {
         let context = self.procedures.context();
-        context.ready
-            && context.orders.is_empty()
-            && !context.ordering
-            && context.pools.iter().all(|p| p.pending.is_empty() && !p.keeping)
+        let pools = &context.pools;
+        let sharing = context.system.as_ref().is_some_and(|s| s.is_sharing());
+        let all = [
+            ("its start", context.ready),
+            ("orders", context.orders.is_empty() && !context.ordering),
+            ("pending changes", pools.iter().all(|p| p.pending.is_empty() && !p.keeping)),
+            ("dealt lanes", pools.iter().all(|p| !p.dealing)),
+            ("files", !context.filing),
+            ("shared files", !sharing),
+            ("promised room", context.promised == Room::default()),
+        ];
+        all.into_iter().filter(|(_, idle)| !idle).map(|(what, _)| what).collect()
     }
 
     fn on_mail(&mut self, from: Address, mut mail: StewardMail, fx: &mut Effects<Mail>) {

@@ -39,7 +39,11 @@ where
 
 impl HeadMachine for head::steward::Steward {
     fn at_rest(&self) -> Result<(), String> {
-        if self.idle() { Ok(()) } else { Err("the Steward is not idle".into()) }
+        let under_way = self.under_way();
+        if under_way.is_empty() {
+            return Ok(());
+        }
+        Err(format!("the Steward has something under way: {}", under_way.join(", ")))
     }
     fn journal(&mut self) -> Vec<JournalEntry> {
         self.take_journal()

@@ -67,6 +67,10 @@ impl FarFront {
     pub fn is_blocked(&self) -> bool {
         self.blocked
     }
+    /// Nothing has come in part, and nothing that came waits.
+    pub fn is_idle(&self) -> bool {
+        !self.blocked && self.have == 0 && self.data.is_none()
+    }
     pub fn want(&self) -> Want {
         // Who goes there greets once the connection is up: before that there is nothing to ask for.
         let connects = self.far.is_some() && !self.greeted;

@@ -130,8 +130,10 @@ impl FarLink {
         GRANTED_MIN
     }
     /// Each kind of thing that may be under way with it, and whether nothing is.
-    pub fn idle_parts(&self) -> [(&'static str, bool); 4] {
+    pub fn idle_parts(&self) -> [(&'static str, bool); 6] {
         [
+            ("far messages", self.out.is_empty()),
+            ("far waits", self.waits.is_empty()),
             ("far sent", self.sent.iter().all(Option::is_none)),
             ("far received", self.theirs.iter().all(Option::is_none)),
             ("far stale", self.stale == 0),
