@@ -5,6 +5,7 @@
 //! simulated one alike. Does not know the kernel, a clock, tokio, or how bytes look on the wire.
 
 pub mod admission;
+pub mod books;
 pub mod layout;
 pub mod limits;
 pub mod mail;

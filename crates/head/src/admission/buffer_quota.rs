@@ -306,6 +306,12 @@ impl BufferQuota {
     pub fn press(&mut self, purpose: Purpose, pressed: bool) {
         self.pressed[purpose as usize] = pressed;
     }
+    /// Bytes that all hosts hold, and all connections. For checkers.
+    pub fn held(&self) -> (u64, u64) {
+        let hosts: u64 = self.accounts.iter().flat_map(|account| account.held).sum();
+        let connections: u64 = self.lines.iter().flat_map(|line| line.held).sum();
+        (hosts, connections)
+    }
     /// Requests in lines.
     pub fn waiting(&self) -> u32 {
         self.waiting

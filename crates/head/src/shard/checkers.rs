@@ -2,11 +2,13 @@
 
 use super::Shard;
 use crate::admission::buffers::Buffers;
+use crate::books::{ArrayOnShard, DriveBooks, FarBooks, ShardBooks};
 use crate::layout::ArrayId;
 use crate::path::far::FarLink;
-use crate::path::link::{Connection, Front, Life};
+use crate::path::link::{Connection, Front, Life, Link};
 use array::Array;
 use base::Memory;
+use std::collections::BTreeMap;
 
 /// Nothing that a far shard has sent by this connection waits, or has come in part.
 fn takes_all(connection: &Connection) -> bool {
@@ -54,6 +56,75 @@ impl<M: Memory> Shard<M> {
         let kept = self.core.scratch.iter().chain(&self.core.single_scratch).copied();
         let granted = self.core.far.iter().chain(&self.core.far_left).flat_map(FarLink::runs).copied();
         rings.chain(scratch).chain(kept).chain(granted).map(|s| Buffers::footprint(s.len)).sum()
+    }
+    /// What it keeps account of.
+    pub fn books(&self) -> ShardBooks {
+        let core = &self.core;
+        let (hosts_hold, connections_hold) = core.quota.held();
+        let far_waits = core.far.iter().map(|link| link.waits.len()).sum::<usize>() + core.far_waits.len();
+        let drives =
+            core.drives.iter().map(|d| DriveBooks { drive: d.drive, in_flight: d.in_flight, hung: d.hung });
+        let arrays = core.arrays.iter().enumerate().filter_map(|(i, a)| Some((i, a.as_ref()?)));
+        let arrays = arrays.map(|(i, state)| ArrayOnShard {
+            id: ArrayId(i as u16),
+            map: state.map,
+            epoch: state.epoch,
+            busy: state.busy,
+            waiting: state.waiters.waiting(),
+            instance: state.array.books(),
+        });
+        ShardBooks {
+            shard: core.id,
+            promised: core.promised,
+            tags: self.connections.iter().map(|(_, c)| c.link.tags.len() as u32).sum(),
+            requests: core.requests.len(),
+            flights: core.flights.len(),
+            parked: core.parked.len() as u32,
+            early: core.early.len() as u32,
+            peers: core.peers.len(),
+            turns: core.turns.len() as u32,
+            far_waits: far_waits as u32,
+            held_back: core.limiters.held_back(),
+            drives: drives.collect(),
+            hosts_hold,
+            connections_hold,
+            waiting: core.quota.waiting(),
+            used: self.buffers_used(),
+            kept: self.buffers_kept(),
+            arrays: arrays.collect(),
+            far: core.far.iter().map(|link| self.far_books(link)).collect(),
+            far_left: core.far_left.iter().map(|link| self.far_books(link)).collect(),
+            far_left_stale: core.far_left_stale,
+        }
+    }
+    fn far_books(&self, far: &FarLink) -> FarBooks {
+        let link = far.open.and_then(|index| self.connections.get(index)).map(|c| &c.link);
+        let untaken =
+            |link: &Link| link.staged.iter().map(|(data, taken)| u64::from(data.len - taken)).sum::<u64>();
+        let granted = u64::from(far.granted_bytes());
+        FarBooks {
+            open: link.is_some_and(|link| link.life == Life::Open),
+            credit: far.credit().into(),
+            sent: far.sent_cost(),
+            granted,
+            in_use: granted - u64::from(far.free_bytes()),
+            kept: self.kept_of(far),
+            stale: far.stale,
+            messages: far.out.len() as u32,
+            unsent: link.map_or(0, |link| link.outbox.pending()),
+            gone: link.map_or(0, |link| link.outbox.sent()),
+            came: link.map_or(0, |link| link.came),
+            untaken: link.map_or(0, untaken),
+        }
+    }
+    /// Bytes of the memory of a far shard that operations have which were given up.
+    fn kept_of(&self, far: &FarLink) -> u64 {
+        let of_arrays = self.core.arrays.iter().flatten().flat_map(|state| state.array.ops());
+        let all = of_arrays.map(|(_, op)| op).chain(self.core.orphans.iter().map(|orphan| orphan.op));
+        let kept = all.filter(|op| op.given_up && op.data.len > 0 && far.has_granted(op.data));
+        // Several legs may keep what came with one command.
+        let buffers: BTreeMap<u64, u32> = kept.map(|op| (op.data.at, op.data.len)).collect();
+        buffers.into_values().map(Buffers::footprint).sum()
     }
     /// For tests that are its connections.
     #[cfg(test)]

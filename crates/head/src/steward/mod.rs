@@ -10,6 +10,7 @@
 //!
 //! Owns everything that is decided once for the head: the context. Does not move hosts' bytes.
 
+mod books;
 mod context;
 mod dma;
 mod far;

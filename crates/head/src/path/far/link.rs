@@ -108,7 +108,6 @@ impl FarLink {
         })
     }
     /// Bytes that are granted to it.
-    #[cfg(test)]
     pub fn granted_bytes(&self) -> u32 {
         self.runs.iter().map(|r| r.len).sum()
     }
@@ -117,9 +116,12 @@ impl FarLink {
         self.granted.iter().map(|run| (run.bytes() - run.used()) as u32).sum()
     }
     /// What is left of the credit that it gives.
-    #[cfg(test)]
     pub fn credit(&self) -> u32 {
         self.credit
+    }
+    /// Bytes of its memory that those commands need that it was sent and has not answered. For checkers.
+    pub fn sent_cost(&self) -> u64 {
+        self.sent.iter().flatten().map(|sent| u64::from(cost_of(&sent.command))).sum()
     }
     /// The runs that are set aside for it.
     pub fn runs(&self) -> &[Slice] {

@@ -348,6 +348,8 @@ impl World {
         let (granted, free) = (link.granted_bytes(), link.free_bytes());
         let credit = self.machines[1 - reader].core_mut().far[0].credit();
         assert_eq!(credit, free, "of {granted} bytes");
+        let (user, owner) = (self.machines[1 - reader].books().far[0], self.machines[reader].books().far[0]);
+        assert_eq!(user.credit + user.sent + owner.kept, owner.granted, "{user:?}, {owner:?}");
         ((granted - free) / PIECE, credit / PIECE)
     }
     /// Drives do what they hung at.

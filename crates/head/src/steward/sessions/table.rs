@@ -217,6 +217,11 @@ impl Sessions {
     pub fn all(&self) -> impl Iterator<Item = &Session> {
         self.controllers.values().chain(self.sessions.values())
     }
+    /// Connections that wait to be let in; the number of the last parting, and shards that have not parted yet. For checkers.
+    pub(in crate::steward) fn counts(&self) -> (u32, u32, Vec<u16>) {
+        let parting = self.parting.iter().map(|place| place.shard).collect();
+        (self.waiting.len() as u32, self.partings, parting)
+    }
     /// Every connection.
     pub fn places(&self) -> Vec<Place> {
         self.all().flat_map(|s| s.places.iter().copied()).collect()

@@ -102,6 +102,10 @@ impl Far {
     pub fn let_go(&self, number: u64) -> bool {
         self.let_go >= number
     }
+    /// The last question, and the last one for which it has let go. For checkers.
+    pub fn questions(&self) -> (u64, u64) {
+        (self.asked, self.let_go)
+    }
     /// It says whether it reaches a drive.
     pub fn has_looked(&mut self, number: u64, reached: bool) {
         self.looked = Some((number, reached));

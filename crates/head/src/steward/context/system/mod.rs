@@ -517,6 +517,15 @@ impl SystemContext {
     pub fn has_had(&self, seq: u64) -> bool {
         self.had >= seq
     }
+    /// The last file that the follower was sent, and the last one that it has. For checkers.
+    pub fn files_sent(&self) -> (u64, u64) {
+        (self.sent, self.had)
+    }
+    /// Since which epoch the other head was what it was when drives confirmed; and drives that have not. For checkers.
+    pub fn confirmations(&self) -> (BTreeMap<DriveId, u64>, BTreeSet<DriveId>) {
+        let confirmed = self.confirmed.iter().map(|(drive, (_, epoch))| (*drive, *epoch));
+        (confirmed.collect(), self.late.keys().copied().collect())
+    }
     /// Somebody changes files that are shared, or has.
     pub fn shares(&mut self, sharing: bool) {
         self.sharing = sharing;
