@@ -154,6 +154,15 @@ impl Run {
             (None, None) => None,
         }
     }
+    /// Nothing is under way at the head that leads, nor at shards of the other one.
+    pub(super) fn rests(&self) -> Result<(), String> {
+        let Some(leader) = self.leader() else { return Err("nobody leads".into()) };
+        self.world.heads_at_rest(|s| s == leader)?;
+        if self.is_alone() {
+            return Ok(());
+        }
+        self.world.shards_at_rest(1 - leader)
+    }
     /// Legs hold the same, byte for byte.
     pub(super) fn check(&self) -> Result<(), String> {
         for first in (0..self.world.disks.len()).step_by(2) {
@@ -182,9 +191,7 @@ impl Run {
             lines.push(format!("the system is {}", s.health.word()));
             lines.extend(s.reasons.iter().map(|r| format!("{}: {} {:?}", r.what, r.state.word(), r.cause)));
         }
-        if let Some(l) = self.leader() {
-            lines.push(format!("{:?}", self.world.heads_at_rest(|s| s == l)));
-        }
+        lines.push(format!("{:?}", self.rests()));
         lines.extend(self.log.iter().cloned());
         lines.iter().map(|l| format!("\n    {l}")).collect()
     }

@@ -759,12 +759,10 @@ impl Run {
                 self.last_look = Some(snapshot);
                 let given = self.access.as_ref().is_none_or(Access::is_done);
                 let finished = given && self.ledgers.iter().all(|l| l.borrow().finished);
-                let leader = self.leader();
-                let rests = leader.is_some_and(|l| self.world.heads_at_rest(|s| s == l).is_ok());
                 // A drive that is in use has confirmed what it was asked for.
                 let confirmed = || self.view.as_ref().is_some_and(|v| v.late.is_empty());
                 let there = self.is_alone() || self.follower_has_all() && confirmed();
-                if !(well && finished && rests && there) {
+                if !(well && finished && there && self.rests().is_ok()) {
                     self.rested = false;
                 } else if core::mem::replace(&mut self.rested, true) {
                     self.done = true;

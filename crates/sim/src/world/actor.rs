@@ -26,11 +26,14 @@ where
     fn at_rest(&self) -> Result<(), String> {
         let under_way = self.under_way();
         if !under_way.is_empty() {
-            return Err(format!("a shard has something under way: {}", under_way.join(", ")));
+            return Err(format!("something is under way: {}", under_way.join(", ")));
         }
         let (used, kept) = (self.buffers_used(), self.buffers_kept());
         if used != kept {
-            return Err(format!("{used} bytes of a shard's buffers are in use, and {kept} accounted for"));
+            let (way, bytes) = (if used > kept { "much" } else { "little" }, used.abs_diff(kept));
+            return Err(format!(
+                "{used} bytes of buffers are in use, {bytes} too {way}: {kept} are accounted for"
+            ));
         }
         self.arrays().for_each(|(_, a)| a.check_invariants());
         Ok(())
@@ -43,7 +46,7 @@ impl HeadMachine for head::steward::Steward {
         if under_way.is_empty() {
             return Ok(());
         }
-        Err(format!("the Steward has something under way: {}", under_way.join(", ")))
+        Err(format!("something is under way: {}", under_way.join(", ")))
     }
     fn journal(&mut self) -> Vec<JournalEntry> {
         self.take_journal()

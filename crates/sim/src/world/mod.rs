@@ -329,10 +329,20 @@ impl World {
     }
     /// Machines of the heads of these servers are at rest.
     pub fn heads_at_rest(&self, servers: impl Fn(usize) -> bool) -> Result<(), String> {
-        for id in &self.heads {
-            let Actor { body, server, .. } = &self.actors[*id];
-            if let (Body::Head(machine), true) = (body, server.is_some_and(&servers)) {
-                machine.at_rest()?;
+        let mut all = (0..self.servers.len()).filter(|server| servers(*server));
+        all.try_for_each(|server| self.machines_at_rest(server, |_| true))
+    }
+    /// Shards of a server's head are at rest, if a process of it runs.
+    pub fn shards_at_rest(&self, server: usize) -> Result<(), String> {
+        if !self.runs(server) {
+            return Ok(());
+        }
+        self.machines_at_rest(server, |address| matches!(address, Address::Shard(_)))
+    }
+    fn machines_at_rest(&self, server: usize, which: impl Fn(&Address) -> bool) -> Result<(), String> {
+        for (address, id) in self.servers[server].addresses.iter().filter(|(address, _)| which(address)) {
+            if let Body::Head(machine) = &self.actors[*id].body {
+                machine.at_rest().map_err(|why| format!("server {server}, {address:?}: {why}"))?;
             }
         }
         Ok(())
