@@ -838,6 +838,7 @@ impl Run {
                     match self.world.at_rest() {
                         Ok(()) if rested.is_some() => {
                             self.done = true;
+                            self.world.check_books(&[0])?;
                             return self.check();
                         }
                         Ok(()) => self.at_rest_since = Some(self.world.now()),

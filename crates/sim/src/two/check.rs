@@ -154,14 +154,22 @@ impl Run {
             (None, None) => None,
         }
     }
-    /// Nothing is under way at the head that leads, nor at shards of the other one.
+    /// Nothing is under way: at the head that leads, at shards of the other one, and between shards of both.
     pub(super) fn rests(&self) -> Result<(), String> {
         let Some(leader) = self.leader() else { return Err("nobody leads".into()) };
         self.world.heads_at_rest(|s| s == leader)?;
         if self.is_alone() {
             return Ok(());
         }
-        self.world.shards_at_rest(1 - leader)
+        self.world.shards_at_rest(1 - leader)?;
+        self.world.far_links_at_rest(&[0, 1])
+    }
+    /// What heads keep account of adds up.
+    pub(super) fn check_books(&self) -> Result<(), String> {
+        match self.leader().filter(|_| self.is_alone()) {
+            Some(leader) => self.world.check_books(&[leader]),
+            None => self.world.check_books(&[0, 1]),
+        }
     }
     /// Legs hold the same, byte for byte.
     pub(super) fn check(&self) -> Result<(), String> {

@@ -766,7 +766,7 @@ impl Run {
                     self.rested = false;
                 } else if core::mem::replace(&mut self.rested, true) {
                     self.done = true;
-                    return self.check().and_then(|()| self.check_cut());
+                    return self.check_books().and_then(|()| self.check()).and_then(|()| self.check_cut());
                 }
             }
         }

@@ -1,14 +1,28 @@
 //! The actors of a world: the machines of the head, and hosts.
 
 use base::{Dma, Event, Instant, Machine, Slice};
+use head::books::{ShardBooks, StewardBooks};
 use head::mail::Mail;
 use head::steward::state::State;
 use head::steward::state::journal::JournalEntry;
+
+/// What a machine of the head keeps account of.
+#[derive(Clone, Debug)]
+pub enum Books {
+    /// A shard.
+    Shard(Box<ShardBooks>),
+    /// The Steward.
+    Steward(Box<StewardBooks>),
+}
 
 /// A machine of the head.
 pub trait HeadMachine: Machine<Mail = Mail> + Dma {
     /// Nothing is under way, and nothing is kept that should be free; else what, one sentence.
     fn at_rest(&self) -> Result<(), String>;
+    /// What it keeps account of.
+    fn books(&self) -> Option<Books> {
+        None
+    }
     /// What it has decided since the last call.
     fn journal(&mut self) -> Vec<JournalEntry> {
         vec![]
@@ -38,6 +52,9 @@ where
         self.arrays().for_each(|(_, a)| a.check_invariants());
         Ok(())
     }
+    fn books(&self) -> Option<Books> {
+        Some(Books::Shard(Box::new(head::Shard::books(self))))
+    }
 }
 
 impl HeadMachine for head::steward::Steward {
@@ -47,6 +64,9 @@ impl HeadMachine for head::steward::Steward {
             return Ok(());
         }
         Err(format!("something is under way: {}", under_way.join(", ")))
+    }
+    fn books(&self) -> Option<Books> {
+        Some(Books::Steward(Box::new(head::steward::Steward::books(self))))
     }
     fn journal(&mut self) -> Vec<JournalEntry> {
         self.take_journal()

@@ -6,6 +6,7 @@
 //! files of their own; this file has time, turns, lives, and the log.
 
 mod actor;
+pub mod books;
 mod drive_checker;
 mod drives;
 mod fences;
@@ -17,7 +18,7 @@ mod state;
 pub use drive_checker::Image;
 pub use server::{Clock, Pause, Refusal, Server};
 
-pub use actor::{ActorId, HeadMachine, HostMachine, STAGING_PIECE};
+pub use actor::{ActorId, Books, HeadMachine, HostMachine, STAGING_PIECE};
 
 use crate::disk::Disk;
 use actor::{Actor, Body, HeadOrHost, kind_of};

@@ -6,7 +6,7 @@ use head::Shard;
 use head::mail::{Mail, ShardMail};
 use sim::memory::SimMemory;
 use sim::run::{Options, run};
-use sim::world::HeadMachine;
+use sim::world::{Books, HeadMachine};
 use std::cell::Cell;
 use uring::Counting;
 
@@ -84,6 +84,9 @@ impl Dma for Watched {
 impl HeadMachine for Watched {
     fn at_rest(&self) -> Result<(), String> {
         self.shard.at_rest()
+    }
+    fn books(&self) -> Option<Books> {
+        HeadMachine::books(&self.shard)
     }
 }
 
