@@ -37,7 +37,7 @@ pub use id::{ConnectionId, DriveId, HostId, PortalId, Token, Uuid, VolumeId};
 pub use machine::{Address, Dma, Effect, Effects, Event, Machine, NetError, StateError, StateFault, StateOp};
 pub use memory::{Memory, Slice};
 pub use outbox::Outbox;
-pub use planted::{Bug, planted};
+pub use planted::{Bug, planted, planted_if};
 pub use prng::Prng;
 pub use size::SizeFault;
 pub use slots::Slots;

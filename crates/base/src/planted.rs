@@ -4,6 +4,10 @@
 //! chosen by name at run time. Without the feature `planted(…)` is the constant `false`, and the product contains no
 //! planted bug. `make mutants` looks for each of them. `make test` builds with the feature too, so that one build serves
 //! the tests, which choose no bug, and the quick part of that search.
+//!
+//! A world arms a bug if the bug makes a difference in it. That is counted, so `planted(…)` is asked last, where all else
+//! says that the answer counts: `wrong || planted(…)`, `right && !planted(…)`. Where the bug takes another value, that may
+//! be the right one as well: `planted_if(…, || other != right)`.
 
 #[cfg(feature = "planted")]
 macro_rules! worlds {
@@ -419,19 +423,71 @@ pub const fn planted(_: Bug) -> bool {
     false
 }
 
+/// Whether this mistake is to be made, and makes a difference here: never, without the feature.
+#[cfg(not(feature = "planted"))]
+#[inline(always)]
+pub fn planted_if(_: Bug, _: impl FnOnce() -> bool) -> bool {
+    false
+}
+
 #[cfg(feature = "planted")]
 thread_local! {
     static CHOSEN: core::cell::Cell<Option<Bug>> = const { core::cell::Cell::new(None) };
+    static ARMED: core::cell::Cell<u64> = const { core::cell::Cell::new(0) };
 }
 
-/// Whether this mistake is to be made by machines of this thread.
+/// Whether this mistake is to be made by machines of this thread. If so, it counts as a difference.
 #[cfg(feature = "planted")]
 pub fn planted(bug: Bug) -> bool {
-    CHOSEN.get() == Some(bug)
+    planted_if(bug, || true)
 }
 
-/// From now on machines of this thread make this mistake, or none.
+/// Whether this mistake is to be made by machines of this thread, and makes a difference here. If so, it counts as one.
+#[cfg(feature = "planted")]
+pub fn planted_if(bug: Bug, differs: impl FnOnce() -> bool) -> bool {
+    let armed = CHOSEN.get() == Some(bug) && differs();
+    if armed {
+        ARMED.set(ARMED.get() + 1);
+    }
+    armed
+}
+
+/// From now on machines of this thread make this mistake, or none. It has made no difference yet.
 #[cfg(feature = "planted")]
 pub fn plant(bug: Option<Bug>) {
     CHOSEN.set(bug);
+    ARMED.set(0);
+}
+
+/// How often the mistake has made a difference in this thread since it was planted.
+#[cfg(feature = "planted")]
+pub fn armed() -> u64 {
+    ARMED.get()
+}
+
+#[cfg(test)]
+#[cfg(feature = "planted")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bug_is_armed_where_it_is_planted_and_makes_a_difference() {
+        plant(Some(Bug::FlushNowhere));
+        assert!(!planted(Bug::FuaDropped) && !planted_if(Bug::FuaDropped, || true));
+        assert!(!planted_if(Bug::FlushNowhere, || false));
+        assert_eq!(armed(), 0);
+        assert!(planted(Bug::FlushNowhere) && planted_if(Bug::FlushNowhere, || true));
+        assert_eq!(armed(), 2);
+        plant(Some(Bug::FlushNowhere));
+        assert_eq!(armed(), 0, "it was planted anew");
+        plant(None);
+        assert!(!planted(Bug::FlushNowhere));
+    }
+
+    #[test]
+    fn nobody_asks_for_the_difference_that_another_bug_makes() {
+        plant(Some(Bug::FlushNowhere));
+        planted_if(Bug::FuaDropped, || unreachable!("it is not planted"));
+        plant(None);
+    }
 }
