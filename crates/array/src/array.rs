@@ -23,6 +23,7 @@ use crate::scrub::state::Scrubbing;
 use crate::uncleared::state::{CLEARS_MAX, Meeting, Uncleared};
 use base::{
     Bug, DriveError, DriveId, DriveOp, DriveOpKind, Instant, Slice, Slots, Status, Token, Uuid, planted,
+    planted_if,
 };
 use std::collections::VecDeque;
 
@@ -231,12 +232,14 @@ impl Array {
         if self.lanes.are_below(shards) || !self.geometry.redundant() {
             return false;
         }
-        if planted(Bug::ReadsBereft) {
+        let regions = self.geometry.regions();
+        let theirs = |region: &u32| self.lanes.of_region(*region) >= shards;
+        let is_known = |region| self.unclean.as_ref().is_some_and(|unclean| unclean.get(region));
+        if planted_if(Bug::ReadsBereft, || (0..regions).filter(theirs).any(|region| !is_known(region))) {
             return true;
         }
-        let regions = self.geometry.regions();
         let unclean = self.unclean.get_or_insert_with(|| Bitmap::new(regions));
-        for region in (0..regions).filter(|region| self.lanes.of_region(*region) >= shards) {
+        for region in (0..regions).filter(theirs) {
             unclean.set(region);
         }
         true
@@ -281,10 +284,9 @@ impl Array {
                 Meeting::ClearFirst => clears = true,
             }
         }
-        let forget = kind == Kind::Deallocate && !planted(Bug::DeallocateUnequal);
+        let unequal = kind == Kind::Deallocate && !self.present().all(|leg| leg.deallocate_zeroes);
         // A leg that does not read zeroes after a deallocation makes all legs write zeroes, so that they stay equal.
-        let kind =
-            if forget && !self.present().all(|leg| leg.deallocate_zeroes) { Kind::WriteZeroes } else { kind };
+        let kind = if unequal && !planted(Bug::DeallocateUnequal) { Kind::WriteZeroes } else { kind };
         if self.given_up > 0 && self.would_keep(now, len) {
             io.done(ticket, Status::NotReady);
             return;
@@ -339,7 +341,7 @@ impl Array {
         let legs = || members(self.in_sync()).map(|leg| &self.legs[leg]);
         let silent = self.in_sync() != 0 && legs().all(|leg| leg.silent);
         let tries = || len <= TRY_BYTES && legs().all(|leg| leg.in_flight == 0 && now >= leg.try_at);
-        silent && !planted(Bug::SilentIsAsked) && !tries()
+        silent && !tries() && !planted(Bug::SilentIsAsked)
     }
     fn keeps_what_it_gets(&self) -> bool {
         let given_up = |leg: usize| self.legs[leg].given_up;
@@ -462,7 +464,7 @@ impl Array {
         let is_it = |f: &Flight| f.job == Job::Host(ticket) && f.phase != Phase::AwaitingLate;
         let found = self.flights.iter().find(|(_, f)| is_it(f));
         let Some((id, flight)) = found else { return };
-        if planted(Bug::AbortedStarts) && matches!(flight.phase, Phase::AwaitingLock | Phase::AwaitingIntent)
+        if matches!(flight.phase, Phase::AwaitingLock | Phase::AwaitingIntent) && planted(Bug::AbortedStarts)
         {
             self.answer(id, Status::Aborted, io);
             // It goes on to its end, and nothing waits for it any more.

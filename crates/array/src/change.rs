@@ -14,7 +14,7 @@
 use crate::array::Array;
 use crate::door::{ArrayIo, Kind, Note};
 use crate::flight::{Flight, Job, Legs, Owner, Phase, Plan, bit, members, status_of};
-use base::{Bug, DriveError, DriveOpKind, Instant, Slice, Status, planted};
+use base::{Bug, DriveError, DriveOpKind, Instant, Slice, Status, planted, planted_if};
 
 impl Array {
     /// The range is held and the bit is durable: to the drives.
@@ -67,16 +67,17 @@ impl Array {
         let Flight { job, at, len, source, .. } = self.flights[id];
         let others = self.writable() & !bit(source);
         let unclean = self.unclean.as_ref().is_some_and(|u| u.get(self.geometry.region(at)));
+        let (caches, stale) = ((others | bit(source)) & self.volatile(), others & self.rebuilding());
         let targets = match job {
             // What is read after a crash must not change back when the power goes: it is forced on every leg, and on
             // the one that it was read from, whose cache may hold it since before the crash.
-            Job::Host(_) if !planted(Bug::CrashCopyCached) => {
+            Job::Host(_) if caches == 0 || !planted(Bug::CrashCopyCached) => {
                 self.flights[id].fua = true;
                 others | bit(source) & self.volatile()
             }
             Job::Host(_) => others,
-            Job::Piece if unclean && !planted(Bug::CrashCopySkipsInSync) => others,
-            Job::Piece => others & self.rebuilding(),
+            Job::Piece if unclean && (stale == others || !planted(Bug::CrashCopySkipsInSync)) => others,
+            Job::Piece => stale,
             Job::Heal { leg, .. } => others & bit(leg),
             Job::Scrub | Job::Clear | Job::Edge => unreachable!("they copy nothing"),
         };
@@ -105,7 +106,8 @@ impl Array {
         let Flight { data, fua, buffer, .. } = *flight;
         let write = kind == DriveOpKind::Write;
         let data = if write { data } else { Slice::default() };
-        let caches = if fua && write && !planted(Bug::FuaDropped) { self.volatile() } else { 0 };
+        let caches = if fua && write { self.volatile() } else { 0 };
+        let caches = if caches & targets != 0 && planted(Bug::FuaDropped) { 0 } else { caches };
         let at = self.geometry.data_at + at;
         for leg in members(targets) {
             let fua = caches & bit(leg) != 0;
@@ -122,7 +124,8 @@ impl Array {
         self.flights[id].phase = Phase::AwaitingLegs;
         self.flights[id].wrote = self.writable();
         self.miss_absent(id);
-        let targets = if planted(Bug::FlushNowhere) { 0 } else { self.writable() & self.volatile() };
+        let targets = self.writable() & self.volatile();
+        let targets = if targets != 0 && planted(Bug::FlushNowhere) { 0 } else { targets };
         self.flush_legs(now, id, targets, io);
         if targets == 0 {
             self.settle(now, id, io);
@@ -182,8 +185,8 @@ impl Array {
         }
         let mut keeps = false;
         let result = match plan {
-            Plan::Flush if planted(Bug::FlushErrorIgnored) => Ok(()),
-            Plan::Change if planted(Bug::WriteErrorIgnored) => Ok(()),
+            Plan::Flush if result.is_err() && planted(Bug::FlushErrorIgnored) => Ok(()),
+            Plan::Change if result.is_err() && planted(Bug::WriteErrorIgnored) => Ok(()),
             _ => result,
         };
         if let Err(error) = result {
@@ -228,7 +231,7 @@ impl Array {
             let Flight { refusers, source, .. } = self.flights[id];
             // A source that refuses its own copy holds the same as those that took it.
             let same = plan == Plan::Flush || plan == Plan::Copy && refusers == bit(source);
-            if !same && !planted(Bug::RefusedStaysRebuilding) {
+            if !same && !planted_if(Bug::RefusedStaysRebuilding, || self.rebuilding() & wrote != 0) {
                 let last = members(refusers).next().expect("somebody refused it");
                 for leg in members(self.rebuilding() & wrote) {
                     self.give_up_ahead(leg, last, Some(error), io);
@@ -252,9 +255,12 @@ impl Array {
         }
         let cached = wrote & self.volatile() & self.writable();
         let zeroes = plan == Plan::Change && kind != Kind::Write;
-        let cached = if planted(Bug::ZeroesNotFlushed) { 0 } else { cached };
-        let cached = if clears && planted(Bug::ClearedBeforeFlush) { 0 } else { cached };
-        if (fua && zeroes || clears) && cached != 0 && phase == Phase::AwaitingLegs {
+        if (fua && zeroes || clears)
+            && cached != 0
+            && phase == Phase::AwaitingLegs
+            && !(clears && planted(Bug::ClearedBeforeFlush))
+            && !planted(Bug::ZeroesNotFlushed)
+        {
             self.flights[id].phase = Phase::AwaitingCache;
             self.flush_legs(now, id, cached, io);
             return;
@@ -296,15 +302,18 @@ impl Array {
         // A region counts as clean after a crash only when a leg that does not have the same is on
         // record as missing: reads there are answered without looking again.
         let waits = match job {
-            Job::Host(_) if planted(Bug::ErrorBeforeRecord) => refused.is_none(),
-            // A leg that lacks the zeroes may be kept after all, where another shard has lost the other one.
-            Job::Host(_) | Job::Clear if clears => !planted(Bug::ClearedBeforeRecord),
-            Job::Host(_) => !planted(Bug::LossNotAwaited),
             Job::Piece => self.unclean.as_ref().is_some_and(|u| u.get(self.geometry.region(at))),
-            Job::Clear | Job::Edge => true,
+            Job::Host(_) | Job::Clear | Job::Edge => true,
             Job::Heal { .. } | Job::Scrub => false,
         };
-        if waits && (missed != 0 || needs_epoch > self.recorded) {
+        let early = || match job {
+            Job::Host(_) if refused.is_some() && planted(Bug::ErrorBeforeRecord) => true,
+            // A leg that lacks the zeroes may be kept after all, where another shard has lost the other one.
+            Job::Host(_) | Job::Clear if clears => planted(Bug::ClearedBeforeRecord),
+            Job::Host(_) => planted(Bug::LossNotAwaited),
+            Job::Clear | Job::Edge | Job::Piece | Job::Heal { .. } | Job::Scrub => false,
+        };
+        if waits && (missed != 0 || needs_epoch > self.recorded) && !early() {
             // Shards that do not know yet that the leg is lost would read there once hosts are served again.
             let decided = missed == 0;
             if self.loss_not_on_record && decided && matches!(job, Job::Host(_)) {

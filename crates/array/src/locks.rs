@@ -92,11 +92,14 @@ impl Locks {
         let entry =
             Entry { used: true, wide, at, end: at + len, order: self.order, waits_for: 0, stuck: false };
         let (mut waits_for, mut stuck) = (0, false);
-        if !planted(Bug::NoRangeLock) && !self.is_alone(&entry) {
+        if !self.is_alone(&entry) {
             self.each_overlap(id, &entry, |other| {
                 waits_for += 1;
                 stuck |= other.stuck;
             });
+        }
+        if waits_for > 0 && planted(Bug::NoRangeLock) {
+            (waits_for, stuck) = (0, false);
         }
         self.entries[id as usize] = Entry { waits_for, stuck, ..entry };
         self.used += 1;

@@ -29,7 +29,8 @@ impl Array {
     /// A host's read of blocks that every leg in sync may answer.
     pub(crate) fn read(&mut self, now: Instant, ticket: Ticket, at: u64, data: Slice, io: &mut impl ArrayIo) {
         let len = u64::from(data.len);
-        let stale = if planted(Bug::ReadOfRebuilding) { self.rebuilding() } else { 0 };
+        let stale = self.rebuilding();
+        let stale = if stale != 0 && planted(Bug::ReadOfRebuilding) { stale } else { 0 };
         let Some(leg) = self.choose_among(now, self.in_sync() | stale, at, len) else {
             io.done(ticket, Status::NotReady);
             return;
@@ -136,7 +137,7 @@ impl Array {
                 // While it read, legs may have changed: one that was given up here may be in use again, without
                 // the bit, and the one that was read may be out.
                 let sure = self.intent.is_durable(self.geometry.region(flight.at));
-                if planted(Bug::CopyRacesWrite) && flight.job == Job::Piece {
+                if flight.job == Job::Piece && planted(Bug::CopyRacesWrite) {
                     self.unlock(now, id);
                 }
                 if sure && self.in_sync() & bit(leg) != 0 {

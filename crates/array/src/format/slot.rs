@@ -3,7 +3,7 @@
 use super::{CONFIG_BYTES, Fault, Features, RECORD_BYTES, feature};
 use base::crc::crc32c_append;
 use base::record::{HEADER_BYTES, header, open};
-use base::{Bug, planted};
+use base::{Bug, planted_if};
 
 const MAGIC: &[u8; 8] = b"MILLCONF";
 const BODY_AT: usize = 64;
@@ -72,7 +72,10 @@ pub fn config_bytes(first: &[u8]) -> Option<u64> {
 /// The newest good configuration of a drive's two slots.
 pub fn newest_config(slots: [&[u8]; 2]) -> Result<ConfigSlot, Fault> {
     match slots.map(ConfigSlot::decode) {
-        [Ok(a), Ok(b)] => Ok(if (a.generation >= b.generation) != planted(Bug::OldConfig) { a } else { b }),
+        [Ok(a), Ok(b)] => {
+            let first = (a.generation >= b.generation) != planted_if(Bug::OldConfig, || a != b);
+            Ok(if first { a } else { b })
+        }
         [Err(Fault::Newer(what)), _] | [_, Err(Fault::Newer(what))] => Err(Fault::Newer(what)),
         [Ok(a), Err(_)] | [Err(_), Ok(a)] => Ok(a),
         [Err(a), Err(b)] => Err(a.max(b)),

@@ -40,7 +40,8 @@ const HEDGED_BYTES_MAX: u64 = 4 << 20;
 impl Array {
     /// Legs that late reads may be sent to.
     fn hedgeable(&self) -> Legs {
-        self.in_sync() | if planted(Bug::HedgeOfRebuilding) { self.rebuilding() } else { 0 }
+        let stale = self.rebuilding();
+        self.in_sync() | if stale != 0 && planted(Bug::HedgeOfRebuilding) { stale } else { 0 }
     }
     /// A host's read was sent to its first leg.
     #[inline]

@@ -63,8 +63,9 @@ impl Array {
         let local = flight.entered.expect("it counts among the changes of its region");
         flight.phase = Phase::AwaitingIntent;
         let host = flight.plan == Plan::Change;
-        let early = planted(Bug::DataBeforeBit) && host;
-        if self.intent.durable.get(local) || early {
+        let durable = self.intent.durable.get(local);
+        let early = !durable && host && planted(Bug::DataBeforeBit);
+        if durable || early {
             self.counters.warm_writes += u64::from(host);
             self.start_legs(now, id, io);
             if early && !self.intent.wanted.get(local) {
@@ -381,15 +382,18 @@ impl Array {
         let present = |s: &crate::local_leg::LocalLeg| {
             s.leg.is_none_or(|leg| leg.state != LegState::Missing && !s.lost)
         };
-        let all = self.legs.iter().all(present) || planted(Bug::BitClearedDegraded);
-        !self.intent.hold_marks && self.in_sync() != 0 && all
+        let all = self.legs.iter().all(present);
+        !self.intent.hold_marks && self.in_sync() != 0 && (all || planted(Bug::BitClearedDegraded))
     }
     /// Whether this region's bit may be cleared as far as legs are concerned.
     fn everywhere(&self, local: u32) -> bool {
         let unclean = self.unclean.as_ref().is_some_and(|u| u.get(self.intent.region(local)));
-        let unclean = unclean && !planted(Bug::BitClearedUnclean);
         let copied = self.rebuilding() == 0 || self.resync.has_copied(local);
-        !unclean && (copied || planted(Bug::BitClearedRebuilding))
+        if unclean {
+            copied && planted(Bug::BitClearedUnclean)
+        } else {
+            copied || planted(Bug::BitClearedRebuilding)
+        }
     }
     pub(crate) fn clear_deadline(&self) -> Option<Instant> {
         let stale = self.intent.blocks.iter().any(|b| b.stale && b.writing.is_none()) || self.map_is_stale();
@@ -397,7 +401,9 @@ impl Array {
         (stale || clears).then_some(self.intent.next_clear)
     }
     pub(crate) fn can_clear_more(&self) -> bool {
-        self.may_clear() && self.intent.wanted.iter().any(|local| self.everywhere(local))
+        self.intent.dirty > 0
+            && self.may_clear()
+            && self.intent.wanted.iter().any(|local| self.everywhere(local))
     }
     pub(crate) fn clear_tick(&mut self, now: Instant, io: &mut impl ArrayIo) {
         let due = self.quiescing || now >= self.intent.next_clear;
@@ -422,7 +428,8 @@ impl Array {
         if self.intent.candidates.is_empty() {
             return;
         }
-        let caches = if planted(Bug::BitClearedBeforeFlush) { 0 } else { self.writable() & self.volatile() };
+        let caches = self.writable() & self.volatile();
+        let caches = if caches != 0 && planted(Bug::BitClearedBeforeFlush) { 0 } else { caches };
         self.intent.clearing = Clearing::Flushing { pending: caches.count_ones() as u8, spoilt: false };
         for leg in members(caches) {
             self.submit(now, Owner::Clear, leg, DriveOpKind::Flush, 0, 0, Slice::default(), false, None, io);

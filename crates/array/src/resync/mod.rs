@@ -247,12 +247,13 @@ impl Array {
             return;
         }
         // Its bitmap must be whole before it may be relied on.
-        let maps = if planted(Bug::MapMissingOnLeg) { !0 } else { self.uncleared.held_by_all_blocks() };
-        let held = self.intent.held_by_all_blocks() & maps;
-        if targets & !held != 0 {
+        let lacks_bits = targets & !self.intent.held_by_all_blocks() != 0;
+        let lacks_map = targets & !self.uncleared.held_by_all_blocks() != 0;
+        if lacks_bits || lacks_map && !planted(Bug::MapMissingOnLeg) {
             return;
         }
-        let caches = if planted(Bug::SyncedWithoutFlush) { 0 } else { targets & self.volatile() };
+        let caches = targets & self.volatile();
+        let caches = if caches != 0 && planted(Bug::SyncedWithoutFlush) { 0 } else { caches };
         self.resync.pass = Pass::Flushing { pending: caches.count_ones() as u8, spoilt: false };
         for leg in members(caches) {
             self.submit(now, Owner::Sync, leg, DriveOpKind::Flush, 0, 0, Slice::default(), false, None, io);

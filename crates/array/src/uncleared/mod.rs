@@ -26,7 +26,7 @@ use crate::door::{ArrayIo, Kind, Note, Progress};
 use crate::flight::{Flight, Job, Legs, List, NONE, Owner, Phase, Plan, members, status_of};
 use crate::geometry::{BITMAP_BLOCK_BYTES, BITS_PER_BLOCK};
 use crate::writing::Writing;
-use base::{Bug, DriveError, DriveOpKind, Duration, Instant, Status, planted};
+use base::{Bug, DriveError, DriveOpKind, Duration, Instant, Status, planted, planted_if};
 use map::Pieces;
 use state::{Block, CLEARS_MAX, Meeting, Touch};
 
@@ -75,8 +75,11 @@ impl Array {
     }
     /// Its owner says so.
     pub fn on_region_cleared(&mut self, region: u32, marks: u32) {
-        let stale = marks != self.uncleared.marks && !planted(Bug::ClearedIsOldNews);
-        if !stale && !self.owns_pieces(region) {
+        if self.owns_pieces(region) {
+            return;
+        }
+        let stale = marks != self.uncleared.marks;
+        if !stale || planted_if(Bug::ClearedIsOldNews, || self.uncleared.may_have(region)) {
             self.uncleared.forget(region);
         }
     }
@@ -162,8 +165,8 @@ impl Array {
         // A write of the whole piece needs no zeroes before it.
         let whole = matches!(job, Job::Host(_)) && (from, bytes) == (at, len);
         let kind = if whole { DriveOpKind::Write } else { DriveOpKind::WriteZeroes };
-        let (from, bytes) =
-            if planted(Bug::PartOfPieceCleared) && !whole { (at, len) } else { (from, bytes) };
+        let part = !whole && (from, bytes) != (at, len);
+        let (from, bytes) = if part && planted(Bug::PartOfPieceCleared) { (at, len) } else { (from, bytes) };
         self.flights[id].whole = whole;
         self.fan_out(now, id, kind, (from, bytes), targets, io);
         true
@@ -416,20 +419,21 @@ impl Array {
                 self.uncleared.edges.push_back((part_at, part_end - part_at));
             }
         }
-        if planted(Bug::MarksNotDurable) {
+        if planted_if(Bug::MarksNotDurable, || self.uncleared.blocks.iter().any(|b| b.marking)) {
             self.uncleared.blocks.iter_mut().for_each(|b| b.marking = false);
         }
     }
     /// Says so when all marks are durable and all edges zero, and when nothing is uncleared any more.
     fn marks_step(&mut self, io: &mut impl ArrayIo) {
         // A leg whose loss is not on record counts after a crash, and lacks the marks.
-        let sure = self.losses_are_on_record() || planted(Bug::MarksBeforeRecord);
+        let sure = self.losses_are_on_record();
         let uncleared = &mut self.uncleared;
+        let all = || uncleared.blocks.iter().all(|b| !b.marking);
         if uncleared.marking
-            && sure
             && !uncleared.behind
             && uncleared.edges.is_empty()
             && uncleared.works == 0
+            && (sure || planted_if(Bug::MarksBeforeRecord, all))
         {
             uncleared.marking = uncleared.blocks.iter().any(|b| b.marking);
             if !uncleared.marking {
