@@ -16,7 +16,7 @@
 
 use crate::record::{HeadNo, SystemRecord, Voter};
 use crate::slot::Slot;
-use base::{Bug, planted};
+use base::{Bug, planted, planted_if};
 use std::collections::BTreeMap;
 
 /// What is to be done on a voter. Each ends in `Decider::on_done` with the same voter and round. What is asked of one voter is
@@ -266,12 +266,15 @@ impl Decider {
         let mut outbid = false;
         for slot in found.iter().flatten().filter(|s| s.epoch() == self.known.epoch + 1) {
             self.highest = self.highest.max(slot.promised);
-            let former = slot.head == self.me && slot.life != self.life && !planted(Bug::FormerLifeForgotten);
-            if former && slot.accepted.as_ref().map(|a| a.0) > self.accepted.as_ref().map(|a| a.0) {
+            let former = slot.head == self.me && slot.life != self.life;
+            let accepted = slot.accepted.as_ref().map(|a| a.0) > self.accepted.as_ref().map(|a| a.0);
+            let promised = slot.promised >= self.promised;
+            let former = former && !planted_if(Bug::FormerLifeForgotten, || accepted || promised);
+            if former && accepted {
                 self.accepted.clone_from(&slot.accepted);
                 outbid |= self.phase == Phase::Accept;
             }
-            outbid |= former && slot.promised >= self.promised;
+            outbid |= former && promised;
             outbid |= slot.head != self.me && slot.promised > self.promised;
             if slot.accepted.as_ref().map(|a| a.0) > self.seen.as_ref().map(|a| a.0) {
                 self.seen.clone_from(&slot.accepted);
@@ -296,12 +299,13 @@ impl Decider {
     fn count(&mut self) -> Option<Outcome> {
         let count = |what: Vote| self.votes.values().filter(|v| **v == what).count();
         let (given, failed) = (count(Vote::Given), count(Vote::Failed));
-        let half = usize::from(planted(Bug::HalfDecides));
-        let most = self.known.majority() - half;
+        let (most, left) = (self.known.majority(), self.votes.len() - failed);
+        let half = planted_if(Bug::HalfDecides, || given + 1 == most || left + 1 == most);
+        let most = most - usize::from(half);
         if given >= most {
             return self.most_said();
         }
-        if self.votes.len() - failed < most {
+        if left < most {
             self.give_up();
             return Some(Outcome::Minority { reached: given });
         }
@@ -315,7 +319,9 @@ impl Decider {
                 Some(Outcome::Looked)
             }
             Phase::Begin => {
-                let seen = self.seen.take().filter(|_| !planted(Bug::SeenIgnored));
+                let other = |seen: &SystemRecord| self.pending.as_ref() != Some(seen);
+                let seen = self.seen.take();
+                let seen = seen.filter(|(_, seen)| !planted_if(Bug::SeenIgnored, || other(seen)));
                 let value = seen.map(|(_, value)| value).or_else(|| self.pending.clone());
                 let value = value.expect("a ballot is begun for a record");
                 self.accepted = Some((self.promised, value));

@@ -22,7 +22,7 @@ use crate::parts::{Incoming, Outgoing, PART_MAX, WINDOW};
 use crate::record::{HeadNo, HeadState, SystemRecord, Voter};
 use crate::watch::{End, Times, Watch, Why};
 use base::fence::Process;
-use base::{Bug, Duration, Instant, Prng, Uuid, planted};
+use base::{Bug, Duration, Instant, Prng, Uuid, planted, planted_if};
 use returns::Returns;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -382,8 +382,8 @@ impl Member {
     pub fn on_voted(&mut self, now: Instant, voter: Voter, round: u64, found: Option<Found>) {
         let before = self.known().epoch;
         let outcome = self.decider.on_done(voter, round, found);
-        let reported = matches!(outcome, Some(Outcome::Decided(_))) || planted(Bug::LookKeptSecret);
-        if self.known().epoch > before && !reported {
+        let reported = matches!(outcome, Some(Outcome::Decided(_)));
+        if self.known().epoch > before && !reported && !planted(Bug::LookKeptSecret) {
             // A look that finds something newer goes on behind it; what it found counts at once.
             self.on_known(now);
         }
@@ -504,7 +504,8 @@ impl Member {
     /// Drives have confirmed their fences from which this head is to serve, now or besides others: `Do::Serve` follows once the voters say
     /// that nothing newer is decided.
     pub fn on_confirmed(&mut self) {
-        self.serve = if planted(Bug::ServedUnlooked) { Serve::Looked } else { Serve::Wanted };
+        let unlooked = planted_if(Bug::ServedUnlooked, || self.part == Part::Leader);
+        self.serve = if unlooked { Serve::Looked } else { Serve::Wanted };
     }
     /// Drives that may vote, the best first. The leader chooses among them.
     pub fn on_candidates(&mut self, drives: Vec<Uuid>) {
@@ -794,7 +795,7 @@ impl Member {
             self.marked = changes;
         }
         let was = self.part;
-        let in_as = known.is_in_as(me, self.set.life) || planted(Bug::AnyLifeIsIn) && known.is_in(me);
+        let in_as = known.is_in_as(me, self.set.life) || known.is_in(me) && planted(Bug::AnyLifeIsIn);
         self.part = match (in_as, known.leader == me) {
             (true, true) => Part::Leader,
             (true, false) => Part::Follower,
@@ -811,13 +812,10 @@ impl Member {
         self.unwanted = self.unwanted.filter(|_| known.is_in(other));
         self.released &= known.head(other).state != HeadState::None;
         match (was, self.part) {
-            (_, Part::Outside) if was != Part::Outside || was_in => {
-                if planted(Bug::OutGoesOn) {
-                    self.part = was;
-                } else {
-                    self.end(Out::Decided(known.epoch));
-                }
+            (_, Part::Outside) if (was != Part::Outside || was_in) && planted(Bug::OutGoesOn) => {
+                self.part = was
             }
+            (_, Part::Outside) if was != Part::Outside || was_in => self.end(Out::Decided(known.epoch)),
             (Part::Outside | Part::Follower, Part::Leader) => {
                 self.fenced = false;
                 self.serve = Serve::No;

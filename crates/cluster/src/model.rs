@@ -169,7 +169,7 @@ impl World {
     fn step(mut self, n: usize) -> Result<World, String> {
         let Op { head, ask, written, early, stale } = self.ops[n].clone();
         let blocks = self.voters.get_mut(&ask.voter).expect("it is one of four");
-        if planted(Bug::ReadBeforeWrite) && ask.write.is_some() && early.is_none() && !stale {
+        if ask.write.is_some() && early.is_none() && !stale && planted(Bug::ReadBeforeWrite) {
             self.ops[n].early = Some(blocks.clone());
             return Ok(self);
         }

@@ -172,11 +172,9 @@ impl Watch {
     }
     /// The silence that makes this head suspect.
     fn limit(&self, now: Instant) -> Duration {
-        if planted(Bug::LoadIsDeath) {
-            return self.times.silence;
-        }
-        let most = SILENCE_MOST.max(self.times.silence);
-        (self.times.silence + self.late.most(now)).min(most)
+        let (silence, most) = (self.times.silence, SILENCE_MOST.max(self.times.silence));
+        let limit = (silence + self.late.most(now)).min(most);
+        if limit != silence && planted(Bug::LoadIsDeath) { silence } else { limit }
     }
     /// The last heartbeat of the other head.
     pub fn last(&self) -> Option<&Heartbeat> {

@@ -122,10 +122,15 @@ impl Member {
                 if self.released && known.head(other).state == HeadState::Out {
                     return self.may_let_in().then(|| known.removed(other));
                 }
-                let was_in =
-                    |peer: &Peer| peer.life == known.head(other).life && !planted(Bug::SameLifeAgain);
-                let may = |p: &Peer| !was_in(p) && p.lacks.is_none() && self.returns.may_return(now);
-                let asks = self.peer.clone().filter(|p| self.link.is_up() && self.may_let_in() && may(p));
+                let let_in = |p: &Peer| {
+                    if p.life == known.head(other).life {
+                        self.fenced && planted(Bug::SameLifeAgain)
+                    } else {
+                        self.may_let_in()
+                    }
+                };
+                let may = |p: &Peer| p.lacks.is_none() && self.returns.may_return(now) && let_in(p);
+                let asks = self.peer.clone().filter(|p| p.asks.is_some() && self.link.is_up() && may(p));
                 if let Some(Peer { life, asks: Some(name), .. }) = asks {
                     let mut next = known.with(other, life);
                     next.heads[other.index()].name = name;

@@ -7,7 +7,7 @@
 
 use crate::fence::{AGAIN, ASK, PUT_OUT, stale_key};
 use base::fence::Process;
-use base::{Bug, Fence, FenceAct, FenceError, FenceKey, FenceOp, Instant, Uuid, planted};
+use base::{Bug, Fence, FenceAct, FenceError, FenceKey, FenceOp, Instant, Uuid, planted, planted_if};
 use std::collections::BTreeMap;
 
 /// How far a drive is.
@@ -91,9 +91,10 @@ impl Fencing {
     }
     /// Whether all that lies on these drives may be served.
     pub fn confirmed(&self, drives: impl IntoIterator<Item = Uuid>) -> bool {
-        let confirmed = |d| self.state(d) == Some(State::Confirmed);
-        let mut drives = drives.into_iter();
-        if planted(Bug::ServedBeforeLastFence) { drives.any(confirmed) } else { drives.all(confirmed) }
+        let drives = drives.into_iter().map(|d| self.state(d) == Some(State::Confirmed));
+        let confirmed: Vec<bool> = drives.collect();
+        let (all, any) = (!confirmed.contains(&false), confirmed.contains(&true));
+        if planted_if(Bug::ServedBeforeLastFence, || any != all) { any } else { all }
     }
     /// Drives that have not confirmed.
     pub fn late(&self) -> Vec<Uuid> {
