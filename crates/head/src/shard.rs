@@ -472,10 +472,10 @@ impl<M: Memory> Shard<M> {
                 fx.push(to_steward(mail));
             }
         }
-        if planted(Bug::LostStarts) {
+        let mine: Vec<u32> = link.tags.iter().copied().filter(|r| *r != u32::MAX).collect();
+        if !mine.is_empty() && planted(Bug::LostStarts) {
             return;
         }
-        let mine: Vec<u32> = link.tags.iter().copied().filter(|r| *r != u32::MAX).collect();
         for request in mine {
             self.core.abort_request(now, request, fx);
         }

@@ -205,7 +205,7 @@ impl BufferQuota {
     pub fn host_may(&self, who: Holder, purpose: Purpose, len: u32, left: u64) -> bool {
         let held = self.accounts[who.account as usize].held[purpose as usize];
         let more = weight(len);
-        held == 0 || planted(Bug::LentUncounted) || has_share(held, more, left)
+        held == 0 || has_share(held, more, left) || planted(Bug::LentUncounted)
     }
     /// Whether the connection may have `len` more bytes of its host's part. A connection that holds none may.
     #[inline]
@@ -215,7 +215,7 @@ impl BufferQuota {
         let host = self.accounts[who.account as usize].held[purpose as usize];
         let rest = (SHARE * left).saturating_sub(host) / (SHARE + 1);
         let reserve = u64::from(TRANSFER_MAX).min((host + rest) / RESERVE_SHARE);
-        held == 0 || planted(Bug::LentUncounted) || held + more <= SHARE * rest.saturating_sub(more + reserve)
+        held == 0 || held + more <= SHARE * rest.saturating_sub(more + reserve) || planted(Bug::LentUncounted)
     }
     /// Whether it need not wait behind others.
     #[inline]

@@ -136,8 +136,7 @@ impl<M: Memory> Core<M> {
             let next = match all {
                 // Until it is built anew only what peers have sent goes on.
                 _ if state.rest.is_halted() => state.waiters.next_of_peers(),
-                Started::Blocked if planted(Bug::PeersBehindOwn) => None,
-                Started::Blocked => state.waiters.next_of_peers(),
+                Started::Blocked => state.waiters.next_of_peers().filter(|_| !planted(Bug::PeersBehindOwn)),
                 Started::Yes | Started::Full(_) | Started::Far(_) => state.waiters.next(),
             };
             let Some(line) = next else { return all };

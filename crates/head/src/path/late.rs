@@ -24,7 +24,7 @@ impl<M: Memory> Core<M> {
             });
             late.extend(missed.map(|(_, (tag, _))| (ArrayId(i as u16), tag)));
         }
-        if planted(Bug::NoDeadline) {
+        if !late.is_empty() && planted(Bug::NoDeadline) {
             late.clear();
         }
         for (id, tag) in late {

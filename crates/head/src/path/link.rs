@@ -369,8 +369,7 @@ impl<M: Memory> FrontIo for Io<'_, M> {
     #[inline]
     fn has_slot(&self) -> bool {
         // Then all that it has under way may end, and still wait for the kernel. Before it is admitted it has none.
-        let unsent = if planted(Bug::UnsentUncounted) { 0 } else { self.link.unsent };
-        unsent < self.link.tags.len().max(1) as u32
+        self.link.unsent < self.link.tags.len().max(1) as u32 || planted(Bug::UnsentUncounted)
     }
     fn finish(&mut self, tag: Tag) {
         let index = self.link.forget(tag);

@@ -182,7 +182,7 @@ impl<M: Memory> Shard<M> {
                 over.push((index, ConnectionFault::OwesData));
             }
         }
-        if planted(Bug::NeverCutOff) {
+        if !over.is_empty() && planted(Bug::NeverCutOff) {
             over.clear();
         }
         for (index, why) in over {

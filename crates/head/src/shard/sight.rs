@@ -43,9 +43,6 @@ impl Sight {
     /// Of the completed requests, keeps those whose answers depend on what drives hold until the next look.
     #[cold]
     pub fn keep_reads(&mut self, now: Instant, completed: &mut VecDeque<u32>, requests: &Slots<Request>) {
-        if planted(Bug::ReadsUnseeing) {
-            return;
-        }
         completed.retain(|index| {
             let request = &requests[*index];
             let reads = match request.status {
@@ -53,10 +50,11 @@ impl Sight {
                 Status::Miscompare { .. } => true,
                 _ => false,
             };
-            if reads {
+            let waits = reads && !planted(Bug::ReadsUnseeing);
+            if waits {
                 self.kept.push((*index, now));
             }
-            !reads
+            !waits
         });
     }
     /// Requests that have waited too long get no answer.

@@ -6,7 +6,7 @@ use crate::steward::context::pool::PoolContext;
 use crate::steward::procedures::Procedures;
 use array::format::LegState;
 use base::view::{Export, Portal, View};
-use base::{Bug, VolumeId, planted};
+use base::{Bug, VolumeId, planted_if};
 use std::sync::Arc;
 
 impl Procedures {
@@ -16,8 +16,8 @@ impl Procedures {
         let procedures = self.clone();
         let all = move || {
             let context = procedures.context();
-            let shards = if planted(Bug::FarLossUnawaited) { context.own_shards } else { context.shards() };
-            context.applied.iter().take(shards.into()).all(|g| *g >= generation)
+            let have = |shards: u16| context.applied.iter().take(shards.into()).all(|g| *g >= generation);
+            have(context.shards()) || planted_if(Bug::FarLossUnawaited, || have(context.own_shards))
         };
         self.cx.until(all).await;
     }

@@ -15,6 +15,7 @@ use base::machine::{Shape, StateError, StateOp};
 use base::{
     Bug, DriveError, DriveHealth, DriveId, DriveInfo, DriveKind, DriveOp, DriveOpKind, DriveOpenFault,
     Duration, Effect, Effects, Fence, FenceError, FenceOp, Instant, Memory, OpenError, Slice, Token, planted,
+    planted_if,
 };
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -501,7 +502,7 @@ impl Cx {
         let changes = !matches!(op.kind, DriveOpKind::Read | DriveOpKind::Flush);
         let held = Held { drive: op.drive, at: op.at, len: op.len, changes, buffer };
         let mut under_way = UnderWay { cx: self, held, token: None };
-        let waits = changes && !planted(Bug::RecordOvertaken);
+        let waits = changes && !planted_if(Bug::RecordOvertaken, || !self.is_free(held));
         if waits && !self.has_ended_there(held, end).await {
             return Err(DriveError::TimedOut);
         }
@@ -531,14 +532,18 @@ impl Cx {
     }
     /// Waits until no change that was given up can land any more where another is to go; false if that takes too long.
     async fn has_ended_there(&self, new: Held, end: Instant) -> bool {
-        let meets = |old: &Held| {
-            old.changes && old.drive == new.drive && old.at < new.at + new.len && new.at < old.at + old.len
-        };
-        let free = || !self.0.borrow().hung.values().flatten().any(meets);
+        let free = || self.is_free(new);
         if free() {
             return true;
         }
         self.until_within(end.since(self.now()), free).await
+    }
+    /// Nothing that was given up may still change what lies there.
+    fn is_free(&self, new: Held) -> bool {
+        let meets = |old: &Held| {
+            old.changes && old.drive == new.drive && old.at < new.at + new.len && new.at < old.at + old.len
+        };
+        !self.0.borrow().hung.values().flatten().any(meets)
     }
 }
 

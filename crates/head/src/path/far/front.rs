@@ -169,7 +169,7 @@ impl FarFront {
         }
         self.far = Some(greeting.from);
         let link = &io.core.far[usize::from(greeting.from)];
-        if link.stale > 0 && !planted(Bug::GreetedBeforeEnd) || link.open.is_some() {
+        if link.open.is_some() || link.stale > 0 && !planted(Bug::GreetedBeforeEnd) {
             // What came by the connection before must be over first.
             return false;
         }
@@ -189,7 +189,7 @@ impl FarFront {
         match message {
             Message::Run { command, .. } if command.data.len > 0 => {
                 let link = self.link(io);
-                if planted(Bug::CreditWaits) && !link.waits.is_empty() {
+                if !link.waits.is_empty() && planted(Bug::CreditWaits) {
                     return false;
                 }
                 let Some(data) = link.grant(command.data.len) else {

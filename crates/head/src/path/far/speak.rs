@@ -64,7 +64,7 @@ impl<M: Memory> Core<M> {
     fn reads_here(&self, state: &ArrayState, at: u64, len: u64, failed: bool) -> bool {
         let other_has_lane = state.array.lane_of(at) >= self.shards;
         let reached = state.array.reaches_leg() && !state.path_lost && !(failed && other_has_lane);
-        (reached || planted(Bug::ReadsIgnoreReach)) && state.array.read_is_local(at, len)
+        state.array.read_is_local(at, len) && (reached || planted(Bug::ReadsIgnoreReach))
     }
     /// How a part of a request has ended that was carried out here: a read that found no leg moves.
     #[inline]
@@ -207,7 +207,8 @@ impl<M: Memory> Core<M> {
         let link = &mut self.far[usize::from(far)];
         let given_up: Vec<u32> =
             link.all_sent().into_iter().filter(|f| link.sent(*f).is_some_and(|s| s.aborted)).collect();
-        let given_up = if planted(Bug::ResentAfterAbort) { vec![] } else { given_up };
+        let resent = !given_up.is_empty() && planted(Bug::ResentAfterAbort);
+        let given_up = if resent { vec![] } else { given_up };
         for flight in &given_up {
             link.ran(*flight, true);
         }

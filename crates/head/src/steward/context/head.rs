@@ -32,7 +32,7 @@ use base::machine::Shape;
 use base::view::{PathState, Portal, System, View};
 use base::{
     Bug, ConnectionFault, DriveError, DriveId, DriveInfo, Instant, NetError, PortalId, Prng, Uuid, VolumeId,
-    planted,
+    planted, planted_if,
 };
 use core::net::SocketAddr;
 use finding::{Cause, DriveFault, LegEvent, PoolEvent, PoolRefusal, RecordCause, StateFault, VolumeRefusal};
@@ -388,8 +388,10 @@ impl HeadContext {
     }
     /// Whether all of them have said that they sent nothing of these arrays to others any more.
     pub fn are_halted(&self, arrays: &[ArrayId]) -> bool {
-        let shards = |a| if planted(Bug::RunByOldMap) { self.own_shards } else { self.shards_of(a) };
-        arrays.iter().all(|a| (0..shards(*a)).all(|s| self.halted.contains(&(*a, s))))
+        arrays.iter().all(|a| {
+            let are_halted = |shards: u16| (0..shards).all(|s| self.halted.contains(&(*a, s)));
+            are_halted(self.shards_of(*a)) || planted_if(Bug::RunByOldMap, || are_halted(self.own_shards))
+        })
     }
     /// Whether all of them have said that these arrays are quiet.
     pub fn are_quiet(&self, arrays: &[ArrayId]) -> bool {
@@ -615,7 +617,7 @@ impl HeadContext {
         let pool = change.pool();
         self.journal.applied(self.state.number() + 1, &change);
         self.state.apply(change);
-        if planted(Bug::WrittenPastApply) && self.state.number() == 12 {
+        if self.state.number() == 12 && planted(Bug::WrittenPastApply) {
             self.state.written_past_apply();
         }
         if let Some(uuid) = pool {

@@ -35,9 +35,9 @@ impl HeadContext {
         let offered = leads.is_some_and(|s| s.far().offered().is_some());
         let unknown = |p: &PoolContext| p.shards < self.shards() && !p.leaving && !p.is_copying();
         // A drive that is tried refuses the follower meanwhile, which would cost its pool a leg.
-        let joins = self.far_shards == 0 && (self.fences_hold() || planted(Bug::ServesUntried));
+        let joins = || self.far_shards == 0 && (self.fences_hold() || planted(Bug::ServesUntried));
         let learns = self.far_shards > 0 && self.pools.iter().any(unknown);
-        offered && self.stop == Stop::No && (joins || learns)
+        offered && self.stop == Stop::No && (learns || joins())
     }
     /// Asks for what is due of that, unless it waits for its turn already: while a drive does not confirm its fence each attempt takes a
     /// second, and an operator's order would wait behind all those that were asked for meanwhile.

@@ -10,7 +10,7 @@ use crate::steward::context::pool::PoolContext;
 use crate::steward::procedures::Procedures;
 use array::Lanes;
 use array::format::LegState;
-use base::{Bug, Duration, planted};
+use base::{Bug, Duration, planted, planted_if};
 use finding::SystemRefusal;
 
 /// How long it is waited for the end of what a pool's keeper is at.
@@ -304,13 +304,15 @@ impl Procedures {
                 let Some(p) = context.pool(pool) else { return false };
                 let lanes = context.lanes_of(p.arrays[a].id);
                 let Some(p) = context.pool_mut(pool) else { return false };
-                if planted(Bug::DealtByOldBits) {
+                if planted_if(Bug::DealtByOldBits, || dirty != *p.arrays[a].dirty) {
                     dirty = (*p.arrays[a].dirty).clone();
                 }
-                if planted(Bug::DealtByOldMap) {
+                if planted_if(Bug::DealtByOldMap, || uncleared != *p.arrays[a].uncleared) {
                     uncleared = (*p.arrays[a].uncleared).clone();
                 }
-                p.arrays[a].is_dealt(lanes, dirty, uncleared, bereft && !planted(Bug::BereftIsClean));
+                let differs = bereft && p.arrays[a].geometry.redundant() && !dirty.is_empty();
+                let clean = differs && planted(Bug::BereftIsClean);
+                p.arrays[a].is_dealt(lanes, dirty, uncleared, bereft && !clean);
                 p.scrub.begins_anew(a);
             }
             let (shards, epoch) = (context.shards(), context.system.as_ref().map_or(0, |s| s.other_since()));

@@ -340,7 +340,7 @@ impl Procedures {
         };
         let full = match verdict {
             Return::Partial => !probe.whole || self.was_overwritten(pool, array, uuid),
-            Return::Full => !planted(Bug::WipedByBitmap) || !self.was_overwritten(pool, array, uuid),
+            Return::Full => !self.was_overwritten(pool, array, uuid) || !planted(Bug::WipedByBitmap),
             Return::Diverged => return Err(Unfit::Apart),
         };
         // The configuration that is written to it below does not call it failed any more.

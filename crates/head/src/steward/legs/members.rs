@@ -228,8 +228,7 @@ impl Procedures {
             (a.id, a.geometry, p.config().array_uuid(array), a.legs[leg].open.clone())
         });
         let Some((id, geometry, uuid, Some(open))) = found else { return };
-        let ignored = planted(Bug::OwnBitmapIgnored) || planted(Bug::WipedByBitmap);
-        if geometry.redundant() && !ignored {
+        if geometry.redundant() && !planted(Bug::OwnBitmapIgnored) && !planted(Bug::WipedByBitmap) {
             let own = self.read_bitmap(&open).await;
             let dirty = Arc::new(array::merge(&geometry, uuid, &[own.as_deref()]).0);
             self.tell_shards(|| ShardMail::AddDirty { array: id, dirty: dirty.clone() });
@@ -250,7 +249,7 @@ impl Procedures {
             p.record().clone()
         });
         let Some(record) = record else { return };
-        let written = (planted(Bug::LossNotRecorded) && !changed.is_empty())
+        let written = (!changed.is_empty() && planted(Bug::LossNotRecorded))
             || self.write_down(pool, &record, had).await.is_some();
         if written {
             self.recorded(changed);

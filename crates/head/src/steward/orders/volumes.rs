@@ -624,7 +624,7 @@ impl Procedures {
 
 /// These runs are nobody's any more.
 fn returned(freed: &[Run]) -> Edit {
-    let handed_out = planted(Bug::UnclearedHandedOut);
+    let handed_out = !freed.is_empty() && planted(Bug::UnclearedHandedOut);
     Edit::SpaceReturned { runs: if handed_out { vec![] } else { freed.to_vec() } }
 }
 

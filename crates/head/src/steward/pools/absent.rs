@@ -74,16 +74,14 @@ impl Procedures {
         witness: Option<&MembershipRecord>,
         record: &MembershipRecord,
     ) -> Option<ConfigSlot> {
-        if planted(Bug::KeptIsNoConfig) {
-            return None;
-        }
         let (config, KeptFile { slot, .. }) = self.read_kept_file(pool).await.ok().flatten()?;
         let me = self.context().me();
         let follows = |w: &MembershipRecord| record.head == me && record.ancestors[0] == w.incarnation;
         let is_new = witness.is_some_and(|w| w.incarnation == record.incarnation || follows(w));
         let fits = config.holder == me && config.arrays.len() <= record.arrays.len();
-        let is_later = (slot.generation > found.generation) != planted(Bug::OldConfig);
-        (is_new && fits && is_later && !slot.is_unfinished()).then_some(slot)
+        let is_later = slot.generation > found.generation;
+        let counts = is_new && fits && !slot.is_unfinished() && is_later != planted(Bug::OldConfig);
+        (counts && !planted(Bug::KeptIsNoConfig)).then_some(slot)
     }
 
     /// Keeps what hosts shall be told if the pool's drives are not found at the next start, and what counts if drives are found that lack

@@ -185,7 +185,8 @@ impl Procedures {
                 let open = probe.filter(|_| !apart).and_then(Probe::opened);
                 let was_in_sync = next.arrays[i].legs[l].state == LegState::InSync;
                 let failed = config.extras.failed(uuid).filter(|row| !row.removed).map(|row| row.cause());
-                let failed = failed.filter(|_| !planted(Bug::FailedComesBack));
+                let current = *judged == LegVerdict::Current;
+                let failed = failed.filter(|_| current || !planted(Bug::FailedComesBack));
                 // One with a damaged label may have the last record: it is not believed.
                 let older = *judged == LegVerdict::Stale { full: true }
                     && was_in_sync

@@ -81,7 +81,7 @@ impl Procedures {
             let of = |file: String| (contents_of(&context, &next, &file), file);
             concerned.files.into_iter().map(of).collect::<Vec<_>>()
         };
-        let early = planted(Bug::AppliedBeforeDurable);
+        let early = !contents.is_empty() && planted(Bug::AppliedBeforeDurable);
         if early {
             self.context_mut().apply(change.clone());
         }

@@ -54,7 +54,7 @@ impl Procedures {
         let lost = |(array, leg, error): (usize, usize, DriveError)| {
             let fault = DriveFault::from(error);
             let took =
-                p.is_whole_without(array, &failed) || planted(Bug::ImportUntaken) && !p.is_last(array, leg);
+                p.is_whole_without(array, &failed) || !p.is_last(array, leg) && planted(Bug::ImportUntaken);
             if !took {
                 let drive = p.drive_path(array, leg).to_string();
                 return Err(PoolRefusal::LastNotWritten { drive, fault }.into());

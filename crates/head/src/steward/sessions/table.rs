@@ -8,7 +8,7 @@ use crate::mail::{Mail, ShardMail, to_shard};
 use crate::steward::sessions::interventions::Interventions;
 use base::front::{Close, ControllerLife, Intervention};
 use base::view::{LoginName, Principal, View};
-use base::{Answer, Ask, Bug, ConnectionId, Effects, HostId, PortalId, VolumeId, planted};
+use base::{Answer, Ask, Bug, ConnectionId, Effects, HostId, PortalId, VolumeId, planted, planted_if};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -329,7 +329,8 @@ impl Sessions {
         let there = view.portals.iter().filter(|p| p.head != view.head);
         let elsewhere: BTreeSet<PortalId> = there.map(|p| p.id).collect();
         self.view = Arc::new(view);
-        if !planted(Bug::PortalLeavesAlone) {
+        let differs = || self.all().any(|s| !s.ending && elsewhere.contains(&s.portal));
+        if !planted_if(Bug::PortalLeavesAlone, differs) {
             self.end_all(|s| elsewhere.contains(&s.portal), fx);
         }
         self.view.clone()
@@ -369,8 +370,8 @@ impl Sessions {
     /// A connection asks to be let in.
     pub fn on_ask(&mut self, place: Place, portal: PortalId, ask: Ask, fx: &mut Effects<Mail>) {
         // An order came while it logged in, or while its question was on the way.
-        let is_admitted = self.view.admits(ask.name(), ask.principal()) || planted(Bug::LoginOutlives);
-        if !is_admitted || !self.listens(portal) {
+        let is_admitted = self.view.admits(ask.name(), ask.principal());
+        if !self.listens(portal) || !is_admitted && !planted(Bug::LoginOutlives) {
             return answer(place, Answer::Changed, fx);
         }
         let host = ask.host();

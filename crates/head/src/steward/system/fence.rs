@@ -143,7 +143,7 @@ impl Procedures {
         }
         let first = || {
             let any = |s: &SystemContext| s.has_any_confirmed();
-            planted(Bug::FirstFenceServes) && self.context().system.as_ref().is_some_and(any)
+            self.context().system.as_ref().is_some_and(any) && planted(Bug::FirstFenceServes)
         };
         let end = self.cx.now() + patience;
         loop {
@@ -297,8 +297,8 @@ impl Procedures {
     /// there any more. Only then may the pool change without it.
     pub(crate) async fn outlast_other_head(&self) {
         let until = self.context().system.as_ref().and_then(|s| s.other_sees_until());
-        let left = until.filter(|_| !planted(Bug::MissingLegUnawaited)).map(|at| at.since(self.cx.now()));
-        if let Some(left) = left.filter(|left| !left.is_zero()) {
+        let left = until.map(|at| at.since(self.cx.now()));
+        if let Some(left) = left.filter(|left| !left.is_zero() && !planted(Bug::MissingLegUnawaited)) {
             self.cx.sleep(left).await;
         }
     }
@@ -400,18 +400,14 @@ impl Procedures {
     /// A drive in use has not confirmed in time that the other head is shut off it: its mirror goes on without it, if another leg is in
     /// sync. The last one is waited for.
     fn lose_unfenced(&self, drive: &OpenDrive) {
-        if planted(Bug::UnfencedLegStays) {
-            return;
-        }
         let mut context = self.context_mut();
         for p in &mut context.pools {
             let leg_of = |array: &ArrayContext| {
                 array.legs.iter().position(|leg| leg.open.as_ref().is_some_and(|o| o.id == drive.id))
             };
             let place = p.arrays.iter().enumerate().find_map(|(a, array)| Some((a, leg_of(array)?)));
-            let Some((array, leg)) = place.filter(|(a, l)| !p.is_out(*a, *l) && !p.is_last(*a, *l)) else {
-                continue;
-            };
+            let place = place.filter(|(a, l)| !p.is_out(*a, *l) && !p.is_last(*a, *l));
+            let Some((array, leg)) = place.filter(|_| !planted(Bug::UnfencedLegStays)) else { continue };
             let why = not_shut_out(&drive.info.path).into();
             p.is_to_lose(array, leg, why, Outlook::MayReturn);
         }

@@ -29,7 +29,7 @@ impl Sessions {
                 self.parting.iter().copied().chain(there).collect()
             }
         };
-        if planted(Bug::CcrAnsweredEarly) { vec![] } else { targets }
+        if !targets.is_empty() && planted(Bug::CcrAnsweredEarly) { vec![] } else { targets }
     }
     /// A host wants that at the other head.
     pub fn reset_for_other(&mut self, number: u64, name: &str, life: ControllerLife, fx: &mut Effects<Mail>) {
