@@ -129,11 +129,15 @@ pub fn check<'a>(name: &str, bytes: &'a [u8]) -> Result<&'a str, FileFault> {
         let (rest, digits) = rest.split_at(at);
         Some((rest.strip_suffix(before)?, digits))
     };
-    if planted(Bug::CutFileBelieved) {
-        return Ok(text);
+    let fault = match digits_of(text) {
+        Some((rest, digits)) if digits == format!("{:08x}", crc32c(rest.as_bytes())) => return Ok(text),
+        Some(_) => FileFault::Checksum,
+        None => FileFault::NoEnd,
+    };
+    if !planted(Bug::CutFileBelieved) {
+        return Err(fault);
     }
-    let (rest, digits) = digits_of(text).ok_or(FileFault::NoEnd)?;
-    if digits == format!("{:08x}", crc32c(rest.as_bytes())) { Ok(text) } else { Err(FileFault::Checksum) }
+    Ok(text)
 }
 
 /// What the file `name` holds.

@@ -216,11 +216,13 @@ impl Replica {
         };
         if planted(Bug::ChangeLost) {
             entries.remove(at);
-        } else if planted(Bug::ChangeRepeated) {
+        }
+        if planted(Bug::ChangeRepeated) {
             entries.insert(at, entries[at].clone());
-        } else if planted(Bug::ChangesReordered)
-            && let JournalEntry::Applied(bytes) = &entries[at]
+        }
+        if let Some(JournalEntry::Applied(bytes)) = entries.get(at)
             && let Ok((number, change)) = Change::decode(bytes)
+            && planted(Bug::ChangesReordered)
         {
             // It comes as the one behind it.
             entries[at] = JournalEntry::Applied(change.encode(number + 1));

@@ -5,7 +5,7 @@
 use super::{Attentions, Ending, Phase, Session};
 use crate::node::transfer::NO_UNIT;
 use crate::scsi::Sense;
-use base::{Bug, FrontIo, Tag, VolumeId, planted};
+use base::{Bug, FrontIo, Tag, VolumeId, planted_if};
 use std::sync::Arc;
 
 /// A function of another session, until none of the tasks that it meant is at the head.
@@ -37,13 +37,13 @@ impl Session {
 
     /// Ends tasks on units that the host does not see any more: what is not at a drive never starts.
     pub(crate) fn end_tasks_of_gone_units(&mut self, receiving: Option<u32>, io: &mut impl FrontIo) {
-        if planted(Bug::UnexportedStarts) {
-            return;
-        }
         let units = core::mem::take(&mut self.units);
         let is_gone =
             |volume| volume != NO_UNIT.volume && units.iter().all(|known| known.unit.volume != volume);
-        self.end_tasks(is_gone, Ending::lose_unit, receiving, io);
+        let differs = || self.tasks.iter().any(|(_, task)| is_gone(task.unit.volume));
+        if !planted_if(Bug::UnexportedStarts, differs) {
+            self.end_tasks(is_gone, Ending::lose_unit, receiving, io);
+        }
         self.units = units;
         self.answer_clears(io);
     }

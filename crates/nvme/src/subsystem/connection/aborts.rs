@@ -139,11 +139,14 @@ impl Connection {
 
     /// Ends the commands on namespaces that the host does not see any more: what is not at a drive never starts.
     pub(super) fn end_commands_of_gone(&mut self, gone: &[u32], io: &mut impl FrontIo) {
-        if gone.is_empty() || planted(Bug::UnexportedStarts) {
+        if gone.is_empty() {
             return;
         }
         let meant = |t: &u16| gone.contains(&self.table[*t].sqe.nsid.get());
         let tags: Vec<u16> = self.table.tags().filter(meant).collect();
+        if !tags.is_empty() && planted(Bug::UnexportedStarts) {
+            return;
+        }
         for tag in tags {
             self.table[tag].gone = true;
             self.stop_command(tag, io);
