@@ -976,6 +976,89 @@ fn strange_letters(sources: &[Source]) -> Vec<String> {
     found
 }
 
+/// What joins two operands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Joint {
+    And,
+    Or,
+}
+
+impl Joint {
+    /// The one that this code ends with. Behind what is no operand, `||` begins a closure.
+    fn at_end(code: &str) -> Option<Self> {
+        let is_operand = |c: char| is_word(c) || matches!(c, ')' | ']' | '}' | '?');
+        if let Some(before) = code.strip_suffix("||") {
+            return before.trim_end().ends_with(is_operand).then_some(Self::Or);
+        }
+        code.ends_with("&&").then_some(Self::And)
+    }
+    /// The one that this code begins with, and what follows it.
+    fn at_start(code: &str) -> Option<(Self, &str)> {
+        let and = code.strip_prefix("&&").map(|behind| (Self::And, behind));
+        and.or_else(|| code.strip_prefix("||").map(|behind| (Self::Or, behind)))
+    }
+}
+
+/// What stands before an operand: without its negations and the path that it is called by.
+fn before_operand(mut code: &str) -> &str {
+    loop {
+        code = code.trim_end_matches(|c: char| c.is_whitespace() || c == '!');
+        let Some(path) = code.strip_suffix("::") else { return code };
+        code = path.trim_end_matches(is_word);
+    }
+}
+
+/// What is behind the bracket that this code begins with.
+fn behind_bracket(code: &str) -> &str {
+    let mut depth = 0usize;
+    for (at, c) in code.char_indices() {
+        match c {
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth == 0 {
+            return code[at + c.len_utf8()..].trim_start();
+        }
+    }
+    ""
+}
+
+/// Where a planted bug is asked for before all else says that its answer counts: worlds would count as armed in which it changes
+/// nothing.
+fn asked_too_early(sources: &[Source]) -> Vec<String> {
+    let mut found = vec![];
+    for source in sources.iter().filter(|s| s.path.ends_with(".rs") && s.is_product()) {
+        let code: String = code_alone(&source.text).into_iter().collect();
+        for (call, is_value) in [("planted(", true), ("planted_if(", false)] {
+            for (at, _) in code.match_indices(call).filter(|(at, _)| !code[..*at].ends_with(is_word)) {
+                let before = before_operand(&code[..at]);
+                let behind = behind_bracket(&code[at + call.len() - 1..]);
+                let early = Joint::at_start(behind).is_some_and(|(joint, next)| {
+                    let next = next.trim_start_matches(|c: char| c.is_whitespace() || c == '!');
+                    match (Joint::at_end(before), joint) {
+                        (Some(Joint::And), Joint::Or) => false,
+                        (Some(other), joint) => other != joint || !next.starts_with("planted"),
+                        (None, _) => true,
+                    }
+                });
+                let is_if = before.strip_suffix("if").is_some_and(|b| !b.ends_with(is_word));
+                let alone = is_value && is_if && behind.starts_with('{');
+                let chooses = alone && behind_bracket(behind).starts_with("else");
+                if early || chooses {
+                    let chars = source.text.chars().take(code[..at].chars().count());
+                    let line = 1 + chars.filter(|c| *c == '\n').count();
+                    found.push(format!(
+                        "{}:{line}: a planted bug is asked for last: wrong || planted(…), right && !planted(…), or by planted_if",
+                        source.path
+                    ));
+                }
+            }
+        }
+    }
+    found
+}
+
 /// Folders with more source files than somebody can survey.
 fn full_folders(sources: &[Source]) -> Vec<String> {
     let mut folders: BTreeMap<&str, usize> = BTreeMap::new();
@@ -1138,6 +1221,11 @@ fn what_is_decided_is_written_by_apply_alone() {
 #[test]
 fn nobody_takes_the_letters_of_another() {
     assert_none(strange_letters(&tracked()));
+}
+
+#[test]
+fn planted_bugs_are_asked_for_last() {
+    assert_none(asked_too_early(&tracked()));
 }
 
 #[test]
@@ -1415,6 +1503,45 @@ fn a_letter_in_the_wrong_hands_is_found() {
     let found = strange_letters(&[source("crates/head/src/shard/letters.rs", takes)]);
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(found[0].starts_with("crates/head/src/shard/letters.rs:2 says Mail::Steward("), "{found:?}");
+}
+
+#[test]
+fn a_planted_bug_that_is_asked_for_too_early_is_found() {
+    let found = |text: &str| asked_too_early(&[source("crates/head/src/a.rs", text)]);
+    for early in [
+        "if planted(Bug::A) && x {}",
+        "let a = !planted(Bug::A)\n    || x;",
+        "let a = x || planted(Bug::A) && y;",
+        "let a = x && !planted(Bug::A) && y;",
+        "let a = x || planted(Bug::A) || y;",
+        "let a = (base::planted(Bug::A) && x);",
+        "let a = planted_if(Bug::A, || x != y) && z;",
+        "f(|p| !planted(Bug::A) && p.x)",
+        "f(|| planted(Bug::A) || x)",
+        "if let Some(x) = y && planted(Bug::A) && let Ok(z) = x {}",
+        "let a = if planted(Bug::A) { 0 } else { x };",
+        "let a = if !planted(Bug::A) {\n    x\n} else {\n    0\n};",
+    ] {
+        assert_eq!(found(early).len(), 1, "{early}");
+    }
+    for last in [
+        "let a = x || planted(Bug::A);",
+        "let a = x && !planted(Bug::A) || y;",
+        "let a = x && !planted(Bug::A) && !planted(Bug::B);",
+        "let a = if x && planted(Bug::A) { 0 } else { x };",
+        "if planted(Bug::A) {\n    return;\n}",
+        "match x { y if planted(Bug::A) => 1, _ => 2 }",
+        "let a = planted_if(Bug::A, || x && y || z);",
+        "let a = if planted_if(Bug::A, || any != all) { any } else { all };",
+        "let a = x.any(|x| x.y || !planted(Bug::A)) && z;",
+        "f(|| planted(Bug::A));",
+        "// planted(Bug::A) && x\nlet a = is_planted(Bug::A) && x;",
+        "#[cfg(test)]\nmod tests {\n    fn f() { planted(Bug::A) && x }\n}",
+    ] {
+        assert_none(found(last));
+    }
+    let found = found("fn f() {\n    g(\"\n\");\n    planted(Bug::A) && x\n}");
+    assert!(found[0].starts_with("crates/head/src/a.rs:4: "), "{found:?}");
 }
 
 #[test]
