@@ -44,7 +44,7 @@ rates: ## What pools give of their drives' speed, on drives with a known one (SE
 count: ## Instructions of a command and of a simulated world, held against what they were (KEEP=1 accepts them as they are)
 	@$(XTASK) count $(if $(KEEP),--keep)
 
-mutants: ## Bugs planted on purpose, each of which the simulator must find (ONLY=Name WITHIN=seeds, or FAST=1)
+mutants: ## Bugs planted on purpose, each of which the simulator must find (ONLY=Name WITHIN=worlds, or FAST=1)
 	@$(XTASK) mutants $(if $(ONLY),--only $(ONLY)) $(if $(WITHIN),--within $(WITHIN)) $(if $(FAST),--promptly)
 
 fuzz: ## Every decoder under random bytes, for SECONDS=60 each

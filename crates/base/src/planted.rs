@@ -408,7 +408,7 @@ pub struct Planted {
     pub name: &'static str,
     /// The promise of SPECIFICATION.md that it breaks.
     pub promise: u8,
-    /// The simulator must find it within so many seeds, from 0. 0: a blind spot, it has not found it yet.
+    /// The simulator must find it within so many worlds that arm it, from seed 0. 0: a blind spot, it has not found it yet.
     pub within: u64,
     /// Where it is looked for.
     pub worlds: Worlds,

@@ -2,23 +2,26 @@
 //! by seed.
 //!
 //! A row for each: the promise that it breaks, the first seed that fails with it, and what said so. A seed
-//! that fails without the bug too proves nothing and is passed over. Fails if a bug is not found within the
-//! seeds that its row states.
+//! that fails without the bug too proves nothing and is passed over. *Armed in* so many of the worlds until
+//! then the bug made a difference. Fails if a bug is not found *within* so many worlds that arm it, and for
+//! another reason if none does: that one asks for a world, not for a checker.
 
-use base::planted::{BUGS, Planted, Worlds, plant};
+use base::planted::{BUGS, Planted, Worlds, armed, plant};
 use cluster::model::{LARGE, walk};
 use sim::run::{Options, run};
 use sim::two::Options as Two;
 use std::process::ExitCode;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 const HELP: &str = "\
 usage: mutants [--only NAME [--within N] | --promptly]
 
-  --only NAME   this bug alone, within the seeds that its row states or N
-  --promptly    only bugs that must be found within 100 seeds";
+  --only NAME   this bug alone, within the worlds that its row states or N
+  --promptly    only bugs that must be found within 100 worlds that arm them";
+
+/// So many seeds are tried for each world of a bug's budget: most of them may not arm it.
+const SEEDS_FOR_EACH: u64 = 10;
 
 fn main() -> ExitCode {
     let Some(chosen) = chosen() else {
@@ -27,23 +30,33 @@ fn main() -> ExitCode {
     };
     // A panic is a finding; what it says is in its row.
     std::panic::set_hook(Box::new(|_| {}));
-    println!("| promise | bug | found at seed | of | by |\n| --- | --- | --- | --- | --- |");
+    println!("| promise | bug | found at seed | armed in | of | within | by |");
+    println!("| --- | --- | --- | --- | --- | --- | --- |");
     let began = Instant::now();
-    let mut missed = 0;
+    let (mut missed, mut unarmed) = (0, 0);
     let (stated, open): (Vec<_>, Vec<_>) = chosen.iter().partition(|bug| bug.within > 0);
     for bug in &stated {
-        let (seed, by) = match look_for(bug) {
+        let Tried { found, armed, of } = look_for(bug).tried();
+        let (seed, by) = match found {
             Some((seed, by)) => (seed.to_string(), by),
-            None => ("NOT FOUND".into(), String::new()),
+            None if armed == 0 => {
+                unarmed += 1;
+                ("NEVER ARMED".into(), String::new())
+            }
+            None => {
+                missed += 1;
+                ("NOT FOUND".into(), String::new())
+            }
         };
-        missed += u32::from(by.is_empty());
-        println!("| {} | {}: {} | {seed} | {} | {by} |", bug.promise, bug.name, bug.what, bug.within);
+        let Planted { promise, name, what, within, .. } = bug;
+        println!("| {promise} | {name}: {what} | {seed} | {armed} | {of} | {within} | {by} |");
     }
-    println!("{} bugs, {missed} not found, in {:.0} s", stated.len(), began.elapsed().as_secs_f64());
+    let seconds = began.elapsed().as_secs_f64();
+    println!("{} bugs, {missed} not found, {unarmed} never armed, in {seconds:.0} s", stated.len());
     for bug in open {
         println!("blind spot, not looked for: promise {}, {}: {}", bug.promise, bug.name, bug.what);
     }
-    if missed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if missed + unarmed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// The bugs that were asked for; None if the words say nothing.
@@ -64,36 +77,98 @@ fn chosen() -> Option<Vec<Planted>> {
     Some(chosen).filter(|chosen| !chosen.is_empty())
 }
 
-/// The first seed that fails with the bug and not without it, and the checker.
-fn look_for(bug: &Planted) -> Option<(u64, String)> {
-    let next = AtomicU64::new(0);
-    let least = AtomicU64::new(u64::MAX);
-    let found = Mutex::new(None::<(u64, String)>);
+/// Worlds with a bug, which may end in any order.
+struct Search {
+    /// So many that arm the bug are looked at.
+    within: u64,
+    /// By seed, whether the world armed the bug; None: it has not ended.
+    worlds: Vec<Option<bool>>,
+    /// The worlds of so many seeds have all ended, and so many of them armed the bug.
+    ended: (usize, u64),
+    /// The first seed that fails with the bug and not without it, and the checker.
+    found: Option<(u64, String)>,
+}
+
+/// What was found, and how many worlds armed the bug until then, of all.
+struct Tried {
+    found: Option<(u64, String)>,
+    armed: u64,
+    of: u64,
+}
+
+impl Search {
+    fn new(within: u64) -> Self {
+        Self { within, worlds: vec![], ended: (0, 0), found: None }
+    }
+
+    /// The next seed. None: there is none, or what its world shows would not count any more.
+    fn begin(&mut self) -> Option<u64> {
+        let seed = self.worlds.len() as u64;
+        let found = self.found.as_ref().is_some_and(|(found, _)| *found < seed);
+        if found || self.ended.1 >= self.within || seed >= SEEDS_FOR_EACH * self.within {
+            return None;
+        }
+        self.worlds.push(None);
+        Some(seed)
+    }
+
+    /// Its world has ended.
+    fn end(&mut self, seed: u64, armed: bool, failed_by: Option<String>) {
+        self.worlds[seed as usize] = Some(armed);
+        while let Some(Some(armed)) = self.worlds.get(self.ended.0) {
+            self.ended = (self.ended.0 + 1, self.ended.1 + u64::from(*armed));
+        }
+        if let Some(by) = failed_by
+            && self.found.as_ref().is_none_or(|(found, _)| seed < *found)
+        {
+            self.found = Some((seed, by));
+        }
+    }
+
+    /// What counts, whatever else ended meanwhile: worlds in the order of their seeds, within the budget.
+    fn tried(self) -> Tried {
+        let (mut armed, mut of) = (0, 0);
+        for world in self.worlds {
+            if armed == self.within {
+                break;
+            }
+            armed += u64::from(world == Some(true));
+            of += 1;
+            if let Some(found) = self.found.as_ref().filter(|(seed, _)| seed + 1 == of) {
+                return Tried { found: Some(found.clone()), armed, of };
+            }
+        }
+        Tried { found: None, armed, of }
+    }
+}
+
+fn look_for(bug: &Planted) -> Search {
+    let search = Mutex::new(Search::new(bug.within));
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
                 loop {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= bug.within || seed > least.load(Ordering::Relaxed) {
-                        return;
-                    }
-                    plant(Some(bug.bug));
-                    let Some(by) = failure(bug.worlds, seed) else { continue };
-                    plant(None);
-                    if failure(bug.worlds, seed).is_some() {
-                        continue;
-                    }
-                    least.fetch_min(seed, Ordering::Relaxed);
-                    let mut found = found.lock().expect("nobody panics with it");
-                    if found.as_ref().is_none_or(|(other, _)| seed < *other) {
-                        *found = Some((seed, by));
-                    }
+                    let seed = search.lock().expect("nobody panics with it").begin();
+                    let Some(seed) = seed else { return };
+                    let (armed, failed_by) = world(bug, seed);
+                    search.lock().expect("nobody panics with it").end(seed, armed, failed_by);
                 }
             });
         }
     });
-    found.into_inner().expect("nobody panics with it")
+    search.into_inner().expect("nobody panics with it")
+}
+
+/// Whether a world armed the bug, and what it failed by because of the bug.
+fn world(bug: &Planted, seed: u64) -> (bool, Option<String>) {
+    plant(Some(bug.bug));
+    let by = failure(bug.worlds, seed);
+    let armed = armed() > 0;
+    plant(None);
+    // What fails unarmed fails without the bug.
+    let by = by.filter(|_| armed && failure(bug.worlds, seed).is_none());
+    (armed, by)
 }
 
 /// What a seed fails by, if it does: the first words of the checker, without what is of one seed alone.
