@@ -45,7 +45,7 @@ use crate::order::{Order, Reply};
 use crate::peer::SystemSettings;
 use base::front::Close;
 use base::machine::Shape;
-use base::{Address, Answer, Effects, Event, Instant, Machine, Memory, Slice};
+use base::{Address, Answer, Effects, Event, Instant, Machine, Memory, Slice, Uuid};
 use cluster::Part;
 use context::head::{HeadContext, Stop};
 use procedures::Procedures;
@@ -74,6 +74,17 @@ pub struct StewardConfig<M> {
     pub state_directory: String,
     /// How drives behave that are named so, whenever they are opened, until an order says otherwise (`split_shape`).
     pub shapes: BTreeMap<String, Shape>,
+}
+
+/// What a head goes by that leads one of two, for checkers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Leads {
+    /// The system.
+    pub system: Uuid,
+    /// The epoch of the newest record that it knows.
+    pub epoch: u64,
+    /// Whether the other head is in by that record.
+    pub other_is_in: bool,
 }
 
 /// The machine.
@@ -105,6 +116,13 @@ impl Steward {
     /// All that it has decided.
     pub fn state(&self) -> Ref<'_, state::State> {
         Ref::map(self.procedures.context(), HeadContext::state)
+    }
+    /// What it goes by, if its head is one of two and leads.
+    pub fn leads(&self) -> Option<Leads> {
+        let context = self.procedures.context();
+        let system = context.system.as_ref().filter(|s| s.part() == Part::Leader)?;
+        let (known, other) = (system.member().known(), system.member().me().other());
+        Some(Leads { system: known.system, epoch: known.epoch, other_is_in: known.is_in(other) })
     }
     /// Bytes of its memory, for worlds that move bytes themselves.
     pub fn dma<R>(&mut self, data: Slice, with: impl FnOnce(&mut [u8]) -> R) -> Option<R> {
