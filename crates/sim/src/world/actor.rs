@@ -3,6 +3,7 @@
 use base::{Dma, Event, Instant, Machine, Slice};
 use head::books::{ShardBooks, StewardBooks};
 use head::mail::Mail;
+use head::steward::Leads;
 use head::steward::state::State;
 use head::steward::state::journal::JournalEntry;
 
@@ -29,6 +30,10 @@ pub trait HeadMachine: Machine<Mail = Mail> + Dma {
     }
     /// All that it has decided.
     fn decided(&self) -> Option<std::cell::Ref<'_, State>> {
+        None
+    }
+    /// What it goes by, if its head is one of two and leads.
+    fn leads(&self) -> Option<Leads> {
         None
     }
 }
@@ -73,6 +78,9 @@ impl HeadMachine for head::steward::Steward {
     }
     fn decided(&self) -> Option<std::cell::Ref<'_, State>> {
         Some(self.state())
+    }
+    fn leads(&self) -> Option<Leads> {
+        self.leads()
     }
 }
 

@@ -16,16 +16,25 @@
 //!
 //! It knows what is on record from the records written in this life of the head, and where things lie from the labels.
 //! It reads from the drives themselves what they hold, and what they hold durably.
+//!
+//! Where two heads share drives, what is on record is what the one says that leads (`heads`). An operation of either comes to the checker as
+//! it arrives at the drive: what the drive refuses was in vain. From the moment at which its leader writes a head out until a drive is fenced,
+//! what comes of it is *late*: it proves nothing, and no rule holds for it but that it meets nothing of others. Behind the fence, that
+//! it comes at all breaks a promise.
 
 use super::World;
 use super::actor::{Actor, ActorId};
 use super::drives::Opened;
+use super::heads::Heads;
+use crate::registrants::Nexus;
 use crate::volume::{Answer, mark_of};
 use array::Geometry;
 use array::format::{LABEL_AT, LegState, MEMBERSHIP_AT, MembershipRecord, RECORD_BYTES, label_copy_at};
 use array::format::{Label, feature};
 use base::{Address, DriveError, DriveOp, DriveOpKind, Duration, Instant, Slice, Uuid};
+use core::ops::Range;
 use head::Deadlines;
+use head::steward::Leads;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// A change that a drive holds for longer than this was given up: the head's deadline, its next look, and the
@@ -33,30 +42,56 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 const GIVEN_UP: Duration = Duration::from_millis(4800);
 /// A change that a drive holds for less than this was not given up.
 const NOT_GIVEN_UP: Duration = Duration::from_millis(900);
+/// The same by a clock that is a fifth too fast.
+const NOT_GIVEN_UP_BY_TWO: Duration = Duration::from_millis(720);
+/// What a change may take by such a clock.
+const DEADLINE_BY_TWO: Duration = Duration::from_millis(2800);
 /// A failed operation may make a leg differ until its loss is on record, which takes less than this.
 const SETTLED: Duration = Duration::from_secs(2);
+/// The same where a head waits for the other one before, or puts it out.
+const SETTLED_BY_TWO: Duration = Duration::from_secs(10);
 /// What was asked for longer ago than that is over, and its failure settled.
 const RECENT: Duration = Duration::from_secs(20);
 /// By then the head knows that its state directory is read-only, and has left the witness behind.
 const FREEZE_KNOWN: Duration = Duration::from_secs(3);
 /// No volume of a world has so many blocks: a stamp that names one rotted, wherever it was copied to since.
 const BLOCKS_MOST: u64 = 1 << 32;
+/// An operation that is not over after this keeps legs from being compared.
+const SLOW: Duration = Duration::from_millis(500);
 /// What two turns of machines take at most, beside the letter between them.
 const TURN: Duration = Duration::from_millis(1);
 /// The first bytes of a block of a bitmap (docs/formats/bitmap.md).
 const MAGIC: [u8; 8] = *b"MRBITMAP";
 const BLOCK: u64 = array::BITMAP_BLOCK_BYTES as u64;
+/// Where two heads vote, beat and try fences (docs/formats/system.md). They go on there whoever is in, and each has blocks of its own.
+const SYSTEM_AREA: Range<u64> = 3 << 20..4 << 20;
 
-/// An operation that the kernel holds.
+/// An operation that comes to its drive.
+pub(super) struct Asked<'a> {
+    pub nth: u64,
+    pub actor: ActorId,
+    pub op: DriveOp,
+    pub place: Opened,
+    /// When its head asked for it, and whether a leg of the array was out by then.
+    pub at: Instant,
+    pub beside_absent: bool,
+    /// Its head is gone, and these are the data of a write.
+    pub orphan: Option<&'a mut [u8]>,
+}
+
+/// An operation that the kernel holds; where two heads share drives: that is at its drive.
 struct Held {
     nth: u64,
+    server: usize,
     actor: ActorId,
     place: Opened,
     kind: DriveOpKind,
     at: u64,
     len: u64,
     memory: Slice,
+    /// When it was asked for, and whether a leg was out by then.
     began: Instant,
+    beside_absent: bool,
     /// The head that asked is gone.
     orphan: bool,
     /// What its data looked like when it was asked for.
@@ -72,7 +107,7 @@ struct Held {
 
 impl Held {
     fn changes(&self) -> bool {
-        !matches!(self.kind, DriveOpKind::Read | DriveOpKind::Flush)
+        changes(self.kind)
     }
     fn overlaps(&self, at: u64, len: u64) -> bool {
         self.at < at + len && at < self.at + self.len
@@ -108,15 +143,14 @@ struct Home {
 pub struct DriveChecker {
     held: Vec<Held>,
     homes: Vec<Option<Home>>,
-    /// The last record that each drive took in this life of the head.
+    pub(super) heads: Heads,
+    /// The last record that each drive took in this life of the head that leads.
     records: Vec<Option<Box<MembershipRecord>>>,
-    /// The last one that the state directory took.
+    /// The last one that its state directory took.
     witness: Option<MembershipRecord>,
-    /// The last one that was asked for.
+    /// The last one that it asked for.
     asked: Option<MembershipRecord>,
-    /// When this life of the head began.
-    life_began: Instant,
-    /// When an operation of it failed last.
+    /// When an operation failed last.
     failed_at: Instant,
     /// Changes and flushes that failed of late, or came too late: where, when, and since when they were there.
     failures: Vec<(usize, u64, u64, Instant, Instant)>,
@@ -152,6 +186,19 @@ impl DriveChecker {
     }
     fn home(&self, disk: usize) -> Option<&Home> {
         self.homes.get(disk)?.as_ref()
+    }
+    /// Its head is gone, or written out.
+    fn is_late(&self, held: &Held) -> bool {
+        held.orphan || self.heads.is_out(held.server)
+    }
+    /// What is on record is to be learned anew.
+    fn forget_records(&mut self) {
+        self.records.clear();
+        self.refused.clear();
+        self.untaken.clear();
+        self.witness = None;
+        self.asked = None;
+        self.moved = true;
     }
     /// What is on record.
     fn record(&self) -> Option<&MembershipRecord> {
@@ -221,10 +268,21 @@ impl World {
 
     // ---- what heads ask for
 
-    /// An operation for what was opened before the drive was pulled: it fails, and with it the record that it has, and
-    /// the bits that it clears.
-    pub(super) fn checker_in_vain(&mut self, op: &DriveOp, disk: usize) {
-        if op.kind != DriveOpKind::Write {
+    /// Whether a leg of the array that a drive is of is out.
+    pub(super) fn is_beside_absent(&self, disk: usize) -> bool {
+        self.drive_checker.home(disk).is_some_and(|home| self.drive_checker.has_absent(home.array))
+    }
+    /// An operation for what was opened before the drive was pulled, or of a head that is shut out or has lost its path: it fails, and with it the
+    /// record that it has, and the bits that it clears.
+    pub(super) fn checker_in_vain(&mut self, asked: &Asked<'_>) {
+        let Asked { actor, op, place: Opened { disk, .. }, at, .. } = *asked;
+        let (server, is_orphan) = (self.server_of(actor).unwrap_or_default(), asked.orphan.is_some());
+        if self.is_shared() && changes(op.kind) && !SYSTEM_AREA.contains(&op.at) {
+            self.drive_checker.failed_at = self.now;
+            self.note_failure(disk, (op.at, op.len), at);
+        }
+        // Nobody hears that an operation failed whose head is gone.
+        if op.kind != DriveOpKind::Write || is_orphan {
             return;
         }
         let (mut is_record, mut images) = (false, vec![]);
@@ -235,7 +293,8 @@ impl World {
             }
         };
         with_memory(&mut self.actors, &self.heads, op.data, look);
-        if is_record {
+        let heads = &self.drive_checker.heads;
+        if is_record && heads.lead() == server && !heads.is_out(server) {
             self.drive_checker.untaken.insert(disk);
         }
         let Some(Home { array, .. }) = self.drive_checker.home(disk).copied() else { return };
@@ -248,29 +307,57 @@ impl World {
             self.drive_checker.refused.push((disk, at, Image { array: image.array, bits }));
         }
     }
+    /// A change failed, or ended too late, that was asked for at this time.
+    fn note_failure(&mut self, disk: usize, (from, len): (u64, u64), asked: Instant) {
+        let (now, settled) = (self.now, self.settled());
+        let failures = &mut self.drive_checker.failures;
+        failures.retain(|(.., at, _)| now.since(*at) < settled);
+        failures.push((disk, from, len, now, asked));
+    }
+    /// A shard has asked for a change of a drive that is not open: other legs may get it.
+    pub(super) fn checker_nowhere(&mut self, actor: ActorId, kind: DriveOpKind) {
+        if self.is_shared() && self.is_shard(actor) && changes(kind) {
+            self.drive_checker.heads.upset(self.now);
+        }
+    }
 
-    pub(super) fn checker_asked(&mut self, nth: u64, actor: ActorId, op: &DriveOp, place: Opened) {
+    pub(super) fn checker_asked(&mut self, asked: Asked<'_>) {
+        let Asked { nth, actor, op, place, at, beside_absent, orphan } = asked;
+        if self.is_shared() && SYSTEM_AREA.contains(&op.at) {
+            return;
+        }
+        let server = self.server_of(actor).unwrap_or_default();
         let mut held = Held {
             nth,
+            server,
             actor,
             place,
             kind: op.kind,
             at: op.at,
             len: op.len,
             memory: op.data,
-            began: self.now(),
-            orphan: false,
+            began: at,
+            beside_absent,
+            orphan: orphan.is_some(),
             looks: 0,
             stamp: None,
             images: vec![],
             clears: vec![],
             record: None,
         };
+        let late = self.drive_checker.is_late(&held);
+        let lies = self.disks[place.disk].fence_lies;
+        if held.changes() && !lies && self.drive_checker.heads.is_shut_out(server, place.disk) {
+            let (disk, at) = (place.disk, op.at);
+            self.drive_checker.breaks(|| {
+                format!("server {server} is out, and writes to d{disk}, which has shut it out, at byte {at}")
+            });
+        }
         let by_shard = self.is_shard(actor);
         let sector = self.disks[place.disk].sector;
         let copy_at = label_copy_at(self.disks[place.disk].bytes);
         if op.kind == DriveOpKind::Write {
-            let Self { drive_checker, actors, heads, now, disks, .. } = self;
+            let Self { drive_checker, actors, heads, disks, .. } = self;
             let home = drive_checker.home(place.disk).copied();
             let DriveChecker { places, first, dead, .. } = drive_checker;
             let (mut label, mut ghost) = (None, None);
@@ -285,15 +372,15 @@ impl World {
                         held.stamp = mark_of(bytes);
                         for (i, block) in bytes.chunks(sector as usize).enumerate() {
                             let Some((id, nth)) = mark_of(block) else { continue };
-                            let at = op.at - home.geometry.data_at + i as u64 * sector;
-                            places.entry(nth).or_insert((home.array, at));
+                            let place = op.at - home.geometry.data_at + i as u64 * sector;
+                            places.entry(nth).or_insert((home.array, place));
                             first.entry((id, nth)).or_insert_with(|| {
                                 // A copy of a block whose stamp rotted is no write of a host.
                                 let rotted = || disks.iter().any(|d| d.has_rotted(op.at / sector + i as u64));
-                                let over = dead.get(&id).is_some_and(|then| *now > *then);
+                                let over = dead.get(&id).is_some_and(|then| at > *then);
                                 let over = over && nth < BLOCKS_MOST && !rotted();
                                 ghost = over.then_some((id, nth)).or(ghost);
-                                *now
+                                at
                             });
                         }
                     }
@@ -311,15 +398,24 @@ impl World {
                     }
                 }
             };
-            with_memory(actors, heads, op.data, &mut look);
-            if let Some((id, block)) = ghost {
+            match orphan {
+                Some(bytes) => look(bytes),
+                None => with_memory(actors, heads, op.data, &mut look),
+            }
+            if let Some((id, block)) = ghost.filter(|_| !late) {
                 drive_checker.breaks(|| {
                     format!("a ghost write: {id} of block {block} starts, and is over for its host")
                 });
             }
             self.learn_home(place.disk, op.at, label);
         }
+        if late {
+            held.record = None;
+        }
         if let Some(record) = &held.record {
+            if self.drive_checker.heads.writes(server) {
+                self.drive_checker.forget_records();
+            }
             self.drive_checker.on_record_asked(record, self.now);
         }
         self.check_meetings(&held);
@@ -329,13 +425,17 @@ impl World {
             while recent.front().is_some_and(|(.., asked)| held.began.since(*asked) > RECENT) {
                 recent.pop_front();
             }
-            self.check_bit(&held);
-            self.check_clearing(&mut held);
+            if !late {
+                self.check_bit(&held);
+            }
+            self.check_clearing(&mut held, !late);
         }
         self.drive_checker.held.push(held);
     }
     fn is_shard(&self, actor: ActorId) -> bool {
-        self.servers[0].addresses.iter().any(|(a, id)| *id == actor && matches!(a, Address::Shard(_)))
+        let server = self.server_of(actor).map(|s| &self.servers[s]);
+        let mut machines = server.into_iter().flat_map(|s| &s.addresses);
+        machines.any(|(a, id)| *id == actor && matches!(a, Address::Shard(_)))
     }
     fn learn_home(&mut self, disk: usize, at: u64, label: Option<Label>) {
         if at != LABEL_AT && at != label_copy_at(self.disks[disk].bytes) {
@@ -367,7 +467,7 @@ impl World {
             }
             let memory = old.memory.at < new.memory.end() && new.memory.at < old.memory.end();
             let reads = old.kind == DriveOpKind::Read || new.kind == DriveOpKind::Read;
-            if memory && reads && !old.orphan {
+            if memory && reads && !old.orphan && !new.orphan {
                 met = Some(format!("a buffer that d{} holds is used again", old.place.disk));
             }
         }
@@ -399,8 +499,8 @@ impl World {
         }
     }
 
-    /// Promise 4: a bit is cleared only when no leg is absent and all have the region, durably.
-    fn check_clearing(&mut self, new: &mut Held) {
+    /// Promise 4: a bit is cleared only when no leg is absent and all have the region, durably; where that is to be judged.
+    fn check_clearing(&mut self, new: &mut Held, judged: bool) {
         let disk = new.place.disk;
         let Some(Home { array, geometry, .. }) = self.drive_checker.home(disk).copied() else { return };
         for (at, image) in &new.images {
@@ -422,10 +522,11 @@ impl World {
             };
             let refused = self.drive_checker.refused.iter().filter(again);
             let gone = refused.fold(gone, |gone, (.., old)| gone & !old.bits);
-            if gone == 0 {
+            if gone == 0 || !judged {
                 continue;
             }
-            if self.drive_checker.has_absent(array) {
+            // Of one that went out behind what is still on its way, nothing is lost: these bits were as good as gone.
+            if new.beside_absent && self.drive_checker.has_absent(array) {
                 self.drive_checker.breaks(|| format!("bits are cleared on d{disk} while a leg is absent"));
             }
             let this = Some((self.now, array, *at));
@@ -443,9 +544,12 @@ impl World {
     }
     fn check_region(&mut self, array: usize, region: u32, at: u64, len: u64) {
         let legs = self.drive_checker.legs(array);
+        let shared = self.is_shared();
         let mut found = None;
         for leg in &legs {
-            if self.drive_checker.writes_there(*leg, at, len) {
+            let writes = |h: &Held| h.place.disk == *leg && h.changes() && h.overlaps(at, len);
+            let counts = |h: &Held| !shared || !self.drive_checker.is_late(h);
+            if self.drive_checker.held.iter().any(|h| writes(h) && counts(h)) {
                 found = Some(format!("a write is at d{leg}"));
             }
             if self.disks[*leg].is_cached(at, len) {
@@ -485,31 +589,32 @@ impl World {
         }
     }
     pub(super) fn checker_ended(&mut self, nth: u64, result: Result<(), DriveError>) {
+        let Some(i) = self.drive_checker.held.iter().position(|h| h.nth == nth) else { return };
+        let held = self.drive_checker.held.swap_remove(i);
+        let (disk, took) = (held.place.disk, self.now.since(held.began));
+        let (not_given_up, deadline) = (self.not_given_up(), self.write_deadline());
         let drive_checker = &mut self.drive_checker;
-        let Some(i) = drive_checker.held.iter().position(|h| h.nth == nth) else { return };
-        let held = drive_checker.held.swap_remove(i);
-        if held.record.is_some() && !held.orphan {
+        let counts = !drive_checker.is_late(&held);
+        if held.record.is_some() && counts {
             // One that was given up and lands all the same may be older than what the witness has alone since.
-            let late = self.now.since(held.began) > NOT_GIVEN_UP;
             match result {
-                Ok(()) if !late => drive_checker.untaken.remove(&held.place.disk),
-                Ok(()) | Err(_) => drive_checker.untaken.insert(held.place.disk),
+                Ok(()) if took <= not_given_up => drive_checker.untaken.remove(&disk),
+                Ok(()) | Err(_) => drive_checker.untaken.insert(disk),
             };
         }
         if result.is_err() {
             drive_checker.failed_at = self.now;
             drive_checker.moved = true;
-            let of_now = held.clears.iter().filter(|_| !held.orphan);
-            drive_checker.refused.extend(of_now.map(|(at, cleared)| (held.place.disk, *at, *cleared)));
+            let of_now = held.clears.iter().filter(|_| counts);
+            drive_checker.refused.extend(of_now.map(|(at, cleared)| (disk, *at, *cleared)));
         }
-        let late = held.changes() && self.now.since(held.began) > Deadlines::default().write;
-        if late || result.is_err() && held.kind != DriveOpKind::Read {
-            let now = self.now;
-            drive_checker.failures.retain(|(.., at, _)| now.since(*at) < SETTLED);
-            drive_checker.failures.push((held.place.disk, held.at, held.len, now, held.began));
+        let too_late = held.changes() && took > deadline;
+        if too_late || result.is_err() && held.kind != DriveOpKind::Read {
+            self.note_failure(disk, (held.at, held.len), held.began);
         }
-        if let Some(record) = held.record.filter(|_| !held.orphan && result.is_ok()) {
-            let disk = held.place.disk;
+        let drive_checker = &mut self.drive_checker;
+        let counts = counts && held.server == drive_checker.heads.lead();
+        if let Some(record) = held.record.filter(|_| counts && result.is_ok()) {
             drive_checker.records.resize_with(self.disks.len().max(drive_checker.records.len()), || None);
             let drive = drive_checker.home(disk).map(|h| h.drive);
             let state = |r: &MembershipRecord| drive.and_then(|d| r.leg(d)).map(|l| l.state);
@@ -525,18 +630,31 @@ impl World {
     /// Promises 2 and 5: a leg that is in sync from now on holds what the others hold, but for what moves, or
     /// failed so late that somebody may be put out for it.
     fn check_promoted(&mut self, disk: usize) {
+        // Where a head ended, lost its way to a leg or was put out, legs may differ until its lanes are dealt anew.
+        if !self.is_settled() {
+            return;
+        }
         let Some(Home { array, geometry, .. }) = self.drive_checker.home(disk).copied() else { return };
         let Geometry { data_at, data_bytes, .. } = geometry;
         let legs: Vec<usize> = self.legs_in_use(array).into_iter().filter(|d| *d != disk).collect();
         let size = self.disks[disk].sector;
         let (now, mut found) = (self.now, None);
+        let (shared, deadline) = (self.is_shared(), self.write_deadline());
         // What a leg was given for longer than that was given up, as if it had failed.
         let given_up = |h: &Held| {
-            let late = now.since(h.began) > Deadlines::default().write;
+            let late = now.since(h.began) > deadline;
             h.place.disk == disk && h.changes() && !h.orphan && late
         };
         let lost = self.drive_checker.held.iter().any(given_up);
-        for leg in legs.iter().filter(|_| self.is_open(disk) && !lost) {
+        // The head that leads may hear of what failed at the other one only then.
+        let fails = |leg: usize| {
+            let joined = self.drive_checker.joined.get(disk).copied();
+            let since = |(d, .., then, _): &(usize, u64, u64, Instant, Instant)| {
+                (*d == disk || *d == leg) && joined.is_none_or(|joined| *then > joined)
+            };
+            shared && self.drive_checker.failures.iter().any(since)
+        };
+        for leg in legs.iter().filter(|leg| self.is_open(disk) && !lost && !fails(**leg)) {
             let moves = |at: u64| {
                 // Whoever sees a change fail at the leg writes nothing more to it, and answers nothing until that is on
                 // record; what failed before it joined was copied since. Elsewhere what failed may be tried again.
@@ -551,9 +669,9 @@ impl World {
                         *d != disk && asked >= began && *from < at + size && at < from + len
                     };
                     let lacks = since && (overlaps || self.drive_checker.recent.iter().any(not_given));
-                    (lacks || *at_leg != disk && overlaps) && now.since(*then) < SETTLED
+                    (lacks || *at_leg != disk && overlaps) && now.since(*then) < self.settled()
                 };
-                [disk, *leg].into_iter().any(|d| self.drive_checker.writes_there(d, at, size))
+                [disk, *leg].into_iter().any(|d| self.changes_at(d, at, size))
                     || self.drive_checker.failures.iter().any(failed)
             };
             let junk = |s: &u64| [disk, *leg].into_iter().any(|d| self.disks[d].is_junk(*s));
@@ -576,7 +694,12 @@ impl World {
     /// Whether a loss of then can be put on record nowhere yet: the state directory takes nothing, and what lies there
     /// proved the leg still.
     pub fn may_have_loss_not_on_record(&self, then: Instant) -> bool {
-        self.servers[0].frozen_at.is_some_and(|at| then <= at + FREEZE_KNOWN)
+        let mut frozen = self.servers.iter().filter_map(|s| s.frozen_at);
+        frozen.any(|at| then <= at + FREEZE_KNOWN)
+    }
+    /// A state directory takes not all that is written there.
+    fn directory_ails(&self) -> bool {
+        self.servers.iter().any(|s| s.frozen_at.is_some() || !s.refuses.is_empty())
     }
     /// Promise 7: a leg that does not answer is put out.
     pub(super) fn checker_hangs(&mut self, nth: u64) {
@@ -597,26 +720,67 @@ impl World {
                 .breaks(|| format!("d{disk} holds a change beyond its deadline, and is a leg still"));
         }
     }
-    /// The head is gone; with its power, or without it.
-    pub(super) fn checker_fell(&mut self, power: bool) {
+    /// The head of a server is gone; with the power of the drives, or without it.
+    pub(super) fn checker_fell(&mut self, server: usize, power: bool) {
         let drive_checker = &mut self.drive_checker;
-        drive_checker.held.iter_mut().for_each(|h| h.orphan = true);
+        drive_checker.held.iter_mut().filter(|h| h.server == server).for_each(|h| h.orphan = true);
         if power {
             drive_checker.held.clear();
         }
-        drive_checker.records.clear();
-        drive_checker.refused.clear();
-        drive_checker.untaken.clear();
-        drive_checker.witness = None;
-        drive_checker.asked = None;
-        drive_checker.life_began = self.now;
+        if server == drive_checker.heads.lead() {
+            drive_checker.forget_records();
+        }
+        drive_checker.heads.falls(server, self.now);
         drive_checker.moved = true;
     }
-    /// A file of the state directory was written.
-    pub(super) fn checker_state(&mut self, name: &str, contents: &[u8]) {
-        if name.starts_with("witness-") {
+    /// The drives lose their power, and no head lives.
+    pub(super) fn checker_lost_power(&mut self) {
+        self.drive_checker.held.clear();
+        self.drive_checker.heads.upset(self.now);
+    }
+    /// A machine says whether its head leads, before anything is done of what it wants.
+    pub(super) fn checker_hears(&mut self, actor: ActorId, leads: Option<Leads>) {
+        let (Some(leads), Some(server)) = (leads, self.server_of(actor)) else { return };
+        if self.drive_checker.heads.hears(server, leads, self.now) {
+            self.drive_checker.forget_records();
+        }
+    }
+    /// A drive has shut out whoever is not in: no operation of theirs is at it, and none is let in.
+    pub(super) fn checker_confirmed(&mut self, disk: usize) {
+        for server in 0..self.servers.len() {
+            if !self.disks[disk].is_in(server as Nexus) {
+                self.drive_checker.heads.confirms(server, disk);
+            }
+        }
+    }
+    /// A file of a state directory was written.
+    pub(super) fn checker_state(&mut self, server: usize, name: &str, contents: &[u8]) {
+        let heads = &self.drive_checker.heads;
+        let counts = server == heads.lead() && !heads.is_out(server);
+        if counts && name.starts_with("witness-") {
             self.drive_checker.witness = witness(name, contents);
         }
+    }
+
+    // ---- how long things take
+
+    /// What failed before is on record.
+    fn settled(&self) -> Duration {
+        if self.is_shared() { SETTLED_BY_TWO } else { SETTLED }
+    }
+    fn not_given_up(&self) -> Duration {
+        if self.is_shared() { NOT_GIVEN_UP_BY_TWO } else { NOT_GIVEN_UP }
+    }
+    fn write_deadline(&self) -> Duration {
+        if self.is_shared() { DEADLINE_BY_TWO } else { Deadlines::default().write }
+    }
+    /// Of two heads, none was put out, let in or ended of late.
+    fn is_settled(&self) -> bool {
+        !self.is_shared() || self.drive_checker.heads.are_settled(self.now, SETTLED_BY_TWO)
+    }
+    /// Whether a change of this place is at a drive, or on its way there.
+    fn changes_at(&self, disk: usize, at: u64, len: u64) -> bool {
+        self.drive_checker.writes_there(disk, at, len) || self.is_on_its_way(disk, at, len)
     }
 
     // ---- what hosts see
@@ -626,8 +790,14 @@ impl World {
         /// An array, its legs in use, and those of them whose records do not know that another is out.
         type Known = (usize, Vec<usize>, Vec<(usize, usize)>);
         let mut known: Option<Known> = None;
-        let life_began = self.drive_checker.life_began;
-        for answer in answers.iter().filter(|a| a.began > life_began) {
+        let shared = self.is_shared();
+        if shared && self.directory_ails() {
+            return;
+        }
+        // A command that failed where there are two heads may have been begun by one that is gone.
+        let upset_at = self.drive_checker.heads.upset_at();
+        let counts = |a: &&Answer| a.began > upset_at && (!shared || a.failed.is_none());
+        for answer in answers.iter().filter(counts) {
             // What was refused before it came to a drive says nothing of the drives: legs may differ since a crash.
             let begun = |id| self.drive_checker.first.contains_key(&(id, answer.block));
             // A write that got a retry status, as the loss can be put on record nowhere, is not read until it is on record.
@@ -654,7 +824,7 @@ impl World {
                     && !had
                     && ![leg, out].into_iter().any(junk)
                     && !self.disks[*leg].agrees(&self.disks[*out], at / len)
-                    && !self.drive_checker.writes_there(*leg, at, len)
+                    && !self.changes_at(*leg, at, len)
             };
             if let Some((leg, out)) = unaware.iter().find(lacks).copied() {
                 let block = answer.block;
@@ -666,7 +836,7 @@ impl World {
             let moves = |other| {
                 rotted
                     || [first, other].iter().any(junk)
-                    || [first, other].into_iter().any(|d| self.drive_checker.writes_there(d, at, len))
+                    || [first, other].into_iter().any(|d| self.changes_at(d, at, len))
             };
             if let Some(other) = other.copied().filter(|other| !moves(*other)) {
                 let block = answer.block;
@@ -693,9 +863,10 @@ impl World {
             let leg = self.drive_checker.home(disk).filter(|h| h.array == array).and_then(|h| r.leg(h.drive));
             leg.is_some_and(|l| l.state == LegState::InSync)
         };
+        let not_given_up = self.not_given_up();
         let given_up = |leg: usize| {
             let old = |h: &Held| {
-                h.place.disk == leg && h.record.is_some() && self.now.since(h.began) > NOT_GIVEN_UP
+                h.place.disk == leg && h.record.is_some() && self.now.since(h.began) > not_given_up
             };
             self.drive_checker.held.iter().any(old)
         };
@@ -718,13 +889,16 @@ impl World {
             return;
         }
         let out: Vec<bool> = (0..self.disks.len()).map(|d| self.drive_checker.is_out(d)).collect();
+        let not_given_up = self.not_given_up();
         let Self { drive_checker, now, disks, .. } = self;
         let is_lost = |h: &&Held| {
             let copy = |key| drive_checker.first.get(&key).is_some_and(|first| *first < h.began);
             h.stamp.is_some_and(|key| lost.contains(&key.0) && !copy(key))
         };
-        let fresh =
-            |h: &&Held| !h.orphan && now.since(h.began) < NOT_GIVEN_UP && !disks[h.place.disk].faults.hang;
+        let fresh = |h: &&Held| {
+            let hangs = disks[h.place.disk].faults.hang;
+            !drive_checker.is_late(h) && now.since(h.began) < not_given_up && !hangs
+        };
         let counts = |h: &&Held| is_lost(h) && fresh(h) && !out[h.place.disk];
         let found = drive_checker.held.iter().find(counts).map(|h| h.place.disk);
         if let Some(disk) = found {
@@ -744,9 +918,15 @@ impl World {
     }
     /// Promise 2: every leg is in sync, as the head says. They hold the same then, wherever nothing moves.
     pub fn checker_look(&mut self) {
-        let slow = |h: &Held| h.changes() && self.now.since(h.began) > Duration::from_millis(500);
-        let restless = self.now.since(self.drive_checker.failed_at.max(self.drive_checker.life_began))
-            < SETTLED
+        let slow = |h: &Held| h.changes() && self.now.since(h.began) > SLOW;
+        let heads = &self.drive_checker.heads;
+        let upset = self.is_shared()
+            && (self.directory_ails()
+                || heads.is_any_out()
+                || self.is_late_on_its_way(SLOW)
+                || !self.is_settled());
+        let restless = self.now.since(self.drive_checker.failed_at.max(heads.upset_at())) < self.settled()
+            || upset
             || self.drive_checker.held.iter().any(slow)
             || self.disks.iter().enumerate().any(|(d, x)| x.faults.any() || !self.is_open(d));
         if !self.drive_checker.moved || restless {
@@ -768,7 +948,7 @@ impl World {
                     let junk = a.is_junk(*s) || b.is_junk(*s);
                     !junk
                         && !self.disks.iter().any(|d| d.has_rotted(*s))
-                        && !legs.iter().any(|d| self.drive_checker.writes_there(*d, at, a.sector))
+                        && !legs.iter().any(|d| self.changes_at(*d, at, a.sector))
                 };
                 if let Some(sector) = unlike.into_iter().find(still) {
                     let (first, at) = (legs[0], sector * a.sector);
@@ -784,6 +964,10 @@ impl World {
         let well = |d: usize| !self.disks[d].faults.any() && self.drive_checker.in_sync(d);
         arrays > 0 && (0..arrays).all(|a| self.drive_checker.legs(a).into_iter().any(well))
     }
+}
+
+fn changes(kind: DriveOpKind) -> bool {
+    !matches!(kind, DriveOpKind::Read | DriveOpKind::Flush)
 }
 
 fn with_memory(actors: &mut [Actor], heads: &[ActorId], data: Slice, with: &mut dyn FnMut(&mut [u8])) {

@@ -2,6 +2,7 @@
 //! that asked for them; exclusive claims.
 
 use super::actor::ActorId;
+use super::drive_checker::Asked;
 use super::{Happening, HeadOrHost, World};
 use crate::disk::DiskOp;
 use crate::registrants::Nexus;
@@ -26,6 +27,9 @@ struct PendingOp {
     place: Option<Opened>,
     /// Tells users of one slot apart.
     nth: u64,
+    /// When it was asked for, and whether a leg of the drive's array was out by then.
+    asked: Instant,
+    beside_absent: bool,
     /// Data of a write whose machine is gone: the kernel still holds the memory as it was.
     orphan: Option<Vec<u8>>,
     /// By which path it comes, and whether it was not let in, or was ended there by a reset.
@@ -98,18 +102,27 @@ impl World {
         }
         let shared = self.is_shared();
         let fenced = !shared && place.is_some_and(|p| !self.disks[p.disk].admits(nexus));
+        let writes = place.filter(|_| op.kind == DriveOpKind::Write);
+        let mut pending = PendingOp {
+            actor,
+            life,
+            op,
+            place,
+            nth,
+            asked: self.now(),
+            beside_absent: writes.is_some_and(|p| self.is_beside_absent(p.disk)),
+            orphan: None,
+            nexus,
+            fenced,
+            arrived: !shared,
+            unheard: false,
+            torn: false,
+        };
         match place {
             Some(_) if shared => {}
-            Some(place) if !fenced && self.disks[place.disk].appearance == place.appearance => {
-                self.checker_asked(nth, actor, &op, place);
-            }
-            Some(place) => self.checker_in_vain(&op, place.disk),
-            None => {}
+            Some(place) => self.tell_checker(&mut pending, place, fenced),
+            None => self.checker_nowhere(actor, op.kind),
         }
-        let arrived = !shared;
-        let (unheard, torn) = (false, false);
-        let pending =
-            PendingOp { actor, life, op, place, nth, orphan: None, nexus, fenced, arrived, unheard, torn };
         let index = match self.drives.free.pop() {
             Some(i) => {
                 self.drives.ops[i] = Some(pending);
@@ -127,6 +140,17 @@ impl World {
         let slow = if slow > 0 { self.rng.between(slow / 2, slow) } else { 0 };
         let at = self.now() + Duration::from_micros(5 + self.rng.below(self.delivery.drive_us) + slow);
         self.push(at, Happening::DriveDone { op: index, nth });
+    }
+    /// An operation comes to its drive, which lets it in or not.
+    fn tell_checker(&mut self, pending: &mut PendingOp, place: Opened, refused: bool) {
+        let &mut PendingOp { nth, actor, op, asked, beside_absent, ref mut orphan, .. } = pending;
+        let orphan = orphan.as_deref_mut();
+        let asked = Asked { nth, actor, op, place, at: asked, beside_absent, orphan };
+        if refused || self.disks[place.disk].appearance != place.appearance {
+            self.checker_in_vain(&asked);
+        } else {
+            self.checker_asked(asked);
+        }
     }
     /// A drive does an operation, or part of it (`tear`), on memory as it is now.
     fn carry(&mut self, pending: &PendingOp, tear: bool) -> Result<(), DriveError> {
@@ -238,9 +262,10 @@ impl World {
             self.forget_claims(server);
         }
     }
-    /// Whether the head of the first server has this drive open, as it is there now.
+    /// Whether the head that leads has this drive open, as it is there now.
     pub(super) fn is_open(&self, disk: usize) -> bool {
-        self.drives.has_open(0, Opened { disk, appearance: self.disks[disk].appearance })
+        let there = Opened { disk, appearance: self.disks[disk].appearance };
+        self.drives.has_open(self.drive_checker.heads.lead(), there)
     }
     /// The unit is reset: what came by other paths than `own` is over, having landed in part or not at all. What came by
     /// that one is sent again by the kernel, and goes on.
@@ -251,6 +276,7 @@ impl World {
             let Some(mut pending) = self.drives.ops[i].take_if(here) else { continue };
             let _ = self.carry(&pending, true);
             pending.fenced = true;
+            self.checker_ended(pending.nth, Err(DriveError::Fenced));
             self.drives.ops[i] = Some(pending);
         }
     }
@@ -401,7 +427,7 @@ impl World {
     /// It is at its drive, which looks whether its server may; what was let in lands later, whatever becomes of the
     /// registration.
     pub(super) fn drive_arrives(&mut self, op: usize, nth: u64) {
-        let Some(pending) = self.drives.ops[op].as_ref().filter(|p| p.nth == nth) else { return };
+        let Some(mut pending) = self.drives.ops[op].take_if(|p| p.nth == nth) else { return };
         let (nexus, place) = (pending.nexus, pending.place);
         let disk = place.map(|p| p.disk);
         let lost = disk.is_some_and(|d| !self.has_path(nexus.into(), d));
@@ -411,12 +437,15 @@ impl World {
         let late = self.rng.chance(self.delivery.late_permille, 1000) && !lost && !fenced;
         let late = if late { self.rng.below(900_000) } else { 0 };
         let takes = 5 + self.rng.below(self.delivery.drive_us) + slow + late;
-        let pending = self.drives.ops[op].as_mut().expect("looked at above");
+        if let Some(place) = place {
+            self.tell_checker(&mut pending, place, lost || fenced);
+        }
         pending.arrived = true;
         pending.fenced = fenced;
         if lost {
             pending.place = None;
         }
+        self.drives.ops[op] = Some(pending);
         self.push(self.now() + Duration::from_micros(takes), Happening::DriveDone { op, nth });
     }
     /// What a server had at a drive to which it loses the path lands, and no event comes.
@@ -447,8 +476,22 @@ impl World {
             if let Some(pending) = self.drives.ops[i].take_if(its) {
                 self.drives.free.push(i);
                 let _ = self.carry(&pending, true);
+                self.checker_ended(pending.nth, Err(DriveError::Gone));
             }
         }
+    }
+    /// Whether a change of this place has left a head, and has not come to its drive.
+    pub(super) fn is_on_its_way(&self, disk: usize, at: u64, len: u64) -> bool {
+        let there = |p: &PendingOp| {
+            let DriveOp { kind, at: from, len: bytes, .. } = p.op;
+            let changes = !matches!(kind, DriveOpKind::Read | DriveOpKind::Flush);
+            changes && p.place.is_some_and(|p| p.disk == disk) && from < at + len && at < from + bytes
+        };
+        self.drives.ops.iter().flatten().any(|p| !p.arrived && there(p))
+    }
+    /// Whether an operation has not come to its drive for so long.
+    pub(super) fn is_late_on_its_way(&self, time: Duration) -> bool {
+        self.drives.ops.iter().flatten().any(|p| !p.arrived && self.now().since(p.asked) > time)
     }
     /// No operation of this server is at a drive, or on its way there.
     pub fn has_no_ops(&self, server: usize) -> bool {

@@ -132,6 +132,7 @@ impl World {
             && !self.disks[disk].fence_lies
         {
             self.reset_unit(disk, own);
+            self.checker_confirmed(disk);
         }
         report(self, result);
     }

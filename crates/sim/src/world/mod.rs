@@ -10,6 +10,7 @@ pub mod books;
 mod drive_checker;
 mod drives;
 mod fences;
+mod heads;
 mod links;
 mod peers;
 mod server;
@@ -405,7 +406,7 @@ impl World {
             Crash::Killed => self.orphan_ops(0),
             Crash::PowerCut => self.tear_ops(),
         }
-        self.checker_fell(crash == Crash::PowerCut);
+        self.checker_fell(0, crash == Crash::PowerCut);
         self.head_ends(0, crash);
     }
     /// The head of one of two servers is gone. Drives are elsewhere, and keep their power: what has come to them lands, in part
@@ -416,6 +417,7 @@ impl World {
             Crash::Killed => self.orphan_ops(server),
             Crash::PowerCut => self.drop_ops_of(server),
         }
+        self.checker_fell(server, false);
         self.head_ends(server, crash);
         self.peer_falls(server, crash == Crash::PowerCut);
         self.servers[server].powered &= crash == Crash::Killed;
@@ -425,6 +427,7 @@ impl World {
     pub fn drives_fall(&mut self) {
         self.say(|| "the drives lose their power".into());
         self.tear_ops();
+        self.checker_lost_power();
     }
     fn head_ends(&mut self, server: usize, crash: Crash) {
         self.state_fell(server, crash == Crash::PowerCut);
@@ -529,6 +532,8 @@ impl World {
                     Turn::Event(HeadOrHost::Host(_)) | Turn::Nudge => {}
                 }
                 m.end_of_turn(now, &mut fx);
+                let leads = m.leads();
+                self.checker_hears(id, leads);
                 self.head_fx = self.carry_out(id, fx, |w, id, to, mail| w.mail(id, to, mail));
             }
             Body::Host(m) => {

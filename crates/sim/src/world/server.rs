@@ -133,6 +133,7 @@ impl World {
             return;
         }
         self.say(|| format!("server {server} stands still until {:?}: {pause:?}", pause.until));
+        self.drive_checker.heads.upset(pause.until);
         self.servers[server].pause = Some(pause);
     }
     /// The Steward of a server stands still, and its shards go on: that thread waits for memory, say.
@@ -141,6 +142,7 @@ impl World {
             return;
         }
         self.say(|| format!("the Steward of server {server} stands still until {until:?}"));
+        self.drive_checker.heads.upset(until);
         self.servers[server].steward_until = Some(until);
     }
     /// Whether a server or its Steward stands still.
@@ -181,6 +183,7 @@ impl World {
         self.say(|| {
             format!("server {server} and d{disk}: the path is {}", if lost { "lost" } else { "back" })
         });
+        self.drive_checker.heads.upset(self.now);
         if lost {
             self.servers[server].lost.insert(disk);
             self.answers_are_lost(server, disk);

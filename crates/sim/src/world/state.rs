@@ -121,8 +121,8 @@ impl World {
             Some(Refusal::Unsettled) => return Err(StateError::Unsettled(fault())),
             Some(Refusal::Landed) | None => {}
         }
-        if let (StateOp::Write { name, contents }, false) = (&op, self.is_shared()) {
-            self.checker_state(name, contents);
+        if let StateOp::Write { name, contents } = &op {
+            self.checker_state(server, name, contents);
         }
         let now = self.now();
         let Self { servers, disks, .. } = self;
