@@ -128,7 +128,7 @@ pub struct Ledger {
     pub left_in_silence: bool,
     /// Writes that were begun, and not answered.
     pub begun: BTreeSet<WriteId>,
-    /// Writes that were answered, well or not: until somebody looks.
+    /// Writes that were answered, well or not, and of which no copy is left: until somebody looks.
     pub over: Vec<WriteId>,
     /// Commands that ended well.
     pub good: u64,
@@ -328,9 +328,11 @@ impl Host {
                     self.pause_until = self.pause_until.max(now + after);
                 }
             }
+            // One of which a copy was lost with another path is not over: that may still start.
             if let Doing::Write(w) = &slot.doing
                 && done.status != HostStatus::ConnectionLost
                 && ledger.begun.remove(&w.id)
+                && copies.is_empty()
             {
                 ledger.over.push(w.id);
             }
