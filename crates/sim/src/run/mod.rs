@@ -887,7 +887,8 @@ impl Run {
     }
 }
 
-fn quiet(snapshot: &Status) -> bool {
+/// Nothing is copied, compared or cleared.
+pub(crate) fn quiet(snapshot: &Status) -> bool {
     snapshot.pools.iter().all(|p| p.clearing.is_none() && p.arrays.iter().all(|a| a.resync.is_none()))
 }
 

@@ -104,7 +104,7 @@ impl Run {
         let now = self.world.now();
         self.access.as_mut().map_or(Ok(()), |access| access.check(now)).map_err(|e| e + &self.ills())?;
         for (i, ledger) in self.ledgers.iter().enumerate() {
-            let mut ledger = ledger.borrow_mut();
+            let ledger = ledger.borrow();
             match ledger.broken.first() {
                 Some(Broken::Stale { block, what }) => {
                     let (found, allowed) = (what.found, &what.allowed);
@@ -129,11 +129,26 @@ impl Run {
                     return Err(format!("stall: host {i} waited for {by_all:?}, and {by_one:?} by one path"));
                 }
             }
-            ledger.over.clear();
-            ledger.let_in.clear();
         }
-        self.volume.borrow_mut().answers.clear();
         Ok(())
+    }
+    /// What the drive checker finds, at this moment and beside what hosts were answered.
+    pub(super) fn check_surface(&mut self) -> Result<(), String> {
+        // What a head has closed may still begin at the other one, until the host is let in again.
+        drop(self.world.take_cut_off());
+        for (ledger, host) in self.ledgers.iter().zip(&self.hosts) {
+            let over = core::mem::take(&mut ledger.borrow_mut().over);
+            self.world.checker_over(over.into_iter());
+            let lost = core::mem::take(&mut ledger.borrow_mut().let_in);
+            if !lost.is_empty() {
+                self.world.checker_let_in(*host, &lost);
+            }
+        }
+        let answers = core::mem::take(&mut self.volume.borrow_mut().answers);
+        if !answers.is_empty() {
+            self.world.checker_answered(&answers);
+        }
+        self.world.broken_at_surface().map_or(Ok(()), |what| Err(what + &self.ills()))
     }
     /// A run is over: what went on for longer, or more often, than its options let it.
     pub(super) fn waited_too_long(&self, outcome: &Outcome) -> Option<String> {

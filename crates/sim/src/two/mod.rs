@@ -20,7 +20,7 @@ use crate::disk::Disk;
 use crate::host::{Host, Ledger};
 use crate::memory::SimMemory;
 use crate::operator::{ISCSI, NVME, SECOND, iqn, lets_in, nqn, second_portals};
-use crate::run::{Failure, Outcome};
+use crate::run::{Failure, Outcome, quiet};
 use crate::volume::Volume;
 use crate::world::{ActorId, Step, World};
 use base::fence::Process;
@@ -368,6 +368,7 @@ impl Run {
         }
         self.lose_paths_of_hosts();
         self.check_hosts()?;
+        self.check_surface()?;
         self.progress()
     }
     fn mail(&mut self, server: usize, mail: ManagerMail) -> Result<(), String> {
@@ -549,6 +550,9 @@ impl Run {
             Ok(Reply::Snapshot(snapshot)) => {
                 if self.leader() == Some(server) {
                     self.ordered.verdict(&snapshot).map_err(|e| format!("{e}{}", self.ills()))?;
+                    if snapshot.health == State::Optimal && quiet(&snapshot) {
+                        self.world.checker_look();
+                    }
                 }
                 if self.stage == Stage::Ordering {
                     self.last_look = Some(snapshot.clone());
@@ -748,11 +752,6 @@ impl Run {
                     ));
                 }
                 let Some(snapshot) = self.snapshot.take() else { return Ok(()) };
-                let quiet = |s: &Status| {
-                    s.pools
-                        .iter()
-                        .all(|p| p.clearing.is_none() && p.arrays.iter().all(|a| a.resync.is_none()))
-                };
                 let well =
                     snapshot.health == State::Optimal && quiet(&snapshot) && !snapshot.pools.is_empty();
                 self.nurse(&snapshot);
