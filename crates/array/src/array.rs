@@ -226,6 +226,11 @@ impl Array {
         let Some(unclean) = &self.unclean else { return true };
         (first..=last).all(|region| !unclean.get(region) || self.owns(region))
     }
+    /// Whether legs may differ at this byte since a crash, as far as its owner knows, for checkers. Of others' regions: false.
+    pub fn is_unclean(&self, at: u64) -> bool {
+        let region = self.geometry.region(at);
+        self.owns(region) && self.unclean.as_ref().is_some_and(|unclean| unclean.get(region))
+    }
     /// Shards from this number on are gone, and may have left their lanes' regions different on legs: reads there are no longer this
     /// instance's. True: they had some.
     pub fn is_bereft_of(&mut self, shards: u16) -> bool {

@@ -1,11 +1,14 @@
 //! Checks of two heads.
 
 use super::{Options, Run};
+use crate::disk::Disk;
 use crate::registrants::Nexus;
 use crate::run::{Outcome, READ_MAX, WRITE_MAX};
 use crate::volume::Broken;
-use array::format::{LABEL_AT, RECORD_BYTES, label_copy_at, newest_label};
+use crate::world::Books;
+use array::format::{LABEL_AT, Label, RECORD_BYTES, label_copy_at, newest_label};
 use base::{Duration, FaultKind};
+use head::layout::ArrayId;
 use head::order::{Order, State, Status};
 use std::collections::BTreeMap;
 
@@ -186,18 +189,61 @@ impl Run {
             None => self.world.check_books(&[0, 1]),
         }
     }
-    /// Legs hold the same, byte for byte.
+    /// All drives are legs, and those in sync hold the same, byte for byte.
     pub(super) fn check(&self) -> Result<(), String> {
-        for first in (0..self.world.disks.len()).step_by(2) {
-            let [a, b] = [&self.world.disks[first], &self.world.disks[first + 1]];
-            let copies = [LABEL_AT, label_copy_at(a.bytes)].map(|at| {
-                let mut label = vec![0; RECORD_BYTES];
-                a.read(at, &mut label);
-                label
-            });
-            let label = newest_label(&copies[0], &copies[1]).map_err(|_| format!("d{first} has no label"))?;
-            if let Some(sector) = a.unlike(b, label.data_at, label.data_bytes, false).first() {
-                return Err(format!("legs: d{first} and its other leg differ in sector {sector}"));
+        let arrays = self.last_look.iter().flat_map(|s| &s.pools).flat_map(|p| &p.arrays);
+        let disk = |path: &str| self.world.disks.iter().position(|d| d.spec == path);
+        let mut known = 0;
+        for (id, array) in self.arrays().into_iter().zip(arrays) {
+            let legs = array.legs.iter().filter_map(|l| Some((disk(&l.path)?, l.state)));
+            let legs: Vec<(usize, State)> = legs.collect();
+            known += legs.len();
+            if legs.len() != 2 || legs.len() != array.legs.len() {
+                return Err(format!("legs: drives {legs:?} are a mirror: {:?}", array.legs));
+            }
+            // One that is out, or copied to, lacks what others have.
+            let in_sync = legs.iter().filter(|(_, state)| *state == State::Optimal).map(|(disk, _)| *disk);
+            let in_sync: Vec<usize> = in_sync.collect();
+            for pair in in_sync.windows(2) {
+                self.check_legs(id, [pair[0], pair[1]])?;
+            }
+        }
+        match self.world.disks.len() {
+            all if known == all => Ok(()),
+            all => Err(format!("legs: {known} of {all} drives are legs")),
+        }
+    }
+    /// The numbers of arrays at the head that leads, which its shards and those of the other one know them by, in the order of its pools.
+    fn arrays(&self) -> Vec<ArrayId> {
+        let books = self.leader().map_or(vec![], |leader| self.world.books_of(leader));
+        let stewards = books.into_iter().filter_map(|books| match books {
+            Books::Steward(books) => Some(books.arrays),
+            Books::Shard(_) => None,
+        });
+        stewards.flatten().map(|array| array.id).collect()
+    }
+    /// Two legs in sync hold the same, region by region, whatever the bitmaps say: but where whoever owns the region knows that it is unclean, or
+    /// where a change is at a drive still, as it was given up.
+    fn check_legs(&self, array: ArrayId, legs: [usize; 2]) -> Result<(), String> {
+        let [a, b] = legs.map(|d| &self.world.disks[d]);
+        let [one, other] = [label(a)?, label(b)?];
+        let Label { data_at, data_bytes, region_bytes, .. } = one;
+        if (data_at, data_bytes, region_bytes) != (other.data_at, other.data_bytes, other.region_bytes) {
+            return Err(format!("legs: data of {} and {} lie elsewhere", a.spec, b.spec));
+        }
+        for region in 0..data_bytes.div_ceil(region_bytes.max(1)) {
+            let from = region * region_bytes;
+            let len = region_bytes.min(data_bytes - from);
+            for sector in a.unlike(b, data_at + from, len, false) {
+                let at = sector * a.sector;
+                let may_differ = self.world.is_unclean(array, at - data_at)
+                    || legs.into_iter().any(|d| self.world.changes_at(d, at, a.sector));
+                if !may_differ {
+                    return Err(format!(
+                        "legs: {} and {} differ in region {region} of array {array}, at byte {at}",
+                        a.spec, b.spec
+                    ));
+                }
             }
         }
         Ok(())
@@ -218,4 +264,14 @@ impl Run {
         lines.extend(self.log.iter().cloned());
         lines.iter().map(|l| format!("\n    {l}")).collect()
     }
+}
+
+/// The newer copy of a drive's label.
+fn label(disk: &Disk) -> Result<Label, String> {
+    let copies = [LABEL_AT, label_copy_at(disk.bytes)].map(|at| {
+        let mut label = vec![0; RECORD_BYTES];
+        disk.read(at, &mut label);
+        label
+    });
+    newest_label(&copies[0], &copies[1]).map_err(|_| format!("legs: {} has no label", disk.spec))
 }

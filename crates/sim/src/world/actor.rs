@@ -2,6 +2,7 @@
 
 use base::{Dma, Event, Instant, Machine, Slice};
 use head::books::{ShardBooks, StewardBooks};
+use head::layout::ArrayId;
 use head::mail::Mail;
 use head::steward::Leads;
 use head::steward::state::State;
@@ -36,6 +37,10 @@ pub trait HeadMachine: Machine<Mail = Mail> + Dma {
     fn leads(&self) -> Option<Leads> {
         None
     }
+    /// It owns this byte of an array, and knows that legs may differ there.
+    fn is_unclean(&self, _array: ArrayId, _at: u64) -> bool {
+        false
+    }
 }
 
 impl<M: base::Memory> HeadMachine for head::Shard<M>
@@ -59,6 +64,9 @@ where
     }
     fn books(&self) -> Option<Books> {
         Some(Books::Shard(Box::new(head::Shard::books(self))))
+    }
+    fn is_unclean(&self, array: ArrayId, at: u64) -> bool {
+        self.arrays().any(|(id, a)| id == array && a.is_unclean(at))
     }
 }
 

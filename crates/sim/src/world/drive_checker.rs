@@ -779,7 +779,7 @@ impl World {
         !self.is_shared() || self.drive_checker.heads.are_settled(self.now, SETTLED_BY_TWO)
     }
     /// Whether a change of this place is at a drive, or on its way there.
-    fn changes_at(&self, disk: usize, at: u64, len: u64) -> bool {
+    pub fn changes_at(&self, disk: usize, at: u64, len: u64) -> bool {
         self.drive_checker.writes_there(disk, at, len) || self.is_on_its_way(disk, at, len)
     }
 

@@ -28,6 +28,7 @@ use core::cmp::Reverse;
 use drive_checker::DriveChecker;
 use drives::Drives;
 use fences::Fences;
+use head::layout::ArrayId;
 use head::mail::{Mail, ManagerMail};
 use head::steward::state::State;
 use head::steward::state::journal::JournalEntry;
@@ -348,6 +349,14 @@ impl World {
             }
         }
         Ok(())
+    }
+    /// Whether legs of an array may differ at a byte of it, since a crash: as far as whoever owns it knows.
+    pub fn is_unclean(&self, array: ArrayId, at: u64) -> bool {
+        let lives = |id: &&ActorId| self.server_of(**id).is_some_and(|s| self.servers[s].runs);
+        self.heads.iter().filter(lives).any(|id| match &self.actors[*id].body {
+            Body::Head(machine) => machine.is_unclean(array, at),
+            Body::Host(_) => false,
+        })
     }
     /// What the Steward has decided since the last call.
     pub fn journal(&mut self) -> Vec<JournalEntry> {
