@@ -365,6 +365,7 @@ impl Array {
     /// These ranges of the data space are nobody's any more (nothing of theirs is under way at a drive): nobody may read
     /// what lies there. `marks` grows with each call; `life` is that of the map, from the configuration. Whole pieces are marked, what is left of others is written with
     /// zeroes. `Note::Returned` follows when that is durable on every leg in sync. Every instance gets the call, with the same ranges.
+    /// Calls before it need not have come to their end: the note then counts for them, too.
     pub fn on_returned(
         &mut self,
         now: Instant,
@@ -381,7 +382,6 @@ impl Array {
         self.uncleared.marks = marks;
         self.uncleared.marking = true;
         self.uncleared.reported = None;
-        self.uncleared.edges.clear();
         for (at, len) in ranges {
             let (mut from, end) = (*at, at + len);
             assert!(end <= self.geometry.data_bytes, "space beyond the end of the array was returned");
@@ -403,6 +403,7 @@ impl Array {
         for piece in pieces.piece(from)..=pieces.piece(to - 1) {
             let (at, end) = pieces.range(piece);
             let (part_at, part_end) = (at.max(from), end.min(to));
+            let edge = (part_at, part_end - part_at);
             if (part_at, part_end) == (at, end) {
                 if !self.uncleared.any() {
                     self.uncleared.regions = Bitmap::new(self.geometry.regions());
@@ -414,9 +415,13 @@ impl Array {
                     let block = &mut self.uncleared.blocks[nth as usize];
                     block.stale = !planted(Bug::MarksNotDurable);
                     block.marking = true;
+                    // What is under way may have been begun for an earlier mark, and lacks this one.
+                    if let Some(writing) = &mut block.writing {
+                        writing.marks = false;
+                    }
                 }
-            } else if own && !planted(Bug::EdgesNotZeroed) {
-                self.uncleared.edges.push_back((part_at, part_end - part_at));
+            } else if own && !self.uncleared.edges.contains(&edge) && !planted(Bug::EdgesNotZeroed) {
+                self.uncleared.edges.push_back(edge);
             }
         }
         if planted_if(Bug::MarksNotDurable, || self.uncleared.blocks.iter().any(|b| b.marking)) {

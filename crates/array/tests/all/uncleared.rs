@@ -195,6 +195,42 @@ fn returned_space_is_marked_where_it_is_whole_pieces_and_zero_at_its_ends() {
     assert_eq!(b.asked().matches(":r").count(), 1);
 }
 
+/// Space of a removed volume is marked while a volume grows over what it had cut off: each waits for the last mark.
+#[test]
+fn a_mark_counts_for_the_ends_that_an_earlier_one_has_left_to_be_written() {
+    let mut b = Bench::new(&[InSync, InSync]);
+    b.io.notes.clear();
+    // More ends than are written at once.
+    let mut ends: Vec<(u64, u64)> = (0..8).map(|n| (50 * MIB + n * PIECE, PIECE / 2)).collect();
+    b.array.on_returned(b.now, (9, 1), &ends, &mut b.io);
+    ends.push((60 * MIB, PIECE / 2));
+    b.array.on_returned(b.now, (9, 2), &ends[8..], &mut b.io);
+    let mut said = String::new();
+    while !b.io.notes.contains(&Note::Returned { marks: 2 }) {
+        assert!(!b.io.ops.is_empty(), "both marks come to an end: {said}");
+        said += &(b.asked_and_ended() + " ");
+    }
+    for (at, _) in ends {
+        for leg in [0, 1] {
+            assert!(said.contains(&format!("{leg}:z{at} ")), "{leg} lacks zeroes at {at}: {said}");
+        }
+    }
+}
+
+#[test]
+fn a_mark_does_not_count_by_a_write_of_the_map_that_began_before_it() {
+    let mut b = Bench::new(&[InSync, InSync]);
+    b.io.notes.clear();
+    // Both pieces are in one block.
+    b.array.on_returned(b.now, (9, 1), &[(50 * MIB, PIECE)], &mut b.io);
+    b.array.on_returned(b.now, (9, 2), &[(50 * MIB + PIECE, PIECE)], &mut b.io);
+    let returned = Note::Returned { marks: 2 };
+    assert_eq!(b.asked_and_ended(), "0:map 1:map");
+    assert!(!b.io.notes.contains(&returned), "it has the first piece alone");
+    assert_eq!(b.asked_and_ended(), "0:map 1:map");
+    assert!(b.io.notes.contains(&returned));
+}
+
 #[test]
 fn marks_do_not_count_while_the_loss_of_a_leg_without_them_is_not_on_record() {
     let mut b = Bench::new(&[InSync, InSync]);
