@@ -211,7 +211,7 @@ impl Uncleared {
         }
         self.blocks.iter().fold(!0, |legs, b| legs & b.holds)
     }
-    /// A leg is used for writing that was not before: it gets every block, if there is a map.
+    /// A leg is used for writing that was not before, or lost what it had: it gets every block, if there is a map.
     pub(crate) fn rewrite(&mut self, leg: usize) {
         if self.life == 0 {
             return;
@@ -219,6 +219,10 @@ impl Uncleared {
         for block in &mut self.blocks {
             block.holds &= !bit(leg);
             block.stale = true;
+            // What is under way may have come there before what the leg had was overwritten.
+            if let Some(writing) = &mut block.writing {
+                writing.took &= !bit(leg);
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Uncleared pieces at the door: what is read, what a first write does, when marks count. See `model` for chaos.
 
-use super::bench::{Bench, MIB, members};
+use super::bench::{Bench, MAP_AT, MIB, members};
 use LegState::{InSync, Missing, Rebuilding};
 use array::*;
 use base::*;
@@ -300,6 +300,37 @@ fn a_leg_that_comes_in_sync_has_the_map_and_nothing_is_copied_that_nobody_reads(
     // The background had begun: five regions of 1 MiB were cleared, and no others are read.
     assert_eq!(said.matches(":r").count(), 5 * 8, "{said}");
     assert!(b.io.notes.contains(&Note::Synced { leg: 1, epoch: 2 }), "{:?}", b.io.notes);
+}
+
+/// Somebody has overwritten what a leg has of the map, perhaps after a write that is under way had come there.
+#[test]
+fn a_write_of_the_map_under_way_does_not_count_where_the_map_is_written_anew() {
+    let mut b = used(&[InSync, InSync]);
+    b.command(1, Kind::Write, 100 * MIB, 4096);
+    // The bit, the zeroes and the flush.
+    (0..3).for_each(|_| drop(b.asked_and_ended()));
+    let former = b.tags();
+    b.array.mark_all_dirty(b.now, 7, &mut b.io);
+    former.into_iter().for_each(|tag| b.end(tag, Ok(())));
+    // Everything is written but the block of this region's lane: 7 blocks in two places each lane.
+    let lane = 100 % 16 * 14 * 4096;
+    let places = MAP_AT + lane..MAP_AT + lane + 14 * 4096;
+    let mut held = vec![];
+    while !b.io.ops.is_empty() {
+        for op in core::mem::take(&mut b.io.ops) {
+            if places.contains(&op.at) {
+                held.push(op.token.0);
+            } else {
+                b.end(op.token.0, Ok(()));
+            }
+        }
+    }
+    assert_eq!((held.len(), b.done()), (2, vec![]), "it is written once more, to both legs");
+    assert!(!b.io.notes.contains(&Note::AllDirty { number: 7 }));
+    held.into_iter().for_each(|tag| b.end(tag, Ok(())));
+    b.run();
+    assert!(b.io.notes.contains(&Note::AllDirty { number: 7 }));
+    assert_eq!(b.done(), [(1, Status::Good)]);
 }
 
 #[test]
