@@ -34,6 +34,8 @@ impl Array {
     /// Begins a scrub, or goes on with one where another instance or life was; None ends it.
     /// `Note::Scrubbed` says that this instance has done its part.
     pub fn scrub(&mut self, now: Instant, order: Option<Scrub>, io: &mut impl ArrayIo) {
+        let is_piece = |f: &Flight| f.job == Job::Scrub && f.phase != Phase::AwaitingLate;
+        let stale = self.flights.iter().any(|(_, flight)| is_piece(flight));
         self.scrub = order.filter(|_| self.geometry.redundant()).map(|order| {
             let sizes = (0..self.geometry.regions()).filter(|r| self.owns(*r)).map(|region| {
                 let at = u64::from(region) * self.geometry.region_bytes;
@@ -45,8 +47,19 @@ impl Array {
                 done += if at + len <= order.from { len } else { 0 };
             }
             let (next, end) = (order.from, order.from);
-            let (under_way, next_at, again, repaired_at) = (false, now, false, None);
-            Scrubbing { order, next, end, total, done, under_way, next_at, again, repaired_at, repair: None }
+            Scrubbing {
+                order,
+                next,
+                end,
+                total,
+                done,
+                under_way: stale,
+                stale,
+                next_at: now,
+                again: false,
+                repaired_at: None,
+                repair: None,
+            }
         });
         self.scrub_step(now, io);
         self.drain(now, io);
@@ -120,7 +133,8 @@ impl Array {
         let legs = self.in_sync();
         let Flight { at, len, buffer, .. } = self.flights[id];
         let fits = u64::from(legs.count_ones()) * len <= u64::from(PIECE_BYTES);
-        if legs.count_ones() < 2 || !fits || self.scrub.is_none() {
+        let counts = self.scrub.as_ref().is_some_and(|scrub| !scrub.stale);
+        if legs.count_ones() < 2 || !fits || !counts {
             self.scrub_piece_over(now, id, false, io);
             return;
         }
@@ -177,7 +191,8 @@ impl Array {
         let Flight { tried, len, .. } = self.flights[id];
         let first = self.scrub_part(id, tried.trailing_zeros() as usize);
         let same = members(tried).all(|leg| io.same(first, self.scrub_part(id, leg)));
-        let Some(order) = self.scrub.as_ref().map(|s| s.order).filter(|_| !same) else {
+        let order = self.scrub.as_ref().filter(|scrub| !scrub.stale).map(|scrub| scrub.order);
+        let Some(order) = order.filter(|_| !same) else {
             self.scrub_piece_over(now, id, true, io);
             return;
         };
@@ -275,6 +290,7 @@ impl Array {
     pub(crate) fn scrub_written(&mut self) {
         if let Some(scrub) = &mut self.scrub {
             scrub.under_way = false;
+            scrub.stale = false;
             scrub.again = false;
             self.resync.poke = true;
         }
@@ -285,21 +301,24 @@ impl Array {
         let Flight { at, len, .. } = self.flights[id];
         self.retire(now, id);
         let degraded = self.in_sync().count_ones() < 2;
-        if let Some(scrub) = self.scrub.as_mut().filter(|s| s.under_way && s.next == at) {
-            scrub.under_way = false;
-            if compared || scrub.again {
-                if !compared {
-                    io.note(Note::Unreadable { at, len });
-                }
-                scrub.next = at + len;
-                scrub.done += len;
-                scrub.again = false;
-                scrub.repaired_at = None;
-            } else {
-                // While legs are missing nothing is said of the piece: it waits.
-                scrub.again = !degraded;
+        let Some(scrub) = &mut self.scrub else { return };
+        scrub.under_way = false;
+        self.resync.poke = true;
+        if core::mem::take(&mut scrub.stale) {
+            return;
+        }
+        assert_eq!(scrub.next, at, "a scrub has one piece under way");
+        if compared || scrub.again {
+            if !compared {
+                io.note(Note::Unreadable { at, len });
             }
-            self.resync.poke = true;
+            scrub.next = at + len;
+            scrub.done += len;
+            scrub.again = false;
+            scrub.repaired_at = None;
+        } else {
+            // While legs are missing nothing is said of the piece: it waits.
+            scrub.again = !degraded;
         }
     }
 }

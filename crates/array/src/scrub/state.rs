@@ -14,7 +14,10 @@ pub(crate) struct Scrubbing {
     /// Bytes of own regions, all of them and those done.
     pub(super) total: u64,
     pub(super) done: u64,
+    /// A piece is read, compared or mended: one at a time, as what is to be mended is kept here.
     pub(super) under_way: bool,
+    /// It is of the scrub before this one: what it finds does not count.
+    pub(super) stale: bool,
     pub(super) next_at: Instant,
     /// The piece is read a second time since it could not be read, or was repaired at this byte.
     pub(super) again: bool,

@@ -185,6 +185,30 @@ fn what_a_leg_cannot_read_is_healed_and_what_none_can_is_reported() {
     assert_eq!(alarms(&b), [Note::Unreadable { at: 96 * 4096, len: 65536 }]);
 }
 
+/// What is to be mended of a piece is kept in one place: what one piece had found could be written where the other one had.
+#[test]
+fn a_scrub_that_begins_anew_waits_for_the_piece_of_the_one_before() {
+    let mut b = Bench::new(&[InSync, InSync, InSync]);
+    let repair = Scrub { repair: true, ..Scrub::default() };
+    begin(&mut b, repair);
+    let before = core::mem::take(&mut b.io.ops);
+    assert_eq!(before.len(), 3);
+    b.array.scrub(b.now, None, &mut b.io);
+    begin(&mut b, Scrub { from: 64 * MIB, ..repair });
+    assert_eq!(b.asked(), "", "the drives have the first one's piece");
+    for op in before {
+        // Leg 0 differs.
+        let byte = u8::from(op.drive == DriveId(0));
+        b.io.scratch[op.data.at as usize..][..op.data.len as usize].fill(byte);
+        b.end(op.token.0, Ok(()));
+    }
+    let data_at = b.array.geometry().data_at;
+    let next: Vec<u64> = b.io.ops.iter().map(|op| op.at - data_at).collect();
+    assert_eq!((next, alarms(&b)), (vec![64 * MIB; 3], vec![]));
+    assert_eq!(run(&mut b, |_, _| 3, &[]), [""; 0]);
+    assert_eq!(b.io.notes, [Note::Scrubbed { epoch: 1 }]);
+}
+
 #[test]
 fn a_scrub_goes_on_where_it_is_asked_to_and_yields_to_hosts() {
     let mut b = Bench::new(&[InSync, InSync]);
