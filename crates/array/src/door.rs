@@ -135,6 +135,8 @@ impl Default for Pace {
 /// What a scrub does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Scrub {
+    /// Which one it is: the note of its end repeats it.
+    pub number: u32,
     /// It goes on here: bytes of the data space, a multiple of the region. 0 for a new one.
     pub from: u64,
     /// Legs that differ are made equal; otherwise the difference is only reported.
@@ -149,7 +151,7 @@ pub struct Scrub {
 impl Default for Scrub {
     /// A new one that only reports, on any drives.
     fn default() -> Self {
-        Self { from: 0, repair: false, prefer: None, block_bytes: 4096 }
+        Self { number: 0, from: 0, repair: false, prefer: None, block_bytes: 4096 }
     }
 }
 
@@ -250,8 +252,8 @@ pub enum Note {
     },
     /// The scrub of this instance's regions is over.
     Scrubbed {
-        /// The membership in force.
-        epoch: u64,
+        /// From the order.
+        number: u32,
     },
     /// The end of `Array::on_returned`: durable on every leg in sync.
     Returned {

@@ -32,7 +32,7 @@ const FLOOR_SHARE: u64 = 4;
 
 impl Array {
     /// Begins a scrub, or goes on with one where another instance or life was; None ends it.
-    /// `Note::Scrubbed` says that this instance has done its part.
+    /// `Note::Scrubbed` says that this instance has done its part of this one.
     pub fn scrub(&mut self, now: Instant, order: Option<Scrub>, io: &mut impl ArrayIo) {
         let is_piece = |f: &Flight| f.job == Job::Scrub && f.phase != Phase::AwaitingLate;
         let stale = self.flights.iter().any(|(_, flight)| is_piece(flight));
@@ -89,8 +89,9 @@ impl Array {
             let (geometry, shard, lanes) = (&self.geometry, self.shard, &self.lanes);
             let mut left = first..geometry.regions();
             let Some(region) = left.find(|r| geometry.owner_of_region(*r, lanes) == shard) else {
+                let number = scrub.order.number;
                 self.scrub = None;
-                io.note(Note::Scrubbed { epoch: self.epoch });
+                io.note(Note::Scrubbed { number });
                 return;
             };
             scrub.next = u64::from(region) * region_bytes;

@@ -75,7 +75,7 @@ fn legs_that_are_the_same_raise_no_alarm_and_cost_no_bit() {
     let total = b.array.progress().scrub_total;
     assert_eq!(total, b.array.geometry().data_bytes);
     assert_eq!(run(&mut b, |_, block| block as u8, &[]), [""; 0]);
-    assert_eq!(b.io.notes, [Note::Scrubbed { epoch: 1 }]);
+    assert_eq!(b.io.notes, [Note::Scrubbed { number: 0 }]);
     let p = b.array.progress();
     assert_eq!((p.scrub_total, p.bitmap_sets, p.dirty_regions), (0, 0, 0));
 }
@@ -141,7 +141,7 @@ fn of_two_legs_the_preferred_one_counts_and_a_drive_that_lies_is_left_alone() {
     let expected =
         |repair| Note::Mismatch { at: 5 * 4096, len: 4096, bad: 1, source: 1, known: false, repair };
     assert_eq!(alarms(&b), [expected(true), expected(false)]);
-    assert_eq!(*b.io.notes.last().expect("it ended"), Note::Scrubbed { epoch: 1 });
+    assert_eq!(*b.io.notes.last().expect("it ended"), Note::Scrubbed { number: 0 });
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn a_scrub_that_begins_anew_waits_for_the_piece_of_the_one_before() {
     let before = core::mem::take(&mut b.io.ops);
     assert_eq!(before.len(), 3);
     b.array.scrub(b.now, None, &mut b.io);
-    begin(&mut b, Scrub { from: 64 * MIB, ..repair });
+    begin(&mut b, Scrub { number: 7, from: 64 * MIB, ..repair });
     assert_eq!(b.asked(), "", "the drives have the first one's piece");
     for op in before {
         // Leg 0 differs.
@@ -206,7 +206,7 @@ fn a_scrub_that_begins_anew_waits_for_the_piece_of_the_one_before() {
     let next: Vec<u64> = b.io.ops.iter().map(|op| op.at - data_at).collect();
     assert_eq!((next, alarms(&b)), (vec![64 * MIB; 3], vec![]));
     assert_eq!(run(&mut b, |_, _| 3, &[]), [""; 0]);
-    assert_eq!(b.io.notes, [Note::Scrubbed { epoch: 1 }]);
+    assert_eq!(b.io.notes, [Note::Scrubbed { number: 7 }]);
 }
 
 #[test]

@@ -10,6 +10,8 @@ use std::collections::BTreeSet;
 #[derive(Default)]
 pub(crate) struct ScrubContext {
     pub run: Option<ScrubRun>,
+    /// Under which number shards have it.
+    pub number: u32,
     /// Arrays and shards that have done their part.
     pub done: BTreeSet<(usize, u16)>,
     /// What the one under way has found, first things first; and in how many places, since the daemon started.

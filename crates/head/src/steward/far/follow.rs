@@ -32,6 +32,7 @@ fn number_of(letter: &ShardMail) -> Option<u32> {
         | ShardMail::Quiesce { number, .. }
         | ShardMail::Room { number, .. }
         | ShardMail::Halt { number, .. } => Some(*number),
+        ShardMail::Scrub { order, .. } => order.map(|order| order.number),
         _ => None,
     }
 }

@@ -167,7 +167,7 @@ mod tests {
 
     fn to_shards() -> Vec<ShardMail> {
         let array = ArrayId(1);
-        let scrub = Scrub { from: 4096, repair: true, prefer: Some(1), block_bytes: 512 };
+        let scrub = Scrub { number: 12, from: 4096, repair: true, prefer: Some(1), block_bytes: 512 };
         vec![
             ShardMail::Recorded { array, epoch: 7 },
             ShardMail::LossNotOnRecord { array },
@@ -200,7 +200,7 @@ mod tests {
             Note::Judged { leg, verdict: Verdict::Slow, epoch },
             Note::Mismatch { at, len, bad: 2, source: 0, known: true, repair: false },
             Note::Unreadable { at, len },
-            Note::Scrubbed { epoch },
+            Note::Scrubbed { number: 12 },
             Note::Returned { marks: 3 },
             Note::AllCleared { marks: 0 },
             Note::MediumLost { at, len },

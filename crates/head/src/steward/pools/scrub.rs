@@ -63,8 +63,11 @@ impl PoolContext {
         let preferred = self.order_for(a).and_then(|order| order.prefer);
         let Some(run) = &mut self.scrub.run else { return vec![] };
         let what = match note {
-            Note::Scrubbed { .. } => {
-                self.scrub.done.insert((a, shard));
+            // One that was ended may have come to its end in the same moment.
+            Note::Scrubbed { number } => {
+                if number == self.scrub.number {
+                    self.scrub.done.insert((a, shard));
+                }
                 return vec![];
             }
             Note::Mismatch { len, bad, source, known, repair, .. } => {
@@ -285,8 +288,10 @@ impl Procedures {
         let now = self.cx.now();
         let arrays = {
             let mut context = self.context_mut();
+            let number = context.next_number();
             let Some(p) = context.pool_mut(pool) else { return };
             p.scrub.run = run;
+            p.scrub.number = number;
             p.scrub.done.clear();
             p.scrub.findings.clear();
             p.scrub.places = 0;
@@ -478,7 +483,8 @@ impl PoolContext {
         let from = run.at.get(array).copied().unwrap_or(0);
         // Who names the good drive of one mirror has said nothing of the others: they are only compared.
         let repair = run.repair && (run.prefer.is_empty() || prefer.is_some());
-        Some(array::Scrub { from, repair, prefer, block_bytes: self.config().drive_block_bytes })
+        let (number, block_bytes) = (self.scrub.number, self.config().drive_block_bytes);
+        Some(array::Scrub { number, from, repair, prefer, block_bytes })
     }
     /// Every shard has done its part of every mirror.
     fn scrub_ended(&self) -> bool {

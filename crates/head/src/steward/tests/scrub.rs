@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::order::PoolScrub;
+use array::Scrub;
 use finding::{Difference, PoolEvent, PoolNotice};
 
 fn scrub(action: PoolScrub) -> Order {
@@ -12,9 +13,8 @@ fn start(repair: bool) -> Order {
 }
 /// Every shard says that it is over.
 fn end_scrub(w: &mut World) {
-    for (shard, array) in w.scrubs.keys().copied().collect::<Vec<_>>() {
-        w.scrubs.remove(&(shard, array));
-        w.note(shard, array, Note::Scrubbed { epoch: 1 });
+    for ((shard, array), (order, _)) in core::mem::take(&mut w.scrubs) {
+        w.note(shard, array, Note::Scrubbed { number: order.number });
     }
     w.pass(1);
 }
@@ -24,9 +24,9 @@ fn a_scrub_goes_to_every_shard_and_its_end_is_told_and_kept() {
     let mut w = usual();
     w.good(start(false));
     assert_eq!(w.scrubs.len(), 2 * usize::from(SHARDS));
-    assert!(
-        w.scrubs.values().all(|(order, _)| *order == array::Scrub { block_bytes: 512, ..Default::default() })
-    );
+    let number = w.scrubs.values().next().expect("they have it").0.number;
+    let expected = Scrub { number, block_bytes: 512, ..Scrub::default() };
+    assert!(w.scrubs.values().all(|(order, _)| *order == expected));
     let s = w.status().pools[0].scrub.clone();
     assert!(s.running && !s.repair && s.last_ended.is_none() && s.total_bytes > 0, "{s:?}");
     end_scrub(&mut w);
@@ -108,6 +108,23 @@ fn what_was_found_goes_when_a_scrub_finds_the_legs_the_same_or_the_operator_says
     nothing_found(&mut w.crash(2));
 }
 
+/// What a shard says of the one may come when the other one has begun.
+#[test]
+fn the_end_of_a_scrub_that_was_stopped_is_not_that_of_the_next_one() {
+    let mut w = usual();
+    w.good(start(false));
+    let former = w.scrubs.clone();
+    w.good(scrub(PoolScrub::Stop));
+    w.good(start(false));
+    for ((shard, array), (order, _)) in former {
+        w.note(shard, array, Note::Scrubbed { number: order.number });
+    }
+    w.pass(1);
+    assert!(w.status().pools[0].scrub.running);
+    end_scrub(&mut w);
+    assert!(!w.status().pools[0].scrub.running);
+}
+
 #[test]
 fn a_scrub_goes_on_after_a_crash_where_it_was() {
     let mut w = usual();
@@ -119,8 +136,8 @@ fn a_scrub_goes_on_after_a_crash_where_it_was() {
     for ((shard, a), (_, progress)) in &mut w.scrubs {
         progress.scrub_from = if *a == array { (9 + u64::from(*shard)) * MIB } else { 3 * MIB };
     }
-    w.scrubs.remove(&(1, second));
-    w.note(1, second, Note::Scrubbed { epoch: 1 });
+    let (Scrub { number, .. }, _) = w.scrubs.remove(&(1, second)).expect("it has one");
+    w.note(1, second, Note::Scrubbed { number });
     w.pass(90);
     let mut w = w.crash(2);
     assert_eq!(w.scrubs.len(), 0);
