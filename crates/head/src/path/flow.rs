@@ -416,10 +416,7 @@ impl<M: Memory> Core<M> {
         // A volume may go or shrink while its commands wait for a turn.
         let volume = self.volumes.get(command.volume.index()).and_then(Option::as_ref);
         if volume.is_none_or(|v| !v.ready || command.at + command.blocks > v.blocks) {
-            let request = &mut self.requests[index];
-            request.cursor = request.length;
-            request.status = worse(request.status, Status::NotReady);
-            return Started::Yes;
+            return self.leave_rest(index);
         }
         let Span { array, at, len } = self.span(index);
         let request = &self.requests[index];
@@ -463,12 +460,13 @@ impl<M: Memory> Core<M> {
         if let Some(far) = place.checked_sub(self.shards) {
             let there = self.far.get(usize::from(far)).filter(|_| !state.bereft);
             let Some(link) = there else { return Started::Far(u16::MAX) };
-            if data.len > 0 && len > link.piece_max() {
-                len = link.piece_max();
+            let piece = link.piece_max();
+            if data.len > 0 && len > piece {
+                len = piece;
                 data = data.head(len as u32);
             }
             if !link.takes(&ArrayCommand { kind, at, len, data, fua: command.fua }) {
-                return Started::Far(far);
+                return if link.is_spent(now) { self.leave_rest(index) } else { Started::Far(far) };
             }
         }
         if self.flights.len() >= self.flights_own {
@@ -497,6 +495,15 @@ impl<M: Memory> Core<M> {
                 ShardMail::Run { flight: FlightId(flight), array, map, command, whose: self.whose(index) };
             self.send_to_shard(place, mail, fx);
         }
+        Started::Yes
+    }
+
+    /// What has not started of a request does not start: its host is to try it again.
+    #[cold]
+    fn leave_rest(&mut self, index: u32) -> Started {
+        let request = &mut self.requests[index];
+        request.cursor = request.length;
+        request.status = worse(request.status, Status::NotReady);
         Started::Yes
     }
 

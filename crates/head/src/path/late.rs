@@ -1,13 +1,16 @@
 //! Operations that miss their deadline: they are given up, and the memory that their drive keeps is made up for.
 
+use crate::admission::buffers::Buffers;
 use crate::layout::ArrayId;
 use crate::limits::OP_SCAN;
 use crate::mail::{Mail, ShardMail, to_shard};
+use crate::path::far::FarLink;
 use crate::path::flow::figures;
 use crate::path::request::{Phase, Request};
 use crate::shard::{Core, Deadlines};
 use array::{Array, OpView};
 use base::{Bug, DriveError, DriveOpKind, Duration, Effects, Instant, Memory, Slice, Status, planted};
+use std::collections::BTreeMap;
 
 /// A drive has at least this time for a write, however long that had waited before.
 const WRITE_LEAST: Duration = Duration::from_secs(1);
@@ -57,6 +60,7 @@ impl<M: Memory> Core<M> {
             }
             self.with_array(now, id, fx, |a, io| a.on_drive_done(now, tag, Err(DriveError::TimedOut), io));
         }
+        self.lend_spares(now, fx);
     }
 
     /// How long an operation may take. A change that had to wait behind another one (the drive hung, and
@@ -93,15 +97,48 @@ impl<M: Memory> Core<M> {
     }
     /// A drive has let go of memory of this shard.
     pub fn let_go_here(&mut self, data: Slice) {
-        if let Some(link) = self.far_of(data) {
-            return link.let_go(data);
+        match self.far_of(data) {
+            Some(link) => link.let_go(data),
+            None => {
+                self.buffers.keep_no_more(data);
+                self.buffers.release(data);
+            }
         }
-        self.buffers.keep_no_more(data);
-        self.buffers.release(data);
         if !self.buffers.is_short_of_spares() {
-            self.spare_memory(false);
             self.exhausted = false;
+            let lent = self.far.iter().any(FarLink::has_lent_spare);
+            self.spare_memory(lent);
         }
+    }
+    /// A far shard has hardly any memory here that drives do not keep: it is lent its spare. That is not to be kept as well. So a leg that
+    /// keeps some goes out, beside a good one, and an array whose last leg hangs takes no more commands.
+    fn lend_spares(&mut self, now: Instant, fx: &mut Effects<Mail>) {
+        if self.drives.iter().all(|drive| drive.hung == 0) {
+            return;
+        }
+        for far in 0..self.far.len() {
+            let link = &self.far[far];
+            if !link.has_spare() || !link.needs_spare(self.kept_of(link)) {
+                continue;
+            }
+            // By the next look other shards know of it.
+            if self.put_out_hung(now, fx) {
+                return;
+            }
+            self.far[far].lend_spare();
+        }
+        if self.far.iter().any(FarLink::has_lent_spare) {
+            self.spare_memory(true);
+        }
+    }
+    /// Bytes of the memory of a far shard that operations have which were given up.
+    pub fn kept_of(&self, far: &FarLink) -> u64 {
+        let of_arrays = self.arrays.iter().flatten().flat_map(|state| state.array.ops());
+        let all = of_arrays.map(|(_, op)| op).chain(self.orphans.iter().map(|orphan| orphan.op));
+        let kept = all.filter(|op| op.given_up && op.data.len > 0 && far.has_granted(op.data));
+        // Several legs may keep what came with one command.
+        let buffers: BTreeMap<u64, u32> = kept.map(|op| (op.data.at, op.data.len)).collect();
+        buffers.into_values().map(Buffers::footprint).sum()
     }
     /// Somebody has waited for memory for a while. What drives keep of it is made up for: with the last spare only when
     /// they have taken no more for as long as an operation may take, as whatever was on its way to one that hangs has been

@@ -8,7 +8,6 @@ use crate::path::far::FarLink;
 use crate::path::link::{Connection, Front, Life, Link};
 use array::Array;
 use base::Memory;
-use std::collections::BTreeMap;
 
 /// Nothing that a far shard has sent by this connection waits, or has come in part.
 fn takes_all(connection: &Connection) -> bool {
@@ -108,7 +107,7 @@ impl<M: Memory> Shard<M> {
             sent: far.sent_cost(),
             granted,
             in_use: granted - u64::from(far.free_bytes()),
-            kept: self.kept_of(far),
+            kept: self.core.kept_of(far),
             stale: far.stale,
             messages: far.out.len() as u32,
             unsent: link.map_or(0, |link| link.outbox.pending()),
@@ -116,15 +115,6 @@ impl<M: Memory> Shard<M> {
             came: link.map_or(0, |link| link.came),
             untaken: link.map_or(0, untaken),
         }
-    }
-    /// Bytes of the memory of a far shard that operations have which were given up.
-    fn kept_of(&self, far: &FarLink) -> u64 {
-        let of_arrays = self.core.arrays.iter().flatten().flat_map(|state| state.array.ops());
-        let all = of_arrays.map(|(_, op)| op).chain(self.core.orphans.iter().map(|orphan| orphan.op));
-        let kept = all.filter(|op| op.given_up && op.data.len > 0 && far.has_granted(op.data));
-        // Several legs may keep what came with one command.
-        let buffers: BTreeMap<u64, u32> = kept.map(|op| (op.data.at, op.data.len)).collect();
-        buffers.into_values().map(Buffers::footprint).sum()
     }
     /// For tests that are its connections.
     #[cfg(test)]

@@ -60,6 +60,10 @@ impl<M: Memory> Shard<M> {
                 }
             }
         }
+        // What there is for all of them comes first.
+        for link in &mut self.core.far {
+            link.set_spare_aside(&mut self.core.buffers);
+        }
         if let FarSide::Listens(addresses) = &setup.side {
             for (n, first) in addresses.iter().enumerate() {
                 let portal = far_portal(self.core.id, n);
@@ -101,8 +105,14 @@ impl<M: Memory> Shard<M> {
             Err(_) => self.closed(now, id, fx),
         }
     }
-    /// Goes to far shards that there is no connection with.
+    /// Goes to far shards that there is no connection with, and ends what waits for others in vain.
     pub(super) fn dial(&mut self, now: Instant, fx: &mut Effects<Mail>) {
+        for far in 0..self.core.far.len() {
+            // They are answered.
+            if self.core.far[far].waits_until().is_some_and(|at| at <= now) {
+                self.core.far_has_credit(far as u16);
+            }
+        }
         let Some(setup) = self.core.far_setup.clone() else { return };
         for far in 0..self.core.far.len() {
             let link = &mut self.core.far[far];
@@ -134,7 +144,7 @@ impl<M: Memory> Shard<M> {
             let dial =
                 link.dial_at.filter(|_| link.stale == 0 && link.open.is_none() && link.comes.is_none());
             let silent = link.down_since.map(|since| since + SILENT);
-            [dial, silent].into_iter().flatten().min()
+            [dial, silent, link.waits_until()].into_iter().flatten().min()
         };
         self.core.far.iter().filter_map(of).min()
     }
@@ -180,6 +190,7 @@ impl<M: Memory> Shard<M> {
         self.feed_far(now, fx);
         self.settle(now, fx);
         if !self.core.far.is_empty() {
+            self.core.far.iter_mut().for_each(|link| link.note_spent(now));
             self.speak_far();
             self.report_met(fx);
         }

@@ -1,8 +1,8 @@
 //! One far shard: what was sent to it and is not answered, what it has sent, and the memory that is granted to it.
 
-use super::{GRANTED_BYTES, GRANTED_MIN, wire};
+use super::{GRANTED_BYTES, GRANTED_MIN, LEFT_MIN, SPENT, wire};
 use crate::admission::arena::Arena;
-use crate::admission::buffers::{BUFFER_MAX, Buffers};
+use crate::admission::buffers::{BUFFER_MAX, Buffers, PAGE};
 use crate::admission::scheduler::Whose;
 use crate::layout::ArrayId;
 use crate::mail::FlightId;
@@ -53,11 +53,18 @@ pub(crate) struct FarLink {
     pub stale: u32,
     /// What is left of the credit that it gives, bytes of its memory.
     credit: u32,
+    /// What it lends and no drive there keeps: the credit, and what the commands cost that it has not answered.
+    lent: u32,
+    /// Since when that is nothing.
+    spent_since: Option<Instant>,
     /// Requests that wait for some.
     pub waits: VecDeque<u32>,
-    /// Memory that is granted to it: runs of the shard's.
+    /// Memory that is set aside for it: runs of the shard's.
     granted: Vec<Buffers>,
     runs: Vec<Slice>,
+    /// Bytes of that which are its spare, and those of them that are not lent to it now.
+    spare: u32,
+    unlent: u32,
     /// It has sent what there is no memory for yet.
     pub starved: bool,
     /// Answers on their way, and whether it knows that a drive keeps their memory. If not, that is free once they are sent.
@@ -97,9 +104,13 @@ impl FarLink {
             theirs: vec![],
             stale: 0,
             credit: 0,
+            lent: 0,
+            spent_since: None,
             waits: VecDeque::new(),
             granted: runs.iter().map(|r| Buffers::new(r.at, u64::from(r.len))).collect(),
             runs,
+            spare: 0,
+            unlent: 0,
             starved: false,
             sending: Slots::with_capacity(64),
             network: 0,
@@ -107,13 +118,40 @@ impl FarLink {
             down_since: None,
         })
     }
+    /// Sets memory aside that it is lent when drives keep the rest, if there is some to spare.
+    pub fn set_spare_aside(&mut self, arena: &mut Arena) {
+        let Some(run) = arena.take_spare(GRANTED_MIN as u32) else { return };
+        self.granted.push(Buffers::new(run.at, u64::from(run.len)));
+        self.runs.push(run);
+        self.spare = run.len;
+        self.unlent = run.len;
+    }
     /// Bytes that are granted to it.
     pub fn granted_bytes(&self) -> u32 {
-        self.runs.iter().map(|r| r.len).sum()
+        self.runs.iter().map(|r| r.len).sum::<u32>() - self.unlent
     }
     /// Bytes that are granted to it and free: neither in use by its commands nor kept by drives.
     pub fn free_bytes(&self) -> u32 {
-        self.granted.iter().map(|run| (run.bytes() - run.used()) as u32).sum()
+        let free: u32 = self.granted.iter().map(|run| (run.bytes() - run.used()) as u32).sum();
+        // The other one may know that an answer was sent, and use its memory again, before this shard does.
+        free.saturating_sub(self.unlent)
+    }
+    /// Whether it is to be lent its spare, as drives keep so many bytes of what is granted to it.
+    pub fn needs_spare(&self, kept: u64) -> bool {
+        self.has_spare() && u64::from(self.granted_bytes()) < kept + LEFT_MIN
+    }
+    /// Whether it has a spare of which some is not lent to it.
+    pub fn has_spare(&self) -> bool {
+        self.unlent > 0
+    }
+    /// Whether some of its spare is lent to it.
+    pub fn has_lent_spare(&self) -> bool {
+        self.unlent < self.spare
+    }
+    /// It is lent its spare, until drives let go of as much.
+    pub fn lend_spare(&mut self) {
+        self.say(wire::Message::Credit { bytes: self.unlent });
+        self.unlent = 0;
     }
     /// What is left of the credit that it gives.
     pub fn credit(&self) -> u32 {
@@ -127,9 +165,27 @@ impl FarLink {
     pub fn runs(&self) -> &[Slice] {
         &self.runs
     }
-    /// Longest data of one command that there is always memory for, bytes.
+    /// Longest data of one command that it is sent now, bytes. While it lends little, as drives there keep the rest, that is what there is
+    /// credit for: a longer one might wait for more for ever, behind others that take less.
     pub fn piece_max(&self) -> u64 {
-        GRANTED_MIN
+        if u64::from(self.lent) >= 2 * GRANTED_MIN {
+            return GRANTED_MIN;
+        }
+        let credit = u64::from(self.credit).max(PAGE);
+        GRANTED_MIN.min(1 << credit.ilog2())
+    }
+    /// Notes whether it lends anything.
+    pub fn note_spent(&mut self, now: Instant) {
+        let spent = self.open.is_some() && self.lent == 0;
+        self.spent_since = if spent { self.spent_since.or(Some(now)) } else { None };
+    }
+    /// It has lent nothing for so long that no command waits for it.
+    pub fn is_spent(&self, now: Instant) -> bool {
+        self.lent == 0 && self.spent_since.is_some_and(|since| now >= since + SPENT)
+    }
+    /// Until when requests wait for it that may wait in vain.
+    pub fn waits_until(&self) -> Option<Instant> {
+        self.spent_since.filter(|_| !self.waits.is_empty()).map(|since| since + SPENT)
     }
     /// Each kind of thing that may be under way with it, and whether nothing is.
     pub fn idle_parts(&self) -> [(&'static str, bool); 6] {
@@ -170,14 +226,18 @@ impl FarLink {
     /// That is over. `kept`: a drive there keeps its memory.
     pub fn ran(&mut self, flight: u32, kept: bool) -> Option<Sent> {
         let sent = self.sent.get_mut(flight as usize)?.take()?;
-        if !kept {
-            self.credit += cost_of(&sent.command);
+        let cost = cost_of(&sent.command);
+        if kept {
+            self.lent -= cost;
+        } else {
+            self.credit += cost;
         }
         Some(sent)
     }
     /// More of its memory is ours again.
     pub fn has_credit(&mut self, bytes: u32) {
         self.credit = self.credit.saturating_add(bytes);
+        self.lent = self.lent.saturating_add(bytes);
     }
     /// Says something.
     pub fn say(&mut self, message: wire::Message) {
@@ -200,6 +260,7 @@ impl FarLink {
         self.comes = None;
         self.down_since = None;
         self.credit = credit;
+        self.lent = credit;
         let mut rest = vec![];
         for flight in self.all_sent() {
             let sent = &mut self.sent[flight as usize];
@@ -239,10 +300,16 @@ impl FarLink {
     pub fn release(&mut self, data: Slice) -> bool {
         data.len == 0 || self.run_of(data).is_some_and(|run| run.release(data))
     }
-    /// A drive lets go of what it had kept although the command was answered.
+    /// A drive lets go of what it had kept although the command was answered. As much as was lent of the spare is not lent any more.
     pub fn let_go(&mut self, data: Slice) {
-        if self.release(data) {
-            self.say(wire::Message::Credit { bytes: Buffers::footprint(data.len) as u32 });
+        if !self.release(data) {
+            return;
+        }
+        let bytes = Buffers::footprint(data.len) as u32;
+        let back = bytes.min(self.spare - self.unlent);
+        self.unlent += back;
+        if bytes > back {
+            self.say(wire::Message::Credit { bytes: bytes - back });
         }
     }
 

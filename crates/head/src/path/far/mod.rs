@@ -9,6 +9,9 @@
 //! What a far shard sends lies in memory that was set aside for it (`FarLink::granted`), which drives alone free: neither head waits
 //! for the other one's hosts, so two full heads cannot wait for each other. A command without credit for its data waits at the shard
 //! it came in at.
+//!
+//! A drive that hangs keeps memory of commands that are answered. When it keeps nearly all that was granted, a spare is lent, and what
+//! the drive lets go of first takes the place of that. While even the spare is kept, commands end in `NotReady`.
 
 mod front;
 mod link;
@@ -35,6 +38,10 @@ pub(crate) const RING_BYTES: u32 = 64 << 10;
 pub(crate) const GRANTED_BYTES: u64 = 32 << 20;
 /// What is granted to one far shard, at least, bytes.
 const GRANTED_MIN: u64 = 256 << 10;
+/// While drives leave a far shard less than that of what was granted to it, it is lent its spare, bytes.
+const LEFT_MIN: u64 = 64 << 10;
+/// How long commands wait for a far shard that lends nothing, as drives keep all of it. It lends its spare before that.
+const SPENT: Duration = Duration::from_millis(500);
 /// How long until a connection that failed is tried again, by the next network.
 pub(crate) const DIAL_AGAIN: Duration = Duration::from_millis(50);
 /// A shard that has no connection for this long reports it: the other head is put out.

@@ -113,6 +113,8 @@ struct World {
     flushed: Vec<(usize, u16)>,
     flushes: u32,
     refused: u32,
+    /// A drive whose leg is out, on record.
+    out: Option<u16>,
     /// The number of the last map.
     map: u32,
 }
@@ -177,6 +179,7 @@ impl World {
             flushed: vec![],
             flushes: 0,
             refused: 0,
+            out: None,
             map: 0,
         };
         for head in 0..2 {
@@ -197,7 +200,7 @@ impl World {
         self.map = map;
         let geometry = Geometry::plan(true, 1 << 20, DRIVE_BYTES, 1 << 20).expect("there is room");
         let leg = |n| {
-            let lacks = self.lacks.contains(&(head, n));
+            let lacks = self.lacks.contains(&(head, n)) || self.out == Some(n);
             let state = if lacks { LegState::Missing } else { LegState::InSync };
             let (volatile_cache, deallocate_zeroes) = (!self.lacks.is_empty(), true);
             Some(Leg { drive: DriveId(n), state, volatile_cache, deallocate_zeroes, map_at: 1 << 40 })
@@ -215,7 +218,10 @@ impl World {
                 id: ArrayId(1),
                 uuid: Uuid([2; 16]),
                 geometry,
-                membership: Membership { epoch: 1, legs: vec![leg(1), leg(2)] },
+                membership: Membership {
+                    epoch: 1 + u64::from(self.out.is_some()),
+                    legs: vec![leg(1), leg(2)],
+                },
                 lanes,
                 map,
                 dirty: Arc::new(if map == 1 {
@@ -340,6 +346,46 @@ impl World {
             self.ask(1 - reader, Op::Read, data);
         }
     }
+    /// Of two shards one has all lanes.
+    fn with_one_owner(seed: u64, owner: usize) -> Self {
+        let mut w = Self::new(seed, 1, |_| owner as u16);
+        w.run(Duration::from_millis(5));
+        w.machines[owner].core_mut().deadlines.write = Duration::from_millis(300);
+        w
+    }
+    /// Hosts of the other one write these pieces of the volume.
+    fn write_pieces(&mut self, owner: usize, pieces: core::ops::Range<u32>) {
+        for piece in pieces {
+            let data = self.machines[1 - owner].direct_buffer(PIECE).expect("memory");
+            self.machines[1 - owner].dma(data, &mut |b| b.fill(7));
+            self.ask_at(1 - owner, Op::Write, u64::from(piece * (PIECE / BLOCK)), data);
+        }
+    }
+    /// The leg on this drive is out, and that is on record.
+    fn put_out(&mut self, owner: usize, drive: u16) {
+        self.out = Some(drive);
+        for machine in 0..2 {
+            let lanes = Lanes::new([u16::from(machine != owner); array::LANES as usize]);
+            self.configure(machine as u16, lanes);
+            self.mail(machine, ShardMail::Recorded { array: ArrayId(1), epoch: 2 });
+        }
+        self.run(Duration::from_millis(10));
+    }
+    /// The other one writes as much as it is granted while a drive hangs, and one piece more. Returns how many pieces are granted. The
+    /// drive keeps those, and its leg is out.
+    fn keep_all(&mut self, owner: usize) -> u32 {
+        let (_, all) = self.lent(owner);
+        self.write_pieces(owner, 0..all + 1);
+        self.run(Duration::from_millis(50));
+        assert_eq!(self.flushes, all + 1, "their regions are marked");
+        self.hangs = [2].into();
+        self.write_pieces(owner, 0..all + 1);
+        self.run(Duration::from_millis(200));
+        assert_eq!((self.flushes, self.lent(owner)), (all + 1, (all, 0)), "one waits");
+        self.run(Duration::from_millis(300));
+        self.put_out(owner, 2);
+        all
+    }
     /// Pieces of the reader's memory that are in use or kept by drives, and those that the other one has credit for. While no message is on
     /// its way, that is all that was granted; and what came has never waited for memory.
     fn lent(&mut self, reader: usize) -> (u32, u32) {
@@ -374,9 +420,12 @@ impl World {
         self.ask(machine, Op::Flush, Slice::default());
     }
     fn ask(&mut self, machine: usize, op: Op, data: Slice) {
+        self.ask_at(machine, op, 0, data);
+    }
+    fn ask_at(&mut self, machine: usize, op: Op, at: u64, data: Slice) {
         assert!(self.machines[machine].direct_admit(1));
         let blocks = u64::from(data.len / BLOCK);
-        let command = Command { volume: VOLUME, op, at: 0, blocks, fua: false };
+        let command = Command { volume: VOLUME, op, at, blocks, fua: false };
         let mut fx = vec![];
         let at = (FLUSH, Door::Volume);
         self.machines[machine].direct_submit(self.now, at, command, data, &mut fx);
@@ -1108,5 +1157,90 @@ fn memory_of_an_answer_that_a_drive_keeps_as_well_is_lent_again_once() {
         let said: Vec<Out> = link.out.drain(..).collect();
         assert!(matches!(said[..], [Out::Other(Message::Credit { bytes: BLOCK })]), "{said:?}");
         assert!(link.is_free());
+    }
+}
+
+/// A drive that hangs may do so for hours. Its leg is out, and the other one is well.
+#[test]
+fn a_command_goes_on_though_a_drive_keeps_all_that_was_granted() {
+    for owner in [0, 1] {
+        let mut w = World::with_one_owner(13, owner);
+        let all = w.keep_all(owner);
+        assert_eq!(w.flushes, 2 * (all + 1), "owner {owner}: what waited is written");
+        assert_eq!(w.lent(owner), (all, 1), "owner {owner}: the spare is lent");
+        w.write_pieces(owner, 0..all);
+        w.run(Duration::from_millis(50));
+        assert_eq!(w.flushes, 3 * all + 2, "owner {owner}: so are others");
+        w.hangs.clear();
+        let late = core::mem::take(&mut w.hung);
+        w.drives_do(late);
+        w.run(Duration::from_millis(5));
+        assert_eq!(w.lent(owner), (0, all), "owner {owner}: the spare is back");
+    }
+}
+
+#[test]
+fn a_command_is_answered_soon_though_drives_keep_even_the_spare() {
+    for owner in [0, 1] {
+        let mut w = World::with_one_owner(14, owner);
+        let all = w.keep_all(owner);
+        w.hangs = [1, 2].into();
+        w.write_pieces(owner, 0..1);
+        w.run(Duration::from_millis(450));
+        assert_eq!((w.refused, w.lent(owner)), (1, (all + 1, 0)), "owner {owner}");
+        // Who waits already, and who comes later.
+        w.write_pieces(owner, 1..3);
+        w.run(Duration::from_millis(600));
+        w.write_pieces(owner, 3..4);
+        w.run(Duration::from_millis(1));
+        assert_eq!((w.refused, w.lent(owner)), (4, (all + 1, 0)), "owner {owner}");
+        w.hangs.clear();
+        let (late, done) = (core::mem::take(&mut w.hung), w.flushes);
+        w.drives_do(late);
+        w.run(Duration::from_millis(20));
+        assert_eq!(w.lent(owner), (0, all), "owner {owner}");
+        w.write_pieces(owner, 1..4);
+        w.run(Duration::from_millis(50));
+        assert_eq!(w.flushes, done + 3, "owner {owner}: they are written");
+    }
+}
+
+#[test]
+fn a_spare_that_was_lent_is_made_up_for_by_what_a_drive_lets_go_of_first() {
+    let mut arena = Arena::new(0, MEMORY);
+    let mut link = FarLink::new(&mut arena, 1, 1).expect("memory");
+    let granted = link.granted_bytes();
+    link.set_spare_aside(&mut arena);
+    assert_eq!((link.granted_bytes(), link.free_bytes()), (granted, granted), "nothing of it is lent");
+    let kept: Vec<Slice> = (0..granted / PIECE).map(|_| link.grant(PIECE).expect("memory")).collect();
+    let all = u64::from(granted);
+    assert!(!link.needs_spare(all / 2) && link.needs_spare(all));
+    link.lend_spare();
+    assert_eq!((link.granted_bytes(), link.free_bytes()), (granted + PIECE, PIECE));
+    assert!(link.has_lent_spare() && !link.needs_spare(all), "there is one");
+    for (n, data) in (1..).zip(&kept) {
+        link.let_go(*data);
+        // The credit for the spare came first.
+        assert_eq!(link.out.len(), n, "{n}");
+    }
+    let credit = |out: &Out| matches!(out, Out::Other(Message::Credit { bytes: PIECE }));
+    assert!(link.out.iter().all(credit) && !link.has_lent_spare());
+    assert_eq!((link.granted_bytes(), link.free_bytes()), (granted, granted));
+}
+
+/// Who waits for more may wait for ever, behind others that take less.
+#[test]
+fn a_command_takes_what_credit_there_is_while_little_is_lent() {
+    let mut link = FarLink::new(&mut Arena::new(0, MEMORY), 1, 1).expect("memory");
+    let cases = [
+        (2 * PIECE, PIECE),
+        (2 * PIECE - BLOCK, PIECE),
+        (PIECE - BLOCK, PIECE / 2),
+        (3 * BLOCK, 2 * BLOCK),
+        (0, BLOCK),
+    ];
+    for (credit, piece) in cases {
+        assert!(link.begins(0, credit).is_empty());
+        assert_eq!(link.piece_max(), u64::from(piece), "of {credit} bytes");
     }
 }
