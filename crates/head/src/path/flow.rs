@@ -5,6 +5,7 @@
 //! flights run out, requests wait for their turn; when an array has no credit left, they wait there (`waiters`). Nothing
 //! is refused.
 
+use crate::admission::buffers::PAGE;
 use crate::admission::scheduler::cost_of;
 use crate::layout::{ArrayId, ArrayLayout, VolumeLayout};
 use crate::limits;
@@ -436,7 +437,7 @@ impl<M: Memory> Core<M> {
         if state.rest.is_halted() && !planted(Bug::HaltUnheeded) {
             return Started::Full(array);
         }
-        let (map, unreached) = (state.map, request.unreached);
+        let (map, unreached, in_pages) = (state.map, request.unreached, request.in_pages);
         let place = match kind {
             _ if state.lacks_path || unreached.is_some() => {
                 match self.place_by_path(state, (kind, at, len), unreached.is_some()) {
@@ -460,7 +461,7 @@ impl<M: Memory> Core<M> {
         if let Some(far) = place.checked_sub(self.shards) {
             let there = self.far.get(usize::from(far)).filter(|_| !state.bereft);
             let Some(link) = there else { return Started::Far(u16::MAX) };
-            let piece = link.piece_max();
+            let piece = if in_pages { PAGE } else { link.piece_max() };
             if data.len > 0 && len > piece {
                 len = piece;
                 data = data.head(len as u32);

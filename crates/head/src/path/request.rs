@@ -79,6 +79,8 @@ pub(crate) struct Request {
     /// It is a read that found no leg here. The other head does it where it has the lane. Elsewhere it is tried here again, not before
     /// this time.
     pub unreached: Option<Instant>,
+    /// A far shard has sent a part of it back: far shards get it page by page.
+    pub in_pages: bool,
     /// Its number among those that are timed, or `UNTIMED`.
     pub timed: u16,
     pub started: Instant,
@@ -132,6 +134,7 @@ impl Request {
             again: false,
             bereft: false,
             unreached: None,
+            in_pages: false,
             timed: UNTIMED,
             started: now,
         }

@@ -2,14 +2,14 @@
 
 use super::link::FarLink;
 use super::wire::{GREETING_BYTES, Greeting, HEADER_BYTES, Message};
-use super::{RING_BYTES, SILENT};
+use super::{RING_BYTES, ROOM, SILENT};
 use crate::admission::lines::Place;
 use crate::mail::FlightId;
 use crate::path::link::{Io, Life};
 use crate::path::request::Parked;
 use array::Kind;
 use base::front::Close;
-use base::{Bug, ConnectionFault, FrontIo, Instant, Memory, Slice, Want, planted};
+use base::{Bug, ConnectionFault, FrontIo, Instant, Memory, Slice, Status, Want, planted};
 
 const BROKEN: Close = Close::Protocol(ConnectionFault::NotUnderstood);
 const NOT_THE_OTHER_HEAD: Close = Close::Refused(ConnectionFault::NotTheOtherHead);
@@ -37,8 +37,14 @@ pub(crate) struct FarFront {
     have: usize,
     /// It is all there, and waits for memory, or for the end of what came by the connection before.
     blocked: bool,
+    /// If it waits for memory, when it is sent back instead.
+    refused_at: Option<Instant>,
+    /// Data of this length have waited in vain. None are waited for before there is memory for some again.
+    too_long: u32,
     /// Data that come: of which message, where to, and how many are there.
     data: Option<(Message, Slice, u32)>,
+    /// Data that come of a write which is sent back: its flight, and how many are left.
+    dropped: Option<(u32, u32)>,
 }
 
 impl FarFront {
@@ -52,7 +58,10 @@ impl FarFront {
             head: [0; GREETING_BYTES],
             have: 0,
             blocked: false,
+            refused_at: None,
+            too_long: u32::MAX,
             data: None,
+            dropped: None,
         }
     }
     /// This side connects to a far shard.
@@ -69,7 +78,7 @@ impl FarFront {
     }
     /// Nothing has come in part, and nothing that came waits.
     pub fn is_idle(&self) -> bool {
-        !self.blocked && self.have == 0 && self.data.is_none()
+        !self.blocked && self.have == 0 && self.data.is_none() && self.dropped.is_none()
     }
     pub fn want(&self) -> Want {
         // Who goes there greets once the connection is up: before that there is nothing to ask for.
@@ -81,11 +90,13 @@ impl FarFront {
         }
     }
     pub fn next_deadline(&self) -> Option<Instant> {
-        (!self.open).then_some(self.until)
+        if self.open { self.refused_at } else { Some(self.until) }
     }
     pub fn on_timer<M: Memory>(&mut self, now: Instant, io: &mut Io<'_, M>) {
         if !self.open && now >= self.until {
             end(io, SLOW);
+        } else if self.open {
+            self.go_on(now, io);
         }
     }
     /// Sends this side's greeting.
@@ -107,6 +118,15 @@ impl FarFront {
                 taken += n;
                 if *got == data.len {
                     self.on_all(now, io);
+                }
+                continue;
+            }
+            if let Some((flight, left)) = self.dropped {
+                let n = bytes.len().min(left as usize);
+                taken += n;
+                self.dropped = Some((flight, left - n as u32)).filter(|(_, left)| *left > 0);
+                if self.dropped.is_none() {
+                    self.sends_back(flight, io);
                 }
                 continue;
             }
@@ -143,6 +163,7 @@ impl FarFront {
         };
         if done {
             self.blocked = false;
+            self.refused_at = None;
             self.have = 0;
         }
     }
@@ -194,8 +215,11 @@ impl FarFront {
                 }
                 let Some(data) = link.grant(command.data.len) else {
                     link.starved = true;
-                    return false;
+                    return self.refuses(now, message, io);
                 };
+                if command.data.len >= self.too_long {
+                    self.too_long = u32::MAX;
+                }
                 match command.kind {
                     Kind::Write => self.data = Some((message, data, 0)),
                     _ => self.run(message, data, io),
@@ -233,6 +257,28 @@ impl FarFront {
         }
         true
     }
+    /// There is no memory in one piece for this command, though it has credit: a drive may keep a page here and there. False: it waits. What
+    /// comes behind it waits too, and may be what the other head needs to send its own, so that has an end.
+    #[cold]
+    fn refuses<M: Memory>(&mut self, now: Instant, message: Message, io: &mut Io<'_, M>) -> bool {
+        let Message::Run { flight, command, .. } = message else { return true };
+        let len = command.data.len;
+        let at = *self.refused_at.get_or_insert(now + ROOM);
+        if len < self.too_long && now < at {
+            return false;
+        }
+        self.too_long = self.too_long.min(len);
+        match command.kind {
+            // Once it is answered, its memory there may be another's: all of it comes first.
+            Kind::Write => self.dropped = Some((flight, len)),
+            Kind::Read | Kind::WriteZeroes | Kind::Deallocate | Kind::Flush => self.sends_back(flight, io),
+        }
+        true
+    }
+    fn sends_back<M: Memory>(&self, flight: u32, io: &mut Io<'_, M>) {
+        let status = Status::Moved;
+        self.link(io).say(Message::Ran { flight, status, age: 0, zeroes: false, kept: false, data: 0 });
+    }
     /// All data of a message are there.
     fn on_all<M: Memory>(&mut self, now: Instant, io: &mut Io<'_, M>) {
         let (message, data, _) = self.data.take().expect("it has come");
@@ -264,6 +310,9 @@ impl FarFront {
     fn ran<M: Memory>(&mut self, now: Instant, message: Message, io: &mut Io<'_, M>) {
         let Message::Ran { flight, status, age, zeroes, kept, .. } = message else { return };
         let Some(sent) = self.link(io).ran(flight, kept) else { return end(io, BROKEN) };
+        if status == Status::Moved {
+            io.core.far_sends_back(flight);
+        }
         if zeroes {
             io.core.fill_zeroes(sent.command.data);
         }

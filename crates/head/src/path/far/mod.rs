@@ -11,7 +11,8 @@
 //! it came in at.
 //!
 //! A drive that hangs keeps memory of commands that are answered. When it keeps nearly all that was granted, a spare is lent, and what
-//! the drive lets go of first takes the place of that. While even the spare is kept, commands end in `NotReady`.
+//! the drive lets go of first takes the place of that. While even the spare is kept, commands end in `NotReady`. What has credit but no
+//! memory in one piece is sent back, and comes again in the shortest parts.
 
 mod front;
 mod link;
@@ -40,6 +41,8 @@ pub(crate) const GRANTED_BYTES: u64 = 32 << 20;
 const GRANTED_MIN: u64 = 256 << 10;
 /// While drives leave a far shard less than that of what was granted to it, it is lent its spare, bytes.
 const LEFT_MIN: u64 = 64 << 10;
+/// How long a command waits for memory in one piece before it is sent back. All that its shard has sent behind it waits as long.
+const ROOM: Duration = Duration::from_millis(100);
 /// How long commands wait for a far shard that lends nothing, as drives keep all of it. It lends its spare before that.
 const SPENT: Duration = Duration::from_millis(500);
 /// How long until a connection that failed is tried again, by the next network.

@@ -187,6 +187,13 @@ impl<M: Memory> Core<M> {
         let link = self.far.get_mut(usize::from(far));
         link.map_or(&mut self.far_waits, |link| &mut link.waits).push_back(index);
     }
+    /// A far shard sends a part of a request back: it had no memory in one piece, or another map. In the shortest parts it has memory for
+    /// all that it gives credit for.
+    pub fn far_sends_back(&mut self, flight: u32) {
+        if let Owner::Request(index) = self.flights[flight].owner {
+            self.requests[index].in_pages = true;
+        }
+    }
     /// All requests that wait for far shards join the queue of turns: other shards may have their lanes now.
     pub fn wait_for_far_no_more(&mut self) {
         self.turns.extend(self.far_waits.drain(..));

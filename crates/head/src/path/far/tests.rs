@@ -1244,3 +1244,38 @@ fn a_command_takes_what_credit_there_is_while_little_is_lent() {
         assert_eq!(link.piece_max(), u64::from(piece), "of {credit} bytes");
     }
 }
+
+/// Such as pages that a drive keeps here and there.
+#[test]
+fn what_has_credit_and_no_memory_in_one_piece_comes_again_in_pages_and_holds_nobody_up() {
+    for owner in [0, 1] {
+        let mut w = World::with_one_owner(15, owner);
+        let link = &mut w.machines[owner].core_mut().far[0];
+        let runs = link.runs().to_vec();
+        let begins_piece = |page: Slice| {
+            let run = runs.iter().find(|run| (run.at..run.end()).contains(&page.at)).expect("a run");
+            (page.at - run.at).is_multiple_of(u64::from(PIECE))
+        };
+        let pages: Vec<Slice> = core::iter::from_fn(|| link.grant(BLOCK)).collect();
+        pages.iter().filter(|page| !begins_piece(**page)).for_each(|page| assert!(link.release(*page)));
+        // The other one learns what is free.
+        w.cut_one();
+        w.run(Duration::from_millis(20));
+        let free = w.machines[owner].core_mut().far[0].free_bytes();
+        assert!(w.machines[1 - owner].core_mut().far[0].credit() == free && free > 2 * PIECE);
+        w.write_pieces(owner, 0..1);
+        w.write_pieces(owner, 4..5);
+        w.run(Duration::from_millis(50));
+        let waits = w.machines[owner].core_mut().far[0].starved;
+        assert!(waits && w.flushes == 0, "owner {owner}: memory may be free soon");
+        w.run(Duration::from_millis(100));
+        assert_eq!(w.flushes, 2, "owner {owner}");
+        let written =
+            |disk: &BTreeMap<u64, Vec<u8>>| disk.values().filter(|b| b.iter().all(|b| *b == 7)).count();
+        let all = 2 * (PIECE / BLOCK) as usize;
+        assert_eq!([written(&w.disks[0]), written(&w.disks[1])], [all, all], "owner {owner}");
+        // All that was lent is there again.
+        let credit = w.machines[1 - owner].core_mut().far[0].credit();
+        assert_eq!((credit, w.machines[owner].core_mut().far[0].free_bytes()), (free, free));
+    }
+}
