@@ -1,7 +1,7 @@
 //! `sim --seed N`: one world again, with its log if it fails. `sim --seeds N [--from M]`: many worlds, on all
 //! cores, until the first failure.
 
-use sim::run::{Options, Outcome, run};
+use sim::run::{Options, Outcome, hashes, run};
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -11,6 +11,7 @@ use std::time::Instant;
 const HELP: &str = "\
 usage: sim --seed N [--story | --trace]  one world; the same seed gives the same run
        sim --seeds N [--from M] [--all]  worlds M..M+N on all cores, to the first failure (or all of them)
+       sim --hashes                      the hashes of the worlds of tests/hashes.txt, as they are now
 
   --story   the last events before a failure
   --trace   every event, as it happens, on standard error
@@ -60,6 +61,7 @@ struct Words {
     story: bool,
     trace: bool,
     all: bool,
+    hashes: bool,
     shard_bytes: Option<u64>,
     tight: bool,
     kind: Kind,
@@ -185,6 +187,10 @@ impl Words {
 
 fn main() -> ExitCode {
     match words() {
+        Some(Words { hashes: true, .. }) => {
+            hashes::HASHES.lines().for_each(|line| say!("{}", hashes::now(line)));
+            ExitCode::SUCCESS
+        }
         Some(words @ Words { seed: Some(seed), seeds: None, .. }) => one(seed, &words),
         Some(words @ Words { seed: None, plant: None, .. }) => many(&words),
         _ => {
@@ -202,6 +208,7 @@ fn words() -> Option<Words> {
         story: false,
         trace: false,
         all: false,
+        hashes: false,
         shard_bytes: None,
         tight: false,
         kind: Kind::Usual,
@@ -234,6 +241,7 @@ fn words() -> Option<Words> {
             "--story" => words.story = true,
             "--trace" => words.trace = true,
             "--all" => words.all = true,
+            "--hashes" => words.hashes = true,
             "--tight" => words.tight = true,
             "--pairs" => words.kind = Kind::Pairs,
             "--seesaw" => words.kind = Kind::Seesaw,

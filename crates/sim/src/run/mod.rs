@@ -8,6 +8,7 @@
 
 mod check;
 mod failed;
+pub mod hashes;
 mod options;
 mod replay;
 mod trouble;

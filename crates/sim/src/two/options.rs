@@ -1,6 +1,6 @@
 //! The options of a world of two heads, drawn from its seed.
 
-use super::Cut;
+use super::{Cut, Doing, End};
 use crate::host::Habits;
 use crate::world::{Clock, Delivery};
 use base::view::Protocol;
@@ -508,6 +508,13 @@ impl Options {
     /// Whether anything may go wrong.
     pub(super) fn ails(&self) -> bool {
         !self.troubles.is_empty()
+    }
+    /// A world in which nothing happens but that a system is made, or ends, and is cut off somewhere.
+    pub fn cuts(seed: u64) -> Self {
+        let mut rng = Prng::new(seed ^ 0x6375_7473_7301);
+        let doing = *rng.pick(&[Doing::Create, Doing::Leave]);
+        let end = *rng.pick(&[End::Killed, End::PowerCut, End::LinkLost]);
+        Self::of_cut(seed, Cut { doing, after: rng.below(120) as u32, end, away: None })
     }
     /// A world in which nothing happens but that a system is made, or ends, and is cut off.
     pub fn of_cut(seed: u64, cut: Cut) -> Self {

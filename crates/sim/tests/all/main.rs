@@ -9,6 +9,7 @@ mod directory;
 mod failed;
 mod files;
 mod hangs;
+mod hashes;
 mod memory;
 mod older;
 mod overheats;
