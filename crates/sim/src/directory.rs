@@ -162,7 +162,7 @@ impl Run {
             deadlines: Deadlines::default(),
             extents: vec![(at, bytes)],
         });
-        self.world.put_head(Address::Shard(0), Box::new(shard), Slice::new(at + bytes, MIB as u32));
+        self.world.put_head(0, Address::Shard(0), Box::new(shard), Slice::new(at + bytes, MIB as u32));
         let steward = Steward::new(StewardConfig {
             system: None,
             memory: SimMemory::new(1 << 48, 8 * MIB),
@@ -174,7 +174,7 @@ impl Run {
             state_directory: "/s".into(),
             shapes: BTreeMap::new(),
         });
-        let id = self.world.put_head(Address::Steward, Box::new(steward), Slice::new(1 << 50, 1 << 16));
+        let id = self.world.put_head(0, Address::Steward, Box::new(steward), Slice::new(1 << 50, 1 << 16));
         self.world.nudge(id);
         for _ in 0..STEPS_MAX {
             match self.world.step() {
@@ -186,7 +186,7 @@ impl Run {
         Err("the head does not come up".into())
     }
     fn found(&self) -> Said {
-        let state = self.world.decided().expect("it runs");
+        let state = self.world.decided(0).expect("it runs");
         let hosts =
             state.hosts().iter().map(|h| access::Host { id: HostId::default(), ..h.clone() }).collect();
         Said { hosts, portals: state.portals().to_vec() }
@@ -194,7 +194,7 @@ impl Run {
     /// Gives an order; None: the head fell before it answered.
     fn order(&mut self, order: Order) -> Result<Option<Answered>, String> {
         self.asked += 1;
-        self.world.manage(Address::Steward, StewardMail::Order { id: self.asked, order });
+        self.world.manage(0, Address::Steward, StewardMail::Order { id: self.asked, order });
         for _ in 0..STEPS_MAX {
             match self.world.step() {
                 Step::ToManager { mail: ManagerMail::Answered { id, answer }, .. } if id == self.asked => {
@@ -265,7 +265,7 @@ impl Run {
                 self.world.servers[0].refuses.push_back(fault);
             }
             if left == 0 && self.rng.chance(1, 2) {
-                self.world.doom(self.rng.below(12) as u32, crash);
+                self.world.doom(0, None, self.rng.below(12) as u32, crash);
             }
             let (order, subject) = self.any_order();
             let answer = self.order(order.clone())?;
@@ -277,7 +277,7 @@ impl Run {
             self.world.spare();
             self.answered(&order, subject, &answer)?;
             if left == 0 {
-                self.world.fall(crash);
+                self.world.fall(0, crash);
             }
         }
         Ok(())
@@ -383,7 +383,7 @@ impl Run {
     fn with_damage(&mut self, file: String, good: &BTreeMap<String, Vec<u8>>) -> Result<(), String> {
         self.boot()?;
         self.starts_damaged(&file)?;
-        self.world.fall(Crash::Killed);
+        self.world.fall(0, Crash::Killed);
         if let Some(bytes) = good.get(&file) {
             self.world.servers[0].state.insert(file, bytes.clone());
         }

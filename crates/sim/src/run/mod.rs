@@ -375,7 +375,7 @@ impl Run {
                 Some(wrap) => wrap(shard),
                 None => Box::new(shard),
             };
-            self.world.put_head(Address::Shard(id), shard, Slice::new(staging, MIB as u32));
+            self.world.put_head(0, Address::Shard(id), shard, Slice::new(staging, MIB as u32));
         }
         let memory = SimMemory::new(1 << 48, 8 * MIB);
         let mut steward = Steward::new(StewardConfig {
@@ -391,13 +391,13 @@ impl Run {
         });
         steward.keep_journal();
         self.replica.reborn();
-        let id = self.world.put_head(Address::Steward, Box::new(steward), Slice::new(1 << 50, 1 << 16));
+        let id = self.world.put_head(0, Address::Steward, Box::new(steward), Slice::new(1 << 50, 1 << 16));
         self.world.nudge(id);
     }
 
     /// A second state takes what the head has decided; now and then the two are compared.
     fn replay(&mut self, compare: bool) -> Result<(), String> {
-        let entries = self.world.journal();
+        let entries = self.world.journal(0);
         let compare = compare || !entries.is_empty();
         let before = self.replica.in_sync();
         self.replica.take(entries)?;
@@ -405,7 +405,7 @@ impl Run {
         if cuts && self.replica.in_sync() > before && self.rng.chance(1, 2) {
             self.doom(Crash::PowerCut);
         }
-        match self.world.decided().filter(|_| compare && !self.down) {
+        match self.world.decided(0).filter(|_| compare && !self.down) {
             Some(state) => self.replica.compare(&state),
             None => Ok(()),
         }
@@ -574,7 +574,7 @@ impl Run {
             self.sent = Some(order.clone());
             self.asked += 1;
             self.waiting = Some(self.asked);
-            self.world.manage(Address::Steward, StewardMail::Order { id: self.asked, order });
+            self.world.manage(0, Address::Steward, StewardMail::Order { id: self.asked, order });
         }
     }
 
@@ -588,7 +588,7 @@ impl Run {
         for shard in 0..self.options.shards {
             for array in 0..self.options.mirrors {
                 let mail = ShardMail::Pace { array: ArrayId(array as u16), pace };
-                self.world.manage(Address::Shard(shard), mail);
+                self.world.manage(0, Address::Shard(shard), mail);
             }
         }
     }

@@ -112,7 +112,7 @@ impl Run {
         if !self.down && self.ready && !self.stopping && self.kills < self.options.kills_max {
             self.kills += 1;
             self.stopping = true;
-            self.world.manage(Address::Steward, StewardMail::Stop);
+            self.world.manage(0, Address::Steward, StewardMail::Stop);
             self.world.alarm(STOP_PATIENCE, ALARM_STOP);
         }
     }
@@ -123,7 +123,7 @@ impl Run {
         self.ends(crash);
     }
     pub(super) fn ends(&mut self, crash: Crash) {
-        self.world.fall(crash);
+        self.world.fall(0, crash);
         self.fell(crash);
     }
     /// Of some drive a copy is made, for later.
@@ -210,7 +210,7 @@ impl Run {
             if each {
                 // Of each drive the queue of another shard.
                 let shard = (shard + i as u16) % self.options.shards;
-                let actor = self.world.actor_of(Address::Shard(shard));
+                let actor = self.world.actor_of(0, Address::Shard(shard));
                 let faults = &mut self.world.disks[disk].faults;
                 faults.only_for = Some(actor);
                 faults.write_errors_ppm *= 3;
@@ -224,7 +224,7 @@ impl Run {
     pub(super) fn doom(&mut self, crash: Crash) {
         if !self.down && self.kills < self.options.kills_max {
             self.kills += 1;
-            self.world.doom(self.rng.below(DOOM_EFFECTS) as u32, crash);
+            self.world.doom(0, None, self.rng.below(DOOM_EFFECTS) as u32, crash);
         }
     }
     fn ail_for(&mut self, trouble: Trouble, disk: usize, until: Duration) {
@@ -280,7 +280,7 @@ impl Run {
             }
             Deed::Kill | Deed::PowerCut => {
                 let crash = if deed == Deed::Kill { Crash::Killed } else { Crash::PowerCut };
-                return self.world.doom(0, crash);
+                return self.world.doom(0, None, 0, crash);
             }
             Deed::Freeze | Deed::Thaw => {
                 self.world.servers[0].frozen_at = Some(self.world.now()).filter(|_| deed == Deed::Freeze);

@@ -149,7 +149,7 @@ impl Run {
         self.cut_step = step;
         self.orders = cut.orders(self).into();
         if step == Step::First {
-            self.world.doom_at(0, Address::Steward, cut.after, cut.crash());
+            self.world.doom(0, Some(Address::Steward), cut.after, cut.crash());
         }
     }
     /// An order of these was answered.
@@ -160,7 +160,7 @@ impl Run {
         match (self.cut_step, order) {
             (Step::Releasing, _) => {
                 // The other daemon forgets its system, and starts alone.
-                self.world.fall_on(1, Crash::Killed);
+                self.world.fall(1, Crash::Killed);
                 self.ready.retain(|s| *s != 1);
                 let state = &mut self.world.servers[1].state;
                 state.retain(|name, _| !is_left_behind(name));
@@ -180,7 +180,7 @@ impl Run {
             }
             (_, Order::SystemLeave) => {
                 self.is_over();
-                self.world.fall_on(0, Crash::Killed);
+                self.world.fall(0, Crash::Killed);
                 self.starts_alone();
                 self.fell(0, Duration::from_millis(20));
             }
@@ -210,7 +210,7 @@ impl Run {
         self.fell(0, Duration::from_millis(20));
         if crash == Crash::PowerCut {
             if self.world.runs(1) {
-                self.world.fall_on(1, crash);
+                self.world.fall(1, crash);
             }
             self.world.drives_fall();
             self.volume.borrow_mut().head_fell(self.options.volatile);

@@ -300,7 +300,7 @@ impl Run {
                 extents: extents.clone(),
             });
             let staging = Slice::new(at + bytes, MIB as u32);
-            self.world.put_head_on(server, Address::Shard(id), Box::new(shard), staging);
+            self.world.put_head(server, Address::Shard(id), Box::new(shard), staging);
         }
         self.world.convert_state(server);
         let steward = Steward::new(StewardConfig {
@@ -315,7 +315,7 @@ impl Run {
             shapes: BTreeMap::new(),
         });
         let staging = Slice::new((1 + place) << 52, 1 << 16);
-        let id = self.world.put_head_on(server, Address::Steward, Box::new(steward), staging);
+        let id = self.world.put_head(server, Address::Steward, Box::new(steward), staging);
         self.world.nudge(id);
     }
     /// A head's life is over; it begins another later.
@@ -440,7 +440,7 @@ impl Run {
     fn ask_who_leads(&mut self, server: usize) {
         self.asked += 1;
         let mail = StewardMail::Order { id: self.asked, order: Order::System };
-        self.world.manage_on(server, Address::Steward, mail);
+        self.world.manage(server, Address::Steward, mail);
     }
 
     /// The orders that build the system, as an operator would give them.
@@ -509,7 +509,7 @@ impl Run {
         self.ordered.is_asked(&order);
         let mail = StewardMail::Order { id: self.asked, order: order.clone() };
         self.waiting = Some((self.asked, server, now, order));
-        self.world.manage_on(server, Address::Steward, mail);
+        self.world.manage(server, Address::Steward, mail);
     }
     fn answered(&mut self, server: usize, order: Order, answer: Answered) -> Result<(), String> {
         if self.cuts(&order) {

@@ -73,14 +73,14 @@ impl Run {
         match trouble {
             Trouble::Kill if self.world.is_paused(victim).is_none() => {
                 let effects = self.rng.below(DOOM_EFFECTS) as u32;
-                self.world.doom_on(victim, effects, Crash::Killed);
+                self.world.doom(victim, None, effects, Crash::Killed);
             }
             Trouble::Kill => self.ends(victim, Crash::Killed),
             Trouble::PowerCut => self.ends(victim, Crash::PowerCut),
             Trouble::KillBoth => {
                 self.ends(victim, Crash::Killed);
                 let effects = self.rng.below(DOOM_EFFECTS) as u32;
-                self.world.doom_on(1 - victim, effects, Crash::Killed);
+                self.world.doom(1 - victim, None, effects, Crash::Killed);
             }
             Trouble::Blackout => self.black_out(victim),
             Trouble::Pause => {
@@ -242,7 +242,7 @@ impl Run {
     }
     fn ends(&mut self, server: usize, crash: Crash) {
         if self.world.runs(server) {
-            self.world.fall_on(server, crash);
+            self.world.fall(server, crash);
             let after = self.pause_of_a_start();
             self.fell(server, after);
         }
@@ -255,7 +255,7 @@ impl Run {
             return self.world.alarm(after, ALARM_OUT + server as u64);
         }
         if self.world.runs(server) && core::mem::take(&mut self.out[server]) {
-            self.world.fall_on(server, Crash::Killed);
+            self.world.fall(server, Crash::Killed);
             let after = Duration::from_millis(self.rng.between(1, 20));
             self.fell(server, after);
         }
@@ -316,7 +316,7 @@ impl Run {
                 (0..self.options.shards).flat_map(|s| (0..self.options.mirrors).map(move |a| (s, a)))
             {
                 let mail = ShardMail::Pace { array: ArrayId(array as u16), pace };
-                self.world.manage_on(server, Address::Shard(shard), mail);
+                self.world.manage(server, Address::Shard(shard), mail);
             }
         }
     }

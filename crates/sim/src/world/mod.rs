@@ -265,12 +265,8 @@ impl World {
         self.hash
     }
 
-    /// Adds or replaces a machine of the head of the first server.
-    pub fn put_head(&mut self, address: Address, machine: Box<dyn HeadMachine>, staging: Slice) -> ActorId {
-        self.put_head_on(0, address, machine, staging)
-    }
     /// Adds or replaces a machine of a server's head. Its staging buffers lie in `staging`, cut into pieces.
-    pub fn put_head_on(
+    pub fn put_head(
         &mut self,
         server: usize,
         address: Address,
@@ -293,9 +289,9 @@ impl World {
             }
         }
     }
-    /// Which of the actors a machine of the first server's head is.
-    pub fn actor_of(&self, address: Address) -> ActorId {
-        self.servers[0].addresses[&address]
+    /// Which of the actors a machine of a server's head is.
+    pub fn actor_of(&self, server: usize, address: Address) -> ActorId {
+        self.servers[server].addresses[&address]
     }
     /// Adds a host.
     pub fn put_host(&mut self, machine: Box<dyn HostMachine>, staging: Slice) -> ActorId {
@@ -306,13 +302,9 @@ impl World {
     pub fn nudge(&mut self, id: ActorId) {
         self.turn(id, Turn::Nudge);
     }
-    /// Mail from the manager of the first server.
-    pub fn manage(&mut self, to: Address, mail: impl Into<Mail>) {
-        self.manage_on(0, to, mail);
-    }
     /// Mail from the manager of a server.
-    pub fn manage_on(&mut self, server: usize, to: Address, mail: impl Into<Mail>) {
-        let id = self.servers[server].addresses[&to];
+    pub fn manage(&mut self, server: usize, to: Address, mail: impl Into<Mail>) {
+        let id = self.actor_of(server, to);
         self.post(
             id,
             Duration::from_micros(1),
@@ -358,17 +350,17 @@ impl World {
             Body::Host(_) => false,
         })
     }
-    /// What the Steward has decided since the last call.
-    pub fn journal(&mut self) -> Vec<JournalEntry> {
-        let id = self.servers[0].addresses.get(&Address::Steward);
+    /// What the Steward of a server has decided since the last call.
+    pub fn journal(&mut self, server: usize) -> Vec<JournalEntry> {
+        let id = self.servers[server].addresses.get(&Address::Steward);
         match id.map(|id| &mut self.actors[*id].body) {
             Some(Body::Head(machine)) => machine.journal(),
             Some(Body::Host(_)) | None => vec![],
         }
     }
     /// All that it has decided.
-    pub fn decided(&self) -> Option<std::cell::Ref<'_, State>> {
-        match &self.actors[*self.servers[0].addresses.get(&Address::Steward)?].body {
+    pub fn decided(&self, server: usize) -> Option<std::cell::Ref<'_, State>> {
+        match &self.actors[*self.servers[server].addresses.get(&Address::Steward)?].body {
             Body::Head(machine) => machine.decided(),
             Body::Host(_) => None,
         }
@@ -389,47 +381,32 @@ impl World {
 
     // ---- lives
 
-    /// The head's life ends before it carries out the effect after `effects` more: in the middle of a
-    /// turn, as a rule. `Step::Fell` says when.
-    pub fn doom(&mut self, effects: u32, crash: Crash) {
-        self.doom_on(0, effects, crash);
-    }
-    /// The same of the head of a server.
-    pub fn doom_on(&mut self, server: usize, effects: u32, crash: Crash) {
-        self.doom = Some(Doom { server, machine: None, effects, crash });
-    }
-    /// The same, but only effects of this one of its machines are counted.
-    pub fn doom_at(&mut self, server: usize, machine: Address, effects: u32, crash: Crash) {
-        let machine = Some(self.servers[server].addresses[&machine]);
+    /// The life of a server's head ends before it carries out the effect after `effects` more: in the middle of a
+    /// turn, as a rule. `Step::Fell` says when. Effects of all its machines count, or of one.
+    pub fn doom(&mut self, server: usize, machine: Option<Address>, effects: u32, crash: Crash) {
+        let machine = machine.map(|address| self.actor_of(server, address));
         self.doom = Some(Doom { server, machine, effects, crash });
     }
     /// Nobody falls who has not yet.
     pub fn spare(&mut self) {
         self.doom = None;
     }
-    /// The head is gone: its machines, its connections, its claims. What it had asked of drives lands
-    /// (a kill), or any part of it does, and drives lose what they had not made durable (a power cut).
-    pub fn fall(&mut self, crash: Crash) {
-        self.say(|| format!("the head falls: {crash:?}"));
-        match crash {
-            Crash::Killed => self.orphan_ops(0),
-            Crash::PowerCut => self.tear_ops(),
-        }
-        self.checker_fell(0, crash == Crash::PowerCut);
-        self.head_ends(0, crash);
-    }
-    /// The head of one of two servers is gone. Drives are elsewhere, and keep their power: what has come to them lands, in part
-    /// if its server sends no more; what has not is nowhere if the server's power is cut.
-    pub fn fall_on(&mut self, server: usize, crash: Crash) {
+    /// The head of a server is gone: its machines, its connections, its claims. After a kill, what it had asked of
+    /// drives lands. After a power cut any part of it does, and drives of one server alone lose what they had not made
+    /// durable. Drives that servers share are elsewhere, and keep their power: what had not come to them is nowhere.
+    pub fn fall(&mut self, server: usize, crash: Crash) {
         self.say(|| format!("the head of server {server} falls: {crash:?}"));
+        let power = crash == Crash::PowerCut;
+        let drives_too = power && !self.is_shared();
         match crash {
             Crash::Killed => self.orphan_ops(server),
+            Crash::PowerCut if drives_too => self.tear_ops(),
             Crash::PowerCut => self.drop_ops_of(server),
         }
-        self.checker_fell(server, false);
+        self.checker_fell(server, drives_too);
         self.head_ends(server, crash);
-        self.peer_falls(server, crash == Crash::PowerCut);
-        self.servers[server].powered &= crash == Crash::Killed;
+        self.peer_falls(server, power);
+        self.servers[server].powered &= !power;
         self.goes_on(server);
     }
     /// The drives lose their power, when no server has any.
@@ -494,11 +471,7 @@ impl World {
         }
         match self.fell.take() {
             Some((server, crash)) => {
-                if self.is_shared() {
-                    self.fall_on(server, crash);
-                } else {
-                    self.fall(crash);
-                }
+                self.fall(server, crash);
                 Step::Fell { server, crash }
             }
             None => Step::Happened,

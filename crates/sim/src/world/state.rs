@@ -41,7 +41,7 @@ impl World {
     pub(super) fn state(&mut self, id: ActorId, token: Token, op: StateOp) {
         let server = self.server_of(id).expect("hosts have no state directory");
         let looks = matches!(op, StateOp::Look { .. });
-        let result = self.state_op_on(server, token, op);
+        let result = self.state_op(server, token, op);
         let event = Event::State { token, result };
         match (looks, self.delivery.state_us) {
             // Looks come each second: without a draw, so that worlds stay what they were before there were any.
@@ -97,10 +97,7 @@ impl World {
         steps.into_iter().for_each(|step| drop(state.insert(step.name, step.contents)));
     }
     /// Carries an operation out: what it read, or the error that is its answer.
-    pub fn state_op(&mut self, token: Token, op: StateOp) -> Result<Vec<u8>, StateError> {
-        self.state_op_on(0, token, op)
-    }
-    fn state_op_on(&mut self, server: usize, token: Token, op: StateOp) -> Result<Vec<u8>, StateError> {
+    pub fn state_op(&mut self, server: usize, token: Token, op: StateOp) -> Result<Vec<u8>, StateError> {
         let wants = match op {
             StateOp::Write { .. }
             | StateOp::Append { .. }

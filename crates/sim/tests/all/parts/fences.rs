@@ -83,7 +83,7 @@ impl Bench {
         world.disks.push(disk);
         let state = Rc::new(RefCell::new(State::default()));
         let puppet = Puppet { state: Rc::clone(&state), memory: vec![7; 64 << 10] };
-        world.put_head(Address::Steward, Box::new(puppet), Slice::new(0, 32 << 10));
+        world.put_head(0, Address::Steward, Box::new(puppet), Slice::new(0, 32 << 10));
         let mut bench = Self { world, state };
         bench.want(Effect::OpenDrive { token: Token(0), drive: DriveId(0), spec: "d".into(), shared: false });
         bench.run();
@@ -92,7 +92,7 @@ impl Bench {
     }
     fn want(&mut self, effect: Effect<Mail>) {
         self.state.borrow_mut().wants.push(effect);
-        let id = self.world.actor_of(Address::Steward);
+        let id = self.world.actor_of(0, Address::Steward);
         self.world.nudge(id);
     }
     fn ask(&mut self, token: u64, act: FenceAct, ms: u64) {

@@ -14,7 +14,7 @@ fn what_was_not_answered_may_never_have_been_and_what_was_stays() {
         let mut nth = 0;
         let mut op = |w: &mut World, op: StateOp| {
             nth += 1;
-            w.state_op(Token(nth), op).expect("it takes all");
+            w.state_op(0, Token(nth), op).expect("it takes all");
             Token(nth)
         };
         let write = |name: &str, text: &str| StateOp::Write { name: name.into(), contents: text.into() };
