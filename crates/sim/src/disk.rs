@@ -53,7 +53,7 @@ impl Sector {
 }
 
 /// What may go wrong with a drive, from now on.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Faults {
     /// Reads that end in `Medium`, per million.
     pub read_errors_ppm: u32,
@@ -77,10 +77,10 @@ impl Faults {
         *self != Faults::default()
     }
     /// What goes wrong with operations of this machine.
-    pub fn met_by(&self, machine: usize) -> Faults {
+    pub fn met_by(self, machine: usize) -> Faults {
         match self.only_for {
             Some(one) if one != machine => Faults::default(),
-            Some(_) | None => self.clone(),
+            Some(_) | None => self,
         }
     }
 }

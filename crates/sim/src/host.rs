@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(25);
 const UNREAD: u8 = 0xee;
 
 /// What a host does, per seed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Habits {
     /// Commands in all.
     pub commands: u32,

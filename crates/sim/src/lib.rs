@@ -16,6 +16,5 @@ pub mod path;
 pub mod registrants;
 pub mod run;
 pub mod slow_peer;
-pub mod two;
 pub mod volume;
 pub mod world;

@@ -1,7 +1,7 @@
 //! `sim --seed N`: one world again, with its log if it fails. `sim --seeds N [--from M]`: many worlds, on all
 //! cores, until the first failure.
 
-use sim::run::{Options, Outcome, hashes, run};
+use sim::run::{Kind, Options, Outcome, ROWS, hashes, kind, run};
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -23,7 +23,8 @@ usage: sim --seed N [--story | --trace]  one world; the same seed gives the same
   --turns   the same, whose lanes go round again and again under load, while connections between them break
   --full    the same, with so many long commands that each head waits for memory of the other one, and nothing else happens
   --waits   of two heads, in which one thing goes wrong and hosts wait no longer than they may
-  --row N   the same, of row N of the table of docs/two-heads.md (see crates/sim/src/two/rows.rs)
+  --cuts    of two heads, whose system is made, or ends, and is cut off somewhere
+  --row N   of two heads, in which what row N says happens (crates/sim/src/run/options/rows.rs)
   --plant BUG       with --seed: one of the planted bugs, by its name (a build with the feature `planted`)
   --shard-bytes N   memory of each shard
   --pairs   worlds of one mirror of which both legs fall ill, side by side
@@ -38,6 +39,8 @@ usage: sim --seed N [--story | --trace]  one world; the same seed gives the same
   --tight   the least memory that works, or a little more, and long commands
   --scarce  the same, with many hosts and the longest commands beside short ones; a leg hangs for long
   --dealt   lanes go from shard to shard
+  --slow-peers  hosts that ask for much and then give or take nothing, beside one that works
+  --usual   of one head, in which anything may go wrong, as in most of those that are made without a kind
   --calm    worlds of one size in which nothing goes wrong: what speed is measured by
 
 Many seeds end with a row for the tables of docs/seeds.md.";
@@ -65,123 +68,32 @@ struct Words {
     shard_bytes: Option<u64>,
     tight: bool,
     kind: Kind,
-    /// Worlds of two heads over the same drives.
-    two: Option<OfTwo>,
+    /// Worlds of a head alone and its state directory, which have a driver of their own.
+    directory: bool,
     /// A bug to be planted, by its name.
     plant: Option<String>,
-}
-
-/// What kind of worlds of two heads.
-#[derive(Clone, Copy)]
-enum OfTwo {
-    Heads,
-    /// Hosts send all commands by one path each.
-    OnePath,
-    /// One head loses its path to a drive, or to all legs of a mirror.
-    Paths,
-    /// The same, and the power of everything goes meanwhile.
-    Outages,
-    /// Lanes go round.
-    Turns,
-    /// Each head waits for memory of the other one.
-    Full,
-    /// One thing goes wrong, and hosts wait no longer than they may.
-    Waits,
-    /// One row of what happens when, by its number.
-    Row(usize),
-    /// An operator changes hosts while they log in.
-    Access,
-}
-
-impl OfTwo {
-    fn word(self) -> &'static str {
-        match self {
-            OfTwo::Heads => "heads 2",
-            OfTwo::OnePath => "heads 2 one-path",
-            OfTwo::Paths => "paths",
-            OfTwo::Outages => "outages",
-            OfTwo::Turns => "turns",
-            OfTwo::Full => "full",
-            OfTwo::Waits => "waits",
-            OfTwo::Row(n) => sim::two::ROWS[n].0,
-            OfTwo::Access => "access --heads 2",
-        }
-    }
-    fn options(self, seed: u64) -> sim::two::Options {
-        match self {
-            OfTwo::Heads => sim::two::Options::swarm(seed),
-            OfTwo::OnePath => sim::two::Options::one_path(seed),
-            OfTwo::Paths => sim::two::Options::paths(seed),
-            OfTwo::Outages => sim::two::Options::outages(seed),
-            OfTwo::Turns => sim::two::Options::turns(seed),
-            OfTwo::Full => sim::two::Options::full(seed),
-            OfTwo::Waits => sim::two::Options::waits(seed),
-            OfTwo::Row(n) => sim::two::ROWS[n].1(seed),
-            OfTwo::Access => sim::two::Options::access(seed),
-        }
-    }
-}
-
-/// What kind of worlds.
-#[derive(Clone, Copy)]
-enum Kind {
-    Usual,
-    Pairs,
-    Seesaw,
-    Frozen,
-    Older,
-    Failed,
-    Wiped,
-    Power,
-    Dealt,
-    Access,
-    Volumes,
-    Scarce,
-    Calm,
-    Directory,
 }
 
 impl Words {
     fn options(&self, seed: u64) -> Options {
         let mut options = match self.kind {
             // Those of older copies have hosts of their own, which need little memory.
-            Kind::Usual if self.tight => Options::usual(seed),
-            Kind::Usual => Options::swarm(seed),
-            Kind::Pairs => Options::pairs(seed),
-            Kind::Seesaw => Options::seesaw(seed),
-            Kind::Frozen => Options::frozen(seed),
-            Kind::Older => Options::older(seed),
-            Kind::Failed => Options::failed(seed),
-            Kind::Wiped => Options::wiped(seed),
-            Kind::Power => Options::power(seed),
-            Kind::Dealt => Options::dealt(seed),
-            Kind::Access => Options::access(seed),
-            Kind::Volumes => Options::volumes(seed),
-            Kind::Scarce => Options::scarce(seed),
-            Kind::Calm | Kind::Directory => Options::calm(seed),
+            ("swarm", _) if self.tight => Options::usual(seed),
+            (_, world) => world(seed),
         };
         options.shard_bytes = self.shard_bytes.unwrap_or(options.shard_bytes);
         if self.tight { options.tight() } else { options }
     }
     /// What asks for such worlds, a word each; none for the usual ones.
     fn flags(&self) -> Vec<&'static str> {
-        let kind = match self.kind {
-            Kind::Usual => None,
-            Kind::Pairs => Some("pairs"),
-            Kind::Seesaw => Some("seesaw"),
-            Kind::Frozen => Some("frozen"),
-            Kind::Older => Some("older"),
-            Kind::Failed => Some("failed"),
-            Kind::Wiped => Some("wiped"),
-            Kind::Power => Some("power"),
-            Kind::Dealt => Some("dealt"),
-            Kind::Access => Some("access"),
-            Kind::Volumes => Some("volumes"),
-            Kind::Scarce => Some("scarce"),
-            Kind::Calm => Some("calm"),
-            Kind::Directory => Some("directory"),
+        let kind = match self.kind.0 {
+            _ if self.directory => Some("directory"),
+            "swarm" => None,
+            "heads" => Some("heads 2"),
+            "heads-access" => Some("access --heads 2"),
+            name => Some(name),
         };
-        kind.into_iter().chain(self.tight.then_some("tight")).chain(self.two.map(OfTwo::word)).collect()
+        kind.into_iter().chain(self.tight.then_some("tight")).collect()
     }
 }
 
@@ -211,58 +123,39 @@ fn words() -> Option<Words> {
         hashes: false,
         shard_bytes: None,
         tight: false,
-        kind: Kind::Usual,
-        two: None,
+        kind: kind("swarm")?,
+        directory: false,
         plant: None,
     };
+    let mut two = false;
     let mut given = std::env::args().skip(1);
     while let Some(word) = given.next() {
         let mut number = || given.next()?.parse::<u64>().ok();
         match word.as_str() {
             "--seed" => words.seed = Some(number()?),
             "--seeds" => words.seeds = Some(number()?),
-            "--heads" => {
-                let two = number().filter(|n| (1..=2).contains(n))? == 2;
-                words.two = two.then_some(words.two.unwrap_or(OfTwo::Heads));
-            }
+            "--heads" => two = number().filter(|n| (1..=2).contains(n))? == 2,
             "--shard-bytes" => words.shard_bytes = Some(number()?),
             "--from" => words.from = number()?,
-            "--paths" => words.two = Some(OfTwo::Paths),
-            "--outages" => words.two = Some(OfTwo::Outages),
-            "--turns" => words.two = Some(OfTwo::Turns),
             "--plant" => words.plant = Some(given.next()?),
-            "--full" => words.two = Some(OfTwo::Full),
-            "--waits" => words.two = Some(OfTwo::Waits),
             "--row" => {
-                let n = number().filter(|n| (*n as usize) < sim::two::ROWS.len())?;
-                words.two = Some(OfTwo::Row(n as usize));
+                let n = number()?.try_into().ok().filter(|n: &usize| *n < ROWS.len())?;
+                words.kind = (ROWS[n].0, ROWS[n].1);
             }
-            "--one-path" => words.two = Some(OfTwo::OnePath),
             "--story" => words.story = true,
             "--trace" => words.trace = true,
             "--all" => words.all = true,
             "--hashes" => words.hashes = true,
             "--tight" => words.tight = true,
-            "--pairs" => words.kind = Kind::Pairs,
-            "--seesaw" => words.kind = Kind::Seesaw,
-            "--frozen" => words.kind = Kind::Frozen,
-            "--older" => words.kind = Kind::Older,
-            "--failed" => words.kind = Kind::Failed,
-            "--wiped" => words.kind = Kind::Wiped,
-            "--power" => words.kind = Kind::Power,
-            "--dealt" => words.kind = Kind::Dealt,
-            "--access" => words.kind = Kind::Access,
-            "--volumes" => words.kind = Kind::Volumes,
-            "--scarce" => words.kind = Kind::Scarce,
-            "--calm" => words.kind = Kind::Calm,
-            "--directory" => words.kind = Kind::Directory,
-            _ => return None,
+            "--directory" => words.directory = true,
+            name => words.kind = kind(name.strip_prefix("--")?)?,
         }
     }
-    // Worlds of access are of one head or of two.
-    if let (Kind::Access, Some(two @ OfTwo::Heads)) = (words.kind, &mut words.two) {
-        *two = OfTwo::Access;
-        words.kind = Kind::Usual;
+    // Worlds of anything and of access are of one head or of two.
+    match words.kind.0 {
+        "swarm" if two => words.kind = kind("heads")?,
+        "access" if two => words.kind = kind("heads-access")?,
+        _ => {}
     }
     Some(words)
 }
@@ -284,9 +177,8 @@ fn one(seed: u64, words: &Words) -> ExitCode {
         eprintln!("this build knows no planted bug of that name");
         return ExitCode::from(2);
     }
-    match words.two {
-        Some(two) => say!("{:#?}", two.options(seed)),
-        None => say!("{:#?}", words.options(seed)),
+    if !words.directory {
+        say!("{:#?}", words.options(seed));
     }
     match words.attempt(seed, words.story, words.trace) {
         Ok(outcome) => {
@@ -309,7 +201,7 @@ fn one(seed: u64, words: &Words) -> ExitCode {
 impl Words {
     /// Runs one seed; a failure is printed with how to see it again.
     fn attempt(&self, seed: u64, log: bool, trace: bool) -> Result<Outcome, String> {
-        if matches!(self.kind, Kind::Directory) {
+        if self.directory {
             let result = std::panic::catch_unwind(|| sim::directory::run(seed));
             let result = result.unwrap_or_else(|panic| {
                 let text = panic.downcast_ref::<String>().cloned();
@@ -319,17 +211,12 @@ impl Words {
                 .map(|hash| Outcome { hash, ..Outcome::default() })
                 .map_err(|what| format!("seed {seed}: {what}"));
         }
-        let result = if let Some(two) = self.two {
-            let options = sim::two::Options { log, trace, ..two.options(seed) };
-            std::panic::catch_unwind(|| sim::two::run(options))
-        } else {
-            let options = Options { log, trace, ..self.options(seed) };
-            if options.shard_bytes < options.shard_bytes_min() {
-                let (is, least) = (options.shard_bytes, options.shard_bytes_min());
-                return Err(format!("--shard-bytes {is}: seed {seed} needs at least {least}"));
-            }
-            std::panic::catch_unwind(|| run(options))
-        };
+        let options = Options { log, trace, ..self.options(seed) };
+        if options.shard_bytes < options.shard_bytes_min() {
+            let (is, least) = (options.shard_bytes, options.shard_bytes_min());
+            return Err(format!("--shard-bytes {is}: seed {seed} needs at least {least}"));
+        }
+        let result = std::panic::catch_unwind(|| run(options));
         let (what, story) = match result {
             Ok(Ok(outcome)) => return Ok(outcome),
             Ok(Err(failure)) => (failure.what, failure.story),

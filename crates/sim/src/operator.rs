@@ -128,12 +128,16 @@ impl Repair {
         };
         Some(Order::PoolScrub { pool: "tank".into(), action })
     }
+    /// It came to its end.
+    pub fn is_over(&self) -> bool {
+        self.step == Step::Over
+    }
     /// It has begun, and is not over.
     pub fn is_under_way(&self) -> bool {
         self.step == Step::Running
     }
     /// A repair came to its end that must have known what belongs here.
     pub fn knew(&self, block: u64) -> bool {
-        self.step == Step::Over && self.places.get(&block).is_some_and(|drives| drives.len() == 1)
+        self.is_over() && self.places.get(&block).is_some_and(|drives| drives.len() == 1)
     }
 }

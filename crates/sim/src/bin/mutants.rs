@@ -9,7 +9,6 @@
 use base::planted::{BUGS, Planted, Worlds, armed, plant};
 use cluster::model::{LARGE, walk};
 use sim::run::{Options, run};
-use sim::two::Options as Two;
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::time::Instant;
@@ -200,20 +199,12 @@ fn failure(worlds: Worlds, seed: u64) -> Option<String> {
                 Err(panic) => Some(one_line(&words(&*panic))),
             };
         }
-        Worlds::Heads | Worlds::Paths | Worlds::Outages | Worlds::Turns | Worlds::Full | Worlds::Waits => {
-            let options = match worlds {
-                Worlds::Paths => Two::paths(seed),
-                Worlds::Outages => Two::outages(seed),
-                Worlds::Turns => Two::turns(seed),
-                Worlds::Full => Two::full(seed),
-                Worlds::Waits => Two::waits(seed),
-                _ => Two::swarm(seed),
-            };
-            return match std::panic::catch_unwind(|| sim::two::run(options)) {
-                Ok(result) => result.err().map(|failure| one_line(&failure.what)),
-                Err(panic) => Some(one_line(&words(&*panic))),
-            };
-        }
+        Worlds::Heads => Options::two_heads(seed),
+        Worlds::Paths => Options::paths(seed),
+        Worlds::Outages => Options::outages(seed),
+        Worlds::Turns => Options::turns(seed),
+        Worlds::Full => Options::full(seed),
+        Worlds::Waits => Options::waits(seed),
         Worlds::Volumes => Options::volumes(seed),
         Worlds::SlowPeers => Options::beside_slow_peers(seed),
         Worlds::Scarce => Options::scarce(seed),

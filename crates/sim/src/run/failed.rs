@@ -29,8 +29,8 @@ impl Failed {
     }
 
     /// An order was carried out.
-    pub fn carried_out(&mut self, order: Option<&Order>) {
-        if let Some(Order::DriveFail { drive, .. }) = order {
+    pub fn carried_out(&mut self, order: &Order) {
+        if let Order::DriveFail { drive, .. } = order {
             self.0.insert(drive.clone());
         }
     }

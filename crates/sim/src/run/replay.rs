@@ -1,6 +1,6 @@
-//! A second state gets every change of the head, as a second head would, and must be equal. After a crash, the next head must find
-//! on the drives and in the state directory what the second state says, possibly with the changes that were about to become
-//! durable (docs/formats/changes.md).
+//! A second state gets every change of the head, as a second head would, and must be equal. After a crash,
+//! the next head must find on the drives and in the state directory what the second state says, possibly with
+//! the changes that were about to become durable (docs/formats/changes.md).
 
 use array::format::{LegState, MembershipRecord, RecordArray};
 use base::{Bug, HostId, Uuid, planted};
@@ -28,7 +28,8 @@ impl Known {
 #[derive(Default)]
 pub(super) struct Replica {
     state: State,
-    /// What the files of the state directory may say after a crash: that of the life before, and what was about to be written.
+    /// What the files of the state directory may say after a crash: that of the life before, and what was
+    /// about to be written.
     files: Option<Vec<State>>,
     /// The newest changes of files that were proposed and not applied yet.
     filing: Vec<Change>,
@@ -243,9 +244,9 @@ fn comparable(config: &PoolConfig) -> PoolConfig {
     config
 }
 
-/// Two records say the same of who is a member. They are one, whether or not it is known yet that it is everywhere; or one changed
-/// nothing and came behind the other: a head that fell may have had it on some legs only. A record that was written before its
-/// arrays were may have more of them.
+/// Two records say the same of who is a member. They are one, whether or not it is known yet that it is
+/// everywhere; or one changed nothing and came behind the other: a head that fell may have had it on some
+/// legs only. A record that was written before its arrays were may have more of them.
 fn is_same(a: &MembershipRecord, b: &MembershipRecord) -> bool {
     let row = |r: &RecordArray| (r.epoch, r.legs.clone());
     let same_members = a.arrays.iter().zip(&b.arrays).all(|(x, y)| row(x) == row(y));

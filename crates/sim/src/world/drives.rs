@@ -170,7 +170,7 @@ impl World {
         }
         let tear = tear || pending.torn;
         let op = &pending.op;
-        let faults = disk.faults.clone();
+        let faults = disk.faults;
         disk.faults = faults.met_by(pending.actor);
         let mut result = Ok(());
         let mut land = |data: &[u8], out: &mut [u8]| {

@@ -1,36 +1,20 @@
 //! An operator takes from hosts what they log in by, or a volume, and gives it back, while they log in and work. Nothing is
 //! carried out for a host by what it may not have any more.
 
-use sim::run::{Options, run};
-use sim::two;
+use crate::pass;
+
+/// Takes at least so often from hosts of these worlds, each on average.
+fn takes(name: &str, seeds: u64, least: u64) {
+    let taken: u64 = pass(name, 0..seeds).iter().map(|o| u64::from(o.taken)).sum();
+    assert!(taken > least * seeds, "in {seeds} worlds something was taken only {taken} times");
+}
 
 #[test]
 fn nobody_is_let_in_by_what_was_taken_away() {
-    const SEEDS: u64 = 20;
-    let mut taken = 0;
-    for seed in 0..SEEDS {
-        match run(Options::access(seed)) {
-            Ok(o) => taken += u64::from(o.taken),
-            Err(failure) => {
-                panic!("seed {seed}: {}\nsee it again: sim --seed {seed} --access --story", failure.what)
-            }
-        }
-    }
-    assert!(taken > 10 * SEEDS, "in {SEEDS} worlds something was taken only {taken} times");
+    takes("access", 20, 10);
 }
 
 #[test]
 fn nor_at_the_other_head() {
-    const SEEDS: u64 = 10;
-    let mut taken = 0;
-    for seed in 0..SEEDS {
-        match two::run(two::Options::access(seed)) {
-            Ok(o) => taken += u64::from(o.taken),
-            Err(failure) => {
-                let again = format!("sim --seed {seed} --access --heads 2 --story");
-                panic!("seed {seed}: {}\nsee it again: {again}", failure.what)
-            }
-        }
-    }
-    assert!(taken > 3 * SEEDS, "in {SEEDS} worlds something was taken only {taken} times");
+    takes("heads-access", 10, 3);
 }

@@ -1,7 +1,7 @@
 //! A live pool becomes a system's, and goes back, cut off at every effect of the Steward on the way: the head starts again, serves, and the
 //! same orders end what was begun. Every 11th effect, or as `CUT_STEP` says: `CUT_STEP=1 cargo test --release -p sim --test all cut_off`.
 
-use sim::two::{Cut, Doing, End, Options, run};
+use sim::run::{Cut, Doing, End, Options, run};
 
 const ENDS: [End; 3] = [End::Killed, End::PowerCut, End::LinkLost];
 

@@ -1,22 +1,20 @@
 //! A state directory that becomes read-only while the head serves: its old contents prove no leg that was out of reach meanwhile.
 
+use crate::pass;
 use base::Duration;
-use sim::run::{Act, Deed, Options, run};
+use sim::run::{Act, Fault, Options, run};
+use sim::world::Crash;
 
 /// A leg is lost just before, or up to seconds after, the directory freezes; the head falls, and the next one finds that
 /// leg first, or alone. (Before a loss waited for the witness to know of it, or to prove nothing, 50 of 200 seeds read old
 /// data: the directory was looked at once a minute, and what lay there proved the leg that was lost meanwhile.)
 #[test]
 fn no_loss_is_forgotten_whenever_the_directory_freezes() {
-    for seed in 0..40 {
-        if let Err(failure) = run(Options::frozen(seed)) {
-            panic!("seed {seed}: {}\nsee it again: sim --seed {seed} --frozen --story", failure.what);
-        }
-    }
+    pass("frozen", 0..40);
 }
 
-fn at(seconds: u64, disk: usize, deed: Deed) -> Act {
-    Act { after: Duration::from_secs(seconds), disk, deed }
+fn at(seconds: u64, fault: Fault) -> Act {
+    Act { after: Duration::from_secs(seconds), fault }
 }
 
 /// d1 is lost after the directory froze, the head falls, and d1 alone is there at the start. It is the last that the
@@ -24,19 +22,19 @@ fn at(seconds: u64, disk: usize, deed: Deed) -> Act {
 #[test]
 fn a_leg_that_was_lost_beside_a_frozen_directory_is_not_proven_by_what_lies_there() {
     for seed in 0..6 {
-        let end = if seed % 2 == 0 { Deed::Kill } else { Deed::PowerCut };
+        let end = if seed % 2 == 0 { Crash::Killed } else { Crash::PowerCut };
         let mut options = Options::calm(seed);
         options.legs = 2;
         options.mirrors = 1;
         options.commands = 3000;
         options.script = vec![
-            at(5, 0, Deed::Freeze),
-            at(70, 1, Deed::Pull),
-            at(100, 0, end),
-            at(100, 0, Deed::Pull),
-            at(100, 1, Deed::Heal),
-            at(130, 0, Deed::Heal),
-            at(135, 0, Deed::Thaw),
+            at(5, Fault::Freeze { server: 0 }),
+            at(70, Fault::pulled(1)),
+            at(100, Fault::fall(end)),
+            at(100, Fault::pulled(0)),
+            at(100, Fault::heals(1)),
+            at(130, Fault::heals(0)),
+            at(135, Fault::Room),
         ];
         options.delivery.drive_us = 150_000;
         options.habits.depth = 1;

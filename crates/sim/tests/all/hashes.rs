@@ -1,5 +1,6 @@
-//! Worlds are what they were: a change of the simulator that is to change no world keeps all hashes of `tests/hashes.txt`. Who changes
-//! the product, or worlds, makes that file anew: `sim --hashes > crates/sim/tests/hashes.txt`.
+//! Worlds are what they were: a change of the simulator that is to change no world keeps all hashes of
+//! `tests/hashes.txt`. Who changes the product, or worlds, makes that file anew:
+//! `sim --hashes > crates/sim/tests/hashes.txt`.
 
 use sim::run::hashes::{HASHES, now};
 

@@ -1,6 +1,7 @@
 //! Worlds with the least memory that works, and long commands with unsolicited data: all commands wait for memory, and
 //! none waits for ever.
 
+use crate::pass;
 use sim::run::{Options, run};
 
 /// A host that is kept waiting for ever gives its session up after some seconds, begins a new one and gets
@@ -21,20 +22,12 @@ fn nobody_waits_for_ever() {
 /// Two reads whose leg hung got NotReady, beside a good leg: there was no memory to ask it.
 #[test]
 fn a_read_whose_leg_hangs_has_a_second_buffer_however_little_memory_there_is() {
-    for seed in [50_031, 50_159] {
-        if let Err(failure) = run(Options::usual(seed).tight()) {
-            panic!("seed {seed}: {}", failure.what);
-        }
-    }
+    pass("tight", [50_031, 50_159]);
 }
 
 #[test]
 fn worlds_with_little_memory_survive_their_troubles() {
-    for seed in 0..24 {
-        if let Err(failure) = run(Options::usual(seed).tight()) {
-            panic!("seed {seed}: {}\nsee it again: sim --seed {seed} --tight --story", failure.what);
-        }
-    }
+    pass("tight", 0..24);
 }
 
 /// A leg hung for longer than hosts are patient. The kernel kept the memory of all writes to it, no host got any more, and
@@ -42,9 +35,5 @@ fn worlds_with_little_memory_survive_their_troubles() {
 /// sessions up after 10 s. One host with nine commands under way was enough.
 #[test]
 fn nobody_waits_for_a_leg_that_hangs_for_long_and_keeps_its_memory() {
-    for seed in 0..24 {
-        if let Err(failure) = run(Options::scarce(seed)) {
-            panic!("seed {seed}: {}\nsee it again: sim --seed {seed} --scarce --story", failure.what);
-        }
-    }
+    pass("scarce", 0..24);
 }

@@ -6,10 +6,10 @@
 //! ```
 
 use base::Duration;
-use sim::run::{Act, Deed, Options, Outcome, run};
+use sim::run::{Act, Fault, Options, Outcome, run};
 
-fn at(seconds: u64, disk: usize, deed: Deed) -> Act {
-    Act { after: Duration::from_secs(seconds), disk, deed }
+fn at(seconds: u64, fault: Fault) -> Act {
+    Act { after: Duration::from_secs(seconds), fault }
 }
 
 /// Hosts are at work all the time: drives take their time for each operation.
@@ -33,7 +33,7 @@ fn slowly(seed: u64, script: Vec<Act>, commands: u32) -> Outcome {
 #[test]
 fn a_drive_that_overheats_keeps_no_host_waiting_and_comes_back_by_itself_with_what_it_missed() {
     for seed in 0..2 {
-        let script = vec![at(5, 1, Deed::Hang), at(95, 1, Deed::Pull), at(275, 1, Deed::Heal)];
+        let script = vec![at(5, Fault::hangs(1)), at(95, Fault::pulled(1)), at(275, Fault::heals(1))];
         let o = slowly(seed, script, 6000);
         assert!(o.time > Duration::from_secs(280), "hosts were at work throughout: {:?}", o.time);
         // `run` has compared the legs, and held each command against promise 7.

@@ -1,16 +1,13 @@
 //! Worlds of one mirror with faults on both legs, one after the other or at the same moment: the last leg in sync refuses
 //! operations, shards lose different legs at once, a leg fails while it is copied from.
 
+use crate::pass;
 use base::Duration;
-use sim::run::{Act, Deed, Options, run};
+use sim::run::{Act, Fault, Options, run};
 
 #[test]
 fn a_mirror_of_which_both_legs_fail_loses_nothing_and_gets_well() {
-    for seed in 0..40 {
-        if let Err(failure) = run(Options::pairs(seed)) {
-            panic!("seed {seed}: {}\nsee it again: sim --seed {seed} --pairs --story", failure.what);
-        }
-    }
+    pass("pairs", 0..40);
 }
 
 /// One leg is out, the other, the last in sync, is pulled and put back: hosts are served again within seconds, whenever it
@@ -18,14 +15,14 @@ fn a_mirror_of_which_both_legs_fail_loses_nothing_and_gets_well() {
 #[test]
 fn a_last_leg_that_was_pulled_serves_soon_after_it_is_put_back() {
     for away in 1..12 {
-        let at = |seconds, disk, deed| Act { after: Duration::from_secs(seconds), disk, deed };
+        let at = |seconds, fault| Act { after: Duration::from_secs(seconds), fault };
         let mut options = Options::pairs(away);
         options.troubles.clear();
         options.script = vec![
-            at(3, 1, Deed::Pull),
-            at(10, 0, Deed::Pull),
-            at(10 + away, 0, Deed::Heal),
-            at(50, 1, Deed::Heal),
+            at(3, Fault::pulled(1)),
+            at(10, Fault::pulled(0)),
+            at(10 + away, Fault::heals(0)),
+            at(50, Fault::heals(1)),
         ];
         options.delivery.drive_us = 50_000;
         options.commands = 2000;
@@ -50,18 +47,12 @@ fn what_was_mended_stays_mended() {
     // place: the leg knew nothing of the newest any more, and could not be opened anew.
     // 135: a leg that came back and lacked everything waited for up to 30 s until all was marked on the last one, which was
     // gone: nobody opened that anew meanwhile, and hosts waited, too.
-    for seed in [45, 91, 135, 649] {
-        run(Options::pairs(seed)).unwrap_or_else(|failure| panic!("seed {seed}: {}", failure.what));
-    }
+    pass("pairs", [45, 91, 135, 649]);
 }
 
 /// Each leg is ill for one shard alone, at the same moment: shards lose different legs, and the Steward keeps one that a
 /// shard had given up.
 #[test]
 fn a_mirror_of_which_shards_lose_different_legs_loses_nothing_and_gets_well() {
-    for seed in 0..60 {
-        if let Err(failure) = run(Options::seesaw(seed)) {
-            panic!("seed {seed}: {}\nsee it again: sim --seed {seed} --seesaw --story", failure.what);
-        }
-    }
+    pass("seesaw", 0..60);
 }

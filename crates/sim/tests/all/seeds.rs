@@ -1,37 +1,30 @@
 //! A bounded part of what `make sim` does, for `make test`: seeds that never ran before make a test that
 //! fails without a reason, so these are always the same ones.
 
+use crate::pass;
 use sim::run::{Options, run};
 
 /// Seeds of one test thread.
 const EACH: u64 = 40;
 
-fn pass(from: u64) {
-    for seed in from..from + EACH {
-        if let Err(failure) = run(Options::swarm(seed)) {
-            panic!("seed {seed}: {}\nsee it again: make sim SEED={seed} STORY=1", failure.what);
-        }
-    }
-}
-
 #[test]
 fn whole_heads_keep_their_promises_in_worlds_0_to_39() {
-    pass(0);
+    pass("swarm", 0..EACH);
 }
 
 #[test]
 fn whole_heads_keep_their_promises_in_worlds_40_to_79() {
-    pass(EACH);
+    pass("swarm", EACH..2 * EACH);
 }
 
 #[test]
 fn whole_heads_keep_their_promises_in_worlds_80_to_119() {
-    pass(2 * EACH);
+    pass("swarm", 2 * EACH..3 * EACH);
 }
 
 #[test]
 fn whole_heads_keep_their_promises_in_worlds_120_to_159() {
-    pass(3 * EACH);
+    pass("swarm", 3 * EACH..4 * EACH);
 }
 
 #[test]

@@ -2,13 +2,14 @@
 //! daemon was killed).
 
 use base::Duration;
-use sim::run::{Act, Deed, Options, Outcome, run};
+use sim::run::{Act, Fault, Options, Outcome, run};
+use sim::world::Crash;
 
 /// A pool whose other legs are well is served within 10 s of the start; the look that sees it comes each half second.
 const UP: Duration = Duration::from_millis(10_500);
 
-fn at(millis: u64, disk: usize, deed: Deed) -> Act {
-    Act { after: Duration::from_millis(millis), disk, deed }
+fn at(millis: u64, fault: Fault) -> Act {
+    Act { after: Duration::from_millis(millis), fault }
 }
 
 /// Hosts are at work throughout, and no operator.
@@ -33,8 +34,8 @@ fn reports(o: &Outcome, words: &str) -> bool {
 #[test]
 fn a_head_that_starts_beside_a_leg_that_hangs_serves_within_ten_seconds_and_takes_it_back() {
     for seed in 0..12 {
-        let end = if seed % 2 == 0 { Deed::Kill } else { Deed::PowerCut };
-        let script = vec![at(3000, 1, Deed::Hang), at(3010, 0, end), at(40_000, 1, Deed::Heal)];
+        let end = if seed % 2 == 0 { Crash::Killed } else { Crash::PowerCut };
+        let script = vec![at(3000, Fault::hangs(1)), at(3010, Fault::fall(end)), at(40_000, Fault::heals(1))];
         let o = world(seed, 1 + (seed / 2 % 2) as usize, script);
         assert!(o.time > Duration::from_secs(40), "seed {seed}: hosts were at work throughout: {:?}", o.time);
         assert!(o.slowest_start < UP, "seed {seed}: {:?}", o.slowest_start);
@@ -52,15 +53,16 @@ fn a_head_that_starts_beside_a_leg_that_hangs_serves_within_ten_seconds_and_take
 #[test]
 fn a_pool_of_which_all_legs_hang_at_a_start_is_served_when_they_answer() {
     for seed in 0..8 {
-        let end = if seed % 2 == 0 { Deed::Kill } else { Deed::PowerCut };
-        let mut script = vec![at(3000, 0, Deed::Hang), at(3000, 1, Deed::Hang), at(3010, 0, end)];
-        script.extend([at(30_000, 0, Deed::Heal), at(32_000, 1, Deed::Heal)]);
+        let end = if seed % 2 == 0 { Crash::Killed } else { Crash::PowerCut };
+        let mut script =
+            vec![at(3000, Fault::hangs(0)), at(3000, Fault::hangs(1)), at(3010, Fault::fall(end))];
+        script.extend([at(30_000, Fault::heals(0)), at(32_000, Fault::heals(1))]);
         let o = world(seed, 1, script);
         // Which of the two is looked at first is the draw's.
         let held = reports(&o, "fault: Locked");
         let silent = reports(&o, "fault: Silent") || reports(&o, "fault: TimedOut");
         assert!(
-            reports(&o, "PoolStaysAway { pool: \"tank\"") && if end == Deed::Kill { held } else { silent },
+            reports(&o, "PoolStaysAway { pool: \"tank\"") && if end == Crash::Killed { held } else { silent },
             "seed {seed}: {:#?}",
             o.events
         );

@@ -1,29 +1,12 @@
 //! Worlds of two whole heads, always the same ones, that must pass.
 
+use crate::pass;
 use base::Duration;
 use base::view::Protocol;
-use sim::two::{Loss, Options, run};
+use sim::run::{Loss, Options, run};
 
 /// Seeds of one test thread.
 const EACH: u64 = 50;
-
-/// Runs these seeds of worlds; `flags` ask `sim` for such a world.
-fn pass_all(options: fn(u64) -> Options, flags: &str, seeds: impl IntoIterator<Item = u64>) {
-    for seed in seeds {
-        if let Err(failure) = run(options(seed)) {
-            panic!("seed {seed}: {}\nsee it again: sim {flags} --seed {seed} --story", failure.what);
-        }
-    }
-}
-
-fn pass(seeds: impl IntoIterator<Item = u64>) {
-    pass_all(Options::swarm, "--heads 2", seeds);
-}
-
-/// The same, with hosts that send all commands by one path each, as they did when these worlds failed.
-fn pass_by_one_path(seeds: impl IntoIterator<Item = u64>) {
-    pass_all(Options::one_path, "--one-path", seeds);
-}
 
 /// Worlds that failed before something was mended: nobody led, as too few voters were reached (127, 132, 136); nobody served, as the
 /// other head held the reservation (2, 101), or the drives that were to vote did not count as open (1, 90, 211); an older configuration
@@ -40,11 +23,13 @@ fn pass_by_one_path(seeds: impl IntoIterator<Item = u64>) {
 /// was taken back counted for the next one (41992); a head that led wrote on for the trial of its own fence (42770).
 #[test]
 fn two_whole_heads_keep_their_promises_in_worlds_that_once_failed() {
-    pass_by_one_path([
+    let seeds = [
         127, 132, 136, 101, 211, 295, 1201, 107, 1115, 12048, 12411, 20841, 21003, 25803, 33243, 41200,
         42397, 522, 586, 660, 139, 900, 939, 877, 708, 1470, 1012, 3539, 4119, 5166, 32607, 3538, 18642,
         11032, 14694, 41992, 42770,
-    ]);
+    ];
+    // Hosts send all commands by one path each, as they did when these worlds failed.
+    pass("one-path", seeds);
 }
 
 /// Worlds as they are drawn today, which failed once: the simulator erred (973: a write that a power cut may have brought back was taken
@@ -52,40 +37,39 @@ fn two_whole_heads_keep_their_promises_in_worlds_that_once_failed() {
 /// and not yet shut off the drives (71494); a head that had stood still took the uncleared map that it had read too late for an empty one (62238).
 #[test]
 fn two_whole_heads_keep_their_promises_in_worlds_of_today_that_once_failed() {
-    pass([973, 71494, 62238]);
+    pass("heads", [973, 71494, 62238]);
 }
 
 #[test]
 fn two_whole_heads_keep_their_promises_in_worlds_0_to_49() {
-    pass(0..EACH);
+    pass("heads", 0..EACH);
 }
 
 #[test]
 fn two_whole_heads_keep_their_promises_in_worlds_50_to_99() {
-    pass(EACH..2 * EACH);
+    pass("heads", EACH..2 * EACH);
 }
 
 #[test]
 fn hosts_that_lose_a_path_have_its_controller_ended_and_go_on_by_another() {
-    let worlds = (0..).map(Options::swarm).filter(|o| o.failover && o.hosts.contains(&Protocol::Nvme));
+    let worlds = (0..).map(Options::two_heads).filter(|o| o.failover && o.hosts.contains(&Protocol::Nvme));
     for options in worlds.take(4) {
         let seed = options.seed;
         let outcome = run(options).unwrap_or_else(|f| panic!("seed {seed}: {}", f.what));
-        let ended = outcome.events[1].strip_suffix(" ended paths").and_then(|n| n.parse::<u32>().ok());
-        println!("seed {seed}: {ended:?}");
-        assert!(ended.is_some_and(|n| n > 0), "seed {seed}: {:?}", outcome.events[1]);
+        println!("seed {seed}: {}", outcome.ended);
+        assert!(outcome.ended > 0, "seed {seed}: no host had a controller ended");
     }
 }
 
 /// What hosts flushed at a head that lacks a path is on the leg that it does not reach, too.
 #[test]
 fn what_was_flushed_survives_a_power_cut_while_a_head_lacks_a_path() {
-    pass_all(Options::outages, "--outages", 0..8);
+    pass("outages", 0..8);
 }
 
 #[test]
 fn a_quarter_of_the_worlds_in_which_both_heads_serve_drives_with_caches_lose_a_path_and_the_power() {
-    let caches: Vec<Options> = (0..1000).map(Options::swarm).filter(|o| o.both && o.volatile).collect();
+    let caches: Vec<Options> = (0..1000).map(Options::two_heads).filter(|o| o.both && o.volatile).collect();
     let outages = caches.iter().filter(|o| o.outage.is_some()).count();
     let share = outages * 100 / caches.len();
     assert!((18..=32).contains(&share), "{outages} of {}", caches.len());
@@ -94,7 +78,7 @@ fn a_quarter_of_the_worlds_in_which_both_heads_serve_drives_with_caches_lose_a_p
 /// Each head waits for memory of the other one while it lends its own: neither waits for ever.
 #[test]
 fn two_full_heads_do_not_wait_for_each_other() {
-    pass_all(Options::full, "--full", 0..4);
+    pass("full", 0..4);
 }
 
 /// Nothing goes wrong but that hosts drop sessions: both heads carry out commands of each host, about as many, and what one path loses goes by the
@@ -123,7 +107,7 @@ fn hosts_with_a_path_to_each_head_use_both_in_turns() {
 
 #[test]
 fn half_of_the_worlds_in_which_both_heads_serve_have_such_hosts() {
-    let both = (0..1000).map(Options::swarm).filter(|o| o.both).collect::<Vec<_>>();
+    let both = (0..1000).map(Options::two_heads).filter(|o| o.both).collect::<Vec<_>>();
     let in_turns = both.iter().filter(|o| o.in_turns).count();
     let share = in_turns * 100 / both.len();
     assert!((40..=60).contains(&share), "{in_turns} of {}", both.len());
@@ -131,13 +115,13 @@ fn half_of_the_worlds_in_which_both_heads_serve_have_such_hosts() {
 
 #[test]
 fn the_same_seed_of_two_heads_gives_the_same_run() {
-    let [first, again] = [(); 2].map(|()| run(Options::swarm(0)).unwrap_or_else(|f| panic!("{f:?}")));
+    let [first, again] = [(); 2].map(|()| run(Options::two_heads(0)).unwrap_or_else(|f| panic!("{f:?}")));
     assert_eq!(first.hash, again.hash);
 }
 
 /// A world in which nothing goes wrong but what its drives do.
 fn calm(lying: Option<usize>) -> Options {
-    let mut options = Options::swarm(7);
+    let mut options = Options::two_heads(7);
     options.mirrors = 2;
     options.lying = lying;
     options.troubles.clear();
@@ -190,8 +174,7 @@ fn a_drive_whose_fence_does_not_hold_is_found_and_the_follower_is_not_ready() {
 /// worlds it reaches no leg of a mirror: then hosts get answers by both heads all the same.
 #[test]
 fn a_path_that_one_head_loses_costs_no_leg() {
-    for seed in 0..8 {
-        let outcome = run(Options::paths(seed)).unwrap_or_else(|f| panic!("seed {seed}: {}", f.what));
+    for (seed, outcome) in pass("paths", 0..8).iter().enumerate() {
         let found = outcome.events.iter().filter(|e| e.contains("PathLost"));
         println!("{seed}: {:#?}", found.collect::<Vec<_>>());
     }

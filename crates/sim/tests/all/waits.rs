@@ -1,10 +1,12 @@
 //! How long hosts of two heads wait for one thing that goes wrong: docs/two-heads.md, "What happens when".
 
+use crate::pass;
 use base::Duration;
-use sim::two::{Options, ROWS, run};
+use sim::run::{ROWS, run};
 
 /// Worlds of each row.
 const SEEDS: u64 = 12;
+
 /// The last cell of the row that begins so: how long hosts waited, milliseconds.
 fn said(table: &str, row: &str) -> u64 {
     let begin = format!("| {row}");
@@ -44,10 +46,5 @@ fn hosts_wait_as_long_as_the_table_says() {
 /// the drive took.) A follower that cannot keep a file does not come and go all the time, and load puts nobody out.
 #[test]
 fn hosts_wait_no_longer_than_they_may_and_no_head_is_out_more_often() {
-    for seed in 0..SEEDS {
-        let failed = |f: Box<sim::run::Failure>| {
-            panic!("seed {seed}: {}\nsee it again: sim --waits --seed {seed} --story", f.what)
-        };
-        run(Options::waits(seed)).unwrap_or_else(failed);
-    }
+    pass("waits", 0..SEEDS);
 }

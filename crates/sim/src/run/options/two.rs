@@ -1,89 +1,29 @@
-//! The options of a world of two heads, drawn from its seed.
+//! Kinds of worlds of two heads over the same drives.
 
-use super::{Cut, Doing, End};
+use super::{Cut, Doing, End, Loss, MIB, Options, Outage, Trouble, VOLUME_BYTES};
 use crate::host::Habits;
 use crate::world::{Clock, Delivery};
 use base::view::Protocol;
 use base::{Duration, Prng};
 
-/// What may go wrong.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Trouble {
-    /// A head is killed, between any two effects, and comes back.
-    Kill,
-    /// A server loses its power. Drives keep theirs.
-    PowerCut,
-    /// Both servers and all drives lose their power, at nearly the same moment.
-    Blackout,
-    /// Both heads are killed, one after the other.
-    KillBoth,
-    /// A server stands still for 10 ms to 30 s, with its kernel or without.
-    Pause,
-    /// All networks of the link bring nothing, to one server or both.
-    CutLink,
-    /// The same of one network.
-    CutNetwork,
-    /// A network is slow.
-    SlowNetwork,
-    /// The connection of a network is lost.
-    ResetNetwork,
-    /// A server loses its path to a drive.
-    LosePath,
-    /// The Steward of a head stands still for 10 ms to 16 s, and its shards go on.
-    PauseSteward,
-    /// A drive shuts nobody out for 10 ms to 8 s, as the reset that belongs to it hangs; and as a rule a head stands still then, or its
-    /// Steward.
-    HoldFencesUp,
-    /// The head that leads is killed while no drive shuts anybody out for so long.
-    KillBehindFences(Duration),
-    /// The head that follows is killed while this drive shuts nobody out for so long.
-    FollowerBehindFence(usize, Duration),
-    /// The head that leads is killed while this drive shuts nobody out for so long.
-    LeaderBehindFence(usize, Duration),
-    /// The state directory of the head that follows takes nothing for so long; or files alone do not fit there, and what is written to try
-    /// it does.
-    FullDirectory {
-        /// Files alone do not fit.
-        files: bool,
-        /// For so long.
-        time: Duration,
-    },
-    /// The head that follows is killed.
-    KillFollower,
-    /// The head that leads, or the one that follows, loses its path to a drive for long.
-    LosePathOf {
-        /// The one that leads.
-        leader: bool,
-    },
-    /// The Stewards of both heads get no processor for a while, each time for a little longer.
-    Load,
-    /// The head that leads loses the link and its paths to all drives, for so long.
-    Alone(Duration),
-    /// The head that follows loses its path to this drive, and the one that leads is killed once the other takes part without the drive.
-    KillWithoutPath(usize),
-    /// The head that follows is killed, and begins without a path to this drive.
-    StartWithoutPath(usize),
-    /// No head reaches the other leg of this drive's mirror, and then the head that follows is killed while the drive shuts nobody out for
-    /// so long.
-    LastLegBehindFence(usize, Duration),
-}
+/// How long one path is lost that the options name.
+const LOST: Duration = Duration::from_secs(6);
 
-/// A head loses its path to a drive for long, and the power of both servers and all drives goes again and again meanwhile.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Outage {
-    /// The head that leads loses the path; else the follower.
-    pub of_leader: bool,
-    /// The drive.
-    pub disk: usize,
-    /// How long hosts work before.
-    pub begins: Duration,
-    /// How long the path is lost, if the power does not bring it back.
-    pub lost: Duration,
-    /// From the loss of the path to the first cut of the power, and from one cut to the next.
-    pub dark: Duration,
-    /// The path is back when the power is.
-    pub back: bool,
-}
+/// Troubles that the first worlds had.
+const USUAL: [Trouble; 10] = [
+    Trouble::Kill,
+    Trouble::PowerCut,
+    Trouble::Blackout,
+    Trouble::KillBoth,
+    Trouble::Pause,
+    Trouble::CutLink,
+    Trouble::CutNetwork,
+    Trouble::SlowNetwork,
+    Trouble::ResetNetwork,
+    Trouble::LosePath,
+];
+/// Those that came later.
+const LATER: [Trouble; 2] = [Trouble::PauseSteward, Trouble::HoldFencesUp];
 
 impl Outage {
     fn drawn(rng: &mut Prng, mirrors: usize) -> Self {
@@ -99,26 +39,14 @@ impl Outage {
     }
 }
 
-/// A head loses its paths to drives, once both heads are in.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Loss {
-    /// The server. Server 1 follows then.
-    pub server: usize,
-    /// The drives.
-    pub disks: Vec<usize>,
-    /// From the loss of one path to that of the next.
-    pub apart: Duration,
-    /// From the loss of the first path to the return of all.
-    pub back: Duration,
-}
-
 impl Loss {
     /// One path is lost for `LOST`.
     pub fn of_one(server: usize, disk: usize) -> Self {
-        Self { server, disks: vec![disk], apart: Duration::ZERO, back: super::LOST }
+        Self { server, disks: vec![disk], apart: Duration::ZERO, back: LOST }
     }
-    /// No leg of a mirror is reached for long: from one moment on, or first one and then the other. A follower takes part without a drive
-    /// once it has lacked that for 10 s, or two for 16 s: so it does before it loses the second one, and before both are back.
+    /// No leg of a mirror is reached for long: from one moment on, or first one and then the other. A
+    /// follower takes part without a drive once it has lacked that for 10 s, or two for 16 s: so it does
+    /// before it loses the second one, and before both are back.
     fn of_mirror(rng: &mut Prng, mirrors: usize) -> Self {
         let mirror = rng.below(mirrors as u64) as usize;
         let mut disks = vec![2 * mirror, 2 * mirror + 1];
@@ -131,96 +59,10 @@ impl Loss {
     }
 }
 
-impl Trouble {
-    /// Those that the first worlds had.
-    const USUAL: [Trouble; 10] = [
-        Trouble::Kill,
-        Trouble::PowerCut,
-        Trouble::Blackout,
-        Trouble::KillBoth,
-        Trouble::Pause,
-        Trouble::CutLink,
-        Trouble::CutNetwork,
-        Trouble::SlowNetwork,
-        Trouble::ResetNetwork,
-        Trouble::LosePath,
-    ];
-    const LATER: [Trouble; 2] = [Trouble::PauseSteward, Trouble::HoldFencesUp];
-}
-
-/// Everything that a seed decides.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The seed.
-    pub seed: u64,
-    /// Shards of each head.
-    pub shards: u16,
-    /// Memory of each shard.
-    pub shard_bytes: u64,
-    /// Mirrors of two legs.
-    pub mirrors: usize,
-    /// This drive's fence does not hold.
-    pub lying: Option<usize>,
-    /// A server loses its paths to drives.
-    pub loses: Option<Loss>,
-    /// No host waits longer than this for a command that ends well; nor for one of each kind (reads, changes, flushes) by each path that
-    /// is up.
-    pub path_stall_most: Option<Duration>,
-    /// A path is lost while the power goes.
-    pub outage: Option<Outage>,
-    /// Lanes go round so often while both heads serve.
-    pub turns: Option<Duration>,
-    /// The making or the end of a system is cut off.
-    pub cut: Option<Cut>,
-    /// Drives have volatile caches.
-    pub volatile: bool,
-    /// Drives were used before: blocks without a write hold junk, and must read as zeroes. Hosts come to all of the volume, and
-    /// write little, so that there is such space to the end.
-    pub used: bool,
-    /// No host waits longer than this for a command that ends well.
-    pub stall_most: Option<Duration>,
-    /// Heads are put out so often at most.
-    pub outs_most: Option<u32>,
-    /// One host each.
-    pub hosts: Vec<Protocol>,
-    /// Networks of the link.
-    pub networks: usize,
-    /// The servers' clocks.
-    pub clocks: [Clock; 2],
-    /// Addresses move to the leader, and hosts of the other head get an event. Else they stay with it until it ends.
-    pub addresses_move: bool,
-    /// The second head has portals, and every second host goes there.
-    pub both: bool,
-    /// NVMe hosts have a second path, to the other head. Now and then they lose the first one, and no head gets an event: then they have its
-    /// controller ended by way of the second one, and go on there.
-    pub failover: bool,
-    /// Hosts have a path to each head, and send commands by both in turns. One that is lost with its path is sent again by the other. None loses
-    /// a path to a head that lives without an event for that head.
-    pub in_turns: bool,
-    /// What may go wrong.
-    pub troubles: Vec<Trouble>,
-    /// An operator takes from hosts what they log in by, or the volume, and gives it back.
-    pub access: bool,
-    /// One trouble happens, to the head that leads, and no other.
-    pub once: bool,
-    /// Mean time between troubles.
-    pub pause: Duration,
-    /// How long hosts work.
-    pub work: Duration,
-    /// How kind the world is.
-    pub delivery: Delivery,
-    /// What hosts do.
-    pub habits: Habits,
-    /// Keep a story.
-    pub log: bool,
-    /// Tell it on standard error, too.
-    pub trace: bool,
-}
-
 impl Options {
-    /// The options that belong to `seed`: one in four of the worlds in which both heads serve drives with caches has a path that is lost while
-    /// the power goes.
-    pub fn swarm(seed: u64) -> Self {
+    /// The options that belong to `seed`: one in four of the worlds in which both heads serve drives with
+    /// caches has a path that is lost while the power goes.
+    pub fn two_heads(seed: u64) -> Self {
         let mut options = Self::powered(seed);
         let mut outage = Prng::new(seed ^ 0x6f75_7461_6701);
         if options.both && options.volatile && outage.chance(1, 4) {
@@ -241,43 +83,38 @@ impl Options {
     /// The same world with hosts that send all commands by one path, as all did once.
     pub fn one_path(seed: u64) -> Self {
         let mut rng = Prng::new(seed ^ 0x0074_776f_6f70_7473);
-        let mut troubles: Vec<Trouble> = Trouble::USUAL.into_iter().filter(|_| rng.chance(4, 10)).collect();
+        let mut troubles: Vec<Trouble> = USUAL.into_iter().filter(|_| rng.chance(4, 10)).collect();
         let mut clock = || Clock { rate: rng.between(800, 1200), began: rng.below(1 << 40) };
         let clocks = [clock(), clock()];
         let hosts = (0..2).map(|_| *rng.pick(&[Protocol::Nvme, Protocol::Iscsi])).collect();
         let mut habits = Habits::swarm(&mut rng);
-        habits.commands = u32::MAX;
-        habits.block_bytes = 4096;
         habits.depth = rng.between(1, 4) as u32;
         habits.reset_ppm = rng.below(200);
         // From sources of their own, so that worlds without them stay what they were.
         let mut later = Prng::new(seed ^ 0x6c61_7465_7201);
-        troubles.extend(Trouble::LATER.into_iter().filter(|_| later.chance(1, 4)));
+        troubles.extend(LATER.into_iter().filter(|_| later.chance(1, 4)));
         let options = Self {
             seed,
+            heads: 2,
             shards: rng.between(1, 3) as u16,
+            legs: 2,
             mirrors: rng.between(1, 2) as usize,
-            shard_bytes: 27 << 20,
-            lying: None,
-            loses: None,
-            path_stall_most: None,
-            outage: None,
-            turns: None,
-            cut: None,
+            shard_bytes: 27 * MIB,
+            credits: head::CREDITS,
+            flights: head::FLIGHTS,
+            turn_pdus: head::TURN_PDUS,
+            block_bytes: 4096,
+            deallocate_zeroes: true,
             volatile: rng.chance(1, 2),
-            used: false,
-            stall_most: None,
-            outs_most: None,
             hosts,
+            commands: u32::MAX,
             networks: rng.between(1, 2) as usize,
             clocks,
             addresses_move: rng.chance(1, 2),
             both: Prng::new(seed ^ 0x626f_7468_7301).chance(1, 2),
-            failover: false,
-            in_turns: false,
             troubles,
-            access: false,
-            once: false,
+            troubles_max: u32::MAX,
+            ill_max: 1,
             pause: Duration::from_millis(rng.between(200, 3000)),
             work: Duration::from_secs(rng.between(5, 15)),
             delivery: Delivery {
@@ -289,8 +126,7 @@ impl Options {
                 late_permille: *rng.pick(&[0, 0, 2, 20]),
             },
             habits,
-            log: false,
-            trace: false,
+            ..Self::default()
         };
         let mut former = Prng::new(seed ^ 0x6675_6c6c_7501);
         let mut options = if former.chance(1, 3) { options.on_used_drives(&mut former) } else { options };
@@ -306,7 +142,7 @@ impl Options {
     /// what that one takes for never written may be written elsewhere by now.
     fn on_used_drives(mut self, rng: &mut Prng) -> Self {
         self.used = true;
-        self.habits.blocks = (super::VOLUME_BYTES / u64::from(self.habits.block_bytes)) >> rng.below(3);
+        self.habits.blocks = (VOLUME_BYTES / u64::from(self.block_bytes)) >> rng.below(3);
         self.habits.write_permille = rng.between(30, 200);
         self.habits.reset_ppm = rng.below(1500);
         self.addresses_move &= rng.chance(1, 2);
@@ -324,7 +160,8 @@ impl Options {
         self.outage = Some(outage);
         self
     }
-    /// A world in which nothing happens but that a head loses its path to a drive with a volatile cache, and the power goes meanwhile.
+    /// A world in which nothing happens but that a head loses its path to a drive with a volatile cache, and
+    /// the power goes meanwhile.
     pub fn outages(seed: u64) -> Self {
         let mut options = Self::powered(seed);
         options.troubles.clear();
@@ -336,11 +173,12 @@ impl Options {
         options.work = Duration::ZERO;
         options.with_outage(&mut rng)
     }
-    /// A world of quick drives in which this happens to the head that leads, once, and else nothing: how long do hosts wait?
+    /// A world of quick drives in which this happens to the head that leads, once, and else nothing: how long
+    /// do hosts wait?
     pub fn of_one(seed: u64, trouble: Trouble) -> Self {
         let mut options = Self::powered(seed);
         options.troubles = vec![trouble];
-        options.once = true;
+        options.troubles_max = 1;
         options.addresses_move = true;
         options.used = false;
         options.habits.reset_ppm = 0;
@@ -374,7 +212,7 @@ impl Options {
     /// Both machines are ever more loaded: turns of both Stewards are late, and no head is put out for that.
     fn loaded(seed: u64) -> Self {
         let mut options = Self::of_one(seed, Trouble::Load);
-        options.once = false;
+        options.troubles_max = u32::MAX;
         options.both = true;
         options.pause = Duration::from_millis(600);
         options.work = Duration::from_secs(20);
@@ -411,8 +249,8 @@ impl Options {
         let mut mirror = Prng::new(seed ^ 0x7061_7468_7302);
         if mirror.chance(1, 2) { options.without_mirror(&mut mirror) } else { options }
     }
-    /// The same world in which the head reaches no leg of a mirror. Hosts use a path to each head in turns: what one cannot do the other
-    /// can, and so it is done by both.
+    /// The same world in which the head reaches no leg of a mirror. Hosts use a path to each head in turns:
+    /// what one cannot do the other can, and so it is done by both.
     fn without_mirror(mut self, rng: &mut Prng) -> Self {
         let loss = Loss::of_mirror(rng, self.mirrors);
         self.work = loss.back + Duration::from_secs(2);
@@ -433,7 +271,8 @@ impl Options {
         self.path_stall_most = Some(Duration::from_secs(most));
         self
     }
-    /// A world in which nothing happens but that the head that leads, or the one that follows, reaches no leg of a mirror for 10 s.
+    /// A world in which nothing happens but that the head that leads, or the one that follows, reaches no leg
+    /// of a mirror for 10 s.
     pub fn without_legs(seed: u64, leader: bool) -> Self {
         let mut options = Self::paths(seed).without_mirror(&mut Prng::new(seed ^ 0x7061_7468_7303));
         let (server, back) = (usize::from(!leader), Duration::from_secs(10));
@@ -456,7 +295,8 @@ impl Options {
         options.habits.write_permille = 600;
         options
     }
-    /// A world of long commands, so many at both heads that each waits for memory of the other one: nothing breaks, and all must end.
+    /// A world of long commands, so many at both heads that each waits for memory of the other one: nothing
+    /// breaks, and all must end.
     pub fn full(seed: u64) -> Self {
         let mut options = Self::powered(seed);
         options.troubles.clear();
@@ -474,18 +314,18 @@ impl Options {
         habits.reset_ppm = 0;
         habits.lose_ppm = 0;
         habits.transfer_max = 1 << 20;
-        habits.blocks = super::VOLUME_BYTES / u64::from(habits.block_bytes);
+        habits.blocks = VOLUME_BYTES / u64::from(habits.block_bytes);
         habits.blocks_max = (256 << 10 << rng.between(1, 2)) / u64::from(habits.block_bytes);
         habits.write_permille = *rng.pick(&[600, 900]);
         habits.depth = rng.between(32, 64) as u32;
         options
     }
-    /// A world whose operator changes hosts and exports while hosts log in again and again, at both heads. In half of these worlds heads
-    /// fall, too, or lose each other.
-    pub fn access(seed: u64) -> Self {
+    /// A world whose operator changes hosts and exports while hosts log in again and again, at both heads. In
+    /// half of these worlds heads fall, too, or lose each other.
+    pub fn access_at_both(seed: u64) -> Self {
         let mut options = Self::one_path(seed);
         let mut rng = Prng::new(seed ^ 0x6163_6365_7302);
-        options.access = true;
+        options.access = u32::MAX;
         options.both = true;
         options.used = false;
         options.failover = false;
@@ -504,10 +344,6 @@ impl Options {
         }
         options.delivery.late_permille = 0;
         options
-    }
-    /// Whether anything may go wrong.
-    pub(super) fn ails(&self) -> bool {
-        !self.troubles.is_empty()
     }
     /// A world in which nothing happens but that a system is made, or ends, and is cut off somewhere.
     pub fn cuts(seed: u64) -> Self {

@@ -1,229 +1,43 @@
-//! The options of a world, drawn from its seed.
+//! Kinds of worlds of one head.
 
-use super::MIB;
+use super::{Act, Fault, MIB, Options, Trouble, VOLUME_BYTES, Wipe};
 use crate::host::Habits;
-use crate::memory::SimMemory;
 use crate::slow_peer::Habit;
-use crate::world::{Delivery, HeadMachine};
+use crate::world::{Crash, Delivery};
 use base::view::Protocol;
 use base::{Duration, Prng};
-use head::Shard;
 
-/// What kind of trouble a seed makes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Trouble {
-    /// The head is killed, between any two effects, and comes back.
-    Kill,
-    /// The power goes, for the head and its drives, between any two effects.
-    PowerCut,
-    /// A link breaks, at once or behind any byte.
-    Cut,
-    /// A link brings bytes late, up to seconds.
-    Stall,
-    /// A link brings nothing any more, and nobody gets an event.
-    Silence,
-    /// A drive takes operations and does not answer for a while.
-    Hang,
-    /// A drive refuses everything as gone for a while.
-    Drop,
-    /// A drive is pulled and put back: what was opened stays dead.
-    Unplug,
-    /// One drive alone loses its power, and what it had not made durable.
-    DrivePower,
-    /// A drive is slow for a while.
-    Slow,
-    /// A drive fails writes and flushes for a while.
-    WriteErrors,
-    /// A drive fails reads for a while.
-    ReadErrors,
-    /// A drive fails flushes for a while, and nothing else.
-    FlushErrors,
-    /// A bit of a label, a record, a configuration or a bitmap changes, on one drive of the world: where two
-    /// have lost theirs, or one has and the other is away, nobody can be asked to know.
-    RotMetadata,
-    /// A bit of a volume's data changes on one drive.
-    Rot,
-    /// The head is stopped in order, and ends. Before the next one begins a drive may be exchanged for an older copy of
-    /// itself, where nothing else is ill.
-    Stop,
+/// What may go wrong in usual worlds.
+const ALL: [Trouble; 13] = [
+    Trouble::Kill,
+    Trouble::PowerCut,
+    Trouble::Cut,
+    Trouble::Stall,
+    Trouble::Silence,
+    Trouble::Hang,
+    Trouble::Drop,
+    Trouble::Unplug,
+    Trouble::DrivePower,
+    Trouble::Slow,
+    Trouble::WriteErrors,
+    Trouble::ReadErrors,
+    Trouble::Rot,
+];
+
+/// In one of so many worlds a number that this source draws.
+fn one_in(worlds: u64, source: u64, from: u64, to: u64) -> Option<u32> {
+    let mut rng = Prng::new(source);
+    rng.chance(1, worlds).then(|| rng.between(from, to) as u32)
 }
 
-impl Trouble {
-    const ALL: [Trouble; 13] = [
-        Trouble::Kill,
-        Trouble::PowerCut,
-        Trouble::Cut,
-        Trouble::Stall,
-        Trouble::Silence,
-        Trouble::Hang,
-        Trouble::Drop,
-        Trouble::Unplug,
-        Trouble::DrivePower,
-        Trouble::Slow,
-        Trouble::WriteErrors,
-        Trouble::ReadErrors,
-        Trouble::Rot,
-    ];
-    /// Whether it makes a drive ill.
-    pub(super) fn ails_a_drive(self) -> bool {
-        use Trouble::{DrivePower, Drop, FlushErrors, Hang, ReadErrors, Slow, Unplug, WriteErrors};
-        matches!(self, Hang | Drop | Unplug | DrivePower | Slow | WriteErrors | ReadErrors | FlushErrors)
-    }
-    /// Whether nothing is lost when all legs of a mirror have it at once: they only keep everybody waiting.
-    pub(super) fn is_patient(self) -> bool {
-        matches!(self, Trouble::Hang | Trouble::Drop | Trouble::Slow | Trouble::Unplug)
-    }
-}
-
-/// What a script does to a drive.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Deed {
-    /// It takes operations, and answers none.
-    Hang,
-    /// What it holds ends in errors, and it is gone.
-    Pull,
-    /// It is there again, as another one if it was pulled.
-    Heal,
-    /// Nothing is done to it: the head is killed.
-    Kill,
-    /// The same: head and drives lose their power.
-    PowerCut,
-    /// Nothing is done to it: the state directory becomes read-only.
-    Freeze,
-    /// The same: the state directory can be written again.
-    Thaw,
-    /// A copy of it is made. It is put in its place when the head has been stopped, or when a later one than this falls, if all
-    /// legs were in sync then.
-    Copy,
-    /// The same, when the head ends next.
-    CopyAtEnd,
-    /// It was pulled, and its leg is out: the copy, made before this head began, is put in its place.
-    Exchange,
-    /// Nothing is done to it: the head is stopped in order, and comes back.
-    Stop,
-    /// An order fails it.
-    Fail,
-    /// Something else on the machine overwrites a part of it.
-    Wipe(Wipe),
-}
-
-/// What is overwritten of a drive in use.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Wipe {
-    /// The label's first copy.
-    First,
-    /// Its second copy.
-    Second,
-    /// Both.
-    Both,
-    /// All in front of the data.
-    Front,
-    /// The same, and data.
-    Long,
-}
-
-/// A step of a script.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Act {
-    /// When, since hosts began.
-    pub after: Duration,
-    /// To which drive.
-    pub disk: usize,
-    /// What.
-    pub deed: Deed,
-}
-
-/// Puts something between the world and a shard: a test that watches it.
-pub type Wrap = fn(Shard<SimMemory>) -> Box<dyn HeadMachine>;
-
-/// Everything that a seed decides.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// The seed.
-    pub seed: u64,
-    /// Shards of the head.
-    pub shards: u16,
-    /// Legs of each mirror.
-    pub legs: usize,
-    /// Mirrors.
-    pub mirrors: usize,
-    /// Drives have volatile caches.
-    pub volatile: bool,
-    /// Bytes of a block, of drives and volume.
-    pub block_bytes: u32,
-    /// Deallocated ranges read as zeroes on all drives; if not, on the first only.
-    pub deallocate_zeroes: bool,
-    /// One host each.
-    pub hosts: Vec<Protocol>,
-    /// More hosts, with a volume of their own, that keep buffers.
-    pub slow_peers: Vec<(Protocol, Habit)>,
-    /// They are other sessions of the first host instead.
-    pub kin: bool,
-    /// Commands of each host.
-    pub commands: u32,
-    /// What may go wrong.
-    pub troubles: Vec<Trouble>,
-    /// Deeds that happen in any case; then no operator helps the head.
-    pub script: Vec<Act>,
-    /// Drives that may be ill at a time. With 1, only while every leg is in sync, so that there is always
-    /// a leg to live on; with 2, whole mirrors may be away.
-    pub ill_max: usize,
-    /// Mean time between troubles.
-    pub pause: Duration,
-    /// Most troubles, and among them most ends of the head: a head that lives for a few milliseconds at
-    /// a time gets nowhere, and teaches nothing that the first dozen lives did not.
-    pub troubles_max: u32,
-    /// See `troubles_max`.
-    pub kills_max: u32,
-    /// So often an operator moves drives about.
-    pub moves: u32,
-    /// The pool has its first mirror alone until nearly all of that is taken; then the others are added. What hosts write
-    /// comes to lie on both.
-    pub grown: bool,
-    /// Memory of each shard, bytes.
-    pub shard_bytes: u64,
-    /// Commands wait for memory, beside everything else that they wait for.
-    pub tight: bool,
-    /// The same with many hosts and the longest commands beside short ones; no command waits for longer than a leg may take.
-    pub scarce: bool,
-    /// The last host has one command under way at a time, nearly always a short read.
-    pub looker: bool,
-    /// Both legs of a mirror may be ill, and refuse what they are asked.
-    pub pairs: bool,
-    /// The legs fall ill at the same moment, each in a way of its own, and letters between shards take long: one shard
-    /// loses the one and another the other.
-    pub seesaw: bool,
-    /// How kind the world is.
-    pub delivery: Delivery,
-    /// What hosts do.
-    pub habits: Habits,
-    /// Keep a story.
-    pub log: bool,
-    /// Tell the whole story at once, as it happens, on standard error.
-    pub trace: bool,
-    /// Shards as they are, if None.
-    pub wrap: Option<Wrap>,
-    /// The drives were used before: they hold data.
-    pub used: bool,
-    /// The power goes as soon as a leg is in sync again, in half of the cases.
-    pub cuts_in_sync: bool,
-    /// Another volume had the space of the hosts' volume before.
-    pub former: bool,
-    /// Lanes are dealt anew so often, on average.
-    pub deals: Option<Duration>,
-    /// So often an operator takes from a host what it logs in by, or the volume, and gives it back.
-    pub access: u32,
-    /// Cap of the hosts' volume, commands a second.
-    pub iops_max: Option<u32>,
-    /// Bytes that an array's instance copies or clears in a second while there are faults; 0 for what is usual.
-    pub pace: u64,
-    /// Beside the script an operator does what `status` says.
-    pub nursed: bool,
+/// A step of a script, so many milliseconds after hosts began.
+fn at(millis: u64, fault: Fault) -> Act {
+    Act { after: Duration::from_millis(millis), fault }
 }
 
 impl Options {
-    /// The options that belong to `seed`: each seed is another world, one of twenty a world of older copies, one of volumes, and one of
-    /// lanes that are dealt anew.
+    /// The options that belong to `seed`: each seed is another world, one of twenty a world of older copies,
+    /// one of volumes, and one of lanes that are dealt anew.
     pub fn swarm(seed: u64) -> Self {
         let one_of = |n: u64, source: u64| Prng::new(seed ^ source).chance(1, n);
         if one_of(20, 0x6465_616c_7301) {
@@ -238,7 +52,7 @@ impl Options {
     /// A world in which anything may go wrong, in any mixture.
     pub fn usual(seed: u64) -> Self {
         let mut rng = Prng::new(seed ^ 0x5157_4152_4d01);
-        let mut troubles: Vec<Trouble> = Trouble::ALL.into_iter().filter(|_| rng.chance(3, 10)).collect();
+        let mut troubles: Vec<Trouble> = ALL.into_iter().filter(|_| rng.chance(3, 10)).collect();
         // From a source of its own, so that worlds without it stay what they were.
         if Prng::new(seed ^ 0x666c_7573_6801).chance(3, 10) {
             troubles.push(Trouble::FlushErrors);
@@ -263,15 +77,14 @@ impl Options {
         let spread = if moves { 8 } else { 1 };
         let grown = Prng::new(seed ^ 0x6772_6f77_6e01).chance(1, 3);
         Self {
+            seed,
+            heads: 1,
             grown,
             moves: if moves { crate::moves::MOVES } else { 0 },
             shard_bytes: 27 * MIB,
-            tight: false,
-            scarce: false,
-            looker: false,
-            pairs: false,
-            seesaw: false,
-            seed,
+            credits: one_in(2, seed ^ 0x706c_6163_6573, 2, 6).unwrap_or(head::CREDITS),
+            flights: head::FLIGHTS,
+            turn_pdus: one_in(3, seed ^ 0x0074_7572_6e73, 1, 4).unwrap_or(head::TURN_PDUS),
             shards: rng.between(1, 4) as u16,
             legs,
             mirrors: if legs == 2 { rng.between(1, 2) as usize } else { 1 },
@@ -279,11 +92,8 @@ impl Options {
             block_bytes: if rng.chance(1, 6) { 512 } else { 4096 },
             deallocate_zeroes: rng.chance(3, 4),
             hosts,
-            slow_peers: vec![],
-            kin: false,
             commands: 1000,
             troubles,
-            script: vec![],
             ill_max,
             pause: Duration::from_millis(rng.between(3, 80) * spread),
             troubles_max: 150,
@@ -298,21 +108,11 @@ impl Options {
                 late_permille: 0,
             },
             habits: Habits::swarm(&mut rng),
-            log: false,
-            trace: false,
-            wrap: None,
-            used: false,
-            former: false,
-            cuts_in_sync: false,
-            deals: None,
-            access: 0,
-            iops_max: None,
-            pace: 0,
-            nursed: false,
+            ..Self::default()
         }
     }
-    /// A world whose hosts' volume lies where somebody had data before: on drives that were somebody's, or in the space of a
-    /// volume that was removed.
+    /// A world whose hosts' volume lies where somebody had data before: on drives that were somebody's, or in
+    /// the space of a volume that was removed.
     pub fn volumes(seed: u64) -> Self {
         let mut options = Self::usual(seed);
         let mut rng = Prng::new(seed ^ 0x0076_6f6c_756d_6573);
@@ -330,7 +130,7 @@ impl Options {
         // Else nearly all is cleared before anything happens.
         options.pace = rng.below(2) * rng.between(1, 8) * MIB;
         // Hosts come to all of it, and often for the first time.
-        options.habits.blocks = (super::VOLUME_BYTES / u64::from(options.block_bytes)) >> rng.below(3);
+        options.habits.blocks = (VOLUME_BYTES / u64::from(options.block_bytes)) >> rng.below(3);
         options
     }
     /// A world whose lanes go from shard to shard while hosts work and things break.
@@ -341,8 +141,9 @@ impl Options {
         options.deals = Some(Duration::from_millis(1 << rng.between(0, 8)));
         options
     }
-    /// A world whose operator changes hosts and exports while hosts log in again and again. In a third of these worlds commands wait
-    /// for the volume's cap, so that something is taken from a host while much of it has not begun.
+    /// A world whose operator changes hosts and exports while hosts log in again and again. In a third of
+    /// these worlds commands wait for the volume's cap, so that something is taken from a host while much of
+    /// it has not begun.
     pub fn access(seed: u64) -> Self {
         let mut options = Self::calm(seed);
         let mut rng = Prng::new(seed ^ 0x6163_6365_7301);
@@ -368,10 +169,6 @@ impl Options {
         }
         options
     }
-    /// Least memory of each shard in this world.
-    pub fn shard_bytes_min(&self) -> u64 {
-        head::limits::shard_bytes_min(self.mirrors as u64)
-    }
     /// The same world with so little memory that commands wait for it most of the time: the least that
     /// works, or up to half a MiB more. Commands are long, and hosts have many of them.
     pub fn tight(mut self) -> Self {
@@ -383,14 +180,15 @@ impl Options {
         self.habits.depth = rng.between(8, 64) as u32;
         self
     }
-    /// A world of the least memory with many hosts, whose commands are as long as any or of a block or two, so that some
-    /// come as a whole unasked, some in part, and some on request alone. In half of these worlds a leg hangs for longer than
-    /// any host is patient, and keeps what it was given; in half of them a host has one command under way at a time, a short
-    /// read, and asks again as soon as it is answered.
+    /// A world of the least memory with many hosts, whose commands are as long as any or of a block or two,
+    /// so that some come as a whole unasked, some in part, and some on request alone. In half of these worlds
+    /// a leg hangs for longer than any host is patient, and keeps what it was given; in half of them a host
+    /// has one command under way at a time, a short read, and asks again as soon as it is answered.
     pub fn scarce(seed: u64) -> Self {
         let mut options = Self::calm(seed);
         let mut rng = Prng::new(seed ^ 0x7363_6172_6365);
         options.scarce = true;
+        options.flights = one_in(2, seed ^ 0x666c_6967_6874, 4, 40).unwrap_or(head::FLIGHTS);
         options.mirrors = rng.between(1, 2) as usize;
         options.shard_bytes = options.shard_bytes_min() + rng.below(2) * rng.below(128) * 4096;
         options.hosts =
@@ -398,7 +196,7 @@ impl Options {
         options.commands = 300;
         let habits = &mut options.habits;
         habits.transfer_max = 1 << 20;
-        habits.blocks = super::VOLUME_BYTES / u64::from(options.block_bytes);
+        habits.blocks = VOLUME_BYTES / u64::from(options.block_bytes);
         habits.blocks_max = (64 << 10 << rng.between(0, 4)) / u64::from(options.block_bytes);
         habits.short_permille = rng.between(100, 900);
         habits.write_permille = *rng.pick(&[300, 600, 900]);
@@ -415,9 +213,7 @@ impl Options {
                 disks.push(disk ^ 1);
             }
             for disk in disks {
-                for (millis, deed) in [(begins, Deed::Hang), (ends, Deed::Heal)] {
-                    options.script.push(Act { after: Duration::from_millis(millis), disk, deed });
-                }
+                options.script.extend([at(begins, Fault::hangs(disk)), at(ends, Fault::heals(disk))]);
             }
         }
         options.looker = rng.chance(1, 2);
@@ -445,7 +241,7 @@ impl Options {
         // From one trouble upon the other to one at a time, and from few blocks, each often, to all.
         options.pause = Duration::from_micros(1000 << rng.between(0, 11));
         // Or to each region now and then, so that most writes find its bit not set.
-        let most = super::VOLUME_BYTES / u64::from(options.block_bytes);
+        let most = VOLUME_BYTES / u64::from(options.block_bytes);
         options.habits.blocks = if rng.chance(1, 3) { most } else { 4 << rng.between(0, 8) };
         options.habits.blocks_max = options.habits.blocks_max.min(options.habits.blocks / 2).max(1);
         options
@@ -467,7 +263,7 @@ impl Options {
             options.delivery.drive_us = rng.between(5000, 60_000);
             options.pause = Duration::from_millis(rng.between(1, 100));
             options.habits.depth = rng.between(1, 4) as u32;
-            options.habits.blocks = super::VOLUME_BYTES / u64::from(options.block_bytes);
+            options.habits.blocks = VOLUME_BYTES / u64::from(options.block_bytes);
             options.habits.write_permille = 800;
             options.commands = 300;
         } else {
@@ -495,10 +291,7 @@ impl Options {
         options.habits.blocks_max = options.habits.blocks_max.min(4);
         options.habits.reset_ppm = 0;
         options.habits.abort_permille = 0;
-        let mut script = vec![];
-        let mut add = |millis: u64, disk: usize, deed: Deed| {
-            script.push(Act { after: Duration::from_millis(millis), disk, deed });
-        };
+        let script = &mut options.script;
         let freeze = rng.between(500, 5000);
         let lost = if rng.chance(1, 4) { freeze - rng.below(500) } else { freeze + rng.below(3000) };
         let leg = rng.below(2) as usize;
@@ -506,19 +299,19 @@ impl Options {
         let noticed = lost.max(freeze) + if hangs { 4000 } else { 0 };
         let end = noticed + if rng.chance(1, 3) { rng.below(100) } else { rng.between(100, 8000) };
         let back = end + rng.between(5000, 30_000);
-        add(freeze, 0, Deed::Freeze);
-        add(lost, leg, if hangs { Deed::Hang } else { Deed::Pull });
+        script.push(at(freeze, Fault::Freeze { server: 0 }));
+        script.push(at(lost, if hangs { Fault::hangs(leg) } else { Fault::pulled(leg) }));
         // Sometimes the head finds both when it comes again, and sometimes it does not fall.
         if rng.chance(7, 8) {
-            add(end, 0, if rng.chance(1, 2) { Deed::Kill } else { Deed::PowerCut });
+            let crash = if rng.chance(1, 2) { Crash::Killed } else { Crash::PowerCut };
+            script.push(at(end, Fault::fall(crash)));
         }
         if rng.chance(7, 8) {
-            add(end, leg ^ 1, Deed::Pull);
-            add(back, leg ^ 1, Deed::Heal);
+            script.push(at(end, Fault::pulled(leg ^ 1)));
+            script.push(at(back, Fault::heals(leg ^ 1)));
         }
-        add(end, leg, Deed::Heal);
-        add(if rng.chance(3, 4) { end } else { back + rng.below(3000) }, 0, Deed::Thaw);
-        options.script = script;
+        script.push(at(end, Fault::heals(leg)));
+        script.push(at(if rng.chance(3, 4) { end } else { back + rng.below(3000) }, Fault::Room));
         options
     }
     /// A world whose drives have volatile caches, and which loses its power again and again: what was answered, or put
@@ -544,14 +337,16 @@ impl Options {
         if options.cuts_in_sync {
             options.troubles = vec![Trouble::Drop, Trouble::Unplug];
             options.pause = Duration::from_millis(20 << rng.between(0, 5));
-            // What hosts must not lose is durable where it was written; nothing flushes the cache of the leg that lacked it.
+            // What hosts must not lose is durable where it was written; nothing flushes the cache of the leg
+            // that lacked it.
             options.habits.fua_permille = 900;
             options.habits.flush_permille = 0;
         }
         options
     }
-    /// A world in which a drive is exchanged for an older copy of itself, which lacks what hosts wrote since: after the head was
-    /// stopped in order, once or twice; after a head fell, for a copy from before it began; or while the leg is out.
+    /// A world in which a drive is exchanged for an older copy of itself, which lacks what hosts wrote since:
+    /// after the head was stopped in order, once or twice; after a head fell, for a copy from before it
+    /// began; or while the leg is out.
     pub fn older(seed: u64) -> Self {
         let mut options = Self::calm(seed);
         let mut rng = Prng::new(seed ^ 0x6f6c_6465_7200);
@@ -561,7 +356,7 @@ impl Options {
         options.commands = 1500;
         options.habits.reset_ppm = 0;
         options.habits.abort_permille = 0;
-        let blocks = super::VOLUME_BYTES / u64::from(options.block_bytes);
+        let blocks = VOLUME_BYTES / u64::from(options.block_bytes);
         // When the copy is made, and how long before the stop, milliseconds.
         let way = rng.below(3);
         let (made, before, again) = if way == 2 || rng.chance(1, 2) {
@@ -582,30 +377,28 @@ impl Options {
         };
         options.habits.blocks_max = options.habits.blocks_max.min(4);
         let drives = (options.legs * options.mirrors) as u64;
-        let mut at = 0;
+        let mut since = 0;
         for _ in 0..if way == 0 { rng.between(1, 2) } else { 1 } {
-            let copied = at + made + rng.below(before);
+            let copied = since + made + rng.below(before);
             let stopped = copied + 1 + rng.below(before);
             let disk = rng.below(drives) as usize;
-            let fall = *rng.pick(&[Deed::Kill, Deed::PowerCut]);
-            let copy = (copied, *rng.pick(&[Deed::Copy, Deed::CopyAtEnd]));
+            let stop = Fault::Stop { server: 0 };
+            let fall = *rng.pick(&[Fault::fall(Crash::Killed), Fault::fall(Crash::PowerCut)]);
+            let copy = at(copied, *rng.pick(&[Fault::Copy { disk }, Fault::CopyAtEnd { disk }]));
             // When the next head has come up, and hosts have written.
             let later = stopped + 500 + again / 2 + rng.below(before);
-            let deeds = match way {
-                0 => vec![(copied, Deed::Copy), (stopped, Deed::Stop)],
-                1 => vec![copy, (stopped, *rng.pick(&[fall, Deed::Stop])), (later, fall)],
+            options.script.extend(match way {
+                0 => vec![at(copied, Fault::Copy { disk }), at(stopped, stop)],
+                1 => vec![copy, at(stopped, *rng.pick(&[fall, stop])), at(later, fall)],
                 _ => vec![
                     copy,
-                    (stopped, fall),
-                    (later, Deed::Pull),
-                    (later + 4000, Deed::Exchange),
-                    (later + 4100, Deed::Heal),
+                    at(stopped, fall),
+                    at(later, Fault::pulled(disk)),
+                    at(later + 4000, Fault::Exchange { disk }),
+                    at(later + 4100, Fault::heals(disk)),
                 ],
-            };
-            for (millis, deed) in deeds {
-                options.script.push(Act { after: Duration::from_millis(millis), disk, deed });
-            }
-            at = stopped + again;
+            });
+            since = stopped + again;
         }
         options
     }
@@ -615,10 +408,10 @@ impl Options {
         let mut rng = Prng::new(seed ^ 0x6661_696c_6564);
         let leg = rng.below(options.legs as u64) as usize;
         let begins = rng.between(200, 4000);
-        let falls = *rng.pick(&[Deed::Kill, Deed::PowerCut, Deed::Stop]);
-        for (millis, deed) in [(begins, Deed::Fail), (begins + rng.between(100, 3000), falls)] {
-            options.script.push(Act { after: Duration::from_millis(millis), disk: leg, deed });
-        }
+        let ends = [Fault::fall(Crash::Killed), Fault::fall(Crash::PowerCut), Fault::Stop { server: 0 }];
+        let falls = *rng.pick(&ends);
+        options.script.push(at(begins, Fault::Fail { disk: leg }));
+        options.script.push(at(begins + rng.between(100, 3000), falls));
         options
     }
     /// One or two mirrors on slow drives, where an operator does what `status` says.
@@ -649,15 +442,16 @@ impl Options {
         options.habits.abort_permille = 0;
         let drives = (options.legs * options.mirrors) as u64;
         let wipe = *rng.pick(&[Wipe::First, Wipe::Second, Wipe::Both, Wipe::Front, Wipe::Long, Wipe::Long]);
-        let mut after = Duration::from_millis(rng.between(1, 1500));
+        let mut after = rng.between(1, 1500);
         if rng.chance(1, 2) {
             // Slowly, to all regions: most have no bit set when it happens.
             options.delivery.drive_us = rng.between(20_000, 60_000);
             options.habits.depth = rng.between(1, 4) as u32;
-            options.habits.blocks = super::VOLUME_BYTES / u64::from(options.block_bytes);
-            after = Duration::from_millis(rng.between(4000, 10_000));
+            options.habits.blocks = VOLUME_BYTES / u64::from(options.block_bytes);
+            after = rng.between(4000, 10_000);
         }
-        options.script.push(Act { after, disk: rng.below(drives) as usize, deed: Deed::Wipe(wipe) });
+        let disk = rng.below(drives) as usize;
+        options.script.push(at(after, Fault::Wipe { disk, what: wipe }));
         options
     }
     /// A world with hosts that ask for much and then give or take nothing, beside one that works.

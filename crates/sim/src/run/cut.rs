@@ -7,7 +7,7 @@
 //! This module also plays the daemon: it writes the file `link` before the Steward is asked to create a system, and removes it when the
 //! Steward reports that the head left.
 
-use super::{ALARM_CUT, Run, Stage};
+use super::{Alarm, Cut, Doing, End, Run, Stage};
 use crate::disk::{Disk, DiskOp};
 use crate::world::Crash;
 use array::format::{CONFIG_AT, CONFIG_BYTES, ConfigSlot, newest_config};
@@ -24,6 +24,8 @@ use head::steward::state::config::PoolConfig;
 const AREA: (u64, u64) = (3 << 20, 1 << 20);
 /// Hosts are at work so long before the first order.
 pub(super) const BEFORE: Duration = Duration::from_millis(100);
+/// A head that was cut off begins again after this.
+const STARTS: Duration = Duration::from_millis(20);
 /// In this time hosts' writes have found a leg that is away.
 const AWAY: Duration = Duration::from_millis(500);
 /// So many commands of hosts end well after all that: most of them read, and every block is met often.
@@ -31,42 +33,10 @@ const READ_BACK: u64 = 400;
 /// What is left of a former system on drives is of this one.
 const FORMER: Uuid = Uuid(*b"a former system ");
 
-/// What is cut off.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Doing {
-    /// `system create`.
-    Create,
-    /// `system leave` of the last head, after the other one was there and left.
-    Leave,
-}
-
-/// How.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum End {
-    /// The process ends.
-    Killed,
-    /// Servers and drives lose their power.
-    PowerCut,
-    /// The process ends, and the file `link` of its state directory is gone: it starts alone.
-    LinkLost,
-}
-
-/// Where the making or the end of a system is cut off.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Cut {
-    /// Of what.
-    pub doing: Doing,
-    /// Effects of the Steward until then. An order that is over before is not cut off.
-    pub after: u32,
-    /// How.
-    pub end: End,
-    /// A leg is away meanwhile.
-    pub away: Option<usize>,
-}
-
 /// How far it is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Step {
+    #[default]
     Before,
     /// A leg is away, which is found out now.
     Away,
@@ -79,6 +49,14 @@ pub(super) enum Step {
     Forced,
     Again,
     Over,
+}
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Cutting {
+    pub step: Step,
+    /// So many commands of hosts are to end well before they end.
+    read_back: u64,
 }
 
 impl Cut {
@@ -127,27 +105,27 @@ impl Run {
     /// Hosts are at work: the orders come.
     pub(super) fn begin_cut(&mut self) {
         let cut = self.cut().expect("a world of a cut");
-        self.orders.clear();
-        if self.cut_step == Step::Before
+        self.orders.queue.clear();
+        if self.cutting.step == Step::Before
             && let Some(away) = cut.away
         {
-            self.cut_step = Step::Away;
+            self.cutting.step = Step::Away;
             self.world.unplug(away, false);
-            return self.world.alarm(AWAY, ALARM_CUT);
+            return self.later(AWAY, Alarm::Cut);
         }
         match cut.doing {
             Doing::Create => self.give_orders(cut, Step::First),
             Doing::Leave => {
-                self.cut_step = Step::Releasing;
-                self.orders.push_back(Order::HeadRelease { itself: true });
+                self.cutting.step = Step::Releasing;
+                self.orders.queue.push_back(Order::HeadRelease { itself: true });
             }
         }
     }
     fn give_orders(&mut self, cut: Cut, step: Step) {
         // The daemon writes its file `link`, if that is not there.
-        self.system = true;
-        self.cut_step = step;
-        self.orders = cut.orders(self).into();
+        self.heads.system = true;
+        self.cutting.step = step;
+        self.orders.queue = cut.orders(self).into();
         if step == Step::First {
             self.world.doom(0, Some(Address::Steward), cut.after, cut.crash());
         }
@@ -155,13 +133,13 @@ impl Run {
     /// An order of these was answered.
     pub(super) fn cut_answered(&mut self, order: &Order, answer: Answered) -> Result<(), String> {
         let cut = self.cut().expect("a world of a cut");
-        let reply = answer
-            .map_err(|r| format!("{order:?}, {:?}, is refused: {:?}{}", self.cut_step, r.why, self.ills()))?;
-        match (self.cut_step, order) {
+        let step = self.cutting.step;
+        let reply = answer.map_err(|r| format!("{order:?}, {step:?}, is refused: {:?}", r.why))?;
+        match (step, order) {
             (Step::Releasing, _) => {
                 // The other daemon forgets its system, and starts alone.
                 self.world.fall(1, Crash::Killed);
-                self.ready.retain(|s| *s != 1);
+                self.heads.ready.retain(|s| *s != 1);
                 let state = &mut self.world.servers[1].state;
                 state.retain(|name, _| !is_left_behind(name));
                 let first = first_files(Uuid(*b"the head b alone"));
@@ -174,23 +152,22 @@ impl Run {
                 if !notices.is_empty() {
                     return Err(format!("a system was made, but {notices:?}"));
                 }
-                self.is_over();
-                self.world.link_servers(self.options.networks);
-                self.boot(1);
+                self.end_cutting();
+                self.second_begins();
             }
             (_, Order::SystemLeave) => {
-                self.is_over();
+                self.end_cutting();
                 self.world.fall(0, Crash::Killed);
                 self.starts_alone();
-                self.fell(0, Duration::from_millis(20));
+                self.fell(0, Crash::Killed, STARTS);
             }
             _ => {}
         }
         Ok(())
     }
-    fn is_over(&mut self) {
-        self.cut_step = Step::Over;
-        self.read_back = self.good() + READ_BACK;
+    fn end_cutting(&mut self) {
+        self.cutting.step = Step::Over;
+        self.cutting.read_back = self.hosts.good() + READ_BACK;
         self.world.spare();
         for disk in &mut self.world.disks {
             disk.faults.gone = false;
@@ -198,34 +175,34 @@ impl Run {
     }
     /// Its file `link` is gone: the daemon removes what else is there of a system, and begins as a head that is alone.
     fn starts_alone(&mut self) {
-        self.system = false;
-        self.systems += 1;
+        self.heads.system = false;
+        self.heads.systems += 1;
         self.world.servers[0].state.retain(|name, _| !name.starts_with("system-"));
     }
     /// The orders were cut off.
     pub(super) fn cut_fell(&mut self, crash: Crash) -> Result<(), String> {
         let cut = self.cut().expect("a world of a cut");
-        self.troubles += 1;
-        self.orders.clear();
-        self.fell(0, Duration::from_millis(20));
+        self.harm.troubles += 1;
+        self.orders.queue.clear();
+        self.fell(0, crash, STARTS);
         if crash == Crash::PowerCut {
             if self.world.runs(1) {
                 self.world.fall(1, crash);
             }
             self.world.drives_fall();
-            self.volume.borrow_mut().head_fell(self.options.volatile);
+            self.hosts.volume.borrow_mut().head_fell(self.options.volatile);
         }
         if cut.end == End::LinkLost {
             self.starts_alone();
         }
-        self.cut_step = Step::Fallen;
+        self.cutting.step = Step::Fallen;
         self.check_areas()
     }
     /// The head that was cut off is looked at.
     fn give_again(&mut self, cut: Cut) {
         match cut {
             // Nobody knows of a system any more: the head is alone, as it was to be.
-            Cut { doing: Doing::Leave, end: End::LinkLost, .. } => self.is_over(),
+            Cut { doing: Doing::Leave, end: End::LinkLost, .. } => self.end_cutting(),
             _ => self.give_orders(cut, Step::Again),
         }
     }
@@ -233,7 +210,7 @@ impl Run {
     pub(super) fn cut_progress(&mut self, snapshot: &Status) -> Result<(), String> {
         let cut = self.cut().expect("a world of a cut");
         self.check_areas()?;
-        match self.cut_step {
+        match self.cutting.step {
             Step::Fallen => {
                 let here = snapshot.pools.iter().any(|p| p.name == "tank" && p.state != State::Offline);
                 if here {
@@ -242,9 +219,9 @@ impl Run {
                 }
                 let way = |r: &head::order::Reason| of_other_system(&r.cause);
                 if cut.end == End::LinkLost && snapshot.reasons.iter().any(way) {
-                    self.cut_step = Step::Forced;
+                    self.cutting.step = Step::Forced;
                     let pool = Some("tank".into());
-                    self.orders.push_back(Order::PoolImport {
+                    self.orders.queue.push_back(Order::PoolImport {
                         pool,
                         name: None,
                         drives: vec![],
@@ -252,10 +229,13 @@ impl Run {
                     });
                     Ok(())
                 } else {
-                    Err(format!("the pool is not there: {:?}{}", snapshot.reasons, self.ills()))
+                    Err(format!("the pool is not there: {:?}", snapshot.reasons))
                 }
             }
-            Step::Over if self.good() >= self.read_back && (self.is_alone() || self.follower_has_all()) => {
+            Step::Over
+                if self.hosts.good() >= self.cutting.read_back
+                    && (self.is_alone() || self.follower_has_all()) =>
+            {
                 self.calm();
                 Ok(())
             }
@@ -264,10 +244,11 @@ impl Run {
     }
     /// A head that is alone, as it is to be in the end.
     pub(super) fn is_alone(&self) -> bool {
-        self.cut().is_some_and(|c| c.doing == Doing::Leave) && self.cut_step == Step::Over
+        self.cut().is_some_and(|c| c.doing == Doing::Leave) && self.cutting.step == Step::Over
     }
 
-    /// A drive that says that it is a system's has no bytes of anybody else where that one votes, now and after a power cut.
+    /// A drive that says that it is a system's has no bytes of anybody else where that one votes, now and
+    /// after a power cut.
     fn check_areas(&self) -> Result<(), String> {
         for disk in self.world.disks.iter().filter(|d| systems(d).iter().any(Option::is_some)) {
             let sectors = AREA.0 / disk.sector..(AREA.0 + AREA.1) / disk.sector;
@@ -283,10 +264,6 @@ impl Run {
             }
         }
         Ok(())
-    }
-    /// Commands of hosts that ended well.
-    fn good(&self) -> u64 {
-        self.ledgers.iter().map(|l| l.borrow().good).sum()
     }
     /// What must be so in the end.
     pub(super) fn check_cut(&self) -> Result<(), String> {

@@ -1,0 +1,60 @@
+//! What goes wrong: a picker draws when, which and with whom (`one`, `two`), and makes faults of it; deeds
+//! make them happen, with any server and drive, and draw nothing.
+
+mod deeds;
+mod one;
+mod two;
+
+use super::{Alarm, Run, Trouble};
+use base::{Duration, Instant};
+
+/// What a drive held back has landed so long after it went on.
+pub(super) const LANDED_AFTER: Duration = Duration::from_millis(50);
+
+/// What has gone wrong so far.
+#[derive(Default)]
+pub(super) struct Harm {
+    /// Troubles made.
+    pub troubles: u32,
+    /// Ends of a head alone.
+    pub kills: u32,
+    /// No drive but this one falls ill before then: a command may meet one ill leg, not two in a row.
+    pub convalescent: (usize, Instant),
+    /// Until then a leg that lost its cache may not have been noticed: if the head falls, what was not
+    /// flushed may be lost with it (promise 1).
+    pub drained_until: Instant,
+    /// Links have kept bytes back.
+    pub stalls: bool,
+    /// When a drive became ill or well last.
+    pub ailed_at: Instant,
+    /// The state directory took nothing once.
+    pub froze: bool,
+    /// A drive became ill when it could not be known yet that the state directory takes nothing, which is so still.
+    pub loss_not_on_record: bool,
+    /// Some drive was ill once.
+    pub ailed: bool,
+    /// Some drive was pulled, and came back as another.
+    pub pulled: bool,
+    /// A drive of which something was overwritten, when, and whether the head has said so.
+    pub wiped: Option<(usize, Instant, bool)>,
+}
+
+impl Run {
+    pub(super) fn next_trouble(&mut self) {
+        if !self.options.troubles.is_empty() && self.harm.troubles < self.options.troubles_max {
+            let mean = self.options.pause.as_micros() as u64;
+            let after = Duration::from_micros(self.rng.between(mean / 4, mean * 2));
+            self.later(after, Alarm::Trouble);
+        }
+    }
+    pub(super) fn trouble(&mut self) {
+        self.harm.troubles += 1;
+        self.copy_a_drive();
+        let trouble = *self.rng.pick(&self.options.troubles);
+        self.pick(trouble);
+    }
+    /// Faults are made of a trouble.
+    pub(super) fn pick(&mut self, trouble: Trouble) {
+        if self.two() { self.pick_for_two(trouble) } else { self.pick_for_one(trouble) }
+    }
+}
