@@ -1,21 +1,21 @@
-//! Hashes of some worlds: who changes the simulator, and no world, finds the same ones.
+//! Hashes of some worlds: a change of the simulator that is to change no world keeps them (`sim --hashes`, before and after).
 
-use super::{kind, run};
+use super::{KINDS, run};
 use crate::directory;
 
-/// Worlds and their hashes, one a line: kind, seed and hash. A line without a hash has none yet.
-pub const HASHES: &str = include_str!("../../tests/hashes.txt");
+/// Worlds of each kind.
+const SEEDS: u64 = 5;
 
-/// A line of `HASHES` with the hash that its world has now, or with what its world fails by.
-pub fn now(line: &str) -> String {
-    let mut words = line.split(' ');
-    let name = words.next().expect("a line has a word");
-    let seed: u64 = words.next().and_then(|n| n.parse().ok()).expect("a seed stands behind the kind");
-    let hash = match kind(name) {
-        Some((_, world)) => run(world(seed)).map(|o| o.hash).map_err(|failure| failure.what),
-        None if name == "directory" => directory::run(seed),
-        None => Err("there is no such kind".into()),
+/// A line for each of some worlds of each kind: kind, seed, and its hash or what it fails by.
+pub fn lines() -> impl Iterator<Item = String> {
+    let of_kind = |(name, world): super::Kind| {
+        (0..SEEDS).map(move |seed| line(name, seed, run(world(seed)).map(|o| o.hash).map_err(|f| f.what)))
     };
+    let of_directories = (0..SEEDS).map(|seed| line("directory", seed, directory::run(seed)));
+    KINDS.into_iter().flat_map(of_kind).chain(of_directories)
+}
+
+fn line(name: &str, seed: u64, hash: Result<u64, String>) -> String {
     match hash {
         Ok(hash) => format!("{name} {seed} {hash:016x}"),
         Err(what) => format!("{name} {seed} {}", what.lines().next().unwrap_or_default()),

@@ -9,7 +9,6 @@ mod directory;
 mod failed;
 mod files;
 mod hangs;
-mod hashes;
 mod memory;
 mod older;
 mod overheats;
