@@ -180,7 +180,7 @@ impl Run {
     }
     /// A head says that it serves.
     pub(super) fn becomes_ready(&mut self, server: usize) -> Result<(), String> {
-        self.check_wait(server)?;
+        self.watch_takeover(server);
         // Until now the other one may have answered, by what legs and caches held. From now on what is read is made the
         // same first.
         if self.heads.each[server].led.take().is_some() {

@@ -174,8 +174,19 @@ pub struct DriveChecker {
     pub(super) drained: BTreeMap<usize, Instant>,
     /// The clearing that was looked at last: it goes to all legs at once.
     cleared: Option<(Instant, usize, u64)>,
+    /// Since a head took over.
+    taken: Option<Taken>,
     /// The first promise that was broken.
     broken: Option<String>,
+}
+
+/// A head took over from one that lives.
+struct Taken {
+    server: usize,
+    /// Drives that the other one may read.
+    drives: Vec<usize>,
+    /// What that one reads it passes on until then.
+    until: Instant,
 }
 
 impl DriveChecker {
@@ -419,6 +430,9 @@ impl World {
             self.drive_checker.on_record_asked(record, self.now);
         }
         self.check_meetings(&held);
+        if by_shard && held.stamp.is_some() {
+            self.check_taken(server, place.disk, at);
+        }
         if by_shard && held.changes() {
             let recent = &mut self.drive_checker.recent;
             recent.push_back((place.disk, op.at, op.len, held.began));
@@ -431,6 +445,28 @@ impl World {
             self.check_clearing(&mut held, !late);
         }
         self.drive_checker.held.push(held);
+    }
+    /// A head that serves has taken over from one that lives, which may read these drives, and may pass that on until then.
+    pub fn checker_takes_over(&mut self, server: usize, drives: Vec<usize>, until: Instant) {
+        self.drive_checker.taken = Some(Taken { server, drives, until });
+    }
+    /// A host's write goes to a drive. Another leg of the mirror is not to be read by a head that is out, and does not know it.
+    fn check_taken(&mut self, server: usize, disk: usize, asked: Instant) {
+        let Self { drive_checker, disks, .. } = self;
+        let array = |d: usize| drive_checker.home(d).map(|home| home.array);
+        let Some(taken) = &drive_checker.taken else { return };
+        if server != taken.server || asked >= taken.until {
+            return;
+        }
+        let is_read =
+            |d: &&usize| **d != disk && array(**d) == array(disk) && disks[**d].is_in((1 - server) as Nexus);
+        if let Some(other) = taken.drives.iter().find(is_read).copied() {
+            drive_checker.breaks(|| {
+                format!(
+                    "stale: server {server} has taken over, and writes to d{disk}, while d{other} lets the other head read"
+                )
+            });
+        }
     }
     fn is_shard(&self, actor: ActorId) -> bool {
         let server = self.server_of(actor).map(|s| &self.servers[s]);
@@ -731,6 +767,7 @@ impl World {
             drive_checker.forget_records();
         }
         drive_checker.heads.falls(server, self.now);
+        drive_checker.taken = None;
         drive_checker.moved = true;
     }
     /// The drives lose their power, and no head lives.
