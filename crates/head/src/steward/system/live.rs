@@ -5,7 +5,7 @@ use crate::peer::{OutSince, SystemSettings, TrialFound, link_fault};
 use crate::steward::context::head::Stop;
 use crate::steward::context::system::SystemContext;
 use crate::steward::procedures::Procedures;
-use base::{Duration, Instant};
+use base::{Duration, Instant, Uuid};
 use cluster::member::{Do, Out};
 use cluster::watch::Why;
 use cluster::{HeadNo, Part};
@@ -158,7 +158,8 @@ impl Procedures {
             Some(false) => self.context_mut().happened(now, "system", SystemEvent::VotersReached),
         }
     }
-    /// A leader tells which drives may vote: legs in sync, of different arrays first.
+    /// A leader tells which drives may vote: legs in sync, of different arrays first, and those alone that the follower reaches, too, if there
+    /// are some. Else it could not take over while the leader that alone reaches them is away.
     fn offer_candidates(&self) {
         let mut context = self.context_quietly();
         let context = &mut *context;
@@ -175,6 +176,12 @@ impl Procedures {
                     let Some(open) = open.filter(|_| !pool.is_out(a, l)) else { continue };
                     candidates.push((l, a, open.label.drive));
                 }
+            }
+        }
+        if let Some(system) = context.system.as_ref().filter(|s| s.member().follower_is_in()) {
+            let by_both = |(.., drive): &(usize, usize, Uuid)| !system.reached().is_lacked(*drive);
+            if candidates.iter().any(by_both) {
+                candidates.retain(by_both);
             }
         }
         candidates.sort();

@@ -110,6 +110,10 @@ impl Reach {
         }
         news
     }
+    /// The follower does not reach a drive, and has had the time to open it.
+    pub fn is_lacked(&self, drive: Uuid) -> bool {
+        self.lacks.get(&drive).is_some_and(|lack| lack.is > Lacks::Perhaps)
+    }
     /// The follower has no path to a drive, for some time now.
     pub fn has_no_path(&self, drive: Uuid) -> bool {
         self.lacks.get(&drive).is_some_and(|lack| lack.is == Lacks::NoPath)
