@@ -23,7 +23,8 @@ fn shard() -> ShardBooks {
 #[test]
 fn a_figure_that_does_not_add_up_is_named() {
     assert_eq!(wrong_at_rest(&shard()), []);
-    let cases: [(fn(&mut ShardBooks), Wrong); 7] = [
+    type Change = fn(&mut ShardBooks);
+    let cases: [(Change, Wrong); 7] = [
         (|b| b.tags = 0, wrong("promised slots", 32, 0)),
         (|b| b.flights = 2, wrong("flights", 2, 0)),
         (|b| b.hosts_hold = 4096, wrong("memory that hosts hold", 4096, 0)),

@@ -613,10 +613,11 @@ mod tests {
             said: None,
         };
         let mut context = SystemContext::new(settings, 11, 1, (SystemRecord::founding(SYSTEM), 1));
-        assert!(comes(&mut context, 1, Some(3)), "it begins");
-        assert_eq!(context.refused(), Some(Fault::Version(3, 4)));
-        assert!(!comes(&mut context, 2, Some(3)) && context.refused().is_some(), "it goes on");
-        assert!(comes(&mut context, 3, Some(5)), "it is another one");
+        let newer = cluster::link::VERSION as u8 + 1;
+        assert!(comes(&mut context, 1, Some(newer)), "it begins");
+        assert_eq!(context.refused(), Some(Fault::Version(newer.into(), u16::from(newer) + 1)));
+        assert!(!comes(&mut context, 2, Some(newer)) && context.refused().is_some(), "it goes on");
+        assert!(comes(&mut context, 3, Some(newer + 2)), "it is another one");
         assert!(!comes(&mut context, 4, None));
         assert_eq!(context.refused(), None, "they met");
     }
