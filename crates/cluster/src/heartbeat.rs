@@ -32,12 +32,12 @@ pub struct Heartbeat {
     /// The epoch that it knows.
     pub epoch: u64,
     /// By how much the silence that makes it suspect the other head is longer than set, as turns or heartbeats were late lately. It travels in
-    /// whole milliseconds, rounded up, `SLACK_MAX` at most.
+    /// whole milliseconds, rounded up, 65.535 s at most.
     pub slack: Duration,
 }
 
-/// The largest `Heartbeat::slack` that travels.
-pub const SLACK_MAX: Duration = Duration::from_millis(u16::MAX as u64);
+/// Two bytes travel.
+const SLACK_MAX: Duration = Duration::from_millis(u16::MAX as u64);
 
 impl Heartbeat {
     /// The fields, as they travel by the link.

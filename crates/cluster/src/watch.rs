@@ -122,6 +122,14 @@ struct OnDrives {
     at: Option<Instant>,
 }
 
+/// The other head may be gone.
+#[derive(Clone, Copy, Debug)]
+struct Suspicion {
+    since: Instant,
+    /// When to ask for a verdict again.
+    again: Instant,
+}
+
 /// What is known of the other head.
 #[derive(Debug)]
 pub struct Watch {
@@ -136,9 +144,7 @@ pub struct Watch {
     /// When a drive was last looked at, and that said nothing new.
     still: Option<Instant>,
     on_drives: OnDrives,
-    suspected: Option<Instant>,
-    /// When to ask for a verdict again while the other head is suspected.
-    again: Instant,
+    suspected: Option<Suspicion>,
     turned: Option<Instant>,
     /// By how much turns of this head and heartbeats of the other one were late.
     late: Lateness,
@@ -157,7 +163,6 @@ impl Watch {
             still: None,
             on_drives: OnDrives::default(),
             suspected: None,
-            again: now,
             turned: Some(now),
             late: Lateness::default(),
         }
@@ -272,7 +277,8 @@ impl Watch {
             self.suspected = None;
             return Verdict::Well;
         }
-        let since = *self.suspected.get_or_insert(now);
+        let suspicion = self.suspected.get_or_insert(Suspicion { since: now, again: now });
+        let since = suspicion.since;
         if !open && self.networks.iter().any(|n| n.end == Some(End::Refused)) {
             return Verdict::Propose(Why::Ended);
         }
@@ -293,13 +299,13 @@ impl Watch {
             if better || now >= at {
                 return Verdict::Propose(Why::Cut { silent });
             }
-            self.again = at;
+            suspicion.again = at;
             return Verdict::Suspected { at };
         }
         // Without a look at any drive for that long, this head does not reach the drives. Then the vote shows that, too.
         let at = since + self.times.patience + limit.saturating_sub(self.times.silence);
         if !still && now < at {
-            self.again = at;
+            suspicion.again = at;
             return Verdict::Suspected { at };
         }
         // Its machine is there and has ended each of them, and nothing comes to the drives: that is no silence.
@@ -311,7 +317,7 @@ impl Watch {
     pub fn next_deadline(&self) -> Option<Instant> {
         let heard = self.networks.iter().filter_map(|n| n.heard).max()?;
         Some(match (self.suspected, self.turned) {
-            (Some(_), _) => self.again,
+            (Some(suspicion), _) => suspicion.again,
             (None, Some(turned)) => heard + self.limit(turned),
             (None, None) => heard + self.times.silence,
         })
