@@ -8,7 +8,8 @@
  *   guest to host:  the same token, then frames: u8 type, u32 length, bytes
  *                   type 'o' standard output, 'e' standard error, 'x' exit status (4 bytes, ends it)
  *
- * Numbers are little-endian.  When the host closes the port, the command's process group is killed.
+ * Numbers are little-endian.  A frame of length 0xffffffff kills the command's process group, and so
+ * does a new request, and a port that the host has closed for LONG_MS.
  * Run on the host as "agent --tsc-khz", it prints the rate of the time-stamp counter instead. */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -26,26 +27,30 @@
 #include <unistd.h>
 #include <x86intrin.h>
 
-enum { MAX_PORTS = 32, CHUNK = 16384, MAX_COMMAND = 1 << 20 };
+enum { MAX_PORTS = 32, CHUNK = 16384, MAX_COMMAND = 1 << 20, SHORT_MS = 200, LONG_MS = 20000 };
+static const uint32_t KILL = 0xffffffff;
 static const char MAGIC[8] = "MLAB\x01\x02\r\n";
 static int port;
 static char window[8]; /* the last bytes read while looking for the magic */
 
-/* Whether the host has closed the port.  The kernel learns of closing and opening later than of data,
- * so right after a reconnection the port looks closed for a moment: believe it only when it stays so. */
-static int host_left(void)
+/* Whether the host has closed the port for patience_ms.  The kernel learns of closing and opening later
+ * than of data, and much later on a busy machine, so in the middle of a request or a command this is
+ * believed after LONG_MS only. */
+static int host_left(int patience_ms)
 {
 	struct pollfd p = { port, 0, 0 };
-	for (int i = 0; i < 20; i++) {
+	for (int waited = 0; waited < patience_ms;) {
 		if (poll(&p, 1, 0) >= 0 && !(p.revents & POLLHUP))
 			return 0;
-		usleep(10000);
+		int step = waited < SHORT_MS ? 10 : 100;
+		usleep(step * 1000);
+		waited += step;
 	}
 	return 1;
 }
 
 /* Reads up to n bytes; waits for data; returns 0 once the host has closed the port. */
-static ssize_t port_read(void *buf, size_t n)
+static ssize_t port_read(void *buf, size_t n, int patience_ms)
 {
 	for (;;) {
 		ssize_t r = read(port, buf, n);
@@ -54,7 +59,7 @@ static ssize_t port_read(void *buf, size_t n)
 		struct pollfd p = { port, POLLIN, 0 };
 		if (r < 0)
 			poll(&p, 1, -1);
-		if ((r == 0 || p.revents & POLLHUP) && host_left())
+		if ((r == 0 || p.revents & POLLHUP) && host_left(patience_ms))
 			return 0;
 	}
 }
@@ -62,7 +67,7 @@ static ssize_t port_read(void *buf, size_t n)
 static int port_read_all(void *buf, size_t n)
 {
 	for (size_t got = 0; got < n;) {
-		ssize_t r = port_read((char *)buf + got, n - got);
+		ssize_t r = port_read((char *)buf + got, n - got, LONG_MS);
 		if (r <= 0)
 			return -1;
 		got += r;
@@ -80,7 +85,7 @@ static int port_write(const void *buf, size_t n)
 		}
 		struct pollfd p = { port, POLLOUT, 0 };
 		poll(&p, 1, -1);
-		if ((p.revents & POLLHUP) && host_left())
+		if ((p.revents & POLLHUP) && host_left(LONG_MS))
 			return -1;
 	}
 	return 0;
@@ -100,7 +105,7 @@ static char *next_request(char token[8])
 {
 	while (memcmp(window, MAGIC, 8)) {
 		char c;
-		if (port_read(&c, 1) <= 0) { /* no host: sleep until it opens the port */
+		if (port_read(&c, 1, SHORT_MS) <= 0) { /* no host: sleep until it opens the port */
 			sigset_t set;
 			sigemptyset(&set);
 			sigaddset(&set, SIGIO);
@@ -157,7 +162,7 @@ static void run_command(char *command)
 	for (int i = 0; i < 3; i++)
 		fcntl((int[]){ in[1], out[0], err[0] }[i], F_SETFL, O_NONBLOCK);
 
-	int child = syscall(SYS_pidfd_open, pid, 0), input = in[1], gone = 0;
+	int child = syscall(SYS_pidfd_open, pid, 0), input = in[1], gone = 0, killed = 0;
 	char *data = NULL; /* one frame of standard input on its way to the command */
 	uint32_t have = 0, sent = 0;
 	struct pollfd p[5] = { { child, POLLIN, 0 }, { out[0], POLLIN, 0 }, { err[0], POLLIN, 0 } };
@@ -185,6 +190,8 @@ static void run_command(char *command)
 			} else if (!memcmp(&n, MAGIC, 4)) { /* no frame but a new request: that host has left */
 				memcpy(window + 4, MAGIC, 4);
 				gone = 1;
+			} else if (n == KILL) {
+				gone = killed = 1;
 			} else if (n > MAX_COMMAND || !(data = malloc(n + 1)) || port_read_all(data, n)) {
 				gone = 1;
 			} else if (n == 0 || input < 0) {
@@ -195,12 +202,15 @@ static void run_command(char *command)
 				have = n;
 			}
 		}
-		gone |= (p[4].revents & POLLHUP) && host_left();
+		gone |= (p[4].revents & POLLHUP) && host_left(LONG_MS);
 	}
 	int status = 0;
 	if (gone) {
 		kill(-pid, SIGKILL);
 		kill(pid, SIGKILL); /* it may not have made its group yet */
+		uint32_t code = 128 + SIGKILL;
+		if (killed)
+			send_frame('x', &code, 4);
 	} else {
 		waitpid(pid, &status, 0);
 		uint32_t code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);

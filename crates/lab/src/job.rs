@@ -4,9 +4,11 @@ use crate::vm::Inner;
 use anyhow::{Context, Result, bail};
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
+use std::net::Shutdown;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -19,6 +21,10 @@ const FRAME: usize = 16384;
 const AGAIN: Duration = Duration::from_secs(20);
 /// How often a command is sent.
 const TRIES: u32 = 3;
+/// The length of a frame that kills the command.
+const KILL: u32 = u32::MAX;
+/// How long a guest may take to say that it has killed a command, before its port is closed.
+const KILLED: Duration = Duration::from_secs(10);
 
 /// What a finished command said.
 #[derive(Clone, Debug)]
@@ -80,6 +86,8 @@ struct Shared {
     changed: Condvar,
     /// The connection by which it runs, or None: it shall end.
     socket: Mutex<Option<UnixStream>>,
+    /// Whether all of the request is sent, so that a frame may follow it.
+    fed: AtomicBool,
 }
 
 impl Shared {
@@ -118,6 +126,7 @@ impl Job {
             said: Mutex::default(),
             changed: Condvar::new(),
             socket: Mutex::new(Some(socket.try_clone()?)),
+            fed: AtomicBool::new(false),
         };
         let job = Job { vm: vm.clone(), command: command.into(), shared: Arc::new(shared) };
         let mut token = [0; 8];
@@ -128,7 +137,7 @@ impl Job {
         std::thread::spawn(move || {
             let last = carry(&owner, port, socket, token, &words, &shared);
             // QEMU takes the next connection to a port only once this one is closed.
-            last.shutdown(std::net::Shutdown::Both).ok();
+            last.shutdown(Shutdown::Both).ok();
             shared.said().over = true;
             shared.changed.notify_all();
             owner.free_port(port);
@@ -148,9 +157,19 @@ impl Job {
 
     /// Kills the command in the guest.
     pub fn kill(&self) {
-        if let Some(socket) = self.shared.socket().take() {
-            socket.shutdown(std::net::Shutdown::Both).ok();
+        let Some(mut socket) = self.shared.socket().take() else { return };
+        socket.set_write_timeout(Some(Duration::from_secs(1))).ok();
+        if !self.shared.fed.load(Ordering::SeqCst) || socket.write_all(&KILL.to_le_bytes()).is_err() {
+            socket.shutdown(Shutdown::Both).ok();
+            return;
         }
+        // QEMU may forget what it has not read yet of a socket that is closed.
+        let shared = self.shared.clone();
+        std::thread::spawn(move || {
+            let said = shared.said();
+            drop(shared.changed.wait_timeout_while(said, KILLED, |said| !said.over));
+            socket.shutdown(Shutdown::Both).ok();
+        });
     }
 
     /// Waits for the end, whatever the exit status. Fails when the time is over (and kills the
@@ -201,12 +220,17 @@ fn carry(
     mut socket: UnixStream,
     token: [u8; 8],
     words: &Arc<(Vec<u8>, Vec<u8>)>,
-    shared: &Shared,
+    shared: &Arc<Shared>,
 ) -> UnixStream {
     for tries in 1.. {
         let Ok(to) = socket.try_clone() else { break };
-        let words = words.clone();
-        std::thread::spawn(move || feed(to, &words.0, &words.1));
+        let (words, fed) = (words.clone(), shared.clone());
+        fed.fed.store(false, Ordering::SeqCst);
+        std::thread::spawn(move || {
+            if feed(to, &words.0, &words.1).is_ok() {
+                fed.fed.store(true, Ordering::SeqCst);
+            }
+        });
         socket.set_read_timeout((tries < TRIES).then_some(AGAIN)).ok();
         let begun = await_token(&socket, token);
         socket.set_read_timeout(None).ok();
@@ -219,7 +243,7 @@ fn carry(
             Err(_) => break,
         }
         eprintln!("lab: guest '{}' does not begin with a command, and is sent it again", vm.name());
-        socket.shutdown(std::net::Shutdown::Both).ok();
+        socket.shutdown(Shutdown::Both).ok();
         let mut current = shared.socket();
         let Ok(next) = vm.connect(port) else { break };
         // Whoever ended it meanwhile had the connection before.
@@ -231,18 +255,14 @@ fn carry(
     socket
 }
 
-/// Sends the request and standard input, frame by frame.
-fn feed(mut socket: UnixStream, request: &[u8], input: &[u8]) {
-    let mut send = || {
-        socket.write_all(request)?;
-        for part in input.chunks(FRAME) {
-            socket.write_all(&(part.len() as u32).to_le_bytes())?;
-            socket.write_all(part)?;
-        }
-        socket.write_all(&0u32.to_le_bytes())
-    };
-    // A command may end, and its port close, before it has read everything.
-    let _: std::io::Result<()> = send();
+/// Sends the request and standard input, frame by frame. Fails when the command ends, and its port closes, before it has read everything.
+fn feed(mut socket: UnixStream, request: &[u8], input: &[u8]) -> std::io::Result<()> {
+    socket.write_all(request)?;
+    for part in input.chunks(FRAME) {
+        socket.write_all(&(part.len() as u32).to_le_bytes())?;
+        socket.write_all(part)?;
+    }
+    socket.write_all(&0u32.to_le_bytes())
 }
 
 /// Waits until the guest begins with the command.

@@ -37,6 +37,17 @@ fn a_guest_boots_runs_commands_serves_verified_io_loses_its_link_and_dies() {
     );
     let late = vm.try_run("sleep 100", 1).expect_err("a command past its time is killed");
     assert!(format!("{late:#}").contains("did not end within 1s"), "{late:#}");
+    // What a killed command has said is there, and it is gone at once.
+    let sleeper = vm.spawn("echo begun; exec sleep 987").expect("a command");
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while sleeper.so_far() != "begun\n" {
+        assert!(Instant::now() < deadline, "it does not begin");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    sleeper.kill();
+    let killed = sleeper.wait(Duration::from_secs(10)).expect("the guest says that it is killed");
+    assert_eq!((killed.code, killed.stdout.as_str()), (137, "begun\n"));
+    assert_eq!(vm.run("pgrep -f 'sleep 98[7]' || true", 30).expect("pgrep").text(), "");
     let size =
         vm.run("cat /sys/block/nvme0n1/size; cat /etc/nvme/hostnqn", 30).expect("the NVMe drive").stdout;
     assert_eq!(size, format!("131072\n{}\n", vm.nqn()));
