@@ -344,6 +344,14 @@ bugs! {
     OutHeadsWitness promise 5 within 0 in Heads,
     /// a head that is out answers orders
     OutAnswers promise 16 within 0 in Heads,
+    /// lanes are dealt anew, and of several arrays only the first goes by what its legs say is uncleared
+    FirstMapOnly promise 13 within 100 in Dealt,
+    /// the shards of the other head count as knowing a pool of which arrays still wait for their fences
+    KnownToAll promise 2 within 100 in Heads,
+    /// a shard that is told of another membership goes on by what it reached before
+    FormerReach promise 7 within 100 in Paths,
+    /// of a returned range only the first region is marked as uncleared
+    FirstRegionMarked promise 13 within 100 in Volumes,
 }
 
 /// Families of the simulator's worlds.

@@ -389,6 +389,9 @@ impl Array {
                 let to = self.geometry.region_end(from).min(end);
                 self.region_returned(from, to);
                 from = to;
+                if from < end && planted(Bug::FirstRegionMarked) {
+                    break;
+                }
             }
         }
         self.marks_step(io);

@@ -300,14 +300,17 @@ impl Procedures {
             let (now, what) = (self.cx.now(), format!("pool {}", config.name));
             let mut context = self.context_mut();
             notices.into_iter().for_each(|n| context.noticed(now, what.clone(), n));
-            for (a, mut dirty, mut uncleared) in found {
+            for (nth, (a, mut dirty, mut uncleared)) in found.into_iter().enumerate() {
                 let Some(p) = context.pool(pool) else { return false };
                 let lanes = context.lanes_of(p.arrays[a].id);
                 let Some(p) = context.pool_mut(pool) else { return false };
                 if planted_if(Bug::DealtByOldBits, || dirty != *p.arrays[a].dirty) {
                     dirty = (*p.arrays[a].dirty).clone();
                 }
-                if planted_if(Bug::DealtByOldMap, || uncleared != *p.arrays[a].uncleared) {
+                let differs = || uncleared != *p.arrays[a].uncleared;
+                if nth > 0 && planted_if(Bug::FirstMapOnly, differs)
+                    || planted_if(Bug::DealtByOldMap, differs)
+                {
                     uncleared = (*p.arrays[a].uncleared).clone();
                 }
                 let differs = bereft && p.arrays[a].geometry.redundant() && !dirty.is_empty();
@@ -318,7 +321,10 @@ impl Procedures {
             let (shards, epoch) = (context.shards(), context.system.as_ref().map_or(0, |s| s.other_since()));
             if let Some(p) = context.pool_mut(pool) {
                 // Of the arrays that still wait for their fences, some lanes are nobody's.
-                if !p.is_bereft() || arrays.len() == p.arrays.len() {
+                if !p.is_bereft()
+                    || arrays.len() == p.arrays.len()
+                    || planted_if(Bug::KnownToAll, || p.shards != shards)
+                {
                     p.is_known_to(shards);
                     p.is_dealt_to(epoch);
                 }
