@@ -352,6 +352,14 @@ bugs! {
     FormerReach promise 7 within 100 in Paths,
     /// of a returned range only the first region is marked as uncleared
     FirstRegionMarked promise 13 within 100 in Volumes,
+    /// a follower says that it has hosts or portals before it has kept the record that marks their change
+    FileBeforeRecord promise 16 within 100 in Heads,
+    /// a follower counts as having all files before it has said so of the last one
+    SyncedUnheard promise 16 within 100 in Heads,
+    /// hosts or portals are changed, and no record says who has the latest
+    ChangeUnmarked promise 16 within 100 in Heads,
+    /// returned space counts as marked while the last block of the map is on its way
+    MarkOnItsWay promise 13 within 100 in Volumes,
 }
 
 /// Families of the simulator's worlds.

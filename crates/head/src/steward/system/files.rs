@@ -7,7 +7,7 @@ use crate::steward::context::system::SystemContext;
 use crate::steward::procedures::Procedures;
 use crate::steward::record::texts::{HOSTS, PORTALS, named, state_refusal};
 use base::machine::{StateError, StateOp};
-use base::{Duration, Instant};
+use base::{Bug, Duration, Instant, planted};
 use cluster::Part;
 use finding::{SystemEvent, to_text};
 
@@ -52,7 +52,8 @@ impl Procedures {
         let mark = self.in_system(|s| {
             let other = s.member().me().other();
             let two = s.member().known().head(other).state != cluster::HeadState::None;
-            (two && s.part() == Part::Leader).then(|| s.tell().on_changed())
+            let marks = two && s.part() == Part::Leader && !planted(Bug::ChangeUnmarked);
+            marks.then(|| s.tell().on_changed())
         });
         let Some(Some(change)) = mark else { return };
         let procedures = self.clone();
@@ -158,11 +159,13 @@ impl Procedures {
             }
             self.tell_follower(|seq| Upper::All { seq, names })
         };
-        self.has_file(last).await;
+        if !planted(Bug::SyncedUnheard) {
+            self.has_file(last).await;
+        }
         // If another was let in meanwhile, it is not that one which has it. Who takes over trusts fences.
         if self.is_in_since(epoch) && self.try_fences(epoch).await {
             self.in_system(|s| {
-                if s.has_had(last) {
+                if s.has_had(last) || planted(Bug::SyncedUnheard) {
                     s.tell().on_synced();
                 }
             });
@@ -237,7 +240,7 @@ impl Procedures {
                 };
                 let mut done = self.cx.state(op).await.map(drop).map_err(|e| state_refusal(what, &e));
                 // Whoever has it knows of the decision that was made for it.
-                if marked && done.is_ok() {
+                if marked && done.is_ok() && !planted(Bug::FileBeforeRecord) {
                     done = self.keep_known_record().await;
                 }
                 (seq, done)
