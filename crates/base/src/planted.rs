@@ -360,6 +360,16 @@ bugs! {
     ChangeUnmarked promise 16 within 100 in Heads,
     /// returned space counts as marked while the last block of the map is on its way
     MarkOnItsWay promise 13 within 100 in Volumes,
+    /// that an array is at rest counts, though it is said of an attempt before
+    RestOfBefore promise 2 within 100 in Turns,
+    /// what a process of the other head has applied counts for the next one
+    AppliedStays promise 5 within 100 in Heads,
+    /// shards of a head that is gone stay halted for those of the next process
+    HaltStays promise 2 within 100 in Turns,
+    /// what a drive confirmed as the other head stood before counts
+    StandingOfBefore promise 16 within 100 in Heads,
+    /// that nothing of the other head is under way counts, though it is said of when it went before
+    PartingOfBefore promise 3 within 100 in Heads,
 }
 
 /// Families of the simulator's worlds.

@@ -355,10 +355,11 @@ impl Sessions {
     }
     /// On this shard it is, of all that was there when it was told under this number.
     pub fn has_parted(&mut self, shard: u16, number: u32, fx: &mut Effects<Mail>) {
-        if number != self.partings {
+        let place = far_place(shard);
+        let differs = || self.parting.contains(&place);
+        if number != self.partings && !planted_if(Bug::PartingOfBefore, differs) {
             return;
         }
-        let place = far_place(shard);
         self.parting.retain(|p| *p != place);
         self.on_gone(place, fx);
     }

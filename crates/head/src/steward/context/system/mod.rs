@@ -11,7 +11,7 @@ use crate::peer::{OutSince, PeerNews, PeerWork, SystemSettings};
 use crate::steward::context::open::OpenDrive;
 use crate::steward::context::system::processes::Processes;
 use base::fence::{Process, Registrants};
-use base::{DriveId, Duration, FenceKey, Instant, Uuid};
+use base::{Bug, DriveId, Duration, FenceKey, Instant, Uuid, planted};
 use cluster::link::{Do, Fault};
 use cluster::member::{self, NotReached};
 use cluster::{HeadNo, HeadState, Heartbeat, Member, Part, SystemRecord, Voter};
@@ -389,7 +389,8 @@ impl SystemContext {
         self.confirmed.insert(drive, self.others_standing());
     }
     pub fn has_confirmed(&self, drive: DriveId) -> bool {
-        self.confirmed.get(&drive) == Some(&self.others_standing())
+        let confirmed = self.confirmed.get(&drive);
+        confirmed == Some(&self.others_standing()) || confirmed.is_some() && planted(Bug::StandingOfBefore)
     }
     /// A drive has confirmed that a process of the other head that was in since this epoch has no way to it any more.
     pub fn has_shut_out(&self, drive: DriveId, since: u64) -> bool {
