@@ -370,6 +370,16 @@ bugs! {
     StandingOfBefore promise 16 within 100 in Heads,
     /// that nothing of the other head is under way counts, though it is said of when it went before
     PartingOfBefore promise 3 within 100 in Heads,
+    /// of the lanes of a head that is gone only the first counts as different on legs
+    FirstLaneUnclean promise 2 within 100 in Heads,
+    /// what came early from a far shard stays when its connection ends
+    EarlyStays promise 3 within 100 in Turns,
+    /// a command that was at a head which is gone is done anew though its host gave it up
+    AbortForgotten promise 3 within 100 in Heads,
+    /// hosts are let in when the first shard has nothing more of a head that is out
+    FirstShardParts promise 3 within 100 in Heads,
+    /// a fence takes the key of the last process alone, and one of a process before stays
+    StaleKeyStays promise 16 within 100 in Heads,
 }
 
 /// Families of the simulator's worlds.

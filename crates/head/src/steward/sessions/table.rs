@@ -348,6 +348,7 @@ impl Sessions {
     /// of somebody who comes here next. They are told under this number, and repeat it.
     #[must_use]
     pub fn parts(&mut self, shards: u16) -> u32 {
+        let shards = if shards > 1 && planted(Bug::FirstShardParts) { 1 } else { shards };
         self.parting = (0..shards).map(far_place).collect();
         self.partings += 1;
         self.interventions.parts(&self.parting);
