@@ -380,6 +380,18 @@ bugs! {
     FirstShardParts promise 3 within 100 in Heads,
     /// a fence takes the key of the last process alone, and one of a process before stays
     StaleKeyStays promise 16 within 100 in Heads,
+    /// credit of a read that failed at the other head is not back
+    FailedReadCosts promise 8 within 100 in Turns,
+    /// granted memory of a read that is answered as zeroes stays in use
+    ZeroedReadStays promise 8 within 100 in Heads,
+    /// granted memory of a command that never began stays in use when its connection ends
+    ForgottenStays promise 8 within 100 in Turns,
+    /// granted memory of an answer that was being sent stays in use when its connection ends
+    HalfSentStays promise 8 within 100 in Turns,
+    /// another shard's command that is taken out of its line still counts as waiting
+    TakenStaysCounted promise 8 within 100 in Turns,
+    /// slots that were promised to a connection stay promised when it is gone
+    PromisedStays promise 8 within 100 in Heads,
 }
 
 /// Families of the simulator's worlds.
