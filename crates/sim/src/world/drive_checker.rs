@@ -469,9 +469,7 @@ impl World {
         }
     }
     fn is_shard(&self, actor: ActorId) -> bool {
-        let server = self.server_of(actor).map(|s| &self.servers[s]);
-        let mut machines = server.into_iter().flat_map(|s| &s.addresses);
-        machines.any(|(a, id)| *id == actor && matches!(a, Address::Shard(_)))
+        matches!(self.actors[actor].address, Some(Address::Shard(_)))
     }
     fn learn_home(&mut self, disk: usize, at: u64, label: Option<Label>) {
         if at != LABEL_AT && at != label_copy_at(self.disks[disk].bytes) {

@@ -274,15 +274,16 @@ impl World {
         staging: Slice,
     ) -> ActorId {
         let body = Body::Head(machine);
+        let place = Some((server, address));
         self.servers[server].runs = true;
         match self.servers[server].addresses.get(&address) {
             Some(&id) => {
                 let life = self.actors[id].life + 1;
-                self.actors[id] = Actor::new(body, life, staging, Some(server));
+                self.actors[id] = Actor::new(body, life, staging, place);
                 id
             }
             None => {
-                self.actors.push(Actor::new(body, 0, staging, Some(server)));
+                self.actors.push(Actor::new(body, 0, staging, place));
                 self.servers[server].addresses.insert(address, self.actors.len() - 1);
                 self.heads.push(self.actors.len() - 1);
                 self.actors.len() - 1
@@ -615,14 +616,13 @@ impl World {
     }
 
     fn mail(&mut self, from: ActorId, to: Address, mail: Mail) {
-        let server = self.server_of(from).expect("hosts write no mail");
+        let Actor { server, address, .. } = self.actors[from];
+        let (server, sender) = server.zip(address).expect("hosts write no mail");
         let mail = match mail {
             Mail::Manager(mail) => return self.to_manager.push_back((server, *mail)),
             other => other,
         };
-        let addresses = &self.servers[server].addresses;
-        let sender = *addresses.iter().find(|(_, id)| **id == from).expect("heads have addresses").0;
-        let Some(&id) = addresses.get(&to) else { return };
+        let Some(&id) = self.servers[server].addresses.get(&to) else { return };
         // Mail of one pair stays in order.
         let delay = Duration::from_micros(1 + self.rng.below(self.delivery.mail_us));
         let last = self.mailed.entry((from, id)).or_default();
