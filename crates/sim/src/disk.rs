@@ -7,11 +7,14 @@
 //! complete in any order, and overlapping writes under way may land in either order. A sector is a block
 //! of the drive, and lands whole or not at all.
 
+mod layer;
+
 use crate::registrants::{Nexus, Registrations};
 use crate::world::Image;
 use base::DriveKind;
 use base::{DriveError, DriveInfo, DriveOpKind, Fence, FenceAct, FenceError, FenceKind, Prng};
-use std::collections::{BTreeMap, BTreeSet};
+use layer::{Layer, PAGE};
+use std::collections::BTreeSet;
 
 /// One sector's contents. Uniform ones are kept small.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -25,6 +28,9 @@ enum Sector {
 const JUNK: [u8; 4] = *b"JUNK";
 
 impl Sector {
+    fn is_zeroes(&self) -> bool {
+        *self == Sector::Stamp([0; 16])
+    }
     fn is_junk(&self) -> bool {
         matches!(self, Sector::Stamp(stamp) if stamp[..4] == JUNK)
     }
@@ -102,7 +108,7 @@ pub struct DiskOp<'a> {
 
 /// What a drive held at some moment.
 #[derive(Debug)]
-pub struct DiskCopy(BTreeMap<u64, Sector>);
+pub struct DiskCopy(Layer);
 
 /// A drive.
 #[derive(Debug)]
@@ -129,8 +135,8 @@ pub struct Disk {
     pub fence_lies: bool,
     /// The registered keys. They outlive power cuts.
     pub registrations: Registrations,
-    durable: BTreeMap<u64, Sector>,
-    cached: BTreeMap<u64, Sector>,
+    durable: Layer,
+    cached: Layer,
     /// Sectors that rotted once.
     rotted: BTreeSet<u64>,
 }
@@ -150,8 +156,8 @@ impl Disk {
             fence: FenceKind::Scsi,
             fence_lies: false,
             registrations: Registrations::default(),
-            durable: BTreeMap::new(),
-            cached: BTreeMap::new(),
+            durable: Layer::default(),
+            cached: Layer::default(),
             rotted: BTreeSet::new(),
         }
     }
@@ -231,8 +237,7 @@ impl Disk {
                 if rng.chance(u64::from(errors), 1_000_000) {
                     return Err(DriveError::Medium);
                 }
-                // One by one: `append` would build the whole map anew.
-                self.durable.extend(core::mem::take(&mut self.cached));
+                self.durable.take(core::mem::take(&mut self.cached));
                 Ok(())
             }
         }
@@ -259,13 +264,13 @@ impl Disk {
     /// What a reader of the whole drive would get now.
     pub fn copy(&self) -> DiskCopy {
         let mut sectors = self.durable.clone();
-        sectors.extend(self.cached.iter().map(|(s, c)| (*s, c.clone())));
+        sectors.take(self.cached.clone());
         DiskCopy(sectors)
     }
     /// Somebody puts a copy in the drive's place.
     pub fn put_copy(&mut self, copy: DiskCopy) {
         self.durable = copy.0;
-        self.cached.clear();
+        self.cached = Layer::default();
     }
 
     /// Changes a bit of a sector behind everybody's back.
@@ -276,17 +281,16 @@ impl Disk {
         let i = rng.below(self.sector) as usize;
         bytes[i] ^= 1 << rng.below(8);
         self.durable.insert(sector, Sector::from(&bytes));
-        self.cached.remove(&sector);
+        self.cached.remove(sector);
         self.rotted.insert(sector);
     }
     /// Somebody overwrites a range with zeroes behind everybody's back.
     pub fn wipe(&mut self, at: u64, len: u64) {
-        let range = at / self.sector..(at + len) / self.sector;
         for sector in self.sectors(at, len) {
             self.rotted.insert(sector);
+            self.durable.remove(sector);
+            self.cached.remove(sector);
         }
-        self.durable.retain(|sector, _| !range.contains(sector));
-        self.cached.retain(|sector, _| !range.contains(sector));
     }
 
     /// Whether this sector rotted, once.
@@ -297,17 +301,16 @@ impl Disk {
     /// Sectors in a range of bytes in which two drives differ, in what they hold, or hold durably.
     pub fn unlike(&self, other: &Disk, at: u64, len: u64, durable: bool) -> Vec<u64> {
         let range = at / self.sector..(at + len) / self.sector;
-        let mut all = vec![];
-        for disk in [self, other] {
-            all.extend(disk.durable.range(range.clone()).map(|(s, _)| *s));
-            if !durable {
-                all.extend(disk.cached.range(range.clone()).map(|(s, _)| *s));
-            }
-        }
-        all.retain(|s| self.holds(*s, durable) != other.holds(*s, durable));
-        all.sort_unstable();
-        all.dedup();
-        all
+        let layers = [&self.durable, &self.cached, &other.durable, &other.cached];
+        let mut pages: Vec<u64> = layers.into_iter().flat_map(|l| l.pages(range.clone())).collect();
+        pages.sort_unstable();
+        pages.dedup();
+        let unlike = pages.into_iter().flat_map(|page| {
+            let (own, others) = (self.page(page, durable), other.page(page, durable));
+            let all = own.into_iter().zip(others).zip(page * PAGE..);
+            all.filter(|((own, other), _)| own != other).map(|(_, sector)| sector)
+        });
+        unlike.filter(|sector| range.contains(sector)).collect()
     }
     /// Whether two drives hold the same in a sector.
     pub fn agrees(&self, other: &Disk, sector: u64) -> bool {
@@ -315,13 +318,21 @@ impl Disk {
     }
     /// What a sector holds; None for zeroes.
     fn holds(&self, sector: u64, durable: bool) -> Option<&Sector> {
-        let cached = self.cached.get(&sector).filter(|_| !durable);
-        cached.or(self.durable.get(&sector)).filter(|s| **s != Sector::Stamp([0; 16]))
+        let cached = self.cached.get(sector).filter(|_| !durable);
+        cached.or(self.durable.get(sector)).filter(|s| !s.is_zeroes())
+    }
+    /// The same of the sectors of a page.
+    fn page(&self, page: u64, durable: bool) -> [Option<&Sector>; PAGE as usize] {
+        let [below, above] = [self.durable.page(page), self.cached.page(page).filter(|_| !durable)];
+        core::array::from_fn(|i| {
+            let [below, above] = [below, above].map(|layer| layer.and_then(|page| page[i].as_ref()));
+            above.or(below).filter(|s| !s.is_zeroes())
+        })
     }
     /// Whether something in a range of bytes would be lost with the cache.
     pub fn is_cached(&self, at: u64, len: u64) -> bool {
         let range = at / self.sector..(at + len) / self.sector;
-        self.cached.range(range).any(|(s, _)| self.holds(*s, false) != self.holds(*s, true))
+        self.cached.range(range).any(|(s, _)| self.holds(s, false) != self.holds(s, true))
     }
     /// The block of a bitmap at this byte, as a power cut would leave it, and as it reads now.
     pub fn images(&self, at: u64) -> [Option<Image>; 2] {
@@ -341,7 +352,7 @@ impl Disk {
 
     /// The power is cut: any subset of what was not flushed survives.
     pub fn power_cut(&mut self, rng: &mut Prng) {
-        for (sector, contents) in core::mem::take(&mut self.cached) {
+        for (sector, contents) in core::mem::take(&mut self.cached).into_sectors() {
             if rng.chance(1, 2) {
                 self.durable.insert(sector, contents);
             }
@@ -355,7 +366,7 @@ impl Disk {
             stamp[..4].copy_from_slice(&JUNK);
             stamp[4..8].copy_from_slice(&tag.to_le_bytes());
             stamp[8..].copy_from_slice(&sector.to_le_bytes());
-            self.cached.remove(&sector);
+            self.cached.remove(sector);
             self.durable.insert(sector, Sector::Stamp(stamp));
         }
     }
@@ -368,7 +379,7 @@ impl Disk {
     pub fn sectors(&self, at: u64, len: u64) -> Vec<u64> {
         let range = at / self.sector..(at + len) / self.sector;
         let mut all: Vec<u64> =
-            self.durable.range(range.clone()).chain(self.cached.range(range)).map(|(s, _)| *s).collect();
+            self.durable.range(range.clone()).chain(self.cached.range(range)).map(|(s, _)| s).collect();
         all.sort_unstable();
         all.dedup();
         all
@@ -400,7 +411,7 @@ impl Disk {
         }
     }
     fn make_durable(&mut self, sector: u64) {
-        if let Some(contents) = self.cached.remove(&sector) {
+        if let Some(contents) = self.cached.remove(sector) {
             self.durable.insert(sector, contents);
         }
     }
