@@ -5,7 +5,7 @@ use crate::disk::Disk;
 use crate::host::Ledger;
 use crate::registrants::Nexus;
 use crate::volume::Broken;
-use crate::world::Books;
+use crate::world::{ActorId, Books};
 use array::format::{LABEL_AT, Label, RECORD_BYTES, label_copy_at, newest_label};
 use base::view::Protocol;
 use base::{Duration, FaultKind, Instant};
@@ -41,10 +41,14 @@ const SIGHT_MAX: Duration = Duration::from_millis(1875);
 
 // While hosts work.
 impl Run {
-    /// What the hosts have seen so far: only data that may be there, and no error without a cause.
-    pub(super) fn check_hosts(&mut self) -> Result<(), String> {
+    /// What the hosts have seen so far: only data that may be there, and no error without a cause. Nothing is new in their
+    /// ledgers unless they have `seen` something.
+    pub(super) fn check_hosts(&mut self, seen: bool) -> Result<(), String> {
         let now = self.world.now();
         self.orders.access.as_mut().map_or(Ok(()), |access| access.check(now))?;
+        if !seen {
+            return Ok(());
+        }
         for (i, ledger) in self.hosts.ledgers.iter().enumerate() {
             let ledger = ledger.borrow();
             if let Some(broken) = ledger.broken.first() {
@@ -91,12 +95,20 @@ impl Run {
             && since(ailed_at.max(booted)) > UP_LATE;
         !self.two() && long_up && !waits && !self.harm.stalls && (served || whole)
     }
-    /// What the drive checker shows, at this moment and beside what hosts were answered.
-    pub(super) fn check_surface(&mut self) -> Result<(), String> {
+    /// What the drive checker shows, at this moment and beside what hosts were answered, if they have `seen` something.
+    pub(super) fn check_surface(&mut self, seen: bool) -> Result<(), String> {
         let cut_off = self.world.take_cut_off();
+        let silent = self.harm.stalls || self.options.failover;
+        // What is left in silence changes with the links, and lasts too long by the clock alone.
+        if seen || silent || !cut_off.is_empty() {
+            self.check_ends(&cut_off, silent)?;
+        }
+        self.world.broken_at_surface().map_or(Ok(()), Err)
+    }
+    /// The drive checker hears what has ended for hosts.
+    fn check_ends(&mut self, cut_off: &[ActorId], silent: bool) -> Result<(), String> {
         let up = (0..self.options.heads).any(|server| self.heads.each[server].up);
         for (i, (ledger, host)) in self.hosts.ledgers.iter().zip(&self.hosts.actors).enumerate() {
-            let silent = self.harm.stalls || self.options.failover;
             let left = if silent { self.world.left_in_silence(*host) } else { None };
             ledger.borrow_mut().left_in_silence = left.is_some();
             // Promise 3: a keep-alive that expires ends the whole association.
@@ -123,7 +135,7 @@ impl Run {
         if up && !answers.is_empty() {
             self.world.checker_answered(&answers);
         }
-        self.world.broken_at_surface().map_or(Ok(()), Err)
+        Ok(())
     }
     /// Whether a command may end so in this world.
     fn may_refuse(&self, kind: FaultKind) -> bool {

@@ -24,6 +24,8 @@ pub(super) struct Hosts {
     pub ledgers: Vec<Rc<RefCell<Ledger>>>,
     /// In the order of their ledgers.
     pub actors: Vec<ActorId>,
+    /// The turns that they had had when their ledgers were last checked.
+    pub turns_checked: u64,
     /// Slow peers are to go.
     pub over: Rc<Cell<bool>>,
 }

@@ -188,6 +188,7 @@ pub struct World {
     hash: u64,
     queue: BinaryHeap<Reverse<Entry>>,
     actors: Vec<Actor>,
+    host_turns: u64,
     /// Servers, each with one head: one, or two that reach the same drives.
     pub servers: Vec<Server>,
     /// Machines of all heads.
@@ -233,6 +234,7 @@ impl World {
             hash: 0xcbf2_9ce4_8422_2325,
             queue: BinaryHeap::new(),
             actors: vec![],
+            host_turns: 0,
             servers: vec![Server::new(seed)],
             heads: vec![],
             links: Links::default(),
@@ -259,6 +261,10 @@ impl World {
     /// Virtual time.
     pub fn now(&self) -> Instant {
         self.now
+    }
+    /// How many turns hosts have had: they see and do nothing without one.
+    pub fn host_turns(&self) -> u64 {
+        self.host_turns
     }
     /// The hash of everything that happened.
     pub fn hash(&self) -> u64 {
@@ -520,6 +526,7 @@ impl World {
                 self.head_fx = self.carry_out(id, fx, |w, id, to, mail| w.mail(id, to, mail));
             }
             Body::Host(m) => {
+                self.host_turns += 1;
                 let mut fx = core::mem::take(&mut self.host_fx);
                 match turn {
                     Turn::Event(HeadOrHost::Host(e)) => m.on_event(now, e, &mut fx),
