@@ -4,12 +4,15 @@ use super::actor::{ActorId, Body};
 use super::{Happening, World};
 use base::{Address, ConnectionId, Duration, Event, Instant, NetError, PortalId, Slice};
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
+use core::ops::Bound::Included;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// What a link holds of what its receiver does not take, bytes.
 const WINDOW: usize = 256 << 10;
 /// Connections that a shard may have, in the simulated kernel.
 const PLACES: u64 = 4096;
+/// Buffers of what was sent that are kept for what is sent next.
+const SPARE_MOST: usize = 16;
 /// Nothing arrives on this way any more.
 const NEVER: Instant = Instant(u64::MAX);
 
@@ -37,8 +40,8 @@ impl Way {
     fn is_full(&self) -> bool {
         self.receive.is_none() && self.inbox.iter().map(Vec::len).sum::<usize>() - self.taken > WINDOW
     }
-    /// Fills `memory` with what has arrived, as far as that goes.
-    fn take(&mut self, memory: &mut [u8]) -> usize {
+    /// Fills `memory` with what has arrived, as far as that goes. Buffers that are empty then go to `spare`.
+    fn take(&mut self, memory: &mut [u8], spare: &mut Vec<Vec<u8>>) -> usize {
         let mut filled = 0;
         while filled < memory.len()
             && let Some(first) = self.inbox.front()
@@ -48,7 +51,8 @@ impl Way {
             filled += n;
             self.taken += n;
             if self.taken == first.len() {
-                self.inbox.pop_front();
+                let empty = self.inbox.pop_front();
+                spare.extend(empty.filter(|_| spare.len() < SPARE_MOST));
                 self.taken = 0;
             }
         }
@@ -104,6 +108,7 @@ pub(super) struct Links {
     /// By number: those of which an end is open.
     all: BTreeMap<usize, Link>,
     joined: usize,
+    spare: Vec<Vec<u8>>,
     by_end: BTreeMap<(ActorId, ConnectionId), (usize, usize)>,
     accepts: u64,
     /// By server and portal: where, and since which call.
@@ -153,13 +158,13 @@ impl Links {
     }
     /// The number of the next connection of this shard: its place is that of no open one.
     fn next_of(&mut self, shard: ActorId) -> ConnectionId {
-        let all = (shard, ConnectionId(0))..=(shard, ConnectionId(u64::MAX));
-        let taken: BTreeSet<usize> = self.by_end.range(all).map(|((_, id), _)| id.slot()).collect();
-        assert!(taken.len() < PLACES as usize, "a head that closes nothing");
+        let all = (Included((shard, ConnectionId(0))), Included((shard, ConnectionId(u64::MAX))));
+        assert!(self.by_end.range(all).count() < PLACES as usize, "a head that closes nothing");
+        let is_taken = |slot: usize| self.by_end.range(all).any(|((_, id), _)| id.slot() == slot);
         loop {
             self.accepts += 1;
             let id = ConnectionId::new((self.accepts % PLACES) as u32, (self.accepts / PLACES) as u32);
-            if !taken.contains(&id.slot()) {
+            if !is_taken(id.slot()) {
                 return id;
             }
         }
@@ -434,7 +439,8 @@ impl World {
         };
         way.receive = None;
         let mut filled = 0;
-        self.actors[end.actor].dma(place, &mut |memory| filled = way.take(memory));
+        let spare = &mut self.links.spare;
+        self.actors[end.actor].dma(place, &mut |memory| filled = way.take(memory, spare));
         assert!(filled > 0, "a receive gets at least a byte");
         let data = place.head(filled as u32);
         let connection = end.id;
@@ -474,7 +480,9 @@ impl World {
         assert!(total > 0, "a send of nothing");
         let split = self.rng.chance(self.delivery.split_permille, 1000);
         let taken = if split { self.rng.between(1, total) } else { total };
-        let mut bytes = Vec::with_capacity(taken as usize);
+        let mut bytes = self.links.spare.pop().unwrap_or_default();
+        bytes.clear();
+        bytes.reserve(taken as usize);
         for s in &segments {
             let n = u64::from(s.len).min(taken - bytes.len() as u64) as u32;
             if n > 0 {
