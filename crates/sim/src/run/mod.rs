@@ -462,9 +462,10 @@ impl Run {
     }
     fn works(&mut self) -> Result<(), String> {
         let two = self.two();
-        let ill = self.world.disks.iter().any(|d| d.faults.any());
+        let disks = &self.world.disks;
+        let ill = || disks.iter().any(|d| d.faults.any());
         // The operator of one head helps only where something is wrong that will not go by itself.
-        let helps = |s: &mut Box<Status>| two || !ill && s.health != State::Optimal;
+        let helps = |s: &mut Box<Status>| two || s.health != State::Optimal && !ill();
         if let Some(snapshot) = self.snapshot.take_if(helps) {
             self.check_paths(&snapshot)?;
             self.nurse(&snapshot);
