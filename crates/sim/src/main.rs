@@ -24,6 +24,7 @@ usage: sim --seed N [--story | --trace]  one world; the same seed gives the same
   --full    the same, with so many long commands that each head waits for memory of the other one, and nothing else happens
   --waits   of two heads, in which one thing goes wrong and hosts wait no longer than they may
   --cuts    of two heads, whose system is made, or ends, and is cut off somewhere
+  --mixed   any fault may happen, each kind at a rate of its own: of two heads, and one in four of one
   --row N   of two heads, with what row N of crates/sim/src/run/options/rows.rs says (docs/two-heads.md measures these)
   --plant BUG       with --seed: one of the planted bugs, by its name (a build with the feature `planted`)
   --shard-bytes N   memory of each shard

@@ -141,6 +141,8 @@ enum Alarm {
     Doom,
     /// Something is picked that goes wrong.
     Trouble,
+    /// The same, of the kind with this number.
+    Kind(usize),
     /// This follows upon another trouble.
     Then(Trouble),
     Fault(Fault),
@@ -408,6 +410,10 @@ impl Run {
                 self.trouble();
                 self.next_trouble();
             }
+            Alarm::Kind(nth) if works => {
+                self.trouble_of_kind(nth);
+                self.next_of_kind(nth);
+            }
             Alarm::Then(trouble) if works => self.pick(trouble),
             // A path is lost while hosts work, or not at all.
             Alarm::Fault(Fault::Path { lost: true, .. }) if !works => {}
@@ -422,6 +428,7 @@ impl Run {
             | Alarm::Stop(_)
             | Alarm::Doom
             | Alarm::Trouble
+            | Alarm::Kind(_)
             | Alarm::Then(_)
             | Alarm::Move
             | Alarm::Deal => {}

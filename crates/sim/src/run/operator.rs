@@ -20,7 +20,7 @@ const SPACE_AGAIN: Duration = Duration::from_millis(700);
 /// Lanes go round so often, at most.
 const DEALS_MAX: u32 = 60;
 /// Names of things that come and go.
-const NAMES: u64 = 4;
+pub(super) const NAMES: u64 = 4;
 
 /// An order that was not answered yet.
 pub(super) struct Asked {

@@ -160,7 +160,7 @@ impl Run {
         if let Some(outage) = self.options.outage {
             self.later(outage.begins, Alarm::Outage);
         }
-        self.next_trouble();
+        self.begin_troubles();
         self.next_move();
         self.next_deal();
     }

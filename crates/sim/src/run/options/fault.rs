@@ -96,6 +96,12 @@ pub enum Trouble {
     /// No head reaches the other leg of this drive's mirror, and then the head that follows is killed while
     /// the drive shuts nobody out for so long.
     LastLegBehindFence(usize, Duration),
+    /// An order has other shards take the lanes of every array, whatever is ill.
+    TurnLanes,
+    /// An order makes a volume that no host uses smaller or larger.
+    Resize,
+    /// An order has the legs of every mirror compared.
+    Scrub,
 }
 
 impl Trouble {
@@ -165,6 +171,12 @@ pub enum Fault {
     Refuse { server: usize },
     /// All state directories take again what is written there.
     Room,
+    /// An order deals all lanes anew.
+    TurnLanes,
+    /// An order gives a volume that no host uses so many granules.
+    Resize { volume: u64, granules: u64 },
+    /// An order compares the legs of every mirror.
+    Scrub,
 }
 
 impl Fault {

@@ -1,6 +1,7 @@
 //! The options of a world, drawn from its seed, and the kinds of worlds.
 
 mod fault;
+mod mixed;
 mod one;
 mod rows;
 mod two;
@@ -25,8 +26,8 @@ const SLOW: u64 = 128 << 10;
 /// A kind of worlds: its name, and what a seed decides in it.
 pub type Kind = (&'static str, fn(u64) -> Options);
 
-/// All kinds, as `sim` and docs/faults.md name them: of one head, and then of two.
-pub const KINDS: [Kind; 25] = [
+/// All kinds, as `sim` and docs/faults.md name them: of one head, then of two, and of either.
+pub const KINDS: [Kind; 26] = [
     ("swarm", Options::swarm),
     ("usual", Options::usual),
     ("tight", |seed| Options::usual(seed).tight()),
@@ -52,6 +53,7 @@ pub const KINDS: [Kind; 25] = [
     ("waits", Options::waits),
     ("cuts", Options::cuts),
     ("heads-access", Options::access_at_both),
+    ("mixed", Options::mixed),
 ];
 
 /// The kind of this name.
@@ -108,6 +110,8 @@ pub struct Options {
     pub troubles: Vec<Trouble>,
     /// Mean time between troubles.
     pub pause: Duration,
+    /// Mean time between two of each of them, where each has a rate of its own.
+    pub rates: Vec<Duration>,
     /// Most troubles (one alone happens to the head that leads), and among them most ends of one head: one
     /// that lives for a few milliseconds at a time gets nowhere, and teaches nothing that the first dozen
     /// lives did not.

@@ -8,7 +8,8 @@ use crate::run::{Alarm, Fault, Run, Wipe};
 use crate::world::{Crash, Pause, Refusal};
 use array::format::{LABEL_AT, LegState, MEMBERSHIP_AT, MembershipRecord, RECORD_BYTES, label_copy_at};
 use base::Duration;
-use head::order::{Order, Status};
+use head::order::{Order, PoolScrub, Status};
+use volume::GRANULE_BYTES;
 
 /// The head says within this time that a label was overwritten: a look each 5 s, and its turns.
 const WIPE_SAID: Duration = Duration::from_secs(8);
@@ -66,6 +67,22 @@ impl Run {
                 self.world.servers[server].refuses.extend(refused);
             }
             Fault::Room => self.directories_take(),
+            Fault::TurnLanes => self.orders_once(Order::LanesTurn),
+            Fault::Resize { volume, granules } => {
+                let (volume, bytes) = (format!("tank/x{volume}"), granules * GRANULE_BYTES);
+                self.orders_once(Order::VolumeResize { volume, bytes, force: true, disconnect: true });
+            }
+            Fault::Scrub => {
+                let action = PoolScrub::Start { repair: false, prefer: vec![] };
+                self.orders_once(Order::PoolScrub { pool: "tank".into(), action });
+            }
+        }
+    }
+
+    /// The operator orders something, unless the same order waits.
+    fn orders_once(&mut self, order: Order) {
+        if !self.orders.queue.contains(&order) {
+            self.orders.queue.push_back(order);
         }
     }
 

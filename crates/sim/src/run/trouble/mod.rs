@@ -1,7 +1,8 @@
-//! What goes wrong: a picker draws when, which and with whom (`one`, `two`), and makes faults of it; deeds
-//! make them happen, with any server and drive, and draw nothing.
+//! What goes wrong: a picker draws when, which and with whom (`one`, `two`), asks whether it may (`may`), and makes
+//! faults of it; deeds make them happen, with any server and drive, and draw nothing.
 
 mod deeds;
+mod may;
 mod one;
 mod two;
 
@@ -10,6 +11,12 @@ use base::{Duration, Instant};
 
 /// What a drive held back has landed so long after it went on.
 pub(super) const LANDED_AFTER: Duration = Duration::from_millis(50);
+
+/// Where each kind has a rate of its own, one in so many troubles is followed by another one within so many microseconds:
+/// so faults meet a takeover that has just begun.
+const CHAINED: u64 = 4;
+/// See `CHAINED`.
+const CHAINED_US: u64 = 50_000;
 
 /// What has gone wrong so far.
 #[derive(Default)]
@@ -40,6 +47,15 @@ pub(super) struct Harm {
 }
 
 impl Run {
+    /// Troubles begin: any, one after the other, or each kind at a rate of its own.
+    pub(super) fn begin_troubles(&mut self) {
+        if self.options.rates.is_empty() {
+            self.next_trouble();
+        }
+        for nth in 0..self.options.rates.len() {
+            self.next_of_kind(nth);
+        }
+    }
     pub(super) fn next_trouble(&mut self) {
         if !self.options.troubles.is_empty() && self.harm.troubles < self.options.troubles_max {
             let mean = self.options.pause.as_micros() as u64;
@@ -52,6 +68,25 @@ impl Run {
         self.copy_a_drive();
         let trouble = *self.rng.pick(&self.options.troubles);
         self.pick(trouble);
+    }
+    /// When the next trouble of this kind comes.
+    pub(super) fn next_of_kind(&mut self, nth: usize) {
+        if self.harm.troubles < self.options.troubles_max {
+            let mean = self.options.rates[nth].as_micros() as u64;
+            let after = Duration::from_micros(self.rng.between(0, 2 * mean));
+            self.later(after, Alarm::Kind(nth));
+        }
+    }
+    /// A trouble of this kind, and now and then another one soon after.
+    pub(super) fn trouble_of_kind(&mut self, nth: usize) {
+        self.harm.troubles += 1;
+        self.copy_a_drive();
+        self.pick(self.options.troubles[nth]);
+        if self.rng.chance(1, CHAINED) {
+            let other = *self.rng.pick(&self.options.troubles);
+            let soon = Duration::from_micros(self.rng.below(CHAINED_US));
+            self.later(soon, Alarm::Then(other));
+        }
     }
     /// Faults are made of a trouble.
     pub(super) fn pick(&mut self, trouble: Trouble) {

@@ -1,7 +1,6 @@
 //! What goes wrong with a head alone.
 
 use crate::disk::Faults;
-use crate::moves;
 use crate::run::check::WRITE_MAX;
 use crate::run::{Alarm, Fault, NOTICED, Options, Run, Trouble};
 use crate::world::Crash;
@@ -9,7 +8,6 @@ use array::format::{
     BITMAP_AT, CONFIG_AT, CONFIG_BYTES, LABEL_AT, MEMBERSHIP_AT, RECORD_BYTES, label_copy_at,
 };
 use base::{Address, Duration};
-use head::order::{Order, State};
 
 /// Effects that a head carries out at most before it falls: a few turns.
 const DOOM_EFFECTS: u64 = 40;
@@ -55,7 +53,6 @@ impl Run {
     }
 
     fn pick_drive(&mut self, trouble: Trouble) {
-        let ill = self.world.disks.iter().filter(|d| d.faults.any()).count();
         let disk = self.rng.below(self.world.disks.len() as u64) as usize;
         let until = if self.options.pairs {
             // As often a millisecond as seconds.
@@ -65,14 +62,7 @@ impl Run {
             self.rng.between(100, 8_000_000)
         };
         let until = Duration::from_micros(until);
-        let may = match self.options.ill_max {
-            1 => {
-                let (last, until) = self.harm.convalescent;
-                ill == 0 && (disk == last || until < self.world.now()) && self.all_well()
-            }
-            most => ill < most,
-        };
-        if !may || self.world.disks[disk].faults.any() {
+        if !self.may_ail(disk) {
             return;
         }
         if self.options.seesaw {
@@ -138,22 +128,6 @@ impl Run {
             self.harm.drained_until = well + NOTICED;
         }
         self.later(until, Alarm::Fault(Fault::heals(disk)));
-    }
-    /// Whether every leg was in sync when last looked at; asks for a new look.
-    fn all_well(&mut self) -> bool {
-        let moving = self.orders.moving;
-        let well = self.snapshot.take().is_some_and(|s| {
-            if self.options.moves > 0 {
-                // While a drive takes another's place, the old one serves.
-                !moving && moves::redundant(&s)
-            } else {
-                s.health == State::Optimal
-            }
-        });
-        if self.orders.queue.is_empty() {
-            self.orders.queue.push_back(Order::Status);
-        }
-        well
     }
 
     fn pick_data_to_rot(&mut self) {

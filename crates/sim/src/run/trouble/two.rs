@@ -1,5 +1,6 @@
 //! What goes wrong with two heads.
 
+use crate::run::operator::NAMES;
 use crate::run::{Alarm, Fault, Outage, Run, Stage, Trouble};
 use crate::world::Crash;
 use base::Duration;
@@ -34,6 +35,11 @@ impl Run {
             Some(leader) => 1 - leader,
             None => self.rng.below(2) as usize,
         }
+    }
+    /// Who follows where this one leads; where anything may happen, who follows now, if anybody leads.
+    fn follower_of(&self, victim: usize) -> Option<usize> {
+        let leader = if self.options.rates.is_empty() { Some(victim) } else { self.leader() };
+        leader.map(|leader| 1 - leader)
     }
     pub(super) fn pick_for_two(&mut self, trouble: Trouble) {
         let victim = self.victim();
@@ -92,7 +98,7 @@ impl Run {
                 self.happens(kill(victim));
             }
             Trouble::FullDirectory { files, time } => {
-                let server = 1 - victim;
+                let Some(server) = self.follower_of(victim) else { return };
                 self.happens(if files { Fault::Refuse { server } } else { Fault::Freeze { server } });
                 self.later(time, Alarm::Fault(Fault::Room));
             }
@@ -103,6 +109,7 @@ impl Run {
                     self.happens(Fault::PauseSteward { server, time });
                 }
             }
+            Trouble::Alone(_) if !self.may_lose_all_paths() => {}
             Trouble::Alone(time) => {
                 for network in 0..self.options.networks {
                     self.happens(Fault::CutNetwork { network, to: [true, true], time });
@@ -135,6 +142,13 @@ impl Run {
                     _ => {}
                 }
             }
+            Trouble::Cut => self.happens(Fault::BreakLink),
+            Trouble::TurnLanes => self.happens(Fault::TurnLanes),
+            Trouble::Resize => {
+                let (volume, granules) = (self.rng.below(NAMES), self.rng.between(1, 3));
+                self.happens(Fault::Resize { volume, granules });
+            }
+            Trouble::Scrub => self.happens(Fault::Scrub),
             other => unreachable!("{other:?} is of worlds of one head"),
         }
     }
@@ -171,9 +185,8 @@ impl Run {
     }
     /// One path of one server: a head still reaches every leg in sync.
     fn lose_path(&mut self, server: usize) {
-        let well = self.last_look.as_ref().is_some_and(|s| s.health == State::Optimal);
         let disk = self.rng.below(self.world.disks.len() as u64) as usize;
-        if well && self.world.has_all_paths() {
+        if self.may_lose_path() {
             let time = self.some_time(8000);
             self.take_path(server, disk, time);
         }

@@ -1,0 +1,112 @@
+//! Worlds in which any fault may happen to any server and drive, each kind at a rate of its own.
+
+use super::{Options, Trouble};
+use base::{Duration, Prng};
+
+/// Of so many worlds one has one head.
+const OF_ONE: u64 = 4;
+/// Of so many kinds of faults one happens in a world.
+const TAKEN: u64 = 4;
+/// One of so many worlds is thick: one kind of fault happens in it, so many times as often.
+const THICK: u64 = 8;
+
+/// What may happen to two heads over the same drives.
+const TO_TWO: [Trouble; 16] = [
+    Trouble::Kill,
+    Trouble::PowerCut,
+    Trouble::Blackout,
+    Trouble::KillBoth,
+    Trouble::Pause,
+    Trouble::PauseSteward,
+    Trouble::CutLink,
+    Trouble::CutNetwork,
+    Trouble::SlowNetwork,
+    Trouble::ResetNetwork,
+    Trouble::LosePath,
+    Trouble::HoldFencesUp,
+    Trouble::Cut,
+    Trouble::TurnLanes,
+    Trouble::Resize,
+    Trouble::Scrub,
+];
+/// What may happen to a head alone. Its options have lanes that are dealt anew, orders about drives and scrubs beside that.
+const TO_ONE: [Trouble; 15] = [
+    Trouble::Kill,
+    Trouble::PowerCut,
+    Trouble::Stop,
+    Trouble::Cut,
+    Trouble::Stall,
+    Trouble::Silence,
+    Trouble::Hang,
+    Trouble::Drop,
+    Trouble::Unplug,
+    Trouble::DrivePower,
+    Trouble::Slow,
+    Trouble::WriteErrors,
+    Trouble::ReadErrors,
+    Trouble::FlushErrors,
+    Trouble::Rot,
+];
+
+impl Options {
+    /// A world in which any fault may happen: of two heads, or, one in four, of one.
+    pub fn mixed(seed: u64) -> Self {
+        let mut rng = Prng::new(seed ^ 0x006d_6978_6564);
+        if rng.chance(1, OF_ONE) { Self::mixed_of_one(seed, rng) } else { Self::mixed_of_two(seed, rng) }
+    }
+    fn mixed_of_two(seed: u64, mut rng: Prng) -> Self {
+        let mut options = Self::powered(seed);
+        options.work = Duration::from_secs(rng.between(6, 20));
+        // Else hosts would do much in that time.
+        options.delivery.drive_us = options.delivery.drive_us.max(3000);
+        let mut all = TO_TWO.to_vec();
+        let mut some_time = |most_ms| Duration::from_millis(rng.between(500, most_ms));
+        all.extend([
+            Trouble::KillBehindFences(some_time(8000)),
+            Trouble::Alone(some_time(8000)),
+            Trouble::FullDirectory { files: false, time: some_time(12_000) },
+            Trouble::FullDirectory { files: true, time: some_time(12_000) },
+        ]);
+        let length = options.work;
+        options.mix(&all, length, &mut rng);
+        options
+    }
+    fn mixed_of_one(seed: u64, mut rng: Prng) -> Self {
+        let mut options = Self::usual(seed);
+        // A leg is left to live on: what refuses or loses something may happen too.
+        options.ill_max = 1;
+        if rng.chance(1, TAKEN) {
+            options.shards = options.shards.max(2);
+            options.deals = Some(Duration::from_millis(1 << rng.between(0, 8)));
+        }
+        // How long hosts take for their commands. Where drives are moved, eight times as long.
+        let length = Duration::from_millis(rng.between(500, 4000));
+        let length = if options.moves > 0 { length * 8 } else { length };
+        options.mix(&TO_ONE, length, &mut rng);
+        if options.moves > 0 && options.troubles.contains(&Trouble::Rot) {
+            options.moves = 0;
+        }
+        options
+    }
+    /// Takes some of these. The mean time between two of a kind is an eighth of the world's length, or up to four times
+    /// less or more.
+    fn mix(&mut self, all: &[Trouble], length: Duration, rng: &mut Prng) {
+        let thick = rng.chance(1, THICK);
+        let mut taken: Vec<Trouble> = all.iter().copied().filter(|_| rng.chance(1, TAKEN)).collect();
+        // What rotted differs indeed, and a scrub says so.
+        if taken.contains(&Trouble::Rot) {
+            taken.retain(|t| *t != Trouble::Scrub);
+        }
+        if thick || taken.is_empty() {
+            taken = vec![*rng.pick(all)];
+        }
+        let eighth = length.as_micros() as u64 / if thick { 8 * THICK } else { 8 };
+        // As often from a quarter to a half as from twice to four times that.
+        let mut mean = || {
+            let least = (eighth / 4) << rng.below(4);
+            Duration::from_micros(rng.between(least, 2 * least))
+        };
+        self.rates = taken.iter().map(|_| mean()).collect();
+        self.troubles = taken;
+    }
+}
