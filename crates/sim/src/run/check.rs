@@ -160,7 +160,9 @@ impl Run {
     /// time: until then no host's write may go to another leg of its mirror. A process that has begun since has nothing to pass on.
     pub(super) fn watch_takeover(&mut self, server: usize) {
         let other = 1 - server;
+        // The leg of a drive that was ill may be out since, by a record of the head that led.
         let well = self.last_look.as_ref().is_some_and(|s| s.health == State::Optimal);
+        let well = well && self.drives_are_well();
         let Some(led) = self.heads.each[server].led.filter(|_| well && self.heads.ready.contains(&other))
         else {
             return;
@@ -298,7 +300,7 @@ impl Run {
         stewards.flatten().map(|array| array.id).collect()
     }
     /// Two legs in sync hold the same, region by region, whatever the bitmaps say. Of two heads, but where whoever owns the
-    /// region knows that it is unclean, or where a change is at a drive still, as it was given up; of one, but what rotted.
+    /// region knows that it is unclean, or where a change is at a drive still, as it was given up; of any, but what rotted.
     fn check_legs(&self, array: ArrayId, legs: [usize; 2]) -> Result<(), String> {
         let [a, b] = legs.map(|d| &self.world.disks[d]);
         let [one, other] = [label(a)?, label(b)?];
@@ -308,12 +310,11 @@ impl Run {
         }
         for sector in a.unlike(b, data_at, data_bytes, false) {
             let at = sector * a.sector;
-            let excused = if self.two() {
+            let moves = || {
                 self.world.is_unclean(array, at - data_at)
                     || legs.into_iter().any(|d| self.world.changes_at(d, at, a.sector))
-            } else {
-                self.has_rotted(legs, sector)
             };
+            let excused = self.two() && moves() || self.has_rotted(legs, sector);
             if !excused {
                 let region = (at - data_at) / region_bytes.max(1);
                 return Err(format!(

@@ -210,6 +210,7 @@ impl Run {
     /// A head's life is over. It begins another later.
     pub(super) fn fell(&mut self, server: usize, crash: Crash, after: Duration) {
         let served = self.heads.ready.contains(&server);
+        self.harm.disturbed_at = self.world.now();
         self.heads.ready.retain(|s| *s != server);
         self.heads.each[server].up = false;
         self.heads.each[server].out = false;

@@ -475,7 +475,9 @@ impl Run {
         let helps = |s: &mut Box<Status>| two || s.health != State::Optimal && !ill();
         if let Some(snapshot) = self.snapshot.take_if(helps) {
             self.check_paths(&snapshot)?;
-            self.nurse(&snapshot);
+            if !self.world.disks.iter().any(|d| d.faults.any()) {
+                self.nurse(&snapshot);
+            }
             self.last_look = Some(snapshot);
             if two {
                 self.change_something();

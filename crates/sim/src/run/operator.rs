@@ -128,7 +128,7 @@ impl Run {
         self.world.manage(server, Address::Steward, mail);
     }
     pub(super) fn answered(&mut self, asked: Asked, answer: Answered) -> Result<(), String> {
-        let Asked { server, order, of_access, .. } = asked;
+        let Asked { server, since, order, of_access, .. } = asked;
         if self.cuts(&order) {
             return self.cut_answered(&order, answer);
         }
@@ -149,7 +149,7 @@ impl Run {
         }
         let ordering = self.stage == Stage::Ordering;
         match answer {
-            Ok(Reply::Snapshot(snapshot)) => self.looked(server, snapshot),
+            Ok(Reply::Snapshot(snapshot)) => self.looked(server, since, snapshot),
             Ok(_) => {
                 match order {
                     Order::VolumeRemove { .. } if ordering => self.after_former(),
@@ -227,9 +227,12 @@ impl Run {
         };
         self.later(next, Alarm::Look);
     }
-    /// What `status` says.
-    fn looked(&mut self, server: usize, snapshot: Box<Status>) -> Result<(), String> {
+    /// What `status` says, which was asked for then.
+    fn looked(&mut self, server: usize, asked: Instant, snapshot: Box<Status>) -> Result<(), String> {
         let leads = self.leader() == Some(server);
+        if leads && snapshot.health == State::Optimal {
+            self.harm.well_at = asked;
+        }
         if leads {
             self.orders.ordered.verdict(&snapshot)?;
         }

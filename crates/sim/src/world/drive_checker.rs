@@ -40,6 +40,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 /// A change that a drive holds for longer than this was given up: the head's deadline, its next look, and the
 /// time in which the loss is decided.
 const GIVEN_UP: Duration = Duration::from_millis(4800);
+/// The same of two heads, by a clock that is a fifth too slow, and with letters of each to the other.
+const GIVEN_UP_BY_TWO: Duration = Duration::from_secs(10);
 /// A change that a drive holds for less than this was not given up.
 const NOT_GIVEN_UP: Duration = Duration::from_millis(900);
 /// The same by a clock that is a fifth too fast.
@@ -738,7 +740,10 @@ impl World {
     /// Promise 7: a leg that does not answer is put out.
     pub(super) fn checker_hangs(&mut self, nth: u64) {
         let Some(held) = self.drive_checker.held.iter().find(|h| h.nth == nth) else { return };
-        let old = self.now.since(held.began) > GIVEN_UP && !held.orphan;
+        let given_up = if self.is_shared() { GIVEN_UP_BY_TWO } else { GIVEN_UP };
+        // Who stands still, or comes to lead, decides nothing meanwhile.
+        let is_late = self.drive_checker.is_late(held);
+        let old = self.now.since(held.began) > given_up && !is_late && self.is_settled();
         let disk = held.place.disk;
         // It is, but nothing takes that on record.
         let loss_not_on_record = self.may_have_loss_not_on_record(held.began);

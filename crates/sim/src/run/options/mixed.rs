@@ -11,7 +11,7 @@ const TAKEN: u64 = 4;
 const THICK: u64 = 8;
 
 /// What may happen to two heads over the same drives.
-const TO_TWO: [Trouble; 16] = [
+const TO_TWO: [Trouble; 24] = [
     Trouble::Kill,
     Trouble::PowerCut,
     Trouble::Blackout,
@@ -28,6 +28,14 @@ const TO_TWO: [Trouble; 16] = [
     Trouble::TurnLanes,
     Trouble::Resize,
     Trouble::Scrub,
+    Trouble::Hang,
+    Trouble::Drop,
+    Trouble::Unplug,
+    Trouble::Slow,
+    Trouble::WriteErrors,
+    Trouble::ReadErrors,
+    Trouble::FlushErrors,
+    Trouble::Rot,
 ];
 /// What may happen to a head alone. Its options have lanes that are dealt anew, orders about drives and scrubs beside that.
 const TO_ONE: [Trouble; 15] = [
@@ -60,6 +68,8 @@ impl Options {
         // Else hosts would do much in that time.
         options.delivery.drive_us = options.delivery.drive_us.max(3000);
         let mut all = TO_TWO.to_vec();
+        // What somebody left on a used drive has no block that could be known to have rotted.
+        all.retain(|t| !(options.used && *t == Trouble::Rot));
         let mut some_time = |most_ms| Duration::from_millis(rng.between(500, most_ms));
         all.extend([
             Trouble::KillBehindFences(some_time(8000)),

@@ -26,9 +26,13 @@ impl Run {
             Fault::Stop { server } => self.stop(server),
             Fault::Blackout { first } => self.black_out(first),
             Fault::Pause { server, time, kernel } => {
+                self.harm.stood_until = self.harm.stood_until.max(now + time);
                 self.world.pause(server, Pause { until: now + time, kernel });
             }
-            Fault::PauseSteward { server, time } => self.world.pause_steward(server, now + time),
+            Fault::PauseSteward { server, time } => {
+                self.harm.stood_until = self.harm.stood_until.max(now + time);
+                self.world.pause_steward(server, now + time);
+            }
             Fault::BreakLink => self.world.cut_one_link(),
             Fault::StallLink { time } => {
                 self.harm.stalls = true;
@@ -41,7 +45,10 @@ impl Run {
             Fault::CutNetwork { network, to, time } => self.world.cut_network(network, to, time),
             Fault::SlowNetwork { network, slow_us } => self.world.slow_network(network, slow_us),
             Fault::ResetNetwork { network } => self.world.reset_network(network),
-            Fault::Path { server, disk, lost } => self.world.lose_path(server, disk, lost),
+            Fault::Path { server, disk, lost } => {
+                self.harm.disturbed_at = now;
+                self.world.lose_path(server, disk, lost);
+            }
             Fault::Drive { disk, faults } => self.ails(disk, faults),
             Fault::Pull { disk, power } => {
                 self.world.disks[disk].faults.hang = false;
@@ -57,7 +64,10 @@ impl Run {
             Fault::Fail { disk } => {
                 self.orders.queue.push_back(Order::DriveFail { drive: format!("d{disk}"), force: false });
             }
-            Fault::HoldFences { disk, time } => self.world.hold_fences_up(disk, time),
+            Fault::HoldFences { disk, time } => {
+                self.harm.held_until = self.harm.held_until.max(now + time);
+                self.world.hold_fences_up(disk, time);
+            }
             Fault::Freeze { server } => {
                 self.harm.froze = true;
                 self.world.servers[server].frozen_at = Some(now);
@@ -108,6 +118,7 @@ impl Run {
     }
     fn note_ailment(&mut self, ill: bool) {
         self.harm.ailed_at = self.world.now();
+        self.harm.disturbed_at = self.world.now();
         self.harm.ailed = true;
         self.harm.loss_not_on_record |= ill && self.world.may_have_loss_not_on_record(self.harm.ailed_at);
     }

@@ -2,13 +2,16 @@
 //! fault asks here.
 
 use crate::moves;
-use crate::run::Run;
+use crate::run::{NOTICED, Run};
 use head::order::{Order, State};
 
 impl Run {
     /// Whether this drive may fall ill. With one ill drive at a time every mirror has a good leg, and a command meets
     /// one ill leg, not two in a row.
     pub(super) fn may_ail(&mut self, disk: usize) -> bool {
+        if self.two() {
+            return self.may_ail_for_two(disk);
+        }
         let ill = self.world.disks.iter().filter(|d| d.faults.any()).count();
         let may = match self.options.ill_max {
             1 => {
@@ -19,14 +22,33 @@ impl Run {
         };
         may && !self.world.disks[disk].faults.any()
     }
+    /// The same of drives that two heads share. Legs are also lost where a path is, or where a drive does not confirm
+    /// that a head is shut off; and who leads may not know yet, as it stood still, or came to lead since.
+    fn may_ail_for_two(&self, disk: usize) -> bool {
+        let now = self.world.now();
+        let (last, until) = self.harm.convalescent;
+        let noticed = disk == last || !self.harm.ailed || until.max(self.harm.stood_until + NOTICED) < now;
+        let well = self.harm.well_at > self.harm.disturbed_at.max(self.harm.held_until);
+        let ill = self.world.disks.iter().any(|d| d.faults.any());
+        noticed && well && !ill && self.world.has_all_paths()
+    }
+    /// No drive is ill, or was of late.
+    pub(in crate::run) fn drives_are_well(&self) -> bool {
+        let ill = self.world.disks.iter().any(|d| d.faults.any());
+        !ill && self.harm.convalescent.1 < self.world.now()
+    }
     /// Whether a head may lose its path to a drive: both heads reach all, and each leg is in sync.
     pub(super) fn may_lose_path(&self) -> bool {
         let well = self.last_look.as_ref().is_some_and(|s| s.health == State::Optimal);
-        well && self.world.has_all_paths()
+        well && self.may_lose_all_paths()
     }
-    /// Whether a head may lose its paths to all drives: the other one reaches each of them.
+    /// Whether a head may lose its paths to all drives: the other one reaches each of them, and they are well.
     pub(super) fn may_lose_all_paths(&self) -> bool {
-        self.world.has_all_paths()
+        self.world.has_all_paths() && self.drives_are_well()
+    }
+    /// Whether drives may shut nobody out for a time: a takeover may put their legs out, which are not to be the last.
+    pub(super) fn may_hold_fences(&self) -> bool {
+        self.drives_are_well()
     }
     /// Whether every leg was in sync when last looked at; asks for a new look.
     fn all_well(&mut self) -> bool {

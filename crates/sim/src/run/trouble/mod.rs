@@ -42,6 +42,14 @@ pub(super) struct Harm {
     pub ailed: bool,
     /// Some drive was pulled, and came back as another.
     pub pulled: bool,
+    /// Until then a drive shuts nobody out, and may cost its leg when a head takes over.
+    pub held_until: Instant,
+    /// Until then a server, or its Steward, stands still, and does not notice what became of drives.
+    pub stood_until: Instant,
+    /// When something happened last that may cost a leg.
+    pub disturbed_at: Instant,
+    /// When a head that leads was asked last that said that all is well.
+    pub well_at: Instant,
     /// A drive of which something was overwritten, when, and whether the head has said so.
     pub wiped: Option<(usize, Instant, bool)>,
 }

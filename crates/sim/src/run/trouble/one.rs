@@ -52,11 +52,16 @@ impl Run {
         }
     }
 
-    fn pick_drive(&mut self, trouble: Trouble) {
+    /// A drive falls ill, if it may.
+    pub(super) fn pick_drive(&mut self, trouble: Trouble) {
         let disk = self.rng.below(self.world.disks.len() as u64) as usize;
         let until = if self.options.pairs {
             // As often a millisecond as seconds.
             let most = 200 << self.rng.between(0, 15);
+            self.rng.between(100, most)
+        } else if self.two() {
+            // Now and then for so long that any head must have given it up.
+            let most = *self.rng.pick(&[1_000_000, 8_000_000, 8_000_000, 24_000_000]);
             self.rng.between(100, most)
         } else {
             self.rng.between(100, 8_000_000)
@@ -123,14 +128,17 @@ impl Run {
         let pulled = power || trouble == Trouble::Unplug;
         self.happens(if pulled { Fault::Pull { disk, power } } else { Fault::Drive { disk, faults } });
         let well = self.world.now() + until;
-        self.harm.convalescent = (disk, well + WRITE_MAX);
+        // One that was pulled and is not used may be found out by a look alone, and until then the other leg is the last.
+        let noticed = if self.two() && pulled { NOTICED } else { Duration::ZERO };
+        self.harm.convalescent = (disk, well + WRITE_MAX + noticed);
         if power {
             self.harm.drained_until = well + NOTICED;
         }
         self.later(until, Alarm::Fault(Fault::heals(disk)));
     }
 
-    fn pick_data_to_rot(&mut self) {
+    /// A block of the hosts' data rots.
+    pub(super) fn pick_data_to_rot(&mut self) {
         let disk = self.rng.below(self.world.disks.len() as u64) as usize;
         let Some((at, len)) = self.data_space(disk) else { return };
         if let Some(sector) = self.pick_sector(disk, at, len).filter(|s| self.block_in(disk, *s).is_some()) {

@@ -109,6 +109,7 @@ impl Run {
                     self.happens(Fault::PauseSteward { server, time });
                 }
             }
+            Trouble::HoldFencesUp | Trouble::KillBehindFences(_) if !self.may_hold_fences() => {}
             Trouble::Alone(_) if !self.may_lose_all_paths() => {}
             Trouble::Alone(time) => {
                 for network in 0..self.options.networks {
@@ -149,6 +150,14 @@ impl Run {
                 self.happens(Fault::Resize { volume, granules });
             }
             Trouble::Scrub => self.happens(Fault::Scrub),
+            Trouble::Rot => self.pick_data_to_rot(),
+            Trouble::Hang
+            | Trouble::Drop
+            | Trouble::Unplug
+            | Trouble::Slow
+            | Trouble::WriteErrors
+            | Trouble::ReadErrors
+            | Trouble::FlushErrors => self.pick_drive(trouble),
             other => unreachable!("{other:?} is of worlds of one head"),
         }
     }
