@@ -10,7 +10,7 @@
 mod layer;
 
 use crate::registrants::{Nexus, Registrations};
-use crate::world::Image;
+use crate::world::{Image, Wrong};
 use base::DriveKind;
 use base::{DriveError, DriveInfo, DriveOpKind, Fence, FenceAct, FenceError, FenceKind, Prng};
 use layer::{Layer, PAGE};
@@ -81,6 +81,18 @@ impl Faults {
     /// Whether anything is wrong.
     pub fn any(&self) -> bool {
         *self != Faults::default()
+    }
+    /// What is wrong, as it is counted.
+    pub fn wrongs(&self) -> impl Iterator<Item = Wrong> {
+        let all = [
+            (self.hang, Wrong::Hang),
+            (self.gone, Wrong::Drop),
+            (self.slow_us > 0, Wrong::Slow),
+            (self.write_errors_ppm > 0, Wrong::WriteErrors),
+            (self.read_errors_ppm > 0, Wrong::ReadErrors),
+            (self.flush_errors_ppm > 0, Wrong::FlushErrors),
+        ];
+        all.into_iter().filter(|(is, _)| *is).map(|(_, what)| what)
     }
     /// What goes wrong with operations of this machine.
     pub fn met_by(self, machine: usize) -> Faults {
@@ -242,6 +254,20 @@ impl Disk {
             }
         }
     }
+    /// What is wrong with the drive, or with what it holds, if an operation has met that which ended so.
+    pub fn has_met(&self, op: &DiskOp, result: Result<(), DriveError>) -> Option<Wrong> {
+        let rotted = || self.rotted.range(op.at / self.sector..(op.at + op.len) / self.sector).next().is_some();
+        match (op.kind, result) {
+            (_, Err(DriveError::Gone)) => Some(Wrong::Drop),
+            (DriveOpKind::Read, Err(DriveError::Medium)) => Some(Wrong::ReadErrors),
+            (DriveOpKind::Flush, Err(DriveError::Medium)) if self.faults.write_errors_ppm == 0 => {
+                Some(Wrong::FlushErrors)
+            }
+            (_, Err(DriveError::Medium)) => Some(Wrong::WriteErrors),
+            (DriveOpKind::Read, Ok(())) => rotted().then_some(Wrong::Rot),
+            _ => None,
+        }
+    }
     /// Whole blocks, at least one, on the drive.
     fn exists(&self, op: &DiskOp) -> bool {
         let whole = op.at.is_multiple_of(self.sector) && op.len.is_multiple_of(self.sector) && op.len > 0;
@@ -328,6 +354,10 @@ impl Disk {
             let [below, above] = [below, above].map(|layer| layer.and_then(|page| page[i].as_ref()));
             above.or(below).filter(|s| !s.is_zeroes())
         })
+    }
+    /// Whether anything is in the cache.
+    pub fn has_cached(&self) -> bool {
+        !self.cached.is_empty()
     }
     /// Whether something in a range of bytes would be lost with the cache.
     pub fn is_cached(&self, at: u64, len: u64) -> bool {

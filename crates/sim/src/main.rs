@@ -2,6 +2,7 @@
 //! cores, until the first failure.
 
 use sim::run::{Kind, Options, Outcome, ROWS, hashes, kind, run};
+use sim::world::Table;
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -11,6 +12,7 @@ use std::time::Instant;
 const HELP: &str = "\
 usage: sim --seed N [--story | --trace]  one world; the same seed gives the same run
        sim --seeds N [--from M] [--all]  worlds M..M+N on all cores, to the first failure (or all of them)
+                     [--tally]           and how often each fault was made and made a difference; fails if one never did
        sim --hashes                      the hashes of some worlds of each kind
 
   --story   the last events before a failure
@@ -66,6 +68,8 @@ struct Words {
     trace: bool,
     all: bool,
     hashes: bool,
+    /// Faults are counted.
+    tally: bool,
     shard_bytes: Option<u64>,
     tight: bool,
     kind: Kind,
@@ -122,6 +126,7 @@ fn words() -> Option<Words> {
         trace: false,
         all: false,
         hashes: false,
+        tally: false,
         shard_bytes: None,
         tight: false,
         kind: kind("swarm")?,
@@ -147,6 +152,7 @@ fn words() -> Option<Words> {
             "--trace" => words.trace = true,
             "--all" => words.all = true,
             "--hashes" => words.hashes = true,
+            "--tally" => words.tally = true,
             "--tight" => words.tight = true,
             "--directory" => words.directory = true,
             name => words.kind = kind(name.strip_prefix("--")?)?,
@@ -255,6 +261,7 @@ fn many(words: &Words) -> ExitCode {
     // As it was when the run began: who runs seeds may go on working.
     let commit = commit();
     let failures = Mutex::new(vec![]);
+    let table = Mutex::new(Table::default());
     let began = Instant::now();
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
     let failed: u64 = std::thread::scope(|scope| {
@@ -265,7 +272,11 @@ fn many(words: &Words) -> ExitCode {
                 if seed >= from + count {
                     break;
                 }
-                if words.attempt(seed, false, false).is_err() {
+                let attempt = words.attempt(seed, false, false);
+                if let Ok(outcome) = &attempt {
+                    table.lock().expect("nobody panics with it").add(&outcome.tally);
+                }
+                if attempt.is_err() {
                     // Once more, with its story: keeping one costs more than the run itself.
                     let what = words.attempt(seed, true, false).err().unwrap_or_else(|| {
                         format!("seed {seed}: it failed once, and not when it was run again")
@@ -309,7 +320,21 @@ fn many(words: &Words) -> ExitCode {
         let kind: String = words.flags().iter().map(|f| format!("{f} ")).collect();
         say!("| {kind}{from} to {} | {commit} | {result} |", from + done - 1);
     }
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let table = table.into_inner().expect("nobody panics with it");
+    let all_met = !words.tally || tells(&table);
+    if failed == 0 && all_met { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Prints how often each fault was made and met. False: one never was.
+fn tells(table: &Table) -> bool {
+    say!("| fault | made | met | worlds in which it was met |");
+    say!("| --- | --- | --- | --- |");
+    table.rows().for_each(|row| say!("{row}"));
+    let never = table.never();
+    if !never.is_empty() {
+        say!("never made, or never met: {never:?}");
+    }
+    never.is_empty()
 }
 
 thread_local! {

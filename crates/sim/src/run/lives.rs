@@ -5,7 +5,7 @@ use super::{Alarm, Run};
 use crate::access::Access;
 use crate::disk::DiskCopy;
 use crate::memory::SimMemory;
-use crate::world::{Crash, HeadMachine};
+use crate::world::{Crash, HeadMachine, Wrong};
 use base::fence::Process;
 use base::{Address, Duration, Instant, Slice, Uuid};
 use cluster::HeadNo;
@@ -253,6 +253,7 @@ impl Run {
         if serves && !self.heads.each[server].stopping && self.harm.kills < self.options.kills_max {
             self.harm.kills += 1;
             self.heads.each[server].stopping = true;
+            self.world.tally.make(Wrong::Stop);
             self.world.manage(server, Address::Steward, StewardMail::Stop);
             self.later(STOP_PATIENCE, Alarm::Stop(server));
         }
@@ -261,6 +262,7 @@ impl Run {
     pub(super) fn stopped(&mut self, server: usize) {
         let crash = if self.rng.chance(1, 2) { Crash::Killed } else { Crash::PowerCut };
         self.heads.stopped_in_order = true;
+        self.world.tally.meet(Wrong::Stop);
         self.ends(server, crash);
     }
 

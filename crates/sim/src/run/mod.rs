@@ -26,7 +26,7 @@ pub use options::{
 use crate::access::Access;
 use crate::disk::Disk;
 use crate::host::Ledger;
-use crate::world::{ActorId, Crash, Step, World};
+use crate::world::{ActorId, Crash, Step, Tally, World};
 use base::{Duration, Instant, Prng};
 use head::mail::ManagerMail;
 use head::order::{Event, Reply, State, Status, Weight};
@@ -77,6 +77,8 @@ pub struct Outcome {
     pub ended: u64,
     /// Troubles made.
     pub troubles: u32,
+    /// What went wrong, and made a difference.
+    pub tally: Tally,
     /// How often a head was ready to serve.
     pub takeovers: u32,
     /// How often all lanes went round.
@@ -276,6 +278,7 @@ impl Run {
             by_server: self.commands_by_server(),
             ended: sum(|l| l.ended),
             troubles: self.harm.troubles,
+            tally: self.world.tally,
             takeovers: self.heads.takeovers,
             deals: self.orders.deals,
             taken: self.orders.access.as_ref().map_or(0, Access::taken),

@@ -6,7 +6,7 @@ use super::{Alarm, LOOK, LOOK_CALM, LOOK_OF_TWO, Run, Stage, Trouble, quiet};
 use crate::access::Access;
 use crate::moves::{self, Freed};
 use crate::operator::{Repair, nursing, second_portals, verdict};
-use crate::world::Crash;
+use crate::world::{Crash, Wrong};
 use base::{Address, Duration, Instant};
 use head::layout::ArrayId;
 use head::mail::{ShardMail, StewardMail};
@@ -143,6 +143,13 @@ impl Run {
         if refused.is_none() {
             self.orders.failed.carried_out(&order);
             self.orders.deals += u32::from(order == Order::LanesTurn);
+            let done = match order {
+                Order::LanesTurn => Some(Wrong::TurnLanes),
+                Order::VolumeResize { .. } => Some(Wrong::Resize),
+                Order::PoolScrub { .. } => Some(Wrong::Scrub),
+                _ => None,
+            };
+            done.into_iter().for_each(|what| self.world.tally.meet(what));
             if matches!(order, Order::PoolCreate { .. } | Order::PoolAdd { .. }) {
                 self.pace();
             }
@@ -386,7 +393,7 @@ impl Run {
         if more && self.heads.each[0].up {
             self.orders.deals_tried += 1;
             self.world.say(|| "lanes go round".into());
-            self.orders.queue.push_back(Order::LanesTurn);
+            self.turn_lanes();
         }
     }
 

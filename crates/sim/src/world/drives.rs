@@ -3,8 +3,8 @@
 
 use super::actor::ActorId;
 use super::drive_checker::Asked;
-use super::{Happening, HeadOrHost, World};
-use crate::disk::DiskOp;
+use super::{Happening, HeadOrHost, World, Wrong};
+use crate::disk::{Disk, DiskOp};
 use crate::registrants::Nexus;
 use base::machine::Shape;
 use base::{
@@ -137,9 +137,14 @@ impl World {
             return self.leaves_later(index, nth);
         }
         let slow = place.map_or(0, |p| self.disks[p.disk].faults.slow_us);
-        let slow = if slow > 0 { self.rng.between(slow / 2, slow) } else { 0 };
+        let slow = if slow > 0 { self.takes_longer(slow) } else { 0 };
         let at = self.now() + Duration::from_micros(5 + self.rng.below(self.delivery.drive_us) + slow);
         self.push(at, Happening::DriveDone { op: index, nth });
+    }
+    /// A slow drive takes up to so much longer.
+    fn takes_longer(&mut self, most_us: u64) -> u64 {
+        self.tally.meet(Wrong::Slow);
+        self.rng.between(most_us / 2, most_us)
     }
     /// An operation comes to its drive, which lets it in or not.
     fn tell_checker(&mut self, pending: &mut PendingOp, place: Opened, refused: bool) {
@@ -160,9 +165,10 @@ impl World {
             self.say(|| format!("head actor {actor}: {part}{token:?} is {fenced}done"));
         }
         let Some(Opened { disk, appearance }) = pending.place else { return Err(DriveError::Gone) };
-        let Self { actors, heads, disks, rng, .. } = self;
+        let Self { actors, heads, disks, rng, tally, .. } = self;
         let disk = &mut disks[disk];
         if disk.appearance != appearance {
+            tally.meet(Wrong::Unplug);
             return Err(DriveError::Gone);
         }
         if pending.fenced {
@@ -179,6 +185,9 @@ impl World {
                 disk.tear(&op, rng);
             } else {
                 result = disk.complete(&op, out, rng);
+                if let Some(what) = disk.has_met(&op, result) {
+                    tally.meet(what);
+                }
             }
         };
         if let Some(data) = &pending.orphan {
@@ -215,6 +224,7 @@ impl World {
             // It looks again later: hung operations complete when the drive comes back.
             let at = self.now() + LOOK_AGAIN;
             self.drives.ops[index] = Some(pending);
+            self.tally.meet(Wrong::Hang);
             self.checker_hangs(nth);
             self.push(at, Happening::DriveDone { op: index, nth });
             return;
@@ -250,6 +260,10 @@ impl World {
     }
     /// The power is gone: drives have heard of any part of what was under way.
     pub(super) fn tear_ops(&mut self) {
+        self.tally.make(Wrong::DrivesPowerCut);
+        if !self.drives.idle() || self.disks.iter().any(Disk::has_cached) {
+            self.tally.meet(Wrong::DrivesPowerCut);
+        }
         for i in 0..self.drives.ops.len() {
             let Some(pending) = self.drives.ops[i].take() else { continue };
             self.drives.free.push(i);
@@ -300,8 +314,12 @@ impl World {
             let _ = self.carry(&pending, true);
             self.drives.ops[i] = Some(pending);
         }
-        let Self { disks, rng, drive_checker, now, .. } = self;
+        let Self { disks, rng, drive_checker, now, tally, .. } = self;
+        tally.make(if power { Wrong::DrivePower } else { Wrong::Unplug });
         if power {
+            if disks[disk].has_cached() {
+                tally.meet(Wrong::DrivePower);
+            }
             disks[disk].power_cut(rng);
             drive_checker.drained.insert(disk, *now);
         }
@@ -434,12 +452,15 @@ impl World {
         let lost = disk.is_some_and(|d| !self.has_path(nexus.into(), d));
         let fenced = disk.is_some_and(|d| !self.disks[d].admits(nexus));
         let slow = disk.map_or(0, |d| self.disks[d].faults.slow_us);
-        let slow = if slow > 0 { self.rng.between(slow / 2, slow) } else { 0 };
+        let slow = if slow > 0 { self.takes_longer(slow) } else { 0 };
         let late = self.rng.chance(self.delivery.late_permille, 1000) && !lost && !fenced;
         let late = if late { self.rng.below(900_000) } else { 0 };
         let takes = 5 + self.rng.below(self.delivery.drive_us) + slow + late;
         if let Some(place) = place {
             self.tell_checker(&mut pending, place, lost || fenced);
+        }
+        if lost {
+            self.tally.meet(Wrong::LosePath);
         }
         pending.arrived = true;
         pending.fenced = fenced;

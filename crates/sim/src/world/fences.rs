@@ -1,7 +1,7 @@
 //! Fences of drives: one operation at a time for each drive, as slow as the drive, with a result within its limit.
 
 use super::actor::ActorId;
-use super::{Happening, World};
+use super::{Happening, World, Wrong};
 use crate::registrants::Nexus;
 use base::{DriveId, Duration, Event, FenceAct, FenceError, FenceKind, FenceOp, Instant, Token};
 use std::collections::{BTreeMap, VecDeque};
@@ -75,6 +75,7 @@ impl World {
     /// A drive shuts no head out for a time. It goes on with all else, and does then what it was asked for.
     pub fn hold_fences_up(&mut self, disk: usize, time: Duration) {
         self.say(|| format!("d{disk} shuts nobody out for {time:?}"));
+        self.tally.make(Wrong::HoldFences);
         self.fences.held_up.insert(disk, self.now() + time);
     }
     /// No fence is held up any more.
@@ -101,6 +102,9 @@ impl World {
         let (now, disk) = (self.now(), self.there(own.into(), drive));
         let waits = |d: usize| self.disks[d].faults.met_by(actor).hang || self.is_held_up(d, act);
         let hangs = now < begins || disk.is_some_and(waits);
+        if disk.is_some_and(|d| self.is_held_up(d, act)) {
+            self.tally.meet(Wrong::HoldFences);
+        }
         let same = |f: &Fencing| f.drive == drive && self.nexus_of(f.actor) == own;
         let behind = self.fences.under_way.iter().take(at).any(same);
         let report = |w: &mut Self, result| {

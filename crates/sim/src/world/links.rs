@@ -1,7 +1,7 @@
 //! Links between hosts and the head: they delay, split, stall, fall silent, and break at any byte.
 
 use super::actor::{ActorId, Body};
-use super::{Happening, World};
+use super::{Happening, World, Wrong};
 use base::{Address, ConnectionId, Duration, Event, Instant, NetError, PortalId, Slice};
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use core::ops::Bound::Included;
@@ -234,7 +234,9 @@ impl World {
     /// A link breaks for both ends: at once (bytes under way are lost), or behind one of the next bytes.
     pub fn cut_one_link(&mut self) {
         let Some(link) = self.any_link() else { return };
+        self.tally.make(Wrong::CutLink);
         if self.rng.chance(1, 2) {
+            self.tally.meet(Wrong::CutLink);
             return self.cut(link);
         }
         let (to, after) = (self.rng.below(2) as usize, self.rng.below(9000));
@@ -245,6 +247,7 @@ impl World {
     /// arrives after a host's next login is promised by nothing on one path (docs/faults.md).
     pub fn stall_one_link(&mut self, time: Duration) {
         let Some(link) = self.any_link() else { return };
+        self.tally.make(Wrong::StallLink);
         self.say(|| format!("link {link} stalls for {time:?}"));
         let until = self.now() + time;
         self.links.of_end(link).stalled_until = until;
@@ -252,6 +255,7 @@ impl World {
     /// A link takes bytes and brings them nowhere; nobody gets an event.
     pub fn silence_one_link(&mut self) {
         let Some(link) = self.any_link() else { return };
+        self.tally.make(Wrong::SilenceLink);
         self.say(|| format!("link {link} is silent from now on"));
         self.links.of_end(link).silent = true;
     }
@@ -497,11 +501,21 @@ impl World {
         let now = self.now();
         let l = self.links.of_end(link);
         let stalled = l.stalled_until;
+        let of_host = l.network.is_none();
         let way = &mut l.ways[to];
         if way.last == NEVER || l.silent {
+            if l.silent {
+                self.tally.meet(Wrong::SilenceLink);
+            }
             return;
         }
+        if of_host && stalled > now {
+            self.tally.meet(Wrong::StallLink);
+        }
         let breaks = way.fuse.is_some_and(|left| left < bytes.len() as u64);
+        if breaks {
+            self.tally.meet(Wrong::CutLink);
+        }
         if let Some(left) = &mut way.fuse {
             bytes.truncate(bytes.len().min(*left as usize));
             *left -= bytes.len() as u64;

@@ -15,9 +15,11 @@ mod links;
 mod peers;
 mod server;
 mod state;
+mod tally;
 
 pub use drive_checker::Image;
 pub use server::{Clock, Pause, Refusal, Server};
+pub use tally::{Table, Tally, Wrong};
 
 pub use actor::{ActorId, Books, HeadMachine, HostMachine, STAGING_PIECE};
 
@@ -209,6 +211,8 @@ pub struct World {
     fell: Option<(usize, Crash)>,
     /// How kind it is.
     pub delivery: Delivery,
+    /// What went wrong, and made a difference.
+    pub tally: Tally,
     segments: Vec<Slice>,
     /// Room for the effects of a turn, kept.
     head_fx: Effects<Mail>,
@@ -249,6 +253,7 @@ impl World {
             doom: None,
             fell: None,
             delivery,
+            tally: Tally::default(),
             segments: vec![],
             head_fx: vec![],
             host_fx: vec![],
@@ -404,6 +409,11 @@ impl World {
     pub fn fall(&mut self, server: usize, crash: Crash) {
         self.say(|| format!("the head of server {server} falls: {crash:?}"));
         let power = crash == Crash::PowerCut;
+        let what = if power { Wrong::PowerCut } else { Wrong::Kill };
+        self.tally.make(what);
+        if !self.has_no_ops(server) {
+            self.tally.meet(what);
+        }
         let drives_too = power && !self.is_shared();
         match crash {
             Crash::Killed => self.orphan_ops(server),
@@ -491,16 +501,20 @@ impl World {
         }
         let until = match &entry.what {
             Happening::Event { actor, .. } | Happening::Timer { actor, .. } => {
-                self.server_of(*actor).and_then(|s| self.is_standing(s, *actor))
+                self.server_of(*actor).and_then(|s| {
+                    let what = if self.is_paused(s).is_some() { Wrong::Pause } else { Wrong::PauseSteward };
+                    self.is_standing(s, *actor).map(|until| (until, what))
+                })
             }
             Happening::DriveArrives { op, nth } => {
                 let pause = self.server_of_op(*op, *nth).and_then(|s| self.is_paused(s));
-                pause.filter(|p| p.kernel).map(|p| p.until)
+                pause.filter(|p| p.kernel).map(|p| (p.until, Wrong::Pause))
             }
             _ => None,
         };
         match until {
-            Some(until) => {
+            Some((until, what)) => {
+                self.tally.meet(what);
                 self.push(until, entry.what);
                 None
             }

@@ -3,7 +3,7 @@
 //! What the daemon's transport does (`millrace::link`) is done here by the world: the second server connects, again and again; the first
 //! one listens. Bytes of a connection arrive in order and once, or the connection ends.
 
-use super::{Happening, HeadOrHost, World};
+use super::{Happening, HeadOrHost, World, Wrong};
 use base::{Address, Duration, Event, Instant};
 use cluster::link::Do;
 use cluster::watch::End;
@@ -70,6 +70,7 @@ impl World {
     /// A network brings nothing to these servers for a time.
     pub fn cut_network(&mut self, path: usize, to: [bool; 2], time: Duration) {
         self.say(|| format!("network {path} of the link brings nothing to {to:?} for {time:?}"));
+        self.tally.make(Wrong::CutNetwork);
         let network = &mut self.peers.networks[path];
         network.cut = to;
         network.cuts += 1;
@@ -80,10 +81,17 @@ impl World {
     }
     /// A network is slow from now on: bytes take up to so many microseconds.
     pub fn slow_network(&mut self, path: usize, slow_us: u64) {
+        if slow_us > 0 {
+            self.tally.make(Wrong::SlowNetwork);
+        }
         self.peers.networks[path].slow_us = slow_us;
     }
     /// Its connection is closed by accident.
     pub fn reset_network(&mut self, path: usize) {
+        self.tally.make(Wrong::ResetNetwork);
+        if self.peers.networks[path].open.contains(&true) {
+            self.tally.meet(Wrong::ResetNetwork);
+        }
         self.end_connection(path, [Some(End::Lost), Some(End::Lost)]);
         self.cut_network_links(path);
     }
@@ -146,6 +154,9 @@ impl World {
     }
     fn delay_of(&mut self, path: usize) -> Duration {
         let most = self.delivery.link_us.max(self.peers.networks[path].slow_us);
+        if most > self.delivery.link_us {
+            self.tally.meet(Wrong::SlowNetwork);
+        }
         Duration::from_micros(1 + self.rng.below(most))
     }
     /// Bytes go their way.
@@ -154,6 +165,9 @@ impl World {
         let network = &mut self.peers.networks[path];
         let gone = !network.open[to];
         if network.cut[to] || gone {
+            if network.cut[to] {
+                self.tally.meet(Wrong::CutNetwork);
+            }
             network.waits[to].push_back(bytes);
             return self.is_stuck(path);
         }

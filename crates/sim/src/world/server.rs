@@ -1,6 +1,6 @@
 //! A server: the machine on which one head runs, with a kernel, a clock, a state directory and ways to the drives of its own.
 
-use super::World;
+use super::{World, Wrong};
 use super::actor::ActorId;
 use super::state::Pending;
 use base::{Address, Instant};
@@ -133,6 +133,7 @@ impl World {
             return;
         }
         self.say(|| format!("server {server} stands still until {:?}: {pause:?}", pause.until));
+        self.tally.make(Wrong::Pause);
         self.drive_checker.heads.upset(pause.until);
         self.servers[server].pause = Some(pause);
     }
@@ -142,6 +143,7 @@ impl World {
             return;
         }
         self.say(|| format!("the Steward of server {server} stands still until {until:?}"));
+        self.tally.make(Wrong::PauseSteward);
         self.drive_checker.heads.upset(until);
         self.servers[server].steward_until = Some(until);
     }
@@ -185,6 +187,7 @@ impl World {
         });
         self.drive_checker.heads.upset(self.now);
         if lost {
+            self.tally.make(Wrong::LosePath);
             self.servers[server].lost.insert(disk);
             self.answers_are_lost(server, disk);
         } else {

@@ -3,7 +3,7 @@
 
 use super::actor::ActorId;
 use super::server::Refusal;
-use super::{HeadOrHost, Server, World};
+use super::{HeadOrHost, Server, World, Wrong};
 use base::{Duration, Event, Instant, Prng, StateError, StateFault, StateOp, Token};
 use std::collections::VecDeque;
 
@@ -106,6 +106,7 @@ impl World {
             StateOp::Read { .. } | StateOp::List | StateOp::Candidates | StateOp::Clock => false,
         };
         if wants && self.servers[server].frozen_at.is_some() {
+            self.tally.meet(Wrong::FullDirectory);
             return Err(StateError::Failed(StateFault::ReadOnly { path: "state".into() }));
         }
         let refusal = match &op {
@@ -114,7 +115,10 @@ impl World {
         };
         let fault = || StateFault::Errno { path: "state".into(), errno: 5 };
         match refusal {
-            Some(Refusal::Refused) => return Err(StateError::Failed(fault())),
+            Some(Refusal::Refused) => {
+                self.tally.meet(Wrong::FullDirectory);
+                return Err(StateError::Failed(fault()));
+            }
             Some(Refusal::Unsettled) => return Err(StateError::Unsettled(fault())),
             Some(Refusal::Landed) | None => {}
         }

@@ -1,7 +1,9 @@
 //! Worlds in which any fault may happen, each kind at a rate of its own.
 
 use crate::pass;
-use sim::run::{Options, Trouble};
+use base::Duration;
+use sim::run::{Options, Trouble, run};
+use sim::world::Wrong;
 use std::collections::BTreeSet;
 
 #[test]
@@ -9,6 +11,23 @@ fn heads_keep_their_promises_whatever_goes_wrong() {
     for (seed, outcome) in pass("mixed", 0..16).iter().enumerate() {
         println!("{seed}: {} troubles, {} takeovers", outcome.troubles, outcome.takeovers);
     }
+}
+
+#[test]
+fn what_goes_wrong_is_counted_where_it_makes_a_difference() {
+    let kinds = [Trouble::Kill, Trouble::PauseSteward, Trouble::SlowNetwork, Trouble::ResetNetwork];
+    let mut options = Options::two_heads(7);
+    options.outage = None;
+    options.work = Duration::from_secs(8);
+    options.troubles = kinds.to_vec();
+    options.rates = vec![Duration::from_millis(500); kinds.len()];
+    let outcome = run(options).unwrap_or_else(|f| panic!("{}", f.what));
+    println!("{:?}", outcome.tally);
+    for what in [Wrong::Kill, Wrong::PauseSteward, Wrong::SlowNetwork, Wrong::ResetNetwork] {
+        assert!(outcome.tally.made(what) > 0, "{what:?} never happened");
+        assert!(outcome.tally.met(what) > 0, "{what:?} made no difference");
+    }
+    assert_eq!(outcome.tally.made(Wrong::Hang), 0, "no drive was to hang");
 }
 
 #[test]

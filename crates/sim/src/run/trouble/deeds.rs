@@ -5,7 +5,7 @@ use crate::disk::{Disk, Faults};
 use crate::run::check::label;
 use crate::run::lives::OldCopy;
 use crate::run::{Alarm, Fault, Run, Wipe};
-use crate::world::{Crash, Pause, Refusal};
+use crate::world::{Crash, Pause, Refusal, Wrong};
 use array::format::{LABEL_AT, LegState, MEMBERSHIP_AT, MembershipRecord, RECORD_BYTES, label_copy_at};
 use base::Duration;
 use head::order::{Order, PoolScrub, Status};
@@ -70,25 +70,34 @@ impl Run {
             }
             Fault::Freeze { server } => {
                 self.harm.froze = true;
+                self.world.tally.make(Wrong::FullDirectory);
                 self.world.servers[server].frozen_at = Some(now);
             }
             Fault::Refuse { server } => {
+                self.world.tally.make(Wrong::FullDirectory);
                 let refused = core::iter::repeat_n(Refusal::Refused, REFUSED);
                 self.world.servers[server].refuses.extend(refused);
             }
             Fault::Room => self.directories_take(),
-            Fault::TurnLanes => self.orders_once(Order::LanesTurn),
+            Fault::TurnLanes => self.turn_lanes(),
             Fault::Resize { volume, granules } => {
                 let (volume, bytes) = (format!("tank/x{volume}"), granules * GRANULE_BYTES);
+                self.world.tally.make(Wrong::Resize);
                 self.orders_once(Order::VolumeResize { volume, bytes, force: true, disconnect: true });
             }
             Fault::Scrub => {
                 let action = PoolScrub::Start { repair: false, prefer: vec![] };
+                self.world.tally.make(Wrong::Scrub);
                 self.orders_once(Order::PoolScrub { pool: "tank".into(), action });
             }
         }
     }
 
+    /// The operator has lanes dealt anew.
+    pub(in crate::run) fn turn_lanes(&mut self) {
+        self.world.tally.make(Wrong::TurnLanes);
+        self.orders_once(Order::LanesTurn);
+    }
     /// The operator orders something, unless the same order waits.
     fn orders_once(&mut self, order: Order) {
         if !self.orders.queue.contains(&order) {
@@ -101,6 +110,7 @@ impl Run {
     /// This goes wrong with a drive from now on, or nothing does.
     fn ails(&mut self, disk: usize, faults: Faults) {
         self.world.disks[disk].faults = faults;
+        faults.wrongs().for_each(|what| self.world.tally.make(what));
         if faults.hang {
             self.hosts.volume.borrow_mut().hangs |= self.last_legs_may_hang();
         }
@@ -143,6 +153,7 @@ impl Run {
             self.orders.repair.rots(block, disk);
         }
         let world = &mut self.world;
+        world.tally.make(Wrong::Rot);
         world.disks[disk].rot(sector * bytes, &mut world.rng);
     }
     /// Something else overwrites a part of a drive in use.
