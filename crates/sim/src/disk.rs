@@ -256,7 +256,8 @@ impl Disk {
     }
     /// What is wrong with the drive, or with what it holds, if an operation has met that which ended so.
     pub fn has_met(&self, op: &DiskOp, result: Result<(), DriveError>) -> Option<Wrong> {
-        let rotted = || self.rotted.range(op.at / self.sector..(op.at + op.len) / self.sector).next().is_some();
+        let sectors = op.at / self.sector..(op.at + op.len) / self.sector;
+        let rotted = || self.rotted.range(sectors).next().is_some();
         match (op.kind, result) {
             (_, Err(DriveError::Gone)) => Some(Wrong::Drop),
             (DriveOpKind::Read, Err(DriveError::Medium)) => Some(Wrong::ReadErrors),

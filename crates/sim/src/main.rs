@@ -12,7 +12,7 @@ use std::time::Instant;
 const HELP: &str = "\
 usage: sim --seed N [--story | --trace]  one world; the same seed gives the same run
        sim --seeds N [--from M] [--all]  worlds M..M+N on all cores, to the first failure (or all of them)
-                     [--tally]           and how often each fault was made and made a difference; fails if one never did
+                     [--tally]           counts faults that made a difference, and fails if one never did
        sim --hashes                      the hashes of some worlds of each kind
 
   --story   the last events before a failure

@@ -299,8 +299,9 @@ impl Run {
         });
         stewards.flatten().map(|array| array.id).collect()
     }
-    /// Two legs in sync hold the same, region by region, whatever the bitmaps say. Of two heads, but where whoever owns the
-    /// region knows that it is unclean, or where a change is at a drive still, as it was given up; of any, but what rotted.
+    /// Two legs in sync hold the same, region by region, whatever the bitmaps say, but for what rotted. Of two heads
+    /// also but where whoever owns the region knows that it is unclean, or where a change is at a drive still, as it
+    /// was given up.
     fn check_legs(&self, array: ArrayId, legs: [usize; 2]) -> Result<(), String> {
         let [a, b] = legs.map(|d| &self.world.disks[d]);
         let [one, other] = [label(a)?, label(b)?];

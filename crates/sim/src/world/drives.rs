@@ -305,8 +305,8 @@ impl World {
         self.drives.opening.retain(|o| o.server != server);
     }
     /// One drive loses its power, and with it what it had not made durable; or it is only pulled and put
-    /// back. What is under way ends in an error, and what was opened is dead: only a new claim helps. What has not come
-    /// to it does not land.
+    /// back. What is under way ends in an error, and what was opened is dead: only a new claim helps. What has not
+    /// come to it does not land.
     pub fn unplug(&mut self, disk: usize, power: bool) {
         for i in 0..self.drives.ops.len() {
             let here = |p: &mut PendingOp| p.arrived && p.place.is_some_and(|p| p.disk == disk);

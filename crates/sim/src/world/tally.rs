@@ -1,5 +1,5 @@
-//! How often something went wrong, and how often it made a difference: both are counted where it takes effect, not
-//! where it is picked.
+//! How often something went wrong, and how often it made a difference: both are counted where it takes effect,
+//! not where it is picked.
 
 use std::fmt;
 

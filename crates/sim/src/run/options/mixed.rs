@@ -37,7 +37,8 @@ const TO_TWO: [Trouble; 24] = [
     Trouble::FlushErrors,
     Trouble::Rot,
 ];
-/// What may happen to a head alone. Its options have lanes that are dealt anew, orders about drives and scrubs beside that.
+/// What may happen to a head alone. Its options have lanes that are dealt anew, orders about drives and scrubs
+/// beside that.
 const TO_ONE: [Trouble; 15] = [
     Trouble::Kill,
     Trouble::PowerCut,
@@ -98,8 +99,8 @@ impl Options {
         }
         options
     }
-    /// Takes some of these. The mean time between two of a kind is an eighth of the world's length, or up to four times
-    /// less or more.
+    /// Takes some of these. The mean time between two of a kind is an eighth of the world's length, or up to four
+    /// times less or more.
     fn mix(&mut self, all: &[Trouble], length: Duration, rng: &mut Prng) {
         let thick = rng.chance(1, THICK);
         let mut taken: Vec<Trouble> = all.iter().copied().filter(|_| rng.chance(1, TAKEN)).collect();

@@ -1,13 +1,13 @@
-//! Whether something may go wrong now. Promises have conditions, and this is where worlds keep them: whoever picks a
-//! fault asks here.
+//! Whether something may go wrong now. Promises have conditions, and this is where worlds keep them: whoever picks
+//! a fault asks here.
 
 use crate::moves;
 use crate::run::{NOTICED, Run};
 use head::order::{Order, State};
 
 impl Run {
-    /// Whether this drive may fall ill. With one ill drive at a time every mirror has a good leg, and a command meets
-    /// one ill leg, not two in a row.
+    /// Whether this drive may fall ill. With one ill drive at a time every mirror has a good leg, and a command
+    /// meets one ill leg, not two in a row.
     pub(super) fn may_ail(&mut self, disk: usize) -> bool {
         if self.two() {
             return self.may_ail_for_two(disk);
@@ -22,8 +22,8 @@ impl Run {
         };
         may && !self.world.disks[disk].faults.any()
     }
-    /// The same of drives that two heads share. Legs are also lost where a path is, or where a drive does not confirm
-    /// that a head is shut off; and who leads may not know yet, as it stood still, or came to lead since.
+    /// The same of drives that two heads share. Legs are also lost where a path is, or where a drive does not
+    /// confirm that a head is shut off; and who leads may not know yet, as it stood still, or came to lead since.
     fn may_ail_for_two(&self, disk: usize) -> bool {
         let now = self.world.now();
         let (last, until) = self.harm.convalescent;
@@ -42,11 +42,12 @@ impl Run {
         let well = self.last_look.as_ref().is_some_and(|s| s.health == State::Optimal);
         well && self.may_lose_all_paths()
     }
-    /// Whether a head may lose its paths to all drives: the other one reaches each of them, and they are well.
+    /// Whether a head may lose its paths to all drives: the other one reaches each, and they are well.
     pub(super) fn may_lose_all_paths(&self) -> bool {
         self.world.has_all_paths() && self.drives_are_well()
     }
-    /// Whether drives may shut nobody out for a time: a takeover may put their legs out, which are not to be the last.
+    /// Whether drives may shut nobody out for a time: a takeover may put their legs out, and the others are to be
+    /// well.
     pub(super) fn may_hold_fences(&self) -> bool {
         self.drives_are_well()
     }

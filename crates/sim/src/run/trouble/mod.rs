@@ -1,5 +1,5 @@
-//! What goes wrong: a picker draws when, which and with whom (`one`, `two`), asks whether it may (`may`), and makes
-//! faults of it; deeds make them happen, with any server and drive, and draw nothing.
+//! What goes wrong: a picker draws when, which and with whom (`one`, `two`), asks whether it may (`may`), and
+//! makes faults of it; deeds make them happen, with any server and drive, and draw nothing.
 
 mod deeds;
 mod may;
@@ -12,8 +12,8 @@ use base::{Duration, Instant};
 /// What a drive held back has landed so long after it went on.
 pub(super) const LANDED_AFTER: Duration = Duration::from_millis(50);
 
-/// Where each kind has a rate of its own, one in so many troubles is followed by another one within so many microseconds:
-/// so faults meet a takeover that has just begun.
+/// Where each kind has a rate of its own, one in so many troubles is followed by another one within so many
+/// microseconds: so faults meet a takeover that has just begun.
 const CHAINED: u64 = 4;
 /// See `CHAINED`.
 const CHAINED_US: u64 = 50_000;

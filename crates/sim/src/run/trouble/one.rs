@@ -128,7 +128,7 @@ impl Run {
         let pulled = power || trouble == Trouble::Unplug;
         self.happens(if pulled { Fault::Pull { disk, power } } else { Fault::Drive { disk, faults } });
         let well = self.world.now() + until;
-        // One that was pulled and is not used may be found out by a look alone, and until then the other leg is the last.
+        // That an idle one was pulled is found out by a look alone, and until then the other leg is the last.
         let noticed = if self.two() && pulled { NOTICED } else { Duration::ZERO };
         self.harm.convalescent = (disk, well + WRITE_MAX + noticed);
         if power {

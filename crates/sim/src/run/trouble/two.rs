@@ -47,6 +47,8 @@ impl Run {
         let network = self.rng.below(self.options.networks as u64) as usize;
         let kill = |server: usize| Fault::Fall { server, crash: Crash::Killed };
         match trouble {
+            Trouble::HoldFencesUp | Trouble::KillBehindFences(_) if !self.may_hold_fences() => {}
+            Trouble::Alone(_) if !self.may_lose_all_paths() => {}
             Trouble::Kill if self.world.is_paused(victim).is_none() => self.dooms(victim, Crash::Killed),
             Trouble::Kill => self.happens(kill(victim)),
             Trouble::PowerCut => self.happens(Fault::Fall { server: victim, crash: Crash::PowerCut }),
@@ -109,8 +111,6 @@ impl Run {
                     self.happens(Fault::PauseSteward { server, time });
                 }
             }
-            Trouble::HoldFencesUp | Trouble::KillBehindFences(_) if !self.may_hold_fences() => {}
-            Trouble::Alone(_) if !self.may_lose_all_paths() => {}
             Trouble::Alone(time) => {
                 for network in 0..self.options.networks {
                     self.happens(Fault::CutNetwork { network, to: [true, true], time });
@@ -146,7 +146,8 @@ impl Run {
             Trouble::Cut => self.happens(Fault::BreakLink),
             Trouble::TurnLanes => self.happens(Fault::TurnLanes),
             Trouble::Resize => {
-                let (volume, granules) = (self.rng.below(NAMES), self.rng.between(1, 3));
+                let volume = self.rng.below(NAMES);
+                let granules = self.rng.between(1, 3);
                 self.happens(Fault::Resize { volume, granules });
             }
             Trouble::Scrub => self.happens(Fault::Scrub),
