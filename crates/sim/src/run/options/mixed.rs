@@ -11,9 +11,10 @@ const TAKEN: u64 = 4;
 const THICK: u64 = 8;
 
 /// What may happen to two heads over the same drives.
-const TO_TWO: [Trouble; 24] = [
+const TO_TWO: [Trouble; 25] = [
     Trouble::Kill,
     Trouble::PowerCut,
+    Trouble::Stop,
     Trouble::Blackout,
     Trouble::KillBoth,
     Trouble::Pause,
@@ -66,6 +67,7 @@ impl Options {
     fn mixed_of_two(seed: u64, mut rng: Prng) -> Self {
         let mut options = Self::powered(seed);
         options.work = Duration::from_secs(rng.between(6, 20));
+        options.kills_max = u32::MAX;
         // Else hosts would do much in that time.
         options.delivery.drive_us = options.delivery.drive_us.max(3000);
         let mut all = TO_TWO.to_vec();

@@ -41,12 +41,12 @@ impl Run {
         let effects = self.rng.below(DOOM_EFFECTS) as u32;
         self.happens(Fault::Doom { server, effects, crash });
     }
-    /// Of some drive a copy is made, for later.
+    /// Of some drive a copy is made, for later. Of two heads the other one goes on with what is exchanged.
     pub(super) fn copy_a_drive(&mut self) {
         let Options { troubles, ill_max, moves, .. } = &self.options;
         let rots = troubles.iter().any(|t| matches!(t, Trouble::Rot | Trouble::RotMetadata));
         let wanted = troubles.contains(&Trouble::Stop) && *ill_max == 1 && *moves == 0 && !rots;
-        if wanted && self.heads.each[0].up && self.rng.chance(1, 4) {
+        if wanted && !self.two() && self.heads.each[0].up && self.rng.chance(1, 4) {
             let disk = self.rng.below(self.world.disks.len() as u64) as usize;
             self.happens(Fault::Copy { disk });
         }

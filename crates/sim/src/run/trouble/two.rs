@@ -143,6 +143,7 @@ impl Run {
                     _ => {}
                 }
             }
+            Trouble::Stop => self.happens(Fault::Stop { server: victim }),
             Trouble::Cut => self.happens(Fault::BreakLink),
             Trouble::TurnLanes => self.happens(Fault::TurnLanes),
             Trouble::Resize => {
