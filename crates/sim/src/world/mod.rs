@@ -147,9 +147,8 @@ pub enum Crash {
     PowerCut,
 }
 
-/// The head of a server falls before it has carried out so many more effects.
+/// A head falls before it has carried out so many more effects.
 struct Doom {
-    server: usize,
     /// Effects of this machine alone.
     machine: Option<ActorId>,
     effects: u32,
@@ -207,7 +206,6 @@ pub struct World {
     mailed: BTreeMap<(ActorId, ActorId), Instant>,
     /// Hosts whose last connection the head has closed, since the last call.
     cut_off: Vec<ActorId>,
-    doom: Option<Doom>,
     fell: Option<(usize, Crash)>,
     /// How kind it is.
     pub delivery: Delivery,
@@ -250,7 +248,6 @@ impl World {
             to_manager: VecDeque::new(),
             mailed: BTreeMap::new(),
             cut_off: vec![],
-            doom: None,
             fell: None,
             delivery,
             tally: Tally::default(),
@@ -394,14 +391,15 @@ impl World {
     // ---- lives
 
     /// The life of a server's head ends before it carries out the effect after `effects` more: in the middle of a
-    /// turn, as a rule. `Step::Fell` says when. Effects of all its machines count, or of one.
+    /// turn, as a rule. `Step::Fell` says when. Effects of all its machines count, or of one. Of several ends each
+    /// begins to count when the one before it has come: the later ones are of later lives.
     pub fn doom(&mut self, server: usize, machine: Option<Address>, effects: u32, crash: Crash) {
         let machine = machine.map(|address| self.actor_of(server, address));
-        self.doom = Some(Doom { server, machine, effects, crash });
+        self.servers[server].dooms.push_back(Doom { machine, effects, crash });
     }
     /// Nobody falls who has not yet.
     pub fn spare(&mut self) {
-        self.doom = None;
+        self.servers.iter_mut().for_each(|s| s.dooms.clear());
     }
     /// The head of a server is gone: its machines, its connections, its claims. After a kill, what it had asked of
     /// drives lands. After a power cut any part of it does, and drives of one server alone lose what they had not made
@@ -587,15 +585,16 @@ impl World {
         if self.fell.is_some() || !matches!(self.actors[id].body, Body::Head(_)) {
             return false;
         }
-        let server = self.server_of(id);
-        let counts = |d: &&mut Doom| Some(d.server) == server && d.machine.is_none_or(|m| m == id);
-        let Some(doom) = self.doom.as_mut().filter(counts) else { return false };
+        let Some(server) = self.server_of(id) else { return false };
+        let dooms = &mut self.servers[server].dooms;
+        let counts = |d: &&mut Doom| d.machine.is_none_or(|m| m == id);
+        let Some(doom) = dooms.front_mut().filter(counts) else { return false };
         if doom.effects > 0 {
             doom.effects -= 1;
             return false;
         }
-        self.fell = Some((doom.server, doom.crash));
-        self.doom = None;
+        self.fell = Some((server, doom.crash));
+        dooms.pop_front();
         true
     }
 

@@ -1,8 +1,8 @@
 //! A server: the machine on which one head runs, with a kernel, a clock, a state directory and ways to the drives of its own.
 
-use super::{World, Wrong};
 use super::actor::ActorId;
 use super::state::Pending;
+use super::{Doom, World, Wrong};
 use base::{Address, Instant};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -71,6 +71,8 @@ pub struct Server {
     /// What happens to the next writes of files.
     pub refuses: VecDeque<Refusal>,
     pub(super) pending: Pending,
+    /// How its head falls next, and its later ones.
+    pub(super) dooms: VecDeque<Doom>,
     pub(super) clock: Clock,
     pub(super) pause: Option<Pause>,
     /// Its Steward alone stands still until then.
@@ -91,6 +93,7 @@ impl Server {
             frozen_at: None,
             refuses: VecDeque::new(),
             pending: Pending::new(seed),
+            dooms: VecDeque::new(),
             clock: Clock::default(),
             pause: None,
             steward_until: None,

@@ -21,7 +21,13 @@ impl Run {
         self.world.say(|| format!("{fault:?}"));
         let now = self.world.now();
         match fault {
-            Fault::Doom { server, effects, crash } => self.world.doom(server, None, effects, crash),
+            Fault::Doom { server, effects, crash } => {
+                // Worlds whose seeds are older than that heads could fall in a row: the last end is the one that counts.
+                if self.options.rates.is_empty() {
+                    self.world.spare();
+                }
+                self.world.doom(server, None, effects, crash);
+            }
             Fault::Fall { server, crash } => self.ends(server, crash),
             Fault::Stop { server } => self.stop(server),
             Fault::Blackout { first } => self.black_out(first),
