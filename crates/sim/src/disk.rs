@@ -67,6 +67,8 @@ pub struct Faults {
     pub write_errors_ppm: u32,
     /// Flushes that end in `Medium`, per million: what they should have covered stays where it was.
     pub flush_errors_ppm: u32,
+    /// There is no space for what is written (a file, or a thin drive).
+    pub full: bool,
     /// Operations are taken and not answered.
     pub hang: bool,
     /// Every operation ends in `Gone`.
@@ -91,6 +93,7 @@ impl Faults {
             (self.write_errors_ppm > 0, Wrong::WriteErrors),
             (self.read_errors_ppm > 0, Wrong::ReadErrors),
             (self.flush_errors_ppm > 0, Wrong::FlushErrors),
+            (self.full, Wrong::Full),
         ];
         all.into_iter().filter(|(is, _)| *is).map(|(_, what)| what)
     }
@@ -231,6 +234,7 @@ impl Disk {
                 self.read(op.at, out);
                 Ok(())
             }
+            DriveOpKind::Write | DriveOpKind::WriteZeroes if self.faults.full => Err(DriveError::NoSpace),
             DriveOpKind::Write | DriveOpKind::WriteZeroes | DriveOpKind::Deallocate => {
                 if rng.chance(u64::from(self.faults.write_errors_ppm), 1_000_000) {
                     self.apply(op, rng, true);
@@ -260,6 +264,7 @@ impl Disk {
         let rotted = || self.rotted.range(sectors).next().is_some();
         match (op.kind, result) {
             (_, Err(DriveError::Gone)) => Some(Wrong::Drop),
+            (_, Err(DriveError::NoSpace)) => Some(Wrong::Full),
             (DriveOpKind::Read, Err(DriveError::Medium)) => Some(Wrong::ReadErrors),
             (DriveOpKind::Flush, Err(DriveError::Medium)) if self.faults.write_errors_ppm == 0 => {
                 Some(Wrong::FlushErrors)

@@ -184,7 +184,8 @@ impl Run {
         // Until now the other one may have answered, by what legs and caches held. From now on what is read is made the
         // same first.
         if self.heads.each[server].led.take().is_some() {
-            self.hosts.volume.borrow_mut().head_fell(false);
+            let lost = core::mem::take(&mut self.harm.lost_cache) || self.may_lack_cache();
+            self.hosts.volume.borrow_mut().head_fell(lost && self.options.volatile);
         }
         self.heads.ready.retain(|s| *s != server);
         self.heads.ready.push(server);
@@ -215,16 +216,19 @@ impl Run {
         self.heads.each[server].up = false;
         self.heads.each[server].out = false;
         self.heads.log(self.world.now(), server, "its process has ended");
+        let lacks_cache = self.may_lack_cache();
+        self.harm.lost_cache |= lacks_cache && served;
         let mut volume = self.hosts.volume.borrow_mut();
         if !self.two() {
             // Drives lose their power with their only server.
-            let cut = crash == Crash::PowerCut || self.world.now() < self.harm.drained_until;
+            let cut = crash == Crash::PowerCut || lacks_cache;
             volume.head_fell(cut && self.options.volatile);
         } else if served {
             // What is read is made the same on every leg once whoever wrote it has fallen: nobody else's end does that. A
             // follower that serves goes on as it did until it leads.
             let goes_on = self.options.both && self.world.runs(1 - server);
-            if goes_on { volume.leader_fell() } else { volume.head_fell(false) }
+            let lost = lacks_cache && self.options.volatile;
+            if goes_on { volume.leader_fell() } else { volume.head_fell(lost) }
         }
         drop(volume);
         if self.two() {

@@ -150,6 +150,8 @@ enum Alarm {
     Fault(Fault),
     /// What drives held back has landed.
     Landed,
+    /// So many commands of hosts had ended well when it was looked last.
+    Waited(Option<u64>),
     Outage,
     /// The power goes.
     Dark,
@@ -368,7 +370,10 @@ impl Run {
             ManagerMail::Peer(work) => self.world.peer_work(server, work),
             // A head that becomes the first of a system goes on with what it serves.
             ManagerMail::Leads(true) if self.leader() == Some(server) => {}
-            ManagerMail::Leads(true) => self.heads.each[server].led = Some(self.world.now()),
+            ManagerMail::Leads(true) => {
+                self.heads.each[server].led = Some(self.world.now());
+                self.harm.lost_cache |= self.may_lack_cache();
+            }
             ManagerMail::Out(why) => self.comes_out(server, &format!("{why:?}")),
             ManagerMail::Stopped if self.heads.each[server].stopping => self.stopped(server),
             ManagerMail::Happened(line) => {
@@ -422,6 +427,7 @@ impl Run {
             Alarm::Fault(Fault::Path { lost: true, .. }) if !works => {}
             Alarm::Fault(fault) => self.happens(fault),
             Alarm::Landed => self.look_for_hangs(),
+            Alarm::Waited(before) if works => self.look_for_waits(before),
             Alarm::Outage => self.begin_outage(),
             Alarm::Dark => self.power_goes(),
             Alarm::Cut => self.begin_cut(),
@@ -433,6 +439,7 @@ impl Run {
             | Alarm::Trouble
             | Alarm::Kind(_)
             | Alarm::Then(_)
+            | Alarm::Waited(_)
             | Alarm::Move
             | Alarm::Deal => {}
         }

@@ -735,7 +735,7 @@ impl World {
     }
     /// A state directory takes not all that is written there.
     fn directory_ails(&self) -> bool {
-        self.servers.iter().any(|s| s.frozen_at.is_some() || !s.refuses.is_empty())
+        self.servers.iter().any(|s| s.frozen_at.is_some() || !s.refuses.is_empty() || s.slow_us > 0)
     }
     /// Promise 7: a leg that does not answer is put out.
     pub(super) fn checker_hangs(&mut self, nth: u64) {
@@ -746,7 +746,8 @@ impl World {
         let old = self.now.since(held.began) > given_up && !is_late && self.is_settled();
         let disk = held.place.disk;
         // It is, but nothing takes that on record.
-        let loss_not_on_record = self.may_have_loss_not_on_record(held.began);
+        let slow = self.servers.iter().any(|s| s.slow_us > 0);
+        let loss_not_on_record = slow || self.may_have_loss_not_on_record(held.began);
         if !old || loss_not_on_record || held.kind == DriveOpKind::Read || !self.is_shard(held.actor) {
             return;
         }

@@ -327,6 +327,16 @@ impl World {
         disks[disk].faults.gone = true;
     }
 
+    /// All drives lose their power at the same moment, and servers keep theirs. Each is as `unplug` says.
+    pub fn unplug_all(&mut self) {
+        self.tally.make(Wrong::DrivesPower);
+        if !self.drives.idle() || self.disks.iter().any(Disk::has_cached) {
+            self.tally.meet(Wrong::DrivesPower);
+        }
+        (0..self.disks.len()).for_each(|disk| self.unplug(disk, true));
+        self.drive_checker.heads.upset(self.now);
+    }
+
     pub(super) fn open_drive(&mut self, actor: ActorId, token: Token, drive: DriveId, spec: &str) {
         match self.disks.iter().position(|d| d.spec == spec) {
             Some(disk) => {
@@ -461,6 +471,9 @@ impl World {
         }
         if lost {
             self.tally.meet(Wrong::LosePath);
+            if self.has_no_path(nexus.into()) {
+                self.tally.meet(Wrong::LoseAllPaths);
+            }
         }
         pending.arrived = true;
         pending.fenced = fenced;

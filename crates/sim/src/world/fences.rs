@@ -31,6 +31,8 @@ pub(super) struct Fences {
     asked: u64,
     /// Drives that shut no head out until then: the reset that belongs to it hangs.
     held_up: BTreeMap<usize, Instant>,
+    /// Servers of which nothing that they ask is begun before then.
+    late_of: BTreeMap<usize, Instant>,
 }
 
 impl World {
@@ -56,7 +58,7 @@ impl World {
         self.fences.asked += 1;
         let (nth, life, until) = (self.fences.asked, self.actors[actor].life, self.now() + op.within());
         let FenceOp { act, .. } = op;
-        let begins = self.late_fence();
+        let begins = self.late_fence(server);
         self.fences.under_way.push_back(Fencing {
             nth,
             actor,
@@ -78,16 +80,27 @@ impl World {
         self.tally.make(Wrong::HoldFences);
         self.fences.held_up.insert(disk, self.now() + time);
     }
+    /// All that a head asks of the fences of drives is late for a time: the way there is busy.
+    pub fn fences_are_late(&mut self, server: usize, time: Duration) {
+        self.say(|| format!("fences of server {server} begin {time:?} from now"));
+        self.tally.make(Wrong::LateFences);
+        self.fences.late_of.insert(server, self.now() + time);
+    }
     /// No fence is held up any more.
     pub fn let_fences_go_on(&mut self) {
         self.fences.held_up.clear();
+        self.fences.late_of.clear();
     }
     fn is_held_up(&self, disk: usize, act: FenceAct) -> bool {
         let until = self.fences.held_up.get(&disk);
         matches!(act, FenceAct::ShutOut { .. }) && until.is_some_and(|until| self.now() < *until)
     }
-    /// When the next fence begins: where two heads share drives, now and then late, or too late.
-    fn late_fence(&mut self) -> Instant {
+    /// When the next fence of a server begins: where two heads share drives, now and then late, or too late.
+    fn late_fence(&mut self, server: usize) -> Instant {
+        if let Some(until) = self.fences.late_of.get(&server).copied().filter(|until| *until > self.now()) {
+            self.tally.meet(Wrong::LateFences);
+            return until;
+        }
         if self.delivery.late_permille == 0 || !self.rng.chance(self.delivery.late_permille, 1000) {
             return self.now();
         }

@@ -499,10 +499,7 @@ impl World {
         }
         let until = match &entry.what {
             Happening::Event { actor, .. } | Happening::Timer { actor, .. } => {
-                self.server_of(*actor).and_then(|s| {
-                    let what = if self.is_paused(s).is_some() { Wrong::Pause } else { Wrong::PauseSteward };
-                    self.is_standing(s, *actor).map(|until| (until, what))
-                })
+                self.server_of(*actor).and_then(|s| self.is_standing(s, *actor))
             }
             Happening::DriveArrives { op, nth } => {
                 let pause = self.server_of_op(*op, *nth).and_then(|s| self.is_paused(s));

@@ -43,7 +43,11 @@ impl World {
         let looks = matches!(op, StateOp::Look { .. });
         let result = self.state_op(server, token, op);
         let event = Event::State { token, result };
-        match (looks, self.delivery.state_us) {
+        let slow = self.servers[server].slow_us;
+        if slow > 0 && !looks {
+            self.tally.meet(Wrong::SlowDirectory);
+        }
+        match (looks, self.delivery.state_us.max(slow)) {
             // Looks come each second: without a draw, so that worlds stay what they were before there were any.
             (true, _) => self.post(id, super::LOOK_TIME, HeadOrHost::Head(event)),
             (false, 0) => self.send_to_head(id, event),
@@ -56,6 +60,17 @@ impl World {
                 self.post(id, at.since(self.now()), HeadOrHost::Head(event));
             }
         }
+    }
+    /// What is done in a server's state directory takes up to so long from now on.
+    pub fn slow_directory(&mut self, server: usize, slow_us: u64) {
+        if self.servers[server].slow_us == slow_us {
+            return;
+        }
+        if slow_us > 0 {
+            self.tally.make(Wrong::SlowDirectory);
+        }
+        self.drive_checker.heads.upset(self.now);
+        self.servers[server].slow_us = slow_us;
     }
     /// The head hears that an operation has ended: it and all before it stay.
     pub fn state_answered(&mut self, server: usize, token: Token) {
@@ -126,8 +141,8 @@ impl World {
             self.checker_state(server, name, contents);
         }
         let now = self.now();
-        let Self { servers, disks, .. } = self;
-        let Server { state, pending, .. } = &mut servers[server];
+        let Self { servers, disks, tally, .. } = self;
+        let Server { state, pending, day_ms, .. } = &mut servers[server];
         match op {
             StateOp::Read { name } => state.get(&name).cloned().ok_or(StateError::Missing),
             StateOp::Write { name, contents } if refusal.is_some() => {
@@ -164,7 +179,13 @@ impl World {
             StateOp::Candidates => {
                 Ok(disks.iter().map(|d| format!("{}\n", d.spec)).collect::<String>().into_bytes())
             }
-            StateOp::Clock => Ok(format!("{}", 1_800_000_000_000 + now.0 / 1_000_000).into_bytes()),
+            StateOp::Clock => {
+                if *day_ms != 0 {
+                    tally.meet(Wrong::ClockJumps);
+                }
+                let day = 1_800_000_000_000 + (now.0 / 1_000_000) as i64 + *day_ms;
+                Ok(format!("{day}").into_bytes())
+            }
         }
     }
 }

@@ -10,14 +10,22 @@ pub enum Wrong {
     Kill,
     /// A server loses its power; the same.
     PowerCut,
-    /// All drives lose their power; something was in a cache, or under way.
+    /// All drives lose their power, and servers with them; something was in a cache, or under way.
     DrivesPowerCut,
+    /// All drives do, and servers keep theirs; the same.
+    DrivesPower,
     /// A head is stopped in order; it ended so.
     Stop,
     /// A server stands still; something waited for it.
     Pause,
     /// A Steward does; the same.
     PauseSteward,
+    /// A shard does; the same.
+    PauseShard,
+    /// Nobody may lead for a time; no host got an answer for a second.
+    NobodyLeads,
+    /// A server's clock of the day is set to another time; it was read since.
+    ClockJumps,
     /// A network between heads is cut; bytes did not arrive.
     CutNetwork,
     /// It is slow; bytes took longer.
@@ -26,10 +34,16 @@ pub enum Wrong {
     ResetNetwork,
     /// A server loses its path to a drive; an operation failed by it.
     LosePath,
+    /// It has lost its paths to all; an operation failed by one.
+    LoseAllPaths,
     /// A drive shuts nobody out for a time; a fence waited for it.
     HoldFences,
+    /// All that a head asks of fences is late; something was.
+    LateFences,
     /// A state directory takes nothing, or no files; a write was refused.
     FullDirectory,
+    /// A state directory is slow; an operation took longer.
+    SlowDirectory,
     /// A link of a host is cut; it was there until then.
     CutLink,
     /// A link of a host stalls; bytes waited.
@@ -52,6 +66,8 @@ pub enum Wrong {
     ReadErrors,
     /// A drive fails flushes; one failed.
     FlushErrors,
+    /// A drive has no space; a write failed.
+    Full,
     /// A sector rots; one that rotted once was read.
     Rot,
     /// Lanes are to be dealt anew; they were.
@@ -63,19 +79,26 @@ pub enum Wrong {
 }
 
 /// All of them, in their order.
-const ALL: [Wrong; 27] = [
+const ALL: [Wrong; 35] = [
     Wrong::Kill,
     Wrong::PowerCut,
     Wrong::DrivesPowerCut,
+    Wrong::DrivesPower,
     Wrong::Stop,
     Wrong::Pause,
     Wrong::PauseSteward,
+    Wrong::PauseShard,
+    Wrong::NobodyLeads,
+    Wrong::ClockJumps,
     Wrong::CutNetwork,
     Wrong::SlowNetwork,
     Wrong::ResetNetwork,
     Wrong::LosePath,
+    Wrong::LoseAllPaths,
     Wrong::HoldFences,
+    Wrong::LateFences,
     Wrong::FullDirectory,
+    Wrong::SlowDirectory,
     Wrong::CutLink,
     Wrong::StallLink,
     Wrong::SilenceLink,
@@ -87,6 +110,7 @@ const ALL: [Wrong; 27] = [
     Wrong::WriteErrors,
     Wrong::ReadErrors,
     Wrong::FlushErrors,
+    Wrong::Full,
     Wrong::Rot,
     Wrong::TurnLanes,
     Wrong::Resize,
@@ -94,10 +118,17 @@ const ALL: [Wrong; 27] = [
 ];
 
 /// The counts of one world.
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Tally {
     made: [u64; ALL.len()],
     met: [u64; ALL.len()],
+}
+
+// Arrays of so many have no default of their own.
+impl Default for Tally {
+    fn default() -> Self {
+        Self { made: [0; ALL.len()], met: [0; ALL.len()] }
+    }
 }
 
 impl Tally {
@@ -127,11 +158,16 @@ impl fmt::Debug for Tally {
 }
 
 /// The counts of many worlds.
-#[derive(Default)]
 pub struct Table {
     sum: Tally,
     /// Worlds in which it made a difference.
     worlds: [u64; ALL.len()],
+}
+
+impl Default for Table {
+    fn default() -> Self {
+        Self { sum: Tally::default(), worlds: [0; ALL.len()] }
+    }
 }
 
 impl Table {

@@ -11,20 +11,27 @@ const TAKEN: u64 = 4;
 const THICK: u64 = 8;
 
 /// What may happen to two heads over the same drives.
-const TO_TWO: [Trouble; 25] = [
+const TO_TWO: [Trouble; 34] = [
     Trouble::Kill,
     Trouble::PowerCut,
     Trouble::Stop,
     Trouble::Blackout,
+    Trouble::DrivesPower,
     Trouble::KillBoth,
     Trouble::Pause,
     Trouble::PauseSteward,
+    Trouble::PauseShard,
+    Trouble::NobodyLeads,
+    Trouble::ClockJumps,
     Trouble::CutLink,
     Trouble::CutNetwork,
     Trouble::SlowNetwork,
     Trouble::ResetNetwork,
     Trouble::LosePath,
+    Trouble::LoseAllPaths,
     Trouble::HoldFencesUp,
+    Trouble::LateFences,
+    Trouble::SlowDirectory,
     Trouble::Cut,
     Trouble::TurnLanes,
     Trouble::Resize,
@@ -32,15 +39,17 @@ const TO_TWO: [Trouble; 25] = [
     Trouble::Hang,
     Trouble::Drop,
     Trouble::Unplug,
+    Trouble::DrivePower,
     Trouble::Slow,
     Trouble::WriteErrors,
     Trouble::ReadErrors,
     Trouble::FlushErrors,
+    Trouble::Full,
     Trouble::Rot,
 ];
 /// What may happen to a head alone. Its options have lanes that are dealt anew, orders about drives and scrubs
 /// beside that.
-const TO_ONE: [Trouble; 15] = [
+const TO_ONE: [Trouble; 16] = [
     Trouble::Kill,
     Trouble::PowerCut,
     Trouble::Stop,
@@ -55,6 +64,7 @@ const TO_ONE: [Trouble; 15] = [
     Trouble::WriteErrors,
     Trouble::ReadErrors,
     Trouble::FlushErrors,
+    Trouble::Full,
     Trouble::Rot,
 ];
 

@@ -35,9 +35,13 @@ impl Run {
                 self.harm.stood_until = self.harm.stood_until.max(now + time);
                 self.world.pause(server, Pause { until: now + time, kernel });
             }
-            Fault::PauseSteward { server, time } => {
+            Fault::PauseMachine { server, machine, time } => {
                 self.harm.stood_until = self.harm.stood_until.max(now + time);
-                self.world.pause_steward(server, now + time);
+                self.world.pause_machine(server, machine, now + time);
+            }
+            Fault::SetClock { server, by_ms } => {
+                self.world.tally.make(Wrong::ClockJumps);
+                self.world.servers[server].day_ms += by_ms;
             }
             Fault::BreakLink => self.world.cut_one_link(),
             Fault::StallLink { time } => {
@@ -62,6 +66,12 @@ impl Run {
                 self.world.unplug(disk, power);
                 self.note_ailment(true);
             }
+            Fault::PullAll => {
+                self.harm.pulled = true;
+                self.world.unplug_all();
+                self.hosts.volume.borrow_mut().head_fell(self.options.volatile);
+                self.note_ailment(true);
+            }
             Fault::Rot { disk, sector } => self.rots(disk, sector),
             Fault::Wipe { disk, what } => self.wipe(disk, what),
             Fault::Copy { disk } => self.copy_drive(disk),
@@ -74,6 +84,10 @@ impl Run {
                 self.harm.held_until = self.harm.held_until.max(now + time);
                 self.world.hold_fences_up(disk, time);
             }
+            Fault::LateFences { server, time } => {
+                self.harm.held_until = self.harm.held_until.max(now + time);
+                self.world.fences_are_late(server, time);
+            }
             Fault::Freeze { server } => {
                 self.harm.froze = true;
                 self.world.tally.make(Wrong::FullDirectory);
@@ -84,6 +98,7 @@ impl Run {
                 let refused = core::iter::repeat_n(Refusal::Refused, REFUSED);
                 self.world.servers[server].refuses.extend(refused);
             }
+            Fault::SlowDirectory { server, slow_us } => self.world.slow_directory(server, slow_us),
             Fault::Room => self.directories_take(),
             Fault::TurnLanes => self.turn_lanes(),
             Fault::Resize { volume, granules } => {
@@ -304,5 +319,6 @@ impl Run {
             server.refuses.clear();
             server.frozen_at = None;
         }
+        (0..self.options.heads).for_each(|server| self.world.slow_directory(server, 0));
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::moves;
 use crate::run::{NOTICED, Run};
+use base::Instant;
 use head::order::{Order, State};
 
 impl Run {
@@ -10,13 +11,13 @@ impl Run {
     /// meets one ill leg, not two in a row.
     pub(super) fn may_ail(&mut self, disk: usize) -> bool {
         if self.two() {
-            return self.may_ail_for_two(disk);
+            return self.may_ail_for_two(Some(disk));
         }
         let ill = self.world.disks.iter().filter(|d| d.faults.any()).count();
         let may = match self.options.ill_max {
             1 => {
                 let (last, until) = self.harm.convalescent;
-                ill == 0 && (disk == last || until < self.world.now()) && self.all_well()
+                ill == 0 && (Some(disk) == last || until < self.world.now()) && self.all_well()
             }
             most => ill < most,
         };
@@ -24,13 +25,26 @@ impl Run {
     }
     /// The same of drives that two heads share. Legs are also lost where a path is, or where a drive does not
     /// confirm that a head is shut off; and who leads may not know yet, as it stood still, or came to lead since.
-    fn may_ail_for_two(&self, disk: usize) -> bool {
+    fn may_ail_for_two(&self, disk: Option<usize>) -> bool {
         let now = self.world.now();
         let (last, until) = self.harm.convalescent;
-        let noticed = disk == last || !self.harm.ailed || until.max(self.harm.stood_until + NOTICED) < now;
+        let again = disk.is_some() && disk == last;
+        let noticed = again || !self.harm.ailed || until.max(self.harm.stood_until + NOTICED) < now;
         let well = self.harm.well_at > self.harm.disturbed_at.max(self.harm.held_until);
         let ill = self.world.disks.iter().any(|d| d.faults.any());
         noticed && well && !ill && self.world.has_all_paths()
+    }
+    /// Whether all drives may lose their power alone: power goes once, beside nothing else (promise 1).
+    pub(super) fn may_lose_power(&self) -> bool {
+        self.may_ail_for_two(None)
+    }
+    /// Whether a leg may have lost its cache without anybody's notice: what was not flushed may be lost if a head
+    /// falls, too (promise 1). Who stands still notices nothing.
+    pub(in crate::run) fn may_lack_cache(&self) -> bool {
+        let until = self.harm.drained_until;
+        let stood = self.two() && until > Instant(0);
+        let until = if stood { until.max(self.harm.stood_until + NOTICED) } else { until };
+        self.world.now() < until
     }
     /// No drive is ill, or was of late.
     pub(in crate::run) fn drives_are_well(&self) -> bool {

@@ -1,6 +1,7 @@
-//! What goes wrong: a picker draws when, which and with whom (`one`, `two`), asks whether it may (`may`), and
+//! What goes wrong: a picker draws when, which and with whom (`one`, `two`, `any`), asks whether it may (`may`), and
 //! makes faults of it; deeds make them happen, with any server and drive, and draw nothing.
 
+mod any;
 mod deeds;
 mod may;
 mod one;
@@ -26,10 +27,12 @@ pub(super) struct Harm {
     /// Ends of a head alone.
     pub kills: u32,
     /// No drive but this one falls ill before then: a command may meet one ill leg, not two in a row.
-    pub convalescent: (usize, Instant),
+    pub convalescent: (Option<usize>, Instant),
     /// Until then a leg that lost its cache may not have been noticed: if the head falls, what was not
     /// flushed may be lost with it (promise 1).
     pub drained_until: Instant,
+    /// The head that led fell, or another one came to lead, while that was so, and nobody has served since.
+    pub lost_cache: bool,
     /// Links have kept bytes back.
     pub stalls: bool,
     /// When a drive became ill or well last.

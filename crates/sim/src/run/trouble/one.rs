@@ -121,6 +121,7 @@ impl Run {
             Trouble::WriteErrors => Faults { write_errors_ppm, ..ill },
             Trouble::ReadErrors => Faults { read_errors_ppm: 300_000, ..ill },
             Trouble::FlushErrors => Faults { flush_errors_ppm: 1_000_000, ..ill },
+            Trouble::Full => Faults { full: true, ..ill },
             Trouble::Unplug | Trouble::DrivePower => ill,
             other => unreachable!("{other:?} makes no drive ill"),
         };
@@ -130,7 +131,7 @@ impl Run {
         let well = self.world.now() + until;
         // That an idle one was pulled is found out by a look alone, and until then the other leg is the last.
         let noticed = if self.two() && pulled { NOTICED } else { Duration::ZERO };
-        self.harm.convalescent = (disk, well + WRITE_MAX + noticed);
+        self.harm.convalescent = (Some(disk), well + WRITE_MAX + noticed);
         if power {
             self.harm.drained_until = well + NOTICED;
         }

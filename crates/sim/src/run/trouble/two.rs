@@ -3,7 +3,7 @@
 use crate::run::operator::NAMES;
 use crate::run::{Alarm, Fault, Outage, Run, Stage, Trouble};
 use crate::world::Crash;
-use base::Duration;
+use base::{Address, Duration};
 use head::order::State;
 
 /// When it is looked again whether a path may be lost.
@@ -19,7 +19,7 @@ const LEG_OUT: Duration = Duration::from_secs(5);
 
 impl Run {
     /// As often a hundredth of a second as many seconds.
-    fn some_time(&mut self, most_ms: u64) -> Duration {
+    pub(super) fn some_time(&mut self, most_ms: u64) -> Duration {
         let most = most_ms >> self.rng.below(11);
         Duration::from_millis(self.rng.between(10.min(most), most.max(11)))
     }
@@ -83,7 +83,7 @@ impl Run {
             Trouble::PauseSteward => {
                 let most = *self.rng.pick(&[1000, 16_000]);
                 let time = Duration::from_millis(self.rng.between(10, most));
-                self.happens(Fault::PauseSteward { server: victim, time });
+                self.happens(Fault::PauseMachine { server: victim, machine: Address::Steward, time });
             }
             Trouble::KillBehindFences(time) => {
                 for disk in 0..self.world.disks.len() {
@@ -108,7 +108,7 @@ impl Run {
                 let most = (LOAD_FIRST_MS + LOAD_MORE_MS * u64::from(self.harm.troubles)).min(LOAD_MOST_MS);
                 for server in 0..2 {
                     let time = Duration::from_millis(self.rng.between(most * 2 / 3, most));
-                    self.happens(Fault::PauseSteward { server, time });
+                    self.happens(Fault::PauseMachine { server, machine: Address::Steward, time });
                 }
             }
             Trouble::Alone(time) => {
@@ -139,7 +139,9 @@ impl Run {
                 let time = self.some_time(16_000);
                 match self.rng.below(3) {
                     0 => self.happens(Fault::Pause { server: victim, time, kernel: true }),
-                    1 => self.happens(Fault::PauseSteward { server: victim, time }),
+                    1 => {
+                        self.happens(Fault::PauseMachine { server: victim, machine: Address::Steward, time })
+                    }
                     _ => {}
                 }
             }
@@ -160,7 +162,7 @@ impl Run {
             | Trouble::WriteErrors
             | Trouble::ReadErrors
             | Trouble::FlushErrors => self.pick_drive(trouble),
-            other => unreachable!("{other:?} is of worlds of one head"),
+            other => self.pick_of_any(other, victim),
         }
     }
     /// A head loses its path to a drive for long, once the other one reaches every leg.

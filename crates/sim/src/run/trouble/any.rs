@@ -1,0 +1,85 @@
+//! What goes wrong with two heads only in worlds of any fault.
+
+use crate::run::check::WRITE_MAX;
+use crate::run::{Alarm, Fault, NOTICED, Run, Trouble};
+use crate::world::Wrong;
+use base::{Address, Duration};
+
+/// Who leads no more is waited for so long before it is looked whether hosts wait, and they wait for so long then.
+const NOBODY_YET: Duration = Duration::from_millis(500);
+/// See `NOBODY_YET`.
+const HOSTS_WAIT: Duration = Duration::from_secs(1);
+/// By how much a clock of the day jumps, milliseconds: a second, an hour, more than a year.
+const JUMPS_MS: [i64; 3] = [1000, 3_600_000, 400 * 86_400_000];
+
+impl Run {
+    pub(super) fn pick_of_any(&mut self, trouble: Trouble, victim: usize) {
+        match trouble {
+            Trouble::DrivesPower if self.may_lose_power() => self.drives_lose_power(),
+            Trouble::LoseAllPaths if self.may_lose_all_paths() => {
+                let time = self.some_time(8000);
+                (0..self.world.disks.len()).for_each(|disk| self.take_path(victim, disk, time));
+            }
+            Trouble::NobodyLeads if self.may_lose_all_paths() => self.nobody_leads(),
+            Trouble::LateFences if self.may_hold_fences() => {
+                let time = self.some_time(8000);
+                self.happens(Fault::LateFences { server: victim, time });
+            }
+            // A promise has a condition that is not met now.
+            Trouble::DrivesPower | Trouble::LoseAllPaths | Trouble::NobodyLeads | Trouble::LateFences => {}
+            Trouble::PauseShard => {
+                let machine = Address::Shard(self.rng.below(u64::from(self.options.shards)) as u16);
+                let most = *self.rng.pick(&[1000, 8000]);
+                let time = Duration::from_millis(self.rng.between(10, most));
+                self.happens(Fault::PauseMachine { server: victim, machine, time });
+            }
+            Trouble::ClockJumps => {
+                let by_ms = *self.rng.pick(&JUMPS_MS);
+                let by_ms = if self.rng.chance(1, 2) { by_ms } else { -by_ms };
+                self.happens(Fault::SetClock { server: victim, by_ms });
+            }
+            Trouble::SlowDirectory => {
+                let slow_us = 1000 << self.rng.between(2, 9);
+                let time = self.some_time(12_000);
+                self.happens(Fault::SlowDirectory { server: victim, slow_us });
+                self.later(time, Alarm::Fault(Fault::SlowDirectory { server: victim, slow_us: 0 }));
+            }
+            Trouble::DrivePower | Trouble::Full => self.pick_drive(trouble),
+            other => unreachable!("{other:?} is of worlds of one head"),
+        }
+    }
+    /// Drives have it back at the same moment.
+    fn drives_lose_power(&mut self) {
+        let time = self.some_time(8000);
+        self.happens(Fault::PullAll);
+        self.harm.convalescent = (None, self.world.now() + time + WRITE_MAX + NOTICED);
+        for disk in 0..self.world.disks.len() {
+            self.later(time, Alarm::Fault(Fault::heals(disk)));
+        }
+    }
+    /// The head that leads stands still, and the other one has no vote but its own.
+    fn nobody_leads(&mut self) {
+        let Some(leader) = self.leader() else { return };
+        let time = Duration::from_millis(self.rng.between(2000, 10_000));
+        let kernel = self.rng.chance(1, 2);
+        self.happens(Fault::Pause { server: leader, time, kernel });
+        if self.world.is_paused(leader).is_none_or(|p| p.until < self.world.now() + time) {
+            return;
+        }
+        self.world.tally.make(Wrong::NobodyLeads);
+        for network in 0..self.options.networks {
+            self.happens(Fault::CutNetwork { network, to: [true, true], time });
+        }
+        (0..self.world.disks.len()).for_each(|disk| self.take_path(1 - leader, disk, time));
+        self.later(NOBODY_YET, Alarm::Waited(None));
+    }
+    /// Whether no command of a host has ended well since there were so many.
+    pub(in crate::run) fn look_for_waits(&mut self, before: Option<u64>) {
+        let good = self.hosts.good();
+        match before {
+            None => self.later(HOSTS_WAIT, Alarm::Waited(Some(good))),
+            Some(before) if before == good => self.world.tally.meet(Wrong::NobodyLeads),
+            Some(_) => {}
+        }
+    }
+}
