@@ -1,7 +1,8 @@
 //! Lives of heads: how they begin, serve and end.
 
 use super::options::MIB;
-use super::{Alarm, Run};
+use super::trouble::Found;
+use super::{Alarm, Directory, Run};
 use crate::access::Access;
 use crate::disk::DiskCopy;
 use crate::memory::SimMemory;
@@ -38,6 +39,8 @@ pub(super) struct Head {
     pub out: bool,
     /// When it learned that it leads in place of the other one, if it has not served since.
     pub led: Option<Instant>,
+    /// What its state directory is to be when it begins next.
+    pub finds: Option<Found>,
 }
 
 /// A drive, as it was at some moment.
@@ -129,6 +132,9 @@ impl Run {
         if self.options.script.is_empty() {
             self.heads.copy = None;
         }
+        self.exchange_directory(server);
+        let linked = self.finds_directory(server);
+        self.world.servers[server].linked = linked;
         self.world.power_on(server);
         self.world.convert_state(server);
         let shards = self.options.shards;
@@ -160,7 +166,7 @@ impl Run {
             self.world.put_head(server, Address::Shard(id), shard, Slice::new(at + bytes, MIB as u32));
         }
         let mut steward = Steward::new(StewardConfig {
-            system: self.heads.system.then(|| self.settings(server)),
+            system: (self.heads.system && linked).then(|| self.settings(server)),
             memory: SimMemory::new((1 + place) << 48, 8 * MIB),
             shards,
             entropy: [seed, 1, 2, 3 + place],
@@ -180,6 +186,10 @@ impl Run {
     }
     /// A head says that it serves.
     pub(super) fn becomes_ready(&mut self, server: usize) -> Result<(), String> {
+        // Of what the two heads serve it has nothing, and nobody asks it.
+        if self.has_directory(server, Directory::Unlinked) {
+            return Ok(());
+        }
         self.watch_takeover(server);
         // Until now the other one may have answered, by what legs and caches held. From now on what is read is made the
         // same first.

@@ -20,7 +20,8 @@ mod setup;
 mod trouble;
 
 pub use options::{
-    Act, Cut, Doing, End, Fault, KINDS, Kind, Loss, Options, Outage, ROWS, Row, Trouble, Wipe, Wrap, kind,
+    Act, Cut, Directory, Doing, End, Fault, KINDS, Kind, Loss, Options, Outage, ROWS, Row, Trouble, Wipe,
+    Wrap, kind,
 };
 
 use crate::access::Access;
@@ -423,8 +424,8 @@ impl Run {
                 self.next_of_kind(nth);
             }
             Alarm::Then(trouble) if works => self.pick(trouble),
-            // A path is lost while hosts work, or not at all.
-            Alarm::Fault(Fault::Path { lost: true, .. }) if !works => {}
+            // A path is lost, and a head falls, while hosts work, or not at all.
+            Alarm::Fault(Fault::Path { lost: true, .. } | Fault::Fall { .. }) if !works => {}
             Alarm::Fault(fault) => self.happens(fault),
             Alarm::Landed => self.look_for_hangs(),
             Alarm::Waited(before) if works => self.look_for_waits(before),

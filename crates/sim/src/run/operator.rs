@@ -2,7 +2,7 @@
 
 use super::failed::Failed;
 use super::ordered::Ordered;
-use super::{Alarm, LOOK, LOOK_CALM, LOOK_OF_TWO, Run, Stage, Trouble, quiet};
+use super::{Alarm, Directory, LOOK, LOOK_CALM, LOOK_OF_TWO, Run, Stage, Trouble, quiet};
 use crate::access::Access;
 use crate::moves::{self, Freed};
 use crate::operator::{Repair, nursing, second_portals, verdict};
@@ -215,6 +215,9 @@ impl Run {
     /// The operator looks at `status`, and of two heads asks who leads.
     pub(super) fn look(&mut self) {
         let two = self.two();
+        if two {
+            self.look_at_directory();
+        }
         let leader = self.leader();
         if let Some(leader) = leader.filter(|_| two) {
             self.ask_who_leads(leader);
@@ -240,7 +243,8 @@ impl Run {
         if leads && snapshot.health == State::Optimal {
             self.harm.well_at = asked;
         }
-        if leads {
+        // A head with a damaged file lets nobody in by it, and says so.
+        if leads && !self.has_directory(server, Directory::Damaged) {
             self.orders.ordered.verdict(&snapshot)?;
         }
         if !self.options.troubles.contains(&Trouble::Rot) {

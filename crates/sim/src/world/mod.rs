@@ -25,7 +25,7 @@ pub use actor::{ActorId, Books, HeadMachine, HostMachine, STAGING_PIECE};
 
 use crate::disk::Disk;
 use actor::{Actor, Body, HeadOrHost, kind_of};
-use base::{Address, Duration, Effect, Effects, Event, Instant, Prng, Slice};
+use base::{Address, Duration, Effect, Effects, Event, Instant, NetError, Prng, Slice};
 use core::cmp::Reverse;
 use drive_checker::DriveChecker;
 use drives::Drives;
@@ -615,8 +615,13 @@ impl World {
                 Effect::Close { connection } => self.close(id, connection),
                 Effect::Connect { connection, peer } => self.connect(id, connection, peer),
                 Effect::Listen { portal, address } => {
-                    self.listen(id, portal, address);
-                    self.send_to_head(id, Event::Listening { portal, result: Ok(address) });
+                    // Addresses of the system are not those of a head that begins alone.
+                    let there = self.server_of(id).is_none_or(|s| self.servers[s].linked);
+                    if there {
+                        self.listen(id, portal, address);
+                    }
+                    let result = if there { Ok(address) } else { Err(NetError::NoAddress) };
+                    self.send_to_head(id, Event::Listening { portal, result });
                 }
                 Effect::Unlisten { portal } => self.unlisten(id, portal),
                 Effect::Drive(op) => self.drive(id, op),

@@ -205,7 +205,7 @@ impl World {
         }
     }
     fn send_to_peer(&mut self, server: usize, news: PeerNews) {
-        if !self.servers[server].runs {
+        if !self.servers[server].runs || !self.servers[server].linked {
             return;
         }
         let id = self.servers[server].addresses[&Address::Steward];
@@ -269,12 +269,12 @@ impl World {
     fn peer_try(&mut self, path: usize) {
         let network = &self.peers.networks[path];
         let [listens, connects] = [1 - CONNECTS, CONNECTS].map(|s| &self.servers[s]);
-        let waits = !network.tries || network.open[CONNECTS] || !connects.runs;
+        let waits = !network.tries || network.open[CONNECTS] || !connects.runs || !connects.linked;
         let stands = |s: usize| self.servers[s].pause.is_some_and(|p| p.until > self.now);
         if waits || network.cut.contains(&true) || !listens.powered || stands(0) || stands(1) {
             return;
         }
-        if !listens.runs {
+        if !listens.runs || !listens.linked {
             return self.send_to_peer(CONNECTS, PeerNews::Down { path, end: End::Refused });
         }
         // The other one may have one that is over, and not know it yet: the newer one takes its place.

@@ -85,6 +85,8 @@ pub struct Server {
     pub(super) lost: BTreeSet<usize>,
     /// A process of it runs.
     pub(super) runs: bool,
+    /// That process has a link to the other one: its daemon knows that it is one of two.
+    pub linked: bool,
     /// It has power.
     pub(super) powered: bool,
 }
@@ -105,6 +107,7 @@ impl Server {
             standing: BTreeMap::new(),
             lost: BTreeSet::new(),
             runs: false,
+            linked: true,
             powered: true,
         }
     }

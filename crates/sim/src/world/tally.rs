@@ -44,6 +44,14 @@ pub enum Wrong {
     FullDirectory,
     /// A state directory is slow; an operation took longer.
     SlowDirectory,
+    /// A head begins with a state directory in which a file is damaged.
+    DamagedDirectory,
+    /// It begins with an older copy of its state directory.
+    OlderDirectory,
+    /// It begins with a state directory that is empty but for its file `link`.
+    EmptyDirectory,
+    /// It begins without its file `link`.
+    UnlinkedDirectory,
     /// A link of a host is cut; it was there until then.
     CutLink,
     /// A link of a host stalls; bytes waited.
@@ -79,7 +87,7 @@ pub enum Wrong {
 }
 
 /// All of them, in their order.
-const ALL: [Wrong; 35] = [
+const ALL: [Wrong; 39] = [
     Wrong::Kill,
     Wrong::PowerCut,
     Wrong::DrivesPowerCut,
@@ -99,6 +107,10 @@ const ALL: [Wrong; 35] = [
     Wrong::LateFences,
     Wrong::FullDirectory,
     Wrong::SlowDirectory,
+    Wrong::DamagedDirectory,
+    Wrong::OlderDirectory,
+    Wrong::EmptyDirectory,
+    Wrong::UnlinkedDirectory,
     Wrong::CutLink,
     Wrong::StallLink,
     Wrong::SilenceLink,

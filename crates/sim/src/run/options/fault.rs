@@ -4,6 +4,19 @@ use crate::disk::Faults;
 use crate::world::Crash;
 use base::{Address, Duration};
 
+/// What has become of a state directory while its head was down.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Directory {
+    /// A file is damaged, or gone.
+    Damaged,
+    /// It is an older copy of itself.
+    Older,
+    /// Nothing is there but the file `link`.
+    Empty,
+    /// That file is gone: the daemon removes what is there of the system, and its head begins alone.
+    Unlinked,
+}
+
 /// What kind of trouble a seed makes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Trouble {
@@ -77,6 +90,8 @@ pub enum Trouble {
     LateFences,
     /// The state directory of a server is slow for a while.
     SlowDirectory,
+    /// A head is killed, and finds its state directory so.
+    Directory(Directory),
     /// A drive shuts nobody out for 10 ms to 8 s, as the reset that belongs to it hangs; and as a rule a head
     /// stands still then, or its Steward.
     HoldFencesUp,
@@ -197,6 +212,8 @@ pub enum Fault {
     Refuse { server: usize },
     /// What is done there takes up to so long from now on.
     SlowDirectory { server: usize, slow_us: u64 },
+    /// It is so when the server's head begins next. Which file is damaged, and how, `pick` says.
+    Directory { server: usize, what: Directory, pick: u64 },
     /// All state directories take again what is written there.
     Room,
     /// An order deals all lanes anew.

@@ -1,6 +1,6 @@
 //! Worlds in which any fault may happen to any server and drive, each kind at a rate of its own.
 
-use super::{Options, Trouble};
+use super::{Directory, Options, Trouble};
 use base::{Duration, Prng};
 
 /// Of so many worlds one has one head.
@@ -9,6 +9,10 @@ const OF_ONE: u64 = 4;
 const TAKEN: u64 = 4;
 /// One of so many worlds is thick: one kind of fault happens in it, so many times as often.
 const THICK: u64 = 8;
+
+/// What may become of the state directory of either.
+const DIRECTORIES: [Directory; 4] =
+    [Directory::Damaged, Directory::Older, Directory::Empty, Directory::Unlinked];
 
 /// What may happen to two heads over the same drives.
 const TO_TWO: [Trouble; 34] = [
@@ -90,6 +94,7 @@ impl Options {
             Trouble::FullDirectory { files: false, time: some_time(12_000) },
             Trouble::FullDirectory { files: true, time: some_time(12_000) },
         ]);
+        all.extend(DIRECTORIES.map(Trouble::Directory));
         let length = options.work;
         options.mix(&all, length, &mut rng);
         options

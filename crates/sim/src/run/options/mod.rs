@@ -6,7 +6,7 @@ mod one;
 mod rows;
 mod two;
 
-pub use fault::{Act, Cut, Doing, End, Fault, Loss, Outage, Trouble, Wipe};
+pub use fault::{Act, Cut, Directory, Doing, End, Fault, Loss, Outage, Trouble, Wipe};
 pub use rows::{ROWS, Row};
 
 use crate::host::Habits;

@@ -2,7 +2,7 @@
 
 use crate::run::check::WRITE_MAX;
 use crate::run::{Alarm, Fault, NOTICED, Run, Trouble};
-use crate::world::Wrong;
+use crate::world::{Crash, Wrong};
 use base::{Address, Duration};
 
 /// Who leads no more is waited for so long before it is looked whether hosts wait, and they wait for so long then.
@@ -43,6 +43,13 @@ impl Run {
                 let time = self.some_time(12_000);
                 self.happens(Fault::SlowDirectory { server: victim, slow_us });
                 self.later(time, Alarm::Fault(Fault::SlowDirectory { server: victim, slow_us: 0 }));
+            }
+            Trouble::Directory(what) => {
+                let pick = self.rng.next_u64();
+                self.happens(Fault::Directory { server: victim, what, pick });
+                let after = Duration::from_millis(self.rng.below(5000));
+                let fall = Fault::Fall { server: victim, crash: Crash::Killed };
+                self.later(after, Alarm::Fault(fall));
             }
             Trouble::DrivePower | Trouble::Full => self.pick_drive(trouble),
             other => unreachable!("{other:?} is of worlds of one head"),

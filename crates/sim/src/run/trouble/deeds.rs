@@ -99,6 +99,7 @@ impl Run {
                 self.world.servers[server].refuses.extend(refused);
             }
             Fault::SlowDirectory { server, slow_us } => self.world.slow_directory(server, slow_us),
+            Fault::Directory { server, what, pick } => self.changes_directory(server, what, pick),
             Fault::Room => self.directories_take(),
             Fault::TurnLanes => self.turn_lanes(),
             Fault::Resize { volume, granules } => {

@@ -3,6 +3,7 @@
 
 use crate::moves;
 use crate::run::{NOTICED, Run};
+use crate::world::Server;
 use base::Instant;
 use head::order::{Order, State};
 
@@ -59,6 +60,14 @@ impl Run {
     /// Whether a head may lose its paths to all drives: the other one reaches each, and they are well.
     pub(super) fn may_lose_all_paths(&self) -> bool {
         self.world.has_all_paths() && self.drives_are_well()
+    }
+    /// Whether the state directory of a server may be another one when its head begins: the other one leads, so that
+    /// nothing is there alone, and the drives that vote are well.
+    pub(super) fn may_exchange_directory(&self, server: usize) -> bool {
+        let other = 1 - server;
+        let takes = |s: &Server| s.frozen_at.is_none() && s.refuses.is_empty();
+        let leads = self.leader() == Some(other) && self.world.is_paused(other).is_none();
+        leads && takes(&self.world.servers[other]) && self.may_lose_all_paths()
     }
     /// Whether drives may shut nobody out for a time: a takeover may put their legs out, and the others are to be
     /// well.

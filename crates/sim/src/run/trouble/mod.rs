@@ -3,12 +3,16 @@
 
 mod any;
 mod deeds;
+mod directories;
 mod may;
 mod one;
 mod two;
 
 use super::{Alarm, Run, Trouble};
 use base::{Duration, Instant};
+use directories::Foreign;
+
+pub(super) use directories::Found;
 
 /// What a drive held back has landed so long after it went on.
 pub(super) const LANDED_AFTER: Duration = Duration::from_millis(50);
@@ -53,6 +57,8 @@ pub(super) struct Harm {
     pub disturbed_at: Instant,
     /// When a head that leads was asked last that said that all is well.
     pub well_at: Instant,
+    /// The state directory that is not what its head left.
+    foreign: Option<Foreign>,
     /// A drive of which something was overwritten, when, and whether the head has said so.
     pub wiped: Option<(usize, Instant, bool)>,
 }
