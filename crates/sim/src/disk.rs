@@ -11,6 +11,7 @@ mod layer;
 
 use crate::registrants::{Nexus, Registrations};
 use crate::world::{Image, Wrong};
+use array::format::LABEL_AT;
 use base::DriveKind;
 use base::{DriveError, DriveInfo, DriveOpKind, Fence, FenceAct, FenceError, FenceKind, Prng};
 use layer::{Layer, PAGE};
@@ -148,12 +149,18 @@ pub struct Disk {
     pub fence: FenceKind,
     /// It says that it shuts a head out, and takes its commands all the same.
     pub fence_lies: bool,
-    /// The registered keys. They outlive power cuts.
+    /// The registered keys. They outlive power cuts, unless the drive forgets them.
     pub registrations: Registrations,
     durable: Layer,
     cached: Layer,
     /// Sectors that rotted once.
     rotted: BTreeSet<u64>,
+    /// Its registrations go with its power.
+    pub forgets_keys: bool,
+    /// They did, and nobody has asked for them since.
+    forgot: bool,
+    /// Something else than its heads made of it what it is.
+    altered: Option<Wrong>,
 }
 
 impl Disk {
@@ -174,6 +181,9 @@ impl Disk {
             durable: Layer::default(),
             cached: Layer::default(),
             rotted: BTreeSet::new(),
+            forgets_keys: false,
+            forgot: false,
+            altered: None,
         }
     }
 
@@ -270,6 +280,7 @@ impl Disk {
                 Some(Wrong::FlushErrors)
             }
             (_, Err(DriveError::Medium)) => Some(Wrong::WriteErrors),
+            (DriveOpKind::Read, Ok(())) if self.altered.is_some() && op.at == LABEL_AT => self.altered,
             (DriveOpKind::Read, Ok(())) => rotted().then_some(Wrong::Rot),
             _ => None,
         }
@@ -303,6 +314,7 @@ impl Disk {
     pub fn put_copy(&mut self, copy: DiskCopy) {
         self.durable = copy.0;
         self.cached = Layer::default();
+        self.altered = Some(Wrong::OlderCopy);
     }
 
     /// Changes a bit of a sector behind everybody's back.
@@ -318,6 +330,7 @@ impl Disk {
     }
     /// Somebody overwrites a range with zeroes behind everybody's back.
     pub fn wipe(&mut self, at: u64, len: u64) {
+        self.altered = Some(Wrong::Wipe);
         for sector in self.sectors(at, len) {
             self.rotted.insert(sector);
             self.durable.remove(sector);
@@ -386,13 +399,23 @@ impl Disk {
         }
     }
 
-    /// The power is cut: any subset of what was not flushed survives.
-    pub fn power_cut(&mut self, rng: &mut Prng) {
+    /// The keys of heads were lost with the power, and are asked for the first time since.
+    pub fn misses_keys(&mut self) -> bool {
+        core::mem::take(&mut self.forgot)
+    }
+    /// The power is cut: any subset of what was not flushed survives. True: keys of heads did not.
+    pub fn power_cut(&mut self, rng: &mut Prng) -> bool {
+        let forgets = self.forgets_keys && self.registrations != Registrations::default();
+        if forgets {
+            self.registrations = Registrations::default();
+            self.forgot = true;
+        }
         for (sector, contents) in core::mem::take(&mut self.cached).into_sectors() {
             if rng.chance(1, 2) {
                 self.durable.insert(sector, contents);
             }
         }
+        forgets
     }
 
     /// Every second sector of a range of bytes holds data of its own, durably: the drive was used before.

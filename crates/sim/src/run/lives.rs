@@ -49,6 +49,8 @@ pub(super) struct OldCopy {
     pub contents: DiskCopy,
     /// The life of the head in which it was made.
     pub life: u64,
+    /// How often a head had come to serve by then.
+    pub takeovers: u32,
 }
 
 /// All heads.
@@ -129,7 +131,7 @@ impl Run {
         head.serves = false;
         head.stopping = false;
         drop(self.orders.waiting.take_if(|asked| asked.server == server));
-        if self.options.script.is_empty() {
+        if self.options.script.is_empty() && !self.two() {
             self.heads.copy = None;
         }
         self.exchange_directory(server);
@@ -249,6 +251,8 @@ impl Run {
         self.later(after, Alarm::Boot(server));
         match self.heads.copies_at_end.take() {
             Some(disk) => self.copy_drive(disk),
+            // Of two heads the other one goes on with the drive.
+            None if self.two() => {}
             None => self.exchange_at_end(crash, served),
         }
     }

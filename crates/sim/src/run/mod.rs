@@ -50,6 +50,8 @@ const WORK_MAX: Duration = Duration::from_secs(900);
 const STEPS_MAX: u64 = 20_000_000;
 /// A drive that was pulled is noticed within this time, even if it is unused.
 const NOTICED: Duration = Duration::from_secs(7);
+/// A label that was overwritten is there again after this time.
+const WIPE_MENDED: Duration = Duration::from_secs(12);
 /// How often the operator of one head looks at `status` while there is trouble, and when there is none.
 const LOOK: Duration = Duration::from_millis(500);
 /// See `LOOK`.
@@ -218,6 +220,7 @@ impl Run {
         for d in 0..options.mirrors * options.legs + more {
             let mut disk = Disk::new(format!("d{d}"), 64 * MIB + d as u64 * MIB, options.volatile);
             disk.sector = u64::from(options.block_bytes);
+            disk.forgets_keys = options.forgets_keys;
             disk.deallocate_zeroes = options.deallocate_zeroes || d == 0;
             if options.used {
                 disk.soil(0, disk.bytes, d as u32 + 1);
@@ -523,7 +526,9 @@ impl Run {
         }
         let Some(snapshot) = self.snapshot.take() else { return Ok(()) };
         let well = snapshot.health == State::Optimal && quiet(&snapshot) && !snapshot.pools.is_empty();
-        let said = self.harm.wiped.is_none_or(|(.., said)| said);
+        // Of two heads nobody is asked, and who leads has looked at each drive by then.
+        let mended = |at: Instant| self.world.now().since(at.max(since)) > WIPE_MENDED;
+        let said = self.harm.wiped.is_none_or(|(_, at, said)| said || two && mended(at));
         // A drive that is in use has confirmed what it was asked for.
         let confirmed = || self.heads.view.as_ref().is_some_and(|v| v.late.is_empty());
         let there = !two || self.is_alone() || self.follower_has_all() && confirmed();

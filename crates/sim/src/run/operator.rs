@@ -31,6 +31,8 @@ pub(super) struct Asked {
     order: Order,
     /// It is of the operator who takes things from hosts.
     of_access: bool,
+    /// It went to the head that follows.
+    elsewhere: bool,
 }
 
 /// What is ordered, and what became of it.
@@ -38,6 +40,8 @@ pub(super) struct Asked {
 pub(super) struct Orders {
     /// Orders that are still to be given.
     pub queue: VecDeque<Order>,
+    /// The next one that changes something goes to the head that follows.
+    pub elsewhere: bool,
     /// Until then they wait.
     hold_until: Instant,
     asked: u64,
@@ -122,13 +126,29 @@ impl Run {
         }
         self.orders.failed.ordered(&order);
         self.orders.ordered.doubt(&order);
+        let elsewhere = self.goes_elsewhere(server, &order);
+        let server = if elsewhere { 1 - server } else { server };
         let id = self.orders.next_id();
         let mail = StewardMail::Order { id, order: order.clone() };
-        self.orders.waiting = Some(Asked { id, server, since: now, order, of_access });
+        self.orders.waiting = Some(Asked { id, server, since: now, order, of_access, elsewhere });
         self.world.manage(server, Address::Steward, mail);
     }
+    /// Whether an order goes to the head that follows instead of the one that leads.
+    fn goes_elsewhere(&mut self, leader: usize, order: &Order) -> bool {
+        let changes = self.stage == Stage::Working && *order != Order::Status;
+        let there = self.orders.elsewhere && self.two() && self.world.runs(1 - leader);
+        let goes = changes && there && !self.has_directory(1 - leader, Directory::Unlinked);
+        if goes {
+            self.orders.elsewhere = false;
+            self.world.tally.make(Wrong::AskFollower);
+        }
+        goes
+    }
     pub(super) fn answered(&mut self, asked: Asked, answer: Answered) -> Result<(), String> {
-        let Asked { server, since, order, of_access, .. } = asked;
+        let Asked { server, since, order, of_access, elsewhere, .. } = asked;
+        if elsewhere {
+            self.world.tally.meet(Wrong::AskFollower);
+        }
         if self.cuts(&order) {
             return self.cut_answered(&order, answer);
         }
@@ -147,6 +167,8 @@ impl Run {
                 Order::LanesTurn => Some(Wrong::TurnLanes),
                 Order::VolumeResize { .. } => Some(Wrong::Resize),
                 Order::PoolScrub { .. } => Some(Wrong::Scrub),
+                Order::HeadFence { .. } => Some(Wrong::FenceFollower),
+                _ if self.orders.moving && moves::is_move(&order) => Some(Wrong::MoveDrives),
                 _ => None,
             };
             done.into_iter().for_each(|what| self.world.tally.meet(what));
@@ -345,7 +367,7 @@ impl Run {
 
     /// When the operator does something next.
     pub(super) fn next_move(&mut self) {
-        if self.options.moves > 0 {
+        if self.options.moves > 0 && !self.two() {
             let after = Duration::from_micros(self.rng.between(1_000, 600_000));
             self.later(after, Alarm::Move);
         }
@@ -353,13 +375,13 @@ impl Run {
     /// Drives are replaced, added, removed: while all of them are well, since nobody gives up one beside one that
     /// is ill.
     pub(super) fn move_drives(&mut self) {
-        let ill =
-            self.world.disks.iter().any(|d| d.faults.any()) || self.harm.convalescent.1 > self.world.now();
-        let busy = !self.heads.each[0].up || !self.orders.are_given();
-        if ill || busy {
+        let up = if self.two() { self.leader().is_some() } else { self.heads.each[0].up };
+        if !up || !self.may_move_drives() || !self.orders.are_given() {
             return;
         }
-        let Some(snapshot) = self.snapshot.take() else {
+        // Of two heads what was looked at last is at hand.
+        let looked = if self.two() { self.last_look.clone() } else { self.snapshot.take() };
+        let Some(snapshot) = looked else {
             self.orders.queue.push_back(Order::Status);
             return;
         };
@@ -375,6 +397,7 @@ impl Run {
             self.world.say(|| format!("the operator: {order:?}"));
             self.orders.moving = true;
             self.orders.moves += 1;
+            self.world.tally.make(Wrong::MoveDrives);
             self.orders.queue.push_back(order);
         }
         self.orders.queue.push_back(Order::Status);

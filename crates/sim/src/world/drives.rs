@@ -270,7 +270,9 @@ impl World {
             let _ = self.carry(&pending, true);
         }
         for disk in &mut self.disks {
-            disk.power_cut(&mut self.rng);
+            if disk.power_cut(&mut self.rng) {
+                self.tally.make(Wrong::ForgetKeys);
+            }
         }
         for server in 0..self.servers.len() {
             self.forget_claims(server);
@@ -320,7 +322,9 @@ impl World {
             if disks[disk].has_cached() {
                 tally.meet(Wrong::DrivePower);
             }
-            disks[disk].power_cut(rng);
+            if disks[disk].power_cut(rng) {
+                tally.make(Wrong::ForgetKeys);
+            }
             drive_checker.drained.insert(disk, *now);
         }
         disks[disk].appearance += 1;

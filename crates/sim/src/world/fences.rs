@@ -142,7 +142,12 @@ impl World {
         }
         self.fences.under_way.remove(at);
         let result = match disk {
-            Some(disk) => self.disks[disk].carry_out_fence(own, act),
+            Some(disk) => {
+                if self.disks[disk].misses_keys() {
+                    self.tally.meet(Wrong::ForgetKeys);
+                }
+                self.disks[disk].carry_out_fence(own, act)
+            }
             None => Err(FenceError::Gone),
         };
         if let (Some(disk), Ok(_), FenceAct::ShutOut { .. }) = (disk, &result, act)

@@ -84,10 +84,22 @@ pub enum Wrong {
     Resize,
     /// Legs are to be compared; that began.
     Scrub,
+    /// An order goes to the head that follows; it was answered.
+    AskFollower,
+    /// The head that follows is to be put out; it was.
+    FenceFollower,
+    /// An order is about a drive; it was carried out.
+    MoveDrives,
+    /// Something of a drive is overwritten; a head has read the label since.
+    Wipe,
+    /// A drive is exchanged for an older copy of itself; the same.
+    OlderCopy,
+    /// A drive loses the keys of heads with its power; a fence found none.
+    ForgetKeys,
 }
 
 /// All of them, in their order.
-const ALL: [Wrong; 39] = [
+const ALL: [Wrong; 45] = [
     Wrong::Kill,
     Wrong::PowerCut,
     Wrong::DrivesPowerCut,
@@ -127,6 +139,12 @@ const ALL: [Wrong; 39] = [
     Wrong::TurnLanes,
     Wrong::Resize,
     Wrong::Scrub,
+    Wrong::AskFollower,
+    Wrong::FenceFollower,
+    Wrong::MoveDrives,
+    Wrong::Wipe,
+    Wrong::OlderCopy,
+    Wrong::ForgetKeys,
 ];
 
 /// The counts of one world.

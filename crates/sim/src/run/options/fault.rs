@@ -134,6 +134,16 @@ pub enum Trouble {
     Resize,
     /// An order has the legs of every mirror compared.
     Scrub,
+    /// The next order goes to the head that follows.
+    AskFollower,
+    /// An order puts the head that follows out.
+    FenceFollower,
+    /// Orders replace, add, remove or fail drives, make them spares, and make, resize or remove volumes.
+    MoveDrives,
+    /// Something else overwrites a label of a drive in use, or all in front of its data.
+    Wipe,
+    /// A copy of a drive is made; or the drive is pulled, and put back as the copy that was made.
+    OlderCopy,
 }
 
 impl Trouble {
@@ -222,6 +232,10 @@ pub enum Fault {
     Resize { volume: u64, granules: u64 },
     /// An order compares the legs of every mirror.
     Scrub,
+    /// The next order goes to the head that follows.
+    AskFollower,
+    /// An order puts that head out.
+    FenceFollower,
 }
 
 impl Fault {

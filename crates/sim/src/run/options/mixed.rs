@@ -15,7 +15,7 @@ const DIRECTORIES: [Directory; 4] =
     [Directory::Damaged, Directory::Older, Directory::Empty, Directory::Unlinked];
 
 /// What may happen to two heads over the same drives.
-const TO_TWO: [Trouble; 34] = [
+const TO_TWO: [Trouble; 39] = [
     Trouble::Kill,
     Trouble::PowerCut,
     Trouble::Stop,
@@ -40,6 +40,11 @@ const TO_TWO: [Trouble; 34] = [
     Trouble::TurnLanes,
     Trouble::Resize,
     Trouble::Scrub,
+    Trouble::AskFollower,
+    Trouble::FenceFollower,
+    Trouble::MoveDrives,
+    Trouble::Wipe,
+    Trouble::OlderCopy,
     Trouble::Hang,
     Trouble::Drop,
     Trouble::Unplug,
@@ -85,8 +90,10 @@ impl Options {
         // Else hosts would do much in that time.
         options.delivery.drive_us = options.delivery.drive_us.max(3000);
         let mut all = TO_TWO.to_vec();
-        // What somebody left on a used drive has no block that could be known to have rotted.
-        all.retain(|t| !(options.used && *t == Trouble::Rot));
+        // What somebody left on a used drive has no block that could be known to have rotted, and is cleared so slowly
+        // that a drive would not be a leg in time.
+        all.retain(|t| !(options.used && matches!(t, Trouble::Rot | Trouble::MoveDrives)));
+        options.forgets_keys = rng.chance(1, TAKEN);
         let mut some_time = |most_ms| Duration::from_millis(rng.between(500, most_ms));
         all.extend([
             Trouble::KillBehindFences(some_time(8000)),
@@ -97,6 +104,7 @@ impl Options {
         all.extend(DIRECTORIES.map(Trouble::Directory));
         let length = options.work;
         options.mix(&all, length, &mut rng);
+        options.moves = u32::from(options.troubles.contains(&Trouble::MoveDrives));
         options
     }
     fn mixed_of_one(seed: u64, mut rng: Prng) -> Self {
@@ -123,7 +131,11 @@ impl Options {
         let mut taken: Vec<Trouble> = all.iter().copied().filter(|_| rng.chance(1, TAKEN)).collect();
         // What rotted differs indeed, and a scrub says so.
         if taken.contains(&Trouble::Rot) {
-            taken.retain(|t| *t != Trouble::Scrub);
+            taken.retain(|t| !matches!(t, Trouble::Scrub | Trouble::MoveDrives));
+        }
+        // A drive that comes back to its place is not to have left its pool.
+        if taken.contains(&Trouble::MoveDrives) {
+            taken.retain(|t| !matches!(t, Trouble::Wipe | Trouble::OlderCopy));
         }
         if thick || taken.is_empty() {
             taken = vec![*rng.pick(all)];

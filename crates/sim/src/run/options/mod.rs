@@ -137,7 +137,7 @@ pub struct Options {
     /// Drives that may be ill at a time. With 1, only while every leg is in sync, so that there is always
     /// a leg to live on; with 2, whole mirrors may be away.
     pub ill_max: usize,
-    /// So often an operator moves drives about.
+    /// So often an operator moves drives about; of two heads, whether one does.
     pub moves: u32,
     /// The pool has its first mirror alone until nearly all of that is taken; then the others are added. What hosts write
     /// comes to lie on both.
@@ -182,6 +182,8 @@ pub struct Options {
     /// Hosts have a path to each head, and send commands by both in turns. One that is lost with its path is
     /// sent again by the other. None loses a path to a head that lives without an event for that head.
     pub in_turns: bool,
+    /// Drives lose the keys of heads with their power.
+    pub forgets_keys: bool,
     /// This drive's fence does not hold.
     pub lying: Option<usize>,
     /// A server loses its paths to drives.

@@ -1,9 +1,9 @@
 //! What goes wrong with two heads only in worlds of any fault.
 
 use crate::run::check::WRITE_MAX;
-use crate::run::{Alarm, Fault, NOTICED, Run, Trouble};
+use crate::run::{Alarm, Fault, NOTICED, Run, Trouble, Wipe};
 use crate::world::{Crash, Wrong};
-use base::{Address, Duration};
+use base::{Address, Duration, Instant};
 
 /// Who leads no more is waited for so long before it is looked whether hosts wait, and they wait for so long then.
 const NOBODY_YET: Duration = Duration::from_millis(500);
@@ -15,7 +15,7 @@ const JUMPS_MS: [i64; 3] = [1000, 3_600_000, 400 * 86_400_000];
 impl Run {
     pub(super) fn pick_of_any(&mut self, trouble: Trouble, victim: usize) {
         match trouble {
-            Trouble::DrivesPower if self.may_lose_power() => self.drives_lose_power(),
+            Trouble::DrivesPower if self.may_lose_power() && self.may_lose_keys() => self.drives_lose_power(),
             Trouble::LoseAllPaths if self.may_lose_all_paths() => {
                 let time = self.some_time(8000);
                 (0..self.world.disks.len()).for_each(|disk| self.take_path(victim, disk, time));
@@ -51,8 +51,47 @@ impl Run {
                 let fall = Fault::Fall { server: victim, crash: Crash::Killed };
                 self.later(after, Alarm::Fault(fall));
             }
+            Trouble::DrivePower if !self.may_lose_keys() => {}
             Trouble::DrivePower | Trouble::Full => self.pick_drive(trouble),
+            Trouble::AskFollower => self.happens(Fault::AskFollower),
+            // A drive that does not confirm it costs its leg.
+            Trouble::FenceFollower if self.may_hold_fences() => self.happens(Fault::FenceFollower),
+            Trouble::FenceFollower => {}
+            Trouble::MoveDrives => self.move_drives(),
+            Trouble::Wipe => self.pick_drive_to_wipe(),
+            Trouble::OlderCopy => self.pick_older_copy(),
             other => unreachable!("{other:?} is of worlds of one head"),
+        }
+    }
+    /// Some drive that may be ill.
+    fn ill_drive(&mut self) -> Option<usize> {
+        let disk = self.rng.below(self.world.disks.len() as u64) as usize;
+        self.may_ail(disk).then_some(disk)
+    }
+    /// No other drive falls ill before who leads has noticed what became of this one.
+    fn is_noticed_later(&mut self, disk: usize, well: Instant) {
+        self.harm.convalescent = (Some(disk), well + WRITE_MAX + NOTICED);
+    }
+    fn pick_drive_to_wipe(&mut self) {
+        let what = *self.rng.pick(&[Wipe::First, Wipe::Second, Wipe::Both, Wipe::Front]);
+        let Some(disk) = self.ill_drive() else { return };
+        self.happens(Fault::Wipe { disk, what });
+        self.is_noticed_later(disk, self.world.now());
+    }
+    /// The copy that there is takes the place of its drive, if another head has come to serve since it was made.
+    fn pick_older_copy(&mut self) {
+        let takeovers = self.heads.takeovers;
+        let older = self.heads.copy.as_ref().filter(|c| c.takeovers < takeovers).map(|c| c.disk);
+        let Some(disk) = older else {
+            let disk = self.rng.below(self.world.disks.len() as u64) as usize;
+            return self.happens(Fault::Copy { disk });
+        };
+        let time = self.some_time(8000);
+        if self.may_ail(disk) {
+            self.happens(Fault::pulled(disk));
+            self.is_noticed_later(disk, self.world.now() + time);
+            self.later(time, Alarm::Fault(Fault::Exchange { disk }));
+            self.later(time, Alarm::Fault(Fault::heals(disk)));
         }
     }
     /// Drives have it back at the same moment.

@@ -3,7 +3,7 @@
 use super::LANDED_AFTER;
 use crate::disk::{Disk, Faults};
 use crate::run::check::label;
-use crate::run::lives::OldCopy;
+use crate::run::lives::{Heads, OldCopy};
 use crate::run::{Alarm, Fault, Run, Wipe};
 use crate::world::{Crash, Pause, Refusal, Wrong};
 use array::format::{LABEL_AT, LegState, MEMBERSHIP_AT, MembershipRecord, RECORD_BYTES, label_copy_at};
@@ -112,6 +112,11 @@ impl Run {
                 self.world.tally.make(Wrong::Scrub);
                 self.orders_once(Order::PoolScrub { pool: "tank".into(), action });
             }
+            Fault::AskFollower => self.orders.elsewhere = true,
+            Fault::FenceFollower => {
+                self.world.tally.make(Wrong::FenceFollower);
+                self.orders_once(Order::HeadFence { off: false });
+            }
         }
     }
 
@@ -199,6 +204,7 @@ impl Run {
             }
             self.world.disks[disk].wipe(at, len);
         }
+        self.world.tally.make(Wrong::Wipe);
         self.harm.wiped = Some((disk, self.world.now(), false));
         self.note_ailment(false);
     }
@@ -206,6 +212,10 @@ impl Run {
     /// The head says within some seconds that something of a drive was overwritten.
     pub(in crate::run) fn hear_of_wipe(&mut self, snapshot: &Status) -> Result<(), String> {
         let now = self.world.now();
+        // What another head said is not of this one's log.
+        if self.two() {
+            return Ok(());
+        }
         let Some((disk, at, said)) = &mut self.harm.wiped else { return Ok(()) };
         let what = format!("drive d{disk}");
         *said |= snapshot.events.iter().filter(|e| e.what == what).any(|e| {
@@ -234,7 +244,8 @@ impl Run {
 
     pub(in crate::run) fn copy_drive(&mut self, disk: usize) {
         let contents = self.world.disks[disk].copy();
-        self.heads.copy = Some(OldCopy { disk, contents, life: self.heads.lives });
+        let Heads { lives: life, takeovers, .. } = self.heads;
+        self.heads.copy = Some(OldCopy { disk, contents, life, takeovers });
     }
     /// The head has ended. An older copy of a drive takes its place, if the next head can know that: it was
     /// made before this one began to serve, or this one was stopped in order; and what is copied over it
@@ -256,6 +267,7 @@ impl Run {
     fn put_copy(&mut self, copy: OldCopy) {
         let OldCopy { disk, contents, .. } = copy;
         self.world.say(|| format!("d{disk} is exchanged for an older copy of itself"));
+        self.world.tally.make(Wrong::OlderCopy);
         self.world.disks[disk].put_copy(contents);
         self.note_ailment(false);
     }
@@ -263,8 +275,11 @@ impl Run {
     /// A copy of a drive takes its place while its leg is out.
     fn exchange(&mut self, disk: usize) {
         let out = self.world.is_out_on_record(disk);
-        let lives = self.heads.lives;
-        let fits = |copy: &mut OldCopy| out && copy.disk == disk && copy.life < lives;
+        let Heads { lives, takeovers, .. } = self.heads;
+        // It was made before the pool was opened that is open now.
+        let two = self.two();
+        let older = |c: &OldCopy| if two { c.takeovers < takeovers } else { c.life < lives };
+        let fits = |copy: &mut OldCopy| out && copy.disk == disk && older(copy);
         if let Some(copy) = self.heads.copy.take_if(fits) {
             self.put_copy(copy);
         }

@@ -74,6 +74,17 @@ impl Run {
     pub(super) fn may_hold_fences(&self) -> bool {
         self.drives_are_well()
     }
+    /// Whether an operator may give up drives: nobody does beside one that is ill.
+    pub(in crate::run) fn may_move_drives(&self) -> bool {
+        if self.two() { self.may_ail_for_two(None) } else { self.drives_are_well() }
+    }
+    /// Whether drives may lose the keys of heads with their power: both heads are in, so that none is kept from them
+    /// by a key.
+    pub(super) fn may_lose_keys(&self) -> bool {
+        let lives =
+            |s: usize| self.world.runs(s) && self.world.is_paused(s).is_none() && !self.heads.each[s].out;
+        !self.options.forgets_keys || self.follower_has_all() && lives(0) && lives(1)
+    }
     /// Whether every leg was in sync when last looked at; asks for a new look.
     fn all_well(&mut self) -> bool {
         let moving = self.orders.moving;
