@@ -27,7 +27,7 @@ pub use options::{
 use crate::access::Access;
 use crate::disk::Disk;
 use crate::host::Ledger;
-use crate::world::{ActorId, Crash, Step, Tally, World};
+use crate::world::{ActorId, Crash, Step, Tally, World, Wrong};
 use base::{Duration, Instant, Prng};
 use head::mail::ManagerMail;
 use head::order::{Event, Reply, State, Status, Weight};
@@ -273,6 +273,8 @@ impl Run {
             let all = ledgers.iter().map(|l| f(&l.borrow()));
             all.max().unwrap_or_default()
         };
+        let mut tally = self.world.tally;
+        tally.add(Wrong::ClearTasks, sum(|l| l.clears), sum(|l| l.cleared));
         let events = self.last_look.iter().flat_map(|s| &s.events);
         Outcome {
             hash: self.world.hash(),
@@ -284,7 +286,7 @@ impl Run {
             by_server: self.commands_by_server(),
             ended: sum(|l| l.ended),
             troubles: self.harm.troubles,
-            tally: self.world.tally,
+            tally,
             takeovers: self.heads.takeovers,
             deals: self.orders.deals,
             taken: self.orders.access.as_ref().map_or(0, Access::taken),

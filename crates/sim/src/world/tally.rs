@@ -58,6 +58,8 @@ pub enum Wrong {
     StallLink,
     /// A link of a host is silent; bytes went nowhere.
     SilenceLink,
+    /// A SCSI host ends all tasks on the volume; a command of another one ended so.
+    ClearTasks,
     /// A drive hangs; an operation was held.
     Hang,
     /// A drive is gone; an operation found that.
@@ -99,7 +101,7 @@ pub enum Wrong {
 }
 
 /// All of them, in their order.
-const ALL: [Wrong; 45] = [
+const ALL: [Wrong; 46] = [
     Wrong::Kill,
     Wrong::PowerCut,
     Wrong::DrivesPowerCut,
@@ -126,6 +128,7 @@ const ALL: [Wrong; 45] = [
     Wrong::CutLink,
     Wrong::StallLink,
     Wrong::SilenceLink,
+    Wrong::ClearTasks,
     Wrong::Hang,
     Wrong::Drop,
     Wrong::Unplug,
@@ -169,6 +172,11 @@ impl Tally {
     /// It made a difference.
     pub fn meet(&mut self, what: Wrong) {
         self.met[what as usize] += 1;
+    }
+    /// It went wrong and made a difference so often, as somebody else has counted.
+    pub fn add(&mut self, what: Wrong, made: u64, met: u64) {
+        self.made[what as usize] += made;
+        self.met[what as usize] += met;
     }
     /// How often it went wrong.
     pub fn made(&self, what: Wrong) -> u64 {

@@ -77,6 +77,11 @@ const TO_ONE: [Trouble; 16] = [
     Trouble::Rot,
 ];
 
+/// In one world of so many SCSI hosts end all tasks on the volume, behind so many of 1000 commands.
+fn clears(rng: &mut Prng) -> u64 {
+    if rng.chance(1, TAKEN) { rng.between(1, 10) } else { 0 }
+}
+
 impl Options {
     /// A world in which any fault may happen: of two heads, or, one in four, of one.
     pub fn mixed(seed: u64) -> Self {
@@ -94,6 +99,7 @@ impl Options {
         // that a drive would not be a leg in time.
         all.retain(|t| !(options.used && matches!(t, Trouble::Rot | Trouble::MoveDrives)));
         options.forgets_keys = rng.chance(1, TAKEN);
+        options.habits.clear_permille = clears(&mut rng);
         let mut some_time = |most_ms| Duration::from_millis(rng.between(500, most_ms));
         all.extend([
             Trouble::KillBehindFences(some_time(8000)),
@@ -118,6 +124,7 @@ impl Options {
         // How long hosts take for their commands. Where drives are moved, eight times as long.
         let length = Duration::from_millis(rng.between(500, 4000));
         let length = if options.moves > 0 { length * 8 } else { length };
+        options.habits.clear_permille = clears(&mut rng);
         options.mix(&TO_ONE, length, &mut rng);
         if options.moves > 0 && options.troubles.contains(&Trouble::Rot) {
             options.moves = 0;
