@@ -222,7 +222,7 @@ impl Disk {
         }
         match self.fence {
             FenceKind::None(why) => Err(FenceError::None(why)),
-            // There is one head: nobody else has the file.
+            // Who else has the file is the world's to know.
             FenceKind::File => Ok(Fence::File { others: false }),
             FenceKind::Scsi | FenceKind::Nvme => self.registrations.carry_out(nexus, act).map(Fence::Keys),
         }

@@ -137,6 +137,7 @@ impl Run {
         self.exchange_directory(server);
         let linked = self.finds_directory(server);
         self.world.servers[server].linked = linked;
+        self.world.servers[server].process = Some(self.settings(server).process);
         self.world.power_on(server);
         self.world.convert_state(server);
         let shards = self.options.shards;

@@ -28,7 +28,7 @@ use crate::access::Access;
 use crate::disk::Disk;
 use crate::host::Ledger;
 use crate::world::{ActorId, Crash, Step, Tally, World, Wrong};
-use base::{Duration, Instant, Prng};
+use base::{Duration, FenceKind, Instant, Prng};
 use head::mail::ManagerMail;
 use head::order::{Event, Reply, State, Status, Weight};
 use lives::Heads;
@@ -221,6 +221,9 @@ impl Run {
             let mut disk = Disk::new(format!("d{d}"), 64 * MIB + d as u64 * MIB, options.volatile);
             disk.sector = u64::from(options.block_bytes);
             disk.forgets_keys = options.forgets_keys;
+            if options.files {
+                disk.fence = FenceKind::File;
+            }
             disk.deallocate_zeroes = options.deallocate_zeroes || d == 0;
             if options.used {
                 disk.soil(0, disk.bytes, d as u32 + 1);

@@ -296,6 +296,14 @@ impl World {
             self.drives.ops[i] = Some(pending);
         }
     }
+    /// Whether another head than this has a drive open, or the kernel still works on it for that one.
+    pub(super) fn others_have(&self, disk: usize, own: Nexus) -> bool {
+        let Drives { open, closing, ops, .. } = &self.drives;
+        let theirs = |by: usize, at: &Opened| by != usize::from(own) && at.disk == disk;
+        open.iter().any(|((by, _), at)| theirs(*by, at))
+            || closing.iter().any(|((by, _), at)| theirs(*by, at))
+            || ops.iter().flatten().any(|p| p.place.is_some_and(|at| theirs(p.nexus.into(), &at)))
+    }
     /// Which drive is open under this number of a server's head, if it is the one that is there now and is reached.
     pub(super) fn there(&self, server: usize, drive: DriveId) -> Option<usize> {
         let opened = self.drives.open.get(&(server, drive)).filter(|o| self.has_path(server, o.disk))?;

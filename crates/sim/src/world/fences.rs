@@ -1,13 +1,15 @@
 //! Fences of drives: one operation at a time for each drive, as slow as the drive, with a result within its limit.
 
 use super::actor::ActorId;
-use super::{Happening, World, Wrong};
+use super::{Crash, Happening, World, Wrong};
 use crate::registrants::Nexus;
-use base::{DriveId, Duration, Event, FenceAct, FenceError, FenceKind, FenceOp, Instant, Token};
+use base::{DriveId, Duration, Event, Fence, FenceAct, FenceError, FenceKind, FenceOp, Instant, Token};
 use std::collections::{BTreeMap, VecDeque};
 
 /// How often a fence of a drive that hangs looks whether it may go on.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
+/// How often the lock of a file is asked for (docs/fencing.md).
+const LOCK_AGAIN: Duration = Duration::from_millis(2);
 
 #[derive(Clone, Copy)]
 struct Fencing {
@@ -95,6 +97,20 @@ impl World {
         let until = self.fences.held_up.get(&disk);
         matches!(act, FenceAct::ShutOut { .. }) && until.is_some_and(|until| self.now() < *until)
     }
+    /// A drive is a file, and another process than that of this head has its lock.
+    fn is_locked(&self, disk: usize, own: Nexus) -> bool {
+        self.disks[disk].fence == FenceKind::File && self.others_have(disk, own)
+    }
+    /// The other head's process is killed, if it is the one that is named.
+    fn kills_holder(&mut self, own: Nexus, act: FenceAct) {
+        let FenceAct::ShutOut { process: Some(process), .. } = act else { return };
+        let holder = 1 - usize::from(own);
+        let server = &self.servers[holder];
+        if server.runs && server.process == Some(process) && self.fell.is_none() {
+            self.tally.make(Wrong::FileFence);
+            self.fell = Some((holder, Crash::Killed));
+        }
+    }
     /// When the next fence of a server begins: where two heads share drives, now and then late, or too late.
     fn late_fence(&mut self, server: usize) -> Instant {
         if let Some(until) = self.fences.late_of.get(&server).copied().filter(|until| *until > self.now()) {
@@ -140,13 +156,31 @@ impl World {
             let at = if now < until { next.min(until) } else { next };
             return self.push(at, Happening::Fence { nth });
         }
+        let locked = disk.filter(|d| matches!(act, FenceAct::ShutOut { .. }) && self.is_locked(*d, own));
+        if locked.is_some() {
+            // Who waits for a lock ends with its process.
+            if self.actors[actor].life != life {
+                self.fences.under_way.remove(at);
+                return;
+            }
+            self.tally.meet(Wrong::FileFence);
+            if now < until {
+                self.kills_holder(own, act);
+                return self.push(until.min(now + LOCK_AGAIN), Happening::Fence { nth });
+            }
+            self.fences.under_way.remove(at);
+            return report(self, Err(FenceError::TimedOut));
+        }
         self.fences.under_way.remove(at);
         let result = match disk {
             Some(disk) => {
                 if self.disks[disk].misses_keys() {
                     self.tally.meet(Wrong::ForgetKeys);
                 }
-                self.disks[disk].carry_out_fence(own, act)
+                let others = self.others_have(disk, own);
+                let done = self.disks[disk].carry_out_fence(own, act);
+                // Who has a file is known here.
+                done.map(|f| if matches!(f, Fence::File { .. }) { Fence::File { others } } else { f })
             }
             None => Err(FenceError::Gone),
         };

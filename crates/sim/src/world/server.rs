@@ -3,6 +3,7 @@
 use super::actor::ActorId;
 use super::state::Pending;
 use super::{Doom, World, Wrong};
+use base::fence::Process;
 use base::{Address, Instant};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -85,6 +86,8 @@ pub struct Server {
     pub(super) lost: BTreeSet<usize>,
     /// A process of it runs.
     pub(super) runs: bool,
+    /// By what the kernel knows it.
+    pub process: Option<Process>,
     /// That process has a link to the other one: its daemon knows that it is one of two.
     pub linked: bool,
     /// It has power.
@@ -107,6 +110,7 @@ impl Server {
             standing: BTreeMap::new(),
             lost: BTreeSet::new(),
             runs: false,
+            process: None,
             linked: true,
             powered: true,
         }

@@ -40,6 +40,8 @@ pub enum Wrong {
     HoldFences,
     /// All that a head asks of fences is late; something was.
     LateFences,
+    /// A drive is a file, and a process is killed for its lock; that was waited for.
+    FileFence,
     /// A state directory takes nothing, or no files; a write was refused.
     FullDirectory,
     /// A state directory is slow; an operation took longer.
@@ -101,7 +103,7 @@ pub enum Wrong {
 }
 
 /// All of them, in their order.
-const ALL: [Wrong; 46] = [
+const ALL: [Wrong; 47] = [
     Wrong::Kill,
     Wrong::PowerCut,
     Wrong::DrivesPowerCut,
@@ -119,6 +121,7 @@ const ALL: [Wrong; 46] = [
     Wrong::LoseAllPaths,
     Wrong::HoldFences,
     Wrong::LateFences,
+    Wrong::FileFence,
     Wrong::FullDirectory,
     Wrong::SlowDirectory,
     Wrong::DamagedDirectory,

@@ -10,6 +10,9 @@ const TAKEN: u64 = 4;
 /// One of so many worlds is thick: one kind of fault happens in it, so many times as often.
 const THICK: u64 = 8;
 
+/// Drives are files in one of so many worlds of two heads.
+const FILES: u64 = 8;
+
 /// What may become of the state directory of either.
 const DIRECTORIES: [Directory; 4] =
     [Directory::Damaged, Directory::Older, Directory::Empty, Directory::Unlinked];
@@ -98,6 +101,7 @@ impl Options {
         // What somebody left on a used drive has no block that could be known to have rotted, and is cleared so slowly
         // that a drive would not be a leg in time.
         all.retain(|t| !(options.used && matches!(t, Trouble::Rot | Trouble::MoveDrives)));
+        options.files = rng.chance(1, FILES);
         options.forgets_keys = rng.chance(1, TAKEN);
         options.habits.clear_permille = clears(&mut rng);
         let mut some_time = |most_ms| Duration::from_millis(rng.between(500, most_ms));

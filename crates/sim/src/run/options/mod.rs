@@ -182,6 +182,8 @@ pub struct Options {
     /// Hosts have a path to each head, and send commands by both in turns. One that is lost with its path is
     /// sent again by the other. None loses a path to a head that lives without an event for that head.
     pub in_turns: bool,
+    /// Drives are files: a lock is their fence, and the end of the process that has it.
+    pub files: bool,
     /// Drives lose the keys of heads with their power.
     pub forgets_keys: bool,
     /// This drive's fence does not hold.
