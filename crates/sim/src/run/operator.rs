@@ -168,6 +168,7 @@ impl Run {
                 Order::VolumeResize { .. } => Some(Wrong::Resize),
                 Order::PoolScrub { .. } => Some(Wrong::Scrub),
                 Order::HeadFence { .. } => Some(Wrong::FenceFollower),
+                Order::HeadRelease { .. } => Some(Wrong::LeaveAndJoin),
                 _ if self.orders.moving && moves::is_move(&order) => Some(Wrong::MoveDrives),
                 _ => None,
             };
@@ -182,6 +183,7 @@ impl Run {
             Ok(_) => {
                 match order {
                     Order::VolumeRemove { .. } if ordering => self.after_former(),
+                    Order::HeadRelease { .. } => self.has_left(1 - server),
                     Order::SystemCreate { .. } => {
                         self.stage = Stage::Joining;
                         if self.options.both {

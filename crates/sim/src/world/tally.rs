@@ -92,6 +92,8 @@ pub enum Wrong {
     AskFollower,
     /// The head that follows is to be put out; it was.
     FenceFollower,
+    /// The head that follows leaves the system, and another one joins on its server; it left.
+    LeaveAndJoin,
     /// An order is about a drive; it was carried out.
     MoveDrives,
     /// Something of a drive is overwritten; a head has read the label since.
@@ -103,7 +105,7 @@ pub enum Wrong {
 }
 
 /// All of them, in their order.
-const ALL: [Wrong; 47] = [
+const ALL: [Wrong; 48] = [
     Wrong::Kill,
     Wrong::PowerCut,
     Wrong::DrivesPowerCut,
@@ -147,6 +149,7 @@ const ALL: [Wrong; 47] = [
     Wrong::Scrub,
     Wrong::AskFollower,
     Wrong::FenceFollower,
+    Wrong::LeaveAndJoin,
     Wrong::MoveDrives,
     Wrong::Wipe,
     Wrong::OlderCopy,

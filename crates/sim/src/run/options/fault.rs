@@ -138,6 +138,8 @@ pub enum Trouble {
     AskFollower,
     /// An order puts the head that follows out.
     FenceFollower,
+    /// The head that follows leaves the system, and another one joins on its server.
+    LeaveAndJoin,
     /// Orders replace, add, remove or fail drives, make them spares, and make, resize or remove volumes.
     MoveDrives,
     /// Something else overwrites a label of a drive in use, or all in front of its data.
@@ -236,6 +238,8 @@ pub enum Fault {
     AskFollower,
     /// An order puts that head out.
     FenceFollower,
+    /// That head leaves the system, and another one joins on its server.
+    LeaveAndJoin,
 }
 
 impl Fault {

@@ -18,7 +18,7 @@ const DIRECTORIES: [Directory; 4] =
     [Directory::Damaged, Directory::Older, Directory::Empty, Directory::Unlinked];
 
 /// What may happen to two heads over the same drives.
-const TO_TWO: [Trouble; 39] = [
+const TO_TWO: [Trouble; 40] = [
     Trouble::Kill,
     Trouble::PowerCut,
     Trouble::Stop,
@@ -45,6 +45,7 @@ const TO_TWO: [Trouble; 39] = [
     Trouble::Scrub,
     Trouble::AskFollower,
     Trouble::FenceFollower,
+    Trouble::LeaveAndJoin,
     Trouble::MoveDrives,
     Trouble::Wipe,
     Trouble::OlderCopy,

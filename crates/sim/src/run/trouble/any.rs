@@ -56,7 +56,8 @@ impl Run {
             Trouble::AskFollower => self.happens(Fault::AskFollower),
             // A drive that does not confirm it costs its leg.
             Trouble::FenceFollower if self.may_hold_fences() => self.happens(Fault::FenceFollower),
-            Trouble::FenceFollower => {}
+            Trouble::LeaveAndJoin if self.may_leave() => self.happens(Fault::LeaveAndJoin),
+            Trouble::FenceFollower | Trouble::LeaveAndJoin => {}
             Trouble::MoveDrives => self.move_drives(),
             Trouble::Wipe => self.pick_drive_to_wipe(),
             Trouble::OlderCopy => self.pick_older_copy(),
@@ -118,6 +119,11 @@ impl Run {
         }
         (0..self.world.disks.len()).for_each(|disk| self.take_path(1 - leader, disk, time));
         self.later(NOBODY_YET, Alarm::Waited(None));
+    }
+    /// A head has left the system. Its daemon removes what it has of that, and joins as one that has nothing.
+    pub(in crate::run) fn has_left(&mut self, server: usize) {
+        self.ends(server, Crash::Killed);
+        self.world.servers[server].state.clear();
     }
     /// Whether no command of a host has ended well since there were so many.
     pub(in crate::run) fn look_for_waits(&mut self, before: Option<u64>) {

@@ -117,6 +117,10 @@ impl Run {
                 self.world.tally.make(Wrong::FenceFollower);
                 self.orders_once(Order::HeadFence { off: false });
             }
+            Fault::LeaveAndJoin => {
+                self.world.tally.make(Wrong::LeaveAndJoin);
+                self.orders_once(Order::HeadRelease { itself: true });
+            }
         }
     }
 

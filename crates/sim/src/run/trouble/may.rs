@@ -78,6 +78,10 @@ impl Run {
     pub(in crate::run) fn may_move_drives(&self) -> bool {
         if self.two() { self.may_ail_for_two(None) } else { self.drives_are_well() }
     }
+    /// Whether the head that follows may leave: the one that leads has all, and drives confirm that the other one is gone.
+    pub(super) fn may_leave(&self) -> bool {
+        self.follower_has_all() && self.may_lose_all_paths() && self.harm.foreign.is_none()
+    }
     /// Whether drives may lose the keys of heads with their power: both heads are in, so that none is kept from them
     /// by a key.
     pub(super) fn may_lose_keys(&self) -> bool {
