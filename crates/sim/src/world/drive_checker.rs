@@ -26,12 +26,13 @@ use super::World;
 use super::actor::{Actor, ActorId};
 use super::drives::Opened;
 use super::heads::Heads;
+use crate::disk::Disk;
 use crate::registrants::Nexus;
 use crate::volume::{Answer, mark_of};
 use array::Geometry;
 use array::format::{LABEL_AT, LegState, MEMBERSHIP_AT, MembershipRecord, RECORD_BYTES, label_copy_at};
 use array::format::{Label, feature};
-use base::{Address, DriveError, DriveOp, DriveOpKind, Duration, Instant, Slice, Uuid};
+use base::{Address, DriveError, DriveOp, DriveOpKind, Duration, FenceKind, Instant, Slice, Uuid};
 use core::ops::Range;
 use head::Deadlines;
 use head::steward::Leads;
@@ -359,7 +360,9 @@ impl World {
             record: None,
         };
         let late = self.drive_checker.is_late(&held);
-        let lies = self.disks[place.disk].fence_lies;
+        let Disk { fence_lies, fence, .. } = self.disks[place.disk];
+        // The next process of a head may open a file again, and votes there if nobody tells it who is in.
+        let lies = fence_lies || fence == FenceKind::File && !self.is_shard(actor);
         if held.changes() && !lies && self.drive_checker.heads.is_shut_out(server, place.disk) {
             let (disk, at) = (place.disk, op.at);
             self.drive_checker.breaks(|| {

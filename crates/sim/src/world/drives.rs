@@ -318,6 +318,13 @@ impl World {
     /// back. What is under way ends in an error, and what was opened is dead: only a new claim helps. What has not
     /// come to it does not land.
     pub fn unplug(&mut self, disk: usize, power: bool) {
+        self.tally.make(if power { Wrong::DrivePower } else { Wrong::Unplug });
+        if power && self.disks[disk].has_cached() {
+            self.tally.meet(Wrong::DrivePower);
+        }
+        self.pull(disk, power);
+    }
+    fn pull(&mut self, disk: usize, power: bool) {
         for i in 0..self.drives.ops.len() {
             let here = |p: &mut PendingOp| p.arrived && p.place.is_some_and(|p| p.disk == disk);
             let Some(pending) = self.drives.ops[i].take_if(here) else { continue };
@@ -325,11 +332,7 @@ impl World {
             self.drives.ops[i] = Some(pending);
         }
         let Self { disks, rng, drive_checker, now, tally, .. } = self;
-        tally.make(if power { Wrong::DrivePower } else { Wrong::Unplug });
         if power {
-            if disks[disk].has_cached() {
-                tally.meet(Wrong::DrivePower);
-            }
             if disks[disk].power_cut(rng) {
                 tally.make(Wrong::ForgetKeys);
             }
@@ -345,7 +348,7 @@ impl World {
         if !self.drives.idle() || self.disks.iter().any(Disk::has_cached) {
             self.tally.meet(Wrong::DrivesPower);
         }
-        (0..self.disks.len()).for_each(|disk| self.unplug(disk, true));
+        (0..self.disks.len()).for_each(|disk| self.pull(disk, true));
         self.drive_checker.heads.upset(self.now);
     }
 

@@ -397,6 +397,10 @@ impl World {
         let machine = machine.map(|address| self.actor_of(server, address));
         self.servers[server].dooms.push_back(Doom { machine, effects, crash });
     }
+    /// How many ends are still to come for the head of a server.
+    pub fn dooms(&self, server: usize) -> usize {
+        self.servers[server].dooms.len()
+    }
     /// Nobody falls who has not yet.
     pub fn spare(&mut self) {
         self.servers.iter_mut().for_each(|s| s.dooms.clear());

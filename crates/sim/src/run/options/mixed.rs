@@ -141,9 +141,11 @@ impl Options {
     fn mix(&mut self, all: &[Trouble], length: Duration, rng: &mut Prng) {
         let thick = rng.chance(1, THICK);
         let mut taken: Vec<Trouble> = all.iter().copied().filter(|_| rng.chance(1, TAKEN)).collect();
-        // What rotted differs indeed, and a scrub says so.
+        // What rotted differs indeed, and a scrub says so. What is copied because a drive was changed is not known to be
+        // what rotted, or not.
         if taken.contains(&Trouble::Rot) {
-            taken.retain(|t| !matches!(t, Trouble::Scrub | Trouble::MoveDrives));
+            use Trouble::{MoveDrives, OlderCopy, Scrub, Wipe};
+            taken.retain(|t| !matches!(t, Scrub | MoveDrives | Wipe | OlderCopy));
         }
         // A drive that comes back to its place is not to have left its pool.
         if taken.contains(&Trouble::MoveDrives) {

@@ -124,6 +124,7 @@ impl Run {
     pub(in crate::run) fn has_left(&mut self, server: usize) {
         self.ends(server, Crash::Killed);
         self.world.servers[server].state.clear();
+        self.heads.each[server].finds = None;
     }
     /// Whether no command of a host has ended well since there were so many.
     pub(in crate::run) fn look_for_waits(&mut self, before: Option<u64>) {

@@ -26,7 +26,9 @@ impl Run {
                 if self.options.rates.is_empty() {
                     self.world.spare();
                 }
-                self.world.doom(server, None, effects, crash);
+                if self.may_doom(server) {
+                    self.world.doom(server, None, effects, crash);
+                }
             }
             Fault::Fall { server, crash } => self.ends(server, crash),
             Fault::Stop { server } => self.stop(server),

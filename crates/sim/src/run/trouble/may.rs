@@ -7,6 +7,9 @@ use crate::world::Server;
 use base::Instant;
 use head::order::{Order, State};
 
+/// Ends that wait for a head, at most.
+const DOOMS_MAX: usize = 3;
+
 impl Run {
     /// Whether this drive may fall ill. With one ill drive at a time every mirror has a good leg, and a command
     /// meets one ill leg, not two in a row.
@@ -46,6 +49,10 @@ impl Run {
         let stood = self.two() && until > Instant(0);
         let until = if stood { until.max(self.harm.stood_until + NOTICED) } else { until };
         self.world.now() < until
+    }
+    /// Whether the head of a server may have one more end: one that always ends as it begins teaches nothing.
+    pub(super) fn may_doom(&self, server: usize) -> bool {
+        self.world.dooms(server) < DOOMS_MAX
     }
     /// No drive is ill, or was of late.
     pub(in crate::run) fn drives_are_well(&self) -> bool {
