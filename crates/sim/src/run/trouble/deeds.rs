@@ -106,33 +106,28 @@ impl Run {
             Fault::TurnLanes => self.turn_lanes(),
             Fault::Resize { volume, granules } => {
                 let (volume, bytes) = (format!("tank/x{volume}"), granules * GRANULE_BYTES);
-                self.world.tally.make(Wrong::Resize);
-                self.orders_once(Order::VolumeResize { volume, bytes, force: true, disconnect: true });
+                let order = Order::VolumeResize { volume, bytes, force: true, disconnect: true };
+                self.orders_once(Wrong::Resize, order);
             }
             Fault::Scrub => {
                 let action = PoolScrub::Start { repair: false, prefer: vec![] };
-                self.world.tally.make(Wrong::Scrub);
-                self.orders_once(Order::PoolScrub { pool: "tank".into(), action });
+                self.orders_once(Wrong::Scrub, Order::PoolScrub { pool: "tank".into(), action });
             }
             Fault::AskFollower => self.orders.elsewhere = true,
-            Fault::FenceFollower => {
-                self.world.tally.make(Wrong::FenceFollower);
-                self.orders_once(Order::HeadFence { off: false });
-            }
+            Fault::FenceFollower => self.orders_once(Wrong::FenceFollower, Order::HeadFence { off: false }),
             Fault::LeaveAndJoin => {
-                self.world.tally.make(Wrong::LeaveAndJoin);
-                self.orders_once(Order::HeadRelease { itself: true });
+                self.orders_once(Wrong::LeaveAndJoin, Order::HeadRelease { itself: true });
             }
         }
     }
 
     /// The operator has lanes dealt anew.
     pub(in crate::run) fn turn_lanes(&mut self) {
-        self.world.tally.make(Wrong::TurnLanes);
-        self.orders_once(Order::LanesTurn);
+        self.orders_once(Wrong::TurnLanes, Order::LanesTurn);
     }
-    /// The operator orders something, unless the same order waits.
-    fn orders_once(&mut self, order: Order) {
+    /// The operator orders something, unless the same order waits. It is counted as this.
+    fn orders_once(&mut self, what: Wrong, order: Order) {
+        self.world.tally.make(what);
         if !self.orders.queue.contains(&order) {
             self.orders.queue.push_back(order);
         }
