@@ -85,6 +85,10 @@ pub struct Leads {
     pub epoch: u64,
     /// Whether the other head is in by that record.
     pub other_is_in: bool,
+    /// Since which epoch, and whether it has the latest hosts and portals by that record.
+    pub other_since: u64,
+    /// See `other_since`.
+    pub other_has_latest: bool,
 }
 
 /// The machine.
@@ -122,7 +126,13 @@ impl Steward {
         let context = self.procedures.context();
         let system = context.system.as_ref().filter(|s| s.part() == Part::Leader)?;
         let (known, other) = (system.member().known(), system.member().me().other());
-        Some(Leads { system: known.system, epoch: known.epoch, other_is_in: known.is_in(other) })
+        Some(Leads {
+            system: known.system,
+            epoch: known.epoch,
+            other_is_in: known.is_in(other),
+            other_since: known.head(other).since,
+            other_has_latest: known.has_latest(other),
+        })
     }
     /// Bytes of its memory, for worlds that move bytes themselves.
     pub fn dma<R>(&mut self, data: Slice, with: impl FnOnce(&mut [u8]) -> R) -> Option<R> {

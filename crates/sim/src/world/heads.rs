@@ -69,7 +69,7 @@ impl Heads {
     /// What a head goes by that leads. One that does not know yet that another leads goes by an older record, which says nothing. True:
     /// another one led until now.
     pub fn hears(&mut self, server: usize, leads: Leads, now: Instant) -> bool {
-        let Leads { system, epoch, other_is_in } = leads;
+        let Leads { system, epoch, other_is_in, .. } = leads;
         if self.newest.is_some_and(|(known, newer)| known == system && newer > epoch) {
             return false;
         }
