@@ -192,4 +192,6 @@ pub struct SystemBooks {
     pub late: BTreeSet<DriveId>,
     /// Files that are shared are being changed.
     pub sharing: bool,
+    /// The follower could not keep one of them.
+    pub has_not: bool,
 }

@@ -434,6 +434,11 @@ impl Disk {
         [true, false].into_iter().any(|durable| self.holds(sector, durable).is_some_and(Sector::is_junk))
     }
 
+    /// Whether a sector holds zeroes, durably and as it reads now.
+    pub fn is_zero(&self, sector: u64) -> bool {
+        [true, false].into_iter().all(|durable| self.holds(sector, durable).is_none())
+    }
+
     /// Sectors that hold something, in a range of bytes.
     pub fn sectors(&self, at: u64, len: u64) -> Vec<u64> {
         let range = at / self.sector..(at + len) / self.sector;

@@ -66,7 +66,8 @@ impl Steward {
         let system = context.system.as_ref().map(|s| {
             let ((sent, had), (asked, let_go)) = (s.files_sent(), s.far().questions());
             let (confirmed, late) = s.confirmations();
-            SystemBooks { sent, had, asked, let_go, confirmed, late, sharing: s.is_sharing() }
+            let (sharing, has_not) = (s.is_sharing(), s.has_not().is_some());
+            SystemBooks { sent, had, asked, let_go, confirmed, late, sharing, has_not }
         });
         StewardBooks {
             ready: context.ready,

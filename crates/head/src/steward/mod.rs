@@ -89,6 +89,8 @@ pub struct Leads {
     pub other_since: u64,
     /// See `other_since`.
     pub other_has_latest: bool,
+    /// The epoch of the last decision that was made because hosts or portals have changed.
+    pub changed: u64,
 }
 
 /// The machine.
@@ -132,6 +134,7 @@ impl Steward {
             other_is_in: known.is_in(other),
             other_since: known.head(other).since,
             other_has_latest: known.has_latest(other),
+            changed: known.changed,
         })
     }
     /// Bytes of its memory, for worlds that move bytes themselves.

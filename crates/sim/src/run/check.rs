@@ -200,13 +200,16 @@ impl Run {
         self.world.shards_at_rest(1 - leader)?;
         self.world.far_links_at_rest(&[0, 1])
     }
-    /// What heads keep account of adds up.
-    pub(super) fn check_books(&self) -> Result<(), String> {
+    /// What heads keep account of adds up, and is the same as what the other one knows and what lies on drives and in both directories.
+    pub(super) fn check_books(&mut self) -> Result<(), String> {
         let servers: Vec<usize> = match self.leader() {
             Some(leader) if self.is_alone() => vec![leader],
             _ => (0..self.options.heads).collect(),
         };
-        self.world.check_books(&servers)
+        self.world.check_books(&servers)?;
+        let Some(leader) = self.leader() else { return Ok(()) };
+        self.world.check_maps(leader, &servers)?;
+        self.world.check_directories(leader)
     }
     /// Everything was answered in time, all drives are legs, and those in sync hold the same, byte for byte.
     pub(super) fn check(&self) -> Result<(), String> {

@@ -149,6 +149,9 @@ impl Run {
         if elsewhere {
             self.world.tally.meet(Wrong::AskFollower);
         }
+        if answer.is_ok() && self.leader() == Some(server) {
+            self.world.check_directories(server)?;
+        }
         if self.cuts(&order) {
             return self.cut_answered(&order, answer);
         }

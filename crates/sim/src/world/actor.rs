@@ -25,6 +25,10 @@ pub trait HeadMachine: Machine<Mail = Mail> + Dma {
     fn books(&self) -> Option<Books> {
         None
     }
+    /// The machine itself, if it is the Steward.
+    fn steward(&self) -> Option<&head::steward::Steward> {
+        None
+    }
     /// What it has decided since the last call.
     fn journal(&mut self) -> Vec<JournalEntry> {
         vec![]
@@ -80,6 +84,9 @@ impl HeadMachine for head::steward::Steward {
     }
     fn books(&self) -> Option<Books> {
         Some(Books::Steward(Box::new(head::steward::Steward::books(self))))
+    }
+    fn steward(&self) -> Option<&head::steward::Steward> {
+        Some(self)
     }
     fn journal(&mut self) -> Vec<JournalEntry> {
         self.take_journal()

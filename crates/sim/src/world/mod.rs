@@ -7,6 +7,7 @@
 
 mod actor;
 pub mod books;
+mod directories;
 mod drive_checker;
 mod drives;
 mod fences;
@@ -16,6 +17,7 @@ mod peers;
 mod server;
 mod state;
 mod tally;
+mod told;
 
 pub use drive_checker::Image;
 pub use server::{Clock, Pause, Refusal, Server};
@@ -37,6 +39,7 @@ use head::steward::state::journal::JournalEntry;
 use links::Links;
 use peers::{PeerHappening, Peers};
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use told::Told;
 
 /// What a look at the state directory takes.
 const LOOK_TIME: Duration = Duration::from_micros(10);
@@ -201,6 +204,7 @@ pub struct World {
     drives: Drives,
     fences: Fences,
     drive_checker: DriveChecker,
+    told: Told,
     to_manager: VecDeque<(usize, ManagerMail)>,
     /// When the last letter from one machine to another arrives.
     mailed: BTreeMap<(ActorId, ActorId), Instant>,
@@ -245,6 +249,7 @@ impl World {
             drives: Drives::default(),
             fences: Fences::default(),
             drive_checker: DriveChecker::default(),
+            told: Told::default(),
             to_manager: VecDeque::new(),
             mailed: BTreeMap::new(),
             cut_off: vec![],
@@ -446,6 +451,7 @@ impl World {
             self.actors[id].timer = None;
             self.drop_ends_of(id);
         }
+        self.told.falls(server, &self.machines_of(server));
         self.nobody_listens(server);
         self.to_manager.retain(|(of, _)| *of != server);
         self.servers[server].runs = false;
@@ -537,6 +543,7 @@ impl World {
                 let leads = m.leads();
                 self.checker_hears(id, leads);
                 self.head_fx = self.carry_out(id, fx, |w, id, to, mail| w.mail(id, to, mail));
+                self.steward_has_moved(id);
             }
             Body::Host(m) => {
                 self.host_turns += 1;
@@ -642,6 +649,7 @@ impl World {
     }
 
     fn mail(&mut self, from: ActorId, to: Address, mail: Mail) {
+        self.letter_is_written(from, to, &mail);
         let Actor { server, address, .. } = self.actors[from];
         let (server, sender) = server.zip(address).expect("hosts write no mail");
         let mail = match mail {

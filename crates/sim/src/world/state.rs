@@ -5,7 +5,11 @@ use super::actor::ActorId;
 use super::server::Refusal;
 use super::{HeadOrHost, Server, World, Wrong};
 use base::{Duration, Event, Instant, Prng, StateError, StateFault, StateOp, Token};
+use cluster::SystemRecord;
 use std::collections::VecDeque;
+
+/// The file with the newest decision that a head knows of.
+const RECORD: &str = "system-record";
 
 /// A change that was not answered yet, and what was there before.
 struct Unanswered {
@@ -78,6 +82,22 @@ impl World {
         if let Some(at) = unanswered.iter().position(|u| u.token == token) {
             unanswered.drain(..=at);
         }
+    }
+    /// What a file holds whatever becomes of its head; None: perhaps there is none.
+    pub(super) fn durable_file(&self, server: usize, name: &str) -> Option<&[u8]> {
+        let Server { pending, state, .. } = &self.servers[server];
+        let file = state.get(name).map(Vec::as_slice);
+        match pending.unanswered.iter().find(|u| u.name == name).map(|u| &u.before) {
+            None => file,
+            Some(Before::File(before)) => before.as_deref(),
+            Some(Before::Bytes(bytes)) => file.map(|file| &file[..(*bytes).min(file.len())]),
+        }
+    }
+    /// The newest decision that the directory of a server knows of, whatever becomes of its head.
+    pub(super) fn durable_record(&self, server: usize) -> Option<SystemRecord> {
+        let file = self.durable_file(server, RECORD)?;
+        let files::content::Record { record } = files::open(RECORD, file).ok()?;
+        SystemRecord::from_bytes(&base::codec::unhex(&record)?).ok()
     }
     /// The head is gone; with its power, or without it. Any number of the last changes never were.
     pub fn state_fell(&mut self, server: usize, power: bool) {
