@@ -179,6 +179,8 @@ pub struct Ledger {
     pub secret: Option<Secret>,
     /// Nothing new is started.
     pub stop: bool,
+    /// The same for a while. What is under way goes on.
+    pub rests: bool,
     /// What happened, for the log, if it is printed.
     pub log: Option<Vec<String>>,
 }
@@ -419,7 +421,8 @@ impl Host {
             drop(ledger);
             self.send(id, path, now);
         }
-        let stop = self.ledger.borrow().stop || now < self.pause_until;
+        let Ledger { stop, rests, .. } = *self.ledger.borrow();
+        let stop = stop || rests || now < self.pause_until;
         while !stop
             && self.issued < self.habits.commands
             && let Some(path) = self.next_path()

@@ -16,6 +16,7 @@ mod operator;
 mod options;
 mod ordered;
 mod replay;
+mod rest;
 mod setup;
 mod trouble;
 
@@ -34,6 +35,7 @@ use head::order::{Event, Reply, State, Status, Weight};
 use lives::Heads;
 use operator::Orders;
 use options::MIB;
+use rest::Rests;
 use setup::Hosts;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -86,6 +88,8 @@ pub struct Outcome {
     pub takeovers: u32,
     /// How often all lanes went round.
     pub deals: u32,
+    /// How often nothing was under way while hosts rested.
+    pub rests: u32,
     /// How often something was taken from a host.
     pub taken: u32,
     /// Longest time that a read took, and a write or a flush.
@@ -160,6 +164,8 @@ enum Alarm {
     Dark,
     /// Orders about the system begin.
     Cut,
+    /// It is looked whether anything is under way while hosts begin nothing.
+    Rest,
     /// Faults stop.
     Calm,
 }
@@ -176,6 +182,7 @@ struct Run {
     orders: Orders,
     hosts: Hosts,
     harm: Harm,
+    rest: Rests,
     cutting: cut::Cutting,
     /// Takes what a head alone decides.
     replica: replay::Replica,
@@ -254,6 +261,7 @@ impl Run {
             orders: Orders::default(),
             hosts: Hosts::default(),
             harm: Harm::default(),
+            rest: Rests::default(),
             cutting: cut::Cutting::default(),
             replica: replay::Replica::default(),
             steps: 0,
@@ -292,6 +300,7 @@ impl Run {
             tally,
             takeovers: self.heads.takeovers,
             deals: self.orders.deals,
+            rests: self.rest.had,
             taken: self.orders.access.as_ref().map_or(0, Access::taken),
             slowest: (most(|l| l.slowest_read), most(|l| l.slowest_write)),
             longest_stall: most(|l| l.longest_stall),
@@ -440,6 +449,7 @@ impl Run {
             Alarm::Outage => self.begin_outage(),
             Alarm::Dark => self.power_goes(),
             Alarm::Cut => self.begin_cut(),
+            Alarm::Rest => self.rest.due = true,
             Alarm::Calm => self.calm(),
             // It comes too late.
             Alarm::Boot(_)
@@ -500,7 +510,11 @@ impl Run {
             self.last_look = Some(snapshot);
             if two {
                 self.change_something();
+                self.rest_if_due();
             }
+        }
+        if core::mem::take(&mut self.rest.due) {
+            self.look_at_rest()?;
         }
         // Hosts of two heads work for a time.
         if two {

@@ -39,6 +39,10 @@ impl Hosts {
     pub fn stop(&self) {
         self.ledgers.iter().for_each(|l| l.borrow_mut().stop = true);
     }
+    /// They begin no commands for a while, or go on.
+    pub fn rest(&self, rest: bool) {
+        self.ledgers.iter().for_each(|l| l.borrow_mut().rests = rest);
+    }
     /// Commands that ended well.
     pub fn good(&self) -> u64 {
         self.ledgers.iter().map(|l| l.borrow().good).sum()

@@ -18,6 +18,7 @@
 use super::World;
 use super::actor::{ActorId, Body, Books};
 use super::directories::Marked;
+use crate::registrants::Nexus;
 use array::{ArrayBooks, BITMAP_BLOCK_BYTES, LegState, Note, UNCLEARED_AREA_BYTES, UnclearedMap};
 use base::{Address, Duration, Instant};
 use core::ops::Range;
@@ -55,6 +56,8 @@ pub(super) struct Told {
     /// The last moment of each server's Steward, and since when the other head has had the latest files by it.
     moments: [Option<u64>; 2],
     latest: [Option<u64>; 2],
+    /// It leads, and whether the other head has been out ever since.
+    alone: [Option<bool>; 2],
     pub marked: Marked,
     /// When a change was asked for that goes to no drive; and when a Steward read last in vain.
     nowhere_at: Instant,
@@ -83,6 +86,7 @@ impl Told {
         self.shards.retain(|id, _| !machines.contains(id));
         self.moments[server] = None;
         self.latest[server] = None;
+        self.alone[server] = None;
         self.marked.forget();
     }
 }
@@ -500,6 +504,10 @@ impl World {
             self.told.breaks(format!("books: server {server}, the Steward keeps {wrong}"));
         }
         self.check_partings(server, partings);
+        if let Some(leads) = leads {
+            let alone = &mut self.told.alone[server];
+            *alone = Some(alone.unwrap_or(true) && !leads.other_is_in);
+        }
         let latest = leads.filter(|leads| leads.other_is_in && leads.other_has_latest);
         let latest = latest.map(|leads| leads.other_since);
         let news = self.told.latest[server] != latest;
@@ -508,9 +516,11 @@ impl World {
             self.check_latest(1 - server, since);
         }
         if moment.is_some() && moment != self.told.moments[server] && self.is_lead(server) {
-            self.told.moments[server] = moment;
+            if self.told.moments[server].replace(moment.unwrap_or_default()).is_none() {
+                self.check_taken_over(server);
+            }
             if let Err(what) = self.check_known(server) {
-                self.told.breaks(format!("books: server {server}: {what}"));
+                self.told.breaks(what);
             }
         }
     }
@@ -538,6 +548,20 @@ impl World {
             }
         }
     }
+    /// A head has come to lead, and its pools are here: no drive that it uses lets the other head in, if that has been out since.
+    fn check_taken_over(&mut self, server: usize) {
+        let other = 1 - server;
+        let alone = self.told.alone[server] == Some(true) && self.drive_checker.heads.is_out(other);
+        let layout = self.layout_of(server).filter(|_| alone);
+        let arrays = layout.iter().flat_map(|layout| &layout.arrays);
+        let legs = arrays.flat_map(|wanted| self.legs_here(server, wanted, &[]));
+        let lets_in = |disk: &usize| self.disks[*disk].is_in(other as Nexus) && !self.disks[*disk].fence_lies;
+        if let Some(disk) = legs.map(|leg| leg.disk).find(lets_in) {
+            self.told.breaks(format!(
+                "fence: server {server} has come to lead, and uses d{disk}, which lets server {other} in, which is out"
+            ));
+        }
+    }
     /// Whoever has the latest hosts and portals by the record durably knows that it is in.
     fn check_latest(&mut self, server: usize, since: u64) {
         let known = self.durable_record(server).map(|record| record.heads[server].since);
@@ -549,7 +573,10 @@ impl World {
     }
     /// Where legs in sync differ, whoever has the lanes knows it: after lanes were dealt anew, or a head came to lead. What is under way at
     /// a head that is out proves nothing.
-    fn check_known(&self, leader: usize) -> Result<(), String> {
+    ///
+    /// # Errors
+    /// A byte at which they differ, and who does not know it.
+    pub fn check_known(&self, leader: usize) -> Result<(), String> {
         let standing = (0..self.servers.len()).any(|server| {
             self.is_paused(server).is_some()
                 || self.servers[server].steward_until.is_some_and(|u| u > self.now)
@@ -587,7 +614,7 @@ impl World {
                 let pair = [pair[0].disk, pair[1].disk];
                 if let Some((region, at)) = self.unequal(pair, wanted, known) {
                     return Err(format!(
-                        "array {}, map {}: d{} and d{} differ in region {region}, at byte {at}, and shard {} does not know it",
+                        "books: array {}, map {}: d{} and d{} differ in region {region}, at byte {at}, and shard {} does not know it",
                         wanted.id,
                         wanted.map,
                         pair[0],

@@ -2,15 +2,29 @@
 
 use crate::pass;
 use base::Duration;
-use sim::run::{Options, Trouble, run};
+use sim::run::{Options, Outcome, Trouble, run};
 use sim::world::Wrong;
 use std::collections::BTreeSet;
 
 #[test]
 fn heads_keep_their_promises_whatever_goes_wrong() {
     for (seed, outcome) in pass("mixed", 0..16).iter().enumerate() {
-        println!("{seed}: {} troubles, {} takeovers", outcome.troubles, outcome.takeovers);
+        let Outcome { troubles, takeovers, rests, .. } = outcome;
+        println!("{seed}: {troubles} troubles, {takeovers} takeovers, {rests} rests");
     }
+}
+
+/// What was given must be back, and both heads, drives and directories must agree, while a world goes on.
+#[test]
+fn hosts_rest_in_the_middle_of_a_world() {
+    let mut options = Options::two_heads(7);
+    options.outage = None;
+    options.work = Duration::from_secs(12);
+    options.troubles = vec![Trouble::ResetNetwork];
+    options.rates = vec![Duration::from_millis(600)];
+    let outcome = run(options).unwrap_or_else(|f| panic!("{}", f.what));
+    println!("{} rests beside {} troubles", outcome.rests, outcome.troubles);
+    assert!((1..=3).contains(&outcome.rests), "{} rests", outcome.rests);
 }
 
 /// Only these happen to two heads, often; each happens, and makes a difference.
