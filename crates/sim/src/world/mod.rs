@@ -451,6 +451,7 @@ impl World {
             self.actors[id].timer = None;
             self.drop_ends_of(id);
         }
+        self.keep_remains(server);
         self.told.falls(server, &self.machines_of(server));
         self.nobody_listens(server);
         self.to_manager.retain(|(of, _)| *of != server);

@@ -20,7 +20,7 @@ use super::actor::{ActorId, Body, Books};
 use super::directories::Marked;
 use crate::registrants::Nexus;
 use array::{ArrayBooks, BITMAP_BLOCK_BYTES, LegState, Note, UNCLEARED_AREA_BYTES, UnclearedMap};
-use base::{Address, Duration, Instant};
+use base::{Address, Duration, Instant, Uuid};
 use core::ops::Range;
 use head::books::{ArrayOnShard, ShardBooks};
 use head::layout::{ArrayId, ArrayLayout, Layout};
@@ -45,6 +45,8 @@ struct OfShard {
     known: BTreeMap<ArrayId, (u32, u64)>,
     /// What it has not said yet that it is marked.
     returned: Vec<Returned>,
+    /// Arrays that are to come to rest, or rest, until another map comes.
+    quiesced: BTreeSet<ArrayId>,
     /// The last number under which it has parted.
     parted: u32,
 }
@@ -59,6 +61,8 @@ pub(super) struct Told {
     /// It leads, and whether the other head has been out ever since.
     alone: [Option<bool>; 2],
     pub marked: Marked,
+    /// Regions of arrays whose bit was set as the process ended that had their lanes: whoever gets those takes them for different.
+    remains: BTreeMap<Uuid, BTreeSet<u32>>,
     /// When a change was asked for that goes to no drive; and when a Steward read last in vain.
     nowhere_at: Instant,
     unread_at: Instant,
@@ -119,7 +123,14 @@ impl World {
         }
     }
     fn shard_is_told(&mut self, from: ActorId, to: Address, mail: &ShardMail) {
-        if !matches!(mail, ShardMail::Configure { .. } | ShardMail::Returned { .. }) {
+        let counts = matches!(
+            mail,
+            ShardMail::Configure { .. }
+                | ShardMail::Returned { .. }
+                | ShardMail::Quiesce { .. }
+                | ShardMail::Resume { .. }
+        );
+        if !counts {
             return;
         }
         let Some(server) = self.server_of(from) else { return };
@@ -130,6 +141,8 @@ impl World {
             ShardMail::Returned { array, marks, ranges, .. } => {
                 of.returned.push((*array, *marks, ranges.clone()));
             }
+            ShardMail::Quiesce { array, .. } => drop(of.quiesced.insert(*array)),
+            ShardMail::Resume { array } => drop(of.quiesced.remove(array)),
             _ => {}
         }
     }
@@ -177,6 +190,7 @@ impl World {
         let is_new = |on: &ArrayOnShard| known.get(&on.id).is_none_or(|(map, _)| *map != on.map);
         let built: BTreeSet<ArrayId> = books.arrays.iter().filter(|on| is_new(on)).map(|on| on.id).collect();
         of.returned.retain(|(id, ..)| !built.contains(id));
+        of.quiesced.retain(|id| !built.contains(id));
         for wanted in &layout.arrays {
             let id = wanted.id;
             let Some(on) = books.arrays.iter().find(|on| on.id == id) else {
@@ -198,9 +212,44 @@ impl World {
             }
             if built.contains(&id) {
                 self.check_built(server, wanted, &on.instance)?;
+                self.check_remains(wanted, &on.instance)?;
             }
         }
         Ok(())
+    }
+    /// The process of a server ends. What it was writing may be on some legs, and on others not. Of one that is written out that was known
+    /// before.
+    pub(super) fn keep_remains(&mut self, server: usize) {
+        if self.drive_checker.heads.is_out(server) {
+            return;
+        }
+        for actor in self.machines_of(server) {
+            let Some(books) = self.books_of_shard(actor) else { continue };
+            let Some(of) = self.told.shards.get(&actor) else { continue };
+            let mut found = vec![];
+            for wanted in of.layout.arrays.iter().filter(|wanted| !of.quiesced.contains(&wanted.id)) {
+                let on = books.arrays.iter().find(|on| (on.id, on.map) == (wanted.id, wanted.map));
+                found.extend(on.map(|on| (wanted.uuid, on.instance.durable.clone())));
+            }
+            for (uuid, durable) in found {
+                self.told.remains.entry(uuid).or_default().extend(durable.iter());
+            }
+        }
+    }
+    /// An array is built anew: what a process left in its lanes that has ended counts as different, where legs may differ.
+    fn check_remains(&mut self, wanted: &ArrayLayout, instance: &ArrayBooks) -> Result<(), String> {
+        let Some(remains) = self.told.remains.get_mut(&wanted.uuid) else { return Ok(()) };
+        let knows = |region: u32| instance.unclean.as_ref().is_some_and(|unclean| unclean.get(region));
+        let forgotten = remains.iter().copied().find(|region| owns(instance, *region) && !knows(*region));
+        remains.retain(|region| !owns(instance, *region));
+        let in_sync = wanted.membership.legs.iter().flatten().filter(|leg| leg.state == LegState::InSync);
+        match forgotten.filter(|_| in_sync.count() > 1) {
+            Some(region) => Err(format!(
+                "array {}, map {}: the bit of region {region} was set as the head ended that had its lane, and it counts as the same on all legs",
+                wanted.id, wanted.map
+            )),
+            None => Ok(()),
+        }
     }
     /// Nothing is under way any more that shards of the other head had sent.
     fn check_parted(&mut self, actor: ActorId, number: u32) -> Result<(), String> {
