@@ -155,6 +155,8 @@ pub struct Ledger {
     pub unready: bool,
     /// Every command has ended.
     pub finished: bool,
+    /// When the oldest command under way began, wherever it was sent since.
+    pub oldest: Option<Instant>,
     /// Longest time that a read took.
     pub slowest_read: Duration,
     /// Longest time that a write or a flush took.
@@ -617,8 +619,10 @@ impl Host {
             }
         }
         let done = self.issued >= self.habits.commands || self.ledger.borrow().stop;
-        let idle = self.slots.iter().all(Option::is_none);
-        self.ledger.borrow_mut().finished = done && idle;
+        let oldest = self.slots.iter().flatten().map(|slot| slot.began).min();
+        let mut ledger = self.ledger.borrow_mut();
+        ledger.oldest = oldest;
+        ledger.finished = done && oldest.is_none();
     }
     fn end_turn_of_paths(&mut self, now: Instant, fx: &mut Effects<()>) {
         for path in 0..self.paths.len() {

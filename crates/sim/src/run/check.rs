@@ -1,6 +1,6 @@
 //! What must be so at each moment and at the end of a run, and the words for a failure.
 
-use super::{Options, Run, Stage};
+use super::{Harm, Options, Run, Stage};
 use crate::disk::Disk;
 use crate::host::Ledger;
 use crate::registrants::Nexus;
@@ -36,6 +36,9 @@ const KEEP_ALIVE_ENDS: Duration = Duration::from_secs(12);
 const UP: Duration = Duration::from_secs(12);
 /// The same where whole mirrors hung, which are looked for again at longer and longer intervals.
 const UP_LATE: Duration = Duration::from_secs(60);
+/// A command to two heads has ended so long after all was well again, whatever it had to wait for before: where lanes are dealt anew, a
+/// host comes anew, and what it sent waits for memory of the other head.
+const ENDED: Duration = Duration::from_secs(12);
 /// What a head reads after its last good look at the voters it passes on for so long, by a clock that is a fifth too slow.
 const SIGHT_MAX: Duration = Duration::from_millis(1875);
 
@@ -94,6 +97,44 @@ impl Run {
             && self.world.disks.iter().all(|d| !d.faults.any())
             && since(ailed_at.max(booted)) > UP_LATE;
         !self.two() && long_up && !waits && !self.harm.stalls && (served || whole)
+    }
+    /// Whether anything is wrong that a command may wait for: with a drive, a path, a head, the link or a directory.
+    fn is_unwell(&self) -> bool {
+        let head = |server: usize| {
+            let head = &self.heads.each[server];
+            let stands = self.world.is_paused(server).is_some();
+            let takes = self.world.servers[server].frozen_at.is_none();
+            head.up && !head.out && !head.stopping && !stands && takes
+        };
+        let confirmed = self.heads.view.as_ref().is_some_and(|view| view.late.is_empty());
+        let whole = (0..self.options.heads).all(head) && self.follower_has_all() && confirmed;
+        !whole || !self.world.has_all_paths() || !self.world.networks_are_well() || !self.drives_are_well()
+    }
+    /// One rule for every host and path of two heads: a command ends within a time since it began, or since all was well again. Beside hosts
+    /// whose own ways are silent, or from whom an operator takes what they log in by.
+    pub(super) fn check_ages(&mut self) -> Result<(), String> {
+        let now = self.world.now();
+        if !self.two() || self.options.cut.is_some() || self.is_unwell() {
+            self.harm.unwell_at = now;
+        }
+        let Harm { unwell_at, disturbed_at, ailed_at, held_until, stood_until, .. } = self.harm;
+        let excused = [unwell_at, disturbed_at, ailed_at, held_until, stood_until, self.world.upset_at()];
+        let excused = excused.into_iter().max().unwrap_or_default();
+        if self.options.failover || self.harm.stalls || self.orders.access.is_some() {
+            return Ok(());
+        }
+        for (i, ledger) in self.hosts.ledgers.iter().enumerate() {
+            let Some(began) = ledger.borrow().oldest else { continue };
+            let since = began.max(excused);
+            if now > since + ENDED {
+                return Err(format!(
+                    "wait: a command of host {i} is under way since {} ms, and all is well since {} ms",
+                    began.0 / 1_000_000,
+                    excused.0 / 1_000_000
+                ));
+            }
+        }
+        Ok(())
     }
     /// What the drive checker shows, at this moment and beside what hosts were answered, if they have `seen` something.
     pub(super) fn check_surface(&mut self, seen: bool) -> Result<(), String> {

@@ -266,6 +266,7 @@ impl Run {
     }
     /// What `status` says, which was asked for then.
     fn looked(&mut self, server: usize, asked: Instant, snapshot: Box<Status>) -> Result<(), String> {
+        self.check_ages()?;
         let leads = self.leader() == Some(server);
         if leads && snapshot.health == State::Optimal {
             self.harm.well_at = asked;

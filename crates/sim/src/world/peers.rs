@@ -99,6 +99,10 @@ impl World {
     pub(super) fn network_is_cut(&self, path: usize) -> bool {
         self.peers.networks.get(path).is_none_or(|network| network.cut.contains(&true))
     }
+    /// Nothing is wrong with the link.
+    pub fn networks_are_well(&self) -> bool {
+        self.peers.networks.iter().all(|network| !network.cut.contains(&true) && network.slow_us == 0)
+    }
     /// Nothing is wrong with the link any more.
     pub fn mend_networks(&mut self) {
         for path in 0..self.peers.networks.len() {

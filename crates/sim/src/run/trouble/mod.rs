@@ -55,6 +55,8 @@ pub(super) struct Harm {
     pub stood_until: Instant,
     /// When something happened last that may cost a leg.
     pub disturbed_at: Instant,
+    /// When something was wrong last that commands of two heads may wait for.
+    pub unwell_at: Instant,
     /// When a head that leads was asked last that said that all is well.
     pub well_at: Instant,
     /// The state directory that is not what its head left.
