@@ -1,35 +1,34 @@
 //! What the Steward was told, for worlds that check whether it is true.
 //!
-//! Worlds ask for `contradiction`, `moment` and `partings` after each turn, so these build nothing where all is as it must be.
+//! Worlds ask for `stray`, `moment` and `partings` after each turn, so these build nothing where all is as it must be.
 
 use super::Steward;
 use crate::books::{ArrayAtSteward, StewardBooks, SystemBooks};
+use crate::steward::context::array::ArrayContext;
+use std::collections::BTreeSet;
 
 impl Steward {
-    /// What it keeps of somebody who is none: figures of shards beyond those that take part, which count for whoever comes next.
-    pub fn contradiction(&self) -> Option<String> {
+    /// What it keeps of somebody who is none: a figure of a shard beyond those that take part, which counts for whoever comes next. What it is
+    /// of, the first such shard, and how many take part.
+    pub fn stray(&self) -> Option<(&'static str, u16, u16)> {
         let context = self.procedures.context();
         let shards = context.shards();
-        let wrong =
-            |shard: &u16, what: &str| Some(format!("{what} of shard {shard}, and there are {shards}"));
-        let beyond = |shard: &&u16| **shard >= shards;
-        if context.applied.len() != usize::from(shards) {
-            return wrong(&(context.applied.len() as u16), "configurations in force up to those");
-        }
-        for (what, all) in [("the halt", &context.halted), ("the rest", &context.quiesced)] {
-            if let Some((array, shard)) = all.iter().find(|(_, shard)| *shard >= shards) {
-                return wrong(shard, &format!("{what} of array {array}"));
-            }
-        }
-        for a in context.pools.iter().flat_map(|p| &p.arrays) {
-            let sets = [&a.clean, &a.marked, &a.cleared, &a.all_dirty].into_iter();
-            let sets = sets.chain(a.legs.iter().flat_map(|leg| [&leg.synced, &leg.slow]));
-            if let Some(shard) = sets.flatten().find(beyond) {
-                return wrong(shard, &format!("what array {} was told", a.id));
-            }
-        }
-        let pool = context.pools.iter().find(|p| p.shards > shards)?;
-        wrong(&pool.shards, &format!("pool {}", pool.config().name))
+        let beyond = |shard: &u16| *shard >= shards;
+        let found = |what: &'static str, shard: Option<u16>| shard.map(|shard| (what, shard, shards));
+        let arrays = || context.pools.iter().flat_map(|p| &p.arrays);
+        let of = |set: fn(&ArrayContext) -> &BTreeSet<u16>| arrays().flat_map(set).copied().find(beyond);
+        let legs = || arrays().flat_map(|a| &a.legs);
+        let applied = context.applied.len();
+        found("applied", (applied != usize::from(shards)).then_some(applied as u16))
+            .or_else(|| found("halted", context.halted.iter().map(|(_, shard)| *shard).find(beyond)))
+            .or_else(|| found("quiesced", context.quiesced.iter().map(|(_, shard)| *shard).find(beyond)))
+            .or_else(|| found("clean", of(|a| &a.clean)))
+            .or_else(|| found("marked", of(|a| &a.marked)))
+            .or_else(|| found("cleared", of(|a| &a.cleared)))
+            .or_else(|| found("all dirty", of(|a| &a.all_dirty)))
+            .or_else(|| found("synced", legs().flat_map(|leg| &leg.synced).copied().find(beyond)))
+            .or_else(|| found("slow", legs().flat_map(|leg| &leg.slow).copied().find(beyond)))
+            .or_else(|| found("pool", context.pools.iter().map(|p| p.shards).find(|known| *known > shards)))
     }
     /// A number that changes with the maps by which lanes are dealt, the arrays that there are and the shards that take part. None
     /// unless the head is ready and every shard has all of it in force.

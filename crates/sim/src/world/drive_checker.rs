@@ -846,14 +846,6 @@ impl World {
     fn is_settled(&self) -> bool {
         !self.is_shared() || self.drive_checker.heads.are_settled(self.now, SETTLED_BY_TWO)
     }
-    /// When something happened last that heads, or their ways to drives, may not have come over yet.
-    pub fn upset_at(&self) -> Instant {
-        self.drive_checker.heads.upset_at()
-    }
-    /// Nothing has happened to heads for so long, and none has ended that the other one takes for one that lives.
-    pub fn heads_are_settled(&self, time: Duration) -> bool {
-        self.drive_checker.heads.are_settled(self.now, time)
-    }
     /// Whether a change of this place is at a drive, or on its way there.
     pub fn changes_at(&self, disk: usize, at: u64, len: u64) -> bool {
         self.drive_checker.writes_there(disk, at, len) || self.is_on_its_way(disk, at, len)

@@ -8,6 +8,7 @@
 //!
 //! It learns that from the machines themselves, before they act by it. Before there is a system, the head that writes records leads.
 
+use super::World;
 use base::{Duration, Instant, Uuid};
 use head::steward::Leads;
 use std::collections::BTreeSet;
@@ -100,5 +101,16 @@ impl Heads {
         if self.is_out(server) {
             self.shut_out.insert((server, disk));
         }
+    }
+}
+
+impl World {
+    /// When something happened last that heads, or their ways to drives, may not have come over yet.
+    pub fn upset_at(&self) -> Instant {
+        self.drive_checker.heads.upset_at()
+    }
+    /// Nothing has happened to heads for so long, and none has ended that the other one takes for one that lives.
+    pub fn heads_are_settled(&self, time: Duration) -> bool {
+        self.drive_checker.heads.are_settled(self.now, time)
     }
 }

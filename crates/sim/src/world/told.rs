@@ -55,9 +55,9 @@ struct OfShard {
 #[derive(Default)]
 pub(super) struct Told {
     shards: BTreeMap<ActorId, OfShard>,
-    /// The last moment of each server's Steward, and since when the other head has had the latest files by it.
+    /// The last moment of each server's Steward, and since when the other head is in by it, and whether that has the latest files.
     moments: [Option<u64>; 2],
-    latest: [Option<u64>; 2],
+    has_all: [Option<(u64, bool)>; 2],
     /// It leads, and whether the other head has been out ever since.
     alone: [Option<bool>; 2],
     pub marked: Marked,
@@ -89,7 +89,7 @@ impl Told {
     pub fn falls(&mut self, server: usize, machines: &[ActorId]) {
         self.shards.retain(|id, _| !machines.contains(id));
         self.moments[server] = None;
-        self.latest[server] = None;
+        self.has_all[server] = None;
         self.alone[server] = None;
         self.marked.forget();
     }
@@ -119,7 +119,7 @@ impl World {
         match mail {
             Mail::Shard(mail) => self.shard_is_told(from, to, mail),
             Mail::Steward(mail) => self.shard_says(from, mail),
-            Mail::Manager(_) => {}
+            _ => {}
         }
     }
     fn shard_is_told(&mut self, from: ActorId, to: Address, mail: &ShardMail) {
@@ -147,7 +147,10 @@ impl World {
         }
     }
     fn shard_says(&mut self, from: ActorId, mail: &StewardMail) {
+        let late = self.server_of(from).is_some_and(|server| self.drive_checker.heads.is_out(server));
         let so = match mail {
+            // Whoever has its lanes may have gone on by now.
+            StewardMail::Note { .. } if late => return,
             StewardMail::Applied { generation } => self.check_applied(from, *generation),
             StewardMail::Parted { number } => self.check_parted(from, *number),
             StewardMail::Note { array, note } => self.check_note(from, *array, note),
@@ -210,7 +213,7 @@ impl World {
                     on.epoch
                 ));
             }
-            if built.contains(&id) {
+            if built.contains(&id) && !self.drive_checker.heads.is_out(server) {
                 self.check_built(server, wanted, &on.instance)?;
                 self.check_remains(wanted, &on.instance)?;
             }
@@ -548,20 +551,24 @@ impl World {
         let Body::Head(machine) = &self.actors[id].body else { return };
         let Some(steward) = machine.steward() else { return };
         let (leads, partings) = (steward.leads(), steward.partings());
-        let (wrong, moment) = (steward.contradiction(), steward.moment().filter(|_| leads.is_some()));
-        if let Some(wrong) = wrong {
-            self.told.breaks(format!("books: server {server}, the Steward keeps {wrong}"));
+        let (stray, moment) = (steward.stray(), steward.moment().filter(|_| leads.is_some()));
+        if let Some((what, shard, shards)) = stray {
+            self.told.breaks(format!(
+                "books: server {server}, the Steward: {shards} shards take part, and it has something of shard {shard}: {what}"
+            ));
         }
         self.check_partings(server, partings);
         if let Some(leads) = leads {
             let alone = &mut self.told.alone[server];
             *alone = Some(alone.unwrap_or(true) && !leads.other_is_in);
         }
-        let latest = leads.filter(|leads| leads.other_is_in && leads.other_has_latest);
-        let latest = latest.map(|leads| leads.other_since);
-        let news = self.told.latest[server] != latest;
-        self.told.latest[server] = latest;
-        if let Some(since) = latest.filter(|_| news && self.is_lead(server)) {
+        let has_all = leads.filter(|leads| leads.other_is_in);
+        let has_all = has_all.map(|leads| (leads.other_since, leads.other_has_latest));
+        let before = core::mem::replace(&mut self.told.has_all[server], has_all);
+        if let Some((since, true)) = has_all
+            && before == Some((since, false))
+            && self.is_lead(server)
+        {
             self.check_latest(1 - server, since);
         }
         if moment.is_some() && moment != self.told.moments[server] && self.is_lead(server) {
