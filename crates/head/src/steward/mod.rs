@@ -153,7 +153,7 @@ impl Steward {
         let all = [
             ("its start", context.ready),
             ("orders", context.orders.is_empty() && !context.ordering),
-            ("pending changes", pools.iter().all(|p| p.pending.is_empty() && !p.keeping)),
+            ("pending changes", pools.iter().all(|p| p.pending.is_empty() && p.keeper_rests())),
             ("dealt lanes", pools.iter().all(|p| !p.dealing)),
             ("files", !context.filing),
             ("shared files", !sharing),

@@ -126,7 +126,7 @@ impl PoolContext {
     }
     /// All that its arrays have to do with is on record and known to all shards, and every leg that takes part is there.
     fn may_deal(&self) -> bool {
-        let rests = !self.keeping && !self.held && self.pending.is_empty();
+        let rests = self.keeper_rests() && self.pending.is_empty();
         let settled = !self.leaving && !self.losing && !self.unrecorded && !self.is_proposed();
         let there = |a: usize| {
             let legs = self.arrays[a].legs.iter().enumerate();
@@ -196,12 +196,9 @@ impl Procedures {
         }
         let Some((bereft, arrays)) = self.context().to_deal(pool) else { return false };
         // Nobody else changes what a leg is until this is over, and no space is marked.
-        let held = self.context_mut().pool_mut(pool).map(|p| {
-            p.hold(true);
+        let Some(_hold) = self.hold_resting_keeper(pool) else { return false };
+        if let Some(p) = self.context_mut().pool_mut(pool) {
             p.deals(true);
-        });
-        if held.is_none() {
-            return false;
         }
         let patience = if bereft { PATIENCE } else { HALT_PATIENCE };
         let halted = self.halt(pool, &arrays, (bereft, patience)).await;
@@ -212,7 +209,6 @@ impl Procedures {
         if let Some(p) = self.context_mut().pool_mut(pool) {
             p.deals(false);
         }
-        self.free_keeper(pool);
         dealt
     }
     /// Waits until the drives of pools have confirmed that the other head, which is gone, has no way to them any more. Those of one array do not

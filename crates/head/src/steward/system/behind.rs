@@ -171,13 +171,7 @@ impl Procedures {
         let Ok(probe) = self.look_again(probe).await else {
             return self.end_behind(pool, drive);
         };
-        // Whoever deals lanes just now keeps the keeper for longer than this.
-        let procedures = self.clone();
-        let free = move || procedures.context().pool(pool).is_none_or(|p| !p.keeping && !p.held);
-        self.cx.until(free).await;
-        if let Some(p) = self.context_mut().pool_mut(pool) {
-            p.hold(true);
-        }
+        let _hold = self.hold_keeper(pool).await;
         let is_back = self.take_behind(pool, drive, &probe);
         if is_back {
             let slot = self.context().pool(pool).map(|p| p.config_slot());
@@ -190,7 +184,6 @@ impl Procedures {
             self.end_behind(pool, drive);
             self.let_go(probe.id);
         }
-        self.free_keeper(pool);
     }
     /// It has confirmed, and is what it was: it is used from the next deal of lanes on.
     fn take_behind(&self, pool: PoolId, drive: Uuid, probe: &Probe) -> bool {
