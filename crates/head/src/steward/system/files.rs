@@ -193,7 +193,7 @@ impl Procedures {
                 Upper::File { .. } | Upper::All { .. } => self.take_file(message).await,
                 Upper::Try { number, drive, on } => self.is_tried(number, drive, on),
                 Upper::Tried { number, said } => drop(self.in_system(|s| s.trials().on_said(number, said))),
-                Upper::Reach(drives) => drop(self.in_system(|s| s.reach().other_says(drives))),
+                Upper::Reach(drives) => self.other_reaches(&drives),
                 Upper::Comes { number, name } => self.host_comes_there(number, name),
                 Upper::Nothing { number } => self.in_sessions(|s, fx| s.other_has_nothing(number, fx)),
                 Upper::Clear { number, units, reset } => self.clear_for_other(number, units, reset),

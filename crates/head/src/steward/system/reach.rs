@@ -7,11 +7,13 @@ use super::live::name_of;
 use super::upper::Upper;
 use crate::mail::ShardMail;
 use crate::steward::context::open::OpenDrive;
+use crate::steward::context::pool::PoolContext;
 use crate::steward::context::system::{ReachNews, SystemContext};
 use crate::steward::health::watch::degraded;
 use crate::steward::join::{self, Boxed};
 use crate::steward::procedures::Procedures;
 use crate::steward::runtime::Patience;
+use array::format::{LABEL_AT, RECORD_BYTES};
 use base::{DriveError, DriveId, Duration, Uuid};
 use cluster::Part;
 use finding::SystemEvent;
@@ -104,6 +106,43 @@ impl Procedures {
                 let ill = label.cause(path, false, &[]).map(degraded);
                 context.set_ill(now, open.id, path, ill);
             }
+        }
+    }
+    /// The other head says what it reaches. A drive may have lost its power alone, and what lay in its cache: who opens it anew does not see
+    /// that, and who has had it open all the time does. So what the follower opens counts once the head that leads has read there, too.
+    pub(super) fn other_reaches(&self, drives: &BTreeSet<Uuid>) {
+        let new = self.in_system(|s| s.reach().other_says(drives)).unwrap_or_default();
+        for (drive, said) in new {
+            let procedures = self.clone();
+            self.cx.spawn(async move { procedures.look_with_other(drive, said).await });
+        }
+    }
+    async fn look_with_other(&self, drive: Uuid, said: u64) {
+        let (cx, mut asked) = (self.cx.with(PATIENCE), false);
+        loop {
+            let open = {
+                let context = self.context();
+                let system = context.system.as_ref().filter(|s| s.reached().is_unseen(drive, said));
+                let Some(system) = system else { return };
+                let leads = system.part() == Part::Leader;
+                let mut used = context.pools.iter().filter(|_| leads).flat_map(PoolContext::reachable);
+                used.find(|(.., d)| d.label.drive == drive).map(|(.., d)| d.id)
+            };
+            let is_here = match open {
+                Some(id) => cx.read(id, LABEL_AT, RECORD_BYTES).await.is_ok(),
+                None => true,
+            };
+            if is_here {
+                let counts = self.in_system(|s| s.reach().has_seen(drive, said)) == Some(true);
+                if counts && self.context().far_shards > 0 {
+                    self.publish_now();
+                }
+                return;
+            }
+            if !core::mem::replace(&mut asked, true) {
+                self.look_soon();
+            }
+            self.cx.sleep(LOOK_INTERVAL).await;
         }
     }
     /// Drives of pools that this head has open.

@@ -15,6 +15,7 @@ use cluster::message::Message;
 use cluster::record::HeadNo;
 use cluster::{Heartbeat, Slot, SystemRecord};
 use core::net::SocketAddr;
+use std::collections::BTreeSet;
 
 const SYSTEM: Uuid = Uuid([7; 16]);
 /// Shards of the other head: one more than this one has.
@@ -345,6 +346,38 @@ fn a_follower_without_a_path_is_put_out_and_the_leg_stays() {
     assert!(!w.follower().is_in(), "it starts over without the drive");
     assert_eq!(w.legs(0), [LegState::InSync; 2]);
     assert!(w.events().iter().any(|e| e.contains("PathLostThere")));
+}
+
+/// The drive loses its power, and with it what lay in its cache, and no host asks for anything there before the follower opens it anew.
+/// While the follower has it open as it was, the leader has lost its path alone.
+#[test]
+fn a_drive_that_the_follower_alone_has_opened_anew_is_lost_and_not_handed_over() {
+    for opened_anew in [false, true] {
+        let mut w = usual();
+        w.meets(Follower { untried: true, ..Follower::new() });
+        let (first, all): (Uuid, BTreeSet<Uuid>) = {
+            let context = w.steward.procedures.context();
+            let legs = context.pools.iter().flat_map(|p| &p.arrays).flat_map(|a| &a.legs);
+            (context.pools[0].arrays[0].legs[0].uuid, legs.map(|l| l.uuid).collect())
+        };
+        w.follower().tell(&Upper::Reach(all.clone()));
+        w.deliver();
+        w.pass(5);
+        w.rest.drives.get_mut("/f/a").expect("there").fails = Some(DriveError::Gone);
+        if opened_anew {
+            let others = all.iter().copied().filter(|d| *d != first).collect();
+            w.follower().tell(&Upper::Reach(others));
+            w.follower().tell(&Upper::Reach(all));
+            w.deliver();
+        }
+        lose(&mut w, 0);
+        // The answer to whether it reaches the drive.
+        w.deliver();
+        w.pass(2);
+        let hands_over = w.events().iter().any(|e| e.contains("PathLostHere"));
+        assert_eq!(hands_over, !opened_anew, "{:#?}", w.events());
+        assert_eq!(w.legs(0), [LegState::Missing, LegState::InSync], "nobody has taken over");
+    }
 }
 
 #[test]

@@ -43,8 +43,11 @@ pub(crate) enum ReachNews {
 pub(crate) struct Reach {
     /// What the other head was told since one of both was let in.
     told: Option<BTreeSet<Uuid>>,
-    /// What the other head has said since.
+    /// What the other head has said since, as far as it counts here.
     other: Option<BTreeSet<Uuid>>,
+    /// What it has come to reach since then does not yet count: by which of the things that it said.
+    unseen: BTreeMap<Uuid, u64>,
+    said: u64,
     /// Of the head that leads.
     lacks: BTreeMap<Uuid, Lack>,
     /// Of a follower: what drives of pools are opened by; and looks in a row that an open one has not answered.
@@ -56,6 +59,7 @@ impl Reach {
     /// A head was let in: both say anew what they reach.
     pub fn is_new(&mut self) {
         (self.told, self.other) = (None, None);
+        self.unseen.clear();
         self.lacks.clear();
     }
     /// This is what this head reaches; true: the other one does not know it.
@@ -64,12 +68,38 @@ impl Reach {
         self.told = Some(drives.clone());
         news
     }
-    /// The other head says what it reaches.
-    pub fn other_says(&mut self, drives: BTreeSet<Uuid>) {
-        self.other = Some(drives);
+    /// The other head says what it reaches. What it did not reach before counts once `has_seen` says so: those drives, each with the number
+    /// of what was said.
+    pub fn other_says(&mut self, drives: &BTreeSet<Uuid>) -> Vec<(Uuid, u64)> {
+        self.said += 1;
+        let known = self.other.get_or_insert_default();
+        known.retain(|drive| drives.contains(drive));
+        self.unseen.retain(|drive, _| drives.contains(drive));
+        let new = |drive: &&Uuid| !known.contains(*drive) && !self.unseen.contains_key(*drive);
+        let new: Vec<(Uuid, u64)> = drives.iter().filter(new).map(|drive| (*drive, self.said)).collect();
+        self.unseen.extend(new.iter().copied());
+        new
+    }
+    /// Whether it is to be looked at a drive that the other head has opened, for that one of the things that it said.
+    pub fn is_unseen(&self, drive: Uuid, said: u64) -> bool {
+        self.unseen.get(&drive) == Some(&said)
+    }
+    /// The other head has opened a drive, and what it reads there does not count yet.
+    pub fn waits_for_look(&self, drive: Uuid) -> bool {
+        self.unseen.contains_key(&drive)
+    }
+    /// This head reaches the drive, too, or has nothing open there. True: it counts from now on.
+    pub fn has_seen(&mut self, drive: Uuid, said: u64) -> bool {
+        let seen = self.is_unseen(drive, said);
+        if seen {
+            self.unseen.remove(&drive);
+            self.other.get_or_insert_default().insert(drive);
+        }
+        seen
     }
     /// It has let go of a drive: it says anew what it reaches once it has opened that again.
     pub fn other_lets_go(&mut self, drive: Uuid) {
+        self.unseen.remove(&drive);
         if let Some(drives) = &mut self.other {
             drives.remove(&drive);
         }
@@ -78,7 +108,7 @@ impl Reach {
     pub fn lets_go(&mut self) {
         self.told = None;
     }
-    /// What it has said.
+    /// What it has said, as far as that counts.
     pub fn of_other(&self) -> Option<&BTreeSet<Uuid>> {
         self.other.as_ref()
     }
@@ -166,29 +196,54 @@ mod tests {
     fn there(drives: &[u8]) -> BTreeSet<Uuid> {
         drives.iter().map(|d| Uuid([*d; 16])).collect()
     }
+    /// The other head reaches these, and so does this one.
+    fn both_reach(reach: &mut Reach, drives: &[u8]) {
+        for (drive, said) in reach.other_says(&there(drives)) {
+            assert!(reach.has_seen(drive, said));
+        }
+    }
 
     #[test]
     fn a_drive_that_the_follower_does_not_reach_is_told_once_and_so_is_its_return() {
         let mut reach = Reach::default();
         assert_eq!(reach.compare(at(0), &here(&[1, 2])), [], "nothing is known yet");
-        reach.other_says(there(&[1]));
+        both_reach(&mut reach, &[1]);
         assert_eq!(reach.compare(at(100), &here(&[1, 2])), [], "it may be opening it");
         assert!(reach.lacks().is_empty());
         let lost = [ReachNews::Lost("/dev/2".into())];
         assert_eq!(reach.compare(at(2100), &here(&[1, 2])), lost);
         assert_eq!((reach.compare(at(2600), &here(&[1, 2])), reach.lacks()), (vec![], vec!["/dev/2".into()]));
-        reach.other_says(there(&[1, 2]));
+        both_reach(&mut reach, &[1, 2]);
         assert_eq!(reach.compare(at(3000), &here(&[1, 2])), [ReachNews::Back("/dev/2".into())]);
         assert!(reach.lacks().is_empty());
         // Not long enough to be told of; and what leaves its pool.
-        reach.other_says(there(&[2]));
+        both_reach(&mut reach, &[2]);
         assert_eq!(reach.compare(at(4000), &here(&[1, 2])), []);
         assert_eq!(reach.compare(at(6500), &here(&[2])), []);
-        reach.other_says(there(&[]));
+        both_reach(&mut reach, &[]);
         assert_eq!(reach.compare(at(7000), &here(&[2])), []);
-        reach.other_says(there(&[2]));
+        both_reach(&mut reach, &[2]);
         assert_eq!(reach.compare(at(8000), &here(&[2])), []);
         assert!(reach.lacks().is_empty());
+    }
+    /// A drive that lost its power alone has lost what its cache had, and the first head to open it anew does not know that.
+    #[test]
+    fn a_drive_that_the_other_head_opens_anew_counts_once_this_one_has_looked_at_it() {
+        let mut reach = Reach::default();
+        both_reach(&mut reach, &[1, 2]);
+        assert!(reach.other_says(&there(&[1])).is_empty());
+        let [(drive, said)] = reach.other_says(&there(&[1, 2]))[..] else { panic!("one is new") };
+        assert!(reach.other_says(&there(&[1, 2])).is_empty(), "it is being looked at");
+        assert!(reach.of_other() == Some(&there(&[1])) && reach.waits_for_look(drive));
+        // It comes and goes once more meanwhile: that look says nothing.
+        reach.other_says(&there(&[1]));
+        let [(_, later)] = reach.other_says(&there(&[1, 2]))[..] else { panic!("it is new again") };
+        assert!(!reach.has_seen(drive, said) && reach.of_other() == Some(&there(&[1])));
+        assert!(reach.has_seen(drive, later) && reach.of_other() == Some(&there(&[1, 2])));
+        reach.other_says(&there(&[2]));
+        reach.other_says(&there(&[1, 2]));
+        reach.other_lets_go(Uuid([1; 16]));
+        assert!(!reach.waits_for_look(Uuid([1; 16])));
     }
     #[test]
     fn what_was_told_is_told_again_to_a_head_that_is_let_in() {
