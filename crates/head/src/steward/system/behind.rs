@@ -10,6 +10,7 @@
 //! An array that cannot do without such a leg keeps its pool away until it confirms. Hosts are told that its volumes are not ready.
 
 use crate::layout::PoolId;
+use crate::steward::context::absent::Waits;
 use crate::steward::context::array::{LegContext, Outlook};
 use crate::steward::context::head::{HeadContext, Stop};
 use crate::steward::context::pool::PoolContext;
@@ -62,7 +63,7 @@ impl HeadContext {
     /// A takeover waits for some drive.
     pub(in crate::steward) fn waits_behind(&self) -> bool {
         let mut legs = self.pools.iter().flat_map(|p| &p.arrays).flat_map(|a| &a.legs);
-        legs.any(|leg| leg.behind.is_some()) || self.absent.iter().any(|p| p.behind)
+        legs.any(|leg| leg.behind.is_some()) || self.absent.iter().any(|p| p.waits == Waits::ForFence)
     }
 }
 
