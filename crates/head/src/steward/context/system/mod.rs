@@ -46,10 +46,8 @@ pub(crate) struct SystemContext {
     processes: Processes,
     /// Drives that have not confirmed that the other head is shut out.
     late: BTreeMap<DriveId, String>,
-    /// Until when a takeover waits for drives that have not, with the pools that need them.
-    waited_for: BTreeMap<DriveId, Instant>,
-    /// Of those, for which it was told that they are late.
-    told_overdue: BTreeSet<DriveId>,
+    /// Until when a takeover waits for drives that have not, with the pools that need them; and whether it was told that they are late.
+    waited_for: BTreeMap<DriveId, (Instant, bool)>,
     /// What the other head was when an open drive confirmed that nobody else may write there.
     confirmed: BTreeMap<DriveId, Standing>,
     /// Drives of pools that are open, by their labels: they may be voters.
@@ -123,7 +121,6 @@ impl SystemContext {
             processes: Processes::default(),
             late: BTreeMap::new(),
             waited_for: BTreeMap::new(),
-            told_overdue: BTreeSet::new(),
             confirmed: BTreeMap::new(),
             drives: BTreeMap::new(),
             leaving: vec![],
@@ -368,7 +365,6 @@ impl SystemContext {
         self.confirmed.remove(&drive);
         self.late.remove(&drive);
         self.waited_for.remove(&drive);
-        self.told_overdue.remove(&drive);
     }
     /// Under which numbers the drive with this label was let go of: the kernel may still hold something on it.
     pub fn leaving(&self, uuid: Uuid) -> Vec<DriveId> {
@@ -472,16 +468,16 @@ impl SystemContext {
     }
     /// A pool that needs it waits until then for it to confirm.
     pub fn waits_for(&mut self, drive: DriveId, until: Instant) {
-        self.waited_for.entry(drive).or_insert(until);
+        self.waited_for.entry(drive).or_insert((until, false));
     }
     /// Whether it is late for the first time.
     pub fn is_overdue(&mut self, drive: DriveId, now: Instant) -> bool {
-        let late = self.waited_for.get(&drive).is_some_and(|until| now >= *until);
-        late && self.told_overdue.insert(drive)
+        let waited = self.waited_for.get_mut(&drive).filter(|(until, _)| now >= *until);
+        waited.is_some_and(|(_, told)| !core::mem::replace(told, true))
     }
     /// Until when a pool waits for it; None: the takeover is over, or had no need of it.
     pub fn is_waited_for(&self, drive: DriveId) -> Option<Instant> {
-        self.waited_for.get(&drive).copied()
+        self.waited_for.get(&drive).map(|(until, _)| *until)
     }
     /// Whether a drive is late.
     pub fn is_late_drive(&self, drive: DriveId) -> bool {
