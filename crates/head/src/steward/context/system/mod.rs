@@ -97,7 +97,7 @@ pub(crate) struct SystemContext {
 /// A head that leads says so once it has not seen most voters for so long behind the time for which it knew.
 const BLIND: Duration = Duration::from_millis(500);
 /// A head's state, and the epoch that let it in last.
-type Standing = (HeadState, u64);
+pub(crate) type Standing = (HeadState, u64);
 
 impl SystemContext {
     /// `known` is decided, and the state directory knows of nothing newer than what is of the epoch `newest`.
@@ -375,14 +375,19 @@ impl SystemContext {
         self.drives.get(&uuid).copied()
     }
     /// What the other head is: what a drive has confirmed counts until that changes.
-    fn others_standing(&self) -> Standing {
+    pub fn others_standing(&self) -> Standing {
         let row = self.member.known().head(self.member.me().other());
         (row.state, row.since)
     }
-    /// A drive confirmed that nobody else may write there, as the other head stands now.
-    pub fn confirms(&mut self, drive: DriveId) {
-        self.late.remove(&drive);
-        self.confirmed.insert(drive, self.others_standing());
+    /// A drive confirmed that nobody else may write there, as the other head stood when it was asked. False: that says nothing of what the
+    /// other head is now.
+    pub fn confirms(&mut self, drive: DriveId, asked: Standing) -> bool {
+        let counts = asked == self.others_standing();
+        if counts {
+            self.late.remove(&drive);
+            self.confirmed.insert(drive, asked);
+        }
+        counts
     }
     pub fn has_confirmed(&self, drive: DriveId) -> bool {
         let confirmed = self.confirmed.get(&drive);
@@ -571,6 +576,7 @@ mod tests {
     use super::*;
     use base::fence::Process;
     use cluster::link::Link;
+    use cluster::message::Message;
 
     const SYSTEM: Uuid = Uuid([7; 16]);
 
@@ -595,21 +601,7 @@ mod tests {
 
     #[test]
     fn a_head_of_another_version_is_told_once_and_until_they_meet() {
-        let process = Process { pid: 1, started: 1 };
-        let times = cluster::watch::Times::default();
-        let (me, name) = (HeadNo::A, String::new());
-        let networks = vec!["10.9.0.1:7400".parse().expect("an address")];
-        let settings = SystemSettings {
-            system: SYSTEM,
-            me,
-            name,
-            networks,
-            process,
-            times,
-            both_serve: false,
-            said: None,
-        };
-        let mut context = SystemContext::new(settings, 11, 1, (SystemRecord::founding(SYSTEM), 1));
+        let mut context = of(SystemRecord::founding(SYSTEM));
         let newer = cluster::link::VERSION as u8 + 1;
         assert!(comes(&mut context, 1, Some(newer)), "it begins");
         assert_eq!(context.refused(), Some(Fault::Version(newer.into(), u16::from(newer) + 1)));
@@ -617,5 +609,58 @@ mod tests {
         assert!(comes(&mut context, 3, Some(newer + 2)), "it is another one");
         assert!(!comes(&mut context, 4, None));
         assert_eq!(context.refused(), None, "they met");
+    }
+
+    fn of(known: SystemRecord) -> SystemContext {
+        let settings = SystemSettings {
+            system: SYSTEM,
+            me: HeadNo::A,
+            name: String::new(),
+            networks: vec!["10.9.0.1:7400".parse().expect("an address")],
+            process: Process { pid: 1, started: 1 },
+            times: cluster::watch::Times::default(),
+            both_serve: false,
+            said: None,
+        };
+        SystemContext::new(settings, 11, 1, (known, 1))
+    }
+    /// The other head comes, and says that this is decided.
+    fn learns(context: &mut SystemContext, number: u64, record: &SystemRecord) {
+        let mut other = Link::new(SYSTEM, HeadNo::B, 20 + number, 1, 1);
+        other.on_up(0);
+        context.on_peer(PeerNews::Up { path: 0, number, secret: [0; 32] });
+        let now = Instant(1_000_000_000 * number);
+        for said in [None, Some(Message::Record(Box::new(record.clone())))] {
+            if let Some(message) = said {
+                other.send(message.encode()).expect("the link is empty");
+            }
+            for what in other.dos() {
+                let Do::Send { bytes, .. } = what else { panic!("{what:?}") };
+                context.on_peer(PeerNews::Bytes { path: 0, number, bytes });
+            }
+            for what in context.turn(now) {
+                if let member::Do::Link(Do::Send { bytes, .. }) = what {
+                    other.on_bytes(0, &bytes);
+                }
+            }
+        }
+        assert_eq!(context.member().known(), record);
+    }
+
+    /// It was asked while that head was in, or for a process before the one that is out, and its answer was late.
+    #[test]
+    fn a_drive_confirms_for_what_the_other_head_was_when_it_was_asked() {
+        let both = SystemRecord::founding(SYSTEM).led_by(HeadNo::A, 11, "a").with(HeadNo::B, 21);
+        let (mut context, drive) = (of(both.clone()), DriveId(1));
+        let is_in = context.others_standing();
+        let alone = both.without(HeadNo::B);
+        learns(&mut context, 1, &alone);
+        assert!(!context.confirms(drive, is_in) && !context.has_confirmed(drive), "nobody was shut out");
+        let is_out = context.others_standing();
+        assert!(context.confirms(drive, is_out) && context.has_confirmed(drive));
+        let again = alone.with(HeadNo::B, 22);
+        learns(&mut context, 2, &again);
+        learns(&mut context, 3, &again.without(HeadNo::B));
+        assert!(!context.has_confirmed(drive) && !context.confirms(drive, is_out), "another process is out");
     }
 }
