@@ -98,8 +98,8 @@ pub enum Do {
     Vote(Ask),
     /// In the own state directory, for the other head; ends in `on_voted_for`.
     VoteFor {
-        /// Comes back.
-        round: u64,
+        /// Comes back: no other one has this number.
+        number: u64,
         /// The other head's block, to be written first.
         write: Option<crate::slot::Slot>,
     },
@@ -208,6 +208,10 @@ pub struct Member {
     tried: Option<Uuid>,
     /// Voters in the other head's directory that were asked, with when.
     remote: BTreeMap<u64, Instant>,
+    /// What the process at the other end has asked of the own directory: its rounds, by numbers of ours, since the next process may be in
+    /// the same round. And the last number.
+    asked_here: BTreeMap<u64, u64>,
+    last_asked_here: u64,
     /// Nothing is proposed before.
     retry: Instant,
     /// When what is being decided, or looked for, was begun.
@@ -272,6 +276,8 @@ impl Member {
             taken: BTreeSet::new(),
             tried: None,
             remote: BTreeMap::new(),
+            asked_here: BTreeMap::new(),
+            last_asked_here: 0,
             retry: Instant(0),
             began: Instant(0),
             looked: None,
@@ -389,9 +395,12 @@ impl Member {
         }
         self.on_outcome(now, outcome);
     }
-    /// The own state directory has done what the other head asked of it.
-    pub fn on_voted_for(&mut self, round: u64, found: Option<Found>) {
-        self.send_message(&Message::Voted { round, found: found.map(Box::new) });
+    /// The own state directory has done what the other head asked of it. Another process of that head is not told: in the round that it has
+    /// by the same number something else is to be written.
+    pub fn on_voted_for(&mut self, number: u64, found: Option<Found>) {
+        if let Some(round) = self.asked_here.remove(&number) {
+            self.send_message(&Message::Voted { round, found: found.map(Box::new) });
+        }
     }
     /// A heartbeat was written to a drive and the other's read there; None: there is none, or it is just being written.
     pub fn on_drive(&mut self, now: Instant, drive: Uuid, found: Result<Option<Heartbeat>, NotReached>) {
@@ -609,6 +618,7 @@ impl Member {
                 self.doubt |= hello.epoch > self.known().epoch;
                 if fresh {
                     self.incoming.clear();
+                    self.asked_here.clear();
                     if self.peer.is_some() {
                         self.outgoing.clear();
                     }
@@ -659,7 +669,9 @@ impl Member {
                 }
             }
             Message::Vote { round, write } => {
-                self.dos.push(Do::VoteFor { round, write: write.map(|w| *w) });
+                self.last_asked_here += 1;
+                self.asked_here.insert(self.last_asked_here, round);
+                self.dos.push(Do::VoteFor { number: self.last_asked_here, write: write.map(|w| *w) });
             }
             Message::Voted { round, found } => {
                 if self.remote.remove(&round).is_some() {

@@ -3,4 +3,5 @@
 mod decision;
 mod link;
 mod parts;
+mod votes;
 mod world;

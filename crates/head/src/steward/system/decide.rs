@@ -188,13 +188,13 @@ impl Procedures {
             s.tell().on_voted(now, voter, round, found);
         });
     }
-    pub(super) async fn vote_for(&self, me: HeadNo, round: u64, write: Option<Slot>) {
+    pub(super) async fn vote_for(&self, me: HeadNo, number: u64, write: Option<Slot>) {
         let voter = Voter::Directory(me);
         self.wait_for_voter(voter).await;
         let found = self.vote_here(write).await;
         self.in_system(|s| {
             s.frees_voter(voter);
-            s.tell().on_voted_for(round, found);
+            s.tell().on_voted_for(number, found);
         });
     }
     async fn wait_for_voter(&self, voter: Voter) {

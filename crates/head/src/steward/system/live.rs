@@ -235,8 +235,8 @@ impl Procedures {
                 }
             }
             Do::Vote(ask) => self.cx.spawn(async move { procedures.vote(ask).await }),
-            Do::VoteFor { round, write } => {
-                self.cx.spawn(async move { procedures.vote_for(me, round, write).await })
+            Do::VoteFor { number, write } => {
+                self.cx.spawn(async move { procedures.vote_for(me, number, write).await })
             }
             Do::Heartbeat { drive, heartbeat } => {
                 self.cx.spawn(async move { procedures.heartbeat_on(drive, heartbeat).await })

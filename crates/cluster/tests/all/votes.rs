@@ -1,0 +1,78 @@
+//! What the state directory of one head does for the other one.
+
+use base::fence::Process;
+use base::{Duration, Instant, Uuid};
+use cluster::link::{self, Heard, Link};
+use cluster::member::{Do, Settings};
+use cluster::message::Message;
+use cluster::watch::Times;
+use cluster::{HeadNo, Member, SystemRecord};
+
+const SYSTEM: Uuid = Uuid([7; 16]);
+const ROUND: u64 = 5;
+
+/// What head b has sent arrives, and what head a sends. What that one wants done otherwise.
+fn pass(member: &mut Member, now: Instant, other: &mut Link) -> Vec<Do> {
+    for what in other.dos() {
+        let link::Do::Send { bytes, .. } = what else { panic!("{what:?}") };
+        member.on_bytes(0, &bytes);
+    }
+    let mut rest = vec![];
+    for what in member.turn(now) {
+        match what {
+            Do::Link(link::Do::Send { bytes, .. }) => other.on_bytes(0, &bytes),
+            what => rest.push(what),
+        }
+    }
+    rest
+}
+/// A process of head b comes, and asks for something in one of its rounds: by which number that is to be done.
+fn asks(member: &mut Member, now: Instant, life: u64) -> (Link, u64) {
+    let mut other = Link::new(SYSTEM, HeadNo::B, life, 1, 1);
+    member.on_up(0);
+    other.on_up(0);
+    pass(member, now, &mut other);
+    other.send(Message::Vote { round: ROUND, write: None }.encode()).expect("the link is empty");
+    let number = |what: &Do| match what {
+        Do::VoteFor { number, .. } => Some(*number),
+        _ => None,
+    };
+    let number = pass(member, now, &mut other).iter().find_map(number);
+    (other, number.expect("it is to be done"))
+}
+/// The rounds in which it was answered.
+fn answered(other: &mut Link) -> Vec<u64> {
+    let round = |heard: Heard| match heard {
+        Heard::Message(bytes) => match Message::decode(HeadNo::A, &bytes) {
+            Ok(Message::Voted { round, .. }) => Some(round),
+            _ => None,
+        },
+        _ => None,
+    };
+    other.heard().into_iter().filter_map(round).collect()
+}
+
+/// The state directory was slow. Each process counts its rounds from 1, and what the next one had asked for was not durable yet.
+#[test]
+fn what_was_done_for_a_process_that_is_over_is_no_vote_for_the_next_one() {
+    let settings = Settings {
+        me: HeadNo::A,
+        life: 11,
+        name: "a".into(),
+        process: Process { pid: 1, started: 1 },
+        networks: 1,
+        times: Times::default(),
+        seed: 1,
+    };
+    let mut member = Member::new(settings, SystemRecord::founding(SYSTEM));
+    let now = Instant(1_000_000_000);
+    let (_, late) = asks(&mut member, now, 22);
+    let now = now + Duration::from_millis(100);
+    let (mut other, own) = asks(&mut member, now, 33);
+    member.on_voted_for(late, Some([None, None]));
+    pass(&mut member, now, &mut other);
+    assert!(answered(&mut other).is_empty(), "its own is still to be done");
+    member.on_voted_for(own, Some([None, None]));
+    pass(&mut member, now, &mut other);
+    assert_eq!(answered(&mut other), vec![ROUND]);
+}
