@@ -447,14 +447,20 @@ impl Member {
     }
     /// The other head did not confirm in time what it must have: it is to be put out.
     pub fn on_silent(&mut self) {
-        self.unwanted = Some(Why::Silent);
+        self.wants_out(Why::Silent);
+    }
+    /// The other head's process that is in is to be put out. Where none is, that is done: it says nothing of the next one.
+    fn wants_out(&mut self, why: Why) {
+        if self.known().is_in(self.set.me.other()) {
+            self.unwanted = Some(why);
+        }
     }
     /// The other head has lost its path to a drive that this one reaches, and has begun something there: it is to be put out, also where
     /// it leads.
     pub fn on_path_lost(&mut self) {
         // Who is not to lead would only end.
         if self.part == Part::Leader || self.part == Part::Follower && !self.is_behind() {
-            self.unwanted = Some(Why::LostPath);
+            self.wants_out(Why::LostPath);
         }
     }
     /// The follower has all that it needs to take over.
@@ -478,7 +484,7 @@ impl Member {
     }
     /// An operator wants the other head out.
     pub fn put_out(&mut self) {
-        self.unwanted = Some(Why::Asked);
+        self.wants_out(Why::Asked);
     }
     /// An operator wants the other head back, however often it was put out.
     pub fn return_at_once(&mut self) {
@@ -504,7 +510,7 @@ impl Member {
     /// that this head serves from lets it in.
     pub fn release(&mut self) {
         self.released = true;
-        self.unwanted = Some(Why::Asked);
+        self.wants_out(Why::Asked);
     }
     /// That is wanted, and not done yet.
     pub fn releases(&self) -> bool {

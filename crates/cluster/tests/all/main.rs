@@ -2,6 +2,6 @@
 
 mod decision;
 mod link;
+mod member;
 mod parts;
-mod votes;
 mod world;

@@ -1,4 +1,4 @@
-//! What the state directory of one head does for the other one.
+//! One head's part, as processes of the other head come and go.
 
 use base::fence::Process;
 use base::{Duration, Instant, Uuid};
@@ -6,7 +6,7 @@ use cluster::link::{self, Heard, Link};
 use cluster::member::{Do, Settings};
 use cluster::message::Message;
 use cluster::watch::Times;
-use cluster::{HeadNo, Member, SystemRecord};
+use cluster::{HeadNo, Member, Part, Slot, SystemRecord};
 
 const SYSTEM: Uuid = Uuid([7; 16]);
 const ROUND: u64 = 5;
@@ -26,12 +26,30 @@ fn pass(member: &mut Member, now: Instant, other: &mut Link) -> Vec<Do> {
     }
     rest
 }
-/// A process of head b comes, and asks for something in one of its rounds: by which number that is to be done.
-fn asks(member: &mut Member, now: Instant, life: u64) -> (Link, u64) {
+/// Head a, which knows this to be decided.
+fn head_a(known: SystemRecord) -> Member {
+    let settings = Settings {
+        me: HeadNo::A,
+        life: 11,
+        name: "a".into(),
+        process: Process { pid: 1, started: 1 },
+        networks: 1,
+        times: Times::default(),
+        seed: 1,
+    };
+    Member::new(settings, known)
+}
+/// A process of head b comes.
+fn comes(member: &mut Member, now: Instant, life: u64) -> Link {
     let mut other = Link::new(SYSTEM, HeadNo::B, life, 1, 1);
     member.on_up(0);
     other.on_up(0);
     pass(member, now, &mut other);
+    other
+}
+/// The same, and asks for something in one of its rounds: by which number that is to be done.
+fn asks(member: &mut Member, now: Instant, life: u64) -> (Link, u64) {
+    let mut other = comes(member, now, life);
     other.send(Message::Vote { round: ROUND, write: None }.encode()).expect("the link is empty");
     let number = |what: &Do| match what {
         Do::VoteFor { number, .. } => Some(*number),
@@ -55,16 +73,7 @@ fn answered(other: &mut Link) -> Vec<u64> {
 /// The state directory was slow. Each process counts its rounds from 1, and what the next one had asked for was not durable yet.
 #[test]
 fn what_was_done_for_a_process_that_is_over_is_no_vote_for_the_next_one() {
-    let settings = Settings {
-        me: HeadNo::A,
-        life: 11,
-        name: "a".into(),
-        process: Process { pid: 1, started: 1 },
-        networks: 1,
-        times: Times::default(),
-        seed: 1,
-    };
-    let mut member = Member::new(settings, SystemRecord::founding(SYSTEM));
+    let mut member = head_a(SystemRecord::founding(SYSTEM));
     let now = Instant(1_000_000_000);
     let (_, late) = asks(&mut member, now, 22);
     let now = now + Duration::from_millis(100);
@@ -75,4 +84,30 @@ fn what_was_done_for_a_process_that_is_over_is_no_vote_for_the_next_one() {
     member.on_voted_for(own, Some([None, None]));
     pass(&mut member, now, &mut other);
     assert_eq!(answered(&mut other), vec![ROUND]);
+}
+
+/// A shard that had no connection with the former process says so late. The next one was put out for it as soon as it was in.
+#[test]
+fn what_is_said_of_a_process_that_is_out_does_not_count_for_the_next_one() {
+    let both = SystemRecord::founding(SYSTEM).led_by(HeadNo::A, 11, "a").with(HeadNo::B, 22);
+    let out = Message::Record(Box::new(both.without(HeadNo::B)));
+    let (mut member, now) = (head_a(both), Instant(1_000_000_000));
+    let mut other = comes(&mut member, now, 33);
+    other.send(out.encode()).expect("the link is empty");
+    pass(&mut member, now, &mut other);
+    assert_eq!(member.part(), Part::Leader);
+    member.on_silent();
+    member.on_path_lost();
+    member.put_out();
+    member.on_fenced();
+    other.send(Message::Join { name: "b".into() }.encode()).expect("the link is empty");
+    let mut block: Option<Slot> = None;
+    for _ in 0..20 {
+        for what in pass(&mut member, now, &mut other) {
+            let Do::Vote(ask) = what else { continue };
+            block = ask.write.or(block);
+            member.on_voted(now, ask.voter, ask.round, Some([block.clone(), None]));
+        }
+    }
+    assert!(member.known().is_in_as(HeadNo::B, 33), "{:?}", member.known());
 }
