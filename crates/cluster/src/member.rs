@@ -204,8 +204,9 @@ pub struct Member {
     drives: BTreeMap<Uuid, DriveHeartbeat>,
     /// Drives that took a heartbeat of this head since that is in.
     taken: BTreeSet<Uuid>,
-    /// A drive whose fence is being tried on this head: that it refuses says nothing, and it gets no heartbeats.
-    tried: Option<Uuid>,
+    /// Drives whose fences are being tried on this head, with how many trials have not ended: that they refuse says nothing, and they get no
+    /// heartbeats. A drive that hangs ends its trial late, when the next one goes on.
+    tried: BTreeMap<Uuid, u32>,
     /// Voters in the other head's directory that were asked, with when.
     remote: BTreeMap<u64, Instant>,
     /// What the process at the other end has asked of the own directory: its rounds, by numbers of ours, since the next process may be in
@@ -274,7 +275,7 @@ impl Member {
             next_join: Instant(0),
             drives: BTreeMap::new(),
             taken: BTreeSet::new(),
-            tried: None,
+            tried: BTreeMap::new(),
             remote: BTreeMap::new(),
             asked_here: BTreeMap::new(),
             last_asked_here: 0,
@@ -420,19 +421,29 @@ impl Member {
         }
         // One that is let in is not registered everywhere at once: who refuses it then has not shut it out.
         let refuses = |(drive, d): &(&Uuid, &DriveHeartbeat)| {
-            self.taken.contains(drive) && d.fails == Some(NotReached::Fenced) && self.tried != Some(**drive)
+            self.taken.contains(drive)
+                && d.fails == Some(NotReached::Fenced)
+                && !self.tried.contains_key(*drive)
         };
         let refuse = self.drives.iter().filter(refuses).count();
         if refuse * 2 > self.drives.len() && self.is_in() && !planted(Bug::FencedGoesOn) {
             self.end(Out::Fenced);
         }
     }
-    /// The fence of this drive is being tried on this head, or of none any more: the drive gets no heartbeats meanwhile.
-    pub fn on_tried(&mut self, drive: Option<Uuid>) {
-        let before = core::mem::replace(&mut self.tried, drive);
-        // What it said meanwhile is over: its next heartbeat says more.
-        if let Some(d) = before.and_then(|d| self.drives.get_mut(&d)) {
-            d.fails = None;
+    /// A trial of this drive's fence begins on this head: the drive gets no heartbeats meanwhile.
+    pub fn on_trial(&mut self, drive: Uuid) {
+        *self.tried.entry(drive).or_default() += 1;
+    }
+    /// It has ended.
+    pub fn on_tried(&mut self, drive: Uuid) {
+        let Some(trials) = self.tried.get_mut(&drive) else { return };
+        *trials -= 1;
+        if *trials == 0 {
+            self.tried.remove(&drive);
+            // What it said meanwhile is over: its next heartbeat says more.
+            if let Some(d) = self.drives.get_mut(&drive) {
+                d.fails = None;
+            }
         }
     }
     /// Whether a heartbeat to this drive is under way.
@@ -734,7 +745,7 @@ impl Member {
         if self.is_in() || alone {
             for drive in voters {
                 let d = self.drives.entry(drive).or_default();
-                let spared = self.tried == Some(drive);
+                let spared = self.tried.contains_key(&drive);
                 if !spared && d.asked.is_none() && d.next.is_none_or(|at| now >= at) {
                     d.asked = Some(now);
                     self.dos.push(Do::Heartbeat { drive, heartbeat });

@@ -3,10 +3,10 @@
 use base::fence::Process;
 use base::{Duration, Instant, Uuid};
 use cluster::link::{self, Heard, Link};
-use cluster::member::{Do, Settings};
+use cluster::member::{Do, NotReached, Settings};
 use cluster::message::Message;
 use cluster::watch::Times;
-use cluster::{HeadNo, Member, Part, Slot, SystemRecord};
+use cluster::{HeadNo, Member, Part, Slot, SystemRecord, Voter};
 
 const SYSTEM: Uuid = Uuid([7; 16]);
 const ROUND: u64 = 5;
@@ -110,4 +110,36 @@ fn what_is_said_of_a_process_that_is_out_does_not_count_for_the_next_one() {
         }
     }
     assert!(member.known().is_in_as(HeadNo::B, 33), "{:?}", member.known());
+}
+
+/// The trial of a drive that hung ended when the next one went on, and the other way round: this head took its own trial for its end.
+#[test]
+fn a_drive_is_spared_until_its_own_trials_have_ended() {
+    let [first, second] = [Uuid([1; 16]), Uuid([2; 16])];
+    let mut known = SystemRecord::founding(SYSTEM).led_by(HeadNo::A, 11, "a").with(HeadNo::B, 22);
+    known.voters.push(Voter::Drive(first));
+    let news = Message::Record(Box::new(known.next()));
+    let (mut member, mut now) = (head_a(known), Instant(1_000_000_000));
+    let mut other = comes(&mut member, now, 22);
+    other.send(news.encode()).expect("the link is empty");
+    let beats = |member: &mut Member, now: Instant, other: &mut Link| {
+        let beat = |what: &Do| matches!(what, Do::Heartbeat { drive, .. } if *drive == first);
+        pass(member, now, other).iter().any(beat)
+    };
+    assert!(beats(&mut member, now, &mut other));
+    member.on_drive(now, first, Ok(None));
+    now = now + Duration::from_millis(200);
+    assert!(beats(&mut member, now, &mut other), "another one is on its way");
+    for drive in [first, first, second] {
+        member.on_trial(drive);
+    }
+    member.on_tried(first);
+    member.on_drive(now, first, Err(NotReached::Fenced));
+    assert_eq!(member.part(), Part::Leader, "one trial goes on");
+    now = now + Duration::from_millis(200);
+    assert!(!beats(&mut member, now, &mut other));
+    member.on_tried(first);
+    assert!(beats(&mut member, now, &mut other));
+    member.on_drive(now, first, Err(NotReached::Fenced));
+    assert_eq!(member.part(), Part::Over);
 }
