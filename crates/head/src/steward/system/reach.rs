@@ -161,7 +161,7 @@ impl Procedures {
         let open = context.open_drives().filter(|d| of_pools.contains(&d.label.pool));
         open.map(|d| (d.label.drive, d.info.path.clone())).collect()
     }
-    fn tell_reach(&self) {
+    pub(super) fn tell_reach(&self) {
         // What a follower has not opened yet is not lost.
         let begun = |s: &SystemContext| s.part() == Part::Leader || s.tried().may_run();
         let other_is_in = |s: &SystemContext| s.part() == Part::Follower || s.member().follower_is_in();

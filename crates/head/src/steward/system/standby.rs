@@ -109,11 +109,16 @@ impl Procedures {
             let used = |drive: &OpenDrive| given.is_some_and(|g| g.name_of(drive.id).is_some());
             standby.filter(|(s, d)| !but.contains(*s) && !used(d)).map(|(s, _)| s.clone()).collect()
         };
+        if gone.is_empty() {
+            return;
+        }
         for spec in gone {
             if let Some(Some(drive)) = self.in_system(|s| s.take_standby(&spec)) {
                 self.let_go(drive.id);
             }
         }
+        // One that is opened anew at once, by another path, is another one to the head that leads.
+        self.tell_reach();
     }
     /// What was open for a takeover that no pool took.
     pub(crate) fn let_standby_go(&self) {
