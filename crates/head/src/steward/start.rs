@@ -75,7 +75,7 @@ impl Procedures {
                 self.context().creating().iter().filter(|r| !is_made(r)).cloned().collect();
             let busy = std::rc::Rc::new(std::cell::Cell::new(rows.len() + creating.len()));
             // Hosts of a pool whose drives are held see its volumes, not ready, if they are known.
-            let waits = |p: &&AbsentPool| p.waits != Waits::ForNothing && p.kept.is_some();
+            let waits = |p: &&AbsentPool| p.waits != Waits::Nothing && p.kept.is_some();
             for row in rows {
                 let (procedures, left) = (self.clone(), busy.clone());
                 self.cx.spawn(async move {

@@ -33,7 +33,7 @@ impl AbsentPool {
             away,
             cause: PoolCause::PoolImporting.into(),
             kept,
-            waits: Waits::ForNothing,
+            waits: Waits::Nothing,
             look_at: None,
             looks: 0,
             silent_since: None,
@@ -45,14 +45,14 @@ impl AbsentPool {
     }
     /// Somebody holds drives of it, for this reason; or nobody does.
     pub fn is_held(&mut self, why: Option<PoolCause>) {
-        self.waits_for(Waits::ForDrives, why);
+        self.waits_for(Waits::Drives, why);
     }
     /// It cannot be taken before drives have confirmed that the other head is shut off them, for this reason; or that is over.
     pub fn is_behind(&mut self, why: Option<PoolCause>) {
-        self.waits_for(Waits::ForFence, why);
+        self.waits_for(Waits::Fence, why);
     }
     fn waits_for(&mut self, waits: Waits, why: Option<PoolCause>) {
-        self.waits = if why.is_some() { waits } else { Waits::ForNothing };
+        self.waits = if why.is_some() { waits } else { Waits::Nothing };
         if let Some(why) = why {
             self.cause = why.into();
         }
@@ -117,11 +117,11 @@ impl AbsentPool {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Waits {
     /// It goes on.
-    ForNothing,
+    Nothing,
     /// Somebody holds drives of the pool.
-    ForDrives,
+    Drives,
     /// Some array cannot do without a drive that has not confirmed that the other head is shut off it.
-    ForFence,
+    Fence,
 }
 
 /// What hosts are told of an absent pool.

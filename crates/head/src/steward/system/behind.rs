@@ -63,7 +63,7 @@ impl HeadContext {
     /// A takeover waits for some drive.
     pub(in crate::steward) fn waits_behind(&self) -> bool {
         let mut legs = self.pools.iter().flat_map(|p| &p.arrays).flat_map(|a| &a.legs);
-        legs.any(|leg| leg.behind.is_some()) || self.absent.iter().any(|p| p.waits == Waits::ForFence)
+        legs.any(|leg| leg.behind.is_some()) || self.absent.iter().any(|p| p.waits == Waits::Fence)
     }
 }
 
