@@ -25,6 +25,8 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 const READ_EVERY: u32 = 2;
 const PATIENCE: Patience = Patience { op: Duration::from_secs(1), look: Duration::from_secs(1) };
 const READ_BYTES: usize = 4096;
+/// When a drive that does not answer is asked again: the kernel keeps each read, and the memory for it.
+const SILENT_AGAIN: Duration = Duration::from_secs(10);
 /// So many of these looks look at labels once.
 const LABELS_EVERY: u32 = 10;
 
@@ -128,11 +130,11 @@ impl Procedures {
                 let mut used = context.pools.iter().filter(|_| leads).flat_map(PoolContext::reachable);
                 used.find(|(.., d)| d.label.drive == drive).map(|(.., d)| d.id)
             };
-            let is_here = match open {
-                Some(id) => cx.read(id, LABEL_AT, RECORD_BYTES).await.is_ok(),
-                None => true,
+            let read = match open {
+                Some(id) => cx.read(id, LABEL_AT, RECORD_BYTES).await.map(drop),
+                None => Ok(()),
             };
-            if is_here {
+            if read.is_ok() {
                 let counts = self.in_system(|s| s.reach().has_seen(drive, said)) == Some(true);
                 if counts && self.context().far_shards > 0 {
                     self.publish_now();
@@ -142,7 +144,8 @@ impl Procedures {
             if !core::mem::replace(&mut asked, true) {
                 self.look_soon();
             }
-            self.cx.sleep(LOOK_INTERVAL).await;
+            let silent = read == Err(DriveError::TimedOut);
+            self.cx.sleep(if silent { SILENT_AGAIN } else { LOOK_INTERVAL }).await;
         }
     }
     /// Drives of pools that this head has open.
