@@ -205,9 +205,12 @@ impl Procedures {
                         s.far_mut().has_let_go(number);
                     });
                 }
-                Upper::Look { number, drive } => self.look_for_leader(number, drive),
+                Upper::Look { number, drive } => self.look_for_other(number, drive),
                 Upper::Looked { number, reached } => {
-                    self.in_system(|s| s.far_mut().has_looked(number, reached));
+                    self.in_system(|s| {
+                        s.far_mut().has_looked(number, reached);
+                        s.reach().is_answered(number, reached);
+                    });
                 }
                 Upper::Lead => self.lead_for_path(),
                 Upper::Serves { shards } => self.far_offers(shards),

@@ -46,6 +46,7 @@ impl Procedures {
             }
             looks += 1;
             self.tell_reach();
+            self.ask_of_opened();
             self.note_reach();
         }
     }
@@ -146,6 +147,36 @@ impl Procedures {
             }
             let silent = read == Err(DriveError::TimedOut);
             self.cx.sleep(if silent { SILENT_AGAIN } else { LOOK_INTERVAL }).await;
+        }
+    }
+    /// Whether what the follower has opened counts, once this head has looked there; None: that follower is out.
+    pub(in crate::steward) async fn counts_there(&self, drive: Uuid) -> Option<bool> {
+        let since = self.context().system.as_ref()?.other_since();
+        let procedures = self.clone();
+        let looked = move || {
+            let context = procedures.context();
+            let waits = |s: &SystemContext| s.other_since() == since && s.reached().waits_for_look(drive);
+            !context.system.as_ref().is_some_and(waits)
+        };
+        self.cx.until(looked).await;
+        let context = self.context();
+        let system = context.system.as_ref().filter(|s| s.other_since() == since)?;
+        Some(system.reached().of_other().is_some_and(|there| there.contains(&drive)))
+    }
+    /// A follower asks of what it has opened whether it counts: it may take over before the head that leads has looked.
+    fn ask_of_opened(&self) {
+        let new = {
+            let context = self.context();
+            let Some(system) = context.system.as_ref().filter(|s| s.part() == Part::Follower) else { return };
+            system.reached().to_ask(system.standby().values().map(|d| (d.id, d.label.drive)))
+        };
+        for (id, drive) in new {
+            self.in_system(|s| {
+                let number = s.far_mut().asks();
+                if s.tell().send(Upper::Look { number, drive }.encode()).is_ok() {
+                    s.reach().asks(number, id);
+                }
+            });
         }
     }
     /// Drives of pools that this head has open.

@@ -45,6 +45,8 @@ pub(super) struct Follower {
     /// Controllers of hosts that are to be ended there, and the numbers of what its Steward has answered.
     resets: Vec<(u64, ControllerLife)>,
     done: Vec<u64>,
+    /// What it was answered to whether drives count.
+    looked: Vec<(u64, bool)>,
 }
 
 impl Follower {
@@ -66,6 +68,7 @@ impl Follower {
             log: vec![],
             resets: vec![],
             done: vec![],
+            looked: vec![],
         }
     }
     fn say(&mut self, message: &Message) {
@@ -160,6 +163,7 @@ impl Follower {
             Upper::Nothing { number } => self.done.push(number),
             Upper::LetGo { number, drive } => self.tell(&Upper::HasLetGo { number, drive }),
             Upper::Look { number, .. } => self.tell(&Upper::Looked { number, reached: self.reaches }),
+            Upper::Looked { number, reached } => self.looked.push((number, reached)),
             // It writes to another drive than the leader sees.
             Upper::Try { number, on: true, .. } => self.tell(&Upper::Tried { number, said: Said::Writes }),
             Upper::Try { number, on: false, .. } => self.tell(&Upper::Tried { number, said: Said::Refused }),
@@ -361,14 +365,18 @@ fn a_drive_that_the_follower_alone_has_opened_anew_is_lost_and_not_handed_over()
             (context.pools[0].arrays[0].legs[0].uuid, legs.map(|l| l.uuid).collect())
         };
         w.follower().tell(&Upper::Reach(all.clone()));
+        w.follower().tell(&Upper::Look { number: 1, drive: first });
         w.deliver();
         w.pass(5);
+        assert_eq!(w.follower().looked, [(1, true)], "it may take over by it");
         w.rest.drives.get_mut("/f/a").expect("there").fails = Some(DriveError::Gone);
         if opened_anew {
             let others = all.iter().copied().filter(|d| *d != first).collect();
             w.follower().tell(&Upper::Reach(others));
             w.follower().tell(&Upper::Reach(all));
+            w.follower().tell(&Upper::Look { number: 2, drive: first });
             w.deliver();
+            assert_eq!(w.follower().looked, [(1, true)], "nobody has read there by what was open before");
         }
         lose(&mut w, 0);
         // The answer to whether it reaches the drive.

@@ -365,6 +365,7 @@ impl SystemContext {
         self.confirmed.remove(&drive);
         self.late.remove(&drive);
         self.waited_for.remove(&drive);
+        self.reach.is_closed(drive);
     }
     /// Under which numbers the drive with this label was let go of: the kernel may still hold something on it.
     pub fn leaving(&self, uuid: Uuid) -> Vec<DriveId> {

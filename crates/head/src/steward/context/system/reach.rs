@@ -53,6 +53,9 @@ pub(crate) struct Reach {
     /// Of a follower: what drives of pools are opened by; and looks in a row that an open one has not answered.
     wanted: BTreeSet<String>,
     silences: BTreeMap<DriveId, u32>,
+    /// Of a follower: open drives of which it has asked whether they count, by the numbers of the questions; and those that do.
+    asked: BTreeMap<u64, DriveId>,
+    counted: BTreeSet<DriveId>,
 }
 
 impl Reach {
@@ -60,6 +63,8 @@ impl Reach {
     pub fn is_new(&mut self) {
         (self.told, self.other) = (None, None);
         self.unseen.clear();
+        self.asked.clear();
+        self.counted.clear();
         self.lacks.clear();
     }
     /// This is what this head reaches; true: the other one does not know it.
@@ -177,6 +182,31 @@ impl Reach {
         }
         lost
     }
+    /// Of these open drives, by their labels, those that the other head was told of and not asked whether they count.
+    pub fn to_ask(&self, open: impl Iterator<Item = (DriveId, Uuid)>) -> Vec<(DriveId, Uuid)> {
+        let is_told = |drive: &Uuid| self.told.as_ref().is_some_and(|told| told.contains(drive));
+        let is_asked = |id: &DriveId| self.counted.contains(id) || self.asked.values().any(|of| of == id);
+        open.filter(|(id, drive)| is_told(drive) && !is_asked(id)).collect()
+    }
+    /// The other head is asked whether an open drive counts.
+    pub fn asks(&mut self, number: u64, drive: DriveId) {
+        self.asked.insert(number, drive);
+    }
+    /// It has answered.
+    pub fn is_answered(&mut self, number: u64, counts: bool) {
+        if let Some(drive) = self.asked.remove(&number).filter(|_| counts) {
+            self.counted.insert(drive);
+        }
+    }
+    /// The head that leads, or led, has said that an open drive counts.
+    pub fn counts(&self, drive: DriveId) -> bool {
+        self.counted.contains(&drive)
+    }
+    /// This head has let go of a drive: its number may be another one's.
+    pub fn is_closed(&mut self, drive: DriveId) {
+        self.asked.retain(|_, of| *of != drive);
+        self.counted.remove(&drive);
+    }
     /// Only these are open.
     pub fn only(&mut self, open: &BTreeSet<DriveId>) {
         self.silences.retain(|drive, _| open.contains(drive));
@@ -244,6 +274,28 @@ mod tests {
         reach.other_says(&there(&[1, 2]));
         reach.other_lets_go(Uuid([1; 16]));
         assert!(!reach.waits_for_look(Uuid([1; 16])));
+    }
+    #[test]
+    fn what_this_head_opens_counts_once_the_other_one_says_so_of_this_very_open() {
+        let mut reach = Reach::default();
+        let label = Uuid([1; 16]);
+        let to_ask = |reach: &Reach, id| reach.to_ask([(DriveId(id), label)].into_iter());
+        assert_eq!(to_ask(&reach, 7), [], "it was not told of it yet");
+        reach.is_news(&there(&[1]));
+        assert_eq!(to_ask(&reach, 7), [(DriveId(7), label)]);
+        reach.asks(1, DriveId(7));
+        assert_eq!(to_ask(&reach, 7), [], "it was asked");
+        reach.is_answered(1, false);
+        assert_eq!(to_ask(&reach, 7), [(DriveId(7), label)], "it is asked again");
+        reach.asks(2, DriveId(7));
+        reach.is_closed(DriveId(7));
+        reach.is_answered(2, true);
+        assert!(!reach.counts(DriveId(7)), "it was opened anew");
+        reach.asks(3, DriveId(7));
+        reach.is_answered(3, true);
+        assert!(reach.counts(DriveId(7)) && to_ask(&reach, 7).is_empty());
+        reach.is_closed(DriveId(7));
+        assert!(!reach.counts(DriveId(7)));
     }
     #[test]
     fn what_was_told_is_told_again_to_a_head_that_is_let_in() {
