@@ -542,16 +542,17 @@ impl Cx {
             inner.fx.push(Effect::Drive(op));
             inner.deadlines.insert(end);
         }
-        let result = self.wait(|| {
-            let mut inner = self.0.borrow_mut();
-            match inner.done.remove(&token) {
-                Some(Outcome::Drive(result)) => Poll::Ready(Some(result)),
-                Some(_) => unreachable!("tokens are not reused"),
-                None if inner.now >= end => Poll::Ready(None),
-                None => Poll::Pending,
-            }
-        })
-        .await;
+        let result = self
+            .wait(|| {
+                let mut inner = self.0.borrow_mut();
+                match inner.done.remove(&token) {
+                    Some(Outcome::Drive(result)) => Poll::Ready(Some(result)),
+                    Some(_) => unreachable!("tokens are not reused"),
+                    None if inner.now >= end => Poll::Ready(None),
+                    None => Poll::Pending,
+                }
+            })
+            .await;
         let Some(result) = result else { return Err(DriveError::TimedOut) };
         under_way.token = None;
         if let (Ok(()), Some(data)) = (result, buffer) {
