@@ -8,6 +8,14 @@
 //! A world arms a bug if the bug makes a difference in it. That is counted, so `planted(…)` is asked last, where all else
 //! says that the answer counts: `wrong || planted(…)`, `right && !planted(…)`. Where the bug takes another value, that may
 //! be the right one as well: `planted_if(…, || other != right)`.
+//!
+//! Mutants made by rule (docs/rfcs/0018-mutants.md) are chosen and counted here, too. None is in this tree: `mutate`
+//! writes them into a copy of it.
+
+#[cfg(feature = "planted")]
+mod mutant;
+#[cfg(feature = "planted")]
+pub use mutant::{compared, counted, cut, flipped, former, held, is_chosen, mutant, skipping};
 
 #[cfg(feature = "planted")]
 macro_rules! worlds {
@@ -478,9 +486,19 @@ pub fn planted_if(_: Bug, _: impl FnOnce() -> bool) -> bool {
     false
 }
 
+/// What is wrong in worlds of a thread.
+#[cfg(feature = "planted")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mistake {
+    /// A planted bug.
+    Bug(Bug),
+    /// A mutant, by its number in this build.
+    Mutant(u32),
+}
+
 #[cfg(feature = "planted")]
 thread_local! {
-    static CHOSEN: core::cell::Cell<Option<Bug>> = const { core::cell::Cell::new(None) };
+    static CHOSEN: core::cell::Cell<Option<Mistake>> = const { core::cell::Cell::new(None) };
     static ARMED: core::cell::Cell<u64> = const { core::cell::Cell::new(0) };
 }
 
@@ -493,17 +511,13 @@ pub fn planted(bug: Bug) -> bool {
 /// Whether this mistake is to be made by machines of this thread, and makes a difference here. If so, it counts as one.
 #[cfg(feature = "planted")]
 pub fn planted_if(bug: Bug, differs: impl FnOnce() -> bool) -> bool {
-    let armed = CHOSEN.get() == Some(bug) && differs();
-    if armed {
-        ARMED.set(ARMED.get() + 1);
-    }
-    armed
+    counted(CHOSEN.get() == Some(Mistake::Bug(bug)) && differs())
 }
 
 /// From now on machines of this thread make this mistake, or none. It has made no difference yet.
 #[cfg(feature = "planted")]
-pub fn plant(bug: Option<Bug>) {
-    CHOSEN.set(bug);
+pub fn plant(mistake: Option<Mistake>) {
+    CHOSEN.set(mistake);
     ARMED.set(0);
 }
 
@@ -520,13 +534,13 @@ mod tests {
 
     #[test]
     fn a_bug_is_armed_where_it_is_planted_and_makes_a_difference() {
-        plant(Some(Bug::FlushNowhere));
+        plant(Some(Mistake::Bug(Bug::FlushNowhere)));
         assert!(!planted(Bug::FuaDropped) && !planted_if(Bug::FuaDropped, || true));
         assert!(!planted_if(Bug::FlushNowhere, || false));
         assert_eq!(armed(), 0);
         assert!(planted(Bug::FlushNowhere) && planted_if(Bug::FlushNowhere, || true));
         assert_eq!(armed(), 2);
-        plant(Some(Bug::FlushNowhere));
+        plant(Some(Mistake::Bug(Bug::FlushNowhere)));
         assert_eq!(armed(), 0, "it was planted anew");
         plant(None);
         assert!(!planted(Bug::FlushNowhere));
@@ -534,7 +548,7 @@ mod tests {
 
     #[test]
     fn nobody_asks_for_the_difference_that_another_bug_makes() {
-        plant(Some(Bug::FlushNowhere));
+        plant(Some(Mistake::Bug(Bug::FlushNowhere)));
         planted_if(Bug::FuaDropped, || unreachable!("it is not planted"));
         plant(None);
     }

@@ -171,7 +171,7 @@ fn words() -> Option<Words> {
 #[cfg(feature = "planted")]
 fn plant(name: &str) -> bool {
     let bug = base::planted::BUGS.iter().find(|b| b.name == name);
-    base::planted::plant(bug.map(|b| b.bug));
+    base::planted::plant(bug.map(|b| base::planted::Mistake::Bug(b.bug)));
     bug.is_some()
 }
 #[cfg(not(feature = "planted"))]

@@ -6,7 +6,7 @@
 //! then the bug made a difference. Fails if a bug is not found *within* so many worlds that arm it, and for
 //! another reason if none does: that one asks for a world, not for a checker.
 
-use base::planted::{BUGS, Planted, Worlds, armed, plant};
+use base::planted::{BUGS, Mistake, Planted, Worlds, armed, plant};
 use cluster::model::{LARGE, walk};
 use sim::run::{Options, run};
 use std::process::ExitCode;
@@ -161,7 +161,7 @@ fn look_for(bug: &Planted) -> Search {
 
 /// Whether a world armed the bug, and what it failed by because of the bug.
 fn world(bug: &Planted, seed: u64) -> (bool, Option<String>) {
-    plant(Some(bug.bug));
+    plant(Some(Mistake::Bug(bug.bug)));
     let by = failure(bug.worlds, seed);
     let armed = armed() > 0;
     plant(None);
