@@ -40,6 +40,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("lab", &[]),
     ("fuzz", &["base", "nvme", "iscsi", "access", "volume", "pool", "array", "cluster", "head", "topology"]),
     ("judge", &["lab"]),
+    ("mutate", &[]),
     ("xtask", &[]),
     ("peak", &[]),
     ("path", &["base", "array", "head", "load", "pool", "volume"]),
