@@ -164,7 +164,7 @@ impl World {
         self.servers[server].standing.insert(address, until);
     }
     /// Whether a server or a machine of its head stands still.
-    fn stands(&self, server: usize) -> bool {
+    pub(super) fn stands(&self, server: usize) -> bool {
         let Server { pause, standing, .. } = &self.servers[server];
         let untils = standing.values().copied().chain(pause.map(|p| p.until));
         untils.max().is_some_and(|until| until > self.now)

@@ -367,8 +367,8 @@ impl World {
     fn reads_well(&self, server: usize) -> bool {
         let of_late = |at: Instant| at > Instant(0) && self.now < at + READ_OF_LATE;
         let stood = self.servers.iter().any(|server| {
-            let until = server.pause.map(|pause| pause.until).max(server.steward_until);
-            until.is_some_and(of_late)
+            let alone = server.standing.values().copied();
+            alone.chain(server.pause.map(|pause| pause.until)).any(of_late)
         });
         let ill = self.disks.iter().any(|disk| disk.faults.any());
         self.runs(server) && !stood && !ill && !of_late(self.told.unread_at)
@@ -633,10 +633,7 @@ impl World {
     /// # Errors
     /// A byte at which they differ, and who does not know it.
     pub fn check_known(&self, leader: usize) -> Result<(), String> {
-        let standing = (0..self.servers.len()).any(|server| {
-            self.is_paused(server).is_some()
-                || self.servers[server].steward_until.is_some_and(|u| u > self.now)
-        });
+        let standing = (0..self.servers.len()).any(|server| self.stands(server));
         let layout = self.layout_of(leader).filter(|_| !standing);
         let Some(layout) = layout else { return Ok(()) };
         let all = self.shards_of(&[0, 1]);
