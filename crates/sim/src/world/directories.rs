@@ -12,9 +12,12 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Files that say who may come, and where.
 const MARKED: [&str; 2] = ["hosts", "portals"];
 
+/// What each file of `MARKED` holds.
+type Files = [Option<Vec<u8>>; MARKED.len()];
+
 /// What hosts and portals were by the last change that a record marks, at answers of a head since it began to lead.
 #[derive(Default)]
-pub(super) struct Marked(BTreeMap<(usize, Uuid, u64), [Option<Vec<u8>>; 2]>);
+pub(super) struct Marked(BTreeMap<(usize, Uuid, u64), Files>);
 
 impl Marked {
     /// Another head may lead, or one that had changed something and not marked it.
