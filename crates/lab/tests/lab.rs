@@ -62,9 +62,9 @@ fn a_guest_boots_runs_commands_serves_verified_io_loses_its_link_and_dies() {
     std::fs::remove_file(&pushed).ok();
 
     vm.run(NVMET, 60).expect("the kernel's target");
-    vm.run("nvme connect -t tcp -a 127.0.0.1 -s 4420 -n nqn.2026-01.org.millrace.lab:self -i 2 -g -G && udevadm settle", 60)
+    vm.run("nvme connect -t tcp -a 127.0.0.1 -s 4420 -n nqn.2026-01.org.millrace.lab:self -i 2 -g -G", 60)
         .expect("connect with both digests");
-    let disk = vm.run("readlink -f /dev/disk/by-id/nvme-uuid.*", 30).expect("its disk").text().to_owned();
+    let disk = vm.disk("/dev/disk/by-id/nvme-uuid.*").expect("its disk");
     let fio = vm.spawn(&format!(
         "fio --name=v --filename={disk} --size=4M --rw=randwrite --bs=4k --iodepth=16 --ioengine=libaio \
          --direct=1 --verify=crc32c --verify_fatal=1 --minimal"

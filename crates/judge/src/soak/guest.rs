@@ -93,7 +93,7 @@ fn connect(head: &Head, vm: Vm) -> Host {
     let iscsi = format!(
         "iscsiadm -m discovery -t sendtargets -p 10.91.0.1 && iscsiadm -m node -T {iqn} -p 10.91.0.1 --login"
     );
-    vm.run(&format!("{nvme} && {iscsi} && udevadm settle"), 120).expect("both logins");
+    vm.run(&format!("{nvme} && {iscsi}"), 120).expect("both logins");
     // Each protocol shows both volumes: each is used by one of them.
     let status = head.json("status");
     let field = |volume: &str, key: &str| -> String {
@@ -104,11 +104,7 @@ fn connect(head: &Head, vm: Vm) -> Host {
     let lun =
         status["hosts"][0]["exports"].as_array().into_iter().flatten().find(|e| e["volume"] == "tank/i");
     let lun = lun.expect("the export")["lun"].clone();
-    let find = |link: String| {
-        let disk = vm.run(&format!("readlink -f {link}"), 30).expect("a disk").text().to_owned();
-        vm.run(&format!("[ -b {disk} ]"), 30).expect("a disk");
-        disk
-    };
+    let find = |link: String| vm.disk(&link).expect("a disk");
     let disks = [
         find(format!("/dev/disk/by-id/nvme-uuid.{}", field("tank/n", "uuid"))),
         find(format!("/dev/disk/by-path/ip-10.91.0.1:3260-*-lun-{lun}")),

@@ -50,6 +50,9 @@ const SET_UP: &str = r#"set -e
         $session -o update -n 'node.conn[0].timeo.noop_out_interval' -v 0
         $session --login
     done
+    for session in /sys/class/iscsi_session/*; do
+        until ls $session/device/target*/*/block/* >/dev/null 2>&1; do sleep 0.1; done
+    done
     udevadm settle
     # It would read each drive that somebody has written to, by the path of who is kept out, too.
     udevadm control --exit

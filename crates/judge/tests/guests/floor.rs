@@ -57,15 +57,15 @@ fn on_linux_6_1_with_nvme_drives_a_volume_survives_a_power_cut() {
         millrace host add me --nqn {} --iqn iqn.2026-01.org.millrace.judge:floor
         millrace export tank/v --host me
         millrace portal add nvme 0.0.0.0:4420; millrace portal add iscsi 0.0.0.0:3260
-        nvme connect-all -t tcp -a 127.0.0.1 -s 4420; udevadm settle; nvme list-subsys | grep -q 127.0.0.1",
+        nvme connect-all -t tcp -a 127.0.0.1 -s 4420; nvme list-subsys | grep -q 127.0.0.1",
         vm.nqn()
     );
     vm.run(&set_up, 120).expect("a volume for this host itself");
     let disk =
         vm.run("grep -l Millrace /sys/class/nvme/*/model | head -1 | xargs dirname | xargs basename", 30);
     let disk = format!("/dev/{}n1", disk.expect("a disk of ours").text());
-    vm.run(&format!("[ -b {disk} ] && mkfs.ext4 -q -F {disk} && mkdir -p /t && mount {disk} /t"), 120)
-        .expect("mount");
+    vm.disk(&disk).expect("the volume");
+    vm.run(&format!("mkfs.ext4 -q -F {disk} && mkdir -p /t && mount {disk} /t"), 120).expect("mount");
     vm.run(&fio_verify("/t/v", 4), 240).expect("verified I/O");
     vm.run("sync; umount /t; nvme disconnect-all", 60).expect("umount");
 
@@ -116,8 +116,10 @@ fn on_linux_6_1_with_nvme_drives_a_volume_survives_a_power_cut() {
         millrace volume create small/f --size 256M
         millrace export small/f --host me
         nvme connect-all -t tcp -a 127.0.0.1 -s 4420 || { millrace portal add nvme 0.0.0.0:4420 || true; nvme connect-all -t tcp -a 127.0.0.1 -s 4420; }
-        udevadm settle
-        disk=$(lsblk -dnbo NAME,SIZE | awk '$2 == 268435456 {print $1; exit}')
+        until [ -n \"$disk\" ]; do
+            sleep 0.1
+            disk=$(lsblk -dnbo NAME,SIZE | awk '$2 == 268435456 {print $1; exit}')
+        done
         ! dd if=/dev/urandom of=/dev/$disk bs=1M count=200 oflag=direct conv=fsync
         millrace status",
         240,

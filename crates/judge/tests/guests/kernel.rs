@@ -63,10 +63,8 @@ fn linux_mounts_a_volume_by_nvme_tcp_and_outlives_a_crash_of_the_daemon() {
     let connect =
         format!("nvme connect -t tcp -a 10.91.0.1 -s 4420 -n {nqn} --reconnect-delay=1 --keep-alive-tmo=5");
     for digests in ["", " -g -G"] {
-        vm.run(&format!("{connect}{digests} && udevadm settle"), 60).expect("connect");
-        let disk =
-            vm.run("readlink -f /dev/disk/by-id/nvme-uuid.* || readlink -f /dev/disk/by-id/nvme-eui.*", 30);
-        let disk = disk.expect("a disk").text().lines().next().expect("a disk").to_owned();
+        vm.run(&format!("{connect}{digests}"), 60).expect("connect");
+        let disk = vm.disk("/dev/disk/by-id/nvme-uuid.*").expect("a disk");
         assert_eq!(vm.run(&format!("blockdev --getsize64 {disk}"), 30).expect("size").text(), "100663296");
         exercise(&vm, &disk);
         if digests.is_empty() {
@@ -86,7 +84,7 @@ fn linux_mounts_a_volume_by_nvme_tcp_and_outlives_a_crash_of_the_daemon() {
 /// A second controller of the host is ended by way of the first one, and connects anew. No kernel sends that yet by itself.
 fn controllers_end_each_other(vm: &Vm, connect: &str) {
     let second = connect.replace("10.91.0.1", "10.91.1.1");
-    vm.run(&format!("{second} && udevadm settle"), 60).expect("a second controller");
+    vm.run(&second, 60).expect("a second controller");
     // Reads a field of Identify Controller.
     let id = "id() { nvme id-ctrl /dev/$1 --raw-binary | od -An -v -t u$3 -j $2 -N $3 | tr -d ' '; }";
     let reset = "reset() { nvme admin-passthru /dev/nvme0 --opcode=0x38 --cdw10=$(($(id $1 78 2) | $(id $1 135 1) << 16)) \
@@ -135,10 +133,10 @@ fn linux_mounts_a_volume_by_iscsi_and_outlives_a_crash_of_the_daemon() {
         format!("iscsiadm -m node -T {iqn} -p 10.91.0.1 --login"),
         format!("iscsiadm -m node -T {iqn} -p 10.91.0.1 --logout"),
     );
-    let find = format!("udevadm settle; readlink -f /dev/disk/by-path/ip-10.91.0.1:3260-*-lun-{lun}");
+    let link = format!("/dev/disk/by-path/ip-10.91.0.1:3260-*-lun-{lun}");
 
     vm.run(&login, 60).expect("login");
-    let disk = vm.run(&find, 30).expect("a disk").text().to_owned();
+    let disk = vm.disk(&link).expect("a disk");
     exercise(&vm, &disk);
     vm.run(
         &format!(
@@ -178,7 +176,7 @@ fn linux_mounts_a_volume_by_iscsi_and_outlives_a_crash_of_the_daemon() {
         })
         .collect();
     vm.run(&format!("{set}{login}"), 120).expect("login with mutual CHAP and digests");
-    let disk = vm.run(&find, 30).expect("a disk").text().to_owned();
+    let disk = vm.disk(&link).expect("a disk");
     exercise(&vm, &disk);
     for page in [
         "sg_inq",

@@ -62,9 +62,8 @@ fn tshark_finds_nothing_wrong_in_iscsi_and_nvme_tcp_with_digests() {
     let fio = |disk: &str| {
         vm.run(&(fio_verify(disk, 1) + " --bsrange=512-128k"), 120).expect("verified I/O");
     };
-    vm.run(&format!("nvme connect -t tcp -a 10.91.0.1 -s 4420 -n {nqn} -g -G && udevadm settle"), 60)
-        .expect("connect");
-    fio("/dev/nvme0n1");
+    vm.run(&format!("nvme connect -t tcp -a 10.91.0.1 -s 4420 -n {nqn} -g -G"), 60).expect("connect");
+    fio(&vm.disk("/dev/nvme0n1").expect("a disk"));
     vm.run(&format!("nvme write-zeroes /dev/nvme0n1 -s 0 -c 7 -n 1; nvme dsm /dev/nvme0n1 -n 1 -d -s 0 -b 8; nvme disconnect -n {nqn}"), 60)
         .expect("other commands");
     let set = |name: &str, value: &str| {
@@ -73,10 +72,9 @@ fn tshark_finds_nothing_wrong_in_iscsi_and_nvme_tcp_with_digests() {
     let script = "iscsiadm -m discovery -t sendtargets -p 10.91.0.1; ".to_owned()
         + &set("node.conn[0].iscsi.HeaderDigest", "CRC32C")
         + &set("node.conn[0].iscsi.DataDigest", "CRC32C")
-        + &format!(
-            "iscsiadm -m node -T {iqn} -p 10.91.0.1 --login && udevadm settle && readlink -f /dev/disk/by-path/*lun-{lun}"
-        );
-    let disk = vm.run(&script, 120).expect("login").text().lines().last().expect("a disk").to_owned();
+        + &format!("iscsiadm -m node -T {iqn} -p 10.91.0.1 --login");
+    vm.run(&script, 120).expect("login");
+    let disk = vm.disk(&format!("/dev/disk/by-path/*lun-{lun}")).expect("a disk");
     fio(&disk);
     vm.run(&format!("sg_vpd -p di {disk}; sg_modes {disk}; sg_luns {disk}; iscsiadm -m node -T {iqn} -p 10.91.0.1 --logout"), 60)
         .expect("other commands");
