@@ -18,12 +18,11 @@ const DIRECTORIES: [Directory; 4] =
     [Directory::Damaged, Directory::Older, Directory::Empty, Directory::Unlinked];
 
 /// What may happen to two heads over the same drives.
-const TO_TWO: [Trouble; 40] = [
+const TO_TWO: [Trouble; 39] = [
     Trouble::Kill,
     Trouble::PowerCut,
     Trouble::Stop,
     Trouble::Blackout,
-    Trouble::DrivesPower,
     Trouble::KillBoth,
     Trouble::Pause,
     Trouble::PauseSteward,
