@@ -27,6 +27,21 @@ fn hosts_rest_in_the_middle_of_a_world() {
     assert!((1..=3).contains(&outcome.rests), "{} rests", outcome.rests);
 }
 
+/// Those of the other head wait until that one leads; no volume goes, or hosts would drop their disks.
+#[test]
+fn hosts_keep_their_volumes_as_a_leader_is_stopped() {
+    for seed in 0..8 {
+        let mut options = Options::powered(seed);
+        options.outage = None;
+        options.work = Duration::from_secs(8);
+        options.kills_max = u32::MAX;
+        options.troubles = vec![Trouble::Stop];
+        options.rates = vec![Duration::from_millis(700)];
+        let outcome = run(options).unwrap_or_else(|f| panic!("seed {seed}: {}", f.what));
+        assert!(outcome.tally.met(Wrong::Stop) > 0, "seed {seed}: no head was stopped");
+    }
+}
+
 /// Only these happen to two heads, often; each happens, and makes a difference.
 fn are_met(kinds: &[(Trouble, Wrong)]) {
     let mut options = Options::two_heads(7);
