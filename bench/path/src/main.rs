@@ -506,7 +506,7 @@ fn configuration(scenario: &Scenario) -> (View, Layout) {
             ready: true,
             home: 0,
             caps: Default::default(),
-            weight: head::admission::scheduler::WEIGHT,
+            weight: volume::WEIGHT,
         }],
     };
     (view, layout)

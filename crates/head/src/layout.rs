@@ -105,7 +105,7 @@ pub struct VolumeLayout {
     /// False: commands end in `NotReady`.
     pub ready: bool,
     /// What its hosts may start in a second, at both heads together.
-    pub caps: crate::admission::caps::Caps,
+    pub caps: volume::Caps,
     /// The shard, of either head, that counts it.
     pub home: u16,
     /// Its share of what drives do, when volumes compete for them.

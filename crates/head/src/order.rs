@@ -475,7 +475,7 @@ pub struct VolumeCaps {
     pub iops_max: Option<u32>,
     /// Megabytes (10^6 bytes) of data a second.
     pub mbps_max: Option<u32>,
-    /// Its share of what drives do, when volumes compete (`scheduler::WEIGHTS`).
+    /// Its share of what drives do, when volumes compete (`volume::WEIGHTS`).
     pub weight: Option<u16>,
 }
 

@@ -1,14 +1,16 @@
 //! Volume: carves block devices out of pool space, and keeps what makes each one itself for life.
 //!
-//! Owns the volume map (runs of pool space, thick), identities, names, sizes and block sizes. Promise:
-//! a byte of a volume lies at one byte of pool space, two volumes never share one, and identifiers do
+//! Owns the volume map (runs of pool space, thick), identities, names, sizes, block sizes, caps and weights.
+//! Promise: a byte of a volume lies at one byte of pool space, two volumes never share one, and identifiers do
 //! not change with name or size. Does not know hosts, arrays or drives, nor who gave it the space.
 
 mod catalogue;
 mod map;
+mod share;
 
 pub use catalogue::{Catalogue, Volume};
 pub use map::{Map, Run};
+pub use share::{Caps, WEIGHT, WEIGHTS};
 
 use base::Uuid;
 use finding::VolumeRefusal;

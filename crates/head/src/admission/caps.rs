@@ -5,29 +5,13 @@
 //! to refill and nothing to do while nobody comes. The burst is also the lateness of a timer that costs nothing.
 
 use base::{Duration, Instant};
-use serde::{Deserialize, Serialize};
+use volume::Caps;
 
 /// What a volume that was quiet may start at once, in time at its rate; after a long silence a second has 1 % more.
 pub(crate) const BURST: Duration = Duration::from_millis(10);
 /// What commands that do not wait for their bytes may run up for others to pay, in time at the rate.
 const DEBT_MAX: Duration = Duration::from_millis(100);
 const SECOND: u64 = 1_000_000_000;
-
-/// A volume's caps; 0 for none.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct Caps {
-    /// Commands a second.
-    pub iops_max: u32,
-    /// Megabytes (10^6 bytes) of data a second.
-    pub mbps_max: u32,
-}
-
-impl Caps {
-    /// Nothing is capped.
-    pub fn none(self) -> bool {
-        self == Self::default()
-    }
-}
 
 /// What is started: some commands, and their data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

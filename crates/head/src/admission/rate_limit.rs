@@ -13,12 +13,13 @@
 //! with one question of each kind under way; home serves its own queue and its peers in turn. So one volume has its whole rate wherever its
 //! hosts connect, at either head. What is left of a lease because its command was aborted expires.
 
-use crate::admission::caps::{Caps, Cost, Kind, Meter};
+use crate::admission::caps::{Cost, Kind, Meter};
 use crate::admission::lines::Line;
 use crate::mail::{Mail, ShardMail};
 use crate::path::request::{Phase, Request};
 use crate::shard::Core;
 use base::{Command, Duration, Effects, Instant, Memory, Op, Slots, VolumeId};
+use volume::Caps;
 
 /// The most that one lease is for, and that one shard may start before it is the next one's turn: this much time at
 /// the volume's rate, and at least one command.

@@ -18,6 +18,7 @@
 use crate::admission::lines::Line;
 use crate::admission::window::Claim;
 use base::{Slots, VolumeId};
+use volume::WEIGHT;
 
 /// What a turn of a node with the usual weight is worth, in cost.
 const QUANTUM: u64 = 16 << 10;
@@ -27,10 +28,6 @@ const QUANTUM_LINE: i64 = 128 << 10;
 const QUANTUM_MIN: i64 = 64;
 /// A command without data costs this; a byte costs one.
 const FIXED_COST: u64 = 4 << 10;
-/// The weight of a volume of which nothing else is said.
-pub const WEIGHT: u16 = 100;
-/// Weights that a volume may have.
-pub const WEIGHTS: core::ops::RangeInclusive<u16> = 1..=1000;
 /// Lines that there is room for from the start.
 const LINES: u32 = 64;
 

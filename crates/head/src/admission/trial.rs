@@ -3,7 +3,6 @@
 //! A flow keeps a number of commands under way on one volume from one shard, as a host's queue does. A drive does one
 //! operation after the other, each in a time that follows from its length, and answers after a latency.
 
-use crate::admission::caps::Caps;
 use crate::layout::{ArrayId, ArrayLayout, Layout, PoolId, PoolLayout, VolumeLayout};
 use crate::mail::{Mail, ShardMail, StewardMail};
 use crate::path::link::{Io, Life, Link};
@@ -18,6 +17,7 @@ use base::{
 };
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
+use volume::Caps;
 
 /// Bytes of each drive, and of each volume.
 const DRIVE_BYTES: u64 = 1 << 30;
@@ -248,7 +248,7 @@ impl Trial {
             ready: true,
             home: ((i + 1) % self.shards.len()) as u16,
             caps: *caps,
-            weight: self.weights.get(i).copied().unwrap_or(crate::admission::scheduler::WEIGHT),
+            weight: self.weights.get(i).copied().unwrap_or(volume::WEIGHT),
         };
         let layout = Arc::new(Layout {
             generation: self.generation,

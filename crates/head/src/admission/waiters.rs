@@ -4,7 +4,7 @@
 //! nobody waits, a command takes one and nothing else happens. Otherwise it joins its connection's line (`scheduler`); a long command goes
 //! on with its next part at the head of that line. What waits at one array holds up nobody who wants another.
 
-use crate::admission::scheduler::{Scheduler, WEIGHT, Whose, cost_of};
+use crate::admission::scheduler::{Scheduler, Whose, cost_of};
 use crate::admission::window::Load;
 use crate::layout::ArrayId;
 use crate::mail::{FlightId, Mail, ShardMail, to_shard};
@@ -13,6 +13,7 @@ use crate::path::request::{Flight, Owner, Parked, Phase};
 use crate::shard::{ArrayState, Core, NO_LINK};
 use array::Ticket;
 use base::{Bug, Effects, Instant, Memory, Slice, Status, planted};
+use volume::WEIGHT;
 
 const NO_HOST: u32 = u32::MAX;
 

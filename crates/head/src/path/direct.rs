@@ -124,7 +124,6 @@ impl<M: Memory> Core<M> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::admission::caps::Caps;
     use crate::layout::{ArrayId, ArrayLayout, Layout, PoolId, PoolLayout, VolumeLayout};
     use crate::mail::ShardMail;
     use crate::{Deadlines, ShardConfig};
@@ -197,8 +196,8 @@ mod tests {
                 map: Arc::new(volume::Map::new(&[volume::Run { first: FIRST, count: 4 }]).expect("a map")),
                 ready: true,
                 home: 0,
-                caps: Caps::default(),
-                weight: crate::admission::scheduler::WEIGHT,
+                caps: volume::Caps::default(),
+                weight: volume::WEIGHT,
             }],
             waits: false,
         };

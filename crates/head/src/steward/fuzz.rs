@@ -49,7 +49,7 @@ pub fn configuration_example() -> Vec<u8> {
         old_path: "/dev/o".into(),
         new: Uuid([1; 16]),
     };
-    let caps = crate::admission::caps::Caps { iops_max: 1000, mbps_max: 50 };
+    let caps = volume::Caps { iops_max: 1000, mbps_max: 50 };
     let capped = crate::steward::state::extras::CapsRow { volume: uuid, caps };
     let heavy = crate::steward::state::extras::WeightRow { volume: uuid, weight: 300 };
     let config = PoolConfig {

@@ -620,7 +620,7 @@ fn volumes_grow_shrink_change_names_and_go() {
         assert_eq!((kind, field.as_str()), (ErrorKind::Invalid, "weight"));
     }
     w.good(cap(Some(0), None));
-    assert_eq!(w.layout.volumes[0].caps, crate::admission::caps::Caps { iops_max: 0, mbps_max: 200 });
+    assert_eq!(w.layout.volumes[0].caps, volume::Caps { iops_max: 0, mbps_max: 200 });
     w.good(Order::VolumeRemove { volume: "tank/web".into(), force: true, disconnect: false });
     assert!(w.layout.volumes.is_empty() && w.view.hosts[0].exports.is_empty());
     let used = w.status().pools[0].used_bytes;

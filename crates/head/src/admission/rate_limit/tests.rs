@@ -1,6 +1,6 @@
-use crate::admission::caps::Caps;
 use crate::admission::trial::{AllCaps, Flow, Speed, Trial, reader, writer};
 use base::Duration;
+use volume::Caps;
 
 /// Drives that are never the limit.
 const FAST: Speed =

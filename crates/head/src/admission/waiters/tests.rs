@@ -1,7 +1,7 @@
-use crate::admission::caps::Caps;
 use crate::admission::trial::{Flow, Speed, Trial, reader, writer};
 use array::{LANES, Lanes};
 use base::Duration;
+use volume::Caps;
 
 /// Two drives of 50,000 operations a second.
 const SPEED: Speed =

@@ -3,7 +3,6 @@
 use super::wire::{Message, Pairing};
 use super::{FarLink, FarSetup, FarSide, Out};
 use crate::admission::arena::Arena;
-use crate::admission::caps::Caps;
 use crate::layout::{ArrayId, ArrayLayout, Layout, PoolId, PoolLayout, VolumeLayout};
 use crate::mail::{FlightId, Mail, ShardMail, StewardMail};
 use crate::path::door::Door;
@@ -18,6 +17,7 @@ use base::{
 use core::net::SocketAddr;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
+use volume::Caps;
 
 const VOLUME: VolumeId = VolumeId(1);
 const MEMORY: u64 = 24 << 20;
@@ -244,7 +244,7 @@ impl World {
                 // The first shard of the first head.
                 home: if head == 0 { 0 } else { self.shards },
                 caps: self.caps,
-                weight: crate::admission::scheduler::WEIGHT,
+                weight: volume::WEIGHT,
             }],
             waits: false,
         });

@@ -159,7 +159,7 @@ mod tests {
                 map: Arc::new(volume::Map::new(&runs).expect("a good map")),
                 ready: true,
                 home: 0,
-                caps: crate::admission::caps::Caps { iops_max: 10, mbps_max: 20 },
+                caps: volume::Caps { iops_max: 10, mbps_max: 20 },
                 weight: 300,
             }],
         }

@@ -1,7 +1,5 @@
 //! Orders about volumes, hosts, portals and exports: check, write down, publish, answer.
 
-use crate::admission::caps::Caps;
-use crate::admission::scheduler::{WEIGHT, WEIGHTS};
 use crate::layout::PoolId;
 use crate::order::{Answered, Event, HostChecked, HostSettings, Refusal, Reply, VolumeCaps};
 use crate::steward::context::head::{HeadContext, PortalContext};
@@ -19,7 +17,7 @@ use finding::{
     HostEvent, HostRefusal, NetFault, PoolRefusal, PortalEvent, PortalRefusal, VolumeEvent, VolumeNotice,
     VolumeRefusal,
 };
-use volume::{Map, Run, Volume};
+use volume::{Caps, Map, Run, Volume, WEIGHT, WEIGHTS};
 
 /// How long the manager may take to say where an address is, and shards to open a portal.
 const ADDRESS_PATIENCE: Duration = Duration::from_secs(1);

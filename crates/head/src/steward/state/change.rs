@@ -4,7 +4,6 @@ use super::codec::{Coded, coded_enum};
 use super::config::{ArrayRow, LegRow, PoolConfig};
 use super::extras::{FailedRow, Replacement, ScrubRow, SpareRow};
 use super::{Identity, List, PoolRow};
-use crate::admission::caps::Caps;
 use access::{Grant, Host};
 use array::format::MembershipRecord;
 use base::codec::{Malformed, Reader, Writer};
@@ -12,7 +11,7 @@ use base::view::Portal;
 use base::{PortalId, Uuid};
 use pool::StripeMap;
 use std::sync::Arc;
-use volume::{Run, Volume};
+use volume::{Caps, Run, Volume};
 
 /// The version of the encoding that this program writes. It reads that and the one before.
 pub const VERSION: u16 = 1;

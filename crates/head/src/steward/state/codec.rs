@@ -4,7 +4,6 @@
 use super::config::{ArrayRow, LegRow, PoolConfig};
 use super::extras::{FailedRow, Found, LastScrub, Replacement, ScrubRow, ScrubRun, SpareRow};
 use super::{Identity, List, PoolRow};
-use crate::admission::caps::Caps;
 use access::{Grant, Host};
 use array::format::{MembershipRecord, RECORD_BYTES};
 use base::codec::{Malformed, Reader, Writer};
@@ -13,7 +12,7 @@ use base::{HostId, PortalId, Uuid};
 use core::net::{IpAddr, SocketAddr};
 use pool::StripeMap;
 use std::sync::Arc;
-use volume::{Map, Run, Volume};
+use volume::{Caps, Map, Run, Volume};
 
 /// What has one form as bytes.
 pub(super) trait Coded: Sized {

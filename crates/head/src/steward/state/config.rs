@@ -1,7 +1,5 @@
 //! A pool's configuration as it lies on its drives: docs/formats/config.md, "Body".
 
-use crate::admission::caps::Caps;
-use crate::admission::scheduler::WEIGHT;
 use crate::steward::state::extras::{CapsRow, Extras, WeightRow};
 use access::Grants;
 use array::Geometry;
@@ -10,7 +8,7 @@ use base::Uuid;
 use base::codec::{Malformed, Reader, Writer};
 use pool::{Granules, StripeMap};
 use std::sync::Arc;
-use volume::{Catalogue, GRANULE_BYTES, Run};
+use volume::{Caps, Catalogue, GRANULE_BYTES, Run, WEIGHT};
 
 /// What a pool is.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,12 +1,10 @@
 //! What a pool's configuration says beyond arrays, volumes and exports: docs/formats/config.md, "Extras".
 
-use crate::admission::caps::Caps;
-use crate::admission::scheduler::{WEIGHT, WEIGHTS};
 use array::format::feature;
 use base::Uuid;
 use base::codec::{Malformed, Reader, Writer};
 use finding::Cause;
-use volume::Run;
+use volume::{Caps, Run, WEIGHT, WEIGHTS};
 
 /// Written behind the rest, and only if there is something to say.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

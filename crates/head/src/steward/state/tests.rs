@@ -4,14 +4,13 @@ use super::config::tests::sample;
 use super::config::{ArrayRow, LegRow};
 use super::extras::{FailedRow, Replacement, ScrubRow, ScrubRun, SpareRow};
 use super::{Change, Edit, Identity, Invalid, List, PoolRow, State};
-use crate::admission::caps::Caps;
 use access::{Grant, Host};
 use array::format::{LegState, MemberLeg, MembershipRecord, RecordArray};
 use base::codec::Malformed;
 use base::view::{Moves, Portal, Protocol, Secret};
 use base::{HostId, PortalId, Prng, Uuid};
 use std::collections::BTreeSet;
-use volume::{Map, Run, Volume};
+use volume::{Caps, Map, Run, Volume};
 
 fn uuid(n: u8) -> Uuid {
     Uuid([n; 16])
