@@ -1,4 +1,4 @@
-//! Every limit of a shard, in one place.
+//! Every limit of a shard, and of what all shards share, in one place.
 
 use base::Duration;
 
@@ -19,6 +19,12 @@ pub const OUTBOX_PARTS: usize = 256;
 /// One part in this many of the flights is for commands of other shards alone: those hold a slot elsewhere already, and two
 /// shards full of flights to each other would wait for ever.
 pub const FLIGHTS_FOR_PEERS_SHARE: u32 = 4;
+/// Most NVMe controllers of a head; ids from 1 on, of the second of two heads from 8,193 on.
+pub const CONTROLLERS_MAX: u16 = 8192;
+/// Most iSCSI sessions of a head; handles likewise.
+pub const SESSIONS_MAX: u16 = 8192;
+/// A host may hold this many times what is left, and a connection this many times what is left of that.
+pub const SHARE: u64 = 4;
 /// Memory for unsolicited data (`arena`), at least: the longest of them (FirstBurstLength), twice, as
 /// compare needs.
 pub const INLINE_MIN: u64 = 512 << 10;
@@ -58,6 +64,12 @@ pub const SHARD_BYTES_MIN: u64 = (1 + INLINE_SPARES) * INLINE_MIN
 pub const SINGLES_OF_A_MIRROR: u64 = ARRAY_BYTES / array::SINGLE_SCRATCH_BYTES as u64;
 /// Memory that each array of redundancy takes.
 pub const ARRAY_BYTES: u64 = (array::SCRATCH_BYTES as u64).next_power_of_two();
+
+/// Whether somebody who has `own` may have `more`, if `left` is left for all.
+#[inline]
+pub fn has_share(own: u64, more: u64, left: u64) -> bool {
+    own + more <= SHARE * left.saturating_sub(more)
+}
 
 /// Arrays of redundancy that a shard with so many bytes of memory for data has room for.
 pub const fn arrays_max(bytes: u64) -> u64 {

@@ -28,11 +28,10 @@
 //! allocate nothing.
 
 use crate::admission::buffers::PAGE;
+use crate::limits::{SHARE, has_share};
 use base::front::TRANSFER_MAX;
 use base::{Bug, HostId, planted};
 
-/// A host may hold this many times what is left, and a connection this many times what is left of that.
-const SHARE: u64 = 4;
 /// For connections that have nothing yet: one part in so many of what their host may hold, at most a largest command.
 const RESERVE_SHARE: u64 = 8;
 
@@ -139,12 +138,6 @@ pub(crate) struct BufferQuota {
     /// No run of memory was large enough for the one whose turn it is: nobody passes it.
     pressed: [bool; 2],
     waiting: u32,
-}
-
-/// Whether somebody who has `own` may have `more`, if `left` is left for all.
-#[inline]
-pub(crate) fn has_share(own: u64, more: u64, left: u64) -> bool {
-    own + more <= SHARE * left.saturating_sub(more)
 }
 
 /// What a buffer of `len` bytes counts.

@@ -26,14 +26,12 @@
 //! for that.
 
 use super::{Connection, Core, NO_LINK, Shard};
-use crate::admission::buffer_quota::has_share;
 use crate::admission::buffers::Buffers;
-use crate::limits;
+use crate::limits::{self, CONTROLLERS_MAX, SESSIONS_MAX, has_share};
 use crate::mail::Mail;
 use crate::path::far::{FarFront, is_far};
 use crate::path::link::{Front, Io, Life, Link, LoginState};
 use crate::report::Counters;
-use crate::steward::sessions::{CONTROLLERS_MAX, SESSIONS_MAX};
 use base::front::Close;
 use base::{ConnectionFault, ConnectionId, Effect, Effects, HostId, Instant, Memory, Outbox, PortalId};
 use core::net::SocketAddr;

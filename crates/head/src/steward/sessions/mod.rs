@@ -6,5 +6,3 @@ pub(crate) mod from_shards;
 pub(crate) mod interventions;
 pub(crate) mod rejections;
 pub(crate) mod table;
-
-pub use table::{CONTROLLERS_MAX, SESSIONS_MAX};

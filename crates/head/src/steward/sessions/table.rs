@@ -3,7 +3,7 @@
 //! Promise 3: a host's Connect or Login is answered only after the writes of the connections that it
 //! replaces have ended at the drives. So an answer may have to wait for `Gone` of older connections.
 
-use crate::admission::buffer_quota::has_share;
+use crate::limits::{CONTROLLERS_MAX, SESSIONS_MAX, has_share};
 use crate::mail::{Mail, ShardMail, to_shard};
 use crate::steward::sessions::interventions::Interventions;
 use base::front::{Close, ControllerLife, Intervention};
@@ -15,11 +15,6 @@ use std::sync::Arc;
 mod resets;
 #[cfg(test)]
 mod tests;
-
-/// Most NVMe controllers; ids from 1 on, of the second of two heads from 8,193 on.
-pub const CONTROLLERS_MAX: u16 = 8192;
-/// Most iSCSI sessions; handles likewise.
-pub const SESSIONS_MAX: u16 = 8192;
 
 /// A connection of some shard.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
