@@ -58,12 +58,7 @@ pub fn disks(vm: &Vm, status: &Value, volumes: [&str; 2]) -> [String; 2] {
         format!("/dev/disk/by-id/nvme-uuid.{}", uuid(volumes[0])),
         format!("/dev/mapper/*{}", uuid(volumes[1])),
     ];
-    names.map(|name| {
-        let find = format!("readlink -f {name}");
-        let is_there = || vm.try_run(&format!("[ -b $({find}) ]"), 60).is_ok_and(|o| o.code == 0);
-        until(&name, PATIENCE, is_there);
-        vm.run(&find, 60).expect("a disk").text().to_owned()
-    })
+    names.map(|name| vm.disk(&name).expect("a disk"))
 }
 
 /// Waits until the guest has a path for each protocol to all these addresses, of `volumes` volumes: those that are up are optimized

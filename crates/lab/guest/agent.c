@@ -142,6 +142,8 @@ static int forward(int fd, char type)
 	}
 }
 
+enum end { RUNS, HOST_LEFT, KILLED };
+
 static void run_command(char *command)
 {
 	int in[2], out[2], err[2];
@@ -162,11 +164,12 @@ static void run_command(char *command)
 	for (int i = 0; i < 3; i++)
 		fcntl((int[]){ in[1], out[0], err[0] }[i], F_SETFL, O_NONBLOCK);
 
-	int child = syscall(SYS_pidfd_open, pid, 0), input = in[1], gone = 0, killed = 0;
+	int child = syscall(SYS_pidfd_open, pid, 0), input = in[1];
+	enum end end = RUNS;
 	char *data = NULL; /* one frame of standard input on its way to the command */
 	uint32_t have = 0, sent = 0;
 	struct pollfd p[5] = { { child, POLLIN, 0 }, { out[0], POLLIN, 0 }, { err[0], POLLIN, 0 } };
-	while (!gone && !(p[0].revents & POLLIN)) {
+	while (end == RUNS && !(p[0].revents & POLLIN)) {
 		p[3] = (struct pollfd){ sent < have ? input : -1, POLLOUT, 0 };
 		p[4] = (struct pollfd){ port, sent < have ? 0 : POLLIN, 0 };
 		if (poll(p, 5, -1) < 0)
@@ -175,7 +178,8 @@ static void run_command(char *command)
 			int more = p[i].revents ? forward(p[i].fd, i == 1 ? 'o' : 'e') : 1;
 			if (more == 0)
 				p[i].fd = -1;
-			gone |= more < 0;
+			if (more < 0)
+				end = HOST_LEFT;
 		}
 		if (p[3].revents) {
 			ssize_t r = write(input, data + sent, have - sent);
@@ -186,14 +190,14 @@ static void run_command(char *command)
 			free(data);
 			data = NULL, have = sent = 0;
 			if (port_read_all(&n, 4)) {
-				gone = 1;
+				end = HOST_LEFT;
 			} else if (!memcmp(&n, MAGIC, 4)) { /* no frame but a new request: that host has left */
 				memcpy(window + 4, MAGIC, 4);
-				gone = 1;
+				end = HOST_LEFT;
 			} else if (n == KILL) {
-				gone = killed = 1;
+				end = KILLED;
 			} else if (n > MAX_COMMAND || !(data = malloc(n + 1)) || port_read_all(data, n)) {
-				gone = 1;
+				end = HOST_LEFT;
 			} else if (n == 0 || input < 0) {
 				if (input >= 0)
 					close(input);
@@ -202,16 +206,17 @@ static void run_command(char *command)
 				have = n;
 			}
 		}
-		gone |= (p[4].revents & POLLHUP) && host_left(LONG_MS);
+		if (end == RUNS && (p[4].revents & POLLHUP) && host_left(LONG_MS))
+			end = HOST_LEFT;
 	}
-	int status = 0;
-	if (gone) {
+	if (end != RUNS) {
 		kill(-pid, SIGKILL);
 		kill(pid, SIGKILL); /* it may not have made its group yet */
 		uint32_t code = 128 + SIGKILL;
-		if (killed)
+		if (end == KILLED)
 			send_frame('x', &code, 4);
 	} else {
+		int status = 0;
 		waitpid(pid, &status, 0);
 		uint32_t code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 		if (forward(out[0], 'o') >= 0 && forward(err[0], 'e') >= 0)

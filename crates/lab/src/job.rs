@@ -224,11 +224,11 @@ fn carry(
 ) -> UnixStream {
     for tries in 1.. {
         let Ok(to) = socket.try_clone() else { break };
-        let (words, fed) = (words.clone(), shared.clone());
-        fed.fed.store(false, Ordering::SeqCst);
+        let (words, job) = (words.clone(), shared.clone());
+        job.fed.store(false, Ordering::SeqCst);
         std::thread::spawn(move || {
             if feed(to, &words.0, &words.1).is_ok() {
-                fed.fed.store(true, Ordering::SeqCst);
+                job.fed.store(true, Ordering::SeqCst);
             }
         });
         socket.set_read_timeout((tries < TRIES).then_some(AGAIN)).ok();

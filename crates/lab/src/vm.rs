@@ -313,14 +313,14 @@ impl Vm {
         self.spawn(command)?.wait(Duration::from_secs(seconds))
     }
 
-    /// The block device to which a link leads that udev makes, such as `/dev/disk/by-id/nvme-uuid.*`; waits a minute for it. A host finds
+    /// The block device to which a link leads that udev makes, such as `/dev/disk/by-id/nvme-uuid.*`; waits three minutes for it. A host finds
     /// its disks after `nvme connect` or a login has ended, and `udevadm settle` waits only for those that it has found.
     pub fn disk(&self, link: &str) -> Result<String> {
         let find = format!(
-            "for n in $(seq 600); do d=$(readlink -e {link} | head -n 1); [ -b \"$d\" ] && echo $d && exit; sleep 0.1; done; \
+            "for n in $(seq 1800); do d=$(readlink -e {link} | head -n 1); [ -b \"$d\" ] && echo $d && exit; sleep 0.1; done; \
              ls -l /dev/disk/by-*/ >&2; exit 1"
         );
-        Ok(self.run(&find, 120)?.text().to_owned())
+        Ok(self.run(&find, 240)?.text().to_owned())
     }
 
     /// Starts a shell command; up to 8 run side by side.
