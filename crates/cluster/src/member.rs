@@ -37,6 +37,11 @@ pub const AFTER_YOU: Duration = Duration::from_secs(2);
 const REMOTE: Duration = Duration::from_millis(500);
 /// Between two attempts to decide while too few voters are reached.
 const MINORITY_AGAIN: Duration = Duration::from_millis(200);
+/// The pause of a head that was outbid is not doubled more often.
+const OUTBIDS_MOST: u32 = 3;
+/// A follower looks again after this when it has seen a ballot that is not over, and so often before it ends it itself.
+const CONTESTED_AGAIN: Duration = Duration::from_millis(100);
+const SPARED_MOST: u32 = 2;
 /// A head that is not in asks again after this.
 const JOIN_AGAIN: Duration = Duration::from_millis(500);
 /// A head whose layer above does not say whether it could follow asks to be let in all the same after this.
@@ -215,6 +220,11 @@ pub struct Member {
     last_asked_here: u64,
     /// Nothing is proposed before.
     retry: Instant,
+    /// How often the other head outbid this one in this epoch: each further pause is twice as long.
+    outbids: u32,
+    /// How often this follower has left the head that leads the time to end its ballot, in this epoch; and it does not look before.
+    spared: u32,
+    look_again: Instant,
     /// When what is being decided, or looked for, was begun.
     began: Instant,
     /// The last look began then that found nothing newer, of a head that leads while there is another one.
@@ -280,6 +290,9 @@ impl Member {
             asked_here: BTreeMap::new(),
             last_asked_here: 0,
             retry: Instant(0),
+            outbids: 0,
+            spared: 0,
+            look_again: Instant(0),
             began: Instant(0),
             looked: None,
             doubt: false,
@@ -573,7 +586,8 @@ impl Member {
         // What is over by the last turn waits for something else than time.
         let remote = self.remote.values().map(|asked| *asked + REMOTE);
         let drives = self.drives.values().filter(|d| d.asked.is_none()).filter_map(|d| d.next);
-        let waits = [Some(self.retry), self.watch.next_deadline()].into_iter().flatten();
+        let waits =
+            [Some(self.retry), Some(self.look_again), self.watch.next_deadline()].into_iter().flatten();
         let waits = waits.chain(self.returns.not_before());
         let later = waits.chain(remote).chain(drives).filter(|at| *at > self.turned);
         later.chain(self.next_look().filter(|at| *at > self.turned)).chain([self.next_heartbeat]).min()
@@ -782,7 +796,10 @@ impl Member {
             Some(Outcome::Outbid) => {
                 // The other one decides something: what that is will be seen.
                 self.doubt = true;
-                self.retry = now + Duration::from_millis(20 + self.prng.below(60));
+                // A ballot may take longer than this on drives that are slow: both heads would outbid each other for ever.
+                let first = Duration::from_millis(20 + self.prng.below(60));
+                self.retry = now + first * (1 << self.outbids.min(OUTBIDS_MOST));
+                self.outbids += 1;
             }
             Some(Outcome::Minority { .. }) => {
                 self.minority = true;
@@ -798,10 +815,18 @@ impl Member {
                     }
                     self.sees();
                 }
-                // Somebody has begun a ballot: what came of it is known by one of our own, for a record that changes nothing.
+                // Somebody has begun a ballot: what came of it is known by one of our own, for a record that changes nothing. The head that leads
+                // is left the time to end its own: it says then what was decided.
                 if self.decider.is_contested() {
-                    self.began = now;
-                    self.decider.propose(self.decider.known().next());
+                    let leads = self.part == Part::Follower && self.link.is_up();
+                    if leads && self.spared < SPARED_MOST {
+                        self.spared += 1;
+                        self.doubt = true;
+                        self.look_again = now + CONTESTED_AGAIN;
+                    } else {
+                        self.began = now;
+                        self.decider.propose(self.decider.known().next());
+                    }
                 }
             }
         }
@@ -809,6 +834,7 @@ impl Member {
     /// Something is decided that was not known before.
     fn on_known(&mut self, now: Instant) {
         self.minority = false;
+        (self.outbids, self.spared) = (0, 0);
         let (me, other) = (self.set.me, self.set.me.other());
         let known = self.known().clone();
         self.link.knows(known.epoch);

@@ -35,7 +35,7 @@ impl Member {
             self.retry = now;
             self.began = now;
             self.decider.propose(pending);
-        } else if self.doubt || self.next_look().is_some_and(|at| now >= at) {
+        } else if now >= self.look_again && (self.doubt || self.next_look().is_some_and(|at| now >= at)) {
             self.doubt = false;
             self.retry = now;
             self.began = now;
