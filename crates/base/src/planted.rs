@@ -354,48 +354,50 @@ bugs! {
     OutAnswers promise 16 within 0 in Heads,
     /// lanes are dealt anew, and of several arrays only the first goes by what its legs say is uncleared
     FirstMapOnly promise 13 within 100 in Dealt,
+    /// a head whose directory knows of no record begins a system of its own at once
+    BlankBegins promise 16 within 400 in Mixed,
     /// the shards of the other head count as knowing a pool of which arrays still wait for their fences
-    KnownToAll promise 2 within 100 in Heads,
+    KnownToAll promise 2 within 0 in Mixed,
     /// a shard that is told of another membership goes on by what it reached before
-    FormerReach promise 7 within 100 in Paths,
+    FormerReach promise 7 within 150 in Mixed,
     /// of a returned range only the first region is marked as uncleared
     FirstRegionMarked promise 13 within 100 in Volumes,
     /// a follower says that it has hosts or portals before it has kept the record that marks their change
-    FileBeforeRecord promise 16 within 100 in Heads,
+    FileBeforeRecord promise 16 within 0 in Mixed,
     /// a follower counts as having all files before it has said so of the last one
-    SyncedUnheard promise 16 within 100 in Heads,
+    SyncedUnheard promise 16 within 0 in Mixed,
     /// hosts or portals are changed, and no record says who has the latest
     ChangeUnmarked promise 16 within 100 in Heads,
     /// returned space counts as marked while the last block of the map is on its way
     MarkOnItsWay promise 13 within 100 in Volumes,
     /// that an array is at rest counts, though it is said of an attempt before
-    RestOfBefore promise 2 within 100 in Turns,
+    RestOfBefore promise 2 within 0 in Mixed,
     /// what a process of the other head has applied counts for the next one
     AppliedStays promise 5 within 100 in Heads,
     /// shards of a head that is gone stay halted for those of the next process
     HaltStays promise 2 within 100 in Turns,
     /// what a drive confirmed as the other head stood before counts
-    StandingOfBefore promise 16 within 100 in Heads,
+    StandingOfBefore promise 16 within 0 in Mixed,
     /// that nothing of the other head is under way counts, though it is said of when it went before
-    PartingOfBefore promise 3 within 100 in Heads,
+    PartingOfBefore promise 3 within 0 in Mixed,
     /// of the lanes of a head that is gone only the first counts as different on legs
     FirstLaneUnclean promise 2 within 100 in Heads,
     /// what came early from a far shard stays when its connection ends
-    EarlyStays promise 3 within 100 in Turns,
+    EarlyStays promise 3 within 0 in Mixed,
     /// a command that was at a head which is gone is done anew though its host gave it up
-    AbortForgotten promise 3 within 100 in Heads,
+    AbortForgotten promise 3 within 0 in Mixed,
     /// hosts are let in when the first shard has nothing more of a head that is out
     FirstShardParts promise 3 within 100 in Heads,
     /// a fence takes the key of the last process alone, and one of a process before stays
-    StaleKeyStays promise 16 within 100 in Heads,
+    StaleKeyStays promise 16 within 0 in Mixed,
     /// credit of a read that failed at the other head is not back
-    FailedReadCosts promise 8 within 100 in Turns,
+    FailedReadCosts promise 8 within 0 in Mixed,
     /// granted memory of a read that is answered as zeroes stays in use
-    ZeroedReadStays promise 8 within 100 in Heads,
+    ZeroedReadStays promise 8 within 0 in Mixed,
     /// granted memory of a command that never began stays in use when its connection ends
     ForgottenStays promise 8 within 100 in Turns,
     /// granted memory of an answer that was being sent stays in use when its connection ends
-    HalfSentStays promise 8 within 100 in Turns,
+    HalfSentStays promise 8 within 0 in Mixed,
     /// another shard's command that is taken out of its line still counts as waiting
     TakenStaysCounted promise 8 within 100 in Turns,
     /// slots that were promised to a connection stay promised when it is gone
@@ -452,6 +454,8 @@ pub enum Worlds {
     Turns,
     /// Two heads that wait for memory of each other.
     Full,
+    /// Any fault of two heads may happen, each kind at a rate of its own.
+    Mixed,
 }
 
 /// One of the bugs.

@@ -247,6 +247,8 @@ pub struct Member {
     released: bool,
     /// The epoch of the newest record that the own directory knows of.
     directory: u64,
+    /// It knows of none, and nobody else has said so far that there is one.
+    blank: bool,
     /// Changes of hosts and portals that the layer above has reported, and those that a decision was made for.
     changes: u64,
     marked: u64,
@@ -304,6 +306,7 @@ impl Member {
             forced: false,
             released: false,
             directory: u64::MAX,
+            blank: false,
             changes: 0,
             marked: 0,
             marking: None,
@@ -320,6 +323,25 @@ impl Member {
     /// The newest record that the own state directory knows of, decided or accepted, is of this epoch.
     pub fn on_directory(&mut self, epoch: u64) {
         self.directory = epoch;
+    }
+    /// The own state directory knows of no record, as where a `system create` was cut off, and as where its files were lost: this head does
+    /// not begin a system that may be there until `on_nothing_found`, or an operator says so.
+    pub fn on_blank(&mut self) {
+        self.blank = true;
+    }
+    /// Whether it waits for that.
+    pub fn is_blank(&self) -> bool {
+        self.blank
+    }
+    /// No drive knows of a record either.
+    pub fn on_nothing_found(&mut self) {
+        self.blank = false;
+    }
+    /// A drive that this head can use says that this was decided.
+    pub fn on_found(&mut self, now: Instant, record: &SystemRecord) {
+        if self.decider.learn(record) {
+            self.on_known(now);
+        }
     }
     /// What it is.
     pub fn part(&self) -> Part {
@@ -834,7 +856,7 @@ impl Member {
     /// Something is decided that was not known before.
     fn on_known(&mut self, now: Instant) {
         self.minority = false;
-        (self.outbids, self.spared) = (0, 0);
+        (self.outbids, self.spared, self.blank) = (0, 0, false);
         let (me, other) = (self.set.me, self.set.me.other());
         let known = self.known().clone();
         self.link.knows(known.epoch);

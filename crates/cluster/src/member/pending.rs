@@ -161,7 +161,7 @@ impl Member {
         let known = self.known();
         let started = self.started.unwrap_or(now);
         if known.head(self.set.me.other()).state == HeadState::None {
-            return true;
+            return !self.blank || self.forced || planted(Bug::BlankBegins);
         }
         if self.is_behind() && !self.forced {
             return false;

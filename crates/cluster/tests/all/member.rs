@@ -115,6 +115,27 @@ fn what_is_said_of_a_process_that_is_out_does_not_count_for_the_next_one() {
     assert!(member.known().is_in_as(HeadNo::B, 33), "{:?}", member.known());
 }
 
+/// Files were lost, and the other head leads: this one would fence it off every drive.
+#[test]
+fn a_head_that_finds_no_record_begins_no_system_before_drives_were_asked() {
+    let mut member = head_a(SystemRecord::founding(SYSTEM));
+    member.on_blank();
+    let votes = |member: &mut Member, seconds: u64| {
+        let now = Instant(1_000_000_000) + Duration::from_secs(seconds);
+        member.turn(now).into_iter().filter(|what| matches!(what, Do::Vote(_))).count()
+    };
+    let waits = (0..20).map(|seconds| votes(&mut member, seconds)).sum::<usize>();
+    assert_eq!(waits, 0);
+    member.on_nothing_found();
+    assert_eq!(votes(&mut member, 20), 1);
+    // A drive knows better.
+    let mut member = head_a(SystemRecord::founding(SYSTEM));
+    member.on_blank();
+    let led = SystemRecord::founding(SYSTEM).with(HeadNo::B, 22).led_by(HeadNo::B, 22, "b");
+    member.on_found(Instant(1_000_000_000), &led);
+    assert!(!member.is_blank() && *member.known() == led && member.part() == Part::Outside);
+}
+
 /// The trial of a drive that hung ended when the next one went on, and the other way round: this head took its own trial for its end.
 #[test]
 fn a_drive_is_spared_until_its_own_trials_have_ended() {

@@ -34,7 +34,7 @@ impl Procedures {
         let procedures = self.clone();
         self.cx.spawn(async move { procedures.keep_log().await });
         if let Some(settings) = system {
-            self.enter_system(settings).await;
+            self.enter_system(settings, false).await;
             if self.stand_by().await.is_none() {
                 return self.cx.to_manager(ManagerMail::Stopped);
             }

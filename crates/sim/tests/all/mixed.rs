@@ -14,6 +14,12 @@ fn heads_keep_their_promises_whatever_goes_wrong() {
     }
 }
 
+/// A head whose directory had lost its part in the system began one of its own at once, and fenced the one that led.
+#[test]
+fn a_head_without_its_record_does_not_fence_the_one_that_leads() {
+    run(Options::mixed(378)).unwrap_or_else(|f| panic!("{}", f.what));
+}
+
 /// What was given must be back, and both heads, drives and directories must agree, while a world goes on.
 #[test]
 fn hosts_rest_in_the_middle_of_a_world() {

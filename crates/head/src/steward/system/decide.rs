@@ -112,7 +112,7 @@ impl Procedures {
         // What somebody else wrote there is not overwritten.
         (!causes.any(is_taken) && !ill.is_some_and(is_taken)).then_some(drive)
     }
-    async fn vote_on(&self, drive: DriveId, write: Option<Slot>) -> Option<Found> {
+    pub(super) async fn vote_on(&self, drive: DriveId, write: Option<Slot>) -> Option<Found> {
         let system = self.context().system.as_ref()?.member().known().system;
         if let Some(slot) = write {
             let at = SLOTS_AT[slot.head.index()][slot.place()];

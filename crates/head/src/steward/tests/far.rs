@@ -224,7 +224,7 @@ impl World {
         };
         let procedures = self.steward.procedures.clone();
         let cx = procedures.cx.clone();
-        cx.spawn(async move { procedures.enter_system(settings).await });
+        cx.spawn(async move { procedures.enter_system(settings, true).await });
         self.run();
         self.pass(2);
         self.steward.procedures.leads_all();

@@ -32,6 +32,7 @@ pub fn name(worlds: Worlds) -> &'static str {
         Worlds::Outages => "outages",
         Worlds::Turns => "turns",
         Worlds::Full => "full",
+        Worlds::Mixed => "mixed",
         Worlds::Waits => "waits",
         Worlds::Volumes => "volumes",
         Worlds::SlowPeers => SLOW_PEERS,

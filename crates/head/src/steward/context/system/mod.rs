@@ -38,6 +38,8 @@ pub(crate) struct SystemContext {
     secret: Option<[u8; 32]>,
     /// By what they were opened.
     standby: BTreeMap<String, OpenDrive>,
+    /// See `asked`.
+    asked: BTreeSet<String>,
     /// Why the other head is refused whenever it comes by the link, since they met last.
     refused: Option<Fault>,
     /// Voters that do something just now.
@@ -116,6 +118,7 @@ impl SystemContext {
             both_serve,
             secret: None,
             standby: BTreeMap::new(),
+            asked: BTreeSet::new(),
             refused: None,
             busy: BTreeSet::new(),
             processes: Processes::default(),
@@ -348,6 +351,13 @@ impl SystemContext {
     pub fn stands_by(&mut self, spec: String, drive: OpenDrive) {
         self.is_open(drive.label.drive, drive.id);
         self.standby.insert(spec, drive);
+    }
+    /// Those drives that have said what is decided, to a head whose state directory does not.
+    pub fn asked(&self) -> &BTreeSet<String> {
+        &self.asked
+    }
+    pub fn asks(&mut self, spec: &str) {
+        self.asked.insert(spec.into());
     }
     /// A drive that is open already, for who would open it.
     pub fn take_standby(&mut self, spec: &str) -> Option<OpenDrive> {
