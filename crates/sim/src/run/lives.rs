@@ -66,6 +66,9 @@ pub(super) struct Heads {
     pub systems: u8,
     /// Servers that serve, as far as they have said; the last one leads.
     pub ready: Vec<usize>,
+    /// The server that served last, and when an operator has told it to lead since.
+    pub served_last: Option<usize>,
+    pub told_to_lead: Option<Instant>,
     /// Who led in each epoch.
     pub leaders: BTreeMap<u64, HeadNo>,
     /// What the leader says of the system.
@@ -202,6 +205,7 @@ impl Run {
         }
         self.heads.ready.retain(|s| *s != server);
         self.heads.ready.push(server);
+        self.heads.served_last = Some(server);
         self.heads.takeovers += 1;
         if !self.two() {
             return self.replica.ready();

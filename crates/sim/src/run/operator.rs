@@ -19,6 +19,8 @@ const ORDER_PATIENCE: Duration = Duration::from_secs(8);
 const SPACE_AGAIN: Duration = Duration::from_millis(700);
 /// Lanes go round so often, at most.
 const DEALS_MAX: u32 = 60;
+/// Where nobody leads for so long although all is well, an operator says who does.
+const LEADS_AFTER: Duration = Duration::from_secs(60);
 /// Names of things that come and go.
 pub(super) const NAMES: u64 = 4;
 
@@ -249,6 +251,9 @@ impl Run {
         if let Some(leader) = leader.filter(|_| two) {
             self.ask_who_leads(leader);
         }
+        if two && leader.is_none() {
+            self.look_for_leader();
+        }
         let asks = if two {
             leader.is_some() && self.stage != Stage::Ordering
         } else {
@@ -263,6 +268,20 @@ impl Run {
             _ => LOOK,
         };
         self.later(next, Alarm::Look);
+    }
+    /// As far as their directories say neither head has the latest hosts and portals, as where those took nothing while it led. After a time
+    /// an operator has that one lead which served last.
+    fn look_for_leader(&mut self) {
+        let (Stage::Calming { since }, Some(server)) = (self.stage, self.heads.served_last) else { return };
+        let now = self.world.now();
+        let since = self.heads.told_to_lead.map_or(since, |told| told.max(since));
+        if !self.heads.each[server].up || now.since(since) < LEADS_AFTER {
+            return;
+        }
+        self.heads.told_to_lead = Some(now);
+        self.world.say(|| format!("an operator has the head of server {server} lead"));
+        let id = self.orders.next_id();
+        self.world.manage(server, Address::Steward, StewardMail::Order { id, order: Order::HeadLead });
     }
     /// What `status` says, which was asked for then.
     fn looked(&mut self, server: usize, asked: Instant, snapshot: Box<Status>) -> Result<(), String> {

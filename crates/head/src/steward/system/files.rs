@@ -1,9 +1,13 @@
 //! What the leader keeps in its state directory lies in the follower's, too, before anybody is answered (docs/rfcs/0007-cluster.md).
 
 use super::upper::{Upper, is_shared};
+use crate::layout::PoolId;
 use crate::mail::ManagerMail;
-use crate::order::Refusal;
+use crate::order::{Answered, Refusal};
+use crate::steward::context::pool::PoolContext;
 use crate::steward::context::system::SystemContext;
+use crate::steward::join::Boxed;
+use crate::steward::patience::LOOK_AFTER;
 use crate::steward::procedures::Procedures;
 use crate::steward::record::texts::{HOSTS, PORTALS, named, state_refusal};
 use base::machine::{StateError, StateOp};
@@ -62,7 +66,20 @@ impl Procedures {
             let still = context.system.as_ref().filter(|s| s.part() == Part::Leader);
             still.is_none_or(|s| s.member().has_marked(change))
         };
-        self.cx.until(over).await;
+        // The voters may be drives that were gone, and nobody else takes a leg back while this order is under way.
+        while !self.cx.until_within(LOOK_AFTER, over.clone()).await {
+            let now = self.cx.now();
+            let due: Vec<PoolId> = {
+                let context = self.context();
+                let is_due =
+                    |p: &&PoolContext| !p.due_to_return(now).is_empty() || !p.due_to_reopen(now).is_empty();
+                context.pools.iter().filter(is_due).map(|p| p.id).collect()
+            };
+            for pool in due {
+                let back: Boxed<'_, Answered> = Box::pin(self.legs_return(pool));
+                let _ = back.await;
+            }
+        }
     }
     /// A file was changed here: the follower is told. With its number `has_file` waits until it has it.
     pub(crate) fn share_file(&self, name: &str, contents: Option<Vec<u8>>) -> Option<u64> {
