@@ -44,8 +44,8 @@ rates: ## What pools give of their drives' speed, on drives with a known one (SE
 count: ## Instructions of a command and of a simulated world, held against what they were (KEEP=1 accepts them as they are)
 	@$(XTASK) count $(if $(KEEP),--keep)
 
-mutants: ## Bugs planted on purpose, each of which the simulator must find (ONLY=Name WITHIN=worlds, or FAST=1)
-	@$(XTASK) mutants $(if $(ONLY),--only $(ONLY)) $(if $(WITHIN),--within $(WITHIN)) $(if $(FAST),--promptly)
+mutants: ## Bugs planted on purpose, each of which the simulator must find (ONLY=Name WITHIN=worlds, or FAST=1); RULES=1: those made by rule, for days, from where it was ended; CHANGED=1: those of changed files, 30 minutes at most (or since CHANGED=commit)
+	@$(XTASK) mutants $(if $(RULES),--rules) $(if $(CHANGED),--changed $(CHANGED)) $(if $(ONLY),--only $(ONLY)) $(if $(WITHIN),--within $(WITHIN)) $(if $(FAST),--promptly)
 
 fuzz: ## Every decoder under random bytes, for SECONDS=60 each
 	@$(XTASK) fuzz $(or $(SECONDS),60)

@@ -280,7 +280,7 @@ test('a host is looked at, named anew and removed', { skip }, async () => {
   await page.getByRole('button', { name: 'Remove' }).click();
   await dialog(page).getByText('millrace host rm short').waitFor();
   await dialog(page).getByRole('button', { name: 'Remove', exact: true }).click();
-  await page.getByRole('heading', { name: 'Hosts' }).waitFor();
+  await page.waitForURL(/#\/hosts$/);
   assert.ok(!(await a.json('status')).hosts.some((h) => h.name === 'short'));
 });
 

@@ -2,6 +2,7 @@
 
 mod count;
 mod deps;
+mod mutants;
 mod run;
 mod suites;
 mod tally;
@@ -317,8 +318,13 @@ fn sim(words: &[String]) -> Result<(), String> {
 }
 
 /// Each planted bug is looked for, or with `--promptly` those that are found in seconds; a row says what
-/// found it.
+/// found it. With `--rules` or `--changed` mutants made by rule are.
 fn mutants(words: &[String]) -> Result<(), String> {
+    match words {
+        [rules] if rules == "--rules" => return mutants::all(),
+        [changed, since] if changed == "--changed" => return mutants::changed(since),
+        _ => {}
+    }
     let planted =
         ["--profile", "planted", "--locked", "--quiet", "--package", "sim", "--features", "planted"];
     let mut command = cargo(&["run"]);

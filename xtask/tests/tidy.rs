@@ -40,6 +40,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("lab", &[]),
     ("fuzz", &["base", "nvme", "iscsi", "access", "volume", "pool", "array", "cluster", "head", "topology"]),
     ("judge", &["lab"]),
+    ("mutate", &[]),
     ("xtask", &[]),
     ("peak", &[]),
     ("path", &["base", "array", "head", "load", "pool", "volume"]),
@@ -162,8 +163,9 @@ const STATE_STRUCTS: &[&str] = &["State", "Pool", "Away"];
 /// Letters of whom, and where alone they are taken out of what travels. Whoever writes one calls `to_shard`, `to_steward` or
 /// `to_manager`, so that the compiler knows who may get what.
 const RECEIVERS: &[(&str, &[&str])] = &[
-    ("Mail::Shard(", &["crates/head/src/shard.rs"]),
-    ("Mail::Steward(", &["crates/head/src/steward/mod.rs"]),
+    // Worlds compare what a letter says with what is so.
+    ("Mail::Shard(", &["crates/head/src/shard.rs", "crates/sim/src/world/told.rs"]),
+    ("Mail::Steward(", &["crates/head/src/steward/mod.rs", "crates/sim/src/world/told.rs"]),
     (
         "Mail::Manager(",
         &[

@@ -245,7 +245,10 @@ impl Array {
         }
         let unclean = self.unclean.get_or_insert_with(|| Bitmap::new(regions));
         for region in (0..regions).filter(theirs) {
-            unclean.set(region);
+            let other = || (0..regions).find(theirs).is_some_and(|first| region % LANES != first % LANES);
+            if !planted_if(Bug::FirstLaneUnclean, || other() && !unclean.get(region)) {
+                unclean.set(region);
+            }
         }
         true
     }

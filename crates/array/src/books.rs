@@ -16,6 +16,8 @@ pub struct ArrayBooks {
     pub epoch: u64,
     /// See `epoch`.
     pub recorded: u64,
+    /// Places of legs that it writes nothing more to, whatever the members say.
+    pub lost: Vec<usize>,
     /// Own regions whose bit is set or about to be, and those of them whose bit is durable on every leg in sync.
     pub wanted: Bitmap,
     /// See `wanted`.
@@ -27,6 +29,8 @@ pub struct ArrayBooks {
     pub uncleared: Bitmap,
     /// See `uncleared`.
     pub pieces: Vec<u32>,
+    /// Bytes of a piece.
+    pub piece_bytes: u64,
     /// The last mark of returned space, whether it is under way, and the life of the map that it is of.
     pub marks: u32,
     /// See `marks`.
@@ -44,11 +48,13 @@ impl Array {
             lanes: self.lanes,
             epoch: self.epoch,
             recorded: self.recorded,
+            lost: self.legs.iter().enumerate().filter(|(_, leg)| leg.lost).map(|(place, _)| place).collect(),
             wanted: self.of_regions(self.own_regions(self.intent.wanted())),
             durable: self.of_regions(self.own_regions(self.intent.durable())),
             unclean: self.unclean.clone(),
             uncleared: self.of_regions(self.uncleared.regions()),
             pieces: self.uncleared.own_pieces().collect(),
+            piece_bytes: self.uncleared.piece_bytes(),
             marks,
             marking,
             life,

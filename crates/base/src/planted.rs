@@ -8,6 +8,14 @@
 //! A world arms a bug if the bug makes a difference in it. That is counted, so `planted(…)` is asked last, where all else
 //! says that the answer counts: `wrong || planted(…)`, `right && !planted(…)`. Where the bug takes another value, that may
 //! be the right one as well: `planted_if(…, || other != right)`.
+//!
+//! Mutants made by rule (docs/rfcs/0018-mutants.md) are chosen and counted here, too. None is in this tree: `mutate`
+//! writes them into a copy of it.
+
+#[cfg(feature = "planted")]
+mod mutant;
+#[cfg(feature = "planted")]
+pub use mutant::{compared, counted, cut, flipped, former, held, is_chosen, mutant, skipping};
 
 #[cfg(feature = "planted")]
 macro_rules! worlds {
@@ -344,6 +352,56 @@ bugs! {
     OutHeadsWitness promise 5 within 0 in Heads,
     /// a head that is out answers orders
     OutAnswers promise 16 within 0 in Heads,
+    /// lanes are dealt anew, and of several arrays only the first goes by what its legs say is uncleared
+    FirstMapOnly promise 13 within 100 in Dealt,
+    /// a head whose directory knows of no record begins a system of its own at once
+    BlankBegins promise 16 within 400 in Mixed,
+    /// the shards of the other head count as knowing a pool of which arrays still wait for their fences
+    KnownToAll promise 2 within 0 in Mixed,
+    /// a shard that is told of another membership goes on by what it reached before
+    FormerReach promise 7 within 150 in Mixed,
+    /// of a returned range only the first region is marked as uncleared
+    FirstRegionMarked promise 13 within 100 in Volumes,
+    /// a follower says that it has hosts or portals before it has kept the record that marks their change
+    FileBeforeRecord promise 16 within 0 in Mixed,
+    /// a follower counts as having all files before it has said so of the last one
+    SyncedUnheard promise 16 within 0 in Mixed,
+    /// hosts or portals are changed, and no record says who has the latest
+    ChangeUnmarked promise 16 within 100 in Heads,
+    /// returned space counts as marked while the last block of the map is on its way
+    MarkOnItsWay promise 13 within 100 in Volumes,
+    /// that an array is at rest counts, though it is said of an attempt before
+    RestOfBefore promise 2 within 0 in Mixed,
+    /// what a process of the other head has applied counts for the next one
+    AppliedStays promise 5 within 100 in Heads,
+    /// shards of a head that is gone stay halted for those of the next process
+    HaltStays promise 2 within 100 in Turns,
+    /// what a drive confirmed as the other head stood before counts
+    StandingOfBefore promise 16 within 0 in Mixed,
+    /// that nothing of the other head is under way counts, though it is said of when it went before
+    PartingOfBefore promise 3 within 0 in Mixed,
+    /// of the lanes of a head that is gone only the first counts as different on legs
+    FirstLaneUnclean promise 2 within 100 in Heads,
+    /// what came early from a far shard stays when its connection ends
+    EarlyStays promise 3 within 0 in Mixed,
+    /// a command that was at a head which is gone is done anew though its host gave it up
+    AbortForgotten promise 3 within 0 in Mixed,
+    /// hosts are let in when the first shard has nothing more of a head that is out
+    FirstShardParts promise 3 within 100 in Heads,
+    /// a fence takes the key of the last process alone, and one of a process before stays
+    StaleKeyStays promise 16 within 0 in Mixed,
+    /// credit of a read that failed at the other head is not back
+    FailedReadCosts promise 8 within 0 in Mixed,
+    /// granted memory of a read that is answered as zeroes stays in use
+    ZeroedReadStays promise 8 within 0 in Mixed,
+    /// granted memory of a command that never began stays in use when its connection ends
+    ForgottenStays promise 8 within 100 in Turns,
+    /// granted memory of an answer that was being sent stays in use when its connection ends
+    HalfSentStays promise 8 within 0 in Mixed,
+    /// another shard's command that is taken out of its line still counts as waiting
+    TakenStaysCounted promise 8 within 100 in Turns,
+    /// slots that were promised to a connection stay promised when it is gone
+    PromisedStays promise 8 within 100 in Heads,
 }
 
 /// Families of the simulator's worlds.
@@ -396,6 +454,8 @@ pub enum Worlds {
     Turns,
     /// Two heads that wait for memory of each other.
     Full,
+    /// Any fault of two heads may happen, each kind at a rate of its own.
+    Mixed,
 }
 
 /// One of the bugs.
@@ -430,9 +490,19 @@ pub fn planted_if(_: Bug, _: impl FnOnce() -> bool) -> bool {
     false
 }
 
+/// What is wrong in worlds of a thread.
+#[cfg(feature = "planted")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mistake {
+    /// A planted bug.
+    Bug(Bug),
+    /// A mutant, by its number in this build.
+    Mutant(u32),
+}
+
 #[cfg(feature = "planted")]
 thread_local! {
-    static CHOSEN: core::cell::Cell<Option<Bug>> = const { core::cell::Cell::new(None) };
+    static CHOSEN: core::cell::Cell<Option<Mistake>> = const { core::cell::Cell::new(None) };
     static ARMED: core::cell::Cell<u64> = const { core::cell::Cell::new(0) };
 }
 
@@ -445,17 +515,13 @@ pub fn planted(bug: Bug) -> bool {
 /// Whether this mistake is to be made by machines of this thread, and makes a difference here. If so, it counts as one.
 #[cfg(feature = "planted")]
 pub fn planted_if(bug: Bug, differs: impl FnOnce() -> bool) -> bool {
-    let armed = CHOSEN.get() == Some(bug) && differs();
-    if armed {
-        ARMED.set(ARMED.get() + 1);
-    }
-    armed
+    counted(CHOSEN.get() == Some(Mistake::Bug(bug)) && differs())
 }
 
 /// From now on machines of this thread make this mistake, or none. It has made no difference yet.
 #[cfg(feature = "planted")]
-pub fn plant(bug: Option<Bug>) {
-    CHOSEN.set(bug);
+pub fn plant(mistake: Option<Mistake>) {
+    CHOSEN.set(mistake);
     ARMED.set(0);
 }
 
@@ -472,13 +538,13 @@ mod tests {
 
     #[test]
     fn a_bug_is_armed_where_it_is_planted_and_makes_a_difference() {
-        plant(Some(Bug::FlushNowhere));
+        plant(Some(Mistake::Bug(Bug::FlushNowhere)));
         assert!(!planted(Bug::FuaDropped) && !planted_if(Bug::FuaDropped, || true));
         assert!(!planted_if(Bug::FlushNowhere, || false));
         assert_eq!(armed(), 0);
         assert!(planted(Bug::FlushNowhere) && planted_if(Bug::FlushNowhere, || true));
         assert_eq!(armed(), 2);
-        plant(Some(Bug::FlushNowhere));
+        plant(Some(Mistake::Bug(Bug::FlushNowhere)));
         assert_eq!(armed(), 0, "it was planted anew");
         plant(None);
         assert!(!planted(Bug::FlushNowhere));
@@ -486,7 +552,7 @@ mod tests {
 
     #[test]
     fn nobody_asks_for_the_difference_that_another_bug_makes() {
-        plant(Some(Bug::FlushNowhere));
+        plant(Some(Mistake::Bug(Bug::FlushNowhere)));
         planted_if(Bug::FuaDropped, || unreachable!("it is not planted"));
         plant(None);
     }

@@ -394,9 +394,11 @@ impl Link {
         }
         Ok(())
     }
-    /// From now on messages go by this network: all that is not acknowledged goes again.
+    /// From now on messages go by this network: all that is not acknowledged goes again. So does what was acknowledged by the network
+    /// before: that may have been lost with it, and the other end has room for so much less until it hears of it.
     fn go_by(&mut self, path: usize) {
         self.active = Some(path);
+        self.numbers.acknowledged = 0;
         for nth in 0..self.numbers.unacknowledged.len() {
             self.put_message(path, nth);
         }

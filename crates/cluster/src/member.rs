@@ -37,6 +37,11 @@ pub const AFTER_YOU: Duration = Duration::from_secs(2);
 const REMOTE: Duration = Duration::from_millis(500);
 /// Between two attempts to decide while too few voters are reached.
 const MINORITY_AGAIN: Duration = Duration::from_millis(200);
+/// The pause of a head that was outbid is not doubled more often.
+const OUTBIDS_MOST: u32 = 3;
+/// A follower looks again after this when it has seen a ballot that is not over, and so often before it ends it itself.
+const CONTESTED_AGAIN: Duration = Duration::from_millis(100);
+const SPARED_MOST: u32 = 2;
 /// A head that is not in asks again after this.
 const JOIN_AGAIN: Duration = Duration::from_millis(500);
 /// A head whose layer above does not say whether it could follow asks to be let in all the same after this.
@@ -98,8 +103,8 @@ pub enum Do {
     Vote(Ask),
     /// In the own state directory, for the other head; ends in `on_voted_for`.
     VoteFor {
-        /// Comes back.
-        round: u64,
+        /// Comes back: no other one has this number.
+        number: u64,
         /// The other head's block, to be written first.
         write: Option<crate::slot::Slot>,
     },
@@ -204,12 +209,22 @@ pub struct Member {
     drives: BTreeMap<Uuid, DriveHeartbeat>,
     /// Drives that took a heartbeat of this head since that is in.
     taken: BTreeSet<Uuid>,
-    /// A drive whose fence is being tried on this head: that it refuses says nothing, and it gets no heartbeats.
-    tried: Option<Uuid>,
+    /// Drives whose fences are being tried on this head, with how many trials have not ended: that they refuse says nothing, and they get no
+    /// heartbeats. A drive that hangs ends its trial late, when the next one goes on.
+    tried: BTreeMap<Uuid, u32>,
     /// Voters in the other head's directory that were asked, with when.
     remote: BTreeMap<u64, Instant>,
+    /// What the process at the other end has asked of the own directory: its rounds, by numbers of ours, since the next process may be in
+    /// the same round. And the last number.
+    asked_here: BTreeMap<u64, u64>,
+    last_asked_here: u64,
     /// Nothing is proposed before.
     retry: Instant,
+    /// How often the other head outbid this one in this epoch: each further pause is twice as long.
+    outbids: u32,
+    /// How often this follower has left the head that leads the time to end its ballot, in this epoch; and it does not look before.
+    spared: u32,
+    look_again: Instant,
     /// When what is being decided, or looked for, was begun.
     began: Instant,
     /// The last look began then that found nothing newer, of a head that leads while there is another one.
@@ -232,6 +247,8 @@ pub struct Member {
     released: bool,
     /// The epoch of the newest record that the own directory knows of.
     directory: u64,
+    /// It knows of none, and nobody else has said so far that there is one.
+    blank: bool,
     /// Changes of hosts and portals that the layer above has reported, and those that a decision was made for.
     changes: u64,
     marked: u64,
@@ -270,9 +287,14 @@ impl Member {
             next_join: Instant(0),
             drives: BTreeMap::new(),
             taken: BTreeSet::new(),
-            tried: None,
+            tried: BTreeMap::new(),
             remote: BTreeMap::new(),
+            asked_here: BTreeMap::new(),
+            last_asked_here: 0,
             retry: Instant(0),
+            outbids: 0,
+            spared: 0,
+            look_again: Instant(0),
             began: Instant(0),
             looked: None,
             doubt: false,
@@ -284,6 +306,7 @@ impl Member {
             forced: false,
             released: false,
             directory: u64::MAX,
+            blank: false,
             changes: 0,
             marked: 0,
             marking: None,
@@ -300,6 +323,25 @@ impl Member {
     /// The newest record that the own state directory knows of, decided or accepted, is of this epoch.
     pub fn on_directory(&mut self, epoch: u64) {
         self.directory = epoch;
+    }
+    /// The own state directory knows of no record, as where a `system create` was cut off, and as where its files were lost: this head does
+    /// not begin a system that may be there until `on_nothing_found`, or an operator says so.
+    pub fn on_blank(&mut self) {
+        self.blank = true;
+    }
+    /// Whether it waits for that.
+    pub fn is_blank(&self) -> bool {
+        self.blank
+    }
+    /// No drive knows of a record either.
+    pub fn on_nothing_found(&mut self) {
+        self.blank = false;
+    }
+    /// A drive that this head can use says that this was decided.
+    pub fn on_found(&mut self, now: Instant, record: &SystemRecord) {
+        if self.decider.learn(record) {
+            self.on_known(now);
+        }
     }
     /// What it is.
     pub fn part(&self) -> Part {
@@ -389,9 +431,12 @@ impl Member {
         }
         self.on_outcome(now, outcome);
     }
-    /// The own state directory has done what the other head asked of it.
-    pub fn on_voted_for(&mut self, round: u64, found: Option<Found>) {
-        self.send_message(&Message::Voted { round, found: found.map(Box::new) });
+    /// The own state directory has done what the other head asked of it. Another process of that head is not told: in the round that it has
+    /// by the same number something else is to be written.
+    pub fn on_voted_for(&mut self, number: u64, found: Option<Found>) {
+        if let Some(round) = self.asked_here.remove(&number) {
+            self.send_message(&Message::Voted { round, found: found.map(Box::new) });
+        }
     }
     /// A heartbeat was written to a drive and the other's read there; None: there is none, or it is just being written.
     pub fn on_drive(&mut self, now: Instant, drive: Uuid, found: Result<Option<Heartbeat>, NotReached>) {
@@ -411,19 +456,29 @@ impl Member {
         }
         // One that is let in is not registered everywhere at once: who refuses it then has not shut it out.
         let refuses = |(drive, d): &(&Uuid, &DriveHeartbeat)| {
-            self.taken.contains(drive) && d.fails == Some(NotReached::Fenced) && self.tried != Some(**drive)
+            self.taken.contains(drive)
+                && d.fails == Some(NotReached::Fenced)
+                && !self.tried.contains_key(*drive)
         };
         let refuse = self.drives.iter().filter(refuses).count();
         if refuse * 2 > self.drives.len() && self.is_in() && !planted(Bug::FencedGoesOn) {
             self.end(Out::Fenced);
         }
     }
-    /// The fence of this drive is being tried on this head, or of none any more: the drive gets no heartbeats meanwhile.
-    pub fn on_tried(&mut self, drive: Option<Uuid>) {
-        let before = core::mem::replace(&mut self.tried, drive);
-        // What it said meanwhile is over: its next heartbeat says more.
-        if let Some(d) = before.and_then(|d| self.drives.get_mut(&d)) {
-            d.fails = None;
+    /// A trial of this drive's fence begins on this head: the drive gets no heartbeats meanwhile.
+    pub fn on_trial(&mut self, drive: Uuid) {
+        *self.tried.entry(drive).or_default() += 1;
+    }
+    /// It has ended.
+    pub fn on_tried(&mut self, drive: Uuid) {
+        let Some(trials) = self.tried.get_mut(&drive) else { return };
+        *trials -= 1;
+        if *trials == 0 {
+            self.tried.remove(&drive);
+            // What it said meanwhile is over: its next heartbeat says more.
+            if let Some(d) = self.drives.get_mut(&drive) {
+                d.fails = None;
+            }
         }
     }
     /// Whether a heartbeat to this drive is under way.
@@ -438,14 +493,20 @@ impl Member {
     }
     /// The other head did not confirm in time what it must have: it is to be put out.
     pub fn on_silent(&mut self) {
-        self.unwanted = Some(Why::Silent);
+        self.wants_out(Why::Silent);
+    }
+    /// The other head's process that is in is to be put out. Where none is, that is done: it says nothing of the next one.
+    fn wants_out(&mut self, why: Why) {
+        if self.known().is_in(self.set.me.other()) {
+            self.unwanted = Some(why);
+        }
     }
     /// The other head has lost its path to a drive that this one reaches, and has begun something there: it is to be put out, also where
     /// it leads.
     pub fn on_path_lost(&mut self) {
         // Who is not to lead would only end.
         if self.part == Part::Leader || self.part == Part::Follower && !self.is_behind() {
-            self.unwanted = Some(Why::LostPath);
+            self.wants_out(Why::LostPath);
         }
     }
     /// The follower has all that it needs to take over.
@@ -469,7 +530,7 @@ impl Member {
     }
     /// An operator wants the other head out.
     pub fn put_out(&mut self) {
-        self.unwanted = Some(Why::Asked);
+        self.wants_out(Why::Asked);
     }
     /// An operator wants the other head back, however often it was put out.
     pub fn return_at_once(&mut self) {
@@ -495,7 +556,7 @@ impl Member {
     /// that this head serves from lets it in.
     pub fn release(&mut self) {
         self.released = true;
-        self.unwanted = Some(Why::Asked);
+        self.wants_out(Why::Asked);
     }
     /// That is wanted, and not done yet.
     pub fn releases(&self) -> bool {
@@ -547,7 +608,8 @@ impl Member {
         // What is over by the last turn waits for something else than time.
         let remote = self.remote.values().map(|asked| *asked + REMOTE);
         let drives = self.drives.values().filter(|d| d.asked.is_none()).filter_map(|d| d.next);
-        let waits = [Some(self.retry), self.watch.next_deadline()].into_iter().flatten();
+        let waits =
+            [Some(self.retry), Some(self.look_again), self.watch.next_deadline()].into_iter().flatten();
         let waits = waits.chain(self.returns.not_before());
         let later = waits.chain(remote).chain(drives).filter(|at| *at > self.turned);
         later.chain(self.next_look().filter(|at| *at > self.turned)).chain([self.next_heartbeat]).min()
@@ -609,6 +671,7 @@ impl Member {
                 self.doubt |= hello.epoch > self.known().epoch;
                 if fresh {
                     self.incoming.clear();
+                    self.asked_here.clear();
                     if self.peer.is_some() {
                         self.outgoing.clear();
                     }
@@ -659,7 +722,9 @@ impl Member {
                 }
             }
             Message::Vote { round, write } => {
-                self.dos.push(Do::VoteFor { round, write: write.map(|w| *w) });
+                self.last_asked_here += 1;
+                self.asked_here.insert(self.last_asked_here, round);
+                self.dos.push(Do::VoteFor { number: self.last_asked_here, write: write.map(|w| *w) });
             }
             Message::Voted { round, found } => {
                 if self.remote.remove(&round).is_some() {
@@ -716,7 +781,7 @@ impl Member {
         if self.is_in() || alone {
             for drive in voters {
                 let d = self.drives.entry(drive).or_default();
-                let spared = self.tried == Some(drive);
+                let spared = self.tried.contains_key(&drive);
                 if !spared && d.asked.is_none() && d.next.is_none_or(|at| now >= at) {
                     d.asked = Some(now);
                     self.dos.push(Do::Heartbeat { drive, heartbeat });
@@ -753,7 +818,10 @@ impl Member {
             Some(Outcome::Outbid) => {
                 // The other one decides something: what that is will be seen.
                 self.doubt = true;
-                self.retry = now + Duration::from_millis(20 + self.prng.below(60));
+                // A ballot may take longer than this on drives that are slow: both heads would outbid each other for ever.
+                let first = Duration::from_millis(20 + self.prng.below(60));
+                self.retry = now + first * (1 << self.outbids.min(OUTBIDS_MOST));
+                self.outbids += 1;
             }
             Some(Outcome::Minority { .. }) => {
                 self.minority = true;
@@ -769,10 +837,18 @@ impl Member {
                     }
                     self.sees();
                 }
-                // Somebody has begun a ballot: what came of it is known by one of our own, for a record that changes nothing.
+                // Somebody has begun a ballot: what came of it is known by one of our own, for a record that changes nothing. The head that leads
+                // is left the time to end its own: it says then what was decided.
                 if self.decider.is_contested() {
-                    self.began = now;
-                    self.decider.propose(self.decider.known().next());
+                    let leads = self.part == Part::Follower && self.link.is_up();
+                    if leads && self.spared < SPARED_MOST {
+                        self.spared += 1;
+                        self.doubt = true;
+                        self.look_again = now + CONTESTED_AGAIN;
+                    } else {
+                        self.began = now;
+                        self.decider.propose(self.decider.known().next());
+                    }
                 }
             }
         }
@@ -780,6 +856,7 @@ impl Member {
     /// Something is decided that was not known before.
     fn on_known(&mut self, now: Instant) {
         self.minority = false;
+        (self.outbids, self.spared, self.blank) = (0, 0, false);
         let (me, other) = (self.set.me, self.set.me.other());
         let known = self.known().clone();
         self.link.knows(known.epoch);

@@ -24,6 +24,8 @@ pub struct ShardBooks {
     pub early: u32,
     /// See `parked`.
     pub peers: u32,
+    /// Those of all three that shards of the other head have sent.
+    pub of_far: u32,
     /// Requests in the queue of turns.
     pub turns: u32,
     /// Requests that wait for far shards, there or gone.
@@ -72,6 +74,10 @@ pub struct ArrayOnShard {
     pub map: u32,
     /// Epoch of the members that the shard was told.
     pub epoch: u64,
+    /// Some of its lanes are those of shards of the other head that are gone.
+    pub bereft: bool,
+    /// This head lacks a path to a leg in use, as the shard was told with its members, or as it has found since.
+    pub lacks_path: bool,
     /// Commands under way, and those that wait for a credit.
     pub busy: u32,
     /// See `busy`.
@@ -186,4 +192,6 @@ pub struct SystemBooks {
     pub late: BTreeSet<DriveId>,
     /// Files that are shared are being changed.
     pub sharing: bool,
+    /// The follower could not keep one of them.
+    pub has_not: bool,
 }

@@ -45,7 +45,7 @@ use base::front::Close;
 use base::view::View;
 use base::{
     Bug, ConnectionId, Dma, Duration, Effect, Effects, Event, FrontIo, Instant, Machine, Memory, PortalId,
-    Prng, Slice, Slots, Status, Want, planted,
+    Prng, Slice, Slots, Status, Want, planted, planted_if,
 };
 use core::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -667,7 +667,9 @@ impl<M: Memory> Shard<M> {
                 Life::Closed => {
                     if link.live == 0 {
                         let gone = self.connections.remove(index).link;
-                        self.core.promised -= gone.tags.len() as u32;
+                        if !planted_if(Bug::PromisedStays, || !gone.tags.is_empty()) {
+                            self.core.promised -= gone.tags.len() as u32;
+                        }
                         if !gone.tags.is_empty() {
                             self.core.quota.close(gone.holder());
                         }

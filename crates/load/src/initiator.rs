@@ -459,6 +459,14 @@ impl Initiator {
             Session::Iscsi(s) => s.abort(id),
         }
     }
+    /// Asks the target to end all commands on the volume, those of other hosts too, by CLEAR TASK SET or by a reset of the logical unit;
+    /// those of this session end by `next_done`. False if that cannot be asked now, or not by this protocol.
+    pub fn clear(&mut self, reset: bool) -> bool {
+        match &mut self.session {
+            Session::Nvme(_) => false,
+            Session::Iscsi(s) => self.state == State::Ready && s.clear(reset),
+        }
+    }
     /// What another controller of the target knows this session's by, if it is Ready and can be ended so (NVMe's Cross-Controller Reset).
     pub fn life(&self) -> Option<ControllerLife> {
         match &self.session {

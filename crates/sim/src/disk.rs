@@ -7,11 +7,15 @@
 //! complete in any order, and overlapping writes under way may land in either order. A sector is a block
 //! of the drive, and lands whole or not at all.
 
+mod layer;
+
 use crate::registrants::{Nexus, Registrations};
-use crate::world::Image;
+use crate::world::{Image, Wrong};
+use array::format::LABEL_AT;
 use base::DriveKind;
 use base::{DriveError, DriveInfo, DriveOpKind, Fence, FenceAct, FenceError, FenceKind, Prng};
-use std::collections::{BTreeMap, BTreeSet};
+use layer::{Layer, PAGE};
+use std::collections::BTreeSet;
 
 /// One sector's contents. Uniform ones are kept small.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -25,6 +29,9 @@ enum Sector {
 const JUNK: [u8; 4] = *b"JUNK";
 
 impl Sector {
+    fn is_zeroes(&self) -> bool {
+        *self == Sector::Stamp([0; 16])
+    }
     fn is_junk(&self) -> bool {
         matches!(self, Sector::Stamp(stamp) if stamp[..4] == JUNK)
     }
@@ -61,6 +68,8 @@ pub struct Faults {
     pub write_errors_ppm: u32,
     /// Flushes that end in `Medium`, per million: what they should have covered stays where it was.
     pub flush_errors_ppm: u32,
+    /// There is no space for what is written (a file, or a thin drive).
+    pub full: bool,
     /// Operations are taken and not answered.
     pub hang: bool,
     /// Every operation ends in `Gone`.
@@ -75,6 +84,19 @@ impl Faults {
     /// Whether anything is wrong.
     pub fn any(&self) -> bool {
         *self != Faults::default()
+    }
+    /// What is wrong, as it is counted.
+    pub fn wrongs(&self) -> impl Iterator<Item = Wrong> {
+        let all = [
+            (self.hang, Wrong::Hang),
+            (self.gone, Wrong::Drop),
+            (self.slow_us > 0, Wrong::Slow),
+            (self.write_errors_ppm > 0, Wrong::WriteErrors),
+            (self.read_errors_ppm > 0, Wrong::ReadErrors),
+            (self.flush_errors_ppm > 0, Wrong::FlushErrors),
+            (self.full, Wrong::Full),
+        ];
+        all.into_iter().filter(|(is, _)| *is).map(|(_, what)| what)
     }
     /// What goes wrong with operations of this machine.
     pub fn met_by(self, machine: usize) -> Faults {
@@ -102,7 +124,7 @@ pub struct DiskOp<'a> {
 
 /// What a drive held at some moment.
 #[derive(Debug)]
-pub struct DiskCopy(BTreeMap<u64, Sector>);
+pub struct DiskCopy(Layer);
 
 /// A drive.
 #[derive(Debug)]
@@ -127,12 +149,18 @@ pub struct Disk {
     pub fence: FenceKind,
     /// It says that it shuts a head out, and takes its commands all the same.
     pub fence_lies: bool,
-    /// The registered keys. They outlive power cuts.
+    /// The registered keys. They outlive power cuts, unless the drive forgets them.
     pub registrations: Registrations,
-    durable: BTreeMap<u64, Sector>,
-    cached: BTreeMap<u64, Sector>,
+    durable: Layer,
+    cached: Layer,
     /// Sectors that rotted once.
     rotted: BTreeSet<u64>,
+    /// Its registrations go with its power.
+    pub forgets_keys: bool,
+    /// They did, and nobody has asked for them since.
+    forgot: bool,
+    /// Something else than its heads made of it what it is.
+    altered: Option<Wrong>,
 }
 
 impl Disk {
@@ -150,9 +178,12 @@ impl Disk {
             fence: FenceKind::Scsi,
             fence_lies: false,
             registrations: Registrations::default(),
-            durable: BTreeMap::new(),
-            cached: BTreeMap::new(),
+            durable: Layer::default(),
+            cached: Layer::default(),
             rotted: BTreeSet::new(),
+            forgets_keys: false,
+            forgot: false,
+            altered: None,
         }
     }
 
@@ -191,7 +222,7 @@ impl Disk {
         }
         match self.fence {
             FenceKind::None(why) => Err(FenceError::None(why)),
-            // There is one head: nobody else has the file.
+            // Who else has the file is the world's to know.
             FenceKind::File => Ok(Fence::File { others: false }),
             FenceKind::Scsi | FenceKind::Nvme => self.registrations.carry_out(nexus, act).map(Fence::Keys),
         }
@@ -213,6 +244,7 @@ impl Disk {
                 self.read(op.at, out);
                 Ok(())
             }
+            DriveOpKind::Write | DriveOpKind::WriteZeroes if self.faults.full => Err(DriveError::NoSpace),
             DriveOpKind::Write | DriveOpKind::WriteZeroes | DriveOpKind::Deallocate => {
                 if rng.chance(u64::from(self.faults.write_errors_ppm), 1_000_000) {
                     self.apply(op, rng, true);
@@ -231,10 +263,26 @@ impl Disk {
                 if rng.chance(u64::from(errors), 1_000_000) {
                     return Err(DriveError::Medium);
                 }
-                // One by one: `append` would build the whole map anew.
-                self.durable.extend(core::mem::take(&mut self.cached));
+                self.durable.take(core::mem::take(&mut self.cached));
                 Ok(())
             }
+        }
+    }
+    /// What is wrong with the drive, or with what it holds, if an operation has met that which ended so.
+    pub fn has_met(&self, op: &DiskOp, result: Result<(), DriveError>) -> Option<Wrong> {
+        let sectors = op.at / self.sector..(op.at + op.len) / self.sector;
+        let rotted = || self.rotted.range(sectors).next().is_some();
+        match (op.kind, result) {
+            (_, Err(DriveError::Gone)) => Some(Wrong::Drop),
+            (_, Err(DriveError::NoSpace)) => Some(Wrong::Full),
+            (DriveOpKind::Read, Err(DriveError::Medium)) => Some(Wrong::ReadErrors),
+            (DriveOpKind::Flush, Err(DriveError::Medium)) if self.faults.write_errors_ppm == 0 => {
+                Some(Wrong::FlushErrors)
+            }
+            (_, Err(DriveError::Medium)) => Some(Wrong::WriteErrors),
+            (DriveOpKind::Read, Ok(())) if self.altered.is_some() && op.at == LABEL_AT => self.altered,
+            (DriveOpKind::Read, Ok(())) => rotted().then_some(Wrong::Rot),
+            _ => None,
         }
     }
     /// Whole blocks, at least one, on the drive.
@@ -259,13 +307,14 @@ impl Disk {
     /// What a reader of the whole drive would get now.
     pub fn copy(&self) -> DiskCopy {
         let mut sectors = self.durable.clone();
-        sectors.extend(self.cached.iter().map(|(s, c)| (*s, c.clone())));
+        sectors.take(self.cached.clone());
         DiskCopy(sectors)
     }
     /// Somebody puts a copy in the drive's place.
     pub fn put_copy(&mut self, copy: DiskCopy) {
         self.durable = copy.0;
-        self.cached.clear();
+        self.cached = Layer::default();
+        self.altered = Some(Wrong::OlderCopy);
     }
 
     /// Changes a bit of a sector behind everybody's back.
@@ -276,17 +325,17 @@ impl Disk {
         let i = rng.below(self.sector) as usize;
         bytes[i] ^= 1 << rng.below(8);
         self.durable.insert(sector, Sector::from(&bytes));
-        self.cached.remove(&sector);
+        self.cached.remove(sector);
         self.rotted.insert(sector);
     }
     /// Somebody overwrites a range with zeroes behind everybody's back.
     pub fn wipe(&mut self, at: u64, len: u64) {
-        let range = at / self.sector..(at + len) / self.sector;
+        self.altered = Some(Wrong::Wipe);
         for sector in self.sectors(at, len) {
             self.rotted.insert(sector);
+            self.durable.remove(sector);
+            self.cached.remove(sector);
         }
-        self.durable.retain(|sector, _| !range.contains(sector));
-        self.cached.retain(|sector, _| !range.contains(sector));
     }
 
     /// Whether this sector rotted, once.
@@ -297,17 +346,16 @@ impl Disk {
     /// Sectors in a range of bytes in which two drives differ, in what they hold, or hold durably.
     pub fn unlike(&self, other: &Disk, at: u64, len: u64, durable: bool) -> Vec<u64> {
         let range = at / self.sector..(at + len) / self.sector;
-        let mut all = vec![];
-        for disk in [self, other] {
-            all.extend(disk.durable.range(range.clone()).map(|(s, _)| *s));
-            if !durable {
-                all.extend(disk.cached.range(range.clone()).map(|(s, _)| *s));
-            }
-        }
-        all.retain(|s| self.holds(*s, durable) != other.holds(*s, durable));
-        all.sort_unstable();
-        all.dedup();
-        all
+        let layers = [&self.durable, &self.cached, &other.durable, &other.cached];
+        let mut pages: Vec<u64> = layers.into_iter().flat_map(|l| l.pages(range.clone())).collect();
+        pages.sort_unstable();
+        pages.dedup();
+        let unlike = pages.into_iter().flat_map(|page| {
+            let (own, others) = (self.page(page, durable), other.page(page, durable));
+            let all = own.into_iter().zip(others).zip(page * PAGE..);
+            all.filter(|((own, other), _)| own != other).map(|(_, sector)| sector)
+        });
+        unlike.filter(|sector| range.contains(sector)).collect()
     }
     /// Whether two drives hold the same in a sector.
     pub fn agrees(&self, other: &Disk, sector: u64) -> bool {
@@ -315,13 +363,25 @@ impl Disk {
     }
     /// What a sector holds; None for zeroes.
     fn holds(&self, sector: u64, durable: bool) -> Option<&Sector> {
-        let cached = self.cached.get(&sector).filter(|_| !durable);
-        cached.or(self.durable.get(&sector)).filter(|s| **s != Sector::Stamp([0; 16]))
+        let cached = self.cached.get(sector).filter(|_| !durable);
+        cached.or(self.durable.get(sector)).filter(|s| !s.is_zeroes())
+    }
+    /// The same of the sectors of a page.
+    fn page(&self, page: u64, durable: bool) -> [Option<&Sector>; PAGE as usize] {
+        let [below, above] = [self.durable.page(page), self.cached.page(page).filter(|_| !durable)];
+        core::array::from_fn(|i| {
+            let [below, above] = [below, above].map(|layer| layer.and_then(|page| page[i].as_ref()));
+            above.or(below).filter(|s| !s.is_zeroes())
+        })
+    }
+    /// Whether anything is in the cache.
+    pub fn has_cached(&self) -> bool {
+        !self.cached.is_empty()
     }
     /// Whether something in a range of bytes would be lost with the cache.
     pub fn is_cached(&self, at: u64, len: u64) -> bool {
         let range = at / self.sector..(at + len) / self.sector;
-        self.cached.range(range).any(|(s, _)| self.holds(*s, false) != self.holds(*s, true))
+        self.cached.range(range).any(|(s, _)| self.holds(s, false) != self.holds(s, true))
     }
     /// The block of a bitmap at this byte, as a power cut would leave it, and as it reads now.
     pub fn images(&self, at: u64) -> [Option<Image>; 2] {
@@ -339,13 +399,23 @@ impl Disk {
         }
     }
 
-    /// The power is cut: any subset of what was not flushed survives.
-    pub fn power_cut(&mut self, rng: &mut Prng) {
-        for (sector, contents) in core::mem::take(&mut self.cached) {
+    /// The keys of heads were lost with the power, and are asked for the first time since.
+    pub fn misses_keys(&mut self) -> bool {
+        core::mem::take(&mut self.forgot)
+    }
+    /// The power is cut: any subset of what was not flushed survives. True: keys of heads did not.
+    pub fn power_cut(&mut self, rng: &mut Prng) -> bool {
+        let forgets = self.forgets_keys && self.registrations != Registrations::default();
+        if forgets {
+            self.registrations = Registrations::default();
+            self.forgot = true;
+        }
+        for (sector, contents) in core::mem::take(&mut self.cached).into_sectors() {
             if rng.chance(1, 2) {
                 self.durable.insert(sector, contents);
             }
         }
+        forgets
     }
 
     /// Every second sector of a range of bytes holds data of its own, durably: the drive was used before.
@@ -355,7 +425,7 @@ impl Disk {
             stamp[..4].copy_from_slice(&JUNK);
             stamp[4..8].copy_from_slice(&tag.to_le_bytes());
             stamp[8..].copy_from_slice(&sector.to_le_bytes());
-            self.cached.remove(&sector);
+            self.cached.remove(sector);
             self.durable.insert(sector, Sector::Stamp(stamp));
         }
     }
@@ -364,11 +434,16 @@ impl Disk {
         [true, false].into_iter().any(|durable| self.holds(sector, durable).is_some_and(Sector::is_junk))
     }
 
+    /// Whether a sector holds zeroes, durably and as it reads now.
+    pub fn is_zero(&self, sector: u64) -> bool {
+        [true, false].into_iter().all(|durable| self.holds(sector, durable).is_none())
+    }
+
     /// Sectors that hold something, in a range of bytes.
     pub fn sectors(&self, at: u64, len: u64) -> Vec<u64> {
         let range = at / self.sector..(at + len) / self.sector;
         let mut all: Vec<u64> =
-            self.durable.range(range.clone()).chain(self.cached.range(range)).map(|(s, _)| *s).collect();
+            self.durable.range(range.clone()).chain(self.cached.range(range)).map(|(s, _)| s).collect();
         all.sort_unstable();
         all.dedup();
         all
@@ -400,7 +475,7 @@ impl Disk {
         }
     }
     fn make_durable(&mut self, sector: u64) {
-        if let Some(contents) = self.cached.remove(&sector) {
+        if let Some(contents) = self.cached.remove(sector) {
             self.durable.insert(sector, contents);
         }
     }

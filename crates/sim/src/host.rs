@@ -22,6 +22,8 @@ pub const TRANSFER_MAX: u32 = 128 << 10;
 const SHORT_BLOCKS: u64 = 2;
 /// A host that has no answer for so long gives its session up and begins another.
 const PATIENCE: Duration = Duration::from_secs(25);
+/// What a SCSI host gets whose command another one has ended, as its session says it.
+const TASK_ABORTED: u32 = 0x40 << 24;
 /// What a buffer holds before it is read into.
 const UNREAD: u8 = 0xee;
 
@@ -42,6 +44,8 @@ pub struct Habits {
     pub zero_permille: u64,
     /// See `write_permille`.
     pub abort_permille: u64,
+    /// Behind so many of 1000 commands all tasks on the volume are ended, those of other hosts too. By SCSI hosts.
+    pub clear_permille: u64,
     /// Writes among 1000 that are forced to the medium.
     pub fua_permille: u64,
     /// Zeroes may be forced too: NVMe can say so, SCSI's WRITE SAME cannot.
@@ -75,6 +79,7 @@ impl Habits {
             flush_permille: rng.below(60),
             zero_permille: rng.below(60),
             abort_permille: rng.below(30),
+            clear_permille: 0,
             fua_permille: rng.below(200),
             zeroes_fua: false,
             deallocate_permille: rng.below(40),
@@ -150,6 +155,8 @@ pub struct Ledger {
     pub unready: bool,
     /// Every command has ended.
     pub finished: bool,
+    /// When the oldest command under way began, wherever it was sent since.
+    pub oldest: Option<Instant>,
     /// Longest time that a read took.
     pub slowest_read: Duration,
     /// Longest time that a write or a flush took.
@@ -166,10 +173,16 @@ pub struct Ledger {
     pub path_lost: bool,
     /// Controllers that it had another one end, and which were over then.
     pub ended: u64,
+    /// How often it had all tasks ended, and commands of its own that another one ended.
+    pub clears: u64,
+    /// See `clears`.
+    pub cleared: u64,
     /// The secret that its operator has told it.
     pub secret: Option<Secret>,
     /// Nothing new is started.
     pub stop: bool,
+    /// The same for a while. What is under way goes on.
+    pub rests: bool,
     /// What happened, for the log, if it is printed.
     pub log: Option<Vec<String>>,
 }
@@ -322,6 +335,7 @@ impl Host {
                     ledger.refused.insert((fault.kind, fault.raw));
                 }
                 HostStatus::Retry { after, fault } => {
+                    ledger.cleared += u64::from(fault.raw == TASK_ABORTED);
                     ledger.unready |= fault.kind == FaultKind::NotReady;
                     ledger.failed += 1;
                     ledger.refused.insert((fault.kind, fault.raw));
@@ -409,7 +423,8 @@ impl Host {
             drop(ledger);
             self.send(id, path, now);
         }
-        let stop = self.ledger.borrow().stop || now < self.pause_until;
+        let Ledger { stop, rests, .. } = *self.ledger.borrow();
+        let stop = stop || rests || now < self.pause_until;
         while !stop
             && self.issued < self.habits.commands
             && let Some(path) = self.next_path()
@@ -424,6 +439,14 @@ impl Host {
                 if let Some((path, _)) = self.slots[victim as usize].as_ref().and_then(|s| s.under_way) {
                     self.paths[path].initiator.abort(victim);
                     self.ledger.borrow_mut().note(|| format!("{victim} shall be aborted"));
+                }
+            }
+            if self.habits.clear_permille > 0 && self.rng.chance(self.habits.clear_permille, 1000) {
+                let reset = self.rng.chance(1, 2);
+                if self.paths[path].initiator.clear(reset) {
+                    let mut ledger = self.ledger.borrow_mut();
+                    ledger.clears += 1;
+                    ledger.note(|| format!("all tasks shall end, reset: {reset}"));
                 }
             }
         }
@@ -596,8 +619,10 @@ impl Host {
             }
         }
         let done = self.issued >= self.habits.commands || self.ledger.borrow().stop;
-        let idle = self.slots.iter().all(Option::is_none);
-        self.ledger.borrow_mut().finished = done && idle;
+        let oldest = self.slots.iter().flatten().map(|slot| slot.began).min();
+        let mut ledger = self.ledger.borrow_mut();
+        ledger.oldest = oldest;
+        ledger.finished = done && oldest.is_none();
     }
     fn end_turn_of_paths(&mut self, now: Instant, fx: &mut Effects<()>) {
         for path in 0..self.paths.len() {

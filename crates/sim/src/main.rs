@@ -2,6 +2,7 @@
 //! cores, until the first failure.
 
 use sim::run::{Kind, Options, Outcome, ROWS, hashes, kind, run};
+use sim::world::Table;
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -11,6 +12,7 @@ use std::time::Instant;
 const HELP: &str = "\
 usage: sim --seed N [--story | --trace]  one world; the same seed gives the same run
        sim --seeds N [--from M] [--all]  worlds M..M+N on all cores, to the first failure (or all of them)
+                     [--tally]           counts faults that made a difference, and fails if one never did
        sim --hashes                      the hashes of some worlds of each kind
 
   --story   the last events before a failure
@@ -24,6 +26,7 @@ usage: sim --seed N [--story | --trace]  one world; the same seed gives the same
   --full    the same, with so many long commands that each head waits for memory of the other one, and nothing else happens
   --waits   of two heads, in which one thing goes wrong and hosts wait no longer than they may
   --cuts    of two heads, whose system is made, or ends, and is cut off somewhere
+  --mixed   any fault may happen, each kind at a rate of its own: of two heads, and one in four of one
   --row N   of two heads, with what row N of crates/sim/src/run/options/rows.rs says (docs/two-heads.md measures these)
   --plant BUG       with --seed: one of the planted bugs, by its name (a build with the feature `planted`)
   --shard-bytes N   memory of each shard
@@ -65,6 +68,8 @@ struct Words {
     trace: bool,
     all: bool,
     hashes: bool,
+    /// Faults are counted.
+    tally: bool,
     shard_bytes: Option<u64>,
     tight: bool,
     kind: Kind,
@@ -121,6 +126,7 @@ fn words() -> Option<Words> {
         trace: false,
         all: false,
         hashes: false,
+        tally: false,
         shard_bytes: None,
         tight: false,
         kind: kind("swarm")?,
@@ -146,6 +152,7 @@ fn words() -> Option<Words> {
             "--trace" => words.trace = true,
             "--all" => words.all = true,
             "--hashes" => words.hashes = true,
+            "--tally" => words.tally = true,
             "--tight" => words.tight = true,
             "--directory" => words.directory = true,
             name => words.kind = kind(name.strip_prefix("--")?)?,
@@ -164,7 +171,7 @@ fn words() -> Option<Words> {
 #[cfg(feature = "planted")]
 fn plant(name: &str) -> bool {
     let bug = base::planted::BUGS.iter().find(|b| b.name == name);
-    base::planted::plant(bug.map(|b| b.bug));
+    base::planted::plant(bug.map(|b| base::planted::Mistake::Bug(b.bug)));
     bug.is_some()
 }
 #[cfg(not(feature = "planted"))]
@@ -254,6 +261,7 @@ fn many(words: &Words) -> ExitCode {
     // As it was when the run began: who runs seeds may go on working.
     let commit = commit();
     let failures = Mutex::new(vec![]);
+    let table = Mutex::new(Table::default());
     let began = Instant::now();
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
     let failed: u64 = std::thread::scope(|scope| {
@@ -264,7 +272,11 @@ fn many(words: &Words) -> ExitCode {
                 if seed >= from + count {
                     break;
                 }
-                if words.attempt(seed, false, false).is_err() {
+                let attempt = words.attempt(seed, false, false);
+                if let Ok(outcome) = &attempt {
+                    table.lock().expect("nobody panics with it").add(&outcome.tally);
+                }
+                if attempt.is_err() {
                     // Once more, with its story: keeping one costs more than the run itself.
                     let what = words.attempt(seed, true, false).err().unwrap_or_else(|| {
                         format!("seed {seed}: it failed once, and not when it was run again")
@@ -308,7 +320,21 @@ fn many(words: &Words) -> ExitCode {
         let kind: String = words.flags().iter().map(|f| format!("{f} ")).collect();
         say!("| {kind}{from} to {} | {commit} | {result} |", from + done - 1);
     }
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let table = table.into_inner().expect("nobody panics with it");
+    let all_met = !words.tally || tells(&table);
+    if failed == 0 && all_met { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Prints how often each fault was made and met. False: one never was.
+fn tells(table: &Table) -> bool {
+    say!("| fault | made | met | worlds in which it was met |");
+    say!("| --- | --- | --- | --- |");
+    table.rows().for_each(|row| say!("{row}"));
+    let never = table.never();
+    if !never.is_empty() {
+        say!("never made, or never met: {never:?}");
+    }
+    never.is_empty()
 }
 
 thread_local! {

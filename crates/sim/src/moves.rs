@@ -57,6 +57,19 @@ pub fn next(rng: &mut Prng, snapshot: &Status, drives: &[String], mirrors: usize
     })
 }
 
+/// Whether an order is one of those.
+pub fn is_move(order: &Order) -> bool {
+    matches!(
+        order,
+        Order::PoolAdd { .. }
+            | Order::DriveReplace { .. }
+            | Order::LegAdd { .. }
+            | Order::DriveRemove { .. }
+            | Order::DriveFail { .. }
+            | Order::SpareAdd { .. }
+    )
+}
+
 /// The next thing to do to a volume that no host uses.
 pub fn next_volume(rng: &mut Prng, snapshot: &Status) -> Option<Order> {
     let spare = |v: &&head::order::Volume| v.name.starts_with("tank/x");

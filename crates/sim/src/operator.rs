@@ -5,6 +5,7 @@
 //! meanwhile and however often the head ends in the middle.
 
 use base::view::Protocol;
+use finding::{Cause, LegCause, StatusCause};
 use head::order::{Drive, DriveRole, HostSettings, Order, PoolScrub, Scrub, State, Status};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -60,14 +61,27 @@ pub fn lets_in(hosts: usize) -> Vec<Order> {
     orders
 }
 
-/// What `status` asks an operator to do: drives that are out are returned, and pools that are away are imported.
+/// What `status` asks an operator to do: drives that are out are returned, or take their own places anew where nothing says whose they are,
+/// and pools that are away are imported.
 pub fn nursing(snapshot: &Status) -> Vec<Order> {
     let is_out = |d: &&Drive| {
         let ill = matches!(d.state, Some(State::Failed | State::Offline)) || d.role == DriveRole::Missing;
         ill && !matches!(d.role, DriveRole::Free | DriveRole::RemovedFailed)
     };
     let returned = snapshot.drives.iter().filter(is_out);
-    let mut orders: Vec<Order> = returned.map(|d| Order::DriveReturn { drive: d.path.clone() }).collect();
+    let unlabelled = |drive: &str| {
+        snapshot.reasons.iter().any(|r| match &r.cause {
+            Cause::Status(StatusCause::LegNotOptimal { leg, why: Some(why), .. }) => {
+                leg == drive && matches!(**why, Cause::Leg(LegCause::DriveUnlabelled { .. }))
+            }
+            _ => false,
+        })
+    };
+    let back = |d: &Drive| match d.path.clone() {
+        drive if unlabelled(&drive) => Order::DriveReplace { old: drive.clone(), new: drive, force: true },
+        drive => Order::DriveReturn { drive },
+    };
+    let mut orders: Vec<Order> = returned.map(back).collect();
     if snapshot.pools.is_empty() || snapshot.health == State::Offline {
         orders.push(Order::PoolImport { pool: None, name: None, drives: vec![], force: false });
     }

@@ -119,6 +119,10 @@ impl Block {
     pub fn flush_starts(&self) -> Vec<WriteId> {
         self.unflushed.iter().map(|(id, _)| *id).collect()
     }
+    /// A Flush that begins now covers nothing.
+    pub fn is_flushed(&self) -> bool {
+        self.unflushed.is_empty()
+    }
     /// A Flush was answered with success; `covered` is from its start.
     pub fn flush_ends(&mut self, covered: &[WriteId]) {
         let durable = &mut self.durable;

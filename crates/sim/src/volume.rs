@@ -2,7 +2,7 @@
 
 use crate::oracle::{Block, Stale, WriteId, ZEROES, shows};
 use base::Instant;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes of a stamp; a block is filled with its stamp.
 pub const STAMP: usize = 16;
@@ -10,6 +10,8 @@ pub const STAMP: usize = 16;
 /// One volume, block by block.
 pub struct Volume {
     blocks: BTreeMap<u64, Block>,
+    /// Those with writes that a Flush would cover: of all that were ever touched they are few.
+    unflushed: BTreeSet<u64>,
     /// Blocks in which a leg rotted, and the last write that had begun then.
     rotten: BTreeMap<u64, WriteId>,
     /// Rotten blocks may be zeroes.
@@ -62,7 +64,7 @@ pub struct Read {
 
 /// A Flush under way.
 #[derive(Debug, Clone)]
-pub struct Flush(BTreeMap<u64, Vec<WriteId>>, u32);
+pub struct Flush(Vec<(u64, Vec<WriteId>)>, u32);
 
 /// A promise was broken.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,6 +94,7 @@ impl Default for Volume {
     fn default() -> Self {
         Self {
             blocks: BTreeMap::new(),
+            unflushed: BTreeSet::new(),
             rotten: BTreeMap::new(),
             zeroed: false,
             overwritten: BTreeMap::new(),
@@ -122,6 +125,9 @@ impl Volume {
         for (i, replaced) in write.replaced.into_iter().enumerate() {
             let block = write.at + i as u64;
             self.block(block).write_ends(write.id, replaced, write.fua);
+            if !write.fua {
+                self.unflushed.insert(block);
+            }
             if self.rotten.get(&block).is_some_and(|then| *then < write.id & !ZEROES) {
                 self.overwritten.extend(self.rotten.remove(&block).map(|then| (block, then)));
                 self.moment += 1;
@@ -246,8 +252,8 @@ impl Volume {
     }
     /// A Flush begins.
     pub fn flush_starts(&self) -> Flush {
-        let covered = self.blocks.iter().map(|(b, block)| (*b, block.flush_starts()));
-        Flush(covered.filter(|(_, c)| !c.is_empty()).collect(), self.cuts)
+        let covered = self.unflushed.iter().map(|b| (*b, self.blocks[b].flush_starts()));
+        Flush(covered.collect(), self.cuts)
     }
     /// It was answered with success.
     pub fn flush_ends(&mut self, flush: Flush) {
@@ -255,7 +261,11 @@ impl Volume {
             return;
         }
         for (b, covered) in flush.0 {
-            self.block(b).flush_ends(&covered);
+            let block = self.block(b);
+            block.flush_ends(&covered);
+            if block.is_flushed() {
+                self.unflushed.remove(&b);
+            }
         }
     }
     /// The head that leads fell, and the other one goes on serving.
@@ -272,6 +282,7 @@ impl Volume {
     fn power_cut(&mut self) {
         self.cuts += 1;
         self.rotten.append(&mut self.overwritten);
+        self.unflushed.clear();
         self.blocks.values_mut().for_each(Block::power_cut);
     }
     /// Blocks that were ever touched.

@@ -21,7 +21,7 @@ use crate::buffers::PIECE_BYTES;
 use crate::door::{ArrayIo, Kind, Note, Progress, Scrub};
 use crate::flight::{Flight, Job, Legs, Owner, Phase, Plan, bit, members};
 use base::{Bug, DriveError, DriveOpKind, Duration, Instant, Slice, planted};
-use state::{Run, Scrubbing};
+use state::{Piece, Run, Scrubbing};
 
 /// Pieces are multiples of the largest block that a drive may have.
 const BLOCK: u32 = 4096;
@@ -35,7 +35,7 @@ impl Array {
     /// `Note::Scrubbed` says that this instance has done its part of this one.
     pub fn scrub(&mut self, now: Instant, order: Option<Scrub>, io: &mut impl ArrayIo) {
         let is_piece = |f: &Flight| f.job == Job::Scrub && f.phase != Phase::AwaitingLate;
-        let stale = self.flights.iter().any(|(_, flight)| is_piece(flight));
+        let former = self.flights.iter().any(|(_, flight)| is_piece(flight));
         self.scrub = order.filter(|_| self.geometry.redundant()).map(|order| {
             let sizes = (0..self.geometry.regions()).filter(|r| self.owns(*r)).map(|region| {
                 let at = u64::from(region) * self.geometry.region_bytes;
@@ -53,8 +53,7 @@ impl Array {
                 end,
                 total,
                 done,
-                under_way: stale,
-                stale,
+                piece: if former { Piece::Former } else { Piece::None },
                 next_at: now,
                 again: false,
                 repaired_at: None,
@@ -66,7 +65,7 @@ impl Array {
     }
     pub(crate) fn scrub_deadline(&self) -> Option<Instant> {
         let scrub = self.scrub.as_ref()?;
-        (!scrub.under_way && !self.rests()).then_some(scrub.next_at)
+        (scrub.piece == Piece::None && !self.rests()).then_some(scrub.next_at)
     }
     pub(crate) fn count_scrub(&self, progress: &mut Progress) {
         if let Some(scrub) = &self.scrub {
@@ -80,7 +79,7 @@ impl Array {
     pub(crate) fn scrub_step(&mut self, now: Instant, io: &mut impl ArrayIo) {
         let rests = self.rests();
         let Some(scrub) = &mut self.scrub else { return };
-        if scrub.under_way || rests || now < scrub.next_at {
+        if scrub.piece != Piece::None || rests || now < scrub.next_at {
             return;
         }
         if scrub.next == scrub.end {
@@ -117,7 +116,7 @@ impl Array {
             return;
         };
         let len = u64::from(PIECE_BYTES / legs.count_ones() / BLOCK * BLOCK).min(same);
-        scrub.under_way = true;
+        scrub.piece = Piece::Own;
         let quiet = now.since(self.last_command) >= self.pace.quiet;
         let rate = if quiet { self.pace.ceiling } else { (self.pace.floor / FLOOR_SHARE).max(1) };
         let wait = (len * 1_000_000_000).checked_div(rate).unwrap_or(0);
@@ -134,7 +133,7 @@ impl Array {
         let legs = self.in_sync();
         let Flight { at, len, buffer, .. } = self.flights[id];
         let fits = u64::from(legs.count_ones()) * len <= u64::from(PIECE_BYTES);
-        let counts = self.scrub.as_ref().is_some_and(|scrub| !scrub.stale);
+        let counts = self.scrub.as_ref().is_some_and(|scrub| scrub.piece == Piece::Own);
         if legs.count_ones() < 2 || !fits || !counts {
             self.scrub_piece_over(now, id, false, io);
             return;
@@ -192,7 +191,7 @@ impl Array {
         let Flight { tried, len, .. } = self.flights[id];
         let first = self.scrub_part(id, tried.trailing_zeros() as usize);
         let same = members(tried).all(|leg| io.same(first, self.scrub_part(id, leg)));
-        let order = self.scrub.as_ref().filter(|scrub| !scrub.stale).map(|scrub| scrub.order);
+        let order = self.scrub.as_ref().filter(|scrub| scrub.piece == Piece::Own).map(|scrub| scrub.order);
         let Some(order) = order.filter(|_| !same) else {
             self.scrub_piece_over(now, id, true, io);
             return;
@@ -290,8 +289,7 @@ impl Array {
     /// The repair of a piece ended: it is read again.
     pub(crate) fn scrub_written(&mut self) {
         if let Some(scrub) = &mut self.scrub {
-            scrub.under_way = false;
-            scrub.stale = false;
+            scrub.piece = Piece::None;
             scrub.again = false;
             self.resync.poke = true;
         }
@@ -303,9 +301,8 @@ impl Array {
         self.retire(now, id);
         let degraded = self.in_sync().count_ones() < 2;
         let Some(scrub) = &mut self.scrub else { return };
-        scrub.under_way = false;
         self.resync.poke = true;
-        if core::mem::take(&mut scrub.stale) {
+        if core::mem::replace(&mut scrub.piece, Piece::None) == Piece::Former {
             return;
         }
         assert_eq!(scrub.next, at, "a scrub has one piece under way");

@@ -14,15 +14,23 @@ pub(crate) struct Scrubbing {
     /// Bytes of own regions, all of them and those done.
     pub(super) total: u64,
     pub(super) done: u64,
-    /// A piece is read, compared or mended: one at a time, as what is to be mended is kept here.
-    pub(super) under_way: bool,
-    /// It is of the scrub before this one: what it finds does not count.
-    pub(super) stale: bool,
+    pub(super) piece: Piece,
     pub(super) next_at: Instant,
     /// The piece is read a second time since it could not be read, or was repaired at this byte.
     pub(super) again: bool,
     pub(super) repaired_at: Option<u64>,
     pub(super) repair: Option<Run>,
+}
+
+/// What is read, compared or mended: one piece at a time, as what is to be mended is kept with the scrub.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Piece {
+    /// Nothing: the next one may begin.
+    None,
+    /// One of this scrub.
+    Own,
+    /// One of the scrub before this one: what it finds does not count.
+    Former,
 }
 
 /// Blocks that differ in the same way.

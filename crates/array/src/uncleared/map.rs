@@ -198,6 +198,10 @@ impl UnclearedMap {
     pub fn life(&self) -> u64 {
         self.life
     }
+    /// Numbers of the pieces that are uncleared.
+    pub fn pieces(&self) -> impl Iterator<Item = u32> {
+        self.pieces.iter()
+    }
     /// Whether nothing is uncleared.
     pub fn is_clear(&self) -> bool {
         self.pieces.is_empty()

@@ -389,6 +389,9 @@ impl Array {
                 let to = self.geometry.region_end(from).min(end);
                 self.region_returned(from, to);
                 from = to;
+                if from < end && planted(Bug::FirstRegionMarked) {
+                    break;
+                }
             }
         }
         self.marks_step(io);
@@ -440,7 +443,10 @@ impl Array {
             && uncleared.works == 0
             && (sure || planted_if(Bug::MarksBeforeRecord, all))
         {
-            uncleared.marking = uncleared.blocks.iter().any(|b| b.marking);
+            let mut marking = uncleared.blocks.iter().filter(|b| b.marking);
+            let last = marking.next();
+            let on_its_way = || last.is_some_and(|b| b.writing.is_some()) && marking.next().is_none();
+            uncleared.marking = last.is_some() && !planted_if(Bug::MarkOnItsWay, on_its_way);
             if !uncleared.marking {
                 io.note(Note::Returned { marks: uncleared.marks });
             }

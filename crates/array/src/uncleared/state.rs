@@ -135,6 +135,10 @@ impl Uncleared {
     pub(crate) fn own_pieces(&self) -> impl Iterator<Item = u32> {
         self.own.iter().map(move |local| self.of_local(local))
     }
+    /// Bytes of a piece.
+    pub(crate) fn piece_bytes(&self) -> u64 {
+        self.pieces.bytes
+    }
     /// The last mark, whether it is under way, and the life of the map.
     pub(crate) fn mark(&self) -> (u32, bool, u64) {
         (self.marks, self.marking, self.life)

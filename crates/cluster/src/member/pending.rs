@@ -35,7 +35,7 @@ impl Member {
             self.retry = now;
             self.began = now;
             self.decider.propose(pending);
-        } else if self.doubt || self.next_look().is_some_and(|at| now >= at) {
+        } else if now >= self.look_again && (self.doubt || self.next_look().is_some_and(|at| now >= at)) {
             self.doubt = false;
             self.retry = now;
             self.began = now;
@@ -161,7 +161,7 @@ impl Member {
         let known = self.known();
         let started = self.started.unwrap_or(now);
         if known.head(self.set.me.other()).state == HeadState::None {
-            return true;
+            return !self.blank || self.forced || planted(Bug::BlankBegins);
         }
         if self.is_behind() && !self.forced {
             return false;

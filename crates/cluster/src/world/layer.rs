@@ -153,7 +153,7 @@ impl World {
                 }
             }
             Input::VoteFailed { voter, round } => self.process(head).member.on_voted(now, voter, round, None),
-            Input::VotedFor { round, found } => self.process(head).member.on_voted_for(round, Some(*found)),
+            Input::VotedFor { number, found } => self.process(head).member.on_voted_for(number, Some(*found)),
             Input::HeartbeatLimit { drive, op } => {
                 let process = self.process(head);
                 if let Some((_, answered @ false)) = process.heartbeats.get_mut(&drive).filter(|b| b.0 == op)
@@ -246,8 +246,8 @@ impl World {
         match what {
             Do::Link(what) => self.link(head, what),
             Do::Vote(ask) => self.vote(head, ask),
-            Do::VoteFor { round, write } => {
-                self.directory(head, head.other(), write, |found| Input::VotedFor { round, found })
+            Do::VoteFor { number, write } => {
+                self.directory(head, head.other(), write, |found| Input::VotedFor { number, found })
             }
             Do::Heartbeat { drive, heartbeat } => {
                 if self.process(head).heartbeats.get(&drive).is_some_and(|b| b.0 != 0) {

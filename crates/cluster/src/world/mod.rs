@@ -83,7 +83,7 @@ enum Input {
         found: Box<Found>,
     },
     VotedFor {
-        round: u64,
+        number: u64,
         found: Box<Found>,
     },
     VoteFailed {

@@ -116,7 +116,7 @@ impl World {
         let found = Box::new(found(slots));
         let input = match then {
             Input::Directory { voter, op, round, .. } => Input::Directory { voter, op, round, found },
-            Input::VotedFor { round, .. } => Input::VotedFor { round, found },
+            Input::VotedFor { number, .. } => Input::VotedFor { number, found },
             other => other,
         };
         self.input(head, number, 1, input);

@@ -26,9 +26,9 @@ fn one_record_is_decided_for_each_epoch_though_heads_start_again_and_voters_fail
 #[cfg(feature = "planted")]
 #[test]
 fn every_planted_mistake_lets_two_records_be_decided() {
-    use base::planted::{BUGS, Worlds, plant};
+    use base::planted::{BUGS, Mistake, Worlds, plant};
     for bug in BUGS.iter().filter(|b| b.worlds == Worlds::Decision) {
-        plant(Some(bug.bug));
+        plant(Some(Mistake::Bug(bug.bug)));
         let found = (0..bug.within).find(|seed| LARGE.iter().any(|s| walk(*s, *seed).is_err()));
         plant(None);
         println!("{}: {found:?}", bug.name);

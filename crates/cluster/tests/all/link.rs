@@ -146,6 +146,23 @@ fn a_head_that_started_again_is_reported_and_gets_nothing_of_before() {
     assert_eq!(pair.heard[0].iter().filter_map(met).collect::<Vec<_>>(), [(22, true), (33, true)]);
 }
 
+/// All of it came, and the network that carried the acknowledgement was cut: nothing else was ever to be sent that could have carried another.
+#[test]
+fn what_came_is_acknowledged_again_by_the_network_that_is_left() {
+    let mut pair = Pair::new(2);
+    (0..2).for_each(|path| pair.connect(path));
+    pair.settle();
+    for number in 0..4u64 {
+        pair.ends[0].send([&number.to_le_bytes()[..], &[0; 1000]].concat()).expect("room");
+    }
+    pair.turn();
+    pair.carry(0, 1, usize::MAX);
+    assert_eq!((pair.messages(1).len(), pair.ends[0].unacknowledged()), (4, 4 * 1008), "it is on its way");
+    pair.cut(0);
+    pair.settle();
+    assert_eq!((pair.messages(1).len(), pair.ends[0].unacknowledged()), (4, 0));
+}
+
 /// Its first word by a slow network arrives once its next process was met by another one: that slow network alone is closed.
 #[test]
 fn the_late_word_of_a_process_that_is_over_ends_nothing() {

@@ -2,5 +2,6 @@
 
 mod decision;
 mod link;
+mod member;
 mod parts;
 mod world;

@@ -73,11 +73,11 @@ fn a_head_that_is_silent_is_followed_within_a_second_and_comes_back() {
 #[cfg(feature = "planted")]
 #[test]
 fn every_planted_mistake_is_found_by_a_world() {
-    use base::planted::{BUGS, Worlds, plant};
+    use base::planted::{BUGS, Mistake, Worlds, plant};
     // Those that take long are looked for by `mutants`.
     let prompt = |within| within > 0 && within <= number("WITHIN").unwrap_or(600);
     for bug in BUGS.iter().filter(|b| b.worlds == Worlds::System && prompt(b.within)) {
-        plant(Some(bug.bug));
+        plant(Some(Mistake::Bug(bug.bug)));
         let found = (0..bug.within).find_map(|seed| run(seed).err().map(|what| (seed, what)));
         plant(None);
         let words = format!("{found:?}");

@@ -103,7 +103,9 @@ impl<M: Memory> Core<M> {
         let line = self.peers[index].line;
         let state = self.arrays[array.index()].as_mut().expect("it waits there");
         state.waiters.line(line).leave(&mut self.peers, index);
-        state.waiters.left(line);
+        if !planted(Bug::TakenStaysCounted) {
+            state.waiters.left(line);
+        }
         self.peers.remove(index);
         true
     }

@@ -8,7 +8,7 @@ use crate::mail::{Mail, Room, StewardMail, to_steward};
 use crate::path::flow::{legs_of, scratch_bytes, token_of};
 use crate::path::request::Orphan;
 use crate::shard::{ArrayState, Core, Rest, build_array, set};
-use base::{Bug, Effects, Instant, Memory, planted};
+use base::{Bug, Effects, Instant, Memory, planted, planted_if};
 
 impl ArrayState {
     /// What this head reaches of its legs, as it is told with its members.
@@ -36,7 +36,10 @@ impl<M: Memory> Core<M> {
                     let state = self.arrays[wanted.id.index()].as_mut().expect("found above");
                     state.epoch = wanted.membership.epoch;
                     state.legs = legs_of(wanted);
-                    state.set_reach(wanted);
+                    let differs = || state.path_lost || state.lacks_path != wanted.lacks_path;
+                    if !planted_if(Bug::FormerReach, differs) {
+                        state.set_reach(wanted);
+                    }
                     self.with_array(now, wanted.id, fx, |a, io| {
                         a.on_membership(now, &wanted.membership, io);
                     });

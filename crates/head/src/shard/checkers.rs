@@ -61,6 +61,8 @@ impl<M: Memory> Shard<M> {
         let core = &self.core;
         let (hosts_hold, connections_hold) = core.quota.held();
         let far_waits = core.far.iter().map(|link| link.waits.len()).sum::<usize>() + core.far_waits.len();
+        let from_shards = core.parked.iter().chain(&core.early).chain(core.peers.iter().map(|(_, p)| p));
+        let of_far = from_shards.filter(|p| p.shard >= core.shards);
         let drives =
             core.drives.iter().map(|d| DriveBooks { drive: d.drive, in_flight: d.in_flight, hung: d.hung });
         let arrays = core.arrays.iter().enumerate().filter_map(|(i, a)| Some((i, a.as_ref()?)));
@@ -68,6 +70,8 @@ impl<M: Memory> Shard<M> {
             id: ArrayId(i as u16),
             map: state.map,
             epoch: state.epoch,
+            bereft: state.bereft,
+            lacks_path: state.lacks_path || state.path_lost,
             busy: state.busy,
             waiting: state.waiters.waiting(),
             instance: state.array.books(),
@@ -81,6 +85,7 @@ impl<M: Memory> Shard<M> {
             parked: core.parked.len() as u32,
             early: core.early.len() as u32,
             peers: core.peers.len(),
+            of_far: of_far.count() as u32,
             turns: core.turns.len() as u32,
             far_waits: far_waits as u32,
             held_back: core.limiters.held_back(),

@@ -85,6 +85,12 @@ pub struct Leads {
     pub epoch: u64,
     /// Whether the other head is in by that record.
     pub other_is_in: bool,
+    /// Since which epoch, and whether it has the latest hosts and portals by that record.
+    pub other_since: u64,
+    /// See `other_since`.
+    pub other_has_latest: bool,
+    /// The epoch of the last decision that was made because hosts or portals have changed.
+    pub changed: u64,
 }
 
 /// The machine.
@@ -122,7 +128,14 @@ impl Steward {
         let context = self.procedures.context();
         let system = context.system.as_ref().filter(|s| s.part() == Part::Leader)?;
         let (known, other) = (system.member().known(), system.member().me().other());
-        Some(Leads { system: known.system, epoch: known.epoch, other_is_in: known.is_in(other) })
+        Some(Leads {
+            system: known.system,
+            epoch: known.epoch,
+            other_is_in: known.is_in(other),
+            other_since: known.head(other).since,
+            other_has_latest: known.has_latest(other),
+            changed: known.changed,
+        })
     }
     /// Bytes of its memory, for worlds that move bytes themselves.
     pub fn dma<R>(&mut self, data: Slice, with: impl FnOnce(&mut [u8]) -> R) -> Option<R> {
@@ -140,7 +153,7 @@ impl Steward {
         let all = [
             ("its start", context.ready),
             ("orders", context.orders.is_empty() && !context.ordering),
-            ("pending changes", pools.iter().all(|p| p.pending.is_empty() && !p.keeping)),
+            ("pending changes", pools.iter().all(|p| p.pending.is_empty() && p.keeper_rests())),
             ("dealt lanes", pools.iter().all(|p| !p.dealing)),
             ("files", !context.filing),
             ("shared files", !sharing),

@@ -1,6 +1,7 @@
 //! From the context to every shard: a new view and a new layout at each change.
 
 use crate::layout::{ArrayLayout, Layout, PoolId, PoolLayout, VolumeLayout};
+use crate::steward::context::absent::Shown;
 use crate::steward::context::head::{HeadContext, Stop};
 use crate::steward::context::pool::PoolContext;
 use crate::steward::procedures::Procedures;
@@ -17,7 +18,8 @@ impl Procedures {
         let all = move || {
             let context = procedures.context();
             let have = |shards: u16| context.applied.iter().take(shards.into()).all(|g| *g >= generation);
-            have(context.shards()) || planted_if(Bug::FarLossUnawaited, || have(context.own_shards))
+            let shards = if context.tells_far() { context.shards() } else { context.own_shards };
+            have(shards) || planted_if(Bug::FarLossUnawaited, || have(context.own_shards))
         };
         self.cx.until(all).await;
     }
@@ -31,13 +33,15 @@ impl Procedures {
             context.note_lacks();
             context.note_comparisons(self.cx.now());
             let made = |of| (view_of(&context, of), layout_of(&context, of));
-            let (own, far) = (made(Head::Own), (context.far_shards > 0).then(|| made(Head::Far)));
+            let (own, far) = (made(Head::Own), context.tells_far().then(|| made(Head::Far)));
             context.far_reads();
             (own, far)
         };
-        let generation = own.0.generation;
+        let (generation, owes) = (own.0.generation, far.is_some());
         self.tell_configuration(own, far);
-        self.far_owes(move |context| context.far(&context.applied).all(|g| *g >= generation));
+        if owes {
+            self.far_owes(move |context| context.far(&context.applied).all(|g| *g >= generation));
+        }
         generation
     }
 }
@@ -48,6 +52,18 @@ impl Procedures {
 enum Head {
     Own,
     Far,
+}
+
+impl HeadContext {
+    /// Whether shards of the other head take part and are told of changes. They keep what they have when this head, as it is stopped, has let
+    /// go of all pools: hosts of the other head are to wait until that one leads, and see no volume go.
+    fn tells_far(&self) -> bool {
+        self.far_shards > 0 && (self.stop != Stop::Closed || !self.pools.is_empty())
+    }
+    /// Pools of which hosts of this head, or of the other one, may know. Those that leave as this head is stopped are there for the other one.
+    fn shown_to(&self, of: Head) -> impl Iterator<Item = Shown<'_>> {
+        self.shown_with(of == Head::Far && self.stop == Stop::Closed)
+    }
 }
 
 impl Head {
@@ -69,7 +85,7 @@ const NO_POOL: PoolId = PoolId(0);
 fn view_of(context: &HeadContext, of: Head) -> View {
     let hosts = context.hosts().iter().map(|host| {
         let mut exports = vec![];
-        for pool in context.shown() {
+        for pool in context.shown_to(of) {
             for (volume, nsid, lun) in pool.config.grants.for_host(host) {
                 let Some(v) = pool.config.volumes.by_uuid(volume) else { continue };
                 // What is kept of an absent pool may be older than a number that was given away since.
@@ -99,7 +115,7 @@ fn view_of(context: &HeadContext, of: Head) -> View {
         portals: context
             .portals
             .iter()
-            .filter(|_| !context.held && context.stop != Stop::Closed)
+            .filter(|_| !context.held && (of == Head::Far || context.stop != Stop::Closed))
             .map(|p| Portal { head: context.head_of(&p.portal), ..p.portal })
             .collect(),
         hosts: hosts.collect(),
@@ -120,7 +136,7 @@ fn layout_of(context: &HeadContext, of: Head) -> Layout {
         });
         layout.arrays.extend((0..pool.arrays.len()).map(|a| array_layout(pool, a, of)));
     }
-    for pool in context.shown() {
+    for pool in context.shown_to(of) {
         let known = of.known(context, pool.id);
         for v in pool.config.volumes.iter() {
             layout.volumes.push(VolumeLayout {

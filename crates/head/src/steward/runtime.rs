@@ -3,7 +3,7 @@
 //!
 //! A task waits for completions (drive, state directory), for time, or for a condition. After each
 //! event every task is polled, in order of age, until none moves: there are few tasks, and so no waker
-//! is needed. A task may be dropped at any await; what it was doing is redone from durable state.
+//! is needed. What a task waits for changes nothing until it is there. A task may be dropped at any await; what it was doing is redone from durable state.
 //!
 //! Drive operations have deadlines. One that misses its deadline is over for its task; its buffer stays
 //! held until the drive lets go. Until then nothing is written where a change that was given up may still land:
@@ -78,6 +78,8 @@ struct Inner {
     fx: Effects<Mail>,
     tokens: u64,
     done: BTreeMap<u64, Outcome>,
+    /// Waits that have ended. Without one a task that has begun does nothing.
+    woken: u64,
     /// Operations given up on that the kernel still holds; None: a look from outside, which holds nothing.
     hung: BTreeMap<u64, Option<Held>>,
     opening: BTreeMap<u64, Opening>,
@@ -130,6 +132,7 @@ impl Runtime {
             fx: vec![],
             tokens: 0,
             done: BTreeMap::new(),
+            woken: 0,
             hung: BTreeMap::new(),
             opening: BTreeMap::new(),
             open: BTreeMap::new(),
@@ -207,9 +210,15 @@ impl Runtime {
         // Two passes in which nothing moves: a task may have fulfilled what an older one waits for.
         let mut still = 0;
         while still < 2 {
-            let before = self.progress();
-            self.tasks.append(&mut self.cx.0.borrow_mut().born);
+            let (before, woken) = (self.progress(), self.cx.woken());
+            let mut born = core::mem::take(&mut self.cx.0.borrow_mut().born);
+            let nobody_begins = born.is_empty();
+            self.tasks.append(&mut born);
             self.tasks.retain_mut(|task| task.as_mut().poll(&mut poll).is_pending());
+            // Everybody waits for the same as before this pass, and would in the next one.
+            if nobody_begins && self.cx.woken() == woken {
+                break;
+            }
             still = if self.progress() == before { still + 1 } else { 0 };
         }
         let mut inner = self.cx.0.borrow_mut();
@@ -268,13 +277,13 @@ impl Cx {
     }
     /// Waits until `condition` says so; it is asked whenever anything happened.
     pub async fn until(&self, mut condition: impl FnMut() -> bool) {
-        poll_fn(|_| if condition() { Poll::Ready(()) } else { Poll::Pending }).await;
+        self.wait(|| if condition() { Poll::Ready(()) } else { Poll::Pending }).await;
     }
     /// Waits until `condition` says so, at most so long; false if it never did.
     pub async fn until_within(&self, patience: Duration, mut condition: impl FnMut() -> bool) -> bool {
         let end = self.now() + patience;
         self.0.borrow_mut().deadlines.insert(end);
-        poll_fn(|_| match condition() {
+        self.wait(|| match condition() {
             true => Poll::Ready(true),
             false if self.now() >= end => Poll::Ready(false),
             false => Poll::Pending,
@@ -290,7 +299,10 @@ impl Cx {
         let mut work = pin!(work);
         poll_fn(|poll| match work.as_mut().poll(poll) {
             Poll::Ready(result) => Poll::Ready(Some(result)),
-            Poll::Pending if over() => Poll::Ready(None),
+            Poll::Pending if over() => {
+                self.wakes();
+                Poll::Ready(None)
+            }
             Poll::Pending => Poll::Pending,
         })
         .await
@@ -329,7 +341,7 @@ impl Cx {
             inner.deadlines.insert(end);
         }
         let _asked = Asked { cx: self, drive, token };
-        let opened = poll_fn(|_| {
+        let opened = self.wait(|| {
             let mut inner = self.0.borrow_mut();
             match inner.done.remove(&token) {
                 Some(Outcome::Opened(result)) => Poll::Ready(Some(result)),
@@ -370,7 +382,7 @@ impl Cx {
             inner.fx.push(Effect::InspectDrive { token: Token(token), drive });
             inner.deadlines.insert(end);
         }
-        poll_fn(|_| {
+        self.wait(|| {
             let mut inner = self.0.borrow_mut();
             match inner.done.remove(&token) {
                 Some(Outcome::Inspected(result)) => Poll::Ready(result),
@@ -473,20 +485,37 @@ impl Cx {
         self.0.borrow_mut().tokens += 1;
     }
 
+    /// Waits until `asks` has something. Every wait is one of these, or holds some.
+    async fn wait<T>(&self, mut asks: impl FnMut() -> Poll<T>) -> T {
+        poll_fn(|_| {
+            let found = asks();
+            if found.is_ready() {
+                self.wakes();
+            }
+            found
+        })
+        .await
+    }
+    fn wakes(&self) {
+        self.0.borrow_mut().woken += 1;
+    }
+    fn woken(&self) -> u64 {
+        self.0.borrow().woken
+    }
     fn token(&self) -> u64 {
         let mut inner = self.0.borrow_mut();
         inner.tokens += 1;
         inner.tokens
     }
     async fn outcome(&self, token: u64) -> Outcome {
-        poll_fn(|_| match self.0.borrow_mut().done.remove(&token) {
+        self.wait(|| match self.0.borrow_mut().done.remove(&token) {
             Some(outcome) => Poll::Ready(outcome),
             None => Poll::Pending,
         })
         .await
     }
     async fn buffer(&self, len: u32) -> Slice {
-        poll_fn(|_| match self.0.borrow_mut().buffers.take(len) {
+        self.wait(|| match self.0.borrow_mut().buffers.take(len) {
             Some(data) => Poll::Ready(data),
             None => Poll::Pending,
         })
@@ -513,16 +542,17 @@ impl Cx {
             inner.fx.push(Effect::Drive(op));
             inner.deadlines.insert(end);
         }
-        let result = poll_fn(|_| {
-            let mut inner = self.0.borrow_mut();
-            match inner.done.remove(&token) {
-                Some(Outcome::Drive(result)) => Poll::Ready(Some(result)),
-                Some(_) => unreachable!("tokens are not reused"),
-                None if inner.now >= end => Poll::Ready(None),
-                None => Poll::Pending,
-            }
-        })
-        .await;
+        let result = self
+            .wait(|| {
+                let mut inner = self.0.borrow_mut();
+                match inner.done.remove(&token) {
+                    Some(Outcome::Drive(result)) => Poll::Ready(Some(result)),
+                    Some(_) => unreachable!("tokens are not reused"),
+                    None if inner.now >= end => Poll::Ready(None),
+                    None => Poll::Pending,
+                }
+            })
+            .await;
         let Some(result) = result else { return Err(DriveError::TimedOut) };
         under_way.token = None;
         if let (Ok(()), Some(data)) = (result, buffer) {
@@ -604,6 +634,7 @@ const _: () = assert!(PIECE as u64 <= BUFFER_MAX);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::steward::join::Boxed;
     use base::memory::PlainMemory;
     use std::cell::Cell;
 
@@ -724,5 +755,79 @@ mod tests {
         rt.on_now(Instant(5_000_000));
         rt.run(&mut vec![]);
         assert_eq!(*order.borrow(), ["second", "first"]);
+    }
+
+    #[test]
+    fn a_turn_in_which_nothing_is_over_asks_each_condition_once() {
+        let mut rt = runtime();
+        let (cx, asked) = (rt.cx(), Rc::new(Cell::new([0; 3])));
+        let asks = |which: usize| {
+            let asked = asked.clone();
+            move || {
+                let mut all = asked.get();
+                all[which] += 1;
+                asked.set(all);
+                false
+            }
+        };
+        let (c, never) = (cx.clone(), asks(0));
+        cx.spawn(async move { c.until(never).await });
+        let (c, never) = (cx.clone(), asks(1));
+        cx.spawn(async move {
+            let _ = c.until_within(Duration::from_secs(9), never).await;
+        });
+        let (c, never) = (cx.clone(), asks(2));
+        cx.spawn(async move {
+            let _ = c.unless(never, c.read(DriveId(0), 0, 4096)).await;
+        });
+        rt.run(&mut vec![]);
+        asked.set([0; 3]);
+        rt.on_now(Instant(1));
+        rt.run(&mut vec![]);
+        assert_eq!((asked.get(), rt.tasks()), ([1; 3], 3));
+    }
+
+    #[test]
+    fn what_a_task_does_after_any_wait_is_seen_in_the_same_turn() {
+        const END: Instant = Instant(1_000_000_000);
+        let ends: [fn(&Cx) -> Boxed<'_, ()>; 5] = [
+            |cx| Box::pin(cx.sleep(Duration::from_secs(1))),
+            |cx| Box::pin(cx.until(move || cx.now() >= END)),
+            |cx| {
+                Box::pin(async move {
+                    let _ = cx.until_end(END, cx.until(|| false)).await;
+                })
+            },
+            |cx| {
+                Box::pin(async move {
+                    let _ = cx.write(DriveId(0), 0, &[1; 4096]).await;
+                })
+            },
+            |cx| {
+                Box::pin(async move {
+                    let _ = cx.inspect(DriveId(0)).await;
+                })
+            },
+        ];
+        for (nth, end) in ends.into_iter().enumerate() {
+            let mut rt = runtime();
+            let (cx, flag, seen) = (rt.cx(), Rc::new(Cell::new(false)), Rc::new(Cell::new(false)));
+            let (c, f, s) = (cx.clone(), flag.clone(), seen.clone());
+            cx.spawn(async move {
+                c.until(|| f.get()).await;
+                s.set(true);
+            });
+            let c = cx.clone();
+            cx.spawn(async move {
+                end(&c).await;
+                flag.set(true);
+                c.sleep(Duration::from_secs(60)).await;
+            });
+            rt.run(&mut vec![]);
+            assert!(!seen.get(), "wait {nth}");
+            rt.on_now(END);
+            rt.run(&mut vec![]);
+            assert!(seen.get(), "wait {nth}");
+        }
     }
 }

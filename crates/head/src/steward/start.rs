@@ -3,7 +3,7 @@
 use crate::mail::ManagerMail;
 use crate::order::{ErrorKind, Notice};
 use crate::peer::SystemSettings;
-use crate::steward::context::absent::AbsentPool;
+use crate::steward::context::absent::{AbsentPool, Waits};
 use crate::steward::context::head::Stop;
 use crate::steward::context::loss::Loss;
 use crate::steward::context::probe::Probe;
@@ -34,7 +34,7 @@ impl Procedures {
         let procedures = self.clone();
         self.cx.spawn(async move { procedures.keep_log().await });
         if let Some(settings) = system {
-            self.enter_system(settings).await;
+            self.enter_system(settings, false).await;
             if self.stand_by().await.is_none() {
                 return self.cx.to_manager(ManagerMail::Stopped);
             }
@@ -75,7 +75,7 @@ impl Procedures {
                 self.context().creating().iter().filter(|r| !is_made(r)).cloned().collect();
             let busy = std::rc::Rc::new(std::cell::Cell::new(rows.len() + creating.len()));
             // Hosts of a pool whose drives are held see its volumes, not ready, if they are known.
-            let waits = |p: &&AbsentPool| p.held && p.kept.is_some();
+            let waits = |p: &&AbsentPool| p.waits != Waits::Nothing && p.kept.is_some();
             for row in rows {
                 let (procedures, left) = (self.clone(), busy.clone());
                 self.cx.spawn(async move {

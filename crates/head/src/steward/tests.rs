@@ -29,6 +29,7 @@ mod failed;
 mod far;
 mod features;
 mod figures;
+mod hold;
 mod labels;
 mod legs;
 mod limit;

@@ -53,6 +53,7 @@ pub fn session(bytes: &[u8]) {
             submitted += u32::from(session.submit(&c, &mut io));
             if submitted == 2 {
                 session.abort(1);
+                session.clear(true);
             }
         }
         bytes = rest;

@@ -18,6 +18,7 @@ use crate::pdu::{
     ScsiCommand, ScsiResponse,
 };
 use crate::text::Parameters;
+use aborts::Clear;
 use base::crc::crc32c_append;
 use base::{
     Duration, Fault, FaultKind, HostCommand, HostIo, HostStatus, Instant, IscsiFault, Op, Slice, Want,
@@ -118,6 +119,8 @@ mod tag {
     pub const LOGOUT: u32 = 0x8000_0002;
     /// Task management: this and the slot of the command that is meant.
     pub const ABORT: u32 = 0x4000_0000;
+    /// Task management of all tasks on the unit.
+    pub const CLEAR: u32 = 0x6000_0000;
 }
 
 const DIRECT_MIN: u32 = 16 << 10;
@@ -160,6 +163,7 @@ pub struct Session {
     /// CmdSN of the command that an ABORT TASK under way means, by slot: the slot may have another one
     /// by the time of the response.
     aborting: Vec<Option<u32>>,
+    clear: Clear,
     pong: Option<NopIn>,
     ping_at: Option<Instant>,
     ping_sent: bool,
@@ -201,6 +205,7 @@ impl Session {
             found: vec![],
             aborts: VecDeque::with_capacity(depth),
             aborting: vec![None; slots as usize],
+            clear: Clear::None,
             pong: None,
             ping_at: None,
             ping_sent: false,
@@ -236,6 +241,7 @@ impl Session {
         self.found.clear();
         self.aborts.clear();
         self.aborting.fill(None);
+        self.clear = Clear::None;
         self.bursts.clear();
     }
     /// Whether a connection is wanted.

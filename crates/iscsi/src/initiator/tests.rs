@@ -75,7 +75,8 @@ fn plausible(rng: &mut Prng) -> Vec<u8> {
                 framing.put(&mut out, r.encode(), &[]);
             }
             2 => {
-                let task_tag = 0x4000_0000 | task_tag;
+                // An abort's, or that of a function that ends all tasks.
+                let task_tag = *rng.pick(&[0x4000_0000 | task_tag, 0x6000_0000]);
                 let r = TaskManagementResponse { response: 0, task_tag, counters: next(true) };
                 framing.put(&mut out, r.encode(), &[]);
             }

@@ -1,11 +1,11 @@
 //! What must be so at each moment and at the end of a run, and the words for a failure.
 
-use super::{Options, Run, Stage};
+use super::{Harm, Options, Run, Stage};
 use crate::disk::Disk;
 use crate::host::Ledger;
 use crate::registrants::Nexus;
 use crate::volume::Broken;
-use crate::world::Books;
+use crate::world::{ActorId, Books};
 use array::format::{LABEL_AT, Label, RECORD_BYTES, label_copy_at, newest_label};
 use base::view::Protocol;
 use base::{Duration, FaultKind, Instant};
@@ -36,15 +36,22 @@ const KEEP_ALIVE_ENDS: Duration = Duration::from_secs(12);
 const UP: Duration = Duration::from_secs(12);
 /// The same where whole mirrors hung, which are looked for again at longer and longer intervals.
 const UP_LATE: Duration = Duration::from_secs(60);
+/// A command to two heads has ended so long after all was well again, whatever it had to wait for before: where lanes are dealt anew, a
+/// host comes anew, and what it sent waits for memory of the other head.
+const ENDED: Duration = Duration::from_secs(12);
 /// What a head reads after its last good look at the voters it passes on for so long, by a clock that is a fifth too slow.
 const SIGHT_MAX: Duration = Duration::from_millis(1875);
 
 // While hosts work.
 impl Run {
-    /// What the hosts have seen so far: only data that may be there, and no error without a cause.
-    pub(super) fn check_hosts(&mut self) -> Result<(), String> {
+    /// What the hosts have seen so far: only data that may be there, and no error without a cause. Nothing is new in their
+    /// ledgers unless they have `seen` something.
+    pub(super) fn check_hosts(&mut self, seen: bool) -> Result<(), String> {
         let now = self.world.now();
         self.orders.access.as_mut().map_or(Ok(()), |access| access.check(now))?;
+        if !seen {
+            return Ok(());
+        }
         for (i, ledger) in self.hosts.ledgers.iter().enumerate() {
             let ledger = ledger.borrow();
             if let Some(broken) = ledger.broken.first() {
@@ -91,12 +98,58 @@ impl Run {
             && since(ailed_at.max(booted)) > UP_LATE;
         !self.two() && long_up && !waits && !self.harm.stalls && (served || whole)
     }
-    /// What the drive checker shows, at this moment and beside what hosts were answered.
-    pub(super) fn check_surface(&mut self) -> Result<(), String> {
+    /// Whether anything is wrong that a command may wait for: with a drive, a path, a head, the link or a directory.
+    fn is_unwell(&self) -> bool {
+        let head = |server: usize| {
+            let head = &self.heads.each[server];
+            let stands = self.world.is_paused(server).is_some();
+            let takes = self.world.servers[server].frozen_at.is_none();
+            head.up && !head.out && !head.stopping && !stands && takes
+        };
+        let confirmed = self.heads.view.as_ref().is_some_and(|view| view.late.is_empty());
+        let whole = (0..self.options.heads).all(head) && self.follower_has_all() && confirmed;
+        !whole || !self.world.has_all_paths() || !self.world.networks_are_well() || !self.drives_are_well()
+    }
+    /// One rule for every host and path of two heads: a command ends within a time since it began, or since all was well again. Beside hosts
+    /// whose own ways are silent, or from whom an operator takes what they log in by.
+    pub(super) fn check_ages(&mut self) -> Result<(), String> {
+        let now = self.world.now();
+        if !self.two() || self.options.cut.is_some() || self.is_unwell() {
+            self.harm.unwell_at = now;
+        }
+        let Harm { unwell_at, disturbed_at, ailed_at, held_until, stood_until, .. } = self.harm;
+        let excused = [unwell_at, disturbed_at, ailed_at, held_until, stood_until, self.world.upset_at()];
+        let excused = excused.into_iter().max().unwrap_or_default();
+        if self.options.failover || self.harm.stalls || self.orders.access.is_some() {
+            return Ok(());
+        }
+        for (i, ledger) in self.hosts.ledgers.iter().enumerate() {
+            let Some(began) = ledger.borrow().oldest else { continue };
+            let since = began.max(excused);
+            if now > since + ENDED {
+                return Err(format!(
+                    "wait: a command of host {i} is under way since {} ms, and all is well since {} ms",
+                    began.0 / 1_000_000,
+                    excused.0 / 1_000_000
+                ));
+            }
+        }
+        Ok(())
+    }
+    /// What the drive checker shows, at this moment and beside what hosts were answered, if they have `seen` something.
+    pub(super) fn check_surface(&mut self, seen: bool) -> Result<(), String> {
         let cut_off = self.world.take_cut_off();
+        let silent = self.harm.stalls || self.options.failover;
+        // What is left in silence changes with the links, and lasts too long by the clock alone.
+        if seen || silent || !cut_off.is_empty() {
+            self.check_ends(&cut_off, silent)?;
+        }
+        self.world.broken_at_surface().map_or(Ok(()), Err)
+    }
+    /// The drive checker hears what has ended for hosts.
+    fn check_ends(&mut self, cut_off: &[ActorId], silent: bool) -> Result<(), String> {
         let up = (0..self.options.heads).any(|server| self.heads.each[server].up);
         for (i, (ledger, host)) in self.hosts.ledgers.iter().zip(&self.hosts.actors).enumerate() {
-            let silent = self.harm.stalls || self.options.failover;
             let left = if silent { self.world.left_in_silence(*host) } else { None };
             ledger.borrow_mut().left_in_silence = left.is_some();
             // Promise 3: a keep-alive that expires ends the whole association.
@@ -123,7 +176,7 @@ impl Run {
         if up && !answers.is_empty() {
             self.world.checker_answered(&answers);
         }
-        self.world.broken_at_surface().map_or(Ok(()), Err)
+        Ok(())
     }
     /// Whether a command may end so in this world.
     fn may_refuse(&self, kind: FaultKind) -> bool {
@@ -148,7 +201,9 @@ impl Run {
     /// time: until then no host's write may go to another leg of its mirror. A process that has begun since has nothing to pass on.
     pub(super) fn watch_takeover(&mut self, server: usize) {
         let other = 1 - server;
+        // The leg of a drive that was ill may be out since, by a record of the head that led.
         let well = self.last_look.as_ref().is_some_and(|s| s.health == State::Optimal);
+        let well = well && self.drives_are_well();
         let Some(led) = self.heads.each[server].led.filter(|_| well && self.heads.ready.contains(&other))
         else {
             return;
@@ -186,13 +241,16 @@ impl Run {
         self.world.shards_at_rest(1 - leader)?;
         self.world.far_links_at_rest(&[0, 1])
     }
-    /// What heads keep account of adds up.
-    pub(super) fn check_books(&self) -> Result<(), String> {
+    /// What heads keep account of adds up, and is the same as what the other one knows and what lies on drives and in both directories.
+    pub(super) fn check_books(&mut self) -> Result<(), String> {
         let servers: Vec<usize> = match self.leader() {
             Some(leader) if self.is_alone() => vec![leader],
             _ => (0..self.options.heads).collect(),
         };
-        self.world.check_books(&servers)
+        self.world.check_books(&servers)?;
+        let Some(leader) = self.leader() else { return Ok(()) };
+        self.world.check_maps(leader, &servers)?;
+        self.world.check_directories(leader)
     }
     /// Everything was answered in time, all drives are legs, and those in sync hold the same, byte for byte.
     pub(super) fn check(&self) -> Result<(), String> {
@@ -285,8 +343,9 @@ impl Run {
         });
         stewards.flatten().map(|array| array.id).collect()
     }
-    /// Two legs in sync hold the same, region by region, whatever the bitmaps say. Of two heads, but where whoever owns the
-    /// region knows that it is unclean, or where a change is at a drive still, as it was given up; of one, but what rotted.
+    /// Two legs in sync hold the same, region by region, whatever the bitmaps say, but for what rotted. Of two heads
+    /// also but where whoever owns the region knows that it is unclean, or where a change is at a drive still, as it
+    /// was given up.
     fn check_legs(&self, array: ArrayId, legs: [usize; 2]) -> Result<(), String> {
         let [a, b] = legs.map(|d| &self.world.disks[d]);
         let [one, other] = [label(a)?, label(b)?];
@@ -296,12 +355,11 @@ impl Run {
         }
         for sector in a.unlike(b, data_at, data_bytes, false) {
             let at = sector * a.sector;
-            let excused = if self.two() {
+            let moves = || {
                 self.world.is_unclean(array, at - data_at)
                     || legs.into_iter().any(|d| self.world.changes_at(d, at, a.sector))
-            } else {
-                self.has_rotted(legs, sector)
             };
+            let excused = self.two() && moves() || self.has_rotted(legs, sector);
             if !excused {
                 let region = (at - data_at) / region_bytes.max(1);
                 return Err(format!(

@@ -1,11 +1,12 @@
 //! Lives of heads: how they begin, serve and end.
 
 use super::options::MIB;
-use super::{Alarm, Run};
+use super::trouble::Found;
+use super::{Alarm, Directory, Run};
 use crate::access::Access;
 use crate::disk::DiskCopy;
 use crate::memory::SimMemory;
-use crate::world::{Crash, HeadMachine};
+use crate::world::{Crash, HeadMachine, Wrong};
 use base::fence::Process;
 use base::{Address, Duration, Instant, Slice, Uuid};
 use cluster::HeadNo;
@@ -38,6 +39,8 @@ pub(super) struct Head {
     pub out: bool,
     /// When it learned that it leads in place of the other one, if it has not served since.
     pub led: Option<Instant>,
+    /// What its state directory is to be when it begins next.
+    pub finds: Option<Found>,
 }
 
 /// A drive, as it was at some moment.
@@ -46,6 +49,8 @@ pub(super) struct OldCopy {
     pub contents: DiskCopy,
     /// The life of the head in which it was made.
     pub life: u64,
+    /// How often a head had come to serve by then.
+    pub takeovers: u32,
 }
 
 /// All heads.
@@ -61,6 +66,9 @@ pub(super) struct Heads {
     pub systems: u8,
     /// Servers that serve, as far as they have said; the last one leads.
     pub ready: Vec<usize>,
+    /// The server that served last, and when an operator has told it to lead since.
+    pub served_last: Option<usize>,
+    pub told_to_lead: Option<Instant>,
     /// Who led in each epoch.
     pub leaders: BTreeMap<u64, HeadNo>,
     /// What the leader says of the system.
@@ -126,9 +134,13 @@ impl Run {
         head.serves = false;
         head.stopping = false;
         drop(self.orders.waiting.take_if(|asked| asked.server == server));
-        if self.options.script.is_empty() {
+        if self.options.script.is_empty() && !self.two() {
             self.heads.copy = None;
         }
+        self.exchange_directory(server);
+        let linked = self.finds_directory(server);
+        self.world.servers[server].linked = linked;
+        self.world.servers[server].process = Some(self.settings(server).process);
         self.world.power_on(server);
         self.world.convert_state(server);
         let shards = self.options.shards;
@@ -160,7 +172,7 @@ impl Run {
             self.world.put_head(server, Address::Shard(id), shard, Slice::new(at + bytes, MIB as u32));
         }
         let mut steward = Steward::new(StewardConfig {
-            system: self.heads.system.then(|| self.settings(server)),
+            system: (self.heads.system && linked).then(|| self.settings(server)),
             memory: SimMemory::new((1 + place) << 48, 8 * MIB),
             shards,
             entropy: [seed, 1, 2, 3 + place],
@@ -180,14 +192,20 @@ impl Run {
     }
     /// A head says that it serves.
     pub(super) fn becomes_ready(&mut self, server: usize) -> Result<(), String> {
+        // Of what the two heads serve it has nothing, and nobody asks it.
+        if self.has_directory(server, Directory::Unlinked) {
+            return Ok(());
+        }
         self.watch_takeover(server);
         // Until now the other one may have answered, by what legs and caches held. From now on what is read is made the
         // same first.
         if self.heads.each[server].led.take().is_some() {
-            self.hosts.volume.borrow_mut().head_fell(false);
+            let lost = core::mem::take(&mut self.harm.lost_cache) || self.may_lack_cache();
+            self.hosts.volume.borrow_mut().head_fell(lost && self.options.volatile);
         }
         self.heads.ready.retain(|s| *s != server);
         self.heads.ready.push(server);
+        self.heads.served_last = Some(server);
         self.heads.takeovers += 1;
         if !self.two() {
             return self.replica.ready();
@@ -210,20 +228,24 @@ impl Run {
     /// A head's life is over. It begins another later.
     pub(super) fn fell(&mut self, server: usize, crash: Crash, after: Duration) {
         let served = self.heads.ready.contains(&server);
+        self.harm.disturbed_at = self.world.now();
         self.heads.ready.retain(|s| *s != server);
         self.heads.each[server].up = false;
         self.heads.each[server].out = false;
         self.heads.log(self.world.now(), server, "its process has ended");
+        let lacks_cache = self.may_lack_cache();
+        self.harm.lost_cache |= lacks_cache && served;
         let mut volume = self.hosts.volume.borrow_mut();
         if !self.two() {
             // Drives lose their power with their only server.
-            let cut = crash == Crash::PowerCut || self.world.now() < self.harm.drained_until;
+            let cut = crash == Crash::PowerCut || lacks_cache;
             volume.head_fell(cut && self.options.volatile);
         } else if served {
             // What is read is made the same on every leg once whoever wrote it has fallen: nobody else's end does that. A
             // follower that serves goes on as it did until it leads.
             let goes_on = self.options.both && self.world.runs(1 - server);
-            if goes_on { volume.leader_fell() } else { volume.head_fell(false) }
+            let lost = lacks_cache && self.options.volatile;
+            if goes_on { volume.leader_fell() } else { volume.head_fell(lost) }
         }
         drop(volume);
         if self.two() {
@@ -234,6 +256,8 @@ impl Run {
         self.later(after, Alarm::Boot(server));
         match self.heads.copies_at_end.take() {
             Some(disk) => self.copy_drive(disk),
+            // Of two heads the other one goes on with the drive.
+            None if self.two() => {}
             None => self.exchange_at_end(crash, served),
         }
     }
@@ -252,6 +276,7 @@ impl Run {
         if serves && !self.heads.each[server].stopping && self.harm.kills < self.options.kills_max {
             self.harm.kills += 1;
             self.heads.each[server].stopping = true;
+            self.world.tally.make(Wrong::Stop);
             self.world.manage(server, Address::Steward, StewardMail::Stop);
             self.later(STOP_PATIENCE, Alarm::Stop(server));
         }
@@ -260,6 +285,7 @@ impl Run {
     pub(super) fn stopped(&mut self, server: usize) {
         let crash = if self.rng.chance(1, 2) { Crash::Killed } else { Crash::PowerCut };
         self.heads.stopped_in_order = true;
+        self.world.tally.meet(Wrong::Stop);
         self.ends(server, crash);
     }
 

@@ -16,23 +16,26 @@ mod operator;
 mod options;
 mod ordered;
 mod replay;
+mod rest;
 mod setup;
 mod trouble;
 
 pub use options::{
-    Act, Cut, Doing, End, Fault, KINDS, Kind, Loss, Options, Outage, ROWS, Row, Trouble, Wipe, Wrap, kind,
+    Act, Cut, Directory, Doing, End, Fault, KINDS, Kind, Loss, Options, Outage, ROWS, Row, Trouble, Wipe,
+    Wrap, kind,
 };
 
 use crate::access::Access;
 use crate::disk::Disk;
 use crate::host::Ledger;
-use crate::world::{ActorId, Crash, Step, World};
-use base::{Duration, Instant, Prng};
+use crate::world::{ActorId, Crash, Step, Tally, World, Wrong};
+use base::{Duration, FenceKind, Instant, Prng};
 use head::mail::ManagerMail;
 use head::order::{Event, Reply, State, Status, Weight};
 use lives::Heads;
 use operator::Orders;
 use options::MIB;
+use rest::Rests;
 use setup::Hosts;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -49,6 +52,8 @@ const WORK_MAX: Duration = Duration::from_secs(900);
 const STEPS_MAX: u64 = 20_000_000;
 /// A drive that was pulled is noticed within this time, even if it is unused.
 const NOTICED: Duration = Duration::from_secs(7);
+/// A label that was overwritten is there again after this time.
+const WIPE_MENDED: Duration = Duration::from_secs(12);
 /// How often the operator of one head looks at `status` while there is trouble, and when there is none.
 const LOOK: Duration = Duration::from_millis(500);
 /// See `LOOK`.
@@ -77,10 +82,14 @@ pub struct Outcome {
     pub ended: u64,
     /// Troubles made.
     pub troubles: u32,
+    /// What went wrong, and made a difference.
+    pub tally: Tally,
     /// How often a head was ready to serve.
     pub takeovers: u32,
     /// How often all lanes went round.
     pub deals: u32,
+    /// How often nothing was under way while hosts rested.
+    pub rests: u32,
     /// How often something was taken from a host.
     pub taken: u32,
     /// Longest time that a read took, and a write or a flush.
@@ -141,16 +150,22 @@ enum Alarm {
     Doom,
     /// Something is picked that goes wrong.
     Trouble,
+    /// The same, of the kind with this number.
+    Kind(usize),
     /// This follows upon another trouble.
     Then(Trouble),
     Fault(Fault),
     /// What drives held back has landed.
     Landed,
+    /// So many commands of hosts had ended well when it was looked last.
+    Waited(Option<u64>),
     Outage,
     /// The power goes.
     Dark,
     /// Orders about the system begin.
     Cut,
+    /// It is looked whether anything is under way while hosts begin nothing.
+    Rest,
     /// Faults stop.
     Calm,
 }
@@ -167,6 +182,7 @@ struct Run {
     orders: Orders,
     hosts: Hosts,
     harm: Harm,
+    rest: Rests,
     cutting: cut::Cutting,
     /// Takes what a head alone decides.
     replica: replay::Replica,
@@ -211,6 +227,10 @@ impl Run {
         for d in 0..options.mirrors * options.legs + more {
             let mut disk = Disk::new(format!("d{d}"), 64 * MIB + d as u64 * MIB, options.volatile);
             disk.sector = u64::from(options.block_bytes);
+            disk.forgets_keys = options.forgets_keys;
+            if options.files {
+                disk.fence = FenceKind::File;
+            }
             disk.deallocate_zeroes = options.deallocate_zeroes || d == 0;
             if options.used {
                 disk.soil(0, disk.bytes, d as u32 + 1);
@@ -241,6 +261,7 @@ impl Run {
             orders: Orders::default(),
             hosts: Hosts::default(),
             harm: Harm::default(),
+            rest: Rests::default(),
             cutting: cut::Cutting::default(),
             replica: replay::Replica::default(),
             steps: 0,
@@ -263,6 +284,8 @@ impl Run {
             let all = ledgers.iter().map(|l| f(&l.borrow()));
             all.max().unwrap_or_default()
         };
+        let mut tally = self.world.tally;
+        tally.add(Wrong::ClearTasks, sum(|l| l.clears), sum(|l| l.cleared));
         let events = self.last_look.iter().flat_map(|s| &s.events);
         Outcome {
             hash: self.world.hash(),
@@ -274,8 +297,10 @@ impl Run {
             by_server: self.commands_by_server(),
             ended: sum(|l| l.ended),
             troubles: self.harm.troubles,
+            tally,
             takeovers: self.heads.takeovers,
             deals: self.orders.deals,
+            rests: self.rest.had,
             taken: self.orders.access.as_ref().map_or(0, Access::taken),
             slowest: (most(|l| l.slowest_read), most(|l| l.slowest_write)),
             longest_stall: most(|l| l.longest_stall),
@@ -324,21 +349,25 @@ impl Run {
             }
         }
         self.lose_paths_of_hosts();
-        self.check_hosts()?;
-        self.check_surface()?;
+        let turns = self.world.host_turns();
+        let seen = core::mem::replace(&mut self.hosts.turns_checked, turns) != turns;
+        self.check_hosts(seen)?;
+        self.check_surface(seen)?;
         self.progress()
     }
     /// A second state takes what the head has decided; now and then the two are compared.
     fn replay(&mut self, compare: bool) -> Result<(), String> {
         let entries = self.world.journal(0);
-        let compare = compare || !entries.is_empty();
+        if entries.is_empty() && !compare {
+            return Ok(());
+        }
         let before = self.replica.in_sync();
         self.replica.take(entries)?;
         let cuts = self.options.cuts_in_sync && self.stage == Stage::Working;
         if cuts && self.replica.in_sync() > before && self.rng.chance(1, 2) {
             self.doom(Crash::PowerCut);
         }
-        match self.world.decided(0).filter(|_| compare && self.heads.each[0].up) {
+        match self.world.decided(0).filter(|_| self.heads.each[0].up) {
             Some(state) => self.replica.compare(&state),
             None => Ok(()),
         }
@@ -359,7 +388,10 @@ impl Run {
             ManagerMail::Peer(work) => self.world.peer_work(server, work),
             // A head that becomes the first of a system goes on with what it serves.
             ManagerMail::Leads(true) if self.leader() == Some(server) => {}
-            ManagerMail::Leads(true) => self.heads.each[server].led = Some(self.world.now()),
+            ManagerMail::Leads(true) => {
+                self.heads.each[server].led = Some(self.world.now());
+                self.harm.lost_cache |= self.may_lack_cache();
+            }
             ManagerMail::Out(why) => self.comes_out(server, &format!("{why:?}")),
             ManagerMail::Stopped if self.heads.each[server].stopping => self.stopped(server),
             ManagerMail::Happened(line) => {
@@ -404,21 +436,29 @@ impl Run {
                 self.trouble();
                 self.next_trouble();
             }
+            Alarm::Kind(nth) if works => {
+                self.trouble_of_kind(nth);
+                self.next_of_kind(nth);
+            }
             Alarm::Then(trouble) if works => self.pick(trouble),
-            // A path is lost while hosts work, or not at all.
-            Alarm::Fault(Fault::Path { lost: true, .. }) if !works => {}
+            // A path is lost, and a head falls, while hosts work, or not at all.
+            Alarm::Fault(Fault::Path { lost: true, .. } | Fault::Fall { .. }) if !works => {}
             Alarm::Fault(fault) => self.happens(fault),
             Alarm::Landed => self.look_for_hangs(),
+            Alarm::Waited(before) if works => self.look_for_waits(before),
             Alarm::Outage => self.begin_outage(),
             Alarm::Dark => self.power_goes(),
             Alarm::Cut => self.begin_cut(),
+            Alarm::Rest => self.rest.due = true,
             Alarm::Calm => self.calm(),
             // It comes too late.
             Alarm::Boot(_)
             | Alarm::Stop(_)
             | Alarm::Doom
             | Alarm::Trouble
+            | Alarm::Kind(_)
             | Alarm::Then(_)
+            | Alarm::Waited(_)
             | Alarm::Move
             | Alarm::Deal => {}
         }
@@ -458,16 +498,23 @@ impl Run {
     }
     fn works(&mut self) -> Result<(), String> {
         let two = self.two();
-        let ill = self.world.disks.iter().any(|d| d.faults.any());
+        let disks = &self.world.disks;
+        let ill = || disks.iter().any(|d| d.faults.any());
         // The operator of one head helps only where something is wrong that will not go by itself.
-        let helps = |s: &mut Box<Status>| two || !ill && s.health != State::Optimal;
+        let helps = |s: &mut Box<Status>| two || s.health != State::Optimal && !ill();
         if let Some(snapshot) = self.snapshot.take_if(helps) {
             self.check_paths(&snapshot)?;
-            self.nurse(&snapshot);
+            if !self.world.disks.iter().any(|d| d.faults.any()) {
+                self.nurse(&snapshot);
+            }
             self.last_look = Some(snapshot);
             if two {
                 self.change_something();
+                self.rest_if_due();
             }
+        }
+        if core::mem::take(&mut self.rest.due) {
+            self.look_at_rest()?;
         }
         // Hosts of two heads work for a time.
         if two {
@@ -498,7 +545,9 @@ impl Run {
         }
         let Some(snapshot) = self.snapshot.take() else { return Ok(()) };
         let well = snapshot.health == State::Optimal && quiet(&snapshot) && !snapshot.pools.is_empty();
-        let said = self.harm.wiped.is_none_or(|(.., said)| said);
+        // Of two heads nobody is asked, and who leads has looked at each drive by then.
+        let mended = |at: Instant| self.world.now().since(at.max(since)) > WIPE_MENDED;
+        let said = self.harm.wiped.is_none_or(|(_, at, said)| said || two && mended(at));
         // A drive that is in use has confirmed what it was asked for.
         let confirmed = || self.heads.view.as_ref().is_some_and(|v| v.late.is_empty());
         let there = !two || self.is_alone() || self.follower_has_all() && confirmed();
@@ -527,6 +576,10 @@ impl Run {
         self.world.all_paths_are_back();
         self.world.let_fences_go_on();
         self.directories_take();
+        // In older kinds one that is still to come comes.
+        if !self.options.rates.is_empty() {
+            self.world.spare();
+        }
         self.pace();
         for disk in &mut self.world.disks {
             disk.faults = Default::default();

@@ -2,11 +2,11 @@
 
 use super::failed::Failed;
 use super::ordered::Ordered;
-use super::{Alarm, LOOK, LOOK_CALM, LOOK_OF_TWO, Run, Stage, Trouble, quiet};
+use super::{Alarm, Directory, LOOK, LOOK_CALM, LOOK_OF_TWO, Run, Stage, Trouble, quiet};
 use crate::access::Access;
 use crate::moves::{self, Freed};
 use crate::operator::{Repair, nursing, second_portals, verdict};
-use crate::world::Crash;
+use crate::world::{Crash, Wrong};
 use base::{Address, Duration, Instant};
 use head::layout::ArrayId;
 use head::mail::{ShardMail, StewardMail};
@@ -19,8 +19,10 @@ const ORDER_PATIENCE: Duration = Duration::from_secs(8);
 const SPACE_AGAIN: Duration = Duration::from_millis(700);
 /// Lanes go round so often, at most.
 const DEALS_MAX: u32 = 60;
+/// Where nobody leads for so long although all is well, an operator says who does.
+const LEADS_AFTER: Duration = Duration::from_secs(60);
 /// Names of things that come and go.
-const NAMES: u64 = 4;
+pub(super) const NAMES: u64 = 4;
 
 /// An order that was not answered yet.
 pub(super) struct Asked {
@@ -31,6 +33,8 @@ pub(super) struct Asked {
     order: Order,
     /// It is of the operator who takes things from hosts.
     of_access: bool,
+    /// It went to the head that follows.
+    elsewhere: bool,
 }
 
 /// What is ordered, and what became of it.
@@ -38,6 +42,8 @@ pub(super) struct Asked {
 pub(super) struct Orders {
     /// Orders that are still to be given.
     pub queue: VecDeque<Order>,
+    /// The next one that changes something goes to the head that follows.
+    pub elsewhere: bool,
     /// Until then they wait.
     hold_until: Instant,
     asked: u64,
@@ -122,13 +128,32 @@ impl Run {
         }
         self.orders.failed.ordered(&order);
         self.orders.ordered.doubt(&order);
+        let elsewhere = self.goes_elsewhere(server, &order);
+        let server = if elsewhere { 1 - server } else { server };
         let id = self.orders.next_id();
         let mail = StewardMail::Order { id, order: order.clone() };
-        self.orders.waiting = Some(Asked { id, server, since: now, order, of_access });
+        self.orders.waiting = Some(Asked { id, server, since: now, order, of_access, elsewhere });
         self.world.manage(server, Address::Steward, mail);
     }
+    /// Whether an order goes to the head that follows instead of the one that leads.
+    fn goes_elsewhere(&mut self, leader: usize, order: &Order) -> bool {
+        let changes = self.stage == Stage::Working && *order != Order::Status;
+        let there = self.orders.elsewhere && self.two() && self.world.runs(1 - leader);
+        let goes = changes && there && !self.has_directory(1 - leader, Directory::Unlinked);
+        if goes {
+            self.orders.elsewhere = false;
+            self.world.tally.make(Wrong::AskFollower);
+        }
+        goes
+    }
     pub(super) fn answered(&mut self, asked: Asked, answer: Answered) -> Result<(), String> {
-        let Asked { server, order, of_access, .. } = asked;
+        let Asked { server, since, order, of_access, elsewhere, .. } = asked;
+        if elsewhere {
+            self.world.tally.meet(Wrong::AskFollower);
+        }
+        if answer.is_ok() && self.leader() == Some(server) {
+            self.world.check_directories(server)?;
+        }
         if self.cuts(&order) {
             return self.cut_answered(&order, answer);
         }
@@ -143,16 +168,27 @@ impl Run {
         if refused.is_none() {
             self.orders.failed.carried_out(&order);
             self.orders.deals += u32::from(order == Order::LanesTurn);
+            let done = match order {
+                Order::LanesTurn => Some(Wrong::TurnLanes),
+                Order::VolumeResize { .. } => Some(Wrong::Resize),
+                Order::PoolScrub { .. } => Some(Wrong::Scrub),
+                Order::HeadFence { .. } => Some(Wrong::FenceFollower),
+                Order::HeadRelease { .. } => Some(Wrong::LeaveAndJoin),
+                _ if self.orders.moving && moves::is_move(&order) => Some(Wrong::MoveDrives),
+                _ => None,
+            };
+            done.into_iter().for_each(|what| self.world.tally.meet(what));
             if matches!(order, Order::PoolCreate { .. } | Order::PoolAdd { .. }) {
                 self.pace();
             }
         }
         let ordering = self.stage == Stage::Ordering;
         match answer {
-            Ok(Reply::Snapshot(snapshot)) => self.looked(server, snapshot),
+            Ok(Reply::Snapshot(snapshot)) => self.looked(server, since, snapshot),
             Ok(_) => {
                 match order {
                     Order::VolumeRemove { .. } if ordering => self.after_former(),
+                    Order::HeadRelease { .. } => self.has_left(1 - server),
                     Order::SystemCreate { .. } => {
                         self.stage = Stage::Joining;
                         if self.options.both {
@@ -208,9 +244,15 @@ impl Run {
     /// The operator looks at `status`, and of two heads asks who leads.
     pub(super) fn look(&mut self) {
         let two = self.two();
+        if two {
+            self.look_at_directory();
+        }
         let leader = self.leader();
         if let Some(leader) = leader.filter(|_| two) {
             self.ask_who_leads(leader);
+        }
+        if two && leader.is_none() {
+            self.look_for_leader();
         }
         let asks = if two {
             leader.is_some() && self.stage != Stage::Ordering
@@ -227,10 +269,29 @@ impl Run {
         };
         self.later(next, Alarm::Look);
     }
-    /// What `status` says.
-    fn looked(&mut self, server: usize, snapshot: Box<Status>) -> Result<(), String> {
+    /// As far as their directories say neither head has the latest hosts and portals, as where those took nothing while it led. After a time
+    /// an operator has that one lead which served last.
+    fn look_for_leader(&mut self) {
+        let (Stage::Calming { since }, Some(server)) = (self.stage, self.heads.served_last) else { return };
+        let now = self.world.now();
+        let since = self.heads.told_to_lead.map_or(since, |told| told.max(since));
+        if !self.heads.each[server].up || now.since(since) < LEADS_AFTER {
+            return;
+        }
+        self.heads.told_to_lead = Some(now);
+        self.world.say(|| format!("an operator has the head of server {server} lead"));
+        let id = self.orders.next_id();
+        self.world.manage(server, Address::Steward, StewardMail::Order { id, order: Order::HeadLead });
+    }
+    /// What `status` says, which was asked for then.
+    fn looked(&mut self, server: usize, asked: Instant, snapshot: Box<Status>) -> Result<(), String> {
+        self.check_ages()?;
         let leads = self.leader() == Some(server);
-        if leads {
+        if leads && snapshot.health == State::Optimal {
+            self.harm.well_at = asked;
+        }
+        // A head with a damaged file lets nobody in by it, and says so.
+        if leads && !self.has_directory(server, Directory::Damaged) {
             self.orders.ordered.verdict(&snapshot)?;
         }
         if !self.options.troubles.contains(&Trouble::Rot) {
@@ -331,7 +392,7 @@ impl Run {
 
     /// When the operator does something next.
     pub(super) fn next_move(&mut self) {
-        if self.options.moves > 0 {
+        if self.options.moves > 0 && !self.two() {
             let after = Duration::from_micros(self.rng.between(1_000, 600_000));
             self.later(after, Alarm::Move);
         }
@@ -339,13 +400,13 @@ impl Run {
     /// Drives are replaced, added, removed: while all of them are well, since nobody gives up one beside one that
     /// is ill.
     pub(super) fn move_drives(&mut self) {
-        let ill =
-            self.world.disks.iter().any(|d| d.faults.any()) || self.harm.convalescent.1 > self.world.now();
-        let busy = !self.heads.each[0].up || !self.orders.are_given();
-        if ill || busy {
+        let up = if self.two() { self.leader().is_some() } else { self.heads.each[0].up };
+        if !up || !self.may_move_drives() || !self.orders.are_given() {
             return;
         }
-        let Some(snapshot) = self.snapshot.take() else {
+        // Of two heads what was looked at last is at hand.
+        let looked = if self.two() { self.last_look.clone() } else { self.snapshot.take() };
+        let Some(snapshot) = looked else {
             self.orders.queue.push_back(Order::Status);
             return;
         };
@@ -361,6 +422,7 @@ impl Run {
             self.world.say(|| format!("the operator: {order:?}"));
             self.orders.moving = true;
             self.orders.moves += 1;
+            self.world.tally.make(Wrong::MoveDrives);
             self.orders.queue.push_back(order);
         }
         self.orders.queue.push_back(Order::Status);
@@ -383,7 +445,7 @@ impl Run {
         if more && self.heads.each[0].up {
             self.orders.deals_tried += 1;
             self.world.say(|| "lanes go round".into());
-            self.orders.queue.push_back(Order::LanesTurn);
+            self.turn_lanes();
         }
     }
 

@@ -24,6 +24,8 @@ pub(super) struct Hosts {
     pub ledgers: Vec<Rc<RefCell<Ledger>>>,
     /// In the order of their ledgers.
     pub actors: Vec<ActorId>,
+    /// The turns that they had had when their ledgers were last checked.
+    pub turns_checked: u64,
     /// Slow peers are to go.
     pub over: Rc<Cell<bool>>,
 }
@@ -36,6 +38,10 @@ impl Hosts {
     /// They begin no more commands.
     pub fn stop(&self) {
         self.ledgers.iter().for_each(|l| l.borrow_mut().stop = true);
+    }
+    /// They begin no commands for a while, or go on.
+    pub fn rest(&self, rest: bool) {
+        self.ledgers.iter().for_each(|l| l.borrow_mut().rests = rest);
     }
     /// Commands that ended well.
     pub fn good(&self) -> u64 {
@@ -158,7 +164,7 @@ impl Run {
         if let Some(outage) = self.options.outage {
             self.later(outage.begins, Alarm::Outage);
         }
-        self.next_trouble();
+        self.begin_troubles();
         self.next_move();
         self.next_deal();
     }

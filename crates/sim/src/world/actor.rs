@@ -1,6 +1,6 @@
 //! The actors of a world: the machines of the head, and hosts.
 
-use base::{Dma, Event, Instant, Machine, Slice};
+use base::{Address, Dma, Event, Instant, Machine, Slice};
 use head::books::{ShardBooks, StewardBooks};
 use head::layout::ArrayId;
 use head::mail::Mail;
@@ -23,6 +23,10 @@ pub trait HeadMachine: Machine<Mail = Mail> + Dma {
     fn at_rest(&self) -> Result<(), String>;
     /// What it keeps account of.
     fn books(&self) -> Option<Books> {
+        None
+    }
+    /// The machine itself, if it is the Steward.
+    fn steward(&self) -> Option<&head::steward::Steward> {
         None
     }
     /// What it has decided since the last call.
@@ -81,6 +85,9 @@ impl HeadMachine for head::steward::Steward {
     fn books(&self) -> Option<Books> {
         Some(Books::Steward(Box::new(head::steward::Steward::books(self))))
     }
+    fn steward(&self) -> Option<&head::steward::Steward> {
+        Some(self)
+    }
     fn journal(&mut self) -> Vec<JournalEntry> {
         self.take_journal()
     }
@@ -114,6 +121,8 @@ pub(super) struct Actor {
     pub body: Body,
     /// On which server it lives; None for a host.
     pub server: Option<usize>,
+    /// What it is of that server's head; None for a host.
+    pub address: Option<Address>,
     /// Tells lives of the same place apart: events of an earlier life are dropped.
     pub life: u32,
     pub timer: Option<Instant>,
@@ -125,10 +134,12 @@ pub(super) struct Actor {
 pub const STAGING_PIECE: u32 = 16 << 10;
 
 impl Actor {
-    pub fn new(body: Body, life: u32, staging: Slice, server: Option<usize>) -> Self {
+    /// A machine with the server and the address that it has there; a host has none.
+    pub fn new(body: Body, life: u32, staging: Slice, place: Option<(usize, Address)>) -> Self {
         let pieces = staging.len / STAGING_PIECE;
         let staging = (0..pieces).rev().map(|i| staging.part(i * STAGING_PIECE, STAGING_PIECE)).collect();
-        Self { body, server, life, timer: None, staging, starved: vec![] }
+        let (server, address) = place.unzip();
+        Self { body, server, address, life, timer: None, staging, starved: vec![] }
     }
     /// Gives `with` the bytes of `data`, which must be this machine's.
     pub fn dma(&mut self, data: Slice, with: &mut dyn FnMut(&mut [u8])) {

@@ -120,7 +120,7 @@ impl World {
         });
         books.flatten().collect()
     }
-    fn shards_of(&self, servers: &[usize]) -> Vec<(usize, ShardBooks)> {
+    pub(super) fn shards_of(&self, servers: &[usize]) -> Vec<(usize, ShardBooks)> {
         let of = |server: usize| self.books_of(server).into_iter().map(move |books| (server, books));
         let shards = servers.iter().copied().flat_map(of).filter_map(|(server, books)| match books {
             Books::Shard(books) => Some((server, *books)),

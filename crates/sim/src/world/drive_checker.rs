@@ -26,12 +26,13 @@ use super::World;
 use super::actor::{Actor, ActorId};
 use super::drives::Opened;
 use super::heads::Heads;
+use crate::disk::Disk;
 use crate::registrants::Nexus;
 use crate::volume::{Answer, mark_of};
 use array::Geometry;
 use array::format::{LABEL_AT, LegState, MEMBERSHIP_AT, MembershipRecord, RECORD_BYTES, label_copy_at};
 use array::format::{Label, feature};
-use base::{Address, DriveError, DriveOp, DriveOpKind, Duration, Instant, Slice, Uuid};
+use base::{Address, DriveError, DriveOp, DriveOpKind, Duration, FenceKind, Instant, Slice, Uuid};
 use core::ops::Range;
 use head::Deadlines;
 use head::steward::Leads;
@@ -40,6 +41,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 /// A change that a drive holds for longer than this was given up: the head's deadline, its next look, and the
 /// time in which the loss is decided.
 const GIVEN_UP: Duration = Duration::from_millis(4800);
+/// The same of two heads, by a clock that is a fifth too slow, and with letters of each to the other.
+const GIVEN_UP_BY_TWO: Duration = Duration::from_secs(10);
 /// A change that a drive holds for less than this was not given up.
 const NOT_GIVEN_UP: Duration = Duration::from_millis(900);
 /// The same by a clock that is a fifth too fast.
@@ -127,6 +130,10 @@ impl Image {
         let array = Uuid(block[16..32].try_into().expect("16 bytes"));
         let bits = u64::from_le_bytes(block[64..72].try_into().expect("8 bytes"));
         (block[..8] == MAGIC).then_some(Self { array, bits })
+    }
+    /// Whether it is a block of this array, in which this bit is set.
+    pub(super) fn has(&self, array: Uuid, bit: u32) -> bool {
+        self.array == array && bit < u64::BITS && self.bits >> bit & 1 == 1
     }
 }
 
@@ -222,7 +229,7 @@ impl DriveChecker {
         let state = move |r: &MembershipRecord| drive.and_then(|d| r.leg(d)).map(|l| l.state);
         [self.record(), self.asked.as_ref()].into_iter().flatten().map(state)
     }
-    fn in_sync(&self, disk: usize) -> bool {
+    pub(super) fn in_sync(&self, disk: usize) -> bool {
         self.record().is_some() && self.states(disk).all(|s| s == Some(LegState::InSync))
     }
     /// Whether a drive is a leg that is out, on record or in the record that is on its way.
@@ -266,6 +273,13 @@ impl DriveChecker {
         }
         self.refused.retain(|(.., cleared)| cleared.bits != 0);
     }
+    /// A change of this place failed, or came too late, not long ago.
+    pub(super) fn has_failed(&self, disk: usize, at: u64, len: u64) -> bool {
+        let there = |(d, from, bytes, ..): &(usize, u64, u64, Instant, Instant)| {
+            *d == disk && *from < at + len && at < from + bytes
+        };
+        self.failures.iter().any(there)
+    }
     fn writes_there(&self, disk: usize, at: u64, len: u64) -> bool {
         self.held.iter().any(|h| h.place.disk == disk && h.changes() && h.overlaps(at, len))
     }
@@ -274,7 +288,7 @@ impl DriveChecker {
 impl World {
     /// The first promise that was broken at the drive_checker, if one was.
     pub fn broken_at_surface(&mut self) -> Option<String> {
-        self.drive_checker.broken.take()
+        self.drive_checker.broken.take().or_else(|| self.told.take_broken())
     }
 
     // ---- what heads ask for
@@ -288,6 +302,7 @@ impl World {
     pub(super) fn checker_in_vain(&mut self, asked: &Asked<'_>) {
         let Asked { actor, op, place: Opened { disk, .. }, at, .. } = *asked;
         let (server, is_orphan) = (self.server_of(actor).unwrap_or_default(), asked.orphan.is_some());
+        self.steward_reads_in_vain(actor, op.kind, op.at);
         if self.is_shared() && changes(op.kind) && !SYSTEM_AREA.contains(&op.at) {
             self.drive_checker.failed_at = self.now;
             self.note_failure(disk, (op.at, op.len), at);
@@ -318,6 +333,13 @@ impl World {
             self.drive_checker.refused.push((disk, at, Image { array: image.array, bits }));
         }
     }
+    /// The Steward that leads reads, and may not get what it wants.
+    fn steward_reads_in_vain(&mut self, actor: ActorId, kind: DriveOpKind, at: u64) {
+        let leads = self.server_of(actor) == Some(self.drive_checker.heads.lead());
+        if kind == DriveOpKind::Read && !self.is_shard(actor) && leads && !SYSTEM_AREA.contains(&at) {
+            self.told.unread(self.now);
+        }
+    }
     /// A change failed, or ended too late, that was asked for at this time.
     fn note_failure(&mut self, disk: usize, (from, len): (u64, u64), asked: Instant) {
         let (now, settled) = (self.now, self.settled());
@@ -329,6 +351,7 @@ impl World {
     pub(super) fn checker_nowhere(&mut self, actor: ActorId, kind: DriveOpKind) {
         if self.is_shared() && self.is_shard(actor) && changes(kind) {
             self.drive_checker.heads.upset(self.now);
+            self.told.nowhere(self.now);
         }
     }
 
@@ -357,7 +380,9 @@ impl World {
             record: None,
         };
         let late = self.drive_checker.is_late(&held);
-        let lies = self.disks[place.disk].fence_lies;
+        let Disk { fence_lies, fence, .. } = self.disks[place.disk];
+        // The next process of a head may open a file again, and votes there if nobody tells it who is in.
+        let lies = fence_lies || fence == FenceKind::File && !self.is_shard(actor);
         if held.changes() && !lies && self.drive_checker.heads.is_shut_out(server, place.disk) {
             let (disk, at) = (place.disk, op.at);
             self.drive_checker.breaks(|| {
@@ -469,9 +494,7 @@ impl World {
         }
     }
     fn is_shard(&self, actor: ActorId) -> bool {
-        let server = self.server_of(actor).map(|s| &self.servers[s]);
-        let mut machines = server.into_iter().flat_map(|s| &s.addresses);
-        machines.any(|(a, id)| *id == actor && matches!(a, Address::Shard(_)))
+        matches!(self.actors[actor].address, Some(Address::Shard(_)))
     }
     fn learn_home(&mut self, disk: usize, at: u64, label: Option<Label>) {
         if at != LABEL_AT && at != label_copy_at(self.disks[disk].bytes) {
@@ -627,6 +650,9 @@ impl World {
     pub(super) fn checker_ended(&mut self, nth: u64, result: Result<(), DriveError>) {
         let Some(i) = self.drive_checker.held.iter().position(|h| h.nth == nth) else { return };
         let held = self.drive_checker.held.swap_remove(i);
+        if result.is_err() {
+            self.steward_reads_in_vain(held.actor, held.kind, held.at);
+        }
         let (disk, took) = (held.place.disk, self.now.since(held.began));
         let (not_given_up, deadline) = (self.not_given_up(), self.write_deadline());
         let drive_checker = &mut self.drive_checker;
@@ -735,16 +761,21 @@ impl World {
     }
     /// A state directory takes not all that is written there.
     fn directory_ails(&self) -> bool {
-        self.servers.iter().any(|s| s.frozen_at.is_some() || !s.refuses.is_empty())
+        self.servers.iter().any(|s| s.frozen_at.is_some() || !s.refuses.is_empty() || s.slow_us > 0)
     }
     /// Promise 7: a leg that does not answer is put out.
     pub(super) fn checker_hangs(&mut self, nth: u64) {
         let Some(held) = self.drive_checker.held.iter().find(|h| h.nth == nth) else { return };
-        let old = self.now.since(held.began) > GIVEN_UP && !held.orphan;
-        let disk = held.place.disk;
+        let given_up = if self.is_shared() { GIVEN_UP_BY_TWO } else { GIVEN_UP };
+        // Who stands still, or comes to lead, decides nothing meanwhile.
+        let is_late = self.drive_checker.is_late(held);
+        let old = self.now.since(held.began) > given_up && !is_late && self.is_settled();
+        let (disk, actor, kind, at) = (held.place.disk, held.actor, held.kind, held.at);
         // It is, but nothing takes that on record.
-        let loss_not_on_record = self.may_have_loss_not_on_record(held.began);
-        if !old || loss_not_on_record || held.kind == DriveOpKind::Read || !self.is_shard(held.actor) {
+        let slow = self.servers.iter().any(|s| s.slow_us > 0);
+        let loss_not_on_record = slow || self.may_have_loss_not_on_record(held.began);
+        self.steward_reads_in_vain(actor, kind, at);
+        if !old || loss_not_on_record || kind == DriveOpKind::Read || !self.is_shard(actor) {
             return;
         }
         let Some(home) = self.drive_checker.home(disk).copied() else { return };
@@ -802,7 +833,7 @@ impl World {
     // ---- how long things take
 
     /// What failed before is on record.
-    fn settled(&self) -> Duration {
+    pub(super) fn settled(&self) -> Duration {
         if self.is_shared() { SETTLED_BY_TWO } else { SETTLED }
     }
     fn not_given_up(&self) -> Duration {

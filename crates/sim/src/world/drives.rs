@@ -3,8 +3,8 @@
 
 use super::actor::ActorId;
 use super::drive_checker::Asked;
-use super::{Happening, HeadOrHost, World};
-use crate::disk::DiskOp;
+use super::{Happening, HeadOrHost, World, Wrong};
+use crate::disk::{Disk, DiskOp};
 use crate::registrants::Nexus;
 use base::machine::Shape;
 use base::{
@@ -137,9 +137,14 @@ impl World {
             return self.leaves_later(index, nth);
         }
         let slow = place.map_or(0, |p| self.disks[p.disk].faults.slow_us);
-        let slow = if slow > 0 { self.rng.between(slow / 2, slow) } else { 0 };
+        let slow = if slow > 0 { self.takes_longer(slow) } else { 0 };
         let at = self.now() + Duration::from_micros(5 + self.rng.below(self.delivery.drive_us) + slow);
         self.push(at, Happening::DriveDone { op: index, nth });
+    }
+    /// A slow drive takes up to so much longer.
+    fn takes_longer(&mut self, most_us: u64) -> u64 {
+        self.tally.meet(Wrong::Slow);
+        self.rng.between(most_us / 2, most_us)
     }
     /// An operation comes to its drive, which lets it in or not.
     fn tell_checker(&mut self, pending: &mut PendingOp, place: Opened, refused: bool) {
@@ -160,9 +165,10 @@ impl World {
             self.say(|| format!("head actor {actor}: {part}{token:?} is {fenced}done"));
         }
         let Some(Opened { disk, appearance }) = pending.place else { return Err(DriveError::Gone) };
-        let Self { actors, heads, disks, rng, .. } = self;
+        let Self { actors, heads, disks, rng, tally, .. } = self;
         let disk = &mut disks[disk];
         if disk.appearance != appearance {
+            tally.meet(Wrong::Unplug);
             return Err(DriveError::Gone);
         }
         if pending.fenced {
@@ -179,6 +185,9 @@ impl World {
                 disk.tear(&op, rng);
             } else {
                 result = disk.complete(&op, out, rng);
+                if let Some(what) = disk.has_met(&op, result) {
+                    tally.meet(what);
+                }
             }
         };
         if let Some(data) = &pending.orphan {
@@ -215,6 +224,7 @@ impl World {
             // It looks again later: hung operations complete when the drive comes back.
             let at = self.now() + LOOK_AGAIN;
             self.drives.ops[index] = Some(pending);
+            self.tally.meet(Wrong::Hang);
             self.checker_hangs(nth);
             self.push(at, Happening::DriveDone { op: index, nth });
             return;
@@ -250,13 +260,19 @@ impl World {
     }
     /// The power is gone: drives have heard of any part of what was under way.
     pub(super) fn tear_ops(&mut self) {
+        self.tally.make(Wrong::DrivesPowerCut);
+        if !self.drives.idle() || self.disks.iter().any(Disk::has_cached) {
+            self.tally.meet(Wrong::DrivesPowerCut);
+        }
         for i in 0..self.drives.ops.len() {
             let Some(pending) = self.drives.ops[i].take() else { continue };
             self.drives.free.push(i);
             let _ = self.carry(&pending, true);
         }
         for disk in &mut self.disks {
-            disk.power_cut(&mut self.rng);
+            if disk.power_cut(&mut self.rng) {
+                self.tally.make(Wrong::ForgetKeys);
+            }
         }
         for server in 0..self.servers.len() {
             self.forget_claims(server);
@@ -280,6 +296,14 @@ impl World {
             self.drives.ops[i] = Some(pending);
         }
     }
+    /// Whether another head than this has a drive open, or the kernel still works on it for that one.
+    pub(super) fn others_have(&self, disk: usize, own: Nexus) -> bool {
+        let Drives { open, closing, ops, .. } = &self.drives;
+        let theirs = |by: usize, at: &Opened| by != usize::from(own) && at.disk == disk;
+        open.iter().any(|((by, _), at)| theirs(*by, at))
+            || closing.iter().any(|((by, _), at)| theirs(*by, at))
+            || ops.iter().flatten().any(|p| p.place.is_some_and(|at| theirs(p.nexus.into(), &at)))
+    }
     /// Which drive is open under this number of a server's head, if it is the one that is there now and is reached.
     pub(super) fn there(&self, server: usize, drive: DriveId) -> Option<usize> {
         let opened = self.drives.open.get(&(server, drive)).filter(|o| self.has_path(server, o.disk))?;
@@ -291,21 +315,41 @@ impl World {
         self.drives.opening.retain(|o| o.server != server);
     }
     /// One drive loses its power, and with it what it had not made durable; or it is only pulled and put
-    /// back. What is under way ends in an error, and what was opened is dead: only a new claim helps.
+    /// back. What is under way ends in an error, and what was opened is dead: only a new claim helps. What has not
+    /// come to it does not land.
     pub fn unplug(&mut self, disk: usize, power: bool) {
+        self.tally.make(if power { Wrong::DrivePower } else { Wrong::Unplug });
+        if power && self.disks[disk].has_cached() {
+            self.tally.meet(Wrong::DrivePower);
+        }
+        self.pull(disk, power);
+    }
+    fn pull(&mut self, disk: usize, power: bool) {
         for i in 0..self.drives.ops.len() {
-            let here = |p: &mut PendingOp| p.place.is_some_and(|p| p.disk == disk);
+            let here = |p: &mut PendingOp| p.arrived && p.place.is_some_and(|p| p.disk == disk);
             let Some(pending) = self.drives.ops[i].take_if(here) else { continue };
             let _ = self.carry(&pending, true);
             self.drives.ops[i] = Some(pending);
         }
-        let Self { disks, rng, drive_checker, now, .. } = self;
+        let Self { disks, rng, drive_checker, now, tally, .. } = self;
         if power {
-            disks[disk].power_cut(rng);
+            if disks[disk].power_cut(rng) {
+                tally.make(Wrong::ForgetKeys);
+            }
             drive_checker.drained.insert(disk, *now);
         }
         disks[disk].appearance += 1;
         disks[disk].faults.gone = true;
+    }
+
+    /// All drives lose their power at the same moment, and servers keep theirs. Each is as `unplug` says.
+    pub fn unplug_all(&mut self) {
+        self.tally.make(Wrong::DrivesPower);
+        if !self.drives.idle() || self.disks.iter().any(Disk::has_cached) {
+            self.tally.meet(Wrong::DrivesPower);
+        }
+        (0..self.disks.len()).for_each(|disk| self.pull(disk, true));
+        self.drive_checker.heads.upset(self.now);
     }
 
     pub(super) fn open_drive(&mut self, actor: ActorId, token: Token, drive: DriveId, spec: &str) {
@@ -433,12 +477,18 @@ impl World {
         let lost = disk.is_some_and(|d| !self.has_path(nexus.into(), d));
         let fenced = disk.is_some_and(|d| !self.disks[d].admits(nexus));
         let slow = disk.map_or(0, |d| self.disks[d].faults.slow_us);
-        let slow = if slow > 0 { self.rng.between(slow / 2, slow) } else { 0 };
+        let slow = if slow > 0 { self.takes_longer(slow) } else { 0 };
         let late = self.rng.chance(self.delivery.late_permille, 1000) && !lost && !fenced;
         let late = if late { self.rng.below(900_000) } else { 0 };
         let takes = 5 + self.rng.below(self.delivery.drive_us) + slow + late;
         if let Some(place) = place {
             self.tell_checker(&mut pending, place, lost || fenced);
+        }
+        if lost {
+            self.tally.meet(Wrong::LosePath);
+            if self.has_no_path(nexus.into()) {
+                self.tally.meet(Wrong::LoseAllPaths);
+            }
         }
         pending.arrived = true;
         pending.fenced = fenced;

@@ -8,6 +8,7 @@
 //!
 //! It learns that from the machines themselves, before they act by it. Before there is a system, the head that writes records leads.
 
+use super::World;
 use base::{Duration, Instant, Uuid};
 use head::steward::Leads;
 use std::collections::BTreeSet;
@@ -69,7 +70,7 @@ impl Heads {
     /// What a head goes by that leads. One that does not know yet that another leads goes by an older record, which says nothing. True:
     /// another one led until now.
     pub fn hears(&mut self, server: usize, leads: Leads, now: Instant) -> bool {
-        let Leads { system, epoch, other_is_in } = leads;
+        let Leads { system, epoch, other_is_in, .. } = leads;
         if self.newest.is_some_and(|(known, newer)| known == system && newer > epoch) {
             return false;
         }
@@ -100,5 +101,16 @@ impl Heads {
         if self.is_out(server) {
             self.shut_out.insert((server, disk));
         }
+    }
+}
+
+impl World {
+    /// When something happened last that heads, or their ways to drives, may not have come over yet.
+    pub fn upset_at(&self) -> Instant {
+        self.drive_checker.heads.upset_at()
+    }
+    /// Nothing has happened to heads for so long, and none has ended that the other one takes for one that lives.
+    pub fn heads_are_settled(&self, time: Duration) -> bool {
+        self.drive_checker.heads.are_settled(self.now, time)
     }
 }

@@ -1,15 +1,18 @@
 //! Links between hosts and the head: they delay, split, stall, fall silent, and break at any byte.
 
 use super::actor::{ActorId, Body};
-use super::{Happening, World};
+use super::{Happening, World, Wrong};
 use base::{Address, ConnectionId, Duration, Event, Instant, NetError, PortalId, Slice};
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
+use core::ops::Bound::Included;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// What a link holds of what its receiver does not take, bytes.
 const WINDOW: usize = 256 << 10;
 /// Connections that a shard may have, in the simulated kernel.
 const PLACES: u64 = 4096;
+/// Buffers of what was sent that are kept for what is sent next.
+const SPARE_MOST: usize = 16;
 /// Nothing arrives on this way any more.
 const NEVER: Instant = Instant(u64::MAX);
 
@@ -37,8 +40,8 @@ impl Way {
     fn is_full(&self) -> bool {
         self.receive.is_none() && self.inbox.iter().map(Vec::len).sum::<usize>() - self.taken > WINDOW
     }
-    /// Fills `memory` with what has arrived, as far as that goes.
-    fn take(&mut self, memory: &mut [u8]) -> usize {
+    /// Fills `memory` with what has arrived, as far as that goes. Buffers that are empty then go to `spare`.
+    fn take(&mut self, memory: &mut [u8], spare: &mut Vec<Vec<u8>>) -> usize {
         let mut filled = 0;
         while filled < memory.len()
             && let Some(first) = self.inbox.front()
@@ -48,7 +51,8 @@ impl Way {
             filled += n;
             self.taken += n;
             if self.taken == first.len() {
-                self.inbox.pop_front();
+                let empty = self.inbox.pop_front();
+                spare.extend(empty.filter(|_| spare.len() < SPARE_MOST));
                 self.taken = 0;
             }
         }
@@ -101,7 +105,10 @@ fn network_of(address: SocketAddr) -> Option<usize> {
 /// Every link, and the listeners.
 #[derive(Default)]
 pub(super) struct Links {
-    all: Vec<Option<Link>>,
+    /// By number: those of which an end is open.
+    all: BTreeMap<usize, Link>,
+    joined: usize,
+    spare: Vec<Vec<u8>>,
     by_end: BTreeMap<(ActorId, ConnectionId), (usize, usize)>,
     accepts: u64,
     /// By server and portal: where, and since which call.
@@ -120,8 +127,9 @@ impl Links {
         port: u16,
         up_at: Instant,
     ) {
-        let index = self.all.len();
-        self.all.push(Some(Link {
+        let index = self.joined;
+        self.joined += 1;
+        let link = Link {
             ends: ends.map(|(actor, id)| End { actor, id, open: true }),
             ways: [Way::default(), Way::default()],
             stalled_until: Instant(0),
@@ -131,24 +139,32 @@ impl Links {
             network,
             port,
             up_at,
-        }));
+        };
+        self.all.insert(index, link);
         for (n, end) in ends.into_iter().enumerate() {
             self.by_end.insert(end, (index, n));
         }
+    }
+    /// A link that an end leads to.
+    fn of_end(&mut self, link: usize) -> &mut Link {
+        self.all.get_mut(&link).expect("ends lead to links")
     }
     fn ends_of(&self, id: ActorId) -> Vec<(usize, usize)> {
         let all = (id, ConnectionId(0))..=(id, ConnectionId(u64::MAX));
         self.by_end.range(all).map(|(_, end)| *end).collect()
     }
+    fn of_network(&self, network: usize) -> Vec<usize> {
+        self.all.iter().filter(|(_, l)| l.network == Some(network)).map(|(link, _)| *link).collect()
+    }
     /// The number of the next connection of this shard: its place is that of no open one.
     fn next_of(&mut self, shard: ActorId) -> ConnectionId {
-        let all = (shard, ConnectionId(0))..=(shard, ConnectionId(u64::MAX));
-        let taken: BTreeSet<usize> = self.by_end.range(all).map(|((_, id), _)| id.slot()).collect();
-        assert!(taken.len() < PLACES as usize, "a head that closes nothing");
+        let all = (Included((shard, ConnectionId(0))), Included((shard, ConnectionId(u64::MAX))));
+        assert!(self.by_end.range(all).count() < PLACES as usize, "a head that closes nothing");
+        let is_taken = |slot: usize| self.by_end.range(all).any(|((_, id), _)| id.slot() == slot);
         loop {
             self.accepts += 1;
             let id = ConnectionId::new((self.accepts % PLACES) as u32, (self.accepts / PLACES) as u32);
-            if !taken.contains(&id.slot()) {
+            if !is_taken(id.slot()) {
                 return id;
             }
         }
@@ -190,59 +206,63 @@ impl World {
     /// The address of a portal is at this server from now on: hosts of the other one hear that it does not know them, and that one hears
     /// nothing any more.
     fn address_moves(&mut self, server: usize, port: u16) {
-        for link in 0..self.links.all.len() {
-            let Some(l) = &mut self.links.all[link] else { continue };
-            if l.network.is_some() || l.port != port {
-                continue;
-            }
+        let mut moved = vec![];
+        for (link, l) in self.links.all.iter_mut().filter(|(_, l)| l.network.is_none() && l.port == port) {
             let elsewhere = self.actors[l.ends[1].actor].server != Some(server);
             // Also a host that hears nothing any more, as its server has no power.
             if elsewhere && !core::mem::replace(&mut l.moved, true) {
                 l.silent = true;
                 l.ways[0].last = NEVER;
-                self.push(self.now() + Duration::from_micros(50), Happening::Hangup { link, to: 0 });
+                moved.push(*link);
             }
+        }
+        for link in moved {
+            self.push(self.now() + Duration::from_micros(50), Happening::Hangup { link, to: 0 });
         }
     }
     /// A server has no power: its hosts hear nothing.
     pub(super) fn silence_links_of(&mut self, id: ActorId) {
         for (link, _) in self.links.ends_of(id) {
-            self.links.all[link].as_mut().expect("ends lead to links").silent = true;
+            self.links.of_end(link).silent = true;
         }
     }
     fn any_link(&mut self) -> Option<usize> {
-        let of_host = |l: &Option<Link>| l.as_ref().is_some_and(|l| l.network.is_none());
-        let live: Vec<usize> = (0..self.links.all.len()).filter(|i| of_host(&self.links.all[*i])).collect();
+        let of_hosts = self.links.all.iter().filter(|(_, l)| l.network.is_none());
+        let live: Vec<usize> = of_hosts.map(|(link, _)| *link).collect();
         if live.is_empty() { None } else { Some(*self.rng.pick(&live)) }
     }
     /// A link breaks for both ends: at once (bytes under way are lost), or behind one of the next bytes.
     pub fn cut_one_link(&mut self) {
         let Some(link) = self.any_link() else { return };
+        self.tally.make(Wrong::CutLink);
         if self.rng.chance(1, 2) {
+            self.tally.meet(Wrong::CutLink);
             return self.cut(link);
         }
         let (to, after) = (self.rng.below(2) as usize, self.rng.below(9000));
         self.say(|| format!("link {link} will be cut behind byte {after} towards end {to}"));
-        self.links.all[link].as_mut().expect("it is live").ways[to].fuse = Some(after);
+        self.links.of_end(link).ways[to].fuse = Some(after);
     }
     /// What is sent on a link waits for a while. If its host gives it up meanwhile, that is lost: what
     /// arrives after a host's next login is promised by nothing on one path (docs/faults.md).
     pub fn stall_one_link(&mut self, time: Duration) {
         let Some(link) = self.any_link() else { return };
+        self.tally.make(Wrong::StallLink);
         self.say(|| format!("link {link} stalls for {time:?}"));
         let until = self.now() + time;
-        self.links.all[link].as_mut().expect("it is live").stalled_until = until;
+        self.links.of_end(link).stalled_until = until;
     }
     /// A link takes bytes and brings them nowhere; nobody gets an event.
     pub fn silence_one_link(&mut self) {
         let Some(link) = self.any_link() else { return };
+        self.tally.make(Wrong::SilenceLink);
         self.say(|| format!("link {link} is silent from now on"));
-        self.links.all[link].as_mut().expect("it is live").silent = true;
+        self.links.of_end(link).silent = true;
     }
     /// The same of what a host has by portals of this port.
     pub fn silence_path(&mut self, host: ActorId, port: u16) {
         let its = |l: &&mut Link| l.network.is_none() && l.ends[0].actor == host && l.port == port;
-        self.links.all.iter_mut().flatten().filter(its).for_each(|l| l.silent = true);
+        self.links.all.values_mut().filter(its).for_each(|l| l.silent = true);
         self.say(|| format!("links of actor {host} by port {port} are silent from now on"));
     }
     /// Hosts whose last connection the head has closed, since somebody asked.
@@ -253,7 +273,7 @@ impl World {
     pub fn left_in_silence(&self, host: ActorId) -> Option<Instant> {
         let [own, heads] = [0, 1];
         let unnoticed = |l: &&Link| l.network.is_none() && l.ends[own].actor == host && l.ends[heads].open;
-        self.links.all.iter().flatten().filter(unnoticed).filter_map(|l| l.left_at).min()
+        self.links.all.values().filter(unnoticed).filter_map(|l| l.left_at).min()
     }
     /// Servers that a host is connected to by portals of this port.
     pub fn servers_by(&self, host: ActorId, port: u16) -> BTreeSet<usize> {
@@ -261,7 +281,7 @@ impl World {
         let its = |l: &&Link| {
             l.network.is_none() && l.port == port && l.ends[own].actor == host && l.ends[own].open
         };
-        let shards = self.links.all.iter().flatten().filter(its).map(|l| l.ends[heads].actor);
+        let shards = self.links.all.values().filter(its).map(|l| l.ends[heads].actor);
         shards.filter_map(|shard| self.server_of(shard)).collect()
     }
     pub(super) fn cut_links_of(&mut self, id: ActorId) {
@@ -277,7 +297,7 @@ impl World {
     fn cut(&mut self, link: usize) {
         self.say(|| format!("link {link} is cut"));
         for to in 0..2 {
-            if let Some(l) = &mut self.links.all[link] {
+            if let Some(l) = self.links.all.get_mut(&link) {
                 let way = &mut l.ways[to];
                 way.inbox.clear();
                 way.taken = 0;
@@ -287,13 +307,13 @@ impl World {
         }
     }
     pub(super) fn arrive(&mut self, link: usize, to: usize, bytes: Vec<u8>) {
-        if let Some(l) = self.links.all[link].as_mut().filter(|l| l.ways[to].last < NEVER) {
+        if let Some(l) = self.links.all.get_mut(&link).filter(|l| l.ways[to].last < NEVER) {
             l.ways[to].inbox.push_back(bytes);
             self.deliver(link, to);
         }
     }
     pub(super) fn hang_up(&mut self, link: usize, to: usize) {
-        let Some(l) = &mut self.links.all[link] else { return };
+        let Some(l) = self.links.all.get_mut(&link) else { return };
         l.ways[to].ended = true;
         let end = l.ends[to];
         if end.open && l.ways[1 - to].held_up && !core::mem::replace(&mut l.ways[to].reported, true) {
@@ -308,11 +328,8 @@ impl World {
     /// What goes over a network of the heads' link waits for a while; what waits too long is over.
     pub(super) fn stall_network(&mut self, network: usize, time: Duration, gives_up: Duration) {
         let until = self.now() + time;
-        for link in 0..self.links.all.len() {
-            let Some(l) = self.links.all[link].as_mut().filter(|l| l.network == Some(network)) else {
-                continue;
-            };
-            l.stalled_until = until;
+        for link in self.links.of_network(network) {
+            self.links.of_end(link).stalled_until = until;
             if time >= gives_up {
                 self.push(self.now() + gives_up, Happening::Cut { link });
             }
@@ -320,10 +337,8 @@ impl World {
     }
     /// Connections of a network of the heads' link break.
     pub(super) fn cut_network_links(&mut self, network: usize) {
-        for link in 0..self.links.all.len() {
-            if self.links.all[link].as_ref().is_some_and(|l| l.network == Some(network)) {
-                self.cut(link);
-            }
+        for link in self.links.of_network(network) {
+            self.cut(link);
         }
     }
     /// A shard goes to one of the other head.
@@ -380,7 +395,7 @@ impl World {
     }
     pub(super) fn receive(&mut self, id: ActorId, connection: ConnectionId, into: Option<Slice>, most: u32) {
         let Some(&(link, end)) = self.links.by_end.get(&(id, connection)) else { return };
-        let all = self.links.all[link].as_mut().expect("ends lead to links");
+        let all = self.links.of_end(link);
         assert!(end == 1 || self.now >= all.up_at, "a connection is asked for bytes before it is up");
         let way = &mut all.ways[end];
         assert!(way.receive.is_none(), "two receives of one connection are under way");
@@ -396,7 +411,7 @@ impl World {
     }
     /// Gives the receiver what is there, or an event that the other end is gone.
     fn deliver(&mut self, link: usize, to: usize) {
-        let Some(l) = &mut self.links.all[link] else { return };
+        let Some(l) = self.links.all.get_mut(&link) else { return };
         let end = l.ends[to];
         if !end.open {
             return;
@@ -428,13 +443,14 @@ impl World {
         };
         way.receive = None;
         let mut filled = 0;
-        self.actors[end.actor].dma(place, &mut |memory| filled = way.take(memory));
+        let spare = &mut self.links.spare;
+        self.actors[end.actor].dma(place, &mut |memory| filled = way.take(memory, spare));
         assert!(filled > 0, "a receive gets at least a byte");
         let data = place.head(filled as u32);
         let connection = end.id;
         let (head, host) = (|| Event::Received { connection, data }, || Event::Received { connection, data });
         self.send_to_either(end.actor, 1, head, host);
-        let l = self.links.all[link].as_mut().expect("looked at above");
+        let l = self.links.of_end(link);
         let (from, way) = (l.ends[1 - to], &mut l.ways[to]);
         if way.held_up && !way.is_full() {
             way.held_up = false;
@@ -443,7 +459,7 @@ impl World {
     }
     pub(super) fn send(&mut self, id: ActorId, connection: ConnectionId) {
         let Some(&(link, end)) = self.links.by_end.get(&(id, connection)) else { return };
-        let way = &mut self.links.all[link].as_mut().expect("ends lead to links").ways[1 - end];
+        let way = &mut self.links.of_end(link).ways[1 - end];
         if way.is_full() {
             way.held_up = true;
             return;
@@ -468,7 +484,9 @@ impl World {
         assert!(total > 0, "a send of nothing");
         let split = self.rng.chance(self.delivery.split_permille, 1000);
         let taken = if split { self.rng.between(1, total) } else { total };
-        let mut bytes = Vec::with_capacity(taken as usize);
+        let mut bytes = self.links.spare.pop().unwrap_or_default();
+        bytes.clear();
+        bytes.reserve(taken as usize);
         for s in &segments {
             let n = u64::from(s.len).min(taken - bytes.len() as u64) as u32;
             if n > 0 {
@@ -481,13 +499,23 @@ impl World {
     fn carry_bytes(&mut self, link: usize, to: usize, mut bytes: Vec<u8>) {
         let delay = Duration::from_micros(1 + self.rng.below(self.delivery.link_us));
         let now = self.now();
-        let l = self.links.all[link].as_mut().expect("ends lead to links");
+        let l = self.links.of_end(link);
         let stalled = l.stalled_until;
+        let of_host = l.network.is_none();
         let way = &mut l.ways[to];
         if way.last == NEVER || l.silent {
+            if l.silent {
+                self.tally.meet(Wrong::SilenceLink);
+            }
             return;
         }
+        if of_host && stalled > now {
+            self.tally.meet(Wrong::StallLink);
+        }
         let breaks = way.fuse.is_some_and(|left| left < bytes.len() as u64);
+        if breaks {
+            self.tally.meet(Wrong::CutLink);
+        }
         if let Some(left) = &mut way.fuse {
             bytes.truncate(bytes.len().min(*left as usize));
             *left -= bytes.len() as u64;
@@ -502,12 +530,12 @@ impl World {
         }
     }
     pub(super) fn break_link(&mut self, link: usize) {
-        if self.links.all[link].is_none() {
+        if !self.links.all.contains_key(&link) {
             return;
         }
         self.say(|| format!("link {link} breaks"));
         for to in 0..2 {
-            let l = self.links.all[link].as_mut().expect("looked at above");
+            let l = self.links.of_end(link);
             l.ways[to].last = NEVER;
             self.push(self.now(), Happening::Hangup { link, to });
         }
@@ -515,11 +543,11 @@ impl World {
     pub(super) fn close(&mut self, id: ActorId, connection: ConnectionId) {
         if let Some(&(link, end)) = self.links.by_end.get(&(id, connection)) {
             let [own, heads] = [0, 1];
-            let l = self.links.all[link].as_ref().expect("ends lead to links");
+            let l = &self.links.all[&link];
             let (host, of_host) = (l.ends[own].actor, l.network.is_none());
             self.drop_end(link, end);
             let here = |l: &Link| l.ends[own].actor == host && l.ends[heads].open;
-            if of_host && end == heads && !self.links.all.iter().flatten().any(here) {
+            if of_host && end == heads && !self.links.all.values().any(here) {
                 self.cut_off.push(host);
             }
         }
@@ -528,11 +556,11 @@ impl World {
     }
     fn drop_end(&mut self, link: usize, end: usize) {
         let now = self.now();
-        let l = self.links.all[link].as_mut().expect("ends lead to links");
+        let l = self.links.all.get_mut(&link).expect("ends lead to links");
         l.ends[end].open = false;
         self.links.by_end.remove(&(l.ends[end].actor, l.ends[end].id));
         if !l.ends[1 - end].open {
-            self.links.all[link] = None;
+            self.links.all.remove(&link);
             return;
         }
         let way = &mut l.ways[1 - end];

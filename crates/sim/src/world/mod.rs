@@ -7,6 +7,7 @@
 
 mod actor;
 pub mod books;
+mod directories;
 mod drive_checker;
 mod drives;
 mod fences;
@@ -15,15 +16,18 @@ mod links;
 mod peers;
 mod server;
 mod state;
+mod tally;
+mod told;
 
 pub use drive_checker::Image;
 pub use server::{Clock, Pause, Refusal, Server};
+pub use tally::{Table, Tally, Wrong};
 
 pub use actor::{ActorId, Books, HeadMachine, HostMachine, STAGING_PIECE};
 
 use crate::disk::Disk;
 use actor::{Actor, Body, HeadOrHost, kind_of};
-use base::{Address, Duration, Effect, Effects, Event, Instant, Prng, Slice};
+use base::{Address, Duration, Effect, Effects, Event, Instant, NetError, Prng, Slice};
 use core::cmp::Reverse;
 use drive_checker::DriveChecker;
 use drives::Drives;
@@ -35,6 +39,7 @@ use head::steward::state::journal::JournalEntry;
 use links::Links;
 use peers::{PeerHappening, Peers};
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use told::Told;
 
 /// What a look at the state directory takes.
 const LOOK_TIME: Duration = Duration::from_micros(10);
@@ -145,9 +150,8 @@ pub enum Crash {
     PowerCut,
 }
 
-/// The head of a server falls before it has carried out so many more effects.
+/// A head falls before it has carried out so many more effects.
 struct Doom {
-    server: usize,
     /// Effects of this machine alone.
     machine: Option<ActorId>,
     effects: u32,
@@ -188,6 +192,7 @@ pub struct World {
     hash: u64,
     queue: BinaryHeap<Reverse<Entry>>,
     actors: Vec<Actor>,
+    host_turns: u64,
     /// Servers, each with one head: one, or two that reach the same drives.
     pub servers: Vec<Server>,
     /// Machines of all heads.
@@ -199,15 +204,17 @@ pub struct World {
     drives: Drives,
     fences: Fences,
     drive_checker: DriveChecker,
+    told: Told,
     to_manager: VecDeque<(usize, ManagerMail)>,
     /// When the last letter from one machine to another arrives.
     mailed: BTreeMap<(ActorId, ActorId), Instant>,
     /// Hosts whose last connection the head has closed, since the last call.
     cut_off: Vec<ActorId>,
-    doom: Option<Doom>,
     fell: Option<(usize, Crash)>,
     /// How kind it is.
     pub delivery: Delivery,
+    /// What went wrong, and made a difference.
+    pub tally: Tally,
     segments: Vec<Slice>,
     /// Room for the effects of a turn, kept.
     head_fx: Effects<Mail>,
@@ -233,6 +240,7 @@ impl World {
             hash: 0xcbf2_9ce4_8422_2325,
             queue: BinaryHeap::new(),
             actors: vec![],
+            host_turns: 0,
             servers: vec![Server::new(seed)],
             heads: vec![],
             links: Links::default(),
@@ -241,12 +249,13 @@ impl World {
             drives: Drives::default(),
             fences: Fences::default(),
             drive_checker: DriveChecker::default(),
+            told: Told::default(),
             to_manager: VecDeque::new(),
             mailed: BTreeMap::new(),
             cut_off: vec![],
-            doom: None,
             fell: None,
             delivery,
+            tally: Tally::default(),
             segments: vec![],
             head_fx: vec![],
             host_fx: vec![],
@@ -259,6 +268,10 @@ impl World {
     /// Virtual time.
     pub fn now(&self) -> Instant {
         self.now
+    }
+    /// How many turns hosts have had: they see and do nothing without one.
+    pub fn host_turns(&self) -> u64 {
+        self.host_turns
     }
     /// The hash of everything that happened.
     pub fn hash(&self) -> u64 {
@@ -274,15 +287,16 @@ impl World {
         staging: Slice,
     ) -> ActorId {
         let body = Body::Head(machine);
+        let place = Some((server, address));
         self.servers[server].runs = true;
         match self.servers[server].addresses.get(&address) {
             Some(&id) => {
                 let life = self.actors[id].life + 1;
-                self.actors[id] = Actor::new(body, life, staging, Some(server));
+                self.actors[id] = Actor::new(body, life, staging, place);
                 id
             }
             None => {
-                self.actors.push(Actor::new(body, 0, staging, Some(server)));
+                self.actors.push(Actor::new(body, 0, staging, place));
                 self.servers[server].addresses.insert(address, self.actors.len() - 1);
                 self.heads.push(self.actors.len() - 1);
                 self.actors.len() - 1
@@ -382,14 +396,19 @@ impl World {
     // ---- lives
 
     /// The life of a server's head ends before it carries out the effect after `effects` more: in the middle of a
-    /// turn, as a rule. `Step::Fell` says when. Effects of all its machines count, or of one.
+    /// turn, as a rule. `Step::Fell` says when. Effects of all its machines count, or of one. Of several ends each
+    /// begins to count when the one before it has come: the later ones are of later lives.
     pub fn doom(&mut self, server: usize, machine: Option<Address>, effects: u32, crash: Crash) {
         let machine = machine.map(|address| self.actor_of(server, address));
-        self.doom = Some(Doom { server, machine, effects, crash });
+        self.servers[server].dooms.push_back(Doom { machine, effects, crash });
+    }
+    /// How many ends are still to come for the head of a server.
+    pub fn dooms(&self, server: usize) -> usize {
+        self.servers[server].dooms.len()
     }
     /// Nobody falls who has not yet.
     pub fn spare(&mut self) {
-        self.doom = None;
+        self.servers.iter_mut().for_each(|s| s.dooms.clear());
     }
     /// The head of a server is gone: its machines, its connections, its claims. After a kill, what it had asked of
     /// drives lands. After a power cut any part of it does, and drives of one server alone lose what they had not made
@@ -397,6 +416,11 @@ impl World {
     pub fn fall(&mut self, server: usize, crash: Crash) {
         self.say(|| format!("the head of server {server} falls: {crash:?}"));
         let power = crash == Crash::PowerCut;
+        let what = if power { Wrong::PowerCut } else { Wrong::Kill };
+        self.tally.make(what);
+        if !self.has_no_ops(server) {
+            self.tally.meet(what);
+        }
         let drives_too = power && !self.is_shared();
         match crash {
             Crash::Killed => self.orphan_ops(server),
@@ -427,6 +451,8 @@ impl World {
             self.actors[id].timer = None;
             self.drop_ends_of(id);
         }
+        self.keep_remains(server);
+        self.told.falls(server, &self.machines_of(server));
         self.nobody_listens(server);
         self.to_manager.retain(|(of, _)| *of != server);
         self.servers[server].runs = false;
@@ -488,12 +514,13 @@ impl World {
             }
             Happening::DriveArrives { op, nth } => {
                 let pause = self.server_of_op(*op, *nth).and_then(|s| self.is_paused(s));
-                pause.filter(|p| p.kernel).map(|p| p.until)
+                pause.filter(|p| p.kernel).map(|p| (p.until, Wrong::Pause))
             }
             _ => None,
         };
         match until {
-            Some(until) => {
+            Some((until, what)) => {
+                self.tally.meet(what);
                 self.push(until, entry.what);
                 None
             }
@@ -517,8 +544,10 @@ impl World {
                 let leads = m.leads();
                 self.checker_hears(id, leads);
                 self.head_fx = self.carry_out(id, fx, |w, id, to, mail| w.mail(id, to, mail));
+                self.steward_has_moved(id);
             }
             Body::Host(m) => {
+                self.host_turns += 1;
                 let mut fx = core::mem::take(&mut self.host_fx);
                 match turn {
                     Turn::Event(HeadOrHost::Host(e)) => m.on_event(now, e, &mut fx),
@@ -565,15 +594,16 @@ impl World {
         if self.fell.is_some() || !matches!(self.actors[id].body, Body::Head(_)) {
             return false;
         }
-        let server = self.server_of(id);
-        let counts = |d: &&mut Doom| Some(d.server) == server && d.machine.is_none_or(|m| m == id);
-        let Some(doom) = self.doom.as_mut().filter(counts) else { return false };
+        let Some(server) = self.server_of(id) else { return false };
+        let dooms = &mut self.servers[server].dooms;
+        let counts = |d: &&mut Doom| d.machine.is_none_or(|m| m == id);
+        let Some(doom) = dooms.front_mut().filter(counts) else { return false };
         if doom.effects > 0 {
             doom.effects -= 1;
             return false;
         }
-        self.fell = Some((doom.server, doom.crash));
-        self.doom = None;
+        self.fell = Some((server, doom.crash));
+        dooms.pop_front();
         true
     }
 
@@ -597,8 +627,13 @@ impl World {
                 Effect::Close { connection } => self.close(id, connection),
                 Effect::Connect { connection, peer } => self.connect(id, connection, peer),
                 Effect::Listen { portal, address } => {
-                    self.listen(id, portal, address);
-                    self.send_to_head(id, Event::Listening { portal, result: Ok(address) });
+                    // Addresses of the system are not those of a head that begins alone.
+                    let there = self.server_of(id).is_none_or(|s| self.servers[s].linked);
+                    if there {
+                        self.listen(id, portal, address);
+                    }
+                    let result = if there { Ok(address) } else { Err(NetError::NoAddress) };
+                    self.send_to_head(id, Event::Listening { portal, result });
                 }
                 Effect::Unlisten { portal } => self.unlisten(id, portal),
                 Effect::Drive(op) => self.drive(id, op),
@@ -615,14 +650,14 @@ impl World {
     }
 
     fn mail(&mut self, from: ActorId, to: Address, mail: Mail) {
-        let server = self.server_of(from).expect("hosts write no mail");
+        self.letter_is_written(from, to, &mail);
+        let Actor { server, address, .. } = self.actors[from];
+        let (server, sender) = server.zip(address).expect("hosts write no mail");
         let mail = match mail {
             Mail::Manager(mail) => return self.to_manager.push_back((server, *mail)),
             other => other,
         };
-        let addresses = &self.servers[server].addresses;
-        let sender = *addresses.iter().find(|(_, id)| **id == from).expect("heads have addresses").0;
-        let Some(&id) = addresses.get(&to) else { return };
+        let Some(&id) = self.servers[server].addresses.get(&to) else { return };
         // Mail of one pair stays in order.
         let delay = Duration::from_micros(1 + self.rng.below(self.delivery.mail_us));
         let last = self.mailed.entry((from, id)).or_default();

@@ -3,7 +3,7 @@
 //! What the daemon's transport does (`millrace::link`) is done here by the world: the second server connects, again and again; the first
 //! one listens. Bytes of a connection arrive in order and once, or the connection ends.
 
-use super::{Happening, HeadOrHost, World};
+use super::{Happening, HeadOrHost, World, Wrong};
 use base::{Address, Duration, Event, Instant};
 use cluster::link::Do;
 use cluster::watch::End;
@@ -70,6 +70,7 @@ impl World {
     /// A network brings nothing to these servers for a time.
     pub fn cut_network(&mut self, path: usize, to: [bool; 2], time: Duration) {
         self.say(|| format!("network {path} of the link brings nothing to {to:?} for {time:?}"));
+        self.tally.make(Wrong::CutNetwork);
         let network = &mut self.peers.networks[path];
         network.cut = to;
         network.cuts += 1;
@@ -80,16 +81,27 @@ impl World {
     }
     /// A network is slow from now on: bytes take up to so many microseconds.
     pub fn slow_network(&mut self, path: usize, slow_us: u64) {
+        if slow_us > 0 {
+            self.tally.make(Wrong::SlowNetwork);
+        }
         self.peers.networks[path].slow_us = slow_us;
     }
     /// Its connection is closed by accident.
     pub fn reset_network(&mut self, path: usize) {
+        self.tally.make(Wrong::ResetNetwork);
+        if self.peers.networks[path].open.contains(&true) {
+            self.tally.meet(Wrong::ResetNetwork);
+        }
         self.end_connection(path, [Some(End::Lost), Some(End::Lost)]);
         self.cut_network_links(path);
     }
     /// Whether a network brings nothing, to one side or both.
     pub(super) fn network_is_cut(&self, path: usize) -> bool {
         self.peers.networks.get(path).is_none_or(|network| network.cut.contains(&true))
+    }
+    /// Nothing is wrong with the link.
+    pub fn networks_are_well(&self) -> bool {
+        self.peers.networks.iter().all(|network| !network.cut.contains(&true) && network.slow_us == 0)
     }
     /// Nothing is wrong with the link any more.
     pub fn mend_networks(&mut self) {
@@ -146,6 +158,9 @@ impl World {
     }
     fn delay_of(&mut self, path: usize) -> Duration {
         let most = self.delivery.link_us.max(self.peers.networks[path].slow_us);
+        if most > self.delivery.link_us {
+            self.tally.meet(Wrong::SlowNetwork);
+        }
         Duration::from_micros(1 + self.rng.below(most))
     }
     /// Bytes go their way.
@@ -154,6 +169,9 @@ impl World {
         let network = &mut self.peers.networks[path];
         let gone = !network.open[to];
         if network.cut[to] || gone {
+            if network.cut[to] {
+                self.tally.meet(Wrong::CutNetwork);
+            }
             network.waits[to].push_back(bytes);
             return self.is_stuck(path);
         }
@@ -191,7 +209,7 @@ impl World {
         }
     }
     fn send_to_peer(&mut self, server: usize, news: PeerNews) {
-        if !self.servers[server].runs {
+        if !self.servers[server].runs || !self.servers[server].linked {
             return;
         }
         let id = self.servers[server].addresses[&Address::Steward];
@@ -255,12 +273,12 @@ impl World {
     fn peer_try(&mut self, path: usize) {
         let network = &self.peers.networks[path];
         let [listens, connects] = [1 - CONNECTS, CONNECTS].map(|s| &self.servers[s]);
-        let waits = !network.tries || network.open[CONNECTS] || !connects.runs;
+        let waits = !network.tries || network.open[CONNECTS] || !connects.runs || !connects.linked;
         let stands = |s: usize| self.servers[s].pause.is_some_and(|p| p.until > self.now);
         if waits || network.cut.contains(&true) || !listens.powered || stands(0) || stands(1) {
             return;
         }
-        if !listens.runs {
+        if !listens.runs || !listens.linked {
             return self.send_to_peer(CONNECTS, PeerNews::Down { path, end: End::Refused });
         }
         // The other one may have one that is over, and not know it yet: the newer one takes its place.

@@ -1,8 +1,9 @@
 //! A server: the machine on which one head runs, with a kernel, a clock, a state directory and ways to the drives of its own.
 
-use super::World;
 use super::actor::ActorId;
 use super::state::Pending;
+use super::{Doom, World, Wrong};
+use base::fence::Process;
 use base::{Address, Instant};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -70,15 +71,25 @@ pub struct Server {
     pub frozen_at: Option<Instant>,
     /// What happens to the next writes of files.
     pub refuses: VecDeque<Refusal>,
+    /// An operation there takes up to so many microseconds, if that is longer than usual.
+    pub(super) slow_us: u64,
+    /// Its clock of the day has been set forward by so many milliseconds, or back.
+    pub day_ms: i64,
     pub(super) pending: Pending,
+    /// How its head falls next, and its later ones.
+    pub(super) dooms: VecDeque<Doom>,
     pub(super) clock: Clock,
     pub(super) pause: Option<Pause>,
-    /// Its Steward alone stands still until then.
-    pub(super) steward_until: Option<Instant>,
+    /// Machines of its head that stand still alone, each until then.
+    pub(super) standing: BTreeMap<Address, Instant>,
     /// Drives to which it has lost the path, by their places.
     pub(super) lost: BTreeSet<usize>,
     /// A process of it runs.
     pub(super) runs: bool,
+    /// By what the kernel knows it.
+    pub process: Option<Process>,
+    /// That process has a link to the other one: its daemon knows that it is one of two.
+    pub linked: bool,
     /// It has power.
     pub(super) powered: bool,
 }
@@ -90,12 +101,17 @@ impl Server {
             state: BTreeMap::new(),
             frozen_at: None,
             refuses: VecDeque::new(),
+            slow_us: 0,
+            day_ms: 0,
             pending: Pending::new(seed),
+            dooms: VecDeque::new(),
             clock: Clock::default(),
             pause: None,
-            steward_until: None,
+            standing: BTreeMap::new(),
             lost: BTreeSet::new(),
             runs: false,
+            process: None,
+            linked: true,
             powered: true,
         }
     }
@@ -133,29 +149,34 @@ impl World {
             return;
         }
         self.say(|| format!("server {server} stands still until {:?}: {pause:?}", pause.until));
+        self.tally.make(Wrong::Pause);
         self.drive_checker.heads.upset(pause.until);
         self.servers[server].pause = Some(pause);
     }
-    /// The Steward of a server stands still, and its shards go on: that thread waits for memory, say.
-    pub fn pause_steward(&mut self, server: usize, until: Instant) {
+    /// A machine of a server's head stands still, and the others go on: that thread waits for memory, say.
+    pub fn pause_machine(&mut self, server: usize, address: Address, until: Instant) {
         if self.stands(server) {
             return;
         }
-        self.say(|| format!("the Steward of server {server} stands still until {until:?}"));
+        self.say(|| format!("{address:?} of server {server} stands still until {until:?}"));
+        self.tally.make(standing(address));
         self.drive_checker.heads.upset(until);
-        self.servers[server].steward_until = Some(until);
+        self.servers[server].standing.insert(address, until);
     }
-    /// Whether a server or its Steward stands still.
-    fn stands(&self, server: usize) -> bool {
-        let Server { pause, steward_until, .. } = &self.servers[server];
-        pause.map(|p| p.until).max(*steward_until).is_some_and(|until| until > self.now)
+    /// Whether a server or a machine of its head stands still.
+    pub(super) fn stands(&self, server: usize) -> bool {
+        let Server { pause, standing, .. } = &self.servers[server];
+        let untils = standing.values().copied().chain(pause.map(|p| p.until));
+        untils.max().is_some_and(|until| until > self.now)
     }
-    /// Until when a machine of a server stands still, if it does.
-    pub(super) fn is_standing(&self, server: usize, actor: ActorId) -> Option<Instant> {
+    /// Until when a machine of a server stands still, if it does, and what of it stands.
+    pub(super) fn is_standing(&self, server: usize, actor: ActorId) -> Option<(Instant, Wrong)> {
         let whole = self.is_paused(server).map(|p| p.until);
-        let Server { addresses, steward_until, .. } = &self.servers[server];
-        let its = addresses.get(&Address::Steward) == Some(&actor);
-        whole.max(steward_until.filter(|until| its && *until > self.now))
+        let address = self.actors[actor].address;
+        let alone = address.and_then(|a| self.servers[server].standing.get(&a).copied());
+        let alone = alone.filter(|until| *until > self.now);
+        let what = if whole.is_some() { Wrong::Pause } else { standing(address?) };
+        whole.max(alone).map(|until| (until, what))
     }
     /// Until when a server stands still, if it does.
     pub fn is_paused(&self, server: usize) -> Option<Pause> {
@@ -164,7 +185,7 @@ impl World {
     /// A killed server is not paused any more.
     pub(super) fn goes_on(&mut self, server: usize) {
         self.servers[server].pause = None;
-        self.servers[server].steward_until = None;
+        self.servers[server].standing.clear();
     }
     /// Whether a process runs there.
     pub fn runs(&self, server: usize) -> bool {
@@ -185,7 +206,11 @@ impl World {
         });
         self.drive_checker.heads.upset(self.now);
         if lost {
+            self.tally.make(Wrong::LosePath);
             self.servers[server].lost.insert(disk);
+            if self.has_no_path(server) {
+                self.tally.make(Wrong::LoseAllPaths);
+            }
             self.answers_are_lost(server, disk);
         } else {
             self.servers[server].lost.remove(&disk);
@@ -195,6 +220,10 @@ impl World {
     pub fn has_path(&self, server: usize, disk: usize) -> bool {
         !self.servers[server].lost.contains(&disk)
     }
+    /// Whether a server reaches no drive.
+    pub(super) fn has_no_path(&self, server: usize) -> bool {
+        self.servers[server].lost.len() == self.disks.len()
+    }
     /// Every server reaches every drive.
     pub fn has_all_paths(&self) -> bool {
         self.servers.iter().all(|s| s.lost.is_empty())
@@ -202,5 +231,13 @@ impl World {
     /// No path is lost any more.
     pub fn all_paths_are_back(&mut self) {
         self.servers.iter_mut().for_each(|s| s.lost.clear());
+    }
+}
+
+/// As what it is counted that a machine stands still alone.
+fn standing(address: Address) -> Wrong {
+    match address {
+        Address::Steward => Wrong::PauseSteward,
+        Address::Shard(_) | Address::Manager => Wrong::PauseShard,
     }
 }

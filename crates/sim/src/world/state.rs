@@ -3,9 +3,13 @@
 
 use super::actor::ActorId;
 use super::server::Refusal;
-use super::{HeadOrHost, Server, World};
+use super::{HeadOrHost, Server, World, Wrong};
 use base::{Duration, Event, Instant, Prng, StateError, StateFault, StateOp, Token};
+use cluster::SystemRecord;
 use std::collections::VecDeque;
+
+/// The file with the newest decision that a head knows of.
+const RECORD: &str = "system-record";
 
 /// A change that was not answered yet, and what was there before.
 struct Unanswered {
@@ -43,7 +47,11 @@ impl World {
         let looks = matches!(op, StateOp::Look { .. });
         let result = self.state_op(server, token, op);
         let event = Event::State { token, result };
-        match (looks, self.delivery.state_us) {
+        let slow = self.servers[server].slow_us;
+        if slow > 0 && !looks {
+            self.tally.meet(Wrong::SlowDirectory);
+        }
+        match (looks, self.delivery.state_us.max(slow)) {
             // Looks come each second: without a draw, so that worlds stay what they were before there were any.
             (true, _) => self.post(id, super::LOOK_TIME, HeadOrHost::Head(event)),
             (false, 0) => self.send_to_head(id, event),
@@ -57,12 +65,39 @@ impl World {
             }
         }
     }
+    /// What is done in a server's state directory takes up to so long from now on.
+    pub fn slow_directory(&mut self, server: usize, slow_us: u64) {
+        if self.servers[server].slow_us == slow_us {
+            return;
+        }
+        if slow_us > 0 {
+            self.tally.make(Wrong::SlowDirectory);
+        }
+        self.drive_checker.heads.upset(self.now);
+        self.servers[server].slow_us = slow_us;
+    }
     /// The head hears that an operation has ended: it and all before it stay.
     pub fn state_answered(&mut self, server: usize, token: Token) {
         let unanswered = &mut self.servers[server].pending.unanswered;
         if let Some(at) = unanswered.iter().position(|u| u.token == token) {
             unanswered.drain(..=at);
         }
+    }
+    /// What a file holds whatever becomes of its head; None: perhaps there is none.
+    pub(super) fn durable_file(&self, server: usize, name: &str) -> Option<&[u8]> {
+        let Server { pending, state, .. } = &self.servers[server];
+        let file = state.get(name).map(Vec::as_slice);
+        match pending.unanswered.iter().find(|u| u.name == name).map(|u| &u.before) {
+            None => file,
+            Some(Before::File(before)) => before.as_deref(),
+            Some(Before::Bytes(bytes)) => file.map(|file| &file[..(*bytes).min(file.len())]),
+        }
+    }
+    /// The newest decision that the directory of a server knows of, whatever becomes of its head.
+    pub(super) fn durable_record(&self, server: usize) -> Option<SystemRecord> {
+        let file = self.durable_file(server, RECORD)?;
+        let files::content::Record { record } = files::open(RECORD, file).ok()?;
+        SystemRecord::from_bytes(&base::codec::unhex(&record)?).ok()
     }
     /// The head is gone; with its power, or without it. Any number of the last changes never were.
     pub fn state_fell(&mut self, server: usize, power: bool) {
@@ -106,6 +141,7 @@ impl World {
             StateOp::Read { .. } | StateOp::List | StateOp::Candidates | StateOp::Clock => false,
         };
         if wants && self.servers[server].frozen_at.is_some() {
+            self.tally.meet(Wrong::FullDirectory);
             return Err(StateError::Failed(StateFault::ReadOnly { path: "state".into() }));
         }
         let refusal = match &op {
@@ -114,7 +150,10 @@ impl World {
         };
         let fault = || StateFault::Errno { path: "state".into(), errno: 5 };
         match refusal {
-            Some(Refusal::Refused) => return Err(StateError::Failed(fault())),
+            Some(Refusal::Refused) => {
+                self.tally.meet(Wrong::FullDirectory);
+                return Err(StateError::Failed(fault()));
+            }
             Some(Refusal::Unsettled) => return Err(StateError::Unsettled(fault())),
             Some(Refusal::Landed) | None => {}
         }
@@ -122,8 +161,8 @@ impl World {
             self.checker_state(server, name, contents);
         }
         let now = self.now();
-        let Self { servers, disks, .. } = self;
-        let Server { state, pending, .. } = &mut servers[server];
+        let Self { servers, disks, tally, .. } = self;
+        let Server { state, pending, day_ms, .. } = &mut servers[server];
         match op {
             StateOp::Read { name } => state.get(&name).cloned().ok_or(StateError::Missing),
             StateOp::Write { name, contents } if refusal.is_some() => {
@@ -160,7 +199,13 @@ impl World {
             StateOp::Candidates => {
                 Ok(disks.iter().map(|d| format!("{}\n", d.spec)).collect::<String>().into_bytes())
             }
-            StateOp::Clock => Ok(format!("{}", 1_800_000_000_000 + now.0 / 1_000_000).into_bytes()),
+            StateOp::Clock => {
+                if *day_ms != 0 {
+                    tally.meet(Wrong::ClockJumps);
+                }
+                let day = 1_800_000_000_000 + (now.0 / 1_000_000) as i64 + *day_ms;
+                Ok(format!("{day}").into_bytes())
+            }
         }
     }
 }

@@ -10,6 +10,7 @@ mod failed;
 mod files;
 mod hangs;
 mod memory;
+mod mixed;
 mod older;
 mod overheats;
 mod pairs;

@@ -25,7 +25,8 @@ fn every_acknowledged_write_survives_and_legs_converge() {
     #[cfg(feature = "planted")]
     if let Ok(name) = std::env::var("MODEL_BUG") {
         let found = base::planted::BUGS.iter().find(|b| b.name == name);
-        base::planted::plant(Some(found.expect("a bug of this name").bug));
+        base::planted::plant(found.map(|b| base::planted::Mistake::Bug(b.bug)));
+        assert!(found.is_some(), "no bug has this name");
     }
     if let Some(seed) = number("MODEL_SEED") {
         let mut world = world::World::new(seed);
@@ -91,7 +92,8 @@ fn the_same_seed_gives_the_same_run() {
 #[cfg(feature = "planted")]
 #[test]
 fn planted_bugs_are_found_that_the_simulator_does_not_find() {
-    use base::{Bug, planted::plant};
+    use base::Bug;
+    use base::planted::{Mistake, plant};
     let fails = |seed| std::panic::catch_unwind(|| world::World::new(seed).run()).is_err();
     for (bug, mut seeds) in [
         (Bug::EdgesNotZeroed, 0..20),
@@ -99,7 +101,7 @@ fn planted_bugs_are_found_that_the_simulator_does_not_find() {
         (Bug::ClearedBeforeRecord, 0..200),
         (Bug::MapMissingOnLeg, 1100..1200),
     ] {
-        plant(Some(bug));
+        plant(Some(Mistake::Bug(bug)));
         let found = seeds.find(|seed| fails(*seed)).unwrap_or_else(|| panic!("{bug:?} is not found"));
         plant(None);
         assert!(!fails(found), "seed {found} fails without {bug:?}, too");

@@ -9,7 +9,7 @@ use crate::path::link::{Io, Life};
 use crate::path::request::Parked;
 use array::Kind;
 use base::front::Close;
-use base::{Bug, ConnectionFault, FrontIo, Instant, Memory, Slice, Status, Want, planted};
+use base::{Bug, ConnectionFault, FrontIo, Instant, Memory, Slice, Status, Want, planted, planted_if};
 
 const BROKEN: Close = Close::Protocol(ConnectionFault::NotUnderstood);
 const NOT_THE_OTHER_HEAD: Close = Close::Refused(ConnectionFault::NotTheOtherHead);
@@ -309,7 +309,9 @@ impl FarFront {
     }
     fn ran<M: Memory>(&mut self, now: Instant, message: Message, io: &mut Io<'_, M>) {
         let Message::Ran { flight, status, age, zeroes, kept, .. } = message else { return };
-        let Some(sent) = self.link(io).ran(flight, kept) else { return end(io, BROKEN) };
+        let reads = || self.link(io).sent(flight).is_some_and(|s| s.command.kind == Kind::Read);
+        let costs = !kept && status != Status::Good && planted_if(Bug::FailedReadCosts, reads);
+        let Some(sent) = self.link(io).ran(flight, kept || costs) else { return end(io, BROKEN) };
         if status == Status::Moved {
             io.core.far_sends_back(flight);
         }

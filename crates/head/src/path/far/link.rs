@@ -7,7 +7,7 @@ use crate::admission::scheduler::Whose;
 use crate::layout::ArrayId;
 use crate::mail::FlightId;
 use array::{ArrayCommand, Kind};
-use base::{Instant, Slice, Slots, Status};
+use base::{Bug, Instant, Slice, Slots, Status, planted, planted_if};
 use std::collections::VecDeque;
 
 /// A command of this shard that a far one carries out.
@@ -333,7 +333,8 @@ impl FarLink {
         let brings = theirs.reads && status == Status::Good && !zeroes;
         let data = if brings { theirs.data.len } else { 0 };
         // A read after a crash is a copy too: a leg that is late with its part keeps what was read.
-        let kept = if brings { self.is_shared(theirs.data) } else { !self.release(theirs.data) };
+        let stays = theirs.reads && zeroes && planted(Bug::ZeroedReadStays);
+        let kept = if brings { self.is_shared(theirs.data) } else { !stays && !self.release(theirs.data) };
         let message = wire::Message::Ran { flight: flight.0, status, age, zeroes, kept, data };
         self.out.push_back(Out::Ran(message, if brings { theirs.data } else { Slice::default() }));
     }
@@ -356,7 +357,9 @@ impl FarLink {
     }
     /// What it has sent and has not begun is dropped.
     pub fn forgets(&mut self, flight: FlightId) {
-        if let Some(theirs) = self.theirs.get_mut(flight.0 as usize).and_then(Option::take) {
+        if let Some(theirs) = self.theirs.get_mut(flight.0 as usize).and_then(Option::take)
+            && !planted_if(Bug::ForgottenStays, || theirs.data.len > 0)
+        {
             self.release(theirs.data);
         }
     }

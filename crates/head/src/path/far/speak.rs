@@ -9,7 +9,7 @@ use crate::mail::{FlightId, Mail, ShardMail, to_shard};
 use crate::path::request::{Owner, Parked, Phase};
 use crate::shard::{ArrayState, Core};
 use array::{ArrayCommand, Kind, Ticket};
-use base::{Bug, DriveId, Duration, Effects, Instant, Memory, Op, Slice, Status, planted};
+use base::{Bug, DriveId, Duration, Effects, Instant, Memory, Op, Slice, Status, planted, planted_if};
 
 /// How long a read that finds no leg is tried again.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -246,7 +246,9 @@ impl<M: Memory> Core<M> {
             !theirs
         };
         self.parked.retain(&mut is_theirs);
-        self.early.retain(&mut is_theirs);
+        if !planted_if(Bug::EarlyStays, || self.early.iter().any(|p| p.shard == shard)) {
+            self.early.retain(&mut is_theirs);
+        }
         let waiting: Vec<_> =
             self.peers.iter().filter(|(_, p)| p.shard == shard).map(|(_, p)| (p.array, p.flight)).collect();
         for (array, flight) in waiting {
@@ -275,7 +277,9 @@ impl<M: Memory> Core<M> {
         let sending: Vec<u32> = link.sending.iter().map(|(i, _)| i).collect();
         for index in sending {
             let (data, _) = link.sending.remove(index);
-            link.release(data);
+            if !planted_if(Bug::HalfSentStays, || data.len > 0) {
+                link.release(data);
+            }
         }
     }
     /// The other head is out: what was sent to it is done anew, by whoever has the lanes then.
@@ -287,7 +291,7 @@ impl<M: Memory> Core<M> {
             let request = &mut self.requests[index];
             request.flights -= 1;
             request.again = true;
-            request.aborted = request.aborted || sent.aborted;
+            request.aborted = (request.aborted || sent.aborted) && !planted(Bug::AbortForgotten);
             request.bereft = true;
             request.cursor = request.length;
             if request.flights == 0 && request.phase == Phase::Flights {

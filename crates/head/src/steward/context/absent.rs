@@ -17,10 +17,8 @@ pub(crate) struct AbsentPool {
     cause: Cause,
     /// What is kept for its hosts; None if the state directory does not tell, or the pool is another head's now.
     pub kept: Option<Kept>,
-    /// Somebody holds drives of it, while it is being imported at the start.
-    pub held: bool,
-    /// Some array cannot do without a drive that has not confirmed that the other head is shut off it.
-    pub behind: bool,
+    /// What its import waits for at the start.
+    pub waits: Waits,
     /// When it is looked whether its drives are back; None while it is being imported. And how often that was done.
     pub look_at: Option<Instant>,
     pub looks: u32,
@@ -35,8 +33,7 @@ impl AbsentPool {
             away,
             cause: PoolCause::PoolImporting.into(),
             kept,
-            held: false,
-            behind: false,
+            waits: Waits::Nothing,
             look_at: None,
             looks: 0,
             silent_since: None,
@@ -48,15 +45,17 @@ impl AbsentPool {
     }
     /// Somebody holds drives of it, for this reason; or nobody does.
     pub fn is_held(&mut self, why: Option<PoolCause>) {
-        self.held = why.is_some();
-        if let Some(why) = why {
-            self.cause = why.into();
-        }
+        self.waits_for(Waits::Drives, why);
     }
     /// It cannot be taken before drives have confirmed that the other head is shut off them, for this reason; or that is over.
     pub fn is_behind(&mut self, why: Option<PoolCause>) {
-        self.behind = why.is_some();
-        self.is_held(why);
+        self.waits_for(Waits::Fence, why);
+    }
+    fn waits_for(&mut self, waits: Waits, why: Option<PoolCause>) {
+        self.waits = if why.is_some() { waits } else { Waits::Nothing };
+        if let Some(why) = why {
+            self.cause = why.into();
+        }
     }
     /// Its drives are looked for then.
     pub fn is_looked_for(&mut self, at: Instant) {
@@ -112,6 +111,17 @@ impl AbsentPool {
             _ => PoolCause::VolumesKept { why: Box::new(self.cause.clone()), volumes }.into(),
         }
     }
+}
+
+/// What an import waits for, while other pools are served.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Waits {
+    /// It goes on.
+    Nothing,
+    /// Somebody holds drives of the pool.
+    Drives,
+    /// Some array cannot do without a drive that has not confirmed that the other head is shut off it.
+    Fence,
 }
 
 /// What hosts are told of an absent pool.

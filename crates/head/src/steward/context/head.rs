@@ -384,7 +384,7 @@ impl HeadContext {
     }
     /// Whether an array was asked to come to rest under this number, and not again since.
     pub fn is_asked(&self, array: ArrayId, number: u32) -> bool {
-        self.rests.get(&array) == Some(&number)
+        self.rests.get(&array) == Some(&number) || planted(Bug::RestOfBefore)
     }
     /// Whether all of them have said that they sent nothing of these arrays to others any more.
     pub fn are_halted(&self, arrays: &[ArrayId]) -> bool {
@@ -450,13 +450,17 @@ impl HeadContext {
         self.far_shards = 0;
         let own = self.own_shards;
         let all = usize::from(own);
-        self.applied.truncate(all);
+        if !planted_if(Bug::AppliedStays, || self.applied.len() > all) {
+            self.applied.truncate(all);
+        }
         self.reports.truncate(all);
         self.reports_basis += 1;
         self.reported.truncate(all);
         self.rooms.truncate(all);
         self.arrivals.may_differ();
-        self.halted.retain(|(_, shard)| *shard < own);
+        if !planted_if(Bug::HaltStays, || self.halted.iter().any(|(_, shard)| *shard >= own)) {
+            self.halted.retain(|(_, shard)| *shard < own);
+        }
         self.quiesced.retain(|(_, shard)| *shard < own);
         self.pools.iter_mut().for_each(|p| p.far_goes(now, own));
     }

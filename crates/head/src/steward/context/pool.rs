@@ -48,7 +48,7 @@ pub(crate) struct PoolContext {
     pub leaving: bool,
     pub pending: VecDeque<PendingChange>,
     pub keeping: bool,
-    /// The keeper shall wait: an order changes what it works on.
+    /// The keeper shall wait: somebody else changes what it works on (`KeeperHold`).
     pub held: bool,
     /// Lanes are being dealt anew: no space is marked meanwhile.
     pub dealing: bool,
@@ -191,6 +191,10 @@ impl PoolContext {
     /// The keeper works, or waits.
     pub fn is_kept(&mut self, keeping: bool) {
         self.keeping = keeping;
+    }
+    /// Nobody is at its record.
+    pub fn keeper_rests(&self) -> bool {
+        !self.keeping && !self.held
     }
     /// The keeper shall wait, or go on.
     pub fn hold(&mut self, held: bool) {

@@ -81,8 +81,12 @@ impl Procedures {
         let drives = {
             let context = self.context();
             let legs = context.pools.iter().flat_map(|p| &p.arrays).flat_map(|a| &a.legs);
+            let waits = |open: &OpenDrive| {
+                context.system.as_ref().is_some_and(|s| s.reached().waits_for_look(open.label.drive))
+            };
             // A drive that is about to be tried would refuse the follower meanwhile.
-            let usable = |open: &&OpenDrive| context.is_tried(open) || planted(Bug::ServesUntried);
+            let usable =
+                |open: &&OpenDrive| !waits(open) && (context.is_tried(open) || planted(Bug::ServesUntried));
             let open = legs.filter_map(|l| l.open.as_ref()).filter(usable);
             open.map(|open| (open.id, open.label.drive)).collect()
         };

@@ -244,8 +244,8 @@ impl Procedures {
 
     fn known_of(&self, at: LegAt<'_>) -> Option<Known> {
         let context = self.context();
-        // A leg that joins gets its first record from the keeper.
-        let p = context.pool(at.pool).filter(|p| !p.leaving && !p.keeping)?;
+        // A leg that joins gets its first record from the keeper, and what is proposed has not reached the drives.
+        let p = context.pool(at.pool).filter(|p| !p.leaving && p.keeper_rests())?;
         let array = p.arrays.get(at.array)?;
         let others = array.legs.iter().enumerate().filter(|(l, _)| *l != at.leg);
         let in_sync = others.filter(|(l, _)| p.leg_state(at.array, *l) == LegState::InSync);
@@ -399,14 +399,14 @@ impl Procedures {
     /// to one that has lost its label, too, would look as if it were all there.
     async fn write_records(&self, at: LegAt<'_>) -> Result<(), Refusal> {
         let mut written = Ok(());
-        if let Some(record) = self.record_again(at.pool).await {
+        let (_hold, record) = self.record_again(at.pool).await;
+        if let Some(record) = record {
             let writes = at.open.label.membership_at.map(|place| -> Boxed<'_, _> {
                 let bytes = record.encode();
                 Box::pin(async move { self.cx.write(at.open.id, place, &bytes).await })
             });
             written = join::all(writes.into()).await.into_iter().collect();
         }
-        self.free_keeper(at.pool);
         written.map_err(|e| not_restored(at.open, e))
     }
 
@@ -435,8 +435,7 @@ impl Procedures {
         let open = open.ok_or(LegRefusal::DriveNotOpen { drive: path.clone() })?;
         let at = LegAt { pool, array, leg, open: &open };
         // It may be about to write a record there.
-        self.hold_keeper(pool).await;
-        self.free_keeper(pool);
+        drop(self.hold_keeper(pool).await);
         let state = self.check_label(at).await.map_err(|e| not_restored(&open, e))?;
         match state {
             LabelState::Intact | LabelState::Unsure => {

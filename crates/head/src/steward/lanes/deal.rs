@@ -126,7 +126,7 @@ impl PoolContext {
     }
     /// All that its arrays have to do with is on record and known to all shards, and every leg that takes part is there.
     fn may_deal(&self) -> bool {
-        let rests = !self.keeping && !self.held && self.pending.is_empty();
+        let rests = self.keeper_rests() && self.pending.is_empty();
         let settled = !self.leaving && !self.losing && !self.unrecorded && !self.is_proposed();
         let there = |a: usize| {
             let legs = self.arrays[a].legs.iter().enumerate();
@@ -196,12 +196,9 @@ impl Procedures {
         }
         let Some((bereft, arrays)) = self.context().to_deal(pool) else { return false };
         // Nobody else changes what a leg is until this is over, and no space is marked.
-        let held = self.context_mut().pool_mut(pool).map(|p| {
-            p.hold(true);
+        let Some(_hold) = self.hold_resting_keeper(pool) else { return false };
+        if let Some(p) = self.context_mut().pool_mut(pool) {
             p.deals(true);
-        });
-        if held.is_none() {
-            return false;
         }
         let patience = if bereft { PATIENCE } else { HALT_PATIENCE };
         let halted = self.halt(pool, &arrays, (bereft, patience)).await;
@@ -212,7 +209,6 @@ impl Procedures {
         if let Some(p) = self.context_mut().pool_mut(pool) {
             p.deals(false);
         }
-        self.free_keeper(pool);
         dealt
     }
     /// Waits until the drives of pools have confirmed that the other head, which is gone, has no way to them any more. Those of one array do not
@@ -300,14 +296,17 @@ impl Procedures {
             let (now, what) = (self.cx.now(), format!("pool {}", config.name));
             let mut context = self.context_mut();
             notices.into_iter().for_each(|n| context.noticed(now, what.clone(), n));
-            for (a, mut dirty, mut uncleared) in found {
+            for (nth, (a, mut dirty, mut uncleared)) in found.into_iter().enumerate() {
                 let Some(p) = context.pool(pool) else { return false };
                 let lanes = context.lanes_of(p.arrays[a].id);
                 let Some(p) = context.pool_mut(pool) else { return false };
                 if planted_if(Bug::DealtByOldBits, || dirty != *p.arrays[a].dirty) {
                     dirty = (*p.arrays[a].dirty).clone();
                 }
-                if planted_if(Bug::DealtByOldMap, || uncleared != *p.arrays[a].uncleared) {
+                let differs = || uncleared != *p.arrays[a].uncleared;
+                if nth > 0 && planted_if(Bug::FirstMapOnly, differs)
+                    || planted_if(Bug::DealtByOldMap, differs)
+                {
                     uncleared = (*p.arrays[a].uncleared).clone();
                 }
                 let differs = bereft && p.arrays[a].geometry.redundant() && !dirty.is_empty();
@@ -318,7 +317,10 @@ impl Procedures {
             let (shards, epoch) = (context.shards(), context.system.as_ref().map_or(0, |s| s.other_since()));
             if let Some(p) = context.pool_mut(pool) {
                 // Of the arrays that still wait for their fences, some lanes are nobody's.
-                if !p.is_bereft() || arrays.len() == p.arrays.len() {
+                if !p.is_bereft()
+                    || arrays.len() == p.arrays.len()
+                    || planted_if(Bug::KnownToAll, || p.shards != shards)
+                {
                     p.is_known_to(shards);
                     p.is_dealt_to(epoch);
                 }

@@ -309,10 +309,8 @@ impl Procedures {
         leg: usize,
     ) -> Result<Option<LegContext>, Refusal> {
         self.wait_until_gone(pool, array, leg).await?;
-        self.hold_keeper(pool).await;
-        let gone = self.write_without(pool, array, leg).await;
-        self.free_keeper(pool);
-        gone
+        let _hold = self.hold_keeper(pool).await;
+        self.write_without(pool, array, leg).await
     }
     /// A leg's place is free once no drive that takes part can be ignorant of its loss. If some drive could
     /// not take the record of it, the keeper puts that one out, and a later record says so. A last leg that is gone
@@ -332,10 +330,11 @@ impl Procedures {
             }
             // The same record, however often: each new one uses up a name of an ancestor, and a last leg that comes
             // back to a record that does not name its own any more is not believed.
-            if let Some(record) = self.record_again(pool).await {
+            let (hold, record) = self.record_again(pool).await;
+            if let Some(record) = record {
                 self.write_down(pool, &record, &[]).await;
             }
-            self.free_keeper(pool);
+            drop(hold);
             self.cx.sleep(GONE_RETRY).await;
         }
         Err(LegRefusal::LegNotForgotten.into())

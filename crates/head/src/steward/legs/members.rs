@@ -76,20 +76,6 @@ impl Procedures {
         }
     }
 
-    /// Keeps the keeper from its work, once it has ended what it is at.
-    pub(crate) async fn hold_keeper(&self, pool: PoolId) {
-        if let Some(p) = self.context_mut().pool_mut(pool) {
-            p.hold(true);
-        }
-        let procedures = self.clone();
-        self.cx.until(move || procedures.context().pool(pool).is_none_or(|p| !p.keeping)).await;
-    }
-    /// Lets the keeper go on.
-    pub(crate) fn free_keeper(&self, pool: PoolId) {
-        if let Some(p) = self.context_mut().pool_mut(pool) {
-            p.hold(false);
-        }
-    }
     /// Legs that failed to take something are put out, unless they are the last.
     pub(crate) fn propose_losses(
         &self,

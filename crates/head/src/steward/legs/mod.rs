@@ -3,6 +3,7 @@
 pub(crate) mod come_back;
 pub(crate) mod exchange;
 pub(crate) mod failed;
+pub(crate) mod hold;
 pub(crate) mod members;
 pub(crate) mod paths;
 pub(crate) mod promote;

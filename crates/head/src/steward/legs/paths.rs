@@ -97,23 +97,30 @@ impl Procedures {
         let context = self.context();
         context.system.as_ref().and_then(|s| s.far().looked(number)).unwrap_or(false)
     }
-    /// The leader asks whether this head reaches a drive.
-    pub(in crate::steward) fn look_for_leader(&self, number: u64, drive: Uuid) {
+    /// The leader asks whether this head reaches a drive; or the follower, whether one that it has opened counts.
+    pub(in crate::steward) fn look_for_other(&self, number: u64, drive: Uuid) {
         let procedures = self.clone();
         self.cx.spawn(async move {
-            let id = {
-                let context = procedures.context();
-                context
-                    .system
-                    .as_ref()
-                    .and_then(|s| s.standby().values().find(|d| d.label.drive == drive).map(|d| d.id))
+            let leads = procedures.context().system.as_ref().is_some_and(|s| s.part() == Part::Leader);
+            let reached = if leads {
+                procedures.counts_there(drive).await
+            } else {
+                Some(procedures.reaches_in_standby(drive).await)
             };
-            let reached = match id {
-                Some(id) => procedures.cx.with(LOOK).read(id, LABEL_AT, RECORD_BYTES).await.is_ok(),
-                None => false,
-            };
+            let Some(reached) = reached else { return };
             let _ = procedures.in_system(|s| s.tell().send(Upper::Looked { number, reached }.encode()));
         });
+    }
+    async fn reaches_in_standby(&self, drive: Uuid) -> bool {
+        let id = {
+            let context = self.context();
+            let mut standby = context.system.iter().flat_map(|s| s.standby().values());
+            standby.find(|d| d.label.drive == drive).map(|d| d.id)
+        };
+        match id {
+            Some(id) => self.cx.with(LOOK).read(id, LABEL_AT, RECORD_BYTES).await.is_ok(),
+            None => false,
+        }
     }
     /// The follower has lost its path.
     fn go_on_without_other(&self, open: &OpenDrive) -> Path {

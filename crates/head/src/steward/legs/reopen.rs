@@ -13,6 +13,7 @@ use crate::layout::PoolId;
 use crate::order::{Answered, Refusal};
 use crate::steward::context::probe::Probe;
 use crate::steward::legs::come_back::Lacking;
+use crate::steward::legs::hold::KeeperHold;
 use crate::steward::patience::{LOOK_AFTER, RETURN_PATIENCE};
 use crate::steward::procedures::Procedures;
 use array::format::{LegState, MembershipRecord, is_current};
@@ -63,12 +64,12 @@ impl Procedures {
             return Ok(());
         }
         // Perhaps it is well by now, and there was nothing to put on record since.
-        let record = self.record_again(pool).await;
+        let (hold, record) = self.record_again(pool).await;
         let failed = match &record {
             Some(record) => self.write_record(pool, record, &[]).await.0,
             None => vec![],
         };
-        self.free_keeper(pool);
+        drop(hold);
         if lag() < LAG_MAX {
             return Ok(());
         }
@@ -81,14 +82,15 @@ impl Procedures {
         Err(LegRefusal::LegFarBehind { drive, records: lag() }.into())
     }
 
-    /// The record in the context, to be written once more; the keeper is held.
-    pub(crate) async fn record_again(&self, pool: PoolId) -> Option<MembershipRecord> {
-        self.hold_keeper(pool).await;
-        let mut context = self.context_mut();
-        let p = context.pool_mut(pool)?;
-        // A promotion that was refused before is tried as it was only while nothing was written behind it.
-        p.promotion_refused(None);
-        Some(p.record().clone())
+    /// The record in the context, to be written once more while the keeper is held.
+    pub(crate) async fn record_again(&self, pool: PoolId) -> (KeeperHold, Option<MembershipRecord>) {
+        let hold = self.hold_keeper(pool).await;
+        let record = self.context_mut().pool_mut(pool).map(|p| {
+            // A promotion that was refused before is tried as it was only while nothing was written behind it.
+            p.promotion_refused(None);
+            p.record().clone()
+        });
+        (hold, record)
     }
 
     /// Looks for legs that are due, and takes back those that are found.
@@ -141,6 +143,8 @@ impl Procedures {
         leg: usize,
         probe: &Probe,
     ) -> Option<()> {
+        // The keeper may wait for this very drive, so nobody waits for the keeper.
+        let hold = self.hold_resting_keeper(pool)?;
         let (dead, before) = {
             let mut context = self.context_mut();
             let (me, incarnation) = (context.me(), context.new_incarnation());
@@ -150,11 +154,9 @@ impl Procedures {
                 && probe.newer().is_none()
                 && probe.good_label().is_some_and(|l| l.array == array as u32)
                 && is_current(probe.record.as_ref().ok(), p.record());
-            // The keeper may wait for this very drive, so nobody waits for the keeper.
-            if !ours || p.leaving || p.keeping || p.held || !p.is_last(array, leg) {
+            if !ours || p.leaving || !p.is_last(array, leg) {
                 return None;
             }
-            p.hold(true);
             let dead = p.arrays[array].legs[leg].dies();
             if dead.is_some() {
                 // The shards need a number for a mirror without this leg. It is written nowhere: a crash finds the
@@ -172,7 +174,6 @@ impl Procedures {
             (None, before) => before.is_none_or(|id| self.cx.closed(id)),
         };
         if !left {
-            self.free_keeper(pool);
             return None;
         }
         let now = self.cx.now();
@@ -195,7 +196,7 @@ impl Procedures {
         self.put_on_record(pool, &[], &[]).await;
         self.publish().await;
         self.recorded(&changed);
-        self.free_keeper(pool);
+        drop(hold);
         self.look_soon();
         let _ = self.write_pools().await;
         Some(())

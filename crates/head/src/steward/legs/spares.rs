@@ -153,7 +153,7 @@ impl PoolContext {
         None
     }
     /// Legs that are out and may be back.
-    fn due_to_return(&self, now: Instant) -> Vec<(usize, usize)> {
+    pub(crate) fn due_to_return(&self, now: Instant) -> Vec<(usize, usize)> {
         let mut due = vec![];
         for (a, array) in self.arrays.iter().enumerate() {
             for (l, leg) in array.legs.iter().enumerate() {

@@ -254,11 +254,15 @@ impl Procedures {
 impl HeadContext {
     /// Every pool that hosts may know of.
     pub fn shown(&self) -> impl Iterator<Item = Shown<'_>> {
-        let here = self.pools.iter().filter(|p| !p.leaving).map(|p| Shown {
+        self.shown_with(false)
+    }
+    /// The same, with or without those that leave: their volumes are not ready.
+    pub fn shown_with(&self, leaving: bool) -> impl Iterator<Item = Shown<'_>> {
+        let here = self.pools.iter().filter(move |p| leaving || !p.leaving).map(|p| Shown {
             id: Some(p.id),
             config: p.config(),
             volume_ids: &p.volume_ids,
-            ready: p.serving && p.complete() && !p.unrecorded && self.lacks_fence(p).is_none(),
+            ready: !p.leaving && p.serving && p.complete() && !p.unrecorded && self.lacks_fence(p).is_none(),
             deallocates: p.deallocates(),
         });
         // One that is being imported is in the context and among the absent.

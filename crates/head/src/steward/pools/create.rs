@@ -594,10 +594,8 @@ impl Procedures {
             Ok((map, room, block)) => {
                 let rows = self.rows_of(&plans);
                 // Nobody else changes the pool meanwhile: orders come one by one, and the keeper waits.
-                self.hold_keeper(id).await;
-                let result = self.append_arrays(id, old_rows, &plans, (map, room), rows, block).await;
-                self.free_keeper(id);
-                result
+                let _hold = self.hold_keeper(id).await;
+                self.append_arrays(id, old_rows, &plans, (map, room), rows, block).await
             }
             Err(r) => {
                 self.done_with(uuid, &files).await;

@@ -154,7 +154,26 @@ impl Procedures {
         if !doubts.is_empty() {
             return Err(PoolRefusal::PoolDoubtful { pool: config.name, doubts }.into());
         }
+        let context = self.context();
+        resync_uncounted(&record, &mut assembly, |drive| {
+            let probe = probes.iter().find(|p| p.good_label().is_some_and(|l| l.drive == drive));
+            let counts = |p: &Probe| context.system.as_ref().is_some_and(|s| s.reached().counts(p.id));
+            probe.is_some_and(counts)
+        });
         Ok(Judged { config, generation: slot.generation, record, assembly, notices })
+    }
+}
+
+/// At a takeover: a drive may have lost its power, and what its cache held, before this head opened it as it followed. The head that led has
+/// looked at those that count. To the others is copied what these have.
+fn resync_uncounted(record: &MembershipRecord, assembly: &mut Assembly, counts: impl Fn(Uuid) -> bool) {
+    for (row, array) in record.arrays.iter().zip(&mut assembly.arrays) {
+        let current = (0..array.legs.len()).filter(|l| array.legs[*l] == LegVerdict::Current);
+        let (counted, others): (Vec<usize>, Vec<usize>) = current.partition(|l| counts(row.legs[*l].drive));
+        for leg in others.into_iter().filter(|_| !counted.is_empty()) {
+            // What was acknowledged and is not on all legs durably is in the bitmaps.
+            array.legs[leg] = LegVerdict::Stale { full: false };
+        }
     }
 }
 
@@ -252,4 +271,34 @@ fn check_array(
     } else {
         PoolDoubt::Missing { pool, array, missing }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use array::format::MemberLeg;
+
+    /// The head that led ended before it had looked at a drive that this one had opened anew.
+    #[test]
+    fn a_leg_that_does_not_count_is_copied_to_from_one_that_does() {
+        let (pool, me) = (Uuid([9; 16]), Uuid([8; 16]));
+        let drive = |n: u8| Uuid([n; 16]);
+        let leg = |n: u8| MemberLeg::new(drive(n), LegState::InSync);
+        let array = |a: u8, b: u8| RecordArray { epoch: 1, rivals: 0, legs: vec![leg(a), leg(b)] };
+        let record = MembershipRecord::first(pool, me, 1, vec![array(1, 2), array(3, 4)]);
+        let found: Vec<Found> =
+            (1..=4).map(|n| Found { drive: drive(n), record: Some(record.clone()) }).collect();
+        let judged = |counted: &[u8]| -> Vec<Vec<LegVerdict>> {
+            let Verdict::Assembled(mut assembly) = assemble(&found, None, me, None) else {
+                panic!("it is one")
+            };
+            resync_uncounted(&record, &mut assembly, |drive| counted.contains(&drive.0[0]));
+            assembly.arrays.into_iter().map(|a| a.legs).collect()
+        };
+        let (current, copied) = (LegVerdict::Current, LegVerdict::Stale { full: false });
+        assert_eq!(judged(&[1, 2, 3, 4]), [[current; 2]; 2]);
+        assert_eq!(judged(&[1, 3, 4]), [[current, copied], [current, current]]);
+        assert_eq!(judged(&[2]), [[copied, current], [current, current]], "nothing better is there");
+        assert_eq!(judged(&[]), [[current; 2]; 2], "nobody led before");
+    }
 }

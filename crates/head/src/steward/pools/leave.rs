@@ -220,7 +220,7 @@ impl Procedures {
     }
     /// A pool that was to be released goes on: hosts come back once it is on record again that it is in use.
     async fn take_back(&self, id: PoolId, changed: Vec<(ArrayId, u64)>, why: Refusal) -> Refusal {
-        self.hold_keeper(id).await;
+        let hold = self.hold_keeper(id).await;
         let found = {
             let mut context = self.context_mut();
             let (me, incarnation) = (context.me(), context.new_incarnation());
@@ -244,7 +244,7 @@ impl Procedures {
                 let _ = procedures.configure(id, vec![edit]).await;
             }
             procedures.forget_released(uuid).await;
-            procedures.free_keeper(id);
+            drop(hold);
             procedures.go_on(id).await;
             over.set(true);
             procedures.cx.changed();
@@ -337,9 +337,12 @@ impl Procedures {
                 p.leaves();
             }
         }
-        // The keeper ends what it is at; its last record must not come after ours.
+        // The keeper and who holds it end what they are at; their last record must not come after ours.
         let (procedures, all) = (self.clone(), ids.to_vec());
-        let at_rest = move || !all.iter().any(|id| procedures.context().pool(*id).is_some_and(|p| p.keeping));
+        let at_rest = move || {
+            let context = procedures.context();
+            all.iter().filter_map(|id| context.pool(*id)).all(PoolContext::keeper_rests)
+        };
         let rests = self.cx.until_within(patience, at_rest).await;
         self.publish().await;
         let arrays: Vec<_> = {

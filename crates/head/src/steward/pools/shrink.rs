@@ -120,9 +120,9 @@ impl Procedures {
             Cut { pool: p.id, uuid: p.config().uuid, name: p.config().name.clone(), first, map, arrays }
         };
         let arrays = self.stop_arrays(&cut).await?;
-        self.take_keeper(cut.pool).await;
+        let hold = self.hold_keeper(cut.pool).await;
         let gone = self.take_off(&cut).await;
-        self.free_keeper(cut.pool);
+        drop(hold);
         let legs = match gone {
             Ok(legs) => legs,
             Err(r) => {
@@ -183,13 +183,6 @@ impl Procedures {
             self.tell_shards(|| ShardMail::Resume { array: *array });
         }
     }
-    /// Keeps the keeper from its work, and whoever else does that: a last leg that comes back holds it, too.
-    async fn take_keeper(&self, pool: PoolId) {
-        let procedures = self.clone();
-        self.cx.until(move || procedures.context().pool(pool).is_none_or(|p| !p.keeping && !p.held)).await;
-        self.hold_keeper(pool).await;
-    }
-
     /// The arrays are no part of the pool any more, durably; or all is as it was. Returns their legs.
     async fn take_off(&self, cut: &Cut) -> Result<Vec<LegContext>, Refusal> {
         let drives: Vec<String> = {

@@ -101,7 +101,7 @@ impl Procedures {
     /// is lost from now on, and does not know it: records that change nothing leave it behind, while every leg is there
     /// to take them (docs/formats/membership.md).
     async fn leave_witness_behind(&self, id: PoolId) {
-        self.hold_keeper(id).await;
+        let _hold = self.hold_keeper(id).await;
         for _ in 0..BEHIND {
             let due = self.context().pool(id).is_some_and(|p| !p.leaving && !p.witness.is_harmless());
             let Some(record) = due.then(|| self.next_record(id)).flatten() else { break };
@@ -111,18 +111,16 @@ impl Procedures {
                 break;
             }
         }
-        self.free_keeper(id);
     }
     /// A record for the witness, one try: if it fails again, the pool still says so.
     pub(crate) async fn write_missing_witness(&self, id: PoolId) {
-        self.hold_keeper(id).await;
+        let _hold = self.hold_keeper(id).await;
         if !self.context().pool(id).is_none_or(|p| p.leaving)
             && let Some(record) = self.next_record(id)
         {
             let (failed, witness) = self.write_record(id, &record, &[]).await;
             self.note_taken(id, &record, &failed, &witness);
         }
-        self.free_keeper(id);
     }
     /// After one try to write a record.
     fn note_taken(

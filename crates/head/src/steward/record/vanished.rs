@@ -277,7 +277,7 @@ impl Procedures {
     }
     async fn restore_kept(&self, pool: Uuid) -> Result<(), Cause> {
         let Some(id) = self.context().pool_of(pool) else { return self.keep_absent(pool).await };
-        self.hold_keeper(id).await;
+        let _hold = self.hold_keeper(id).await;
         // What is about to be written there is later.
         let procedures = self.clone();
         self.cx.until(move || procedures.context().pool(id).is_none_or(|p| !p.configuring)).await;
@@ -285,7 +285,6 @@ impl Procedures {
         if let Some(slot) = slot {
             let _ = self.keep_config(id, &slot).await;
         }
-        self.free_keeper(id);
         Ok(())
     }
 }

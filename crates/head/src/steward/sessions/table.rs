@@ -348,6 +348,7 @@ impl Sessions {
     /// of somebody who comes here next. They are told under this number, and repeat it.
     #[must_use]
     pub fn parts(&mut self, shards: u16) -> u32 {
+        let shards = if shards > 1 && planted(Bug::FirstShardParts) { 1 } else { shards };
         self.parting = (0..shards).map(far_place).collect();
         self.partings += 1;
         self.interventions.parts(&self.parting);
@@ -355,10 +356,11 @@ impl Sessions {
     }
     /// On this shard it is, of all that was there when it was told under this number.
     pub fn has_parted(&mut self, shard: u16, number: u32, fx: &mut Effects<Mail>) {
-        if number != self.partings {
+        let place = far_place(shard);
+        let differs = || self.parting.contains(&place);
+        if number != self.partings && !planted_if(Bug::PartingOfBefore, differs) {
             return;
         }
-        let place = far_place(shard);
         self.parting.retain(|p| *p != place);
         self.on_gone(place, fx);
     }

@@ -10,6 +10,7 @@
 //! An array that cannot do without such a leg keeps its pool away until it confirms. Hosts are told that its volumes are not ready.
 
 use crate::layout::PoolId;
+use crate::steward::context::absent::Waits;
 use crate::steward::context::array::{LegContext, Outlook};
 use crate::steward::context::head::{HeadContext, Stop};
 use crate::steward::context::pool::PoolContext;
@@ -62,7 +63,7 @@ impl HeadContext {
     /// A takeover waits for some drive.
     pub(in crate::steward) fn waits_behind(&self) -> bool {
         let mut legs = self.pools.iter().flat_map(|p| &p.arrays).flat_map(|a| &a.legs);
-        legs.any(|leg| leg.behind.is_some()) || self.absent.iter().any(|p| p.behind)
+        legs.any(|leg| leg.behind.is_some()) || self.absent.iter().any(|p| p.waits == Waits::Fence)
     }
 }
 
@@ -171,13 +172,7 @@ impl Procedures {
         let Ok(probe) = self.look_again(probe).await else {
             return self.end_behind(pool, drive);
         };
-        // Whoever deals lanes just now keeps the keeper for longer than this.
-        let procedures = self.clone();
-        let free = move || procedures.context().pool(pool).is_none_or(|p| !p.keeping && !p.held);
-        self.cx.until(free).await;
-        if let Some(p) = self.context_mut().pool_mut(pool) {
-            p.hold(true);
-        }
+        let _hold = self.hold_keeper(pool).await;
         let is_back = self.take_behind(pool, drive, &probe);
         if is_back {
             let slot = self.context().pool(pool).map(|p| p.config_slot());
@@ -190,7 +185,6 @@ impl Procedures {
             self.end_behind(pool, drive);
             self.let_go(probe.id);
         }
-        self.free_keeper(pool);
     }
     /// It has confirmed, and is what it was: it is used from the next deal of lanes on.
     fn take_behind(&self, pool: PoolId, drive: Uuid, probe: &Probe) -> bool {

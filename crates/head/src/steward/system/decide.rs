@@ -112,7 +112,7 @@ impl Procedures {
         // What somebody else wrote there is not overwritten.
         (!causes.any(is_taken) && !ill.is_some_and(is_taken)).then_some(drive)
     }
-    async fn vote_on(&self, drive: DriveId, write: Option<Slot>) -> Option<Found> {
+    pub(super) async fn vote_on(&self, drive: DriveId, write: Option<Slot>) -> Option<Found> {
         let system = self.context().system.as_ref()?.member().known().system;
         if let Some(slot) = write {
             let at = SLOTS_AT[slot.head.index()][slot.place()];
@@ -188,13 +188,13 @@ impl Procedures {
             s.tell().on_voted(now, voter, round, found);
         });
     }
-    pub(super) async fn vote_for(&self, me: HeadNo, round: u64, write: Option<Slot>) {
+    pub(super) async fn vote_for(&self, me: HeadNo, number: u64, write: Option<Slot>) {
         let voter = Voter::Directory(me);
         self.wait_for_voter(voter).await;
         let found = self.vote_here(write).await;
         self.in_system(|s| {
             s.frees_voter(voter);
-            s.tell().on_voted_for(round, found);
+            s.tell().on_voted_for(number, found);
         });
     }
     async fn wait_for_voter(&self, voter: Voter) {

@@ -98,7 +98,7 @@ impl Procedures {
                 Fence::Keys(keys) => self.context().system.as_ref().and_then(|s| s.stale_key(keys)),
             };
             // One of a life before that: the drive was away when that one was shut out.
-            let Some(victim) = stale else { return Ok(true) };
+            let Some(victim) = stale.filter(|_| !planted(Bug::StaleKeyStays)) else { return Ok(true) };
             there = self.cx.fence(drive, op(FenceAct::ShutOut { key, victim, process: None })).await?;
         }
     }
@@ -138,7 +138,10 @@ impl Procedures {
         }
         if planted(Bug::TakenUnfenced) {
             let _ = self.register(id).await;
-            self.in_system(|s| s.confirms(id));
+            self.in_system(|s| {
+                let standing = s.others_standing();
+                s.confirms(id, standing)
+            });
             return Ok(());
         }
         let first = || {
@@ -147,11 +150,15 @@ impl Procedures {
         };
         let end = self.cx.now() + patience;
         loop {
+            let standing = self.context().system.as_ref().expect("one of two").others_standing();
             let asks = self.fence_once(id, info.fence, anew);
             let last = match self.cx.unless(first, asks).await.unwrap_or(Ok(true)) {
                 Ok(true) => {
-                    self.in_system(|s| s.confirms(id));
-                    return Ok(());
+                    if self.in_system(|s| s.confirms(id, standing)) == Some(true) {
+                        return Ok(());
+                    }
+                    // A process of the other head came or went meanwhile, and the drive was asked for the one before.
+                    continue;
                 }
                 Ok(false) => ShutOutFault::Registered,
                 Err(FenceError::None(why)) => return Err(ShutOutFault::NoFence { why }),

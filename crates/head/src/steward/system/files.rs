@@ -1,13 +1,17 @@
 //! What the leader keeps in its state directory lies in the follower's, too, before anybody is answered (docs/rfcs/0007-cluster.md).
 
 use super::upper::{Upper, is_shared};
+use crate::layout::PoolId;
 use crate::mail::ManagerMail;
-use crate::order::Refusal;
+use crate::order::{Answered, Refusal};
+use crate::steward::context::pool::PoolContext;
 use crate::steward::context::system::SystemContext;
+use crate::steward::join::Boxed;
+use crate::steward::patience::LOOK_AFTER;
 use crate::steward::procedures::Procedures;
 use crate::steward::record::texts::{HOSTS, PORTALS, named, state_refusal};
 use base::machine::{StateError, StateOp};
-use base::{Duration, Instant};
+use base::{Bug, Duration, Instant, planted};
 use cluster::Part;
 use finding::{SystemEvent, to_text};
 
@@ -52,7 +56,8 @@ impl Procedures {
         let mark = self.in_system(|s| {
             let other = s.member().me().other();
             let two = s.member().known().head(other).state != cluster::HeadState::None;
-            (two && s.part() == Part::Leader).then(|| s.tell().on_changed())
+            let marks = two && s.part() == Part::Leader && !planted(Bug::ChangeUnmarked);
+            marks.then(|| s.tell().on_changed())
         });
         let Some(Some(change)) = mark else { return };
         let procedures = self.clone();
@@ -61,7 +66,20 @@ impl Procedures {
             let still = context.system.as_ref().filter(|s| s.part() == Part::Leader);
             still.is_none_or(|s| s.member().has_marked(change))
         };
-        self.cx.until(over).await;
+        // The voters may be drives that were gone, and nobody else takes a leg back while this order is under way.
+        while !self.cx.until_within(LOOK_AFTER, over.clone()).await {
+            let now = self.cx.now();
+            let due: Vec<PoolId> = {
+                let context = self.context();
+                let is_due =
+                    |p: &&PoolContext| !p.due_to_return(now).is_empty() || !p.due_to_reopen(now).is_empty();
+                context.pools.iter().filter(is_due).map(|p| p.id).collect()
+            };
+            for pool in due {
+                let back: Boxed<'_, Answered> = Box::pin(self.legs_return(pool));
+                let _ = back.await;
+            }
+        }
     }
     /// A file was changed here: the follower is told. With its number `has_file` waits until it has it.
     pub(crate) fn share_file(&self, name: &str, contents: Option<Vec<u8>>) -> Option<u64> {
@@ -158,11 +176,13 @@ impl Procedures {
             }
             self.tell_follower(|seq| Upper::All { seq, names })
         };
-        self.has_file(last).await;
+        if !planted(Bug::SyncedUnheard) {
+            self.has_file(last).await;
+        }
         // If another was let in meanwhile, it is not that one which has it. Who takes over trusts fences.
         if self.is_in_since(epoch) && self.try_fences(epoch).await {
             self.in_system(|s| {
-                if s.has_had(last) {
+                if s.has_had(last) || planted(Bug::SyncedUnheard) {
                     s.tell().on_synced();
                 }
             });
@@ -190,7 +210,7 @@ impl Procedures {
                 Upper::File { .. } | Upper::All { .. } => self.take_file(message).await,
                 Upper::Try { number, drive, on } => self.is_tried(number, drive, on),
                 Upper::Tried { number, said } => drop(self.in_system(|s| s.trials().on_said(number, said))),
-                Upper::Reach(drives) => drop(self.in_system(|s| s.reach().other_says(drives))),
+                Upper::Reach(drives) => self.other_reaches(&drives),
                 Upper::Comes { number, name } => self.host_comes_there(number, name),
                 Upper::Nothing { number } => self.in_sessions(|s, fx| s.other_has_nothing(number, fx)),
                 Upper::Clear { number, units, reset } => self.clear_for_other(number, units, reset),
@@ -202,9 +222,12 @@ impl Procedures {
                         s.far_mut().has_let_go(number);
                     });
                 }
-                Upper::Look { number, drive } => self.look_for_leader(number, drive),
+                Upper::Look { number, drive } => self.look_for_other(number, drive),
                 Upper::Looked { number, reached } => {
-                    self.in_system(|s| s.far_mut().has_looked(number, reached));
+                    self.in_system(|s| {
+                        s.far_mut().has_looked(number, reached);
+                        s.reach().is_answered(number, reached);
+                    });
                 }
                 Upper::Lead => self.lead_for_path(),
                 Upper::Serves { shards } => self.far_offers(shards),
@@ -237,7 +260,7 @@ impl Procedures {
                 };
                 let mut done = self.cx.state(op).await.map(drop).map_err(|e| state_refusal(what, &e));
                 // Whoever has it knows of the decision that was made for it.
-                if marked && done.is_ok() {
+                if marked && done.is_ok() && !planted(Bug::FileBeforeRecord) {
                     done = self.keep_known_record().await;
                 }
                 (seq, done)

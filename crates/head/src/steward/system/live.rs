@@ -44,14 +44,20 @@ impl Procedures {
         self.cx.changed();
         Some(work(system))
     }
-    /// From now on this head is one of two.
-    pub(crate) async fn enter_system(&self, settings: SystemSettings) {
+    /// From now on this head is one of two; `founds`: of a system that is new.
+    pub(crate) async fn enter_system(&self, settings: SystemSettings, founds: bool) {
         self.cx.share();
         let known = self.known_record(settings.system).await;
         {
             let mut context = self.context_mut();
             let (life, seed) = (context.new_incarnation(), context.new_incarnation());
+            let blank = !founds && known.1 == cluster::SystemRecord::founding(settings.system).epoch;
             context.enters_system(SystemContext::new(settings, life, seed, known));
+            if let Some(system) = context.system_mut().filter(|_| blank) {
+                system.tell().on_blank();
+                let procedures = self.clone();
+                self.cx.spawn(async move { procedures.look_for_system().await });
+            }
         }
         let procedures = self.clone();
         self.cx.spawn(async move { procedures.run_member().await });
@@ -235,8 +241,8 @@ impl Procedures {
                 }
             }
             Do::Vote(ask) => self.cx.spawn(async move { procedures.vote(ask).await }),
-            Do::VoteFor { round, write } => {
-                self.cx.spawn(async move { procedures.vote_for(me, round, write).await })
+            Do::VoteFor { number, write } => {
+                self.cx.spawn(async move { procedures.vote_for(me, number, write).await })
             }
             Do::Heartbeat { drive, heartbeat } => {
                 self.cx.spawn(async move { procedures.heartbeat_on(drive, heartbeat).await })

@@ -69,7 +69,7 @@ impl Procedures {
         }
         if !self.is_in_system() {
             self.clear_for_system().await?;
-            self.enter_system(settings).await;
+            self.enter_system(settings, true).await;
         }
         let procedures = self.clone();
         let leads = move || procedures.context().system.as_ref().is_some_and(|s| s.part() == Part::Leader);

@@ -7,11 +7,13 @@ use super::live::name_of;
 use super::upper::Upper;
 use crate::mail::ShardMail;
 use crate::steward::context::open::OpenDrive;
+use crate::steward::context::pool::PoolContext;
 use crate::steward::context::system::{ReachNews, SystemContext};
 use crate::steward::health::watch::degraded;
 use crate::steward::join::{self, Boxed};
 use crate::steward::procedures::Procedures;
 use crate::steward::runtime::Patience;
+use array::format::{LABEL_AT, RECORD_BYTES};
 use base::{DriveError, DriveId, Duration, Uuid};
 use cluster::Part;
 use finding::SystemEvent;
@@ -23,6 +25,8 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 const READ_EVERY: u32 = 2;
 const PATIENCE: Patience = Patience { op: Duration::from_secs(1), look: Duration::from_secs(1) };
 const READ_BYTES: usize = 4096;
+/// When a drive that does not answer is asked again: the kernel keeps each read, and the memory for it.
+const SILENT_AGAIN: Duration = Duration::from_secs(10);
 /// So many of these looks look at labels once.
 const LABELS_EVERY: u32 = 10;
 
@@ -42,6 +46,7 @@ impl Procedures {
             }
             looks += 1;
             self.tell_reach();
+            self.ask_of_opened();
             self.note_reach();
         }
     }
@@ -106,6 +111,74 @@ impl Procedures {
             }
         }
     }
+    /// The other head says what it reaches. A drive may have lost its power alone, and what lay in its cache: who opens it anew does not see
+    /// that, and who has had it open all the time does. So what the follower opens counts once the head that leads has read there, too.
+    pub(super) fn other_reaches(&self, drives: &BTreeSet<Uuid>) {
+        let new = self.in_system(|s| s.reach().other_says(drives)).unwrap_or_default();
+        for (drive, said) in new {
+            let procedures = self.clone();
+            self.cx.spawn(async move { procedures.look_with_other(drive, said).await });
+        }
+    }
+    async fn look_with_other(&self, drive: Uuid, said: u64) {
+        let (cx, mut asked) = (self.cx.with(PATIENCE), false);
+        loop {
+            let open = {
+                let context = self.context();
+                let system = context.system.as_ref().filter(|s| s.reached().is_unseen(drive, said));
+                let Some(system) = system else { return };
+                let leads = system.part() == Part::Leader;
+                let mut used = context.pools.iter().filter(|_| leads).flat_map(PoolContext::reachable);
+                used.find(|(.., d)| d.label.drive == drive).map(|(.., d)| d.id)
+            };
+            let read = match open {
+                Some(id) => cx.read(id, LABEL_AT, RECORD_BYTES).await.map(drop),
+                None => Ok(()),
+            };
+            if read.is_ok() {
+                let counts = self.in_system(|s| s.reach().has_seen(drive, said)) == Some(true);
+                if counts && self.context().far_shards > 0 {
+                    self.publish_now();
+                }
+                return;
+            }
+            if !core::mem::replace(&mut asked, true) {
+                self.look_soon();
+            }
+            let silent = read == Err(DriveError::TimedOut);
+            self.cx.sleep(if silent { SILENT_AGAIN } else { LOOK_INTERVAL }).await;
+        }
+    }
+    /// Whether what the follower has opened counts, once this head has looked there; None: that follower is out.
+    pub(in crate::steward) async fn counts_there(&self, drive: Uuid) -> Option<bool> {
+        let since = self.context().system.as_ref()?.other_since();
+        let procedures = self.clone();
+        let looked = move || {
+            let context = procedures.context();
+            let waits = |s: &SystemContext| s.other_since() == since && s.reached().waits_for_look(drive);
+            !context.system.as_ref().is_some_and(waits)
+        };
+        self.cx.until(looked).await;
+        let context = self.context();
+        let system = context.system.as_ref().filter(|s| s.other_since() == since)?;
+        Some(system.reached().of_other().is_some_and(|there| there.contains(&drive)))
+    }
+    /// A follower asks of what it has opened whether it counts: it may take over before the head that leads has looked.
+    fn ask_of_opened(&self) {
+        let new = {
+            let context = self.context();
+            let Some(system) = context.system.as_ref().filter(|s| s.part() == Part::Follower) else { return };
+            system.reached().to_ask(system.standby().values().map(|d| (d.id, d.label.drive)))
+        };
+        for (id, drive) in new {
+            self.in_system(|s| {
+                let number = s.far_mut().asks();
+                if s.tell().send(Upper::Look { number, drive }.encode()).is_ok() {
+                    s.reach().asks(number, id);
+                }
+            });
+        }
+    }
     /// Drives of pools that this head has open.
     fn reached_here(&self) -> BTreeSet<Uuid> {
         let context = self.context();
@@ -122,7 +195,7 @@ impl Procedures {
         let open = context.open_drives().filter(|d| of_pools.contains(&d.label.pool));
         open.map(|d| (d.label.drive, d.info.path.clone())).collect()
     }
-    fn tell_reach(&self) {
+    pub(super) fn tell_reach(&self) {
         // What a follower has not opened yet is not lost.
         let begun = |s: &SystemContext| s.part() == Part::Leader || s.tried().may_run();
         let other_is_in = |s: &SystemContext| s.part() == Part::Follower || s.member().follower_is_in();

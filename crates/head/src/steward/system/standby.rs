@@ -4,12 +4,15 @@ use crate::steward::context::open::OpenDrive;
 use crate::steward::health::shaped;
 use crate::steward::procedures::Procedures;
 use crate::steward::record::texts::{POOLS, parse_pools};
-use base::{DriveKind, Duration};
+use base::{DriveId, DriveKind, Duration};
 use cluster::Part;
+use cluster::member::ALONE;
 use std::collections::BTreeSet;
 
 /// How often it is looked whether the pools have other drives.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
+/// A head that knows nothing of its system waits so long for drives that are away, if it has read others.
+const AWAY_PATIENCE: Duration = Duration::from_secs(10);
 
 impl Procedures {
     /// Keeps the drives of all pools open until this head leads. One that is not in opens them only if the link does not tell it who is, or
@@ -18,16 +21,17 @@ impl Procedures {
         let started = self.cx.now();
         let mut part = Part::Outside;
         loop {
-            let (now_part, linked, nobody, silence) = {
+            let (now_part, linked, nobody, silence, blank) = {
                 let context = self.context();
                 let Some(system) = context.system.as_ref() else { return };
                 let member = system.member();
-                (member.part(), member.is_linked(), member.meets_outsider(), member.times().silence)
+                let (linked, blank) = (member.is_linked(), member.is_blank());
+                (member.part(), linked, member.meets_outsider(), member.times().silence, blank)
             };
             if matches!(now_part, Part::Leader | Part::Over) {
                 return;
             }
-            let alone = nobody || !linked && self.cx.now() >= started + silence;
+            let alone = nobody || (blank || !linked) && self.cx.now() >= started + silence;
             if now_part == Part::Follower || alone {
                 let leads = || self.context().system.as_ref().is_none_or(|s| s.part() == Part::Leader);
                 let all = self.context().system.as_ref().is_some_and(|s| s.far().may_serve());
@@ -53,15 +57,7 @@ impl Procedures {
     }
     /// Opens what is not open, until `over`; with `anew` all register under the key that this head has now.
     async fn open_drives(&self, anew: bool, over: impl Fn() -> bool) {
-        let Ok(Some(bytes)) = self.read_file(POOLS).await else { return };
-        let Ok(rows) = parse_pools(POOLS, &bytes) else { return };
-        let specs: BTreeSet<String> = rows
-            .value
-            .into_iter()
-            .flat_map(|r| r.drives)
-            .filter(|d| DriveKind::of(d).survives_restart())
-            .collect();
-        let specs: BTreeSet<String> = specs.iter().map(|s| shaped::bare(s).to_string()).collect();
+        let Some(specs) = self.drives_on_file().await else { return };
         self.close_drives(&specs);
         self.in_system(|s| s.reach().wants(specs.clone()));
         let open =
@@ -78,6 +74,52 @@ impl Procedures {
             }
         }
     }
+    /// What drives of pools are opened by, as the state directory says.
+    async fn drives_on_file(&self) -> Option<BTreeSet<String>> {
+        let bytes = self.read_file(POOLS).await.ok()??;
+        let rows = parse_pools(POOLS, &bytes).ok()?.value;
+        let specs = rows.into_iter().flat_map(|r| r.drives).filter(|d| DriveKind::of(d).survives_restart());
+        Some(specs.map(|s| shaped::bare(&s).to_string()).collect())
+    }
+    /// The state directory knows nothing of the system. So that was cut off as it was made, or files are lost and the other head leads: then
+    /// it says so by the link, and else drives do. Without either this head does not begin, since it would fence that one.
+    pub(super) async fn look_for_system(&self) {
+        self.cx.sleep(ALONE).await;
+        let until = self.cx.now() + AWAY_PATIENCE;
+        while self.is_blank() {
+            let specs = self.drives_on_file().await.unwrap_or_default();
+            let open: Vec<(String, DriveId)> = {
+                let context = self.context();
+                let standby = context.system.iter().flat_map(|s| s.standby());
+                standby.map(|(spec, d)| (spec.clone(), d.id)).collect()
+            };
+            for (spec, id) in open {
+                self.ask_for_system(&spec, id).await;
+            }
+            let patient = self.cx.now() < until;
+            self.in_system(|s| {
+                let asked = specs.iter().filter(|spec| s.asked().contains(*spec)).count();
+                if asked == specs.len() || asked > 0 && !patient {
+                    s.tell().on_nothing_found();
+                }
+            });
+            self.cx.sleep(LOOK_INTERVAL).await;
+        }
+    }
+    fn is_blank(&self) -> bool {
+        self.context().system.as_ref().is_some_and(|s| s.member().is_blank())
+    }
+    /// What is decided, as this drive says.
+    async fn ask_for_system(&self, spec: &str, id: DriveId) {
+        let Some(found) = self.vote_on(id, None).await else { return };
+        let now = self.cx.now();
+        self.in_system(|s| {
+            for slot in found.into_iter().flatten() {
+                s.tell().on_found(now, &slot.decided);
+            }
+            s.asks(spec);
+        });
+    }
     async fn stand_by_drive(&self, spec: &str) {
         let id = self.context_mut().new_drive();
         let Ok(info) = self.cx.open(id, spec).await else {
@@ -89,6 +131,9 @@ impl Procedures {
         // Who is not registered may not even look.
         let _ = self.register(id).await;
         let looked = self.look_at(spec, id, info).await.ok();
+        if looked.is_some() && self.is_blank() {
+            self.ask_for_system(spec, id).await;
+        }
         // What is another system's, or nobody's any more, is left alone: a former head of it would fence the others off.
         match looked.filter(|p| self.is_of_system(p)).and_then(|p| p.opened()) {
             Some(open) => {
@@ -109,11 +154,16 @@ impl Procedures {
             let used = |drive: &OpenDrive| given.is_some_and(|g| g.name_of(drive.id).is_some());
             standby.filter(|(s, d)| !but.contains(*s) && !used(d)).map(|(s, _)| s.clone()).collect()
         };
+        if gone.is_empty() {
+            return;
+        }
         for spec in gone {
             if let Some(Some(drive)) = self.in_system(|s| s.take_standby(&spec)) {
                 self.let_go(drive.id);
             }
         }
+        // One that is opened anew at once, by another path, is another one to the head that leads.
+        self.tell_reach();
     }
     /// What was open for a takeover that no pool took.
     pub(crate) fn let_standby_go(&self) {

@@ -346,7 +346,7 @@ impl Procedures {
         if let Err(e) = self.register(id).await {
             return Said::Cannot(FollowerFault::NotRegistered { fault: e.into() });
         }
-        self.in_system(|s| s.tell().on_tried(Some(drive)));
+        self.in_system(|s| s.tell().on_trial(drive));
         let procedures = self.clone();
         let beats = move || {
             procedures.context().system.as_ref().is_some_and(|s| s.member().heartbeat_is_under_way_on(drive))
@@ -357,7 +357,7 @@ impl Procedures {
         let procedures = self.clone();
         let ended = self.cx.until_within(WRITES_MOST, move || !procedures.goes_on(number)).await;
         let again = if ended && self.follows() { self.register(id).await.err() } else { None };
-        self.in_system(|s| s.tell().on_tried(None));
+        self.in_system(|s| s.tell().on_tried(drive));
         match again {
             Some(e) => Said::Cannot(FollowerFault::NotRegisteredAgain { fault: e.into() }),
             None => said,

@@ -15,6 +15,7 @@ use cluster::message::Message;
 use cluster::record::HeadNo;
 use cluster::{Heartbeat, Slot, SystemRecord};
 use core::net::SocketAddr;
+use std::collections::BTreeSet;
 
 const SYSTEM: Uuid = Uuid([7; 16]);
 /// Shards of the other head: one more than this one has.
@@ -44,6 +45,8 @@ pub(super) struct Follower {
     /// Controllers of hosts that are to be ended there, and the numbers of what its Steward has answered.
     resets: Vec<(u64, ControllerLife)>,
     done: Vec<u64>,
+    /// What it was answered to whether drives count.
+    looked: Vec<(u64, bool)>,
 }
 
 impl Follower {
@@ -65,6 +68,7 @@ impl Follower {
             log: vec![],
             resets: vec![],
             done: vec![],
+            looked: vec![],
         }
     }
     fn say(&mut self, message: &Message) {
@@ -159,6 +163,7 @@ impl Follower {
             Upper::Nothing { number } => self.done.push(number),
             Upper::LetGo { number, drive } => self.tell(&Upper::HasLetGo { number, drive }),
             Upper::Look { number, .. } => self.tell(&Upper::Looked { number, reached: self.reaches }),
+            Upper::Looked { number, reached } => self.looked.push((number, reached)),
             // It writes to another drive than the leader sees.
             Upper::Try { number, on: true, .. } => self.tell(&Upper::Tried { number, said: Said::Writes }),
             Upper::Try { number, on: false, .. } => self.tell(&Upper::Tried { number, said: Said::Refused }),
@@ -219,7 +224,7 @@ impl World {
         };
         let procedures = self.steward.procedures.clone();
         let cx = procedures.cx.clone();
-        cx.spawn(async move { procedures.enter_system(settings).await });
+        cx.spawn(async move { procedures.enter_system(settings, true).await });
         self.run();
         self.pass(2);
         self.steward.procedures.leads_all();
@@ -345,6 +350,42 @@ fn a_follower_without_a_path_is_put_out_and_the_leg_stays() {
     assert!(!w.follower().is_in(), "it starts over without the drive");
     assert_eq!(w.legs(0), [LegState::InSync; 2]);
     assert!(w.events().iter().any(|e| e.contains("PathLostThere")));
+}
+
+/// The drive loses its power, and with it what lay in its cache, and no host asks for anything there before the follower opens it anew.
+/// While the follower has it open as it was, the leader has lost its path alone.
+#[test]
+fn a_drive_that_the_follower_alone_has_opened_anew_is_lost_and_not_handed_over() {
+    for opened_anew in [false, true] {
+        let mut w = usual();
+        w.meets(Follower { untried: true, ..Follower::new() });
+        let (first, all): (Uuid, BTreeSet<Uuid>) = {
+            let context = w.steward.procedures.context();
+            let legs = context.pools.iter().flat_map(|p| &p.arrays).flat_map(|a| &a.legs);
+            (context.pools[0].arrays[0].legs[0].uuid, legs.map(|l| l.uuid).collect())
+        };
+        w.follower().tell(&Upper::Reach(all.clone()));
+        w.follower().tell(&Upper::Look { number: 1, drive: first });
+        w.deliver();
+        w.pass(5);
+        assert_eq!(w.follower().looked, [(1, true)], "it may take over by it");
+        w.rest.drives.get_mut("/f/a").expect("there").fails = Some(DriveError::Gone);
+        if opened_anew {
+            let others = all.iter().copied().filter(|d| *d != first).collect();
+            w.follower().tell(&Upper::Reach(others));
+            w.follower().tell(&Upper::Reach(all));
+            w.follower().tell(&Upper::Look { number: 2, drive: first });
+            w.deliver();
+            assert_eq!(w.follower().looked, [(1, true)], "nobody has read there by what was open before");
+        }
+        lose(&mut w, 0);
+        // The answer to whether it reaches the drive.
+        w.deliver();
+        w.pass(2);
+        let hands_over = w.events().iter().any(|e| e.contains("PathLostHere"));
+        assert_eq!(hands_over, !opened_anew, "{:#?}", w.events());
+        assert_eq!(w.legs(0), [LegState::Missing, LegState::InSync], "nobody has taken over");
+    }
 }
 
 #[test]

@@ -2,7 +2,20 @@
 
 use crate::disk::Faults;
 use crate::world::Crash;
-use base::Duration;
+use base::{Address, Duration};
+
+/// What has become of a state directory while its head was down.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Directory {
+    /// A file is damaged, or gone.
+    Damaged,
+    /// It is an older copy of itself.
+    Older,
+    /// Nothing is there but the file `link`.
+    Empty,
+    /// That file is gone: the daemon removes what is there of the system, and its head begins alone.
+    Unlinked,
+}
 
 /// What kind of trouble a seed makes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,6 +47,8 @@ pub enum Trouble {
     ReadErrors,
     /// A drive fails flushes for a while, and nothing else.
     FlushErrors,
+    /// A drive has no space for what is written, for a while.
+    Full,
     /// A bit of a label, a record, a configuration or a bitmap changes, on one drive of the world: where two
     /// have lost theirs, or one has and the other is away, nobody can be asked to know.
     RotMetadata,
@@ -44,6 +59,8 @@ pub enum Trouble {
     Stop,
     /// Both servers and all drives lose their power, at nearly the same moment.
     Blackout,
+    /// All drives lose their power, and what they had not made durable. Servers keep theirs.
+    DrivesPower,
     /// Both heads are killed, one after the other.
     KillBoth,
     /// A server stands still for 10 ms to 30 s, with its kernel or without.
@@ -60,6 +77,21 @@ pub enum Trouble {
     LosePath,
     /// The Steward of a head stands still for 10 ms to 16 s, and its shards go on.
     PauseSteward,
+    /// The same of a shard of a head.
+    PauseShard,
+    /// Nobody may lead for 2 s to 10 s: the server of the head that leads stands still, and the other head reaches no
+    /// drive that votes.
+    NobodyLeads,
+    /// A server's clock of the day is set to another time.
+    ClockJumps,
+    /// A server loses its paths to all drives.
+    LoseAllPaths,
+    /// All that a head asks of the fences of drives is late.
+    LateFences,
+    /// The state directory of a server is slow for a while.
+    SlowDirectory,
+    /// A head is killed, and finds its state directory so.
+    Directory(Directory),
     /// A drive shuts nobody out for 10 ms to 8 s, as the reset that belongs to it hangs; and as a rule a head
     /// stands still then, or its Steward.
     HoldFencesUp,
@@ -96,13 +128,34 @@ pub enum Trouble {
     /// No head reaches the other leg of this drive's mirror, and then the head that follows is killed while
     /// the drive shuts nobody out for so long.
     LastLegBehindFence(usize, Duration),
+    /// An order has other shards take the lanes of every array, whatever is ill.
+    TurnLanes,
+    /// An order makes a volume that no host uses smaller or larger.
+    Resize,
+    /// An order has the legs of every mirror compared.
+    Scrub,
+    /// The next order goes to the head that follows.
+    AskFollower,
+    /// An order puts the head that follows out.
+    FenceFollower,
+    /// The head that follows leaves the system, and another one joins on its server.
+    LeaveAndJoin,
+    /// Orders replace, add, remove or fail drives, make them spares, and make, resize or remove volumes.
+    MoveDrives,
+    /// Something else overwrites a label of a drive in use, or all in front of its data.
+    Wipe,
+    /// A copy of a drive is made; or the drive is pulled, and put back as the copy that was made.
+    OlderCopy,
 }
 
 impl Trouble {
     /// Whether it makes a drive ill.
     pub(super) fn ails_a_drive(self) -> bool {
-        use Trouble::{DrivePower, Drop, FlushErrors, Hang, ReadErrors, Slow, Unplug, WriteErrors};
-        matches!(self, Hang | Drop | Unplug | DrivePower | Slow | WriteErrors | ReadErrors | FlushErrors)
+        use Trouble::{DrivePower, Drop, FlushErrors, Full, Hang, ReadErrors, Slow, Unplug, WriteErrors};
+        matches!(
+            self,
+            Hang | Drop | Unplug | DrivePower | Slow | WriteErrors | ReadErrors | FlushErrors | Full
+        )
     }
     /// Whether nothing is lost when all legs of a mirror have it at once: they only keep everybody waiting.
     pub(super) fn is_patient(self) -> bool {
@@ -124,8 +177,10 @@ pub enum Fault {
     Blackout { first: usize },
     /// A server stands still for so long, with its kernel or without.
     Pause { server: usize, time: Duration, kernel: bool },
-    /// The Steward of a server does, and its shards go on.
-    PauseSteward { server: usize, time: Duration },
+    /// A machine of its head does, and the others go on.
+    PauseMachine { server: usize, machine: Address, time: Duration },
+    /// Its clock of the day is set so many milliseconds from what it is.
+    SetClock { server: usize, by_ms: i64 },
     /// A link of a host breaks, at once or behind any byte.
     BreakLink,
     /// A link of a host brings nothing for so long.
@@ -144,6 +199,8 @@ pub enum Fault {
     Drive { disk: usize, faults: Faults },
     /// What a drive holds ends in errors, and it is gone; and what it had not made durable, if its power goes, too.
     Pull { disk: usize, power: bool },
+    /// All drives lose their power, and what they had not made durable.
+    PullAll,
     /// A bit of a sector of a drive changes.
     Rot { disk: usize, sector: u64 },
     /// Something else on the machine overwrites a part of a drive.
@@ -159,12 +216,30 @@ pub enum Fault {
     Fail { disk: usize },
     /// A drive shuts no head out for so long.
     HoldFences { disk: usize, time: Duration },
+    /// Nothing that a head asks of the fences of drives begins before so long.
+    LateFences { server: usize, time: Duration },
     /// The state directory of a server takes nothing.
     Freeze { server: usize },
     /// Files do not fit there, and what is written to try it does.
     Refuse { server: usize },
+    /// What is done there takes up to so long from now on.
+    SlowDirectory { server: usize, slow_us: u64 },
+    /// It is so when the server's head begins next. Which file is damaged, and how, `pick` says.
+    Directory { server: usize, what: Directory, pick: u64 },
     /// All state directories take again what is written there.
     Room,
+    /// An order deals all lanes anew.
+    TurnLanes,
+    /// An order gives a volume that no host uses so many granules.
+    Resize { volume: u64, granules: u64 },
+    /// An order compares the legs of every mirror.
+    Scrub,
+    /// The next order goes to the head that follows.
+    AskFollower,
+    /// An order puts that head out.
+    FenceFollower,
+    /// That head leaves the system, and another one joins on its server.
+    LeaveAndJoin,
 }
 
 impl Fault {

@@ -1,11 +1,12 @@
 //! The options of a world, drawn from its seed, and the kinds of worlds.
 
 mod fault;
+mod mixed;
 mod one;
 mod rows;
 mod two;
 
-pub use fault::{Act, Cut, Doing, End, Fault, Loss, Outage, Trouble, Wipe};
+pub use fault::{Act, Cut, Directory, Doing, End, Fault, Loss, Outage, Trouble, Wipe};
 pub use rows::{ROWS, Row};
 
 use crate::host::Habits;
@@ -25,8 +26,8 @@ const SLOW: u64 = 128 << 10;
 /// A kind of worlds: its name, and what a seed decides in it.
 pub type Kind = (&'static str, fn(u64) -> Options);
 
-/// All kinds, as `sim` and docs/faults.md name them: of one head, and then of two.
-pub const KINDS: [Kind; 25] = [
+/// All kinds, as `sim` and docs/faults.md name them: of one head, then of two, and of either.
+pub const KINDS: [Kind; 26] = [
     ("swarm", Options::swarm),
     ("usual", Options::usual),
     ("tight", |seed| Options::usual(seed).tight()),
@@ -52,6 +53,7 @@ pub const KINDS: [Kind; 25] = [
     ("waits", Options::waits),
     ("cuts", Options::cuts),
     ("heads-access", Options::access_at_both),
+    ("mixed", Options::mixed),
 ];
 
 /// The kind of this name.
@@ -108,6 +110,8 @@ pub struct Options {
     pub troubles: Vec<Trouble>,
     /// Mean time between troubles.
     pub pause: Duration,
+    /// Mean time between two of each of them, where each has a rate of its own.
+    pub rates: Vec<Duration>,
     /// Most troubles (one alone happens to the head that leads), and among them most ends of one head: one
     /// that lives for a few milliseconds at a time gets nowhere, and teaches nothing that the first dozen
     /// lives did not.
@@ -133,7 +137,7 @@ pub struct Options {
     /// Drives that may be ill at a time. With 1, only while every leg is in sync, so that there is always
     /// a leg to live on; with 2, whole mirrors may be away.
     pub ill_max: usize,
-    /// So often an operator moves drives about.
+    /// So often an operator moves drives about; of two heads, whether one does.
     pub moves: u32,
     /// The pool has its first mirror alone until nearly all of that is taken; then the others are added. What hosts write
     /// comes to lie on both.
@@ -178,6 +182,10 @@ pub struct Options {
     /// Hosts have a path to each head, and send commands by both in turns. One that is lost with its path is
     /// sent again by the other. None loses a path to a head that lives without an event for that head.
     pub in_turns: bool,
+    /// Drives are files: a lock is their fence, and the end of the process that has it.
+    pub files: bool,
+    /// Drives lose the keys of heads with their power.
+    pub forgets_keys: bool,
     /// This drive's fence does not hold.
     pub lying: Option<usize>,
     /// A server loses its paths to drives.

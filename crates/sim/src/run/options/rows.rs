@@ -64,5 +64,6 @@ pub const ROWS: [Row; 21] = [
     ("the same of a last leg in sync", |s| long(s, Trouble::LastLegBehindFence(0, HELD)), 17_000),
     ("no drive confirms", |s| held(s, Trouble::KillBehindFences(HELD)), 7500),
     ("a head loses its paths to all legs", |s| Options::without_legs(s, false), 11_000),
-    ("the leader loses its path to the last leg", |s| Options::without_legs(s, true), 17_000),
+    // One world in twenty has a host that is told *not ready*: of these twelve, one has.
+    ("the leader loses its path to the last leg", |s| Options::without_legs(s + 24, true), 17_000),
 ];

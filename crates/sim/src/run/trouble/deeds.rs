@@ -3,12 +3,13 @@
 use super::LANDED_AFTER;
 use crate::disk::{Disk, Faults};
 use crate::run::check::label;
-use crate::run::lives::OldCopy;
+use crate::run::lives::{Heads, OldCopy};
 use crate::run::{Alarm, Fault, Run, Wipe};
-use crate::world::{Crash, Pause, Refusal};
+use crate::world::{Crash, Pause, Refusal, Wrong};
 use array::format::{LABEL_AT, LegState, MEMBERSHIP_AT, MembershipRecord, RECORD_BYTES, label_copy_at};
 use base::Duration;
-use head::order::{Order, Status};
+use head::order::{Order, PoolScrub, Status};
+use volume::GRANULE_BYTES;
 
 /// The head says within this time that a label was overwritten: a look each 5 s, and its turns.
 const WIPE_SAID: Duration = Duration::from_secs(8);
@@ -20,14 +21,30 @@ impl Run {
         self.world.say(|| format!("{fault:?}"));
         let now = self.world.now();
         match fault {
-            Fault::Doom { server, effects, crash } => self.world.doom(server, None, effects, crash),
+            Fault::Doom { server, effects, crash } => {
+                // Worlds whose seeds are older than that heads could fall in a row: the last end is the one that counts.
+                if self.options.rates.is_empty() {
+                    self.world.spare();
+                }
+                if self.may_doom(server) {
+                    self.world.doom(server, None, effects, crash);
+                }
+            }
             Fault::Fall { server, crash } => self.ends(server, crash),
             Fault::Stop { server } => self.stop(server),
             Fault::Blackout { first } => self.black_out(first),
             Fault::Pause { server, time, kernel } => {
+                self.harm.stood_until = self.harm.stood_until.max(now + time);
                 self.world.pause(server, Pause { until: now + time, kernel });
             }
-            Fault::PauseSteward { server, time } => self.world.pause_steward(server, now + time),
+            Fault::PauseMachine { server, machine, time } => {
+                self.harm.stood_until = self.harm.stood_until.max(now + time);
+                self.world.pause_machine(server, machine, now + time);
+            }
+            Fault::SetClock { server, by_ms } => {
+                self.world.tally.make(Wrong::ClockJumps);
+                self.world.servers[server].day_ms += by_ms;
+            }
             Fault::BreakLink => self.world.cut_one_link(),
             Fault::StallLink { time } => {
                 self.harm.stalls = true;
@@ -40,12 +57,21 @@ impl Run {
             Fault::CutNetwork { network, to, time } => self.world.cut_network(network, to, time),
             Fault::SlowNetwork { network, slow_us } => self.world.slow_network(network, slow_us),
             Fault::ResetNetwork { network } => self.world.reset_network(network),
-            Fault::Path { server, disk, lost } => self.world.lose_path(server, disk, lost),
+            Fault::Path { server, disk, lost } => {
+                self.harm.disturbed_at = now;
+                self.world.lose_path(server, disk, lost);
+            }
             Fault::Drive { disk, faults } => self.ails(disk, faults),
             Fault::Pull { disk, power } => {
                 self.world.disks[disk].faults.hang = false;
                 self.harm.pulled = true;
                 self.world.unplug(disk, power);
+                self.note_ailment(true);
+            }
+            Fault::PullAll => {
+                self.harm.pulled = true;
+                self.world.unplug_all();
+                self.hosts.volume.borrow_mut().head_fell(self.options.volatile);
                 self.note_ailment(true);
             }
             Fault::Rot { disk, sector } => self.rots(disk, sector),
@@ -56,16 +82,54 @@ impl Run {
             Fault::Fail { disk } => {
                 self.orders.queue.push_back(Order::DriveFail { drive: format!("d{disk}"), force: false });
             }
-            Fault::HoldFences { disk, time } => self.world.hold_fences_up(disk, time),
+            Fault::HoldFences { disk, time } => {
+                self.harm.held_until = self.harm.held_until.max(now + time);
+                self.world.hold_fences_up(disk, time);
+            }
+            Fault::LateFences { server, time } => {
+                self.harm.held_until = self.harm.held_until.max(now + time);
+                self.world.fences_are_late(server, time);
+            }
             Fault::Freeze { server } => {
                 self.harm.froze = true;
+                self.world.tally.make(Wrong::FullDirectory);
                 self.world.servers[server].frozen_at = Some(now);
             }
             Fault::Refuse { server } => {
+                self.world.tally.make(Wrong::FullDirectory);
                 let refused = core::iter::repeat_n(Refusal::Refused, REFUSED);
                 self.world.servers[server].refuses.extend(refused);
             }
+            Fault::SlowDirectory { server, slow_us } => self.world.slow_directory(server, slow_us),
+            Fault::Directory { server, what, pick } => self.changes_directory(server, what, pick),
             Fault::Room => self.directories_take(),
+            Fault::TurnLanes => self.turn_lanes(),
+            Fault::Resize { volume, granules } => {
+                let (volume, bytes) = (format!("tank/x{volume}"), granules * GRANULE_BYTES);
+                let order = Order::VolumeResize { volume, bytes, force: true, disconnect: true };
+                self.orders_once(Wrong::Resize, order);
+            }
+            Fault::Scrub => {
+                let action = PoolScrub::Start { repair: false, prefer: vec![] };
+                self.orders_once(Wrong::Scrub, Order::PoolScrub { pool: "tank".into(), action });
+            }
+            Fault::AskFollower => self.orders.elsewhere = true,
+            Fault::FenceFollower => self.orders_once(Wrong::FenceFollower, Order::HeadFence { off: false }),
+            Fault::LeaveAndJoin => {
+                self.orders_once(Wrong::LeaveAndJoin, Order::HeadRelease { itself: true });
+            }
+        }
+    }
+
+    /// The operator has lanes dealt anew.
+    pub(in crate::run) fn turn_lanes(&mut self) {
+        self.orders_once(Wrong::TurnLanes, Order::LanesTurn);
+    }
+    /// The operator orders something, unless the same order waits. It is counted as this.
+    fn orders_once(&mut self, what: Wrong, order: Order) {
+        self.world.tally.make(what);
+        if !self.orders.queue.contains(&order) {
+            self.orders.queue.push_back(order);
         }
     }
 
@@ -74,6 +138,7 @@ impl Run {
     /// This goes wrong with a drive from now on, or nothing does.
     fn ails(&mut self, disk: usize, faults: Faults) {
         self.world.disks[disk].faults = faults;
+        faults.wrongs().for_each(|what| self.world.tally.make(what));
         if faults.hang {
             self.hosts.volume.borrow_mut().hangs |= self.last_legs_may_hang();
         }
@@ -91,6 +156,7 @@ impl Run {
     }
     fn note_ailment(&mut self, ill: bool) {
         self.harm.ailed_at = self.world.now();
+        self.harm.disturbed_at = self.world.now();
         self.harm.ailed = true;
         self.harm.loss_not_on_record |= ill && self.world.may_have_loss_not_on_record(self.harm.ailed_at);
     }
@@ -115,6 +181,7 @@ impl Run {
             self.orders.repair.rots(block, disk);
         }
         let world = &mut self.world;
+        world.tally.make(Wrong::Rot);
         world.disks[disk].rot(sector * bytes, &mut world.rng);
     }
     /// Something else overwrites a part of a drive in use.
@@ -138,6 +205,7 @@ impl Run {
             }
             self.world.disks[disk].wipe(at, len);
         }
+        self.world.tally.make(Wrong::Wipe);
         self.harm.wiped = Some((disk, self.world.now(), false));
         self.note_ailment(false);
     }
@@ -145,6 +213,10 @@ impl Run {
     /// The head says within some seconds that something of a drive was overwritten.
     pub(in crate::run) fn hear_of_wipe(&mut self, snapshot: &Status) -> Result<(), String> {
         let now = self.world.now();
+        // What another head said is not of this one's log.
+        if self.two() {
+            return Ok(());
+        }
         let Some((disk, at, said)) = &mut self.harm.wiped else { return Ok(()) };
         let what = format!("drive d{disk}");
         *said |= snapshot.events.iter().filter(|e| e.what == what).any(|e| {
@@ -173,7 +245,8 @@ impl Run {
 
     pub(in crate::run) fn copy_drive(&mut self, disk: usize) {
         let contents = self.world.disks[disk].copy();
-        self.heads.copy = Some(OldCopy { disk, contents, life: self.heads.lives });
+        let Heads { lives: life, takeovers, .. } = self.heads;
+        self.heads.copy = Some(OldCopy { disk, contents, life, takeovers });
     }
     /// The head has ended. An older copy of a drive takes its place, if the next head can know that: it was
     /// made before this one began to serve, or this one was stopped in order; and what is copied over it
@@ -195,6 +268,7 @@ impl Run {
     fn put_copy(&mut self, copy: OldCopy) {
         let OldCopy { disk, contents, .. } = copy;
         self.world.say(|| format!("d{disk} is exchanged for an older copy of itself"));
+        self.world.tally.make(Wrong::OlderCopy);
         self.world.disks[disk].put_copy(contents);
         self.note_ailment(false);
     }
@@ -202,8 +276,11 @@ impl Run {
     /// A copy of a drive takes its place while its leg is out.
     fn exchange(&mut self, disk: usize) {
         let out = self.world.is_out_on_record(disk);
-        let lives = self.heads.lives;
-        let fits = |copy: &mut OldCopy| out && copy.disk == disk && copy.life < lives;
+        let Heads { lives, takeovers, .. } = self.heads;
+        // It was made before the pool was opened that is open now.
+        let two = self.two();
+        let older = |c: &OldCopy| if two { c.takeovers < takeovers } else { c.life < lives };
+        let fits = |copy: &mut OldCopy| out && copy.disk == disk && older(copy);
         if let Some(copy) = self.heads.copy.take_if(fits) {
             self.put_copy(copy);
         }
@@ -259,5 +336,6 @@ impl Run {
             server.refuses.clear();
             server.frozen_at = None;
         }
+        (0..self.options.heads).for_each(|server| self.world.slow_directory(server, 0));
     }
 }

@@ -1,7 +1,6 @@
 //! What goes wrong with a head alone.
 
 use crate::disk::Faults;
-use crate::moves;
 use crate::run::check::WRITE_MAX;
 use crate::run::{Alarm, Fault, NOTICED, Options, Run, Trouble};
 use crate::world::Crash;
@@ -9,7 +8,6 @@ use array::format::{
     BITMAP_AT, CONFIG_AT, CONFIG_BYTES, LABEL_AT, MEMBERSHIP_AT, RECORD_BYTES, label_copy_at,
 };
 use base::{Address, Duration};
-use head::order::{Order, State};
 
 /// Effects that a head carries out at most before it falls: a few turns.
 const DOOM_EFFECTS: u64 = 40;
@@ -43,36 +41,33 @@ impl Run {
         let effects = self.rng.below(DOOM_EFFECTS) as u32;
         self.happens(Fault::Doom { server, effects, crash });
     }
-    /// Of some drive a copy is made, for later.
+    /// Of some drive a copy is made, for later. Of two heads the other one goes on with what is exchanged.
     pub(super) fn copy_a_drive(&mut self) {
         let Options { troubles, ill_max, moves, .. } = &self.options;
         let rots = troubles.iter().any(|t| matches!(t, Trouble::Rot | Trouble::RotMetadata));
         let wanted = troubles.contains(&Trouble::Stop) && *ill_max == 1 && *moves == 0 && !rots;
-        if wanted && self.heads.each[0].up && self.rng.chance(1, 4) {
+        if wanted && !self.two() && self.heads.each[0].up && self.rng.chance(1, 4) {
             let disk = self.rng.below(self.world.disks.len() as u64) as usize;
             self.happens(Fault::Copy { disk });
         }
     }
 
-    fn pick_drive(&mut self, trouble: Trouble) {
-        let ill = self.world.disks.iter().filter(|d| d.faults.any()).count();
+    /// A drive falls ill, if it may.
+    pub(super) fn pick_drive(&mut self, trouble: Trouble) {
         let disk = self.rng.below(self.world.disks.len() as u64) as usize;
         let until = if self.options.pairs {
             // As often a millisecond as seconds.
             let most = 200 << self.rng.between(0, 15);
             self.rng.between(100, most)
+        } else if self.two() {
+            // Now and then for so long that any head must have given it up.
+            let most = *self.rng.pick(&[1_000_000, 8_000_000, 8_000_000, 24_000_000]);
+            self.rng.between(100, most)
         } else {
             self.rng.between(100, 8_000_000)
         };
         let until = Duration::from_micros(until);
-        let may = match self.options.ill_max {
-            1 => {
-                let (last, until) = self.harm.convalescent;
-                ill == 0 && (disk == last || until < self.world.now()) && self.all_well()
-            }
-            most => ill < most,
-        };
-        if !may || self.world.disks[disk].faults.any() {
+        if !self.may_ail(disk) {
             return;
         }
         if self.options.seesaw {
@@ -126,6 +121,7 @@ impl Run {
             Trouble::WriteErrors => Faults { write_errors_ppm, ..ill },
             Trouble::ReadErrors => Faults { read_errors_ppm: 300_000, ..ill },
             Trouble::FlushErrors => Faults { flush_errors_ppm: 1_000_000, ..ill },
+            Trouble::Full => Faults { full: true, ..ill },
             Trouble::Unplug | Trouble::DrivePower => ill,
             other => unreachable!("{other:?} makes no drive ill"),
         };
@@ -133,30 +129,17 @@ impl Run {
         let pulled = power || trouble == Trouble::Unplug;
         self.happens(if pulled { Fault::Pull { disk, power } } else { Fault::Drive { disk, faults } });
         let well = self.world.now() + until;
-        self.harm.convalescent = (disk, well + WRITE_MAX);
+        // That an idle one was pulled is found out by a look alone, and until then the other leg is the last.
+        let noticed = if self.two() && pulled { NOTICED } else { Duration::ZERO };
+        self.harm.convalescent = (Some(disk), well + WRITE_MAX + noticed);
         if power {
             self.harm.drained_until = well + NOTICED;
         }
         self.later(until, Alarm::Fault(Fault::heals(disk)));
     }
-    /// Whether every leg was in sync when last looked at; asks for a new look.
-    fn all_well(&mut self) -> bool {
-        let moving = self.orders.moving;
-        let well = self.snapshot.take().is_some_and(|s| {
-            if self.options.moves > 0 {
-                // While a drive takes another's place, the old one serves.
-                !moving && moves::redundant(&s)
-            } else {
-                s.health == State::Optimal
-            }
-        });
-        if self.orders.queue.is_empty() {
-            self.orders.queue.push_back(Order::Status);
-        }
-        well
-    }
 
-    fn pick_data_to_rot(&mut self) {
+    /// A block of the hosts' data rots.
+    pub(super) fn pick_data_to_rot(&mut self) {
         let disk = self.rng.below(self.world.disks.len() as u64) as usize;
         let Some((at, len)) = self.data_space(disk) else { return };
         if let Some(sector) = self.pick_sector(disk, at, len).filter(|s| self.block_in(disk, *s).is_some()) {

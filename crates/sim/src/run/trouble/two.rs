@@ -1,8 +1,9 @@
 //! What goes wrong with two heads.
 
+use crate::run::operator::NAMES;
 use crate::run::{Alarm, Fault, Outage, Run, Stage, Trouble};
 use crate::world::Crash;
-use base::Duration;
+use base::{Address, Duration};
 use head::order::State;
 
 /// When it is looked again whether a path may be lost.
@@ -18,7 +19,7 @@ const LEG_OUT: Duration = Duration::from_secs(5);
 
 impl Run {
     /// As often a hundredth of a second as many seconds.
-    fn some_time(&mut self, most_ms: u64) -> Duration {
+    pub(super) fn some_time(&mut self, most_ms: u64) -> Duration {
         let most = most_ms >> self.rng.below(11);
         Duration::from_millis(self.rng.between(10.min(most), most.max(11)))
     }
@@ -35,12 +36,19 @@ impl Run {
             None => self.rng.below(2) as usize,
         }
     }
+    /// Who follows where this one leads; where anything may happen, who follows now, if anybody leads.
+    fn follower_of(&self, victim: usize) -> Option<usize> {
+        let leader = if self.options.rates.is_empty() { Some(victim) } else { self.leader() };
+        leader.map(|leader| 1 - leader)
+    }
     pub(super) fn pick_for_two(&mut self, trouble: Trouble) {
         let victim = self.victim();
         self.world.say(|| format!("trouble: {trouble:?} at server {victim}"));
         let network = self.rng.below(self.options.networks as u64) as usize;
         let kill = |server: usize| Fault::Fall { server, crash: Crash::Killed };
         match trouble {
+            Trouble::HoldFencesUp | Trouble::KillBehindFences(_) if !self.may_hold_fences() => {}
+            Trouble::Alone(_) if !self.may_lose_all_paths() => {}
             Trouble::Kill if self.world.is_paused(victim).is_none() => self.dooms(victim, Crash::Killed),
             Trouble::Kill => self.happens(kill(victim)),
             Trouble::PowerCut => self.happens(Fault::Fall { server: victim, crash: Crash::PowerCut }),
@@ -75,7 +83,7 @@ impl Run {
             Trouble::PauseSteward => {
                 let most = *self.rng.pick(&[1000, 16_000]);
                 let time = Duration::from_millis(self.rng.between(10, most));
-                self.happens(Fault::PauseSteward { server: victim, time });
+                self.happens(Fault::PauseMachine { server: victim, machine: Address::Steward, time });
             }
             Trouble::KillBehindFences(time) => {
                 for disk in 0..self.world.disks.len() {
@@ -92,7 +100,7 @@ impl Run {
                 self.happens(kill(victim));
             }
             Trouble::FullDirectory { files, time } => {
-                let server = 1 - victim;
+                let Some(server) = self.follower_of(victim) else { return };
                 self.happens(if files { Fault::Refuse { server } } else { Fault::Freeze { server } });
                 self.later(time, Alarm::Fault(Fault::Room));
             }
@@ -100,7 +108,7 @@ impl Run {
                 let most = (LOAD_FIRST_MS + LOAD_MORE_MS * u64::from(self.harm.troubles)).min(LOAD_MOST_MS);
                 for server in 0..2 {
                     let time = Duration::from_millis(self.rng.between(most * 2 / 3, most));
-                    self.happens(Fault::PauseSteward { server, time });
+                    self.happens(Fault::PauseMachine { server, machine: Address::Steward, time });
                 }
             }
             Trouble::Alone(time) => {
@@ -131,11 +139,30 @@ impl Run {
                 let time = self.some_time(16_000);
                 match self.rng.below(3) {
                     0 => self.happens(Fault::Pause { server: victim, time, kernel: true }),
-                    1 => self.happens(Fault::PauseSteward { server: victim, time }),
+                    1 => {
+                        self.happens(Fault::PauseMachine { server: victim, machine: Address::Steward, time })
+                    }
                     _ => {}
                 }
             }
-            other => unreachable!("{other:?} is of worlds of one head"),
+            Trouble::Stop => self.happens(Fault::Stop { server: victim }),
+            Trouble::Cut => self.happens(Fault::BreakLink),
+            Trouble::TurnLanes => self.happens(Fault::TurnLanes),
+            Trouble::Resize => {
+                let volume = self.rng.below(NAMES);
+                let granules = self.rng.between(1, 3);
+                self.happens(Fault::Resize { volume, granules });
+            }
+            Trouble::Scrub => self.happens(Fault::Scrub),
+            Trouble::Rot => self.pick_data_to_rot(),
+            Trouble::Hang
+            | Trouble::Drop
+            | Trouble::Unplug
+            | Trouble::Slow
+            | Trouble::WriteErrors
+            | Trouble::ReadErrors
+            | Trouble::FlushErrors => self.pick_drive(trouble),
+            other => self.pick_of_any(other, victim),
         }
     }
     /// A head loses its path to a drive for long, once the other one reaches every leg.
@@ -171,9 +198,8 @@ impl Run {
     }
     /// One path of one server: a head still reaches every leg in sync.
     fn lose_path(&mut self, server: usize) {
-        let well = self.last_look.as_ref().is_some_and(|s| s.health == State::Optimal);
         let disk = self.rng.below(self.world.disks.len() as u64) as usize;
-        if well && self.world.has_all_paths() {
+        if self.may_lose_path() {
             let time = self.some_time(8000);
             self.take_path(server, disk, time);
         }

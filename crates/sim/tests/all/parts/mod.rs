@@ -4,6 +4,7 @@
 mod books;
 mod disk;
 mod fences;
+mod memory;
 mod oracle;
 mod registrants;
 mod state;

@@ -11,7 +11,7 @@ use crate::peer::{OutSince, PeerNews, PeerWork, SystemSettings};
 use crate::steward::context::open::OpenDrive;
 use crate::steward::context::system::processes::Processes;
 use base::fence::{Process, Registrants};
-use base::{DriveId, Duration, FenceKey, Instant, Uuid};
+use base::{Bug, DriveId, Duration, FenceKey, Instant, Uuid, planted};
 use cluster::link::{Do, Fault};
 use cluster::member::{self, NotReached};
 use cluster::{HeadNo, HeadState, Heartbeat, Member, Part, SystemRecord, Voter};
@@ -38,6 +38,8 @@ pub(crate) struct SystemContext {
     secret: Option<[u8; 32]>,
     /// By what they were opened.
     standby: BTreeMap<String, OpenDrive>,
+    /// See `asked`.
+    asked: BTreeSet<String>,
     /// Why the other head is refused whenever it comes by the link, since they met last.
     refused: Option<Fault>,
     /// Voters that do something just now.
@@ -46,10 +48,8 @@ pub(crate) struct SystemContext {
     processes: Processes,
     /// Drives that have not confirmed that the other head is shut out.
     late: BTreeMap<DriveId, String>,
-    /// Until when a takeover waits for drives that have not, with the pools that need them.
-    waited_for: BTreeMap<DriveId, Instant>,
-    /// Of those, for which it was told that they are late.
-    told_overdue: BTreeSet<DriveId>,
+    /// Until when a takeover waits for drives that have not, with the pools that need them; and whether it was told that they are late.
+    waited_for: BTreeMap<DriveId, (Instant, bool)>,
     /// What the other head was when an open drive confirmed that nobody else may write there.
     confirmed: BTreeMap<DriveId, Standing>,
     /// Drives of pools that are open, by their labels: they may be voters.
@@ -99,7 +99,7 @@ pub(crate) struct SystemContext {
 /// A head that leads says so once it has not seen most voters for so long behind the time for which it knew.
 const BLIND: Duration = Duration::from_millis(500);
 /// A head's state, and the epoch that let it in last.
-type Standing = (HeadState, u64);
+pub(crate) type Standing = (HeadState, u64);
 
 impl SystemContext {
     /// `known` is decided, and the state directory knows of nothing newer than what is of the epoch `newest`.
@@ -118,12 +118,12 @@ impl SystemContext {
             both_serve,
             secret: None,
             standby: BTreeMap::new(),
+            asked: BTreeSet::new(),
             refused: None,
             busy: BTreeSet::new(),
             processes: Processes::default(),
             late: BTreeMap::new(),
             waited_for: BTreeMap::new(),
-            told_overdue: BTreeSet::new(),
             confirmed: BTreeMap::new(),
             drives: BTreeMap::new(),
             leaving: vec![],
@@ -352,6 +352,13 @@ impl SystemContext {
         self.is_open(drive.label.drive, drive.id);
         self.standby.insert(spec, drive);
     }
+    /// Those drives that have said what is decided, to a head whose state directory does not.
+    pub fn asked(&self) -> &BTreeSet<String> {
+        &self.asked
+    }
+    pub fn asks(&mut self, spec: &str) {
+        self.asked.insert(spec.into());
+    }
     /// A drive that is open already, for who would open it.
     pub fn take_standby(&mut self, spec: &str) -> Option<OpenDrive> {
         self.standby.remove(spec)
@@ -368,7 +375,7 @@ impl SystemContext {
         self.confirmed.remove(&drive);
         self.late.remove(&drive);
         self.waited_for.remove(&drive);
-        self.told_overdue.remove(&drive);
+        self.reach.is_closed(drive);
     }
     /// Under which numbers the drive with this label was let go of: the kernel may still hold something on it.
     pub fn leaving(&self, uuid: Uuid) -> Vec<DriveId> {
@@ -379,17 +386,23 @@ impl SystemContext {
         self.drives.get(&uuid).copied()
     }
     /// What the other head is: what a drive has confirmed counts until that changes.
-    fn others_standing(&self) -> Standing {
+    pub fn others_standing(&self) -> Standing {
         let row = self.member.known().head(self.member.me().other());
         (row.state, row.since)
     }
-    /// A drive confirmed that nobody else may write there, as the other head stands now.
-    pub fn confirms(&mut self, drive: DriveId) {
-        self.late.remove(&drive);
-        self.confirmed.insert(drive, self.others_standing());
+    /// A drive confirmed that nobody else may write there, as the other head stood when it was asked. False: that says nothing of what the
+    /// other head is now.
+    pub fn confirms(&mut self, drive: DriveId, asked: Standing) -> bool {
+        let counts = asked == self.others_standing();
+        if counts {
+            self.late.remove(&drive);
+            self.confirmed.insert(drive, asked);
+        }
+        counts
     }
     pub fn has_confirmed(&self, drive: DriveId) -> bool {
-        self.confirmed.get(&drive) == Some(&self.others_standing())
+        let confirmed = self.confirmed.get(&drive);
+        confirmed == Some(&self.others_standing()) || confirmed.is_some() && planted(Bug::StandingOfBefore)
     }
     /// A drive has confirmed that a process of the other head that was in since this epoch has no way to it any more.
     pub fn has_shut_out(&self, drive: DriveId, since: u64) -> bool {
@@ -471,16 +484,16 @@ impl SystemContext {
     }
     /// A pool that needs it waits until then for it to confirm.
     pub fn waits_for(&mut self, drive: DriveId, until: Instant) {
-        self.waited_for.entry(drive).or_insert(until);
+        self.waited_for.entry(drive).or_insert((until, false));
     }
     /// Whether it is late for the first time.
     pub fn is_overdue(&mut self, drive: DriveId, now: Instant) -> bool {
-        let late = self.waited_for.get(&drive).is_some_and(|until| now >= *until);
-        late && self.told_overdue.insert(drive)
+        let waited = self.waited_for.get_mut(&drive).filter(|(until, _)| now >= *until);
+        waited.is_some_and(|(_, told)| !core::mem::replace(told, true))
     }
     /// Until when a pool waits for it; None: the takeover is over, or had no need of it.
     pub fn is_waited_for(&self, drive: DriveId) -> Option<Instant> {
-        self.waited_for.get(&drive).copied()
+        self.waited_for.get(&drive).map(|(until, _)| *until)
     }
     /// Whether a drive is late.
     pub fn is_late_drive(&self, drive: DriveId) -> bool {
@@ -574,6 +587,7 @@ mod tests {
     use super::*;
     use base::fence::Process;
     use cluster::link::Link;
+    use cluster::message::Message;
 
     const SYSTEM: Uuid = Uuid([7; 16]);
 
@@ -598,21 +612,7 @@ mod tests {
 
     #[test]
     fn a_head_of_another_version_is_told_once_and_until_they_meet() {
-        let process = Process { pid: 1, started: 1 };
-        let times = cluster::watch::Times::default();
-        let (me, name) = (HeadNo::A, String::new());
-        let networks = vec!["10.9.0.1:7400".parse().expect("an address")];
-        let settings = SystemSettings {
-            system: SYSTEM,
-            me,
-            name,
-            networks,
-            process,
-            times,
-            both_serve: false,
-            said: None,
-        };
-        let mut context = SystemContext::new(settings, 11, 1, (SystemRecord::founding(SYSTEM), 1));
+        let mut context = of(SystemRecord::founding(SYSTEM));
         let newer = cluster::link::VERSION as u8 + 1;
         assert!(comes(&mut context, 1, Some(newer)), "it begins");
         assert_eq!(context.refused(), Some(Fault::Version(newer.into(), u16::from(newer) + 1)));
@@ -620,5 +620,58 @@ mod tests {
         assert!(comes(&mut context, 3, Some(newer + 2)), "it is another one");
         assert!(!comes(&mut context, 4, None));
         assert_eq!(context.refused(), None, "they met");
+    }
+
+    fn of(known: SystemRecord) -> SystemContext {
+        let settings = SystemSettings {
+            system: SYSTEM,
+            me: HeadNo::A,
+            name: String::new(),
+            networks: vec!["10.9.0.1:7400".parse().expect("an address")],
+            process: Process { pid: 1, started: 1 },
+            times: cluster::watch::Times::default(),
+            both_serve: false,
+            said: None,
+        };
+        SystemContext::new(settings, 11, 1, (known, 1))
+    }
+    /// The other head comes, and says that this is decided.
+    fn learns(context: &mut SystemContext, number: u64, record: &SystemRecord) {
+        let mut other = Link::new(SYSTEM, HeadNo::B, 20 + number, 1, 1);
+        other.on_up(0);
+        context.on_peer(PeerNews::Up { path: 0, number, secret: [0; 32] });
+        let now = Instant(1_000_000_000 * number);
+        for said in [None, Some(Message::Record(Box::new(record.clone())))] {
+            if let Some(message) = said {
+                other.send(message.encode()).expect("the link is empty");
+            }
+            for what in other.dos() {
+                let Do::Send { bytes, .. } = what else { panic!("{what:?}") };
+                context.on_peer(PeerNews::Bytes { path: 0, number, bytes });
+            }
+            for what in context.turn(now) {
+                if let member::Do::Link(Do::Send { bytes, .. }) = what {
+                    other.on_bytes(0, &bytes);
+                }
+            }
+        }
+        assert_eq!(context.member().known(), record);
+    }
+
+    /// It was asked while that head was in, or for a process before the one that is out, and its answer was late.
+    #[test]
+    fn a_drive_confirms_for_what_the_other_head_was_when_it_was_asked() {
+        let both = SystemRecord::founding(SYSTEM).led_by(HeadNo::A, 11, "a").with(HeadNo::B, 21);
+        let (mut context, drive) = (of(both.clone()), DriveId(1));
+        let is_in = context.others_standing();
+        let alone = both.without(HeadNo::B);
+        learns(&mut context, 1, &alone);
+        assert!(!context.confirms(drive, is_in) && !context.has_confirmed(drive), "nobody was shut out");
+        let is_out = context.others_standing();
+        assert!(context.confirms(drive, is_out) && context.has_confirmed(drive));
+        let again = alone.with(HeadNo::B, 22);
+        learns(&mut context, 2, &again);
+        learns(&mut context, 3, &again.without(HeadNo::B));
+        assert!(!context.has_confirmed(drive) && !context.confirms(drive, is_out), "another process is out");
     }
 }

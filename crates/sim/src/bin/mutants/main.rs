@@ -1,32 +1,51 @@
 //! `mutants [--only NAME [--within N] | --promptly]`: plants each bug of `base::planted` and looks for it, seed
-//! by seed.
+//! by seed. `mutants --rules LIST TABLE`: the same of mutants made by rule, in a build that has them.
 //!
 //! A row for each: the promise that it breaks, the first seed that fails with it, and what said so. A seed
 //! that fails without the bug too proves nothing and is passed over. *Armed in* so many of the worlds until
 //! then the bug made a difference. Fails if a bug is not found *within* so many worlds that arm it, and for
 //! another reason if none does: that one asks for a world, not for a checker.
 
-use base::planted::{BUGS, Planted, Worlds, armed, plant};
-use cluster::model::{LARGE, walk};
-use sim::run::{Options, run};
+mod rules;
+mod table;
+mod worlds;
+
+use base::planted::{BUGS, Mistake, Planted};
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::time::Instant;
 
 const HELP: &str = "\
 usage: mutants [--only NAME [--within N] | --promptly]
+       mutants --rules LIST TABLE [--minutes N]
 
   --only NAME   this bug alone, within the worlds that its row states or N
-  --promptly    only bugs that must be found within 100 worlds that arm them";
+  --promptly    only bugs that must be found within 100 worlds that arm them
+  --rules       mutants of LIST, as `mutate` writes it; goes on where TABLE ends (docs/rfcs/0018-mutants.md)
+  --minutes N   for so long at most";
 
 /// So many seeds are tried for each world of a bug's budget: most of them may not arm it.
 const SEEDS_FOR_EACH: u64 = 10;
 
 fn main() -> ExitCode {
-    let Some(chosen) = chosen() else {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let usage = || {
         eprintln!("{HELP}");
-        return ExitCode::from(2);
+        ExitCode::from(2)
     };
+    if let ["--rules", list, table, limit @ ..] = &words[..] {
+        let minutes = match limit {
+            [] => Some(None),
+            ["--minutes", n] => n.parse().ok().map(Some),
+            _ => None,
+        };
+        return minutes.map_or_else(usage, |minutes| rules::run(list, table, minutes));
+    }
+    if let [rules::CHILD, mutant, seconds, kinds @ ..] = &words[..] {
+        return rules::child(mutant, seconds, kinds);
+    }
+    let Some(chosen) = chosen(&words) else { return usage() };
     // A panic is a finding; what it says is in its row.
     std::panic::set_hook(Box::new(|_| {}));
     println!("| promise | bug | found at seed | armed in | of | within | by |");
@@ -59,11 +78,9 @@ fn main() -> ExitCode {
 }
 
 /// The bugs that were asked for; None if the words say nothing.
-fn chosen() -> Option<Vec<Planted>> {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+fn chosen(words: &[&str]) -> Option<Vec<Planted>> {
     let named = |name: &str| BUGS.iter().filter(|b| b.name == name).copied().collect::<Vec<_>>();
-    let chosen: Vec<Planted> = match words[..] {
+    let chosen: Vec<Planted> = match *words {
         [] => BUGS.to_vec(),
         ["--promptly"] => BUGS.iter().filter(|b| (1..=100).contains(&b.within)).copied().collect(),
         ["--only", name] => named(name),
@@ -150,82 +167,12 @@ fn look_for(bug: &Planted) -> Search {
                 loop {
                     let seed = search.lock().expect("nobody panics with it").begin();
                     let Some(seed) = seed else { return };
-                    let (armed, failed_by) = world(bug, seed);
+                    let kind = worlds::name(bug.worlds);
+                    let (armed, failed_by) = worlds::with(Mistake::Bug(bug.bug), kind, seed);
                     search.lock().expect("nobody panics with it").end(seed, armed, failed_by);
                 }
             });
         }
     });
     search.into_inner().expect("nobody panics with it")
-}
-
-/// Whether a world armed the bug, and what it failed by because of the bug.
-fn world(bug: &Planted, seed: u64) -> (bool, Option<String>) {
-    plant(Some(bug.bug));
-    let by = failure(bug.worlds, seed);
-    let armed = armed() > 0;
-    plant(None);
-    // What fails unarmed fails without the bug.
-    let by = by.filter(|_| armed && failure(bug.worlds, seed).is_none());
-    (armed, by)
-}
-
-/// What a seed fails by, if it does: the first words of the checker, without what is of one seed alone.
-fn failure(worlds: Worlds, seed: u64) -> Option<String> {
-    let options = match worlds {
-        Worlds::Swarm => Options::swarm(seed),
-        Worlds::Tight => Options::usual(seed).tight(),
-        Worlds::Pairs => Options::pairs(seed),
-        Worlds::Seesaw => Options::seesaw(seed),
-        Worlds::Frozen => Options::frozen(seed),
-        Worlds::Older => Options::older(seed),
-        Worlds::Failed => Options::failed(seed),
-        Worlds::Wiped => Options::wiped(seed),
-        Worlds::Power => Options::power(seed),
-        Worlds::Dealt => Options::dealt(seed),
-        Worlds::Access => Options::access(seed),
-        Worlds::Decision => {
-            return LARGE.iter().find_map(|s| walk(*s, seed).err()).map(|what| one_line(&what));
-        }
-        Worlds::System => {
-            return match std::panic::catch_unwind(|| cluster::world::run(seed)) {
-                Ok(result) => result.err().map(|what| one_line(&what)),
-                Err(panic) => Some(one_line(&words(&*panic))),
-            };
-        }
-        Worlds::Directory => {
-            return match std::panic::catch_unwind(|| sim::directory::run(seed)) {
-                Ok(result) => result.err().map(|what| one_line(&what)),
-                Err(panic) => Some(one_line(&words(&*panic))),
-            };
-        }
-        Worlds::Heads => Options::two_heads(seed),
-        Worlds::Paths => Options::paths(seed),
-        Worlds::Outages => Options::outages(seed),
-        Worlds::Turns => Options::turns(seed),
-        Worlds::Full => Options::full(seed),
-        Worlds::Waits => Options::waits(seed),
-        Worlds::Volumes => Options::volumes(seed),
-        Worlds::SlowPeers => Options::beside_slow_peers(seed),
-        Worlds::Scarce => Options::scarce(seed),
-    };
-    match std::panic::catch_unwind(|| run(options)) {
-        Ok(Ok(outcome)) if worlds == Worlds::SlowPeers && outcome.lost > 0 => {
-            Some("sessions given up".into())
-        }
-        Ok(Ok(_)) => None,
-        Ok(Err(failure)) => Some(one_line(&failure.what)),
-        Err(panic) => Some(one_line(&words(&*panic))),
-    }
-}
-
-fn words(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("a panic");
-    format!("assertion: {text}")
-}
-
-fn one_line(text: &str) -> String {
-    let line = text.lines().next().unwrap_or_default().replace('|', "/");
-    line.chars().take(72).collect()
 }
