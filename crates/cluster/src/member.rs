@@ -23,9 +23,11 @@ use crate::record::{HeadNo, HeadState, SystemRecord, Voter};
 use crate::watch::{End, Times, Watch, Why};
 use base::fence::Process;
 use base::{Bug, Duration, Instant, Prng, Uuid, planted, planted_if};
+use gives_way::GivesWay;
 use returns::Returns;
 use std::collections::{BTreeMap, BTreeSet};
 
+mod gives_way;
 mod pending;
 mod returns;
 
@@ -37,11 +39,6 @@ pub const AFTER_YOU: Duration = Duration::from_secs(2);
 const REMOTE: Duration = Duration::from_millis(500);
 /// Between two attempts to decide while too few voters are reached.
 const MINORITY_AGAIN: Duration = Duration::from_millis(200);
-/// The pause of a head that was outbid is not doubled more often.
-const OUTBIDS_MOST: u32 = 3;
-/// A follower looks again after this when it has seen a ballot that is not over, and so often before it ends it itself.
-const CONTESTED_AGAIN: Duration = Duration::from_millis(100);
-const SPARED_MOST: u32 = 2;
 /// A head that is not in asks again after this.
 const JOIN_AGAIN: Duration = Duration::from_millis(500);
 /// A head whose layer above does not say whether it could follow asks to be let in all the same after this.
@@ -220,11 +217,8 @@ pub struct Member {
     last_asked_here: u64,
     /// Nothing is proposed before.
     retry: Instant,
-    /// How often the other head outbid this one in this epoch: each further pause is twice as long.
-    outbids: u32,
-    /// How often this follower has left the head that leads the time to end its ballot, in this epoch; and it does not look before.
-    spared: u32,
-    look_again: Instant,
+    /// How it gives way to ballots of the other head.
+    way: GivesWay,
     /// When what is being decided, or looked for, was begun.
     began: Instant,
     /// The last look began then that found nothing newer, of a head that leads while there is another one.
@@ -292,9 +286,7 @@ impl Member {
             asked_here: BTreeMap::new(),
             last_asked_here: 0,
             retry: Instant(0),
-            outbids: 0,
-            spared: 0,
-            look_again: Instant(0),
+            way: GivesWay::default(),
             began: Instant(0),
             looked: None,
             doubt: false,
@@ -608,9 +600,8 @@ impl Member {
         // What is over by the last turn waits for something else than time.
         let remote = self.remote.values().map(|asked| *asked + REMOTE);
         let drives = self.drives.values().filter(|d| d.asked.is_none()).filter_map(|d| d.next);
-        let waits =
-            [Some(self.retry), Some(self.look_again), self.watch.next_deadline()].into_iter().flatten();
-        let waits = waits.chain(self.returns.not_before());
+        let waits = [Some(self.retry), self.watch.next_deadline()].into_iter().flatten();
+        let waits = waits.chain(self.returns.not_before()).chain(self.way.looks_at());
         let later = waits.chain(remote).chain(drives).filter(|at| *at > self.turned);
         later.chain(self.next_look().filter(|at| *at > self.turned)).chain([self.next_heartbeat]).min()
     }
@@ -818,10 +809,7 @@ impl Member {
             Some(Outcome::Outbid) => {
                 // The other one decides something: what that is will be seen.
                 self.doubt = true;
-                // A ballot may take longer than this on drives that are slow: both heads would outbid each other for ever.
-                let first = Duration::from_millis(20 + self.prng.below(60));
-                self.retry = now + first * (1 << self.outbids.min(OUTBIDS_MOST));
-                self.outbids += 1;
+                self.retry = now + self.way.outbid(Duration::from_millis(20 + self.prng.below(60)));
             }
             Some(Outcome::Minority { .. }) => {
                 self.minority = true;
@@ -840,11 +828,9 @@ impl Member {
                 // Somebody has begun a ballot: what came of it is known by one of our own, for a record that changes nothing. The head that leads
                 // is left the time to end its own: it says then what was decided.
                 if self.decider.is_contested() {
-                    let leads = self.part == Part::Follower && self.link.is_up();
-                    if leads && self.spared < SPARED_MOST {
-                        self.spared += 1;
+                    let is_led = self.part == Part::Follower && self.link.is_up();
+                    if is_led && self.way.spares(now) {
                         self.doubt = true;
-                        self.look_again = now + CONTESTED_AGAIN;
                     } else {
                         self.began = now;
                         self.decider.propose(self.decider.known().next());
@@ -856,7 +842,7 @@ impl Member {
     /// Something is decided that was not known before.
     fn on_known(&mut self, now: Instant) {
         self.minority = false;
-        (self.outbids, self.spared, self.blank) = (0, 0, false);
+        (self.way, self.blank) = (GivesWay::default(), false);
         let (me, other) = (self.set.me, self.set.me.other());
         let known = self.known().clone();
         self.link.knows(known.epoch);

@@ -35,7 +35,9 @@ impl Member {
             self.retry = now;
             self.began = now;
             self.decider.propose(pending);
-        } else if now >= self.look_again && (self.doubt || self.next_look().is_some_and(|at| now >= at)) {
+        } else if self.way.looks_at().is_none_or(|at| now >= at)
+            && (self.doubt || self.next_look().is_some_and(|at| now >= at))
+        {
             self.doubt = false;
             self.retry = now;
             self.began = now;

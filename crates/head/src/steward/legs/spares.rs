@@ -152,8 +152,12 @@ impl PoolContext {
         }
         None
     }
+    /// Some leg is to be tried again.
+    pub(crate) fn has_legs_due(&self, now: Instant) -> bool {
+        !self.due_to_return(now).is_empty() || !self.due_to_reopen(now).is_empty()
+    }
     /// Legs that are out and may be back.
-    pub(crate) fn due_to_return(&self, now: Instant) -> Vec<(usize, usize)> {
+    fn due_to_return(&self, now: Instant) -> Vec<(usize, usize)> {
         let mut due = vec![];
         for (a, array) in self.arrays.iter().enumerate() {
             for (l, leg) in array.legs.iter().enumerate() {
@@ -397,7 +401,7 @@ impl Procedures {
                 }
                 let needed = !p.spares.is_empty() && p.match_spare(now).is_some();
                 let missed = p.spares.iter().any(|s| s.is_due(now));
-                let back = missed || !p.due_to_return(now).is_empty() || !p.due_to_reopen(now).is_empty();
+                let back = missed || p.has_legs_due(now);
                 (back, needed, p.replacement_over().is_some(), !p.failed_unlisted().is_empty())
             };
             if failed {

@@ -4,7 +4,6 @@ use super::upper::{Upper, is_shared};
 use crate::layout::PoolId;
 use crate::mail::ManagerMail;
 use crate::order::{Answered, Refusal};
-use crate::steward::context::pool::PoolContext;
 use crate::steward::context::system::SystemContext;
 use crate::steward::join::Boxed;
 use crate::steward::patience::LOOK_AFTER;
@@ -71,9 +70,7 @@ impl Procedures {
             let now = self.cx.now();
             let due: Vec<PoolId> = {
                 let context = self.context();
-                let is_due =
-                    |p: &&PoolContext| !p.due_to_return(now).is_empty() || !p.due_to_reopen(now).is_empty();
-                context.pools.iter().filter(is_due).map(|p| p.id).collect()
+                context.pools.iter().filter(|p| p.has_legs_due(now)).map(|p| p.id).collect()
             };
             for pool in due {
                 let back: Boxed<'_, Answered> = Box::pin(self.legs_return(pool));

@@ -4,7 +4,7 @@ use crate::steward::context::open::OpenDrive;
 use crate::steward::health::shaped;
 use crate::steward::procedures::Procedures;
 use crate::steward::record::texts::{POOLS, parse_pools};
-use base::{DriveId, DriveKind, Duration};
+use base::{DriveId, DriveKind, Duration, Instant};
 use cluster::Part;
 use cluster::member::ALONE;
 use std::collections::BTreeSet;
@@ -57,7 +57,7 @@ impl Procedures {
     }
     /// Opens what is not open, until `over`; with `anew` all register under the key that this head has now.
     async fn open_drives(&self, anew: bool, over: impl Fn() -> bool) {
-        let Some(specs) = self.drives_on_file().await else { return };
+        let Ok(Some(specs)) = self.drives_on_file().await else { return };
         self.close_drives(&specs);
         self.in_system(|s| s.reach().wants(specs.clone()));
         let open =
@@ -74,12 +74,15 @@ impl Procedures {
             }
         }
     }
-    /// What drives of pools are opened by, as the state directory says.
-    async fn drives_on_file(&self) -> Option<BTreeSet<String>> {
-        let bytes = self.read_file(POOLS).await.ok()??;
-        let rows = parse_pools(POOLS, &bytes).ok()?.value;
+    /// What drives of pools are opened by, as the state directory says. None: it has no such file.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    async fn drives_on_file(&self) -> Result<Option<BTreeSet<String>>, ()> {
+        let Some(bytes) = self.read_file(POOLS).await.map_err(drop)? else { return Ok(None) };
+        let rows = parse_pools(POOLS, &bytes).map_err(drop)?.value;
         let specs = rows.into_iter().flat_map(|r| r.drives).filter(|d| DriveKind::of(d).survives_restart());
-        Some(specs.map(|s| shaped::bare(&s).to_string()).collect())
+        Ok(Some(specs.map(|s| shaped::bare(&s).to_string()).collect()))
     }
     /// The state directory knows nothing of the system. So that was cut off as it was made, or files are lost and the other head leads: then
     /// it says so by the link, and else drives do. Without either this head does not begin, since it would fence that one.
@@ -87,24 +90,30 @@ impl Procedures {
         self.cx.sleep(ALONE).await;
         let until = self.cx.now() + AWAY_PATIENCE;
         while self.is_blank() {
-            let specs = self.drives_on_file().await.unwrap_or_default();
-            let open: Vec<(String, DriveId)> = {
-                let context = self.context();
-                let standby = context.system.iter().flat_map(|s| s.standby());
-                standby.map(|(spec, d)| (spec.clone(), d.id)).collect()
-            };
-            for (spec, id) in open {
-                self.ask_for_system(&spec, id).await;
+            if let Ok(specs) = self.drives_on_file().await {
+                self.ask_drives(&specs.unwrap_or_default(), until).await;
             }
-            let patient = self.cx.now() < until;
-            self.in_system(|s| {
-                let asked = specs.iter().filter(|spec| s.asked().contains(*spec)).count();
-                if asked == specs.len() || asked > 0 && !patient {
-                    s.tell().on_nothing_found();
-                }
-            });
             self.cx.sleep(LOOK_INTERVAL).await;
         }
+    }
+    /// Asks those that are open and have said nothing yet. Until that time each of these has to be asked, and later one of them.
+    async fn ask_drives(&self, specs: &BTreeSet<String>, until: Instant) {
+        let open: Vec<(String, DriveId)> = {
+            let context = self.context();
+            let standby =
+                context.system.iter().flat_map(|s| s.standby().iter().filter(|d| !s.asked().contains(d.0)));
+            standby.map(|(spec, d)| (spec.clone(), d.id)).collect()
+        };
+        for (spec, id) in open {
+            self.ask_for_system(&spec, id).await;
+        }
+        let patient = self.cx.now() < until;
+        self.in_system(|s| {
+            let asked = specs.intersection(s.asked()).count();
+            if asked == specs.len() || asked > 0 && !patient {
+                s.tell().on_nothing_found();
+            }
+        });
     }
     fn is_blank(&self) -> bool {
         self.context().system.as_ref().is_some_and(|s| s.member().is_blank())
